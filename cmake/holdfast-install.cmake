@@ -1,0 +1,76 @@
+# Install rules, the CMake package (also usable from the build tree) and the pkg-config files.
+include(CMakePackageConfigHelpers)
+
+set(HOLDFAST_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/holdfast")
+get_property(components GLOBAL PROPERTY HOLDFAST_COMPONENTS)
+
+# One export set for each component: a program that asks for one store needs only that store's client.
+foreach(component IN LISTS components)
+  get_property(target GLOBAL PROPERTY HOLDFAST_TARGET_${component})
+  set(headers "")
+  if(component STREQUAL "core")
+    set(headers FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
+  install(TARGETS ${target} EXPORT holdfast-${component}-targets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+    ${headers})
+  install(EXPORT holdfast-${component}-targets NAMESPACE holdfast:: DESTINATION "${HOLDFAST_PACKAGE_DIR}")
+  export(EXPORT holdfast-${component}-targets NAMESPACE holdfast::
+    FILE "${PROJECT_BINARY_DIR}/holdfast-${component}-targets.cmake")
+endforeach()
+if(TARGET holdfast_tool)
+  install(TARGETS holdfast_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+# What the config file has to know about each store: the client to look for, or why it is not there.
+get_target_property(type holdfast_core TYPE)
+set(HOLDFAST_STORE_FACTS "")
+foreach(store IN LISTS HOLDFAST_STORES)
+  get_property(package GLOBAL PROPERTY HOLDFAST_PACKAGE_${store})
+  get_property(module GLOBAL PROPERTY HOLDFAST_PKG_CONFIG_${store})
+  if(type STREQUAL "STATIC_LIBRARY")
+    string(APPEND HOLDFAST_STORE_FACTS
+      "set(_holdfast_${store}_package \"${package}\")\nset(_holdfast_${store}_module \"${module}\")\n")
+  endif()
+endforeach()
+get_property(absent GLOBAL PROPERTY HOLDFAST_ABSENT)
+foreach(store IN LISTS absent)
+  get_property(reason GLOBAL PROPERTY HOLDFAST_ABSENT_${store})
+  string(APPEND HOLDFAST_STORE_FACTS "set(holdfast_${store}_NOT_FOUND_MESSAGE \"${reason}\")\n")
+endforeach()
+
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/holdfast-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/holdfast-config.cmake" INSTALL_DESTINATION "${HOLDFAST_PACKAGE_DIR}")
+# Before 1.0 a minor version may change the contract.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/holdfast-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/holdfast-config.cmake" "${PROJECT_BINARY_DIR}/holdfast-config-version.cmake"
+  DESTINATION "${HOLDFAST_PACKAGE_DIR}")
+
+# pkg-config. A static library's needs are everybody's needs (Requires); a shared one keeps them to itself (Requires.private).
+file(RELATIVE_PATH PC_UP "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+string(REGEX REPLACE "/$" "" PC_UP "${PC_UP}")
+function(_holdfast_pc component requires libs)
+  set(PC_NAME holdfast-${component})
+  if(component STREQUAL "holdfast")
+    set(PC_NAME holdfast)
+  endif()
+  list(JOIN requires ", " PC_REQUIRES)
+  set(PC_LIBS "${libs}")
+  set(PC_FIELD "Requires")
+  if(type STREQUAL "SHARED_LIBRARY")
+    set(PC_FIELD "Requires.private")
+  endif()
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in" "${PROJECT_BINARY_DIR}/pkgconfig/${PC_NAME}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/pkgconfig/${PC_NAME}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endfunction()
+
+_holdfast_pc(core "" "-pthread")
+set(every holdfast-core)
+foreach(store IN LISTS HOLDFAST_STORES)
+  get_property(pc GLOBAL PROPERTY HOLDFAST_PC_${store})
+  _holdfast_pc(${store} "holdfast-core;${pc}" "")
+  list(PREPEND every holdfast-${store})
+endforeach()
+_holdfast_pc(holdfast "${every}" "")

@@ -1,0 +1,65 @@
+# holdfast_add_store(<name> [PACKAGE <CMake package> | PKG_CONFIG <module>] [LINK <target>...] [PC <module>...])
+#
+# Makes holdfast::<name> from src/store/<name>/*.cpp. The vendor's client is private: no user of the library sees its headers.
+#   PACKAGE     what find_package looks for;   PKG_CONFIG  or what pkg-config looks for (links PkgConfig::HOLDFAST_<NAME>)
+#   LINK        targets to link                PC          what the store's own .pc file requires
+# HOLDFAST_<NAME> is AUTO (build it if the client is found), ON (fail if it is not) or OFF.
+# Adds <name> to HOLDFAST_STORES in the caller's scope if the store is built.
+function(holdfast_add_store name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PKG_CONFIG" "LINK;PC")
+  string(TOUPPER ${name} upper)
+  set(HOLDFAST_${upper} AUTO CACHE STRING "Build the ${name} store: AUTO, ON or OFF")
+  set_property(CACHE HOLDFAST_${upper} PROPERTY STRINGS AUTO ON OFF)
+
+  if(NOT HOLDFAST_${upper})
+    _holdfast_store_absent(${name} "built with HOLDFAST_${upper}=OFF")
+    return()
+  endif()
+
+  set(found TRUE)
+  if(arg_PACKAGE)
+    find_package(${arg_PACKAGE} QUIET)
+    set(found ${${arg_PACKAGE}_FOUND})
+  elseif(arg_PKG_CONFIG)
+    find_package(PkgConfig QUIET)
+    set(found FALSE)
+    if(PkgConfig_FOUND)
+      pkg_check_modules(HOLDFAST_${upper} QUIET IMPORTED_TARGET ${arg_PKG_CONFIG})
+      set(found ${HOLDFAST_${upper}_FOUND})
+      list(APPEND arg_LINK PkgConfig::HOLDFAST_${upper})
+      list(APPEND arg_PC ${arg_PKG_CONFIG})
+    endif()
+  endif()
+  if(NOT found)
+    set(what "${arg_PACKAGE}${arg_PKG_CONFIG}")
+    if(HOLDFAST_${upper} STREQUAL "AUTO")
+      _holdfast_store_absent(${name} "its client library ${what} was not found when holdfast was built")
+      return()
+    endif()
+    message(FATAL_ERROR "holdfast: HOLDFAST_${upper}=ON, but ${what} was not found. "
+      "Install its development package, or set HOLDFAST_${upper} to AUTO or OFF.")
+  endif()
+
+  holdfast_glob(sources src/store/${name})
+  if(NOT sources)  # TEMPORARY-BOOTSTRAP
+    _holdfast_store_absent(${name} "no sources yet")
+    return()
+  endif()
+  set(target holdfast_${name})
+  add_library(${target} ${sources})
+  target_link_libraries(${target} PUBLIC holdfast_core PRIVATE ${arg_LINK})
+  holdfast_library(${target} ${name})
+  set_property(GLOBAL PROPERTY HOLDFAST_PACKAGE_${name} "${arg_PACKAGE}")
+  set_property(GLOBAL PROPERTY HOLDFAST_PKG_CONFIG_${name} "${arg_PKG_CONFIG}")
+  set_property(GLOBAL PROPERTY HOLDFAST_PC_${name} "${arg_PC}")
+
+  list(APPEND HOLDFAST_STORES ${name})
+  set(HOLDFAST_STORES ${HOLDFAST_STORES} PARENT_SCOPE)
+endfunction()
+
+# The reason travels into the installed package, so that find_package(holdfast COMPONENTS <name>) can say it.
+function(_holdfast_store_absent name reason)
+  message(STATUS "holdfast: no ${name} store: ${reason}")
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_ABSENT ${name})
+  set_property(GLOBAL PROPERTY HOLDFAST_ABSENT_${name} "${reason}")
+endfunction()

@@ -1,0 +1,102 @@
+# How a target of this project is made. Everything is set on the target itself: a program that embeds holdfast keeps its
+# own flags, and nothing here is exported.
+
+# Compiling again what did not change is the slowest part of a developer's day; an embedding project decides for itself.
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(HOLDFAST_CCACHE ccache)
+  mark_as_advanced(HOLDFAST_CCACHE)
+  if(HOLDFAST_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${HOLDFAST_CCACHE}")
+  endif()
+endif()
+
+# holdfast_glob(<out> <folder>...): the sources of some rooms. One folder is one room, so a new file needs no edit here.
+function(holdfast_glob out)
+  set(found "")
+  foreach(folder IN LISTS ARGN)
+    file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
+    list(APPEND found ${files})
+  endforeach()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+# holdfast_own(<target>): warnings and sanitizers, which only our own targets get.
+function(holdfast_own target)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_definitions(${target} PRIVATE HOLDFAST_VERSION="${PROJECT_VERSION}")
+  if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual)
+    if(HOLDFAST_WERROR)
+      target_compile_options(${target} PRIVATE -Werror)
+    endif()
+    if(HOLDFAST_SANITIZE)
+      target_compile_options(${target} PRIVATE
+        -fsanitize=${HOLDFAST_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+      target_link_options(${target} PRIVATE -fsanitize=${HOLDFAST_SANITIZE})
+    endif()
+  endif()
+endfunction()
+
+# holdfast_library(<target> <component>): the public name holdfast::<component> and the name of the file on disk.
+function(holdfast_library target component)
+  holdfast_own(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  add_library(holdfast::${component} ALIAS ${target})
+  set(file_name holdfast-${component})
+  if(component STREQUAL "holdfast")
+    set(file_name holdfast)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${component}
+    OUTPUT_NAME ${file_name}
+    POSITION_INDEPENDENT_CODE ON  # so that the static form can end up inside somebody's plug-in
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  set_property(GLOBAL APPEND PROPERTY HOLDFAST_COMPONENTS ${component})
+  set_property(GLOBAL PROPERTY HOLDFAST_TARGET_${component} ${target})
+endfunction()
+
+# holdfast_program(<target> <name of the program> <folder>): main.cpp, and the rest as <target>_parts, which tests can link.
+function(holdfast_program target name folder)
+  holdfast_glob(sources ${folder})
+  if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${folder}/main.cpp")  # TEMPORARY-BOOTSTRAP
+    message(STATUS "holdfast: no ${folder}/main.cpp, ${name} is not built")
+    return()
+  endif()
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  set(parts ${target}_parts)
+  add_library(${parts} STATIC ${sources})
+  holdfast_own(${parts})
+  target_include_directories(${parts} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${parts} PUBLIC holdfast::holdfast)
+  # Of the programs only: the library itself needs none of them.
+  find_package(CLI11 REQUIRED)
+  find_package(fmt REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  find_package(SQLite3 REQUIRED)
+  target_link_libraries(${parts} PUBLIC CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json SQLite::SQLite3)
+
+  add_executable(${target} ${folder}/main.cpp)
+  holdfast_own(${target})
+  target_link_libraries(${target} PRIVATE ${parts})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+endfunction()
+
+# holdfast_examples(<folder>): each file is one program, and each program is a test: it must exit with 0.
+function(holdfast_examples folder)
+  holdfast_glob(sources ${folder})
+  foreach(source IN LISTS sources)
+    get_filename_component(stem "${source}" NAME_WE)
+    add_executable(example_${stem} "${source}")
+    holdfast_own(example_${stem})
+    target_link_libraries(example_${stem} PRIVATE holdfast::holdfast)
+    set_target_properties(example_${stem} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+    if(HOLDFAST_BUILD_TESTS)
+      # A fresh folder each: examples write relative paths such as sqlite:locks.db.
+      set(cwd "${PROJECT_BINARY_DIR}/examples/run/${stem}")
+      add_test(NAME example.${stem} COMMAND ${CMAKE_COMMAND}
+        -D "program=$<TARGET_FILE:example_${stem}>" -D "cwd=${cwd}" -P "${PROJECT_SOURCE_DIR}/cmake/run-example.cmake")
+      set_tests_properties(example.${stem} PROPERTIES LABELS example TIMEOUT 60)
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,75 @@
+// A flash sale in small: four processes buy from a stock of 100 that lies in a file. Each reads the
+// stock, lets the payment take its time, and writes the stock back. Without a lock they sell what
+// is not there; with one, 100 and not one more. `holdfast demo flash-sale` does it on 20,000 orders.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <holdfast/holdfast.hpp>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr int stock = 100, buyers = 4, orders_each = 60;
+
+int read_number(const std::string& file) {
+  int n = 0;
+  std::ifstream{file} >> n;
+  return n;
+}
+
+void write_number(const std::string& file, int n) {
+  const auto fresh = file + "." + std::to_string(getpid());  // never seen half written
+  std::ofstream{fresh} << n;
+  std::filesystem::rename(fresh, file);
+}
+
+bool buy_one(const std::string& stock_file) {
+  const int left = read_number(stock_file);
+  if (left == 0) return false;
+  std::this_thread::sleep_for(500us);  // the payment
+  write_number(stock_file, left - 1);
+  return true;
+}
+
+// #region flash_sale
+// One buyer, in a process of its own. Returns how many items it was sold.
+int buyer(bool locked) {
+  std::optional<holdfast::mutex> item;
+  if (locked) item.emplace(holdfast::open("sqlite:locks.db"), "stock:item");
+
+  int sold = 0;
+  for (int i = 0; i < orders_each; ++i) {
+    auto guard = locked ? std::unique_lock{*item} : std::unique_lock<holdfast::mutex>{};
+    sold += buy_one("stock") ? 1 : 0;
+  }
+  return sold;
+}
+// #endregion
+
+// A session does not survive fork(): each buyer opens its own.
+int sell(bool locked) {
+  write_number("stock", stock);
+  for (int i = 0; i < buyers; ++i) {
+    if (fork() == 0) _exit(buyer(locked));
+  }
+  int sold = 0, status = 0;
+  while (wait(&status) > 0) sold += WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  return sold;
+}
+
+}  // namespace
+
+int main() {
+  const int without = sell(false);
+  const int with = sell(true);
+  std::cout << "stock 100: sold " << without << " without a lock, " << with << " with one\n";
+  return with == stock ? 0 : 1;
+}

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <holdfast/mutex.hpp>
+
+namespace holdfast {
+
+/// A mutex that is granted strictly in the order in which acquisitions reach the store, whatever
+/// process and thread they come from. A plain mutex lets one contender a process queue at the
+/// store, which is cheaper; here every waiter has a place of its own.
+///
+/// A waiter that dies or sleeps for longer than its place lasts (4 s) loses the place; the order
+/// of the others is unchanged. Shares names with mutex and recursive_mutex.
+class fair_mutex : public mutex {
+ public:
+  /// As mutex.
+  fair_mutex(session s, std::string name, lock_options options = {});
+};
+
+}  // namespace holdfast

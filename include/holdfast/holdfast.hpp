@@ -1,0 +1,15 @@
+#pragma once
+
+/// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
+#include <holdfast/error.hpp>
+#include <holdfast/fair_mutex.hpp>
+#include <holdfast/latch.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/recursive_mutex.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/shared_mutex.hpp>
+#include <holdfast/with_lock.hpp>

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace holdfast {
+
+struct latch_options {
+  /// How long the latch outlives its last use: an open latch stays open for so long, and a closed
+  /// one that nobody touches is forgotten. From 1 s to 31 days.
+  std::chrono::seconds keep{std::chrono::hours{24}};
+};
+
+/// std::latch by name: those who wait go on when the count has come to zero.
+///
+///     from        │ count_down(n)               │ wait      │ not used for `keep`
+///     ────────────┼─────────────────────────────┼───────────┼────────────────────
+///     no record   │ made with the count, then n │ waits     │ –
+///     count > n   │ less n                      │ waits     │ no record
+///     count = n   │ open: all waiters are woken │ waits     │ no record
+///     open        │ errc::invalid_argument      │ returns   │ no record
+///
+/// It can be used once; remove() makes the name free for another. Whoever uses it first makes it;
+/// all must name the same count (errc::capacity_mismatch). A count_down whose reply was lost is
+/// repeated and counts once. Thread-safe. Errors as mutex.
+class latch {
+ public:
+  /// Count from 1 to 1,000,000. No round trip.
+  latch(session s, std::string name, std::uint32_t count, latch_options options = {});
+  latch(const latch&) = delete;
+  latch& operator=(const latch&) = delete;
+  ~latch();
+
+  /// One round trip. Throws errc::invalid_argument for 0 or more than remains: nothing changed.
+  void count_down(std::uint32_t n = 1);
+  /// Whether it is open. One round trip.
+  [[nodiscard]] bool try_wait() const;
+  void wait() const { (void)wait_within(no_limit, {}); }
+  /// False if asked to stop before it opened.
+  [[nodiscard]] bool wait(std::stop_token stop) const {
+    return wait_within(no_limit, std::move(stop));
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& timeout,
+                              std::stop_token stop = {}) const {
+    return wait_within(holdfast::wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool wait_until(const std::chrono::time_point<Clock, Duration>& t,
+                                std::stop_token stop = {}) const {
+    return wait_within(holdfast::wait_until(t), std::move(stop));
+  }
+  void arrive_and_wait(std::uint32_t n = 1) {
+    count_down(n);
+    wait();
+  }
+
+  /// What is left to count; the full count if nobody has used it. One round trip.
+  std::uint32_t remaining() const;
+  /// Forgets the latch, whoever waits; they start over with a new one. One round trip.
+  void remove();
+  const std::string& name() const noexcept;
+
+ private:
+  bool wait_within(wait_time wait, std::stop_token stop) const;
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace holdfast {
+
+/// Mutual exclusion by name, between all programs that open the same store.
+///
+///     from      │ lock, acquire            │ unlock, release │ the holder dies, or its lease ends
+///     ──────────┼──────────────────────────┼─────────────────┼───────────────────────────────────
+///     free      │ held by the caller       │ –               │ –
+///     held      │ the caller queues        │ next in line    │ next in line, or free
+///
+/// Meets Lockable and TimedLockable: works with std::lock_guard, unique_lock and scoped_lock. The
+/// std forms belong to the calling thread; acquire() gives a lease, which belongs to whoever has it.
+/// Within a process waiters are served in order; between processes see fair_mutex.
+/// Thread-safe. Not recursive: the holding thread's second lock() throws errc::deadlock.
+///
+/// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
+/// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
+/// use as something else), forked. Cost: one round trip to take a free lock, one to give it back;
+/// if it is held, one more each second of waiting at most.
+class mutex {
+ public:
+  /// No round trip. Throws errc::invalid_name, errc::invalid_argument (options), unsupported.
+  mutex(session s, std::string name, lock_options options = {});
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+  /// Gives back what std-style holds are left, whichever thread's they are.
+  ~mutex();
+
+  // -- Lockable, TimedLockable ---------------------------------------------------------------
+  void lock();
+  /// Waits for nothing but the store's answer.
+  [[nodiscard]] bool try_lock();
+  /// A timeout of zero or less is one try. The wait is measured on CLOCK_BOOTTIME.
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
+    return lock_within(wait_for(timeout), {});
+  }
+  /// The time point is converted once, on entry: later steps of that clock change nothing.
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
+    return lock_within(wait_until(t), {});
+  }
+  /// As lock(), but ends with false when asked to stop.
+  [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
+  /// Gives back this thread's hold. Never throws: what goes wrong is told to the observer, and the
+  /// lease ends by itself. By a thread that does not hold it: no effect but an observer event.
+  void unlock() noexcept;
+
+  // -- the native handle ----------------------------------------------------------------------
+  lease acquire() { return acquire(std::stop_token{}); }
+  /// Throws errc::cancelled when asked to stop; what was won in that moment is released.
+  lease acquire(std::stop_token stop);
+  [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<lease> try_acquire_for(
+      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
+    return acquire_within(wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<lease> try_acquire_until(
+      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
+    return acquire_within(wait_until(t), std::move(stop));
+  }
+
+  // -- this thread's std-style hold -----------------------------------------------------------
+  /// 0 if this thread does not hold it. No round trip.
+  std::uint64_t fence() const noexcept;
+  /// Throws errc::not_owner or errc::lost unless this thread holds it. No round trip.
+  void check() const;
+  /// Stops when this thread's hold is lost; a token that never stops if it holds nothing.
+  std::stop_token lost() const;
+
+  /// The name with the session's prefix.
+  const std::string& name() const noexcept;
+
+  /// A function that does `fn` under this lock, with the same arguments and result.
+  template <class F>
+  auto wrap(F fn) {
+    return [this, fn = std::move(fn)](auto&&... args) mutable -> decltype(auto) {
+      const std::lock_guard guard{*this};
+      return std::invoke(fn, std::forward<decltype(args)>(args)...);
+    };
+  }
+
+ protected:
+  mutex(session s, std::string name, lock_options options, bool fair);
+
+ private:
+  bool lock_within(wait_time wait, std::stop_token stop);
+  std::optional<lease> acquire_within(wait_time wait, std::stop_token stop);
+
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/mutex.hpp>
+
+namespace holdfast {
+
+/// A mutex that the thread which holds it may lock again. Levels are counted in the process: only
+/// the first lock and the last unlock go to the store, and the fence is the same at all levels.
+/// One object is one identity: two recursive_mutex objects of the same name exclude each other.
+/// Meets Lockable and TimedLockable. Thread-safe. Errors and costs as mutex; a level above
+/// 2^31 throws errc::overloaded.
+class recursive_mutex {
+ public:
+  recursive_mutex(session s, std::string name, lock_options options = {});
+  recursive_mutex(const recursive_mutex&) = delete;
+  recursive_mutex& operator=(const recursive_mutex&) = delete;
+  ~recursive_mutex();
+
+  void lock() { (void)lock_within(no_limit, {}); }
+  [[nodiscard]] bool try_lock() { return lock_within(one_try, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
+    return lock_within(wait_for(timeout), {});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
+    return lock_within(wait_until(t), {});
+  }
+  [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
+  /// One level down; the last one releases. Never throws; by another thread: no effect, an event.
+  void unlock() noexcept;
+
+  /// How many levels this thread holds. No round trip.
+  std::uint32_t level() const noexcept;
+  /// As in mutex: about this thread's hold. No round trip.
+  std::uint64_t fence() const noexcept;
+  void check() const;
+  std::stop_token lost() const;
+  const std::string& name() const noexcept;
+
+ private:
+  bool lock_within(wait_time wait, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <holdfast/error.hpp>
+#include <utility>
+#include <variant>
+
+namespace holdfast {
+
+/// A value, or the failure that came instead. Ports return it, so that nothing throws between a
+/// driver and the public edge. (std::expected is not in C++20; a type that changed with the
+/// language level would change the ABI.)
+template <class T>
+class [[nodiscard]] result {
+ public:
+  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  result(failure f) : state_(std::in_place_index<1>, std::move(f)) {}
+
+  bool ok() const noexcept { return state_.index() == 0; }
+  explicit operator bool() const noexcept { return ok(); }
+
+  /// Precondition: ok().
+  T& operator*() noexcept { return *std::get_if<0>(&state_); }
+  const T& operator*() const noexcept { return *std::get_if<0>(&state_); }
+  T* operator->() noexcept { return std::get_if<0>(&state_); }
+  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
+
+  /// Precondition: !ok().
+  failure& error() noexcept { return *std::get_if<1>(&state_); }
+  const failure& error() const noexcept { return *std::get_if<1>(&state_); }
+
+  /// The value, or throws holdfast::error.
+  T value() && {
+    if (!ok()) throw_failure(std::move(error()));
+    return std::move(**this);
+  }
+
+ private:
+  std::variant<T, failure> state_;
+};
+
+struct done {};
+using status = result<done>;
+
+}  // namespace holdfast

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+
+/// `capacity` permits by name. A permit is owned and leased: a crash gives it back. An acquisition
+/// takes `weight` permits or none. Served in order of arrival: a large request is not passed by
+/// smaller ones for ever, and holds up those behind it.
+/// Thread-safe. Errors and costs as mutex; errc::capacity_mismatch if the name is in use with
+/// another capacity; errc::invalid_argument for a weight of 0 or above the capacity.
+class semaphore {
+ public:
+  /// Capacity from 1 to 2^30. No round trip.
+  semaphore(session s, std::string name, std::uint32_t capacity, lock_options options = {});
+  semaphore(const semaphore&) = delete;
+  semaphore& operator=(const semaphore&) = delete;
+  ~semaphore();
+
+  lease acquire(std::uint32_t weight = 1, std::stop_token stop = {});
+  [[nodiscard]] std::optional<lease> try_acquire(std::uint32_t weight = 1) {
+    return acquire_within(weight, one_try, {});
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<lease> try_acquire_for(
+      const std::chrono::duration<Rep, Period>& timeout, std::uint32_t weight = 1,
+      std::stop_token stop = {}) {
+    return acquire_within(weight, wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<lease> try_acquire_until(
+      const std::chrono::time_point<Clock, Duration>& t, std::uint32_t weight = 1,
+      std::stop_token stop = {}) {
+    return acquire_within(weight, wait_until(t), std::move(stop));
+  }
+
+  /// Permits nobody holds at this moment. One round trip; stale when it returns.
+  std::uint32_t available() const;
+  std::uint32_t capacity() const noexcept;
+  const std::string& name() const noexcept;
+
+ private:
+  std::optional<lease> acquire_within(std::uint32_t weight, wait_time wait, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// The shape of std::counting_semaphore over a semaphore: the object keeps the permits it acquired,
+/// and release() gives some of those back (errc::not_owner if there are fewer: a distributed
+/// permit can not be made by releasing it).
+class counting_semaphore {
+ public:
+  counting_semaphore(session s, std::string name, std::uint32_t capacity, lock_options options = {});
+  ~counting_semaphore();
+
+  void acquire();
+  [[nodiscard]] bool try_acquire() { return acquire_within(one_try); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period>& timeout) {
+    return acquire_within(wait_for(timeout));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_acquire_until(const std::chrono::time_point<Clock, Duration>& t) {
+    return acquire_within(wait_until(t));
+  }
+  void release(std::uint32_t permits = 1);
+  std::uint32_t max() const noexcept;
+
+ private:
+  bool acquire_within(wait_time wait);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// A permit that ends by itself unless it is extended. Its id may travel to other threads, processes
+/// and machines, which extend or release by it: whoever knows the id owns the permit.
+struct permit {
+  std::string id;           ///< 32 hexadecimal digits from 128 random bits: a secret
+  std::uint64_t fence = 0;
+  std::chrono::milliseconds lease{};
+};
+
+/// Permits with ids and a lease each, which nobody renews: for work that is handed on. Shares names
+/// with semaphore of the same capacity. Thread-safe. Errors and costs as semaphore.
+class expiring_semaphore {
+ public:
+  expiring_semaphore(session s, std::string name, std::uint32_t capacity, lock_options options = {});
+  expiring_semaphore(const expiring_semaphore&) = delete;
+  expiring_semaphore& operator=(const expiring_semaphore&) = delete;
+  ~expiring_semaphore();
+
+  permit acquire(std::chrono::milliseconds lease, std::stop_token stop = {});
+  [[nodiscard]] std::optional<permit> try_acquire(std::chrono::milliseconds lease) {
+    return acquire_within(lease, one_try, {});
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<permit> try_acquire_for(
+      std::chrono::milliseconds lease, const std::chrono::duration<Rep, Period>& timeout,
+      std::stop_token stop = {}) {
+    return acquire_within(lease, wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<permit> try_acquire_until(
+      std::chrono::milliseconds lease, const std::chrono::time_point<Clock, Duration>& t,
+      std::stop_token stop = {}) {
+    return acquire_within(lease, wait_until(t), std::move(stop));
+  }
+
+  /// From now on it lasts `lease`. False if that permit has ended. One round trip.
+  [[nodiscard]] bool try_extend(std::string_view id, std::chrono::milliseconds lease);
+  /// False if that permit had ended: nothing of anybody else's is touched. One round trip.
+  bool release(std::string_view id);
+
+  std::uint32_t available() const;
+  std::uint32_t capacity() const noexcept;
+  const std::string& name() const noexcept;
+
+ private:
+  std::optional<permit> acquire_within(std::chrono::milliseconds lease, wait_time wait,
+                                       std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/options.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast {
+
+namespace engine {
+class core;
+}
+
+/// Somebody who holds a name, or waits for it.
+struct participant {
+  std::string short_id;  ///< enough to tell participants apart, too little to release for them
+  std::string host;
+  std::uint32_t pid = 0;
+  std::string program;
+  std::string reason;
+  std::uint32_t weight = 1;
+  std::uint64_t fence = 0;                   ///< holders only
+  std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
+  std::chrono::milliseconds expires_in{};    ///< without renewal, by the store's clock
+};
+
+/// What the store knows about one name.
+struct name_info {
+  std::string name;
+  std::string kind;            ///< mutex, shared_mutex, semaphore, latch; empty if not in use
+  std::uint32_t capacity = 0;  ///< permits in all; a latch's starting count
+  std::uint32_t remaining = 0; ///< permits free; a latch's count now
+  std::uint64_t last_fence = 0;
+  std::vector<participant> holders;
+  std::vector<participant> waiters;  ///< in the order in which they will be served
+};
+
+/// A connection to a store, and the threads that renew leases and wait for notices on it. A handle:
+/// copies mean the same session, which ends with the last copy, primitive and lease that uses it.
+/// Thread-safe. After fork() it is unusable in the child (errc::forked): open a new one there.
+class session {
+ public:
+  /// Over a store that holdfast::open() does not know.
+  session(std::unique_ptr<store::session_store> store, session_options options = {});
+
+  /// What this store promises. No round trip.
+  const store::capabilities& can() const noexcept;
+  /// The store's URL without passwords.
+  const std::string& url() const noexcept;
+
+  /// Names in use that match a pattern with `*` and `?`. Costs a scan of the store.
+  std::vector<std::string> names(std::string_view pattern = "*") const;
+  /// Who holds a name and who waits. One round trip.
+  name_info show(std::string_view name) const;
+  /// Takes the lock away from its holders (or only from the one whose short id is given): the next
+  /// in line gets it, with a greater fence; the former holder finds out at its next renewal, and
+  /// the resource refuses it by the fence. Returns how many holders were removed. Two round trips.
+  std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
+
+  /// Commands sent to the store since the session was opened (benchmarks and tests ask).
+  std::uint64_t store_operations() const noexcept;
+
+  const std::shared_ptr<engine::core>& core() const noexcept { return core_; }
+
+ private:
+  std::shared_ptr<engine::core> core_;
+};
+
+/// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`.
+/// Throws errc::invalid_argument for a URL it does not understand (naming the nearest valid one),
+/// errc::unsupported for a store that was not built in, and what the store's page says.
+session open(std::string_view url, session_options options = {});
+
+}  // namespace holdfast

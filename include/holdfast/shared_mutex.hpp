@@ -1,0 +1,132 @@
+#pragma once
+
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace holdfast {
+
+/// Who goes first when readers and writers wait.
+enum class preference {
+  fifo,    ///< order of arrival: nobody starves, and a waiting writer holds up later readers
+  reader,  ///< readers pass waiting writers: writers may starve
+  writer,  ///< writers pass waiting readers: readers may starve
+};
+
+struct shared_mutex_options : lock_options {
+  /// Counts for the acquisitions of this object. Use the same everywhere: the name is not checked.
+  holdfast::preference preference = preference::fifo;
+};
+
+/// Many readers or one writer, by name.
+///
+///     held by     │ lock        │ lock_shared           │ downgrade        │ try_upgrade
+///     ────────────┼─────────────┼───────────────────────┼──────────────────┼─────────────────────
+///     nobody      │ held        │ held                  │ –                │ –
+///     one reader  │ queue       │ held, or behind a     │ –                │ writer, if it is the
+///     readers     │ queue       │ waiting writer (fifo) │ –                │ only reader; else no
+///     a writer    │ queue       │ queue                 │ reader; waiting  │ –
+///                 │             │                       │ readers are woken│
+///
+/// Meets SharedLockable and SharedTimedLockable (std::shared_lock) and what mutex meets.
+/// Thread-safe. Each reader has a lease and a fence of its own. Errors and costs as mutex.
+/// At most 2^30 readers.
+class shared_mutex {
+ public:
+  shared_mutex(session s, std::string name, shared_mutex_options options = {});
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+  ~shared_mutex();
+
+  // -- exclusive: Lockable, TimedLockable
+  void lock() { (void)lock_within(exclusive, no_limit, {}); }
+  [[nodiscard]] bool try_lock() { return lock_within(exclusive, one_try, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
+    return lock_within(exclusive, wait_for(timeout), {});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
+    return lock_within(exclusive, wait_until(t), {});
+  }
+  [[nodiscard]] bool lock(std::stop_token stop) {
+    return lock_within(exclusive, no_limit, std::move(stop));
+  }
+  void unlock() noexcept;
+
+  // -- shared: SharedLockable, SharedTimedLockable
+  void lock_shared() { (void)lock_within(shared, no_limit, {}); }
+  [[nodiscard]] bool try_lock_shared() { return lock_within(shared, one_try, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& timeout) {
+    return lock_within(shared, wait_for(timeout), {});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& t) {
+    return lock_within(shared, wait_until(t), {});
+  }
+  [[nodiscard]] bool lock_shared(std::stop_token stop) {
+    return lock_within(shared, no_limit, std::move(stop));
+  }
+  void unlock_shared() noexcept;
+
+  /// This thread's exclusive hold becomes a shared one, without a moment in between in which
+  /// another writer could enter. Keeps its fence. One round trip. Throws errc::not_owner, lost.
+  void downgrade();
+  /// This thread's shared hold becomes exclusive, if it is the only one; else false at once, and
+  /// the shared hold stays: two readers that both wait for the other can not happen. The fence is
+  /// a new one. One round trip. Throws errc::not_owner, lost.
+  [[nodiscard]] bool try_upgrade();
+
+  // -- native handles
+  lease acquire(std::stop_token stop = {}) { return take(exclusive, std::move(stop)); }
+  [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(exclusive, one_try, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<lease> try_acquire_for(
+      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
+    return acquire_within(exclusive, wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<lease> try_acquire_until(
+      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
+    return acquire_within(exclusive, wait_until(t), std::move(stop));
+  }
+  lease acquire_shared(std::stop_token stop = {}) { return take(shared, std::move(stop)); }
+  [[nodiscard]] std::optional<lease> try_acquire_shared() {
+    return acquire_within(shared, one_try, {});
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<lease> try_acquire_shared_for(
+      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
+    return acquire_within(shared, wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<lease> try_acquire_shared_until(
+      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
+    return acquire_within(shared, wait_until(t), std::move(stop));
+  }
+  /// As downgrade() and try_upgrade(), for a lease of this lock. errc::not_owner for another's.
+  void downgrade(lease& held);
+  [[nodiscard]] bool try_upgrade(lease& held);
+
+  /// About this thread's hold, shared or exclusive; as in mutex.
+  std::uint64_t fence() const noexcept;
+  void check() const;
+  std::stop_token lost() const;
+  const std::string& name() const noexcept;
+
+ private:
+  enum mode { exclusive, shared };
+  bool lock_within(mode m, wait_time wait, std::stop_token stop);
+  std::optional<lease> acquire_within(mode m, wait_time wait, std::stop_token stop);
+  lease take(mode m, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

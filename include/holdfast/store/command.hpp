@@ -1,0 +1,182 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The words that the engine, the kernels and the stores share. Times are microseconds: on the
+/// store's own clock where a member ends in `_at`, a length where it ends in `_us`.
+namespace holdfast::store {
+
+/// 128 random bits that name one acquisition. Whoever knows it can release it: never shown whole.
+struct owner_id {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  auto operator<=>(const owner_id&) const = default;
+  explicit operator bool() const noexcept { return high != 0 || low != 0; }
+};
+
+std::string to_string(const owner_id& id);                      ///< 32 hexadecimal digits
+bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
+
+/// What a name is in use as. Two kinds cannot share a name (errc::kind_mismatch).
+enum class kind : std::uint8_t { mutex, shared_mutex, semaphore, latch };
+std::string_view to_string(kind k) noexcept;
+bool parse_kind(std::string_view text, kind& k) noexcept;
+
+/// The store's time when a step is applied. `now_at` judges leases and may start anywhere (SQLite
+/// counts from boot); `wall_at` is since 1970, and only a floor for fences and a label for people.
+struct moment {
+  std::int64_t now_at = 0;
+  std::int64_t wall_at = 0;
+};
+
+// ---- permits: mutex, shared mutex, semaphore -----------------------------------------------------
+
+enum class permits_verb : std::uint8_t {
+  acquire,  ///< get `weight` permits, or a place in the queue if `wait`; by the holder: renew
+  renew,    ///< lengthen the lease (or a waiter's place); never gets what is not held
+  release,  ///< leave: as holder or as waiter; harmless to repeat
+  resize,   ///< change the weight of what is held: down always, up only if there is room
+  evict,    ///< remove `owner`, or everyone if none is named: an operator's force-unlock
+  inspect,  ///< change nothing, report
+};
+
+struct permits_command {
+  permits_verb verb = permits_verb::inspect;
+  owner_id owner{};
+  store::kind kind = kind::mutex;
+  std::uint32_t capacity = 1;
+  std::uint32_t weight = 1;
+  std::int32_t priority = 0;    ///< greater comes first in the queue; equals in order of arrival
+  bool wait = false;            ///< queue up if it cannot be had now; if false, also leave the queue
+  std::int64_t lease_us = 0;    ///< how long it is held without renewal
+  std::int64_t place_us = 0;    ///< how long a place in the queue lasts without renewal
+  bool detached = false;        ///< the hold is not tied to the life of the session that got it
+  owner_id instead_of{};        ///< release this one first, in the same step
+  std::string_view peer{};      ///< the session's address: where notices go, whose life counts
+  std::string_view note{};      ///< who and why, for people
+};
+
+struct holder {
+  owner_id owner{};
+  std::uint32_t weight = 1;
+  std::uint64_t fence = 0;
+  std::int64_t expires_at = 0;
+  std::int64_t since_wall_at = 0;
+  std::string peer;
+  std::string note;
+  bool operator==(const holder&) const = default;
+};
+
+struct waiter {
+  owner_id owner{};
+  std::uint32_t weight = 1;
+  std::int32_t priority = 0;
+  std::int64_t lease_us = 0;
+  std::int64_t expires_at = 0;
+  std::int64_t since_wall_at = 0;
+  std::string peer;
+  std::string note;
+  bool operator==(const waiter&) const = default;
+};
+
+/// Everything a store knows about one name of the permits family.
+struct permits_record {
+  store::kind kind = kind::mutex;
+  std::uint32_t capacity = 0;    ///< 0: nobody has used the name yet, or all have left
+  std::uint64_t last_fence = 0;
+  std::vector<holder> holders;
+  std::vector<waiter> queue;     ///< in the order in which they will be served
+  bool operator==(const permits_record&) const = default;
+};
+
+enum class permits_outcome : std::uint8_t {
+  granted,  ///< held: `fence` and `expires_at` say how
+  queued,   ///< in line: look again after `look_again_us`, or when told
+  busy,     ///< not to be had now, and nothing was left behind
+  done,     ///< released, resized, evicted, inspected
+  absent,   ///< this owner neither holds nor waits
+  kind_mismatch,
+  capacity_mismatch,
+};
+
+/// A message to a session: "granted" to the next in line, "opened" to those at a latch, "departed"
+/// when a watched session died (only from stores that can tell).
+enum class notice_kind : std::uint8_t { granted, opened, departed };
+
+struct notice {
+  notice_kind what = notice_kind::granted;
+  std::string name;
+  owner_id owner{};
+  std::uint64_t fence = 0;
+  std::int64_t expires_at = 0;
+  std::string peer;             ///< granted, opened: where to; departed: who
+  bool operator==(const notice&) const = default;
+};
+
+struct permits_reply {
+  permits_outcome outcome = permits_outcome::done;
+  std::uint64_t fence = 0;
+  std::int64_t expires_at = 0;
+  std::int64_t now_at = 0;          ///< the store's time of this reply
+  std::int64_t look_again_us = 0;   ///< queued: ask again after so long even if nobody told us
+  std::uint32_t position = 0;       ///< queued: 1 is next; evict: how many were removed
+  bool replaced = false;            ///< `instead_of` was there until this step
+  std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
+  std::vector<notice> tell{};       ///< whom this step granted to; the family sends them on
+  permits_record found{};           ///< inspect, and the mismatches: what is there
+};
+
+// ---- countdown: latch ----------------------------------------------------------------------------
+
+enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect };
+
+struct countdown_command {
+  countdown_verb verb = countdown_verb::inspect;
+  owner_id owner{};               ///< one an arrival or a wait: repeating it counts once
+  std::uint32_t count = 0;        ///< what the latch starts from
+  std::uint32_t drop = 0;         ///< arrive: by how much
+  std::int64_t place_us = 0;      ///< wait: how long the place lasts without renewal
+  std::int64_t keep_us = 0;       ///< how long the record outlives its last use
+  std::string_view peer{};
+  std::string_view note{};
+};
+
+struct arrival {
+  owner_id owner{};
+  std::int64_t forget_at = 0;
+  bool operator==(const arrival&) const = default;
+};
+
+struct countdown_record {
+  std::uint32_t count = 0;        ///< 0: nobody has used the name yet
+  std::uint32_t remaining = 0;
+  std::int64_t expires_at = 0;
+  std::vector<arrival> arrivals;  ///< the recent ones, so that a repeated arrival counts once
+  std::vector<waiter> waiting;
+  bool operator==(const countdown_record&) const = default;
+};
+
+enum class countdown_outcome : std::uint8_t {
+  open,       ///< the count is zero
+  closed,     ///< it is not; a waiter is in the list
+  too_many,   ///< the drop is greater than what remains: nothing changed
+  done,
+  kind_mismatch,
+  capacity_mismatch,
+};
+
+struct countdown_reply {
+  countdown_outcome outcome = countdown_outcome::done;
+  std::uint32_t remaining = 0;
+  std::int64_t now_at = 0;
+  std::int64_t look_again_us = 0;
+  std::vector<notice> tell{};
+  countdown_record found{};
+  store::kind found_kind = kind::latch;
+};
+
+}  // namespace holdfast::store

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store {
+
+/// How notices reach one session. One thread at a time is in receive(); everything else may be
+/// called from any thread.
+class inbox {
+ public:
+  virtual ~inbox() = default;
+
+  /// This session's address in the store. Constant.
+  virtual const std::string& peer() const noexcept = 0;
+
+  /// Blocks until a notice is there, `until` has come, or interrupt() was called (then nothing).
+  virtual std::optional<notice> receive(boot_time until) = 0;
+
+  /// Makes the receive() in progress return, or the next one if there is none.
+  virtual void interrupt() noexcept = 0;
+
+  /// From now on receive() yields one `departed` notice when the session `peer` has died. Stores
+  /// that cannot tell do nothing. `peer` may be watched several times, and is unwatched as often.
+  virtual void watch(std::string_view peer) { (void)peer; }
+  virtual void unwatch(std::string_view peer) noexcept { (void)peer; }
+};
+
+}  // namespace holdfast::store

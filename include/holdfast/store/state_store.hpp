@@ -1,0 +1,69 @@
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/store/capabilities.hpp>
+#include <holdfast/store/command.hpp>
+#include <holdfast/store/inbox.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store {
+
+/// A change to one record, decided by the family. Pure: a store may call it again in a transaction
+/// that it had to repeat; only the last call counts.
+class transition {
+ public:
+  /// `record` is the text stored under `name`, empty if there is none. Returns what to store
+  /// instead (empty: nothing need be kept), or null to leave everything as it is. The pointer
+  /// stays valid until the next call.
+  virtual const std::string* apply(std::string_view record, const moment& now) = 0;
+
+ protected:
+  ~transition() = default;
+};
+
+/// The port of a state store: one transaction over one record, on the store's clock. Memory,
+/// SQLite, PostgreSQL and MariaDB implement it; the kernel is applied by the family.
+/// Thread-safe.
+class state_store {
+ public:
+  virtual ~state_store() = default;
+
+  virtual const capabilities& can() const noexcept = 0;
+  virtual const std::string& url() const noexcept = 0;
+
+  /// Reads the record of `name`, applies the transition, writes what it returns: atomically, for
+  /// all processes that use the store. Either everything happened or nothing, unless the failure
+  /// says outcome_unknown.
+  virtual status transact(std::string_view name, transition& change) = 0;
+
+  /// Several of them; a store that can puts them into one transaction. The default does not.
+  struct step {
+    std::string_view name;
+    transition* change;
+  };
+  virtual std::vector<status> transact(std::span<const step> steps);
+
+  /// All names that have a record, with it. Costs a scan.
+  struct entry {
+    std::string name;
+    std::string record;
+  };
+  virtual result<std::vector<entry>> entries() = 0;
+
+  /// True only if the session with that address is certainly gone (its process died).
+  virtual bool departed(std::string_view peer) {
+    (void)peer;
+    return false;
+  }
+
+  /// Sends the notice to the session at `to.peer`, as surely as the store can. False only if it is
+  /// certain that nobody is there any more.
+  virtual bool tell(const notice& to) = 0;
+
+  virtual store::inbox& inbox() noexcept = 0;
+};
+
+}  // namespace holdfast::store

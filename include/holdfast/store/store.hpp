@@ -1,0 +1,47 @@
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/store/capabilities.hpp>
+#include <holdfast/store/command.hpp>
+#include <holdfast/store/inbox.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store {
+
+struct renewal {
+  std::string_view name;
+  permits_command command;
+};
+
+/// What the engine sees of every store: commands by name, each one atomic step at the store.
+/// A family (state, contender, slot) implements it over the port of its kind.
+/// Thread-safe. A call costs one round trip unless it says otherwise.
+class session_store {
+ public:
+  virtual ~session_store() = default;
+
+  virtual const capabilities& can() const noexcept = 0;
+  /// For messages: the URL without passwords.
+  virtual const std::string& url() const noexcept = 0;
+
+  /// Carries out one permits command. A failure with `outcome_unknown` may have been carried out;
+  /// repeating the same command is safe (the owner id makes it the same).
+  virtual result<permits_reply> permits(std::string_view name, const permits_command& command) = 0;
+  virtual result<countdown_reply> countdown(std::string_view name,
+                                            const countdown_command& command) = 0;
+
+  /// Renewals of many names together; answers in the same order. The default asks one by one.
+  virtual std::vector<result<permits_reply>> renew(std::span<const renewal> batch);
+
+  /// All names in use. Costs a scan.
+  virtual result<std::vector<std::string>> names() = 0;
+
+  /// Where this session's notices come in.
+  virtual store::inbox& inbox() noexcept = 0;
+};
+
+}  // namespace holdfast::store

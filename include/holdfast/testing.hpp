@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/store/store.hpp>
+#include <memory>
+
+/// For the tests of programs that use holdfast.
+namespace holdfast::testing {
+
+/// A clock that stands still until it is told to go on. Give it to session_options::clock with a
+/// `memory:` store, which then judges leases by it too: a 30-second lease ends without a wait.
+/// Thread-safe.
+class fake_clock final : public clock {
+ public:
+  fake_clock();
+  ~fake_clock() override;
+  /// Moves the time on, and wakes everyone who waits on this clock. Returns when all have been
+  /// told, not when they have acted.
+  void advance(std::chrono::nanoseconds by);
+
+  boot_time now() const noexcept override;
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override;
+  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override;
+  int on_advance(std::function<void()> wake) override;
+  void forget(int id) noexcept override;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// What happens to one command on its way.
+enum class fault {
+  none,
+  drop_request,  ///< never carried out; the caller sees `unavailable`
+  drop_reply,    ///< carried out; the caller sees `unavailable` with outcome_unknown
+  duplicate,     ///< carried out twice; the caller sees the second reply
+  delay,         ///< carried out after `fault_plan::delay` on the session's clock
+  drop_notice,   ///< carried out; the next notice for this session is lost
+};
+
+struct fault_plan {
+  /// Asked before every command with its running number, from 1. Called from several threads.
+  std::function<fault(std::uint64_t number, std::string_view name, store::permits_verb verb)> choose;
+  std::chrono::milliseconds delay{50};
+};
+
+/// Parts of a thousand for each fault; the same seed gives the same faults in the same order.
+struct fault_rates {
+  std::uint64_t seed = 1;
+  unsigned drop_request = 0;
+  unsigned drop_reply = 0;
+  unsigned duplicate = 0;
+  unsigned drop_notice = 0;
+};
+fault_plan random_faults(fault_rates rates);
+
+/// For session_options::decorate: a store that is as unreliable as the plan says.
+std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)>
+faulty(fault_plan plan, std::shared_ptr<clock> on = {});
+
+}  // namespace holdfast::testing

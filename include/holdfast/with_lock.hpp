@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/error.hpp>
+#include <holdfast/lease.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace holdfast {
+
+namespace detail {
+/// The end of work under a lease: says so if the lock was lost before the work was over.
+void finish(lease held);
+}  // namespace detail
+
+/// Does `fn` while holding `lock` (anything with acquire()), passes its result through, and
+/// releases whatever happens. `fn` takes the lease (`holdfast::lease&`) or nothing.
+/// Throws errc::lost in place of the result if the lock was lost before `fn` returned: by default
+/// nobody can overlook that. What `fn` throws goes through as it is.
+template <class Lock, class F>
+decltype(auto) with_lock(Lock& lock, F&& fn) {
+  lease held = lock.acquire();
+  const auto work = [&]() -> decltype(auto) {
+    if constexpr (std::is_invocable_v<F, lease&>) {
+      return std::invoke(std::forward<F>(fn), held);
+    } else {
+      return std::invoke(std::forward<F>(fn));
+    }
+  };
+  if constexpr (std::is_void_v<decltype(work())>) {
+    work();
+    detail::finish(std::move(held));
+  } else {
+    decltype(auto) outcome = work();
+    detail::finish(std::move(held));
+    return static_cast<decltype(work())>(outcome);
+  }
+}
+
+}  // namespace holdfast

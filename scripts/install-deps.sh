@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# install-deps.sh demo|test|bench|lint|make: installs the Debian packages that one of the Makefile's commands needs.
+# Does nothing, and needs no network, when all of them are there.
+set -euo pipefail
+
+library=(g++ cmake pkg-config libsqlite3-dev)
+programs=(libcli11-dev nlohmann-json3-dev libfmt-dev)
+case "${1:-}" in
+  make)  packages=(make) ;;
+  demo)  packages=("${library[@]}" "${programs[@]}") ;;
+  bench) packages=("${library[@]}" "${programs[@]}") ;;
+  test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev sqlite3 python3 ninja-build ccache clang-19 libclang-rt-19-dev) ;;
+  lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build clang-format-19 clang-tidy-19) ;;
+  *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == *installed* && $status != *not-installed* ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+give_up() {
+  echo "make ${1}: these packages are needed and could not be installed: ${missing[*]}" >&2
+  echo "  $2" >&2
+  echo "  On Debian 12: sudo apt-get install ${missing[*]}" >&2
+  exit 1
+}
+command -v apt-get >/dev/null || give_up "$1" \
+  "There is no apt-get here. Install the same libraries with your own package manager, then: cmake --preset release"
+as_root=()
+if [[ $(id -u) != 0 ]]; then
+  command -v sudo >/dev/null || \
+    give_up "$1" "You are not root and there is no sudo. Run this as root, or ask somebody who can."
+  as_root=(sudo)
+fi
+
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+# The options ride on the command line, because sudo drops the environment.
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120)
+"${apt[@]}" update || give_up "$1" "apt-get update failed: is the network there, and are the entries in /etc/apt right?"
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}" || give_up "$1" "apt-get install failed; its message is above."

@@ -1,0 +1,241 @@
+#include "engine/acquire.hpp"
+
+#include <algorithm>
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+/// A waiter's place in the queue lasts so long without a sign of life.
+constexpr std::chrono::microseconds place_lasts = 4s;
+
+// Three quarters to the whole of it, so that those who wait do not look all at once.
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
+  const auto quarter = static_cast<std::uint64_t>(std::max<std::int64_t>(d.count() / 4, 0));
+  return d - std::chrono::nanoseconds(jitter(quarter));
+}
+
+/// The pauses between attempts to reach a store that is away.
+class back_off {
+ public:
+  std::chrono::nanoseconds next() {
+    pause_ = std::min<std::chrono::nanoseconds>(pause_ * 2, 1s);
+    return jittered(pause_);
+  }
+  void reset() { pause_ = 5ms; }
+
+ private:
+  std::chrono::nanoseconds pause_ = 5ms;
+};
+
+failure waited_in_vain(errc why) {
+  return {why, why == errc::cancelled ? "asked to stop while waiting"
+                                      : "still held by somebody else at the deadline"};
+}
+
+std::string describe(store::kind kind, std::uint32_t capacity) {
+  std::string text = "a " + std::string(to_string(kind));
+  if (kind == store::kind::semaphore) text += " of " + std::to_string(capacity) + " permits";
+  return text;
+}
+
+}  // namespace
+
+boot_time deadline_of(core& session, wait_time wait) noexcept {
+  return saturated_add(session.now(), wait);
+}
+
+status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
+                          std::stop_token stop) {
+  const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
+  back_off pause;
+  boot_time give_up = forever;
+  while (!stop.stop_requested()) {
+    const bool last = session.now() >= deadline;
+    auto answer = q.ask(last);
+    boot_time until = deadline;
+    if (!answer) {
+      const boot_time now = session.now();
+      if (give_up == forever) give_up = saturated_add(now, session.options().store_timeout);
+      const bool hopeless = answer.error().code != errc::unavailable;
+      if (hopeless || last || (deadline == forever && now >= give_up)) return answer.error();
+      until = std::min(until, now + pause.next());
+    } else if (!*answer) {
+      return done{};
+    } else {
+      if (last) return waited_in_vain(errc::timed_out);
+      give_up = forever;
+      pause.reset();
+      slot.watch(std::move((*answer)->watch));
+      until = std::min(until, session.now() + jittered((*answer)->look_again));
+    }
+    if (const auto n = slot.wait(until); n && q.take(*n)) return done{};
+  }
+  return waited_in_vain(errc::cancelled);
+}
+
+acquisition::acquisition(core& session, const spec& s, const claim& c)
+    : session_(session), spec_(s), claim_(c) {
+  grant_.owner = session.ids().next();
+}
+
+store::permits_command acquisition::command() const noexcept {
+  store::permits_command c;
+  c.verb = permits_verb::acquire;
+  c.owner = grant_.owner;
+  c.kind = spec_.kind;
+  c.capacity = spec_.capacity;
+  c.weight = claim_.weight;
+  c.priority = claim_.priority;
+  c.lease_us = std::chrono::microseconds(spec_.lease).count();
+  c.place_us = place_lasts.count();
+  c.peer = session_.peer();
+  c.note = spec_.note;
+  c.detached = spec_.detached;
+  return c;
+}
+
+result<std::optional<wait_hint>> acquisition::ask(bool last) {
+  if (answer_) {
+    auto answer = std::move(*answer_);
+    answer_.reset();
+    const bool settled = answer && !*answer;
+    if (settled || !last) return answer;
+  }
+  auto c = command();
+  c.wait = !last;
+  const boot_time sent = session_.now();
+  return learn(session_.permits(spec_.name, c), sent);
+}
+
+result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
+  auto c = command();
+  c.wait = true;
+  c.instead_of = leaving;
+  const boot_time sent = session_.now();
+  auto reply = session_.permits(spec_.name, c);
+  const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
+  answer_ = learn(std::move(reply), sent);
+  return replaced;
+}
+
+bool acquisition::take(const store::notice& n) {
+  // What nobody renews has to be claimed at once, by asking again.
+  if (n.what != store::notice_kind::granted || spec_.detached) return false;
+  const auto left = std::chrono::microseconds(n.expires_at - store_now_at_);
+  const boot_time valid_until = sent_ + left - lease_timer::margin(left);
+  if (valid_until <= session_.now()) return false;  // too late to rely on: ask again
+  grant_.fence = n.fence;
+  grant_.valid_until = valid_until;
+  return true;
+}
+
+result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
+                                                    boot_time sent) {
+  if (!reply) return std::move(reply.error());
+  sent_ = sent;
+  store_now_at_ = reply->now_at;
+  switch (reply->outcome) {
+    case permits_outcome::granted: {
+      const auto lasts = std::chrono::microseconds(reply->expires_at - reply->now_at);
+      grant_.fence = reply->fence;
+      grant_.valid_until = sent + lasts - lease_timer::margin(lasts);
+      if (grant_.valid_until <= session_.now()) {
+        return failure{errc::unavailable, "the store's answer came later than the lease lasts",
+                       true};
+      }
+      return std::optional<wait_hint>{};
+    }
+    case permits_outcome::queued:
+    case permits_outcome::busy: {
+      wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
+      if (reply->position == 1 && session_.can().sees_death) hint.watch = std::move(reply->blockers);
+      return std::optional<wait_hint>{std::move(hint)};
+    }
+    case permits_outcome::kind_mismatch:
+    case permits_outcome::capacity_mismatch: return mismatch(*reply);
+    default: return failure{errc::internal, "the store gave an answer that does not fit"};
+  }
+}
+
+failure acquisition::mismatch(const store::permits_reply& reply) const {
+  const bool kind = reply.outcome == permits_outcome::kind_mismatch;
+  return {kind ? errc::kind_mismatch : errc::capacity_mismatch,
+          "the name is in use as " + describe(reply.found.kind, reply.found.capacity) +
+              ", and this is " + describe(spec_.kind, spec_.capacity) +
+              ": choose another name, or the same kind and capacity everywhere"};
+}
+
+namespace {
+
+// It may have been granted, or may be in the queue: neither must stay.
+void give_up(core& session, const spec& s, const store::owner_id& owner) {
+  store::permits_command c;
+  c.verb = permits_verb::release;
+  c.owner = owner;
+  if (session.permits(s.name, c)) return;
+  session.keeper().abandon(s.name, owner, s.lease);
+}
+
+status enter_gate(const spec& s, acquisition& a, boot_time deadline, std::stop_token stop) {
+  if (!s.gate) return done{};
+  switch (s.gate->enter(a, deadline, std::move(stop))) {
+    case gate::entry::timed_out: return waited_in_vain(errc::timed_out);
+    case gate::entry::cancelled: return waited_in_vain(errc::cancelled);
+    default: return done{};
+  }
+}
+
+// After a definite no to the last try nothing is left at the store.
+bool may_have_left_something(const failure& f) {
+  return f.code != errc::timed_out && f.code != errc::kind_mismatch &&
+         f.code != errc::capacity_mismatch && f.code != errc::forked;
+}
+
+failure gave_up(core& session, const spec& s, boot_time began, const failure& f) {
+  event e;
+  e.kind = event_kind::gave_up;
+  e.name = s.name;
+  e.waited = session.now() - began;
+  e.code = f.code;
+  e.detail = f.what;
+  session.tell(e);
+  return f;
+}
+
+result<grant> win(core& session, const spec& s, const claim& c, boot_time began, wait_time wait,
+                  std::stop_token stop) {
+  if (auto usable = session.usable(); !usable) return std::move(usable.error());
+  const boot_time deadline = saturated_add(began, wait);
+  acquisition a(session, s, c);
+  if (auto in = enter_gate(s, a, deadline, stop); !in) return gave_up(session, s, began, in.error());
+  status settled = done{};
+  {
+    mailroom::slot slot(session.mailroom(), a.owner());
+    settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
+  }
+  if (settled) return a.granted();
+  if (may_have_left_something(settled.error())) give_up(session, s, a.owner());
+  if (s.gate) s.gate->leave();
+  return gave_up(session, s, began, settled.error());
+}
+
+}  // namespace
+
+result<lease> acquire(const std::shared_ptr<core>& session, const spec& s, const claim& c,
+                      wait_time wait, std::stop_token stop) {
+  const boot_time began = session->now();
+  auto won = win(*session, s, c, began, wait, std::move(stop));
+  if (!won) return std::move(won.error());
+  return hold::start(std::make_shared<hold>(session, s, c, *won, session->now() - began));
+}
+
+result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {
+  return win(session, s, {}, session.now(), wait, std::move(stop));
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <holdfast/clock.hpp>
+#include <time.h>
+
+namespace holdfast {
+
+boot_time boot_clock::now() noexcept {
+  timespec t{};
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
+}
+
+boot_time saturated_add(boot_time from, std::chrono::nanoseconds wait) noexcept {
+  if (wait <= std::chrono::nanoseconds::zero()) return from;
+  return wait >= forever - from ? forever : from + wait;
+}
+
+namespace {
+
+class machine_clock final : public clock {
+ public:
+  boot_time now() const noexcept override { return boot_clock::now(); }
+
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    if (until == forever) return cv.wait(lock);
+    // A condition variable's clock stands still while the machine is suspended, and ours does not:
+    // the caller looks at the time again after a second at most.
+    cv.wait_for(lock, std::min<std::chrono::nanoseconds>(until - now(), std::chrono::seconds(1)));
+  }
+
+  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override {
+    return until == forever ? std::chrono::nanoseconds::max() : until - now();
+  }
+
+  int on_advance(std::function<void()>) override { return 0; }
+  void forget(int) noexcept override {}
+};
+
+}  // namespace
+
+clock& real_clock() noexcept {
+  // Never destroyed: threads of a session may outlive the static objects of a program.
+  static auto* const the_clock = new machine_clock;
+  return *the_clock;
+}
+
+}  // namespace holdfast

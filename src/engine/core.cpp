@@ -1,0 +1,112 @@
+#include "engine/core.hpp"
+
+#include <algorithm>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "engine/names.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+std::atomic<unsigned> generation{0};
+
+// A counter that the child of a fork() finds increased: cheaper to ask than getpid().
+unsigned current_generation() noexcept {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return generation.load(std::memory_order_relaxed);
+}
+
+std::string one_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) word += c > ' ' && c < 0x7F ? c : '_';
+  return word.empty() ? "-" : word.substr(0, 64);
+}
+
+std::string program_name() {
+  char path[4096];
+  const auto length = readlink("/proc/self/exe", path, sizeof path);
+  const std::string_view whole(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+  return one_word(whole.substr(whole.rfind('/') + 1));
+}
+
+std::string describe_process() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return one_word(host) + ' ' + std::to_string(getpid()) + ' ' + program_name();
+}
+
+}  // namespace
+
+core::core(std::unique_ptr<store::session_store> store, session_options options)
+    : options_(std::move(options)),
+      clock_(options_.clock ? options_.clock.get() : &real_clock()),
+      generation_(current_generation()),
+      note_(describe_process()),
+      store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
+      mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
+      keeper_(std::make_unique<engine::keeper>(*this)) {}
+
+core::~core() {
+  if (!forked()) return;
+  (void)keeper_.release();
+  (void)mailroom_.release();
+  (void)store_.release();
+}
+
+bool core::forked() const noexcept {
+  return generation.load(std::memory_order_relaxed) != generation_;
+}
+
+status core::usable() const {
+  if (!forked()) return done{};
+  return failure{errc::forked,
+                 "this session belongs to the parent process: call holdfast::open() after fork()"};
+}
+
+result<store::permits_reply> core::permits(std::string_view name, const store::permits_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->permits(name, c);
+}
+
+result<store::countdown_reply> core::countdown(std::string_view name,
+                                               const store::countdown_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->countdown(name, c);
+}
+
+result<std::vector<std::string>> core::names() {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->names();
+}
+
+std::vector<result<store::permits_reply>> core::renew(std::span<const store::renewal> batch) {
+  operations_.fetch_add(batch.size(), std::memory_order_relaxed);
+  return store_->renew(batch);
+}
+
+std::string core::note(std::string_view reason) const {
+  return reason.empty() ? note_ : note_ + ' ' + std::string(reason);
+}
+
+void core::tell(event what) noexcept try {
+  if (!options_.observer) return;
+  what.store = url();
+  options_.observer->on_event(what);
+} catch (...) {
+}
+
+failure core::located(failure f, std::string_view operation, std::string_view name) const {
+  f.operation = operation;
+  f.name = name;
+  f.store = url();
+  return f;
+}
+
+}  // namespace holdfast::engine

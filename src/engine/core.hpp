@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <holdfast/options.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/gate.hpp"
+#include "engine/keeper.hpp"
+#include "engine/mailroom.hpp"
+#include "engine/owner_ids.hpp"
+
+namespace holdfast::engine {
+
+/// What a session is made of. Everything that goes to the store goes through here: counted, and
+/// refused in a forked child.
+class core : public std::enable_shared_from_this<core> {
+ public:
+  core(std::unique_ptr<store::session_store> store, session_options options);
+  /// In a forked child it leaves everything alone: threads and connections are the parent's.
+  ~core();
+
+  result<store::permits_reply> permits(std::string_view name, const store::permits_command& c);
+  result<store::countdown_reply> countdown(std::string_view name,
+                                           const store::countdown_command& c);
+  result<std::vector<std::string>> names();
+  std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
+
+  const store::capabilities& can() const noexcept { return store_->can(); }
+  const std::string& url() const noexcept { return store_->url(); }
+  const std::string& peer() const noexcept { return store_->inbox().peer(); }
+  const session_options& options() const noexcept { return options_; }
+  holdfast::clock& clock() noexcept { return *clock_; }
+  boot_time now() const noexcept { return clock_->now(); }
+  engine::mailroom& mailroom() noexcept { return *mailroom_; }
+  engine::keeper& keeper() noexcept { return *keeper_; }
+  gate_list& gates() noexcept { return gates_; }
+  owner_ids& ids() noexcept { return ids_; }
+  std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
+
+  /// "host pid program reason": how people see who holds a name.
+  std::string note(std::string_view reason) const;
+  std::string full_name(std::string_view name) const { return options_.name_prefix + std::string(name); }
+
+  /// To the observer; what it throws stays there.
+  void tell(event what) noexcept;
+
+  /// True in a child of the process that made this session.
+  bool forked() const noexcept;
+  /// errc::forked in a child, else nothing.
+  status usable() const;
+  /// Completes a failure with where it happened, for throw_failure.
+  failure located(failure f, std::string_view operation, std::string_view name) const;
+
+ private:
+  session_options options_;
+  holdfast::clock* clock_;
+  unsigned generation_;
+  std::string note_;
+  owner_ids ids_;
+  gate_list gates_;
+  std::atomic<std::uint64_t> operations_{0};
+  std::unique_ptr<store::session_store> store_;
+  std::unique_ptr<engine::mailroom> mailroom_;
+  std::unique_ptr<engine::keeper> keeper_;  // last: its threads use everything above
+};
+
+}  // namespace holdfast::engine

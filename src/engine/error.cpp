@@ -1,0 +1,97 @@
+#include <holdfast/error.hpp>
+#include <utility>
+
+namespace holdfast {
+
+namespace {
+
+std::string_view describe(errc code) noexcept {
+  switch (code) {
+    case errc::busy: return "somebody else holds it";
+    case errc::timed_out: return "timed out";
+    case errc::cancelled: return "cancelled";
+    case errc::lost: return "the lock was lost";
+    case errc::not_owner: return "not held by the caller";
+    case errc::unavailable: return "the store is not available";
+    case errc::overloaded: return "too many waiters";
+    case errc::deadlock: return "waiting would never end";
+    case errc::kind_mismatch: return "the name is in use as another kind";
+    case errc::capacity_mismatch: return "the name is in use with another capacity";
+    case errc::unsupported: return "not supported by this store";
+    case errc::invalid_name: return "invalid name";
+    case errc::invalid_argument: return "invalid argument";
+    case errc::foreign_data: return "not written by holdfast";
+    case errc::newer_format: return "written by a newer holdfast";
+    case errc::corrupt: return "damaged data";
+    case errc::read_only: return "the store is read-only";
+    case errc::no_space: return "the store is full";
+    case errc::not_permitted: return "not permitted";
+    case errc::forked: return "used in a forked child";
+    case errc::closed: return "the session is closed";
+    case errc::internal: return "internal error";
+  }
+  return "unknown error";
+}
+
+class category final : public std::error_category {
+ public:
+  const char* name() const noexcept override { return "holdfast"; }
+  std::string message(int code) const override {
+    return std::string(describe(static_cast<errc>(code)));
+  }
+  // So that a caller can compare with what the standard already has a word for.
+  std::error_condition default_error_condition(int code) const noexcept override {
+    switch (static_cast<errc>(code)) {
+      case errc::timed_out: return std::errc::timed_out;
+      case errc::cancelled: return std::errc::operation_canceled;
+      case errc::deadlock: return std::errc::resource_deadlock_would_occur;
+      case errc::busy: return std::errc::device_or_resource_busy;
+      case errc::unsupported: return std::errc::not_supported;
+      case errc::invalid_argument:
+      case errc::invalid_name: return std::errc::invalid_argument;
+      case errc::not_permitted: return std::errc::permission_denied;
+      case errc::no_space: return std::errc::no_space_on_device;
+      default: return {code, *this};
+    }
+  }
+};
+
+/// `lock 'order:1' on sqlite:locks.db: what the server said`
+std::string compose(const failure& f) {
+  std::string text = "holdfast";
+  if (!f.operation.empty()) text += ": " + f.operation;
+  if (!f.name.empty()) text += " '" + f.name + "'";
+  if (!f.store.empty()) text += " on " + f.store;
+  if (!f.what.empty()) text += ": " + f.what;
+  return text;
+}
+
+}  // namespace
+
+const std::error_category& error_category() noexcept {
+  static const category the_category;
+  return the_category;
+}
+
+std::error_code make_error_code(errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+error::error(failure f)
+    : std::system_error(make_error_code(f.code), compose(f)), failure_(std::move(f)) {}
+
+bool is_retryable(errc code) noexcept {
+  return code == errc::busy || code == errc::timed_out || code == errc::unavailable ||
+         code == errc::overloaded || code == errc::no_space;
+}
+
+bool error::retryable() const noexcept { return is_retryable(failure_.code); }
+
+bool error::lease_gone() const noexcept {
+  return failure_.code == errc::lost || failure_.code == errc::not_owner ||
+         failure_.code == errc::forked;
+}
+
+void throw_failure(failure f) { throw error(std::move(f)); }
+
+}  // namespace holdfast

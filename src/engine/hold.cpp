@@ -1,0 +1,202 @@
+#include "engine/hold.hpp"
+
+#include "engine/acquire.hpp"
+#include "engine/core.hpp"
+#include "engine/names.hpp"
+
+namespace holdfast::engine {
+
+using store::permits_outcome;
+using store::permits_verb;
+
+hold::hold(std::shared_ptr<engine::core> core, const spec& s, const claim& c, const grant& g,
+           std::chrono::nanoseconds waited)
+    : core_(std::move(core)),
+      session_(core_.get()),
+      spec_(s),
+      claim_(c),
+      owner_(g.owner),
+      fence_(public_fence(g.fence)),
+      since_(session_->now()),
+      waited_(waited),
+      at_gate_(s.gate != nullptr),
+      timer_({s.lease, s.renew,
+              saturated_add(since_, saturated_nanoseconds(s.max_hold))},
+             since_, g.valid_until) {
+  publish();
+}
+
+lease hold::start(std::shared_ptr<hold> self) {
+  self->session_->keeper().add(self);
+  self->announce(*self->session_, event_kind::acquired);
+  return lease(std::move(self));
+}
+
+void hold::publish() noexcept {
+  valid_until_.store(timer_.valid_until(), std::memory_order_relaxed);
+  if (state_.load(std::memory_order_relaxed) != lease_state::released) {
+    state_.store(timer_.state(), std::memory_order_release);
+  }
+}
+
+lease_state hold::state() const noexcept {
+  const lease_state s = state_.load(std::memory_order_acquire);
+  if (s == lease_state::lost || s == lease_state::released) return s;
+  if (session_->forked()) return lease_state::lost;
+  return session_->now() < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
+}
+
+std::chrono::nanoseconds hold::remaining() const noexcept {
+  const lease_state s = state();
+  if (s == lease_state::lost || s == lease_state::released) return {};
+  const auto left = valid_until_.load(std::memory_order_relaxed) - session_->now();
+  return std::max(left, std::chrono::nanoseconds::zero());
+}
+
+std::stop_token hold::lost_token() {
+  const std::lock_guard guard{token_mutex_};
+  if (!lost_) lost_.emplace();
+  if (state() == lease_state::lost) lost_->request_stop();
+  return lost_->get_token();
+}
+
+void hold::check() const {
+  const lease_state s = state();
+  if (s == lease_state::held || s == lease_state::suspect) return;
+  if (auto u = session_->usable(); !u) {
+    throw_failure(session_->located(std::move(u.error()), "check", name()));
+  }
+  throw_failure(session_->located(
+      {errc::lost, "the lease has ended, somebody else may hold it: stop the work, its resource "
+                   "refuses this fence once the next holder has written"},
+      "check", name()));
+}
+
+store::permits_command hold::command(permits_verb verb) const noexcept {
+  store::permits_command c;
+  c.verb = verb;
+  c.owner = owner_;
+  c.kind = spec_.kind;
+  c.capacity = spec_.capacity;
+  c.weight = claim_.weight;
+  c.lease_us = std::chrono::microseconds(spec_.lease).count();
+  c.peer = session_->peer();
+  return c;
+}
+
+namespace {
+failure no_longer_held() {
+  return {errc::lost, "the store does not know this hold any more: its lease ended, or it was "
+                      "taken away"};
+}
+}  // namespace
+
+status hold::extend(std::chrono::milliseconds lease) {
+  if (auto u = session_->usable(); !u) return u;
+  if (lease == lease.zero()) lease = spec_.lease;
+  if (auto ok = check_lease(lease); !ok) return ok;
+  auto c = command(permits_verb::renew);
+  c.lease_us = std::chrono::microseconds(lease).count();
+  const boot_time sent = session_->now();
+  const auto reply = session_->permits(name(), c);
+  if (!reply) return reply.error();
+  if (reply->outcome != permits_outcome::granted) {
+    session_->keeper().gone(*this);
+    return no_longer_held();
+  }
+  spec_.lease = lease;
+  session_->keeper().renewed(*this, sent, lease);
+  return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
+}
+
+void hold::extend_or_throw(std::chrono::milliseconds lease) {
+  auto extended = extend(lease);
+  if (!extended) {
+    throw_failure(session_->located(std::move(extended.error()), "extend", name()));
+  }
+}
+
+result<bool> hold::resize(std::uint32_t weight) {
+  if (auto u = session_->usable(); !u) return std::move(u.error());
+  auto c = command(permits_verb::resize);
+  c.weight = weight;
+  const auto reply = session_->permits(name(), c);
+  if (!reply) return reply.error();
+  if (reply->outcome == permits_outcome::busy) return false;
+  if (reply->outcome != permits_outcome::granted) {
+    session_->keeper().gone(*this);
+    return no_longer_held();
+  }
+  claim_.weight = weight;
+  fence_.store(public_fence(reply->fence), std::memory_order_relaxed);
+  return true;
+}
+
+// Takes the next of this process along, if one is in line: one step at the store for both.
+status hold::give_back(engine::core& core) {
+  acquisition* next = nullptr;
+  const bool at_gate = leaves_gate();
+  if (at_gate) next = spec_.gate->take_next();
+  if (next != nullptr) {
+    const auto replaced = next->ask_instead_of(owner_);
+    spec_.gate->hand_to(*next);
+    if (!replaced) return replaced.error();
+    return *replaced ? status(done{}) : status(no_longer_held());
+  }
+  const auto reply = core.permits(name(), command(permits_verb::release));
+  if (at_gate) spec_.gate->leave();
+  if (!reply) return reply.error();
+  return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
+}
+
+std::error_code hold::release() noexcept try {
+  const auto core = std::move(core_);
+  if (!core) return {};
+  if (core->forked()) return errc::forked;
+  core->keeper().remove(*this);
+  const bool was_lost = state() == lease_state::lost;
+  const status told = give_back(*core);
+  state_.store(was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
+  if (told && !was_lost) {
+    announce(*core, event_kind::released);
+    return {};
+  }
+  if (told || told.error().code == errc::lost) {
+    if (!was_lost) announce_lost(*core, "it was no longer held when it was given back");
+    return errc::lost;
+  }
+  core->keeper().abandon(name(), owner_, spec_.lease);
+  announce(*core, event_kind::release_failed, &told.error());
+  return told.error().code;
+} catch (...) {
+  return errc::internal;
+}
+
+void hold::announce(engine::core& core, event_kind kind, const failure* why) noexcept {
+  if (!core.options().observer) return;
+  event e;
+  e.kind = kind;
+  e.name = name();
+  e.fence = fence();
+  e.waited = waited_;
+  e.held = core.now() - since_;
+  if (why != nullptr) {
+    e.code = why->code;
+    e.detail = why->what;
+  }
+  core.tell(e);
+}
+
+void hold::announce_lost(engine::core& core, std::string_view why) noexcept {
+  {
+    const std::lock_guard guard{token_mutex_};
+    if (!lost_) lost_.emplace();
+  }
+  lost_->request_stop();
+  const failure f{errc::lost, std::string(why)};
+  announce(core, event_kind::lost, &f);
+  // Those of this process who stand behind must not wait for somebody who has lost it.
+  if (leaves_gate()) spec_.gate->leave();
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <atomic>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/command.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "engine/lease_timer.hpp"
+
+namespace holdfast::engine {
+
+class core;
+class gate;
+class hold;
+
+/// What is asked for, the same for every acquisition by one primitive.
+struct spec {
+  std::string name;  ///< full
+  store::kind kind = store::kind::mutex;
+  std::uint32_t capacity = 1;
+  std::chrono::milliseconds lease{};
+  bool renew = true;
+  std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
+  std::string note;
+  bool detached = false;  ///< nobody renews, and the hold may outlive the session
+  std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
+};
+
+/// One of its acquisitions.
+struct claim {
+  std::uint32_t weight = 1;
+  std::int32_t priority = 0;
+};
+
+/// A grant of the store, with the time it is good for already turned into this process's clock.
+struct grant {
+  store::owner_id owner{};
+  std::uint64_t fence = 0;
+  boot_time valid_until{};
+};
+
+/// The local low bits of a public fence are for hand-overs inside the process, which the store does
+/// not see: 12 bits under a number that grows with the microseconds.
+inline constexpr unsigned local_fence_bits = 12;
+inline std::uint64_t public_fence(std::uint64_t stored) noexcept { return stored << local_fence_bits; }
+
+using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
+
+/// Something held: what a lease points to, and what the keeper keeps alive.
+class hold {
+ public:
+  hold(std::shared_ptr<engine::core> core, const spec& s, const claim& c, const grant& g,
+       std::chrono::nanoseconds waited);
+
+  /// Makes the lease, and starts renewal.
+  static lease start(std::shared_ptr<hold> self);
+
+  std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
+  const std::string& name() const noexcept { return spec_.name; }
+  const store::owner_id& owner() const noexcept { return owner_; }
+  lease_state state() const noexcept;
+  std::chrono::nanoseconds remaining() const noexcept;
+  std::stop_token lost_token();
+  void check() const;
+
+  /// Zero: for as long as before.
+  status extend(std::chrono::milliseconds lease);
+  /// The same, and throws what went wrong, with where.
+  void extend_or_throw(std::chrono::milliseconds lease);
+  /// To another weight; false if there is no room.
+  result<bool> resize(std::uint32_t weight);
+  std::error_code release() noexcept;
+
+  static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
+  bool belongs_to(const spec& s) const noexcept {
+    return spec_.kind == s.kind && spec_.name == s.name;
+  }
+  std::uint32_t weight() const noexcept { return claim_.weight; }
+
+ private:
+  friend class keeper;
+  void publish() noexcept;
+  void announce_lost(engine::core& core, std::string_view why) noexcept;
+  void announce(engine::core& core, event_kind kind, const failure* why = nullptr) noexcept;
+  store::permits_command command(store::permits_verb verb) const noexcept;
+  status give_back(engine::core& core);
+  bool leaves_gate() noexcept { return at_gate_.exchange(false); }
+
+  std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
+  engine::core* const session_;
+  spec spec_;
+  claim claim_;
+  store::owner_id owner_;
+  std::atomic<std::uint64_t> fence_;
+  boot_time since_;
+  std::chrono::nanoseconds waited_;
+
+  std::atomic<bool> at_gate_;
+
+  // A copy of the timer's verdict, for readers without a lock.
+  std::atomic<lease_state> state_{lease_state::held};
+  std::atomic<boot_time> valid_until_;
+
+  std::mutex token_mutex_;
+  std::optional<std::stop_source> lost_;
+
+  // Guarded by the keeper's mutex.
+  lease_timer timer_;
+  std::optional<schedule::iterator> scheduled_;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,196 @@
+#include "engine/keeper.hpp"
+
+#include <algorithm>
+
+#include "engine/core.hpp"
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+constexpr std::size_t max_batch = 500;
+constexpr auto abandoned_retry = 200ms;
+}  // namespace
+
+keeper::keeper(core& session) : session_(session) {}
+
+keeper::~keeper() { stop(); }
+
+void keeper::stop() {
+  {
+    const std::lock_guard guard{mutex_};
+    stopping_ = true;
+    time_changed_.notify_all();
+    work_changed_.notify_all();
+  }
+  if (timer_thread_.joinable()) timer_thread_.join();
+  if (renewal_thread_.joinable()) renewal_thread_.join();
+}
+
+void keeper::start_threads() {
+  if (timer_thread_.joinable()) return;
+  timer_thread_ = std::thread([this] { watch_time(); });
+  renewal_thread_ = std::thread([this] { renew_forever(); });
+}
+
+void keeper::add(const std::shared_ptr<hold>& h) {
+  const std::lock_guard guard{mutex_};
+  start_threads();
+  h->scheduled_ = schedule_.emplace(h->timer_.next(), h);
+  if (h->timer_.next() < sleeping_until_) time_changed_.notify_one();
+}
+
+void keeper::remove(hold& h) noexcept {
+  schedule::node_type last;  // may hold the last reference: let go of it without the mutex
+  const std::lock_guard guard{mutex_};
+  if (!h.scheduled_) return;
+  last = schedule_.extract(*h.scheduled_);
+  h.scheduled_.reset();
+}
+
+void keeper::reschedule(hold& h) {
+  h.publish();
+  if (!h.scheduled_) return;
+  auto node = schedule_.extract(*h.scheduled_);
+  node.key() = h.timer_.next();
+  h.scheduled_ = schedule_.insert(std::move(node));
+  if (h.timer_.next() < sleeping_until_) time_changed_.notify_one();
+}
+
+void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+  const std::lock_guard guard{mutex_};
+  h.timer_.renewed(sent, lease);
+  reschedule(h);
+}
+
+void keeper::gone(hold& h) {
+  {
+    const std::lock_guard guard{mutex_};
+    if (h.timer_.state() == lease_state::lost) return;
+    h.timer_.gone();
+    reschedule(h);
+  }
+  h.announce_lost(session_, "the store says that it is not held any more");
+}
+
+// ---- the thread that watches the time ------------------------------------------------------------
+
+boot_time keeper::take_due(batch& suspected, batch& lost) {
+  const boot_time now = session_.now();
+  while (!schedule_.empty() && schedule_.begin()->first <= now) {
+    const auto h = schedule_.begin()->second;
+    const auto step = h->timer_.due(now);
+    if (step == lease_timer::step::renew) to_renew_.push_back(h);
+    if (step == lease_timer::step::suspect) suspected.push_back(h);
+    if (step == lease_timer::step::lost) lost.push_back(h);
+    reschedule(*h);
+  }
+  return schedule_.empty() ? forever : schedule_.begin()->first;
+}
+
+void keeper::watch_time() {
+  std::unique_lock lock{mutex_};
+  while (!stopping_) {
+    batch suspected, lost;
+    const boot_time next = take_due(suspected, lost);
+    if (!to_renew_.empty()) work_changed_.notify_one();
+    if (suspected.empty() && lost.empty()) {
+      sleeping_until_ = next;
+      session_.clock().wait_until(lock, time_changed_, next);
+      sleeping_until_ = boot_time::min();
+      continue;
+    }
+    lock.unlock();
+    for (const auto& h : suspected) h->announce(session_, event_kind::suspect);
+    for (const auto& h : lost) h->announce_lost(session_, "the lease ended before it was renewed");
+    suspected.clear();
+    lost.clear();
+    lock.lock();
+  }
+}
+
+// ---- the thread that talks to the store ----------------------------------------------------------
+
+void keeper::renew_forever() {
+  std::unique_lock lock{mutex_};
+  while (!stopping_) {
+    if (to_renew_.empty() && session_.now() < retry_abandoned_at_) {
+      session_.clock().wait_until(lock, work_changed_, retry_abandoned_at_);
+      continue;
+    }
+    batch due;
+    const auto count = std::min(to_renew_.size(), max_batch);
+    due.assign(to_renew_.begin(), to_renew_.begin() + static_cast<std::ptrdiff_t>(count));
+    to_renew_.erase(to_renew_.begin(), to_renew_.begin() + static_cast<std::ptrdiff_t>(count));
+    if (!due.empty()) {
+      lock.unlock();
+      renew_batch(due);
+      due.clear();
+      lock.lock();
+    }
+    if (session_.now() >= retry_abandoned_at_) release_abandoned(lock);
+  }
+}
+
+void keeper::renew_batch(const batch& due) {
+  std::vector<store::renewal> renewals;
+  renewals.reserve(due.size());
+  for (const auto& h : due) renewals.push_back({h->name(), h->command(permits_verb::renew)});
+  const boot_time sent = session_.now();
+  const auto replies = session_.renew(renewals);
+  for (std::size_t i = 0; i < due.size(); ++i) settle(*due[i], sent, replies[i]);
+}
+
+void keeper::settle(hold& h, boot_time sent, const result<store::permits_reply>& reply) {
+  if (reply && reply->outcome != permits_outcome::granted) {
+    const std::unique_lock lock{mutex_};
+    if (!h.scheduled_) return;  // released meanwhile: no wonder
+  }
+  if (reply && reply->outcome != permits_outcome::granted) return gone(h);
+  std::unique_lock lock{mutex_};
+  if (!h.scheduled_) return;
+  if (reply) {
+    const bool again = h.timer_.renewed(sent, h.spec_.lease);
+    reschedule(h);
+    lock.unlock();
+    if (again) h.announce(session_, event_kind::held_again);
+    return;
+  }
+  const bool first = h.timer_.failed(session_.now());
+  reschedule(h);
+  lock.unlock();
+  h.announce(session_, event_kind::renew_failed, &reply.error());
+  if (first) h.announce(session_, event_kind::suspect, &reply.error());
+}
+
+void keeper::abandon(std::string name, const store::owner_id& owner,
+                     std::chrono::nanoseconds lease) {
+  const std::lock_guard guard{mutex_};
+  start_threads();
+  const boot_time now = session_.now();
+  abandoned_.push_back({std::move(name), owner, saturated_add(now, lease)});
+  retry_abandoned_at_ = std::min(retry_abandoned_at_, now + abandoned_retry);
+  work_changed_.notify_one();
+}
+
+void keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
+  std::deque<abandoned> todo;
+  todo.swap(abandoned_);
+  retry_abandoned_at_ = forever;
+  lock.unlock();
+  std::erase_if(todo, [&](const abandoned& a) {
+    store::permits_command c;
+    c.verb = permits_verb::release;
+    c.owner = a.owner;
+    return session_.now() >= a.until || session_.permits(a.name, c).ok();
+  });
+  lock.lock();
+  if (todo.empty()) return;
+  std::move(todo.begin(), todo.end(), std::back_inserter(abandoned_));
+  retry_abandoned_at_ = std::min(retry_abandoned_at_, session_.now() + abandoned_retry);
+}
+
+}  // namespace holdfast::engine

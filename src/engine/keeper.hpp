@@ -1,0 +1,70 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/store.hpp>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/hold.hpp"
+
+namespace holdfast::engine {
+
+/// The lease keeper: one for a session, not one for a lock. Two threads, started with the first
+/// lease: one renews, and may be stuck in the store; the other watches the time, and never is, so
+/// that a loss is told whether or not a renewal returns. Thread-safe.
+class keeper {
+ public:
+  explicit keeper(core& session);
+  ~keeper();
+
+  void add(const std::shared_ptr<hold>& h);
+  /// After it nothing more is announced about this hold, but what is on its way right now.
+  void remove(hold& h) noexcept;
+
+  /// A renewal of this hold that somebody else carried out.
+  void renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
+  /// The store says that it is not held any more.
+  void gone(hold& h);
+
+  /// Releases at the store when it can be reached again, for as long as it may matter: the holder
+  /// could not tell it, or did not learn whether it got what it asked for.
+  void abandon(std::string name, const store::owner_id& owner, std::chrono::nanoseconds lease);
+
+ private:
+  struct abandoned {
+    std::string name;
+    store::owner_id owner;
+    boot_time until;
+  };
+  using batch = std::vector<std::shared_ptr<hold>>;
+
+  void start_threads();
+  void reschedule(hold& h);
+  void watch_time();
+  boot_time take_due(batch& suspected, batch& lost);
+  void renew_forever();
+  void renew_batch(const batch& due);
+  void settle(hold& h, boot_time sent, const result<store::permits_reply>& reply);
+  void release_abandoned(std::unique_lock<std::mutex>& lock);
+  void stop();
+
+  core& session_;
+  std::mutex mutex_;
+  std::condition_variable time_changed_;
+  std::condition_variable work_changed_;
+  schedule schedule_;
+  batch to_renew_;
+  std::deque<abandoned> abandoned_;
+  boot_time retry_abandoned_at_ = forever;
+  boot_time sleeping_until_ = forever;
+  bool stopping_ = false;
+  std::thread timer_thread_;
+  std::thread renewal_thread_;
+};
+
+}  // namespace holdfast::engine

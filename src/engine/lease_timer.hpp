@@ -1,0 +1,59 @@
+#pragma once
+
+#include <algorithm>
+
+#include <chrono>
+#include <holdfast/clock.hpp>
+#include <holdfast/lease.hpp>
+
+namespace holdfast::engine {
+
+/// When a lease is renewed, suspected and lost. Pure: the time comes in.
+///
+///     sent            + lease/3           + lease/3 + lease/6           sent + lease − margin
+///      │  held           │ renew             │ not back yet: suspect       │ lost, whatever
+///      ▼                 ▼                   ▼                             ▼ the renewal does
+///
+/// The lease counts from before the request was sent (userver, redsync), less a margin for clocks
+/// that run at different speeds. A failed renewal is tried again after lease/30.
+class lease_timer {
+ public:
+  enum class step { none, renew, suspect, lost };
+
+  struct terms {
+    std::chrono::nanoseconds lease{};  ///< what a renewal asks for
+    bool renew = true;
+    boot_time max_hold_until = forever;
+  };
+
+  /// Held until `valid_until` (margin() taken off already), as known at `now`.
+  lease_timer(const terms& t, boot_time now, boot_time valid_until) noexcept;
+
+  static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
+
+  /// What is due at `now`, once: after `renew` the answer has to come by renewed(), failed(), gone().
+  step due(boot_time now) noexcept;
+  /// When to ask again.
+  boot_time next() const noexcept;
+
+  /// True if it was suspect.
+  bool renewed(boot_time sent, std::chrono::nanoseconds lease) noexcept;
+  /// True if it was not suspect before.
+  bool failed(boot_time now) noexcept;
+  void gone() noexcept { state_ = lease_state::lost; }
+
+  lease_state state() const noexcept { return state_; }
+  boot_time valid_until() const noexcept { return valid_until_; }
+
+ private:
+  boot_time capped(boot_time t) const noexcept { return std::min(t, terms_.max_hold_until); }
+
+  terms terms_;
+  lease_state state_ = lease_state::held;
+  boot_time valid_until_;
+  boot_time renew_at_;
+  boot_time suspect_at_{};
+  bool in_flight_ = false;
+};
+
+}  // namespace holdfast::engine

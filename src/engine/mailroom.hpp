@@ -1,0 +1,66 @@
+#pragma once
+
+#include <condition_variable>
+#include <holdfast/clock.hpp>
+#include <holdfast/store/inbox.hpp>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+/// Where the threads of a session wait for notices. There is one inbox, and no thread of its own:
+/// one of those who wait reads it and hands each notice to whom it is for. So a waiter that is
+/// alone is woken by the store directly, without a second thread in between. Thread-safe.
+class mailroom {
+ public:
+  mailroom(store::inbox& inbox, clock& on);
+  ~mailroom();
+
+  /// A place for one waiting thread, from before it asks the store until it is done.
+  class slot {
+   public:
+    slot(mailroom& room, const store::owner_id& owner);
+    ~slot();
+    slot(const slot&) = delete;
+    slot& operator=(const slot&) = delete;
+
+    /// Returns a notice for this owner, or nothing at `until` or after wake(). A departed peer that
+    /// this slot watches counts as a wake().
+    std::optional<store::notice> wait(boot_time until);
+
+    /// Ends this wait() or the next one. From any thread.
+    void wake();
+
+    /// Be woken when one of these sessions dies; replaces the earlier list.
+    void watch(std::vector<std::string> peers);
+
+   private:
+    friend class mailroom;
+    mailroom& room_;
+    store::owner_id owner_;
+    std::condition_variable changed_;
+    std::optional<store::notice> got_;
+    std::vector<std::string> watched_;
+    bool woken_ = false;
+    bool waiting_ = false;
+    slot* next_ = nullptr;
+    slot* previous_ = nullptr;
+  };
+
+ private:
+  void read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until);
+  void deliver(store::notice&& n);
+  void rouse(slot& s);
+  void promote();
+
+  store::inbox& inbox_;
+  clock& clock_;
+  int advance_id_;
+  std::mutex mutex_;
+  slot* slots_ = nullptr;
+  slot* reader_ = nullptr;
+};
+
+}  // namespace holdfast::engine

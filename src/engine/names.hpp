@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/result.hpp>
+#include <string>
+#include <string_view>
+
+/// What may come in from a caller. Everything is checked here, before anything is changed.
+namespace holdfast::engine {
+
+inline constexpr std::size_t max_reason_bytes = 200;
+inline constexpr std::uint32_t max_permits = 1U << 30;
+
+/// 1 to `max_bytes` bytes of UTF-8 without control characters.
+status check_name(std::string_view name, std::size_t max_bytes);
+status check_reason(std::string_view reason);
+/// Within [min_lease, max_lease].
+status check_lease(std::chrono::milliseconds lease);
+
+bool is_utf8(std::string_view text) noexcept;
+bool has_control_characters(std::string_view text) noexcept;
+
+/// Shell patterns: `*` any run, `?` any one byte.
+bool matches(std::string_view pattern, std::string_view text) noexcept;
+
+}  // namespace holdfast::engine

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <holdfast/store/command.hpp>
+#include <mutex>
+
+namespace holdfast::engine {
+
+/// Owner ids: 128 bits each from the kernel's random source, fetched many at a time because a
+/// system call for each would cost more than the rest of an uncontended lock. Thread-safe.
+class owner_ids {
+ public:
+  store::owner_id next();
+
+ private:
+  void refill();
+  std::mutex mutex_;
+  std::array<std::uint64_t, 64> random_{};
+  std::size_t used_ = random_.size();
+};
+
+/// A number from 0 up to (not including) `below`, for jitter only.
+std::uint64_t jitter(std::uint64_t below) noexcept;
+
+}  // namespace holdfast::engine

@@ -1,0 +1,21 @@
+#include <holdfast/store/state_store.hpp>
+#include <holdfast/store/store.hpp>
+
+// What the ports do by default for stores that know nothing better.
+namespace holdfast::store {
+
+std::vector<result<permits_reply>> session_store::renew(std::span<const renewal> batch) {
+  std::vector<result<permits_reply>> replies;
+  replies.reserve(batch.size());
+  for (const auto& r : batch) replies.push_back(permits(r.name, r.command));
+  return replies;
+}
+
+std::vector<status> state_store::transact(std::span<const step> steps) {
+  std::vector<status> statuses;
+  statuses.reserve(steps.size());
+  for (const auto& s : steps) statuses.push_back(transact(s.name, *s.change));
+  return statuses;
+}
+
+}  // namespace holdfast::store

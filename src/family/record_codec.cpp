@@ -1,0 +1,244 @@
+#include "family/record_codec.hpp"
+
+#include <charconv>
+#include <concepts>
+
+namespace holdfast::family {
+
+namespace {
+
+using store::arrival;
+using store::countdown_record;
+using store::holder;
+using store::owner_id;
+using store::permits_record;
+using store::waiter;
+
+// ---- writing -------------------------------------------------------------------------------------
+
+/// Appends to the text.
+class writer {
+ public:
+  explicit writer(std::string& text) : text_(text) {}
+
+  template <class... Fields>
+  void put_array(const Fields&... fields) {
+    char before = '[';
+    ((text_ += before, put(fields), before = ','), ...);
+    text_ += ']';
+  }
+
+ private:
+  template <std::integral Number>
+  void put(Number number) {
+    char digits[24];
+    text_.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  }
+
+  void put(std::string_view word) {
+    text_ += '"';
+    for (const char c : word) put_escaped(c);
+    text_ += '"';
+  }
+
+  void put_escaped(char c) {
+    constexpr std::string_view hex = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20) {
+      text_ += "\\u00";
+      text_ += hex[byte >> 4];
+      text_ += hex[byte & 15];
+      return;
+    }
+    if (c == '"' || c == '\\') text_ += '\\';
+    text_ += c;
+  }
+
+  void put(const std::string& word) { put(std::string_view(word)); }
+  void put(const owner_id& id) { put(to_string(id)); }
+  void put(const holder& h) {
+    put_array(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note);
+  }
+  void put(const waiter& w) {
+    put_array(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
+              w.note);
+  }
+  void put(const arrival& a) { put_array(a.owner, a.forget_at); }
+
+  template <class Item>
+  void put(const std::vector<Item>& list) {
+    text_ += '[';
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (i > 0) text_ += ',';
+      put(list[i]);
+    }
+    text_ += ']';
+  }
+
+  std::string& text_;
+};
+
+// ---- reading -------------------------------------------------------------------------------------
+
+/// A cursor over the text. After the first thing that is not as expected it stays bad.
+class reader {
+ public:
+  explicit reader(std::string_view text) : text_(text) {}
+  bool good() const { return good_; }
+  bool at_end() const { return good_ && text_.empty(); }
+  void fail() { good_ = false; }
+
+  bool skip(char c) {
+    if (!good_ || text_.empty() || text_.front() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!skip(c)) fail();
+  }
+
+  template <class Number>
+  void get(Number& number) {
+    if (!good_) return;
+    const char* const end = text_.data() + text_.size();
+    const auto [after, wrong] = std::from_chars(text_.data(), end, number);
+    if (wrong != std::errc{}) return fail();
+    text_.remove_prefix(static_cast<std::size_t>(after - text_.data()));
+  }
+
+  void get(std::string& word) {
+    expect('"');
+    word.clear();
+    while (good_ && !skip('"')) {
+      if (text_.empty()) return fail();
+      const auto plain = std::min(text_.find_first_of("\"\\"), text_.size());
+      word.append(text_.substr(0, plain));
+      text_.remove_prefix(plain);
+      if (skip('\\')) unescape(word);
+    }
+  }
+
+  void get(owner_id& id) {
+    if (text_.size() < 34 || !skip('"') || !parse_owner_id(text_.substr(0, 32), id)) return fail();
+    text_.remove_prefix(32);
+    expect('"');
+  }
+
+  void get(holder& h) {
+    get_array(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note);
+  }
+  void get(waiter& w) {
+    get_array(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
+              w.note);
+  }
+  void get(arrival& a) { get_array(a.owner, a.forget_at); }
+
+  template <class Item>
+  void get(std::vector<Item>& list) {
+    expect('[');
+    if (skip(']')) return;
+    do {
+      get(list.emplace_back());
+    } while (good_ && skip(','));
+    expect(']');
+  }
+
+  template <class First, class... Rest>
+  void get_fields(First& first, Rest&... rest) {
+    get(first);
+    ((expect(','), get(rest)), ...);
+  }
+
+ private:
+  template <class... Fields>
+  void get_array(Fields&... fields) {
+    expect('[');
+    get_fields(fields...);
+    expect(']');
+  }
+
+  void unescape(std::string& word) {
+    if (skip('"')) {
+      word += '"';
+    } else if (skip('\\')) {
+      word += '\\';
+    } else if (text_.size() >= 5 && text_.substr(0, 3) == "u00") {
+      unsigned byte = 0;
+      const auto end = text_.data() + 5;
+      if (std::from_chars(text_.data() + 3, end, byte, 16).ptr != end || byte >= 0x20) return fail();
+      word += static_cast<char>(byte);
+      text_.remove_prefix(5);
+    } else {
+      fail();
+    }
+  }
+
+  std::string_view text_;
+  bool good_ = true;
+};
+
+failure corrupt() {
+  return {errc::corrupt,
+          "the record in the store is damaged; look at it with the store's own tools, and remove it "
+          "if nobody holds the lock"};
+}
+
+bool sound(const permits_record& r) {
+  std::uint64_t held = 0;
+  for (const holder& h : r.holders) held += h.weight;
+  return held <= r.capacity;
+}
+
+result<any_record> decode_permits(reader& in, store::kind kind) {
+  permits_record r;
+  r.kind = kind;
+  in.get_fields(r.capacity, r.last_fence, r.holders, r.queue);
+  in.expect(']');
+  if (!in.at_end() || !sound(r)) return corrupt();
+  return any_record{std::move(r)};
+}
+
+result<any_record> decode_countdown(reader& in) {
+  countdown_record r;
+  in.get_fields(r.count, r.remaining, r.expires_at, r.arrivals, r.waiting);
+  in.expect(']');
+  if (!in.at_end() || r.remaining > r.count) return corrupt();
+  return any_record{std::move(r)};
+}
+
+}  // namespace
+
+void encode(const permits_record& r, std::string& text) {
+  writer(text).put_array(record_version, to_string(r.kind), r.capacity, r.last_fence, r.holders, r.queue);
+}
+
+void encode(const countdown_record& r, std::string& text) {
+  writer(text).put_array(record_version, to_string(store::kind::latch), r.count, r.remaining, r.expires_at,
+            r.arrivals, r.waiting);
+}
+
+result<any_record> decode(std::string_view text) {
+  reader in(text);
+  int version = 0;
+  in.expect('[');
+  in.get(version);
+  if (!in.good() || version < 1) {
+    return failure{errc::foreign_data,
+                   "what is stored under this name was not written by holdfast; choose another name "
+                   "or another store"};
+  }
+  if (version > record_version) {
+    return failure{errc::newer_format,
+                   "the record was written by a newer holdfast (format " + std::to_string(version) +
+                       ", this one knows " + std::to_string(record_version) + "): update this program"};
+  }
+  std::string word;
+  store::kind kind{};
+  in.expect(',');
+  in.get(word);
+  in.expect(',');
+  if (!in.good() || !store::parse_kind(word, kind)) return corrupt();
+  return kind == store::kind::latch ? decode_countdown(in) : decode_permits(in, kind);
+}
+
+}  // namespace holdfast::family

@@ -1,0 +1,234 @@
+#include "family/state_family.hpp"
+
+#include <optional>
+
+#include "family/record_codec.hpp"
+#include "kernel/countdown.hpp"
+#include "kernel/permits.hpp"
+
+namespace holdfast::family {
+
+namespace {
+
+using store::countdown_command;
+using store::countdown_outcome;
+using store::countdown_record;
+using store::countdown_reply;
+using store::countdown_verb;
+using store::moment;
+using store::notice;
+using store::permits_command;
+using store::permits_outcome;
+using store::permits_record;
+using store::permits_reply;
+using store::permits_verb;
+
+bool in_use(const any_record& any) {
+  if (const auto* const p = std::get_if<permits_record>(&any)) return p->capacity != 0;
+  return std::get<countdown_record>(any).count != 0;
+}
+
+/// Reads what is there as the record type that the command is about.
+template <class Record>
+class decoded {
+ public:
+  /// False if it cannot be that: then `wrong` says why, or `other` holds a record of another kind.
+  bool read(std::string_view text) {
+    record = {};
+    wrong.reset();
+    other = {};
+    if (text.empty()) return true;
+    auto any = decode(text);
+    if (!any) return wrong = std::move(any.error()), false;
+    if (auto* const mine = std::get_if<Record>(&*any)) return record = std::move(*mine), true;
+    if (!in_use(*any)) return true;
+    other = std::move(*any);
+    return false;
+  }
+
+  Record record;
+  any_record other;
+  std::optional<failure> wrong;
+};
+
+class permits_transition final : public store::transition {
+ public:
+  permits_transition(const permits_command& command, std::span<const std::string> dead)
+      : command_(command), dead_(dead) {}
+
+  const std::string* apply(std::string_view text, const moment& now) override {
+    if (!in_.read(text)) return other_kind();
+    const bool cleaned = kernel::forget(in_.record, dead_);
+    reply = kernel::apply(in_.record, command_, now);
+    if (unchanged() && !cleaned) return nullptr;
+    text_.clear();
+    encode(in_.record, text_);
+    return &text_;
+  }
+
+  const std::optional<failure>& wrong() const { return in_.wrong; }
+  permits_reply reply;
+
+ private:
+  bool unchanged() const {
+    return command_.verb == permits_verb::inspect ||
+           reply.outcome == permits_outcome::kind_mismatch ||
+           reply.outcome == permits_outcome::capacity_mismatch ||
+           (reply.outcome == permits_outcome::absent && reply.tell.empty());
+  }
+
+  const std::string* other_kind() {
+    reply = {};
+    if (in_.wrong) return nullptr;
+    const bool asks = command_.verb == permits_verb::acquire;
+    reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
+    reply.found.kind = store::kind::latch;
+    return nullptr;
+  }
+
+  const permits_command& command_;
+  std::span<const std::string> dead_;
+  decoded<permits_record> in_;
+  std::string text_;
+};
+
+class countdown_transition final : public store::transition {
+ public:
+  explicit countdown_transition(const countdown_command& command) : command_(command) {}
+
+  const std::string* apply(std::string_view text, const moment& now) override {
+    if (!in_.read(text)) return other_kind();
+    reply = kernel::apply(in_.record, command_, now);
+    if (unchanged()) return nullptr;
+    text_.clear();
+    if (in_.record.count != 0) encode(in_.record, text_);
+    return &text_;
+  }
+
+  const std::optional<failure>& wrong() const { return in_.wrong; }
+  countdown_reply reply;
+
+ private:
+  bool unchanged() const {
+    return command_.verb == countdown_verb::inspect ||
+           reply.outcome == countdown_outcome::capacity_mismatch ||
+           reply.outcome == countdown_outcome::too_many;
+  }
+
+  const std::string* other_kind() {
+    reply = {};
+    if (in_.wrong) return nullptr;
+    const bool asks =
+        command_.verb == countdown_verb::arrive || command_.verb == countdown_verb::wait;
+    if (asks) reply.outcome = countdown_outcome::kind_mismatch;
+    if (const auto* const p = std::get_if<permits_record>(&in_.other)) reply.found_kind = p->kind;
+    return nullptr;
+  }
+
+  const countdown_command& command_;
+  decoded<countdown_record> in_;
+  std::string text_;
+};
+
+class state_family final : public store::session_store {
+ public:
+  explicit state_family(std::unique_ptr<store::state_store> port) : port_(std::move(port)) {}
+
+  const store::capabilities& can() const noexcept override { return port_->can(); }
+  const std::string& url() const noexcept override { return port_->url(); }
+  store::inbox& inbox() noexcept override { return port_->inbox(); }
+
+  result<permits_reply> permits(std::string_view name, const permits_command& command) override {
+    auto reply = step(name, command, {});
+    if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
+    const auto dead = departed(reply->blockers);
+    return dead.empty() ? std::move(reply) : step(name, command, dead);
+  }
+
+  result<countdown_reply> countdown(std::string_view name,
+                                    const countdown_command& command) override {
+    countdown_transition change(command);
+    if (auto s = port_->transact(name, change); !s) return std::move(s.error());
+    if (change.wrong()) return *change.wrong();
+    for (notice& to : change.reply.tell) {
+      to.name = name;
+      port_->tell(to);
+    }
+    return std::move(change.reply);
+  }
+
+  // A record may be kept for its fence only: then the name is free. One that cannot be read is in use.
+  result<std::vector<std::string>> names() override {
+    auto entries = port_->entries();
+    if (!entries) return std::move(entries.error());
+    std::vector<std::string> used;
+    for (auto& e : *entries) {
+      const auto record = decode(e.record);
+      if (!record || in_use(*record)) used.push_back(std::move(e.name));
+    }
+    return used;
+  }
+
+  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
+    std::vector<permits_transition> changes;
+    std::vector<store::state_store::step> steps;
+    changes.reserve(batch.size());
+    for (const auto& r : batch) {
+      changes.emplace_back(r.command, std::span<const std::string>{});
+      steps.push_back({r.name, &changes.back()});
+    }
+    const auto statuses = port_->transact(steps);
+    std::vector<result<permits_reply>> replies;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      replies.push_back(finish(batch[i].name, statuses[i], changes[i]));
+    }
+    return replies;
+  }
+
+ private:
+  result<permits_reply> step(std::string_view name, const permits_command& command,
+                             std::span<const std::string> dead) {
+    permits_transition change(command, dead);
+    const auto done = port_->transact(name, change);
+    return finish(name, done, change);
+  }
+
+  result<permits_reply> finish(std::string_view name, const status& done,
+                               permits_transition& change) {
+    if (!done) return done.error();
+    if (change.wrong()) return *change.wrong();
+    deliver(name, change.reply.tell);
+    return std::move(change.reply);
+  }
+
+  std::vector<std::string> departed(const std::vector<std::string>& peers) {
+    std::vector<std::string> dead;
+    for (const auto& peer : peers) {
+      if (port_->departed(peer)) dead.push_back(peer);
+    }
+    return dead;
+  }
+
+  // A grant to a session that is known to be gone is passed on at once, which may grant to others.
+  void deliver(std::string_view name, const std::vector<notice>& grants) {
+    std::vector<std::string> dead;
+    for (notice to : grants) {
+      to.name = name;
+      if (!port_->tell(to)) dead.push_back(to.peer);
+    }
+    if (dead.empty()) return;
+    permits_command look;
+    look.verb = permits_verb::renew;  // of nobody: only the hand-over remains
+    (void)step(name, look, dead);
+  }
+
+  std::unique_ptr<store::state_store> port_;
+};
+
+}  // namespace
+
+std::unique_ptr<store::session_store> over(std::unique_ptr<store::state_store> port) {
+  return std::make_unique<state_family>(std::move(port));
+}
+
+}  // namespace holdfast::family

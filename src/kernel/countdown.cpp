@@ -1,0 +1,120 @@
+#include "kernel/countdown.hpp"
+
+#include <algorithm>
+
+#include "kernel/permits.hpp"
+
+namespace holdfast::kernel {
+
+namespace {
+
+using store::countdown_command;
+using store::countdown_outcome;
+using store::countdown_record;
+using store::countdown_reply;
+using store::countdown_verb;
+using store::owner_id;
+
+template <class List>
+auto find(List& list, const owner_id& owner) {
+  return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
+}
+
+// Step 1.
+void expire(countdown_record& r, const moment& now) {
+  if (r.count != 0 && r.expires_at <= now.now_at) r = {};
+  std::erase_if(r.arrivals, [&](const auto& a) { return a.forget_at <= now.now_at; });
+  std::erase_if(r.waiting, [&](const auto& w) { return w.expires_at <= now.now_at; });
+}
+
+bool open(const countdown_record& r) { return r.count != 0 && r.remaining == 0; }
+
+void use(countdown_record& r, const countdown_command& c, const moment& now) {
+  if (r.count == 0) r.count = r.remaining = c.count;
+  r.expires_at = std::max(r.expires_at, now.now_at + c.keep_us);
+}
+
+countdown_outcome state_of(const countdown_record& r) {
+  return open(r) ? countdown_outcome::open : countdown_outcome::closed;
+}
+
+void tell_all(countdown_record& r, countdown_reply& reply) {
+  for (auto& w : r.waiting) {
+    reply.tell.push_back({store::notice_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
+  }
+  r.waiting.clear();
+}
+
+// Step 4, arrive.
+void arrive(countdown_record& r, const countdown_command& c, const moment& now,
+            countdown_reply& reply) {
+  if (find(r.arrivals, c.owner) != r.arrivals.end()) {
+    reply.outcome = state_of(r);
+    return;
+  }
+  if (c.drop == 0 || c.drop > (r.count == 0 ? c.count : r.remaining)) {
+    reply.outcome = countdown_outcome::too_many;
+    return;
+  }
+  use(r, c, now);
+  r.remaining -= c.drop;
+  r.arrivals.push_back({c.owner, now.now_at + remember_us});
+  if (open(r)) tell_all(r, reply);
+  reply.outcome = state_of(r);
+}
+
+// Step 4, wait.
+void wait(countdown_record& r, const countdown_command& c, const moment& now,
+          countdown_reply& reply) {
+  use(r, c, now);
+  reply.outcome = state_of(r);
+  if (open(r)) return;
+  reply.look_again_us = look_again_us;
+  if (const auto mine = find(r.waiting, c.owner); mine != r.waiting.end()) {
+    mine->expires_at = now.now_at + c.place_us;
+    return;
+  }
+  r.waiting.push_back({c.owner, 1, 0, 0, now.now_at + c.place_us, now.wall_at,
+                       std::string(c.peer), std::string(c.note)});
+}
+
+void carry_out(countdown_record& r, const countdown_command& c, const moment& now,
+               countdown_reply& reply) {
+  switch (c.verb) {
+    case countdown_verb::arrive: return arrive(r, c, now, reply);
+    case countdown_verb::wait: return wait(r, c, now, reply);
+    case countdown_verb::leave:
+      std::erase_if(r.waiting, [&](const auto& w) { return w.owner == c.owner; });
+      return;
+    case countdown_verb::remove: r = {}; return;
+    case countdown_verb::inspect: reply.found = r; return;
+  }
+}
+
+}  // namespace
+
+countdown_reply apply(countdown_record& r, const countdown_command& c, const moment& now) {
+  countdown_reply reply;
+  reply.now_at = now.now_at;
+  // 1. What has run out is gone.
+  expire(r, now);
+  // 2. Everyone who uses a latch names the same count.
+  const bool uses = c.verb == countdown_verb::arrive || c.verb == countdown_verb::wait;
+  if (uses && r.count != 0 && r.count != c.count) {
+    reply.outcome = countdown_outcome::capacity_mismatch;
+    reply.found = r;
+    return reply;
+  }
+  // 3., 4. The command itself.
+  carry_out(r, c, now, reply);
+  reply.remaining = r.remaining;
+  return reply;
+}
+
+bool forget(countdown_record& r, std::span<const std::string> peers) {
+  return std::erase_if(r.waiting, [&](const auto& w) {
+           return std::find(peers.begin(), peers.end(), w.peer) != peers.end();
+         }) > 0;
+}
+
+}  // namespace holdfast::kernel

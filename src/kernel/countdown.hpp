@@ -1,0 +1,22 @@
+#pragma once
+
+#include <holdfast/store/command.hpp>
+#include <span>
+#include <string>
+
+/// A count that goes down to zero, and those who wait for that. Pure, like permits.hpp;
+/// `countdown.lua` is its twin. An arrival carries an id of its own, which is remembered for a
+/// while: a repeated arrival, sent because a reply was lost, counts once.
+namespace holdfast::kernel {
+
+/// How long an arrival is remembered: longer than anybody repeats a command.
+inline constexpr std::int64_t remember_us = 60'000'000;
+
+/// Applies one command. `record` is left with count 0 when it need not be kept.
+store::countdown_reply apply(store::countdown_record& record,
+                             const store::countdown_command& command, const store::moment& now);
+
+/// Removes the waiters of these sessions, which are known to be dead. True if there was one.
+bool forget(store::countdown_record& record, std::span<const std::string> peers);
+
+}  // namespace holdfast::kernel

@@ -1,0 +1,226 @@
+#include "kernel/permits.hpp"
+
+#include <algorithm>
+
+namespace holdfast::kernel {
+
+namespace {
+
+using store::holder;
+using store::owner_id;
+using store::permits_outcome;
+using store::permits_verb;
+using store::waiter;
+
+template <class List>
+auto find(List& list, const owner_id& owner) {
+  return std::find_if(list.begin(), list.end(), [&](const auto& x) { return x.owner == owner; });
+}
+
+template <class List>
+bool drop(List& list, const owner_id& owner) {
+  const auto at = find(list, owner);
+  if (at == list.end()) return false;
+  list.erase(at);
+  return true;
+}
+
+bool in_use(const permits_record& r) { return !r.holders.empty() || !r.queue.empty(); }
+
+std::uint64_t held_weight(const permits_record& r) {
+  std::uint64_t sum = 0;
+  for (const holder& h : r.holders) sum += h.weight;
+  return sum;
+}
+
+// Step 1. What has run out is gone, whoever looks.
+void expire(permits_record& r, const moment& now) {
+  const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
+  std::erase_if(r.holders, over);
+  std::erase_if(r.queue, over);
+}
+
+// Also when the record was lost: time has gone on since the fences that were in it.
+std::uint64_t next_fence(permits_record& r, const moment& now) {
+  r.last_fence = std::max(r.last_fence + 1, static_cast<std::uint64_t>(now.wall_at));
+  return r.last_fence;
+}
+
+void enqueue(permits_record& r, const permits_command& c, const moment& now) {
+  const auto behind = std::find_if(r.queue.begin(), r.queue.end(),
+                                   [&](const waiter& w) { return w.priority < c.priority; });
+  r.queue.insert(behind, waiter{c.owner, c.weight, c.priority, c.lease_us, now.now_at + c.place_us,
+                                now.wall_at, std::string(c.peer), std::string(c.note)});
+}
+
+// Step 6. Serves the head of the queue for as long as it fits. The caller of the command is there
+// to receive its grant, so it gets the whole lease; the others have to claim theirs.
+void hand_over(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  std::uint64_t used = held_weight(r);
+  while (!r.queue.empty() && used + r.queue.front().weight <= r.capacity) {
+    waiter w = std::move(r.queue.front());
+    r.queue.erase(r.queue.begin());
+    used += w.weight;
+    const bool own = w.owner == c.owner;
+    const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, claim_us);
+    const std::uint64_t fence = next_fence(r, now);
+    if (!own) {
+      reply.tell.push_back({store::notice_kind::granted, {}, w.owner, fence, now.now_at + lasts, w.peer});
+    }
+    if (own && c.detached) w.peer.clear();
+    r.holders.push_back({w.owner, w.weight, fence, now.now_at + lasts, now.wall_at,
+                         std::move(w.peer), std::move(w.note)});
+  }
+}
+
+void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
+  if (peer.empty() || blockers.size() >= max_blockers) return;
+  if (std::find(blockers.begin(), blockers.end(), peer) == blockers.end()) blockers.push_back(peer);
+}
+
+// The first in line looks when the lease in its way ends; the others are told when it is their turn.
+void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
+                   permits_reply& reply) {
+  for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);
+  std::int64_t wait = look_again_us;
+  for (const waiter& w : r.queue) {
+    ++reply.position;
+    if (w.owner == c.owner) break;
+    add_blocker(reply.blockers, w.peer);
+  }
+  wait = std::min(wait, look_again_step_us * reply.position);
+  if (reply.position == 1) {
+    for (const holder& h : r.holders) wait = std::min(wait, h.expires_at - now.now_at);
+  }
+  reply.look_again_us = std::max<std::int64_t>(wait, 1'000);
+}
+
+void report_holding(const permits_record& r, const owner_id& owner, permits_reply& reply) {
+  const auto mine = find(r.holders, owner);
+  reply.outcome = permits_outcome::granted;
+  reply.fence = mine->fence;
+  reply.expires_at = mine->expires_at;
+}
+
+// Step 5, acquire.
+void acquire(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
+    mine->expires_at = now.now_at + c.lease_us;
+    if (c.detached) mine->peer.clear();
+    hand_over(r, c, now, reply);
+    return report_holding(r, c.owner, reply);
+  }
+  if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
+    place->expires_at = now.now_at + c.place_us;
+  } else {
+    enqueue(r, c, now);
+  }
+  hand_over(r, c, now, reply);
+  if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
+  describe_wait(r, c, now, reply);
+  reply.outcome = c.wait ? permits_outcome::queued : permits_outcome::busy;
+  if (c.wait) return;
+  drop(r.queue, c.owner);  // those behind may fit now that it has given up
+  hand_over(r, c, now, reply);
+}
+
+// Step 5, renew.
+void renew(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  reply.outcome = permits_outcome::absent;
+  if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
+    mine->expires_at = now.now_at + c.lease_us;
+    report_holding(r, c.owner, reply);
+  } else if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
+    place->expires_at = now.now_at + c.place_us;
+    describe_wait(r, c, now, reply);
+    reply.outcome = permits_outcome::queued;
+  }
+  hand_over(r, c, now, reply);
+}
+
+// Step 5, release.
+void release(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  const bool was_there = drop(r.holders, c.owner) || drop(r.queue, c.owner);
+  reply.outcome = was_there ? permits_outcome::done : permits_outcome::absent;
+  hand_over(r, c, now, reply);
+}
+
+// Step 5, resize. Up only if there is room at once: two readers that both wait for the other to
+// leave would wait for ever. Whoever becomes stronger gets a new fence.
+void resize(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  const auto mine = find(r.holders, c.owner);
+  if (mine == r.holders.end()) {
+    reply.outcome = permits_outcome::absent;
+  } else if (held_weight(r) - mine->weight + c.weight > r.capacity) {
+    reply.outcome = permits_outcome::busy;
+  } else {
+    if (c.weight > mine->weight) mine->fence = next_fence(r, now);
+    mine->weight = c.weight;
+    report_holding(r, c.owner, reply);
+  }
+  hand_over(r, c, now, reply);
+}
+
+// Step 5, evict.
+void evict(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  const auto gone = std::erase_if(
+      r.holders, [&](const holder& h) { return !c.owner || h.owner == c.owner; });
+  reply.outcome = gone > 0 ? permits_outcome::done : permits_outcome::absent;
+  reply.position = static_cast<std::uint32_t>(gone);
+  hand_over(r, c, now, reply);
+}
+
+void carry_out(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  switch (c.verb) {
+    case permits_verb::acquire: return acquire(r, c, now, reply);
+    case permits_verb::renew: return renew(r, c, now, reply);
+    case permits_verb::release: return release(r, c, now, reply);
+    case permits_verb::resize: return resize(r, c, now, reply);
+    case permits_verb::evict: return evict(r, c, now, reply);
+    case permits_verb::inspect: return;
+  }
+}
+
+}  // namespace
+
+permits_reply apply(permits_record& r, const permits_command& c, const moment& now) {
+  permits_reply reply;
+  reply.now_at = now.now_at;
+  // 1. What has run out is gone.
+  expire(r, now);
+  // 2. A look changes nothing else.
+  if (c.verb == permits_verb::inspect) {
+    reply.found = r;
+    return reply;
+  }
+  // 3. A name is one thing at a time; one that nobody uses may become another.
+  if (c.verb == permits_verb::acquire) {
+    if (!in_use(r)) {
+      r.kind = c.kind;
+      r.capacity = c.capacity;
+    } else if (r.kind != c.kind || r.capacity != c.capacity) {
+      reply.outcome = r.kind != c.kind ? permits_outcome::kind_mismatch
+                                       : permits_outcome::capacity_mismatch;
+      reply.found = r;
+      return reply;
+    }
+  }
+  // 4. One leaves so that another of the same session can come: one step, not two.
+  if (c.instead_of) {
+    reply.replaced = drop(r.holders, c.instead_of) || drop(r.queue, c.instead_of);
+  }
+  // 5., 6. The command itself, and the hand-over that may follow from it.
+  carry_out(r, c, now, reply);
+  // 7. Nothing is left behind but the fence.
+  if (!in_use(r)) r.capacity = 0;
+  return reply;
+}
+
+bool forget(permits_record& r, std::span<const std::string> peers) {
+  const auto dead = [&](const auto& x) {
+    return std::find(peers.begin(), peers.end(), x.peer) != peers.end();
+  };
+  return std::erase_if(r.holders, dead) + std::erase_if(r.queue, dead) > 0;
+}
+
+}  // namespace holdfast::kernel

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/store/command.hpp>
+#include <span>
+#include <string>
+
+/// Who gets it? The one place that decides for every exclusive lock, shared lock and semaphore, on
+/// every state store. Pure: no I/O, no clock, no thread. `permits.lua` is its twin on Redis, with
+/// the same numbered steps in the same order.
+///
+/// A name has a capacity. Holders have a weight each, which never sum up to more. Those who find no
+/// room wait in a queue and are served from its head; nobody passes a head that does not fit yet,
+/// so a large request is not starved by small ones. Whoever makes room (release, expiry, a smaller
+/// weight) hands it over in the same step and learns whom to tell.
+///
+/// A grant that is made to a waiter lasts only `claim_us`: long enough for a live session to claim
+/// it by a renewal, short enough that a dead successor costs little. A place in the queue is a short
+/// lease too. Both are judged by the store's time, which comes in as an argument.
+namespace holdfast::kernel {
+
+using store::moment;
+using store::permits_command;
+using store::permits_record;
+using store::permits_reply;
+
+/// How long a grant lasts that a waiter has not claimed yet.
+inline constexpr std::int64_t claim_us = 500'000;
+/// No waiter sleeps longer on a notice that may be lost; the first in line looks more often.
+inline constexpr std::int64_t look_again_us = 1'000'000;
+inline constexpr std::int64_t look_again_step_us = 250'000;
+/// At most so many peers are named as being in the way.
+inline constexpr std::size_t max_blockers = 8;
+
+/// Applies one command. `record` is changed only if the outcome is not a mismatch; it is left with
+/// capacity 0 when nobody holds or waits any more. Names in `tell` are left empty.
+permits_reply apply(permits_record& record, const permits_command& command, const moment& now);
+
+/// Removes every trace of these sessions, which are known to be dead. True if there was one.
+bool forget(permits_record& record, std::span<const std::string> peers);
+
+}  // namespace holdfast::kernel

@@ -1,0 +1,57 @@
+#include <array>
+#include <holdfast/store/command.hpp>
+
+namespace holdfast::store {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kind_names{"mutex", "shared_mutex", "semaphore", "latch"};
+
+void append_hex(std::string& to, std::uint64_t number) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  for (int shift = 60; shift >= 0; shift -= 4) to += digits[(number >> shift) & 15];
+}
+
+int hex_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+bool parse_hex(std::string_view text, std::uint64_t& number) noexcept {
+  number = 0;
+  for (const char c : text) {
+    const int digit = hex_digit(c);
+    if (digit < 0) return false;
+    number = (number << 4) | static_cast<unsigned>(digit);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string to_string(const owner_id& id) {
+  std::string text;
+  text.reserve(32);
+  append_hex(text, id.high);
+  append_hex(text, id.low);
+  return text;
+}
+
+bool parse_owner_id(std::string_view text, owner_id& id) noexcept {
+  return text.size() == 32 && parse_hex(text.substr(0, 16), id.high) &&
+         parse_hex(text.substr(16), id.low);
+}
+
+std::string_view to_string(kind k) noexcept { return kind_names[static_cast<std::size_t>(k)]; }
+
+bool parse_kind(std::string_view text, kind& k) noexcept {
+  for (std::size_t i = 0; i < kind_names.size(); ++i) {
+    if (kind_names[i] != text) continue;
+    k = static_cast<kind>(i);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace holdfast::store

@@ -1,0 +1,100 @@
+#include <array>
+#include <holdfast/session.hpp>
+
+#include "engine/url.hpp"
+#include "family/state_family.hpp"
+#include "store/memory/memory.hpp"
+#ifdef HOLDFAST_WITH_SQLITE
+#include "store/sqlite/sqlite.hpp"
+#endif
+
+// The one file that knows every store: URL scheme → driver → family.
+namespace holdfast {
+
+namespace {
+
+using engine::url;
+using opened = result<std::unique_ptr<store::session_store>>;
+
+opened open_memory(const url& u, clock& on) {
+  if (auto ok = engine::check_options(u, {}); !ok) return std::move(ok.error());
+  return family::over(store::memory::open_memory(u.rest, on));
+}
+
+#ifdef HOLDFAST_WITH_SQLITE
+
+result<std::string> sqlite_path(const url& u) {
+  std::string path = u.rest;
+  if (path.starts_with("///")) path.erase(0, 2);
+  if (path.empty()) {
+    return failure{errc::invalid_argument, "sqlite: needs the path of a file: sqlite:locks.db"};
+  }
+  if (path.starts_with("//")) {
+    return failure{errc::invalid_argument, "sqlite: has no host; write sqlite:" + path.substr(2) +
+                                               " or sqlite:///" + path.substr(2)};
+  }
+  return path;
+}
+
+opened open_sqlite(const url& u, clock& on) {
+  static constexpr std::array<std::string_view, 3> known{"synchronous", "busy_timeout", "network"};
+  if (auto ok = engine::check_options(u, known); !ok) return std::move(ok.error());
+  auto path = sqlite_path(u);
+  if (!path) return std::move(path.error());
+  store::sqlite::sqlite_options options;
+  options.path = std::move(*path);
+  options.url = "sqlite:" + u.rest;
+  options.clock = &on;
+  if (const auto* const value = u.option("synchronous")) options.synchronous = *value;
+  if (const auto* const value = u.option("network")) options.network = *value;
+  if (const auto* const value = u.option("busy_timeout")) {
+    auto timeout = engine::parse_duration(*value);
+    if (!timeout) return std::move(timeout.error());
+    options.busy_timeout = *timeout;
+  }
+  auto port = store::sqlite::open_sqlite(std::move(options));
+  if (!port) return std::move(port.error());
+  return family::over(std::move(*port));
+}
+
+#endif
+
+opened unknown_scheme(const url& u) {
+  static constexpr std::array<std::string_view, 13> known{
+      "memory",    "sqlite", "redis",         "rediss",       "redis+unix", "redis+sentinel",
+      "redis+cluster", "postgres", "mariadb", "mysql", "zookeeper", "etcd", "memcached"};
+  const auto near = engine::nearest(u.scheme, known);
+  if (near == u.scheme) {
+    return failure{errc::unsupported, "this program was built without the store '" + u.scheme + "'"};
+  }
+  std::string what = "there is no store '" + u.scheme + ":'";
+  if (!near.empty()) what += "; did you mean '" + std::string(near) + ":'?";
+  return failure{errc::invalid_argument, std::move(what)};
+}
+
+opened open_store(const url& u, clock& on) {
+  if (u.scheme == "memory") return open_memory(u, on);
+#ifdef HOLDFAST_WITH_SQLITE
+  if (u.scheme == "sqlite") return open_sqlite(u, on);
+#endif
+  return unknown_scheme(u);
+}
+
+}  // namespace
+
+session open(std::string_view text, session_options options) {
+  auto& on = options.clock ? *options.clock : real_clock();
+  const auto fail = [&](failure f, std::string name) {
+    f.operation = "open";
+    f.name = std::move(name);
+    throw_failure(std::move(f));
+  };
+  auto u = engine::parse_url(text);
+  // The text may hold a password, so what cannot be parsed is not repeated as a whole.
+  if (!u) fail(std::move(u.error()), {});
+  auto store = open_store(*u, on);
+  if (!store) fail(std::move(store.error()), u->scheme + ":" + u->rest);
+  return session(std::move(*store), std::move(options));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,118 @@
+#include "primitive/common.hpp"
+
+#include "engine/names.hpp"
+
+namespace holdfast::primitive {
+
+namespace {
+
+void require(const engine::core& core, std::string_view what, const std::string& name, status ok) {
+  if (!ok) throw_failure(core.located(std::move(ok.error()), what, name));
+}
+
+status check_max_hold(std::chrono::milliseconds max_hold) {
+  if (max_hold >= min_lease) return done{};
+  return failure{errc::invalid_argument, "max_hold of " + std::to_string(max_hold.count()) +
+                                             " ms is shorter than the shortest lease"};
+}
+
+status check_supported(bool supported, std::string_view what, const std::string& url) {
+  if (supported) return done{};
+  return failure{errc::unsupported, "the store " + url + " has no " + std::string(what) +
+                                        "; docs/matrix.md says which stores have"};
+}
+
+}  // namespace
+
+subject::subject(const session& s, std::string_view what, const std::string& name,
+                 const lock_options& options, store::kind kind, std::uint32_t capacity,
+                 bool store::capabilities::*needs)
+    : core(s.core()), operation(what) {
+  const auto& c = *core;
+  spec.name = c.full_name(name);
+  const auto lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
+  require(c, what, spec.name, engine::check_name(name, c.can().max_name_bytes));
+  require(c, what, spec.name, engine::check_name(spec.name, c.can().max_name_bytes));
+  require(c, what, spec.name, engine::check_reason(options.reason));
+  require(c, what, spec.name, engine::check_lease(lease));
+  require(c, what, spec.name, check_max_hold(options.max_hold));
+  require(c, what, spec.name, check_supported(c.can().*needs, what, c.url()));
+  spec.kind = kind;
+  spec.capacity = capacity;
+  spec.lease = lease;
+  spec.renew = options.renew;
+  spec.max_hold = options.max_hold;
+  spec.note = c.note(options.reason);
+}
+
+std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,
+                                      std::stop_token stop) const {
+  auto got = engine::acquire(core, spec, c, wait, std::move(stop));
+  if (got) return std::move(*got);
+  const errc why = got.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  fail(std::move(got.error()));
+}
+
+lease subject::take(const engine::claim& c, wait_time wait, std::stop_token stop) const {
+  auto got = engine::acquire(core, spec, c, wait, std::move(stop));
+  if (!got) fail(std::move(got.error()));
+  return std::move(*got);
+}
+
+void subject::fail(failure f) const {
+  throw_failure(core->located(std::move(f), operation, spec.name));
+}
+
+void subject::report_misuse(std::string_view detail) const noexcept {
+  event e;
+  e.kind = event_kind::misuse;
+  e.name = spec.name;
+  e.code = errc::not_owner;
+  e.detail = detail;
+  core->tell(e);
+}
+
+void thread_holds::put(lease held) {
+  const std::lock_guard guard{mutex_};
+  entries_.push_back({std::this_thread::get_id(), std::make_unique<lease>(std::move(held))});
+}
+
+lease thread_holds::take() noexcept {
+  const std::lock_guard guard{mutex_};
+  const auto me = std::this_thread::get_id();
+  const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [&](const entry& e) { return e.thread == me; });
+  if (mine == entries_.rend()) return {};
+  lease held = std::move(*mine->held);
+  entries_.erase(std::next(mine).base());
+  return held;
+}
+
+lease* thread_holds::find() const noexcept {
+  const std::lock_guard guard{mutex_};
+  const auto me = std::this_thread::get_id();
+  const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [&](const entry& e) { return e.thread == me; });
+  return mine == entries_.rend() ? nullptr : mine->held.get();
+}
+
+bool thread_holds::mine() const noexcept { return find() != nullptr; }
+
+std::uint64_t thread_holds::fence() const noexcept {
+  const lease* const held = find();
+  return held == nullptr ? 0 : held->fence();
+}
+
+std::stop_token thread_holds::lost() const {
+  const lease* const held = find();
+  return held == nullptr ? std::stop_token{} : held->lost();
+}
+
+void thread_holds::check(const subject& of) const {
+  const lease* const held = find();
+  if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
+  held->check();
+}
+
+}  // namespace holdfast::primitive

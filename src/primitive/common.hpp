@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/acquire.hpp"
+
+/// What the primitives have in common: checked options, and who holds what in the std style.
+namespace holdfast::primitive {
+
+/// A name of one kind on one session, with everything checked. Throws holdfast::error.
+struct subject {
+  std::shared_ptr<engine::core> core;
+  engine::spec spec;
+  std::string_view operation;  ///< "mutex", for messages
+
+  subject(const session& s, std::string_view what, const std::string& name,
+          const lock_options& options, store::kind kind, std::uint32_t capacity,
+          bool store::capabilities::*needs);
+
+  /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
+  std::optional<lease> acquire(const engine::claim& c, wait_time wait, std::stop_token stop) const;
+  /// Throws also if cancelled.
+  lease take(const engine::claim& c, wait_time wait, std::stop_token stop) const;
+
+  [[noreturn]] void fail(failure f) const;
+  void report_misuse(std::string_view detail) const noexcept;
+};
+
+/// The std forms belong to threads: who locked may unlock, and nobody else's hold is touched.
+class thread_holds {
+ public:
+  void put(lease held);
+  /// This thread's latest hold, out of the list; empty if it has none.
+  lease take() noexcept;
+  bool mine() const noexcept;
+  std::uint64_t fence() const noexcept;
+  std::stop_token lost() const;
+  /// Throws errc::not_owner or errc::lost.
+  void check(const subject& of) const;
+  /// Calls `use` with this thread's hold; throws errc::not_owner if it has none. The hold stays where
+  /// it is: only this thread can take it away.
+  template <class Use>
+  auto with_mine(const subject& of, Use use) {
+    lease* const held = find();
+    if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
+    return use(*held);
+  }
+
+ private:
+  struct entry {
+    std::thread::id thread;
+    std::unique_ptr<lease> held;
+  };
+  lease* find() const noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<entry> entries_;
+};
+
+}  // namespace holdfast::primitive

@@ -1,0 +1,147 @@
+#include <holdfast/latch.hpp>
+
+#include "primitive/common.hpp"
+
+namespace holdfast {
+
+using namespace std::chrono_literals;
+using primitive::subject;
+using store::countdown_outcome;
+using store::countdown_verb;
+
+namespace {
+
+constexpr std::uint32_t max_count = 1'000'000;
+constexpr std::chrono::microseconds place_lasts = 4s;
+
+failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
+  if (reply.outcome == countdown_outcome::kind_mismatch) {
+    return {errc::kind_mismatch, "the name is in use as a " +
+                                     std::string(to_string(reply.found_kind)) +
+                                     ": choose another name"};
+  }
+  return {errc::capacity_mismatch, "the latch was made with a count of " +
+                                       std::to_string(reply.found.count) + ", not " +
+                                       std::to_string(count) + ": use the same everywhere"};
+}
+
+bool is_mismatch(const store::countdown_reply& reply) {
+  return reply.outcome == countdown_outcome::kind_mismatch ||
+         reply.outcome == countdown_outcome::capacity_mismatch;
+}
+
+/// One command of one latch, repeated as it is if its reply is lost.
+class countdown_question final : public engine::question {
+ public:
+  countdown_question(const subject& of, const store::countdown_command& c) : of_(of), command_(c) {}
+
+  result<std::optional<engine::wait_hint>> ask(bool last) override {
+    auto answer = of_.core->countdown(of_.spec.name, command_);
+    if (!answer) return std::move(answer.error());
+    reply = std::move(*answer);
+    if (is_mismatch(reply)) return mismatch(reply, command_.count);
+    if (command_.verb != countdown_verb::wait || reply.outcome == countdown_outcome::open) {
+      return std::optional<engine::wait_hint>{};
+    }
+    if (last) leave();
+    return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.look_again_us), {}}};
+  }
+
+  bool take(const store::notice& n) override { return n.what == store::notice_kind::opened; }
+
+  // A place that stays behind ends by itself in seconds.
+  void leave() {
+    auto c = command_;
+    c.verb = countdown_verb::leave;
+    (void)of_.core->countdown(of_.spec.name, c);
+  }
+
+  store::countdown_reply reply;
+
+ private:
+  const subject& of_;
+  store::countdown_command command_;
+};
+
+std::uint32_t checked_count(std::uint32_t count) {
+  if (count >= 1 && count <= max_count) return count;
+  throw_failure({errc::invalid_argument,
+                 "a latch counts down from 1 to 1,000,000, not " + std::to_string(count)});
+}
+
+std::chrono::seconds checked_keep(std::chrono::seconds keep) {
+  if (keep >= 1s && keep <= max_lease) return keep;
+  throw_failure({errc::invalid_argument, "a latch is kept for 1 s to 31 days, not " +
+                                             std::to_string(keep.count()) + " s"});
+}
+
+}  // namespace
+
+struct latch::state {
+  subject of;
+  std::uint32_t count;
+  std::chrono::seconds keep;
+
+  store::countdown_command command(countdown_verb verb) const {
+    store::countdown_command c;
+    c.verb = verb;
+    c.owner = of.core->ids().next();
+    c.count = count;
+    c.place_us = place_lasts.count();
+    c.keep_us = std::chrono::microseconds(keep).count();
+    c.peer = of.core->peer();
+    c.note = of.spec.note;
+    return c;
+  }
+
+  /// The reply, or nothing if it was not settled in time. Throws what went wrong.
+  std::optional<store::countdown_reply> run(const store::countdown_command& c, wait_time wait,
+                                            std::stop_token stop) const {
+    auto& core = *of.core;
+    if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
+    countdown_question q(of, c);
+    engine::mailroom::slot slot(core.mailroom(), c.owner);
+    auto settled = engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait),
+                                              std::move(stop));
+    if (settled) return std::move(q.reply);
+    const errc why = settled.error().code;
+    if (why == errc::cancelled) q.leave();
+    if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+    of.fail(std::move(settled.error()));
+  }
+};
+
+latch::latch(session s, std::string name, std::uint32_t count, latch_options options)
+    : state_(new state{subject(s, "latch", name, {}, store::kind::latch, checked_count(count),
+                               &store::capabilities::latch),
+                       count, checked_keep(options.keep)}) {}
+
+latch::~latch() = default;
+
+void latch::count_down(std::uint32_t n) {
+  auto c = state_->command(countdown_verb::arrive);
+  c.drop = n;
+  const auto reply = state_->run(c, no_limit, {});
+  if (reply->outcome != countdown_outcome::too_many) return;
+  state_->of.fail({errc::invalid_argument, "count_down(" + std::to_string(n) + ") of a latch with " +
+                                               std::to_string(reply->remaining) + " left to count"});
+}
+
+bool latch::try_wait() const { return remaining() == 0; }
+
+bool latch::wait_within(wait_time wait, std::stop_token stop) const {
+  return state_->run(state_->command(countdown_verb::wait), wait, std::move(stop)).has_value();
+}
+
+std::uint32_t latch::remaining() const {
+  const auto reply = state_->run(state_->command(countdown_verb::inspect), no_limit, {});
+  return reply->found.count == 0 ? state_->count : reply->found.remaining;
+}
+
+void latch::remove() {
+  (void)state_->run(state_->command(countdown_verb::remove), no_limit, {});
+}
+
+const std::string& latch::name() const noexcept { return state_->of.spec.name; }
+
+}  // namespace holdfast

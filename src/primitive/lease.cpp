@@ -1,0 +1,82 @@
+#include <holdfast/lease.hpp>
+#include <holdfast/with_lock.hpp>
+#include <utility>
+
+#include "engine/core.hpp"
+#include "engine/hold.hpp"
+
+namespace holdfast {
+
+namespace {
+
+engine::hold& deref(const std::shared_ptr<engine::hold>& hold) {
+  if (!hold) throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
+  return *hold;
+}
+
+const std::string no_name;
+
+}  // namespace
+
+lease::lease(std::shared_ptr<engine::hold> hold) noexcept : hold_(std::move(hold)) {}
+lease::lease(lease&&) noexcept = default;
+
+lease& lease::operator=(lease&& other) noexcept {
+  if (this == &other) return *this;
+  (void)release();
+  hold_ = std::move(other.hold_);
+  return *this;
+}
+
+lease::~lease() { (void)release(); }
+
+std::uint64_t lease::fence() const noexcept { return hold_ ? hold_->fence() : 0; }
+std::stop_token lease::lost() const { return deref(hold_).lost_token(); }
+lease_state lease::state() const noexcept { return hold_ ? hold_->state() : lease_state::released; }
+std::chrono::nanoseconds lease::remaining() const noexcept {
+  return hold_ ? hold_->remaining() : std::chrono::nanoseconds{};
+}
+void lease::check() const { deref(hold_).check(); }
+void lease::extend() { extend(std::chrono::milliseconds::zero()); }
+const std::string& lease::name() const noexcept { return hold_ ? hold_->name() : no_name; }
+
+void lease::extend(std::chrono::milliseconds length) {
+  auto& hold = deref(hold_);
+  hold.extend_or_throw(length);
+}
+
+std::string lease::short_id() const {
+  return hold_ ? to_string(hold_->owner()).substr(0, 8) : std::string{};
+}
+
+std::error_code lease::release() noexcept {
+  const auto hold = std::move(hold_);
+  hold_.reset();
+  return hold ? hold->release() : std::error_code{};
+}
+
+std::string_view to_string(lease_state s) noexcept {
+  switch (s) {
+    case lease_state::held: return "held";
+    case lease_state::suspect: return "suspect";
+    case lease_state::lost: return "lost";
+    case lease_state::released: return "released";
+  }
+  return "unknown";
+}
+
+namespace detail {
+
+void finish(lease held) {
+  const std::string name = held.name();
+  if (held.release() == errc::lost) {
+    throw_failure({errc::lost,
+                   "the lock was lost before the work under it was over: somebody else may have "
+                   "worked at the same time",
+                   false, "with_lock", name});
+  }
+}
+
+}  // namespace detail
+
+}  // namespace holdfast

@@ -1,0 +1,69 @@
+#include <holdfast/fair_mutex.hpp>
+#include <holdfast/mutex.hpp>
+
+#include "primitive/common.hpp"
+
+namespace holdfast {
+
+using primitive::subject;
+using primitive::thread_holds;
+
+struct mutex::state {
+  subject of;
+  thread_holds holds;
+};
+
+mutex::mutex(session s, std::string name, lock_options options)
+    : mutex(std::move(s), std::move(name), std::move(options), false) {}
+
+mutex::mutex(session s, std::string name, lock_options options, bool fair)
+    : state_(new state{subject(s, fair ? "fair_mutex" : "mutex", name, options, store::kind::mutex, 1,
+                               fair ? &store::capabilities::fair : &store::capabilities::mutex),
+                       {}}) {
+  auto& of = state_->of;
+  if (!fair) of.spec.gate = of.core->gates().at(of.spec.name, of.core->clock());
+}
+
+mutex::~mutex() = default;
+
+fair_mutex::fair_mutex(session s, std::string name, lock_options options)
+    : mutex(std::move(s), std::move(name), std::move(options), true) {}
+
+void mutex::lock() {
+  if (state_->holds.mine()) {
+    state_->of.fail({errc::deadlock,
+                     "this thread holds it already; recursive_mutex may be locked again"});
+  }
+  state_->holds.put(state_->of.take({}, no_limit, {}));
+}
+
+bool mutex::try_lock() { return lock_within(one_try, {}); }
+
+bool mutex::lock_within(wait_time wait, std::stop_token stop) {
+  if (state_->holds.mine()) return false;
+  auto got = state_->of.acquire({}, wait, std::move(stop));
+  if (!got) return false;
+  state_->holds.put(std::move(*got));
+  return true;
+}
+
+void mutex::unlock() noexcept {
+  lease held = state_->holds.take();
+  if (!held) return state_->of.report_misuse("unlock() by a thread that does not hold it");
+  (void)held.release();
+}
+
+lease mutex::acquire(std::stop_token stop) {
+  return state_->of.take({}, no_limit, std::move(stop));
+}
+
+std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop) {
+  return state_->of.acquire({}, wait, std::move(stop));
+}
+
+std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
+void mutex::check() const { state_->holds.check(state_->of); }
+std::stop_token mutex::lost() const { return state_->holds.lost(); }
+const std::string& mutex::name() const noexcept { return state_->of.spec.name; }
+
+}  // namespace holdfast

@@ -1,0 +1,173 @@
+#include <holdfast/semaphore.hpp>
+
+#include "engine/names.hpp"
+#include "primitive/common.hpp"
+
+namespace holdfast {
+
+using primitive::subject;
+
+namespace {
+
+std::uint32_t checked_capacity(std::uint32_t capacity) {
+  if (capacity >= 1 && capacity <= engine::max_permits) return capacity;
+  throw_failure({errc::invalid_argument, "a semaphore has from 1 to 2^30 permits, not " +
+                                             std::to_string(capacity)});
+}
+
+subject make_subject(const session& s, std::string_view what, const std::string& name,
+                     std::uint32_t capacity, const lock_options& options) {
+  return subject(s, what, name, options, store::kind::semaphore, checked_capacity(capacity),
+                 &store::capabilities::semaphore);
+}
+
+void check_weight(const subject& of, std::uint32_t weight) {
+  if (weight >= 1 && weight <= of.spec.capacity) return;
+  of.fail({errc::invalid_argument, "a weight of " + std::to_string(weight) + " of " +
+                                       std::to_string(of.spec.capacity) +
+                                       " permits can never be had"});
+}
+
+std::uint32_t free_permits(const subject& of) {
+  auto reply = of.core->permits(of.spec.name, {});
+  if (!reply) of.fail(std::move(reply.error()));
+  std::uint32_t held = 0;
+  for (const auto& h : reply->found.holders) held += h.weight;
+  return of.spec.capacity - std::min(held, of.spec.capacity);
+}
+
+}  // namespace
+
+struct semaphore::state {
+  subject of;
+};
+
+semaphore::semaphore(session s, std::string name, std::uint32_t capacity, lock_options options)
+    : state_(new state{make_subject(s, "semaphore", name, capacity, options)}) {}
+semaphore::~semaphore() = default;
+
+lease semaphore::acquire(std::uint32_t weight, std::stop_token stop) {
+  check_weight(state_->of, weight);
+  return state_->of.take({weight, 0}, no_limit, std::move(stop));
+}
+
+std::optional<lease> semaphore::acquire_within(std::uint32_t weight, wait_time wait,
+                                               std::stop_token stop) {
+  check_weight(state_->of, weight);
+  return state_->of.acquire({weight, 0}, wait, std::move(stop));
+}
+
+std::uint32_t semaphore::available() const { return free_permits(state_->of); }
+std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec.capacity; }
+const std::string& semaphore::name() const noexcept { return state_->of.spec.name; }
+
+// ---- counting_semaphore --------------------------------------------------------------------------
+
+struct counting_semaphore::state {
+  subject of;
+  std::mutex mutex;
+  std::vector<lease> held;
+
+  void put(lease permit) {
+    const std::lock_guard guard{mutex};
+    held.push_back(std::move(permit));
+  }
+};
+
+counting_semaphore::counting_semaphore(session s, std::string name, std::uint32_t capacity,
+                                       lock_options options)
+    : state_(new state{make_subject(s, "counting_semaphore", name, capacity, options), {}, {}}) {}
+counting_semaphore::~counting_semaphore() = default;
+
+void counting_semaphore::acquire() { state_->put(state_->of.take({}, no_limit, {})); }
+
+bool counting_semaphore::acquire_within(wait_time wait) {
+  auto got = state_->of.acquire({}, wait, {});
+  if (got) state_->put(std::move(*got));
+  return got.has_value();
+}
+
+void counting_semaphore::release(std::uint32_t permits) {
+  std::vector<lease> given_back;
+  {
+    const std::lock_guard guard{state_->mutex};
+    auto& held = state_->held;
+    if (permits > held.size()) {
+      state_->of.fail({errc::not_owner, "release(" + std::to_string(permits) + ") with " +
+                                            std::to_string(held.size()) +
+                                            " permits acquired by this object"});
+    }
+    const auto first = held.end() - static_cast<std::ptrdiff_t>(permits);
+    given_back.assign(std::move_iterator(first), std::move_iterator(held.end()));
+    held.erase(first, held.end());
+  }
+}
+
+std::uint32_t counting_semaphore::max() const noexcept { return state_->of.spec.capacity; }
+
+// ---- expiring_semaphore --------------------------------------------------------------------------
+
+struct expiring_semaphore::state {
+  subject of;
+
+  engine::spec spec_for(std::chrono::milliseconds lease) const {
+    if (auto ok = engine::check_lease(lease); !ok) of.fail(std::move(ok.error()));
+    auto s = of.spec;
+    s.lease = lease;
+    s.detached = true;
+    return s;
+  }
+
+  store::permits_reply command(store::permits_verb verb, std::string_view id,
+                               std::chrono::milliseconds lease) const {
+    store::permits_command c;
+    c.verb = verb;
+    c.lease_us = std::chrono::microseconds(lease).count();
+    if (!store::parse_owner_id(id, c.owner)) {
+      of.fail({errc::invalid_argument, "a permit's id has 32 hexadecimal digits"});
+    }
+    auto reply = of.core->permits(of.spec.name, c);
+    if (!reply) of.fail(std::move(reply.error()));
+    return std::move(*reply);
+  }
+};
+
+expiring_semaphore::expiring_semaphore(session s, std::string name, std::uint32_t capacity,
+                                       lock_options options)
+    : state_(new state{make_subject(s, "expiring_semaphore", name, capacity, options)}) {}
+expiring_semaphore::~expiring_semaphore() = default;
+
+permit expiring_semaphore::acquire(std::chrono::milliseconds lease, std::stop_token stop) {
+  auto got = acquire_within(lease, no_limit, std::move(stop));
+  if (!got) state_->of.fail({errc::cancelled, "asked to stop while waiting"});
+  return std::move(*got);
+}
+
+std::optional<permit> expiring_semaphore::acquire_within(std::chrono::milliseconds lease,
+                                                         wait_time wait, std::stop_token stop) {
+  const auto spec = state_->spec_for(lease);
+  auto got = engine::acquire_detached(*state_->of.core, spec, wait, std::move(stop));
+  if (got) {
+    return permit{to_string(got->owner), engine::public_fence(got->fence), lease};
+  }
+  const errc why = got.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  state_->of.fail(std::move(got.error()));
+}
+
+bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {
+  (void)state_->spec_for(lease);
+  return state_->command(store::permits_verb::renew, id, lease).outcome ==
+         store::permits_outcome::granted;
+}
+
+bool expiring_semaphore::release(std::string_view id) {
+  return state_->command(store::permits_verb::release, id, {}).outcome ==
+         store::permits_outcome::done;
+}
+
+std::uint32_t expiring_semaphore::available() const { return free_permits(state_->of); }
+std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.spec.capacity; }
+const std::string& expiring_semaphore::name() const noexcept { return state_->of.spec.name; }
+
+}  // namespace holdfast

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <charconv>
+#include <holdfast/session.hpp>
+
+#include "engine/core.hpp"
+#include "engine/hold.hpp"
+#include "engine/names.hpp"
+
+namespace holdfast {
+
+namespace {
+
+std::string_view next_word(std::string_view& text) {
+  const auto space = std::min(text.find(' '), text.size());
+  const auto word = text.substr(0, space);
+  text.remove_prefix(std::min(space + 1, text.size()));
+  return word;
+}
+
+participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
+                     std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at) {
+  participant p;
+  p.short_id = to_string(owner).substr(0, 8);
+  p.weight = weight;
+  p.host = next_word(note);
+  const auto pid = next_word(note);
+  std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
+  p.program = next_word(note);
+  p.reason = note;
+  p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
+  p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
+  return p;
+}
+
+void describe_permits(const store::permits_reply& reply, name_info& info) {
+  const auto& r = reply.found;
+  if (r.holders.empty() && r.queue.empty()) return;
+  info.kind = to_string(r.kind);
+  info.capacity = r.capacity;
+  info.remaining = r.capacity;
+  for (const auto& h : r.holders) {
+    info.remaining -= std::min(info.remaining, h.weight);
+    info.holders.push_back(
+        describe(h.owner, h.weight, h.note, h.since_wall_at, h.expires_at, reply.now_at));
+    info.holders.back().fence = engine::public_fence(h.fence);
+  }
+  for (const auto& w : r.queue) {
+    info.waiters.push_back(
+        describe(w.owner, w.weight, w.note, w.since_wall_at, w.expires_at, reply.now_at));
+  }
+}
+
+void describe_countdown(const store::countdown_reply& reply, name_info& info) {
+  const auto& r = reply.found;
+  if (r.count == 0) return;
+  info.kind = to_string(store::kind::latch);
+  info.capacity = r.count;
+  info.remaining = r.remaining;
+  for (const auto& w : r.waiting) {
+    info.waiters.push_back(
+        describe(w.owner, w.weight, w.note, w.since_wall_at, w.expires_at, reply.now_at));
+  }
+}
+
+template <class T>
+T value_or_throw(const engine::core& core, result<T> r, std::string_view what,
+                 std::string_view name) {
+  if (!r) throw_failure(core.located(std::move(r.error()), what, name));
+  return std::move(*r);
+}
+
+void check_options(const engine::core& core) {
+  if (auto ok = engine::check_lease(core.options().lease); !ok) {
+    throw_failure(core.located(std::move(ok.error()), "open", ""));
+  }
+}
+
+}  // namespace
+
+session::session(std::unique_ptr<store::session_store> store, session_options options)
+    : core_(std::make_shared<engine::core>(std::move(store), std::move(options))) {
+  check_options(*core_);
+}
+
+const store::capabilities& session::can() const noexcept { return core_->can(); }
+const std::string& session::url() const noexcept { return core_->url(); }
+std::uint64_t session::store_operations() const noexcept { return core_->operations(); }
+
+std::vector<std::string> session::names(std::string_view pattern) const {
+  auto all = value_or_throw(*core_, core_->names(), "names", pattern);
+  std::erase_if(all, [&](const std::string& n) { return !engine::matches(pattern, n); });
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+name_info session::show(std::string_view name) const {
+  name_info info;
+  info.name = core_->full_name(name);
+  const auto permits = value_or_throw(*core_, core_->permits(info.name, {}), "show", info.name);
+  info.last_fence = engine::public_fence(permits.found.last_fence);
+  describe_permits(permits, info);
+  if (info.kind.empty()) {
+    describe_countdown(value_or_throw(*core_, core_->countdown(info.name, {}), "show", info.name),
+                       info);
+  }
+  return info;
+}
+
+std::size_t session::force_release(std::string_view name, std::string_view short_id) const {
+  const std::string full = core_->full_name(name);
+  const auto found = value_or_throw(*core_, core_->permits(full, {}), "force_release", full);
+  std::size_t removed = 0;
+  for (const auto& h : found.found.holders) {
+    if (!to_string(h.owner).starts_with(short_id)) continue;
+    store::permits_command c;
+    c.verb = store::permits_verb::evict;
+    c.owner = h.owner;
+    removed += value_or_throw(*core_, core_->permits(full, c), "force_release", full).position;
+  }
+  return removed;
+}
+
+std::string_view to_string(event_kind kind) noexcept {
+  switch (kind) {
+    case event_kind::acquired: return "acquired";
+    case event_kind::released: return "released";
+    case event_kind::gave_up: return "gave_up";
+    case event_kind::suspect: return "suspect";
+    case event_kind::held_again: return "held_again";
+    case event_kind::lost: return "lost";
+    case event_kind::renew_failed: return "renew_failed";
+    case event_kind::release_failed: return "release_failed";
+    case event_kind::misuse: return "misuse";
+    case event_kind::warning: return "warning";
+  }
+  return "unknown";
+}
+
+}  // namespace holdfast

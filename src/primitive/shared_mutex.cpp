@@ -1,0 +1,102 @@
+#include <holdfast/shared_mutex.hpp>
+
+#include "engine/names.hpp"
+#include "primitive/common.hpp"
+
+namespace holdfast {
+
+using primitive::subject;
+using primitive::thread_holds;
+
+namespace {
+// A writer takes all there is; a reader one.
+constexpr std::uint32_t all = engine::max_permits;
+}  // namespace
+
+struct shared_mutex::state {
+  subject of;
+  preference prefers;
+  thread_holds writers;
+  thread_holds readers;
+
+  engine::claim claim(mode m) const {
+    const bool first = (m == exclusive && prefers == preference::writer) ||
+                       (m == shared && prefers == preference::reader);
+    return {m == exclusive ? all : 1, first ? 1 : 0};
+  }
+  thread_holds& holds(mode m) { return m == exclusive ? writers : readers; }
+  thread_holds& mine() { return writers.mine() ? writers : readers; }
+
+  bool resize(lease& held, std::uint32_t weight) const;
+};
+
+shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options options)
+    : state_(new state{subject(s, "shared_mutex", name, options, store::kind::shared_mutex, all,
+                               &store::capabilities::shared),
+                       options.preference, {}, {}}) {}
+
+shared_mutex::~shared_mutex() = default;
+
+bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
+  if (state_->writers.mine() || (m == exclusive && state_->readers.mine())) {
+    if (wait != no_limit || stop.stop_possible()) return false;
+    state_->of.fail({errc::deadlock,
+                     "this thread holds it already; downgrade() and try_upgrade() change the mode"});
+  }
+  auto got = state_->of.acquire(state_->claim(m), wait, std::move(stop));
+  if (!got) return false;
+  state_->holds(m).put(std::move(*got));
+  return true;
+}
+
+std::optional<lease> shared_mutex::acquire_within(mode m, wait_time wait, std::stop_token stop) {
+  return state_->of.acquire(state_->claim(m), wait, std::move(stop));
+}
+
+lease shared_mutex::take(mode m, std::stop_token stop) {
+  return state_->of.take(state_->claim(m), no_limit, std::move(stop));
+}
+
+void shared_mutex::unlock() noexcept {
+  lease held = state_->writers.take();
+  if (!held) return state_->of.report_misuse("unlock() by a thread that does not hold it");
+  (void)held.release();
+}
+
+void shared_mutex::unlock_shared() noexcept {
+  lease held = state_->readers.take();
+  if (!held) return state_->of.report_misuse("unlock_shared() by a thread that does not hold it");
+  (void)held.release();
+}
+
+bool shared_mutex::state::resize(lease& held, std::uint32_t weight) const {
+  engine::hold* const hold = engine::hold::behind(held);
+  if (hold == nullptr || !hold->belongs_to(of.spec)) {
+    of.fail({errc::not_owner, "the lease is empty, or of another lock"});
+  }
+  auto changed = hold->resize(weight);
+  if (!changed) of.fail(std::move(changed.error()));
+  return *changed;
+}
+
+void shared_mutex::downgrade(lease& held) { (void)state_->resize(held, 1); }
+bool shared_mutex::try_upgrade(lease& held) { return state_->resize(held, all); }
+
+void shared_mutex::downgrade() {
+  state_->writers.with_mine(state_->of, [&](lease& held) { downgrade(held); });
+  state_->readers.put(state_->writers.take());
+}
+
+bool shared_mutex::try_upgrade() {
+  const bool upgraded =
+      state_->readers.with_mine(state_->of, [&](lease& held) { return try_upgrade(held); });
+  if (upgraded) state_->writers.put(state_->readers.take());
+  return upgraded;
+}
+
+std::uint64_t shared_mutex::fence() const noexcept { return state_->mine().fence(); }
+void shared_mutex::check() const { state_->mine().check(state_->of); }
+std::stop_token shared_mutex::lost() const { return state_->mine().lost(); }
+const std::string& shared_mutex::name() const noexcept { return state_->of.spec.name; }
+
+}  // namespace holdfast

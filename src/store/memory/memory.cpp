@@ -1,0 +1,156 @@
+#include "store/memory/memory.hpp"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+namespace holdfast::store::memory {
+
+namespace {
+
+/// An inbox that others put notices into: no system call on the way.
+class queue_inbox final : public inbox {
+ public:
+  queue_inbox(std::string peer, clock& on) : peer_(std::move(peer)), clock_(on) {}
+
+  const std::string& peer() const noexcept override { return peer_; }
+
+  std::optional<notice> receive(boot_time until) override {
+    std::unique_lock lock{mutex_};
+    while (queue_.empty() && !interrupted_ && clock_.now() < until) {
+      clock_.wait_until(lock, changed_, until);
+    }
+    interrupted_ = false;
+    if (queue_.empty()) return std::nullopt;
+    notice first = std::move(queue_.front());
+    queue_.pop_front();
+    return first;
+  }
+
+  void interrupt() noexcept override {
+    const std::lock_guard guard{mutex_};
+    interrupted_ = true;
+    changed_.notify_one();
+  }
+
+  void put(const notice& n) {
+    const std::lock_guard guard{mutex_};
+    queue_.push_back(n);
+    changed_.notify_one();
+  }
+
+ private:
+  const std::string peer_;
+  clock& clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<notice> queue_;
+  bool interrupted_ = false;
+};
+
+/// What the sessions of one name share.
+struct space {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::string> records;
+  std::map<std::string, std::weak_ptr<queue_inbox>, std::less<>> inboxes;
+  std::int64_t sessions = 0;
+  // The wall clock when the space was made; from then on only the session's clock counts, so that
+  // fences grow whatever is done to the machine's time.
+  const std::chrono::microseconds wall_at_start =
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::system_clock::now().time_since_epoch());
+  boot_time made_at{};
+};
+
+std::shared_ptr<space> space_called(const std::string& name, clock& on) {
+  static std::mutex mutex;
+  static auto& spaces = *new std::unordered_map<std::string, std::weak_ptr<space>>;
+  const std::lock_guard guard{mutex};
+  std::shared_ptr<space> found = name.empty() ? nullptr : spaces[name].lock();
+  if (!found) {
+    found = std::make_shared<space>();
+    found->made_at = on.now();
+    if (!name.empty()) spaces[name] = found;
+  }
+  return found;
+}
+
+class memory_store final : public state_store {
+ public:
+  memory_store(const std::string& name, clock& on)
+      : clock_(on), space_(space_called(name, on)), url_("memory:" + name) {
+    capabilities_.sees_death = true;  // of a session: the process is our own
+    capabilities_.several_processes = false;
+    const std::lock_guard guard{space_->mutex};
+    inbox_ = std::make_shared<queue_inbox>("m" + std::to_string(++space_->sessions), on);
+    space_->inboxes.emplace(inbox_->peer(), inbox_);
+  }
+
+  ~memory_store() override {
+    const std::lock_guard guard{space_->mutex};
+    space_->inboxes.erase(inbox_->peer());
+  }
+
+  const capabilities& can() const noexcept override { return capabilities_; }
+  const std::string& url() const noexcept override { return url_; }
+  store::inbox& inbox() noexcept override { return *inbox_; }
+
+  status transact(std::string_view name, transition& change) override {
+    const std::lock_guard guard{space_->mutex};
+    std::string& record = space_->records[std::string(name)];
+    if (const std::string* const next = change.apply(record, now())) record = *next;
+    if (record.empty()) space_->records.erase(std::string(name));
+    return done{};
+  }
+
+  result<std::vector<entry>> entries() override {
+    const std::lock_guard guard{space_->mutex};
+    std::vector<entry> all;
+    for (const auto& [name, record] : space_->records) all.push_back({name, record});
+    return all;
+  }
+
+  bool departed(std::string_view peer) override {
+    const std::lock_guard guard{space_->mutex};
+    return !space_->inboxes.contains(peer);
+  }
+
+  bool tell(const notice& to) override {
+    std::shared_ptr<queue_inbox> there;
+    {
+      const std::lock_guard guard{space_->mutex};
+      if (const auto at = space_->inboxes.find(to.peer); at != space_->inboxes.end()) {
+        there = at->second.lock();
+      }
+    }
+    if (!there) return false;
+    there->put(to);
+    return true;
+  }
+
+ private:
+  moment now() const {
+    const auto micros = [](auto d) {
+      return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+    };
+    const boot_time t = clock_.now();
+    return {micros(t.time_since_epoch()),
+            space_->wall_at_start.count() + micros(t - space_->made_at)};
+  }
+
+  clock& clock_;
+  std::shared_ptr<space> space_;
+  std::string url_;
+  capabilities capabilities_;
+  std::shared_ptr<queue_inbox> inbox_;
+};
+
+}  // namespace
+
+std::unique_ptr<state_store> open_memory(const std::string& name, clock& on) {
+  return std::make_unique<memory_store>(name, on);
+}
+
+}  // namespace holdfast::store::memory

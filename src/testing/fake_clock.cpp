@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <atomic>
+#include <holdfast/testing.hpp>
+#include <map>
+#include <vector>
+
+namespace holdfast::testing {
+
+struct fake_clock::state {
+  std::atomic<boot_time> now{boot_time(std::chrono::hours(1))};
+  std::mutex mutex;
+  std::condition_variable left;
+  std::map<int, std::function<void()>> wakers;
+  struct sleeper {
+    std::mutex* mutex;
+    std::condition_variable* cv;
+    bool told;
+  };
+  std::vector<sleeper*> sleepers;
+  int last_id = 0;
+};
+
+fake_clock::fake_clock() : state_(new state) {}
+fake_clock::~fake_clock() = default;
+
+boot_time fake_clock::now() const noexcept { return state_->now.load(); }
+
+// Everyone is told under the mutex that it waits with, so that nobody misses it between looking at
+// the time and going to sleep.
+void fake_clock::advance(std::chrono::nanoseconds by) {
+  state_->now.store(saturated_add(now(), by));
+  std::vector<std::function<void()>> wakers;
+  {
+    const std::lock_guard guard{state_->mutex};
+    for (const auto& entry : state_->wakers) wakers.push_back(entry.second);
+  }
+  for (const auto& wake : wakers) wake();
+  std::unique_lock lock{state_->mutex};
+  for (bool again = true; again;) {
+    again = false;
+    for (auto* const s : state_->sleepers) {
+      if (s->told || !s->mutex->try_lock()) {
+        again = again || !s->told;
+        continue;
+      }
+      s->told = true;
+      s->cv->notify_all();
+      s->mutex->unlock();
+    }
+    // Somebody holds its mutex: it is on its way in or out. Let it.
+    if (again) state_->left.wait_for(lock, std::chrono::milliseconds(1));
+  }
+}
+
+void fake_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                            boot_time until) {
+  state::sleeper me{lock.mutex(), &cv, false};
+  {
+    const std::lock_guard guard{state_->mutex};
+    state_->sleepers.push_back(&me);
+  }
+  if (now() < until) cv.wait(lock);
+  const std::lock_guard guard{state_->mutex};
+  std::erase(state_->sleepers, &me);
+  state_->left.notify_all();
+}
+
+std::chrono::nanoseconds fake_clock::sleep_for(boot_time until) const noexcept {
+  return until <= now() ? std::chrono::nanoseconds::zero() : std::chrono::nanoseconds::max();
+}
+
+int fake_clock::on_advance(std::function<void()> wake) {
+  const std::lock_guard guard{state_->mutex};
+  state_->wakers.emplace(++state_->last_id, std::move(wake));
+  return state_->last_id;
+}
+
+void fake_clock::forget(int id) noexcept {
+  const std::lock_guard guard{state_->mutex};
+  state_->wakers.erase(id);
+}
+
+}  // namespace holdfast::testing

@@ -1,0 +1,51 @@
+"""Calls that this project does without."""
+import re
+import typing
+
+from .tree import Finding, is_under
+
+
+class Ban(typing.NamedTuple):
+    pattern: str
+    folders: tuple
+    reason: str
+    allowed: dict = {}  # path or folder -> why it may
+
+
+BANS = (
+    Ban(r"\bstd::(counting|binary)_semaphore\b", ("src", "include"),
+        "libstdc++ 12 can lose a wake-up in it; use a mutex and a condition variable"),
+    Ban(r"\bstd::(recursive_|shared_)?timed_mutex\b", ("src", "include"),
+        "ThreadSanitizer of g++ 12 does not know its clock wait and reports races that are none; wait on the clock seam"),
+    Ban(r"\b(system_clock|gettimeofday|CLOCK_REALTIME|timespec_get)\b|\bstd::time\s*\(|(?<![\w.:>])time\s*\(\s*(nullptr|NULL|0)\s*\)",
+        ("src", "include"),
+        "no wall clock of a client decides anything: somebody can set it. Store time in the store, boot_clock in the process",
+        {"include/holdfast/session.hpp": "participant::since, a label for people"}),
+    Ban(r"\bstd::(cout|cerr|clog)\b|(?<![\w])(std::)?(v?printf|v?fprintf|puts|fputs|putchar|perror)\s*\(", ("src", "include"),
+        "the library prints nothing: tell the observer"),
+    Ban(r"\bthis_thread::sleep_(for|until)\s*\(|(?<![\w.:>])(::)?(u|nano|clock_nano)?sleep\s*\(", ("src", "include", "tests"),
+        "sleeping to make sure is slow and still not sure: wait for the event, or move the fake clock"),
+    Ban(r"\b(rand|srand)\s*\(", ("src", "include"), "predictable, and shared with the user's program"),
+    Ban(r"\bvolatile\b", ("src", "include"), "orders nothing between threads: use std::atomic"),
+    Ban(r"\.detach\s*\(\s*\)", ("src", "tool"), "a detached thread outlives what it uses: keep it and join it"),
+)
+# In all text. The words are put together so that this file does not find itself.
+WORDS = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX)\b")
+
+
+def check(tree):
+    for ban in BANS:
+        pattern = re.compile(ban.pattern)
+        for file in tree.under(*ban.folders):
+            if is_under(file.path, ban.allowed):
+                continue
+            for number, line in enumerate(file.code, 1):
+                match = pattern.search(line)
+                if match:
+                    yield Finding(file.path, number, "banned", f"{match[0].strip(' (')}: {ban.reason}")
+    for file in tree.files:
+        for number, line in enumerate(file.lines, 1):
+            match = WORDS.search(line)
+            if match:
+                yield Finding(file.path, number, "banned", f"{match[0]}: do it, or open an issue; a note in the code is "
+                              "neither")

@@ -1,0 +1,129 @@
+"""Documents: their links lead somewhere, and their C++ is compiled."""
+import re
+import textwrap
+
+from .tree import Finding
+
+# A snippet is a ```cpp block whose first line is "// examples/FILE[#region]", or that follows the comment
+# "<!-- examples/FILE[#region] -->". In the example a region stands between "// #region NAME" and "// #endregion".
+MARK = r"(?:\.{1,2}/)*(examples/[\w./-]+)(?:#([\w-]+))?"
+
+
+def check_links(tree):
+    for file in _documents(tree):
+        for number, line in _prose(file):
+            for target in re.findall(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)", line):
+                problem = _judge_link(tree, file, target)
+                if problem:
+                    yield Finding(file.path, number, "links", problem)
+
+
+def _judge_link(tree, file, target):
+    if re.match(r"[a-z][a-z0-9+.-]*:", target):
+        return None
+    path, _, anchor = target.partition("#")
+    full = (file.full.parent / path).resolve() if path else file.full
+    if path.startswith("/") or not full.is_relative_to(tree.root):
+        return f"{target} leads out of the repository: use a relative link"
+    if not full.exists():
+        return f"{target} leads nowhere"
+    if anchor and full.suffix == ".md" and anchor not in _anchors(full.read_text(encoding="utf-8")):
+        return f"{target}: there is no such heading in {full.relative_to(tree.root)}"
+    return None
+
+
+def _anchors(text):
+    found = set()
+    for line in re.sub(r"^```.*?^```", "", text, flags=re.S | re.M).splitlines():
+        match = re.match(r"#+\s+(.*?)\s*#*\Z", line)
+        if match:
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match[1]).lower()
+            slug = base = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+            again = 0
+            while slug in found:
+                again += 1
+                slug = f"{base}-{again}"
+            found.add(slug)
+    return found
+
+
+def _prose(file):
+    """The numbered lines outside of code blocks, without inline code."""
+    fenced = False
+    for number, line in enumerate(file.lines, 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, re.sub(r"`[^`]*`", "", line)
+
+
+def _blocks(file):
+    """(index of the first line inside, lines, example, region, line that is the mark or None) of each ```cpp block."""
+    lines, at = file.lines, 0
+    while at < len(lines):
+        if re.match(r"```(cpp|c\+\+|cc)\b", lines[at].strip()):
+            end = next((i for i in range(at + 1, len(lines)) if lines[i].strip() == "```"), len(lines))
+            content = lines[at + 1:end]
+            inner = re.match(rf"//\s*{MARK}\s*\Z", content[0].strip()) if content else None
+            before = next((lines[i].strip() for i in range(at - 1, -1, -1) if lines[i].strip()), "")
+            outer = re.match(rf"<!--\s*{MARK}\s*-->\Z", before)
+            mark = inner or outer
+            yield at + 1, content, mark and mark[1], mark and mark[2], content[0] if inner else None
+            at = end
+        at += 1
+
+
+def _region(file, region):
+    """What a document shows of an example: the region, or the whole file; None if there is no such region."""
+    lines = file.lines
+    if region:
+        starts = [i for i, line in enumerate(lines) if re.match(rf"\s*// #region {re.escape(region)}\s*\Z", line)]
+        if len(starts) != 1:
+            return None
+        depth, end = 1, starts[0]
+        while depth and end + 1 < len(lines):
+            end += 1
+            depth += bool(re.match(r"\s*// #region ", lines[end])) - bool(re.match(r"\s*// #endregion", lines[end]))
+        lines = lines[starts[0] + 1:end]
+    shown = [line for line in lines if not re.match(r"\s*// #(end)?region\b", line)]
+    return textwrap.dedent("\n".join(shown)).strip("\n").splitlines()
+
+
+def _documents(tree):
+    return [f for f in tree.files if f.suffix == ".md"]
+
+
+def check_snippets(tree):
+    for file in _documents(tree):
+        for first, content, example, region, mark in _blocks(file):
+            if not example:
+                if file.path == "README.md":
+                    yield Finding(file.path, first + 1, "snippets", "C++ in the README is copied from a compiled example: put "
+                                  "<!-- examples/FILE.cpp#region --> before the block")
+                continue
+            source = tree.get(example)
+            wanted = source and _region(source, region)
+            if not source:
+                yield Finding(file.path, first + 1, "snippets", f"{example} does not exist")
+            elif wanted is None:
+                yield Finding(file.path, first + 1, "snippets", f"{example} has no single '// #region {region}'")
+            elif [line.rstrip() for line in content[1 if mark else 0:]] != wanted:
+                yield Finding(file.path, first + 1, "snippets", f"differs from {example}{'#' + region if region else ''}, which is "
+                              "what compiles. Change the example, then run tests/house/check.py --write-snippets")
+
+
+def write_snippets(tree):
+    for file in _documents(tree):
+        lines, changed = list(file.lines), False
+        # From the end, so that line numbers before stay right.
+        for first, content, example, region, mark in reversed(list(_blocks(file))):
+            source = example and tree.get(example)
+            wanted = source and _region(source, region)
+            if wanted:
+                new = ([mark] if mark else []) + wanted
+                changed |= new != content
+                lines[first:first + len(content)] = new
+        if changed:
+            file.full.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            file.__dict__.pop("text", None)
+            file.__dict__.pop("lines", None)

@@ -1,0 +1,11 @@
+// expect: (no matching|could not convert|no viable)
+#include <chrono>
+#include <holdfast/holdfast.hpp>
+
+bool work(holdfast::mutex& m) {
+#ifdef MISTAKE
+  return m.try_lock_for(500);  // 500 of what?
+#else
+  return m.try_lock_for(std::chrono::milliseconds{500});
+#endif
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# pkg_config.sh COMPILER PKG_CONFIG_DIR WORK_DIR: builds and runs the consumer with what pkg-config says, nothing else.
+set -eu
+compiler=$1
+export PKG_CONFIG_PATH="$2"
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$3"
+cd "$3"
+
+pkg-config --print-errors --exists 'holdfast >= 0.1' 'holdfast < 0.2' holdfast-core holdfast-sqlite
+# Unquoted: pkg-config prints words.
+# shellcheck disable=SC2046
+"$compiler" -std=c++20 "$here/consumer/main.cpp" -o consumer $(pkg-config --cflags --libs holdfast)
+LD_LIBRARY_PATH="$(pkg-config --variable=libdir holdfast)" ./consumer

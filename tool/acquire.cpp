@@ -1,0 +1,130 @@
+#include "tool/acquire.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <holdfast/fair_mutex.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
+#include <string_view>
+
+#include "tool/failure.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+lock_options options_of(const take_options& t) {
+  lock_options o;
+  o.lease = t.ttl;
+  o.reason = t.reason;
+  return o;
+}
+
+using attempt = std::optional<lease>;
+
+attempt try_as(lock_mode mode, const session& s, const take_options& t, wait_time wait,
+               std::stop_token stop) {
+  const auto& name = t.lock.name;
+  switch (mode) {
+    case lock_mode::plain:
+      if (t.fair) return fair_mutex{s, name, options_of(t)}.try_acquire_for(wait, stop);
+      return mutex{s, name, options_of(t)}.try_acquire_for(wait, stop);
+    case lock_mode::write:
+      return shared_mutex{s, name, {options_of(t)}}.try_acquire_for(wait, stop);
+    case lock_mode::read:
+      return shared_mutex{s, name, {options_of(t)}}.try_acquire_shared_for(wait, stop);
+    case lock_mode::permit:
+      return semaphore{s, name, t.lock.slots, options_of(t)}.try_acquire_for(wait, 1, stop);
+  }
+  return std::nullopt;
+}
+
+bool is_exclusive(lock_mode m) { return m == lock_mode::plain || m == lock_mode::write; }
+
+/// The mode for an exclusive lock that suits the kind in use; the same one if there is none.
+lock_mode suiting(const session& s, const take_options& t, lock_mode before) {
+  const std::string kind = s.show(t.lock.name).kind;
+  if (kind == "mutex") return lock_mode::plain;
+  if (kind == "shared_mutex") return lock_mode::write;
+  return before;
+}
+
+[[noreturn]] void explain_mismatch(const session& s, const take_options& t, const error& e) {
+  const std::string kind = s.show(t.lock.name).kind;
+  if (t.lock.mode == lock_mode::read && kind == "mutex")
+    throw failure_exit(exit_code::config,
+                       printable(t.lock.name) +
+                           " is held by somebody who knows no -s: a mutex, not a read-write lock; "
+                           "give -x to those who want it alone");
+  throw error(e);
+}
+
+/// The kind in use may change between the question and the answer, but not for ever.
+constexpr int most_changes_of_kind = 16;
+
+attempt acquire_suiting(const session& s, const take_options& t, boot_time deadline,
+                        const std::stop_token& stop) {
+  lock_mode mode = t.lock.mode;
+  for (int changes = 0;; ++changes) {
+    const wait_time left = deadline == forever ? no_limit : deadline - boot_clock::now();
+    try {
+      return try_as(mode, s, t, std::max(left, one_try), stop);
+    } catch (const error& e) {
+      if (e.reason() != errc::kind_mismatch) throw;
+      if (!is_exclusive(mode) || changes == most_changes_of_kind) explain_mismatch(s, t, e);
+      const lock_mode other = suiting(s, t, mode);
+      if (other == mode && changes > 0) explain_mismatch(s, t, e);
+      mode = other;
+    }
+  }
+}
+
+/// A lock that was handed over has to be claimed, and is ours only for a moment until then: what
+/// we start should begin with a whole lease. False if it was withdrawn before.
+bool claim(lease& held, std::chrono::milliseconds ttl) {
+  if (held.remaining() > ttl / 2) return true;
+  try {
+    held.extend();
+    return true;
+  } catch (const error& e) {
+    if (e.reason() == errc::lost) return false;
+    throw;
+  }
+}
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// Does the run around us hold what we would wait for?
+bool waits_for_itself(const session& s, const take_options& t) {
+  if (t.wait != no_limit || t.lock.mode == lock_mode::permit) return false;
+  const auto owner = variable("HOLDFAST_OWNER");
+  const bool same = variable("HOLDFAST_LOCK") == t.lock.name && variable("HOLDFAST_STORE") == s.url();
+  if (owner.empty() || !same) return false;
+  const auto holders = s.show(t.lock.name).holders;
+  return std::any_of(holders.begin(), holders.end(), [&](const participant& p) {
+    const bool both_read = t.lock.mode == lock_mode::read && p.weight == 1;
+    return p.short_id == owner && !both_read;
+  });
+}
+
+}  // namespace
+
+std::optional<lease> acquire(const session& s, const take_options& t, std::stop_token stop) {
+  const boot_time deadline = saturated_add(boot_clock::now(), t.wait);
+  if (waits_for_itself(s, t))
+    throw failure_exit(exit_code::config,
+                       printable(t.lock.name) +
+                           " is held by the holdfast run around this one, which waits for us: that "
+                           "would never end; use another name, or -n or -w");
+  for (;;) {
+    auto held = acquire_suiting(s, t, deadline, stop);
+    if (!held || claim(*held, t.ttl)) return held;
+  }
+}
+
+}  // namespace holdfast::tool

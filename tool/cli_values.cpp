@@ -1,0 +1,130 @@
+#include "tool/cli_values.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <holdfast/options.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "tool/duration.hpp"
+#include "tool/failure.hpp"
+#include "tool/nearest.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::size_t longest_reason = 200;  // bytes, as the library has it
+
+[[noreturn]] void refuse(const given& g, const std::string& why) {
+  throw failure_exit(exit_code::usage, std::string(g.option) + ": " + why);
+}
+
+template <class T, std::size_t N>
+T choice_or(const given& g, T fallback, const std::array<std::pair<std::string_view, T>, N>& all) {
+  if (!g.text) return fallback;
+  std::vector<std::string> names;
+  std::string listed;
+  for (const auto& [name, value] : all) {
+    if (name == *g.text) return value;
+    names.emplace_back(name);
+    listed += (listed.empty() ? "" : ", ") + names.back();
+  }
+  refuse(g, "'" + printable(*g.text) + "' is not one of " + listed + did_you_mean(*g.text, names));
+}
+
+}  // namespace
+
+nanoseconds duration_or(const given& g, nanoseconds fallback) {
+  if (!g.text) return fallback;
+  try {
+    return parse_duration(*g.text);
+  } catch (const std::invalid_argument& e) {
+    refuse(g, e.what());
+  }
+}
+
+milliseconds lease_or(const given& g, milliseconds fallback) {
+  const nanoseconds lease = duration_or(g, fallback);
+  if (lease < min_lease)
+    refuse(g, "'" + *g.text + "' is too short; the shortest lease is " + format_duration(min_lease));
+  if (lease > max_lease)
+    refuse(g, "'" + *g.text + "' is too long; the longest lease is " + format_duration(max_lease));
+  return std::chrono::duration_cast<milliseconds>(lease);
+}
+
+std::uint32_t number_or(const given& g, std::uint32_t lowest, std::uint32_t highest,
+                        std::uint32_t fallback) {
+  if (!g.text) return fallback;
+  std::uint32_t value = 0;
+  const char* const last = g.text->data() + g.text->size();
+  const auto [end, error] = std::from_chars(g.text->data(), last, value);
+  const std::string range = std::to_string(lowest) + " to " + std::to_string(highest);
+  if (end != last || error == std::errc::invalid_argument)
+    refuse(g, "'" + printable(*g.text) + "' is not a whole number from " + range);
+  if (error != std::errc{} || value < lowest || value > highest)
+    refuse(g, "'" + *g.text + "' is out of range: " + range + "; did you mean " +
+                  std::to_string(error == std::errc{} && value < lowest ? lowest : highest) + "?");
+  return value;
+}
+
+int exit_code_or(const given& g, int fallback) {
+  return static_cast<int>(number_or(g, 0, 255, static_cast<std::uint32_t>(fallback)));
+}
+
+on_lost on_lost_or(const given& g, on_lost fallback) {
+  return choice_or<on_lost, 3>(
+      g, fallback, {{{"term", on_lost::term}, {"kill", on_lost::kill}, {"warn", on_lost::warn}}});
+}
+
+log_format log_format_or(const given& g, log_format fallback) {
+  return choice_or<log_format, 2>(g, fallback,
+                                  {{{"text", log_format::text}, {"json", log_format::json}}});
+}
+
+color_when color_or(const given& g, color_when fallback) {
+  return choice_or<color_when, 3>(g, fallback,
+                                  {{{"auto", color_when::automatic},
+                                    {"always", color_when::always},
+                                    {"never", color_when::never}}});
+}
+
+std::string sort_or(const given& g, std::string fallback) {
+  return choice_or<std::string, 3>(
+      g, std::move(fallback), {{{"name", "name"}, {"age", "age"}, {"waiters", "waiters"}}});
+}
+
+std::string reason_or(const given& g, std::string fallback) {
+  if (!g.text) return fallback;
+  if (g.text->size() > longest_reason)
+    refuse(g, "is " + std::to_string(g.text->size()) + " bytes long, at most " +
+                  std::to_string(longest_reason) + " are kept");
+  if (const std::string shown = printable(*g.text); shown != *g.text)
+    refuse(g, shown + " holds control characters; write one line of plain text");
+  return *g.text;
+}
+
+std::string output_path(const given& g) {
+  if (!g.text) return {};
+  if (g.text->empty()) refuse(g, "the path is empty; name a file");
+  const std::filesystem::path path = *g.text;
+  std::error_code ignored;
+  if (is_directory(path, ignored))
+    refuse(g, printable(*g.text) + " is a directory; name a file in it");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    refuse(g, "can not write into " + printable(folder.string()) + ": " + std::strerror(errno));
+  return *g.text;
+}
+
+}  // namespace holdfast::tool

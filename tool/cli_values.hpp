@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tool/options.hpp"
+
+/// From the words of the command line to values. Each throws failure_exit (64) with one line that
+/// names the option, what was given and the nearest valid value. Not given: the fallback.
+namespace holdfast::tool {
+
+struct given {
+  std::string_view option;  ///< as people write it: "--ttl"
+  const std::optional<std::string>& text;
+};
+
+std::chrono::nanoseconds duration_or(const given& g, std::chrono::nanoseconds fallback);
+/// As duration_or, within [min_lease, max_lease].
+std::chrono::milliseconds lease_or(const given& g, std::chrono::milliseconds fallback);
+std::uint32_t number_or(const given& g, std::uint32_t lowest, std::uint32_t highest,
+                        std::uint32_t fallback);
+int exit_code_or(const given& g, int fallback);
+
+on_lost on_lost_or(const given& g, on_lost fallback);
+log_format log_format_or(const given& g, log_format fallback);
+color_when color_or(const given& g, color_when fallback);
+std::string sort_or(const given& g, std::string fallback);
+
+/// One line of UTF-8 that the library takes as a reason.
+std::string reason_or(const given& g, std::string fallback);
+
+/// The path of a file that can be written, as far as that can be known before.
+std::string output_path(const given& g);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,88 @@
+#include "tool/dead_man.hpp"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <system_error>
+
+namespace holdfast::tool {
+
+namespace {
+
+void* shared_memory(std::size_t bytes) {
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  return at;
+}
+
+void ignore_everything() noexcept {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+}
+
+/// A reader of our stdout waits until the last process has closed it: not for this one.
+void keep_only(int fd) noexcept {
+  if (fd > 0) ::close_range(0, static_cast<unsigned>(fd) - 1, 0);
+  ::close_range(static_cast<unsigned>(fd) + 1, ~0U, 0);
+}
+
+}  // namespace
+
+dead_man::dead_man() : shared_(new (shared_memory(sizeof(page))) page), pipe_(make_pipe()) {
+  pid_ = ::fork();
+  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (pid_ == 0) serve(*shared_, pipe_.read.get());
+  pipe_.read.reset();
+}
+
+dead_man::~dead_man() {
+  stand_down();
+  pipe_.write.reset();
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  ::munmap(shared_, sizeof(page));
+}
+
+void dead_man::watch(pid_t target) noexcept { shared_->target = target; }
+
+void dead_man::kill_at(boot_time at) noexcept {
+  const std::int64_t ns = at.time_since_epoch().count();
+  const std::int64_t before = shared_->kill_at.exchange(ns);
+  // A later time it finds by itself when the earlier one has come.
+  if (ns < before) write_all(pipe_.write.get(), "!");
+}
+
+void dead_man::stand_down() noexcept { shared_->target = 0; }
+
+void dead_man::serve(const page& shared, int pipe) noexcept {
+  ignore_everything();
+  ::setpgid(0, 0);  // ^C and the child's group are none of its business
+  ::prctl(PR_SET_NAME, "holdfast-guard");
+  keep_only(pipe);
+  const alarm_clock alarm;
+  for (;;) {
+    const boot_time at{std::chrono::nanoseconds{shared.kill_at.load()}};
+    if (boot_clock::now() >= at) strike(shared);
+    alarm.set(boot_clock::now() >= at ? forever : at);
+    std::array<pollfd, 2> wait{{{pipe, POLLIN, 0}, {alarm.fd(), POLLIN, 0}}};
+    ::poll(wait.data(), wait.size(), -1);
+    std::array<char, 16> bytes{};
+    if (wait[0].revents != 0 && ::read(pipe, bytes.data(), bytes.size()) == 0) break;
+  }
+  strike(shared);
+  ::_exit(0);
+}
+
+void dead_man::strike(const page& shared) noexcept {
+  if (const pid_t target = shared.target; target != 0) ::kill(target, SIGKILL);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <holdfast/clock.hpp>
+
+#include "tool/fd.hpp"
+
+namespace holdfast::tool {
+
+/// A dead man's handle. PR_SET_PDEATHSIG kills the child when we die, but only the child itself:
+/// what a shell had started goes on, beside the next holder. And nobody kills it when we are not
+/// dead but stopped. So a small process of ours waits beside us; when we are gone, or a lease
+/// ends that we should have acted on, it kills the child's whole group.
+///
+/// It has no threads and no memory to allocate, shares nothing with us but a page and a pipe, and
+/// takes no signal but KILL.
+class dead_man {
+ public:
+  /// Forks: call it while the process has one thread and no session. Throws std::system_error.
+  dead_man();
+  dead_man(const dead_man&) = delete;
+  dead_man& operator=(const dead_man&) = delete;
+  /// Nothing is killed; the process ends.
+  ~dead_man();
+
+  /// `target` as for kill(2): a process, or a negated group.
+  void watch(pid_t target) noexcept;
+  /// From now on it kills at this time, unless told a later one before.
+  void kill_at(boot_time at) noexcept;
+  /// The child has ended: its number may soon be somebody else's.
+  void stand_down() noexcept;
+
+  pid_t pid() const noexcept { return pid_; }
+
+ private:
+  struct page {
+    std::atomic<pid_t> target{0};
+    std::atomic<std::int64_t> kill_at{forever.time_since_epoch().count()};
+  };
+  [[noreturn]] static void serve(const page& shared, int pipe) noexcept;
+  static void strike(const page& shared) noexcept;
+
+  page* shared_;
+  pipe_ends pipe_;
+  pid_t pid_;
+};
+
+}  // namespace holdfast::tool

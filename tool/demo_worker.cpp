@@ -1,0 +1,158 @@
+#include "tool/demo_worker.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "tool/demo_shop.hpp"
+#include "tool/exit_code.hpp"
+
+namespace holdfast::tool::demo {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// The holdfast side: a session of this process, and a mutex for each product.
+class product_locks {
+ public:
+  product_locks(const task& t, const catalogue& all) {
+    session_options options;
+    options.lease = demo_lease;
+    options.name_prefix = t.lock_prefix;
+    const session s = open(t.store, options);
+    for (const auto& p : all.products) {
+      locks_.push_back(std::make_unique<holdfast::mutex>(s, p.name, lock_options{.reason = "flash sale"}));
+    }
+  }
+  holdfast::mutex& of(std::size_t product) { return *locks_[product]; }
+
+ private:
+  std::vector<std::unique_ptr<holdfast::mutex>> locks_;
+};
+
+/// One worker. All strategies do the same work in the same order: look at the stock, pay, write what
+/// was seen less what was sold. They differ only in what keeps others away in between.
+class buyer {
+ public:
+  buyer(const task& t, const catalogue& all, board& b, std::size_t worker)
+      : task_{t}, all_{all}, board_{b}, worker_{worker}, shop_{t.shop} {
+    if (t.how == strategy::holdfast_mutex) locks_.emplace(t, all);
+  }
+
+  void finish_what_was_left() {
+    const auto left = board_.unfinished(worker_);
+    if (!left) return;
+    if (shop_.has_sale(all_.orders[*left])) {
+      board_.finish(*left, 0);
+    } else {
+      serve(*left);
+    }
+  }
+
+  void serve_all() {
+    while (const auto next = board_.claim(worker_)) serve(*next);
+  }
+
+ private:
+  void serve(std::size_t number) {
+    const auto taken_up = clock::now();
+    while (!attempt(all_.orders[number])) board_.retried();
+    enter(phase::idle);
+    const auto wait = std::chrono::duration_cast<std::chrono::microseconds>(attempted_ - taken_up);
+    board_.finish(number, static_cast<std::uint32_t>(wait.count()));
+  }
+
+  bool attempt(const order& o) {
+    enter(phase::waiting);
+    switch (task_.how) {
+      case strategy::no_lock: return buy(o, {});
+      case strategy::optimistic: return buy(o, {.same_version = true});
+      case strategy::row_lock: return buy_in_a_transaction(o);
+      case strategy::holdfast_mutex: return buy_under_the_mutex(o);
+    }
+    return false;
+  }
+
+  /// False if it was in vain.
+  bool buy(const order& o, const condition& only_if, holdfast::mutex* held = nullptr) {
+    start_buying();
+    const seen before = shop_.look(o.product);
+    const auto units = std::min(o.quantity, before.stock);
+    if (units <= 0) return true;  // sold out
+    std::this_thread::sleep_for(task_.pause);
+    if (held) held->check();
+    return shop_.sell(o, units, before, only_if);
+  }
+
+  bool buy_in_a_transaction(const order& o) {
+    shop_.begin();
+    const bool done = buy(o, {});
+    shop_.commit();
+    return done;
+  }
+
+  bool buy_under_the_mutex(const order& o) {
+    holdfast::mutex& product = locks_->of(o.product);
+    const std::lock_guard guard{product};
+    try {
+      return buy(o, {.fence = product.fence()}, &product);
+    } catch (const error& e) {
+      if (!e.lease_gone()) throw;
+      return false;  // lost while paying, after a stop longer than the lease: nothing was written
+    }
+  }
+
+  void enter(phase p) { board_.desk_of(worker_).now = p; }
+
+  void start_buying() {
+    attempted_ = clock::now();
+    enter(phase::buying);
+  }
+
+  const task& task_;
+  const catalogue& all_;
+  board& board_;
+  std::size_t worker_;
+  shop shop_;
+  std::optional<product_locks> locks_;
+  clock::time_point attempted_{};
+};
+
+/// Returns when the parent has closed its end.
+void wait_for_go(int go) {
+  char none = 0;
+  while (read(go, &none, 1) < 0 && errno == EINTR) {
+  }
+}
+
+void say_ready(int ready) {
+  if (write(ready, "r", 1) != 1) throw std::system_error{errno, std::generic_category(), "pipe"};
+  close(ready);
+}
+
+}  // namespace
+
+int work(const task& t, const catalogue& all, board& b, std::size_t worker, int ready, int go) {
+  try {
+    buyer self{t, all, b, worker};
+    say_ready(ready);
+    wait_for_go(go);
+    self.finish_what_was_left();
+    self.serve_all();
+    return 0;
+  } catch (const error& e) {
+    b.give_up(worker, e.what());
+    return exit_code::of(e.reason());
+  } catch (const std::exception& e) {
+    b.give_up(worker, e.what());
+    return exit_code::own_failure;
+  }
+}
+
+}  // namespace holdfast::tool::demo

@@ -1,0 +1,92 @@
+#include "tool/escalation.hpp"
+
+#include <algorithm>
+
+#include "tool/duration.hpp"
+
+namespace holdfast::tool {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+namespace {
+
+boot_time before(boot_time t, nanoseconds d) noexcept { return t == forever ? forever : t - d; }
+
+}  // namespace
+
+escalation::step escalation::due(boot_time now, const lease_view& lease) noexcept {
+  if (killed_) return step::none;
+  if (told_to_go()) {
+    if (now < kill_time(lease)) return step::none;
+    killed_ = true;
+    return step::kill;
+  }
+  if (now >= loss_time(lease)) return tell(now, cause::lost);
+  if (now >= terms_.max_run_at) return tell(now, cause::max_run);
+  return step::none;
+}
+
+escalation::step escalation::tell(boot_time now, cause why) noexcept {
+  why_ = why;
+  told_at_ = now;
+  if (why == cause::max_run || terms_.on_lost == on_lost::term) return step::terminate;
+  killed_ = true;
+  return step::kill;
+}
+
+boot_time escalation::next(const lease_view& lease) const noexcept {
+  if (killed_) return forever;
+  if (told_to_go()) return kill_time(lease);
+  return std::min(loss_time(lease), terms_.max_run_at);
+}
+
+/// When the loss of the lock makes us act.
+boot_time escalation::loss_time(const lease_view& lease) const noexcept {
+  if (terms_.on_lost == on_lost::warn) return forever;
+  if (lease.lost) return boot_time::min();
+  const bool gently = terms_.on_lost == on_lost::term;
+  return before(lease.ends, gently ? terms_.slack + terms_.kill_after : terms_.slack);
+}
+
+boot_time escalation::kill_time(const lease_view& lease) const noexcept {
+  const boot_time patient = saturated_add(told_at_, terms_.kill_after);
+  // If it is somebody else's already, there is no end of a lease left to be early for.
+  if (lease.lost || terms_.on_lost == on_lost::warn) return patient;
+  return std::min(patient, before(lease.ends, terms_.slack));
+}
+
+boot_time escalation::backstop(const lease_view& lease) const noexcept {
+  if (terms_.on_lost == on_lost::warn) return forever;
+  if (lease.lost) return saturated_add(kill_time(lease), terms_.slack);
+  return before(lease.ends, terms_.slack / 2);
+}
+
+nanoseconds slack_for(nanoseconds lease) noexcept {
+  return std::clamp<nanoseconds>(lease / 50, 5ms, 250ms);
+}
+
+nanoseconds default_kill_after(nanoseconds lease) noexcept {
+  return std::min<nanoseconds>(5s, lease / 3);
+}
+
+std::string impossible_times(const run_options& o, nanoseconds watchdog) {
+  const nanoseconds lease = o.take.ttl;
+  // Two renewals in a row may fail before we act: that takes two thirds of the lease.
+  const nanoseconds renew_deadline = lease - lease / 3;
+  if (o.on_lost == on_lost::term && o.kill_after && renew_deadline + *o.kill_after > lease) {
+    return "--kill-after " + format_duration(*o.kill_after) + " does not fit into --ttl " +
+           format_duration(lease) + ": renewal is given two thirds of it; --kill-after " +
+           format_duration(lease / 3) + " would, or --ttl " + format_duration(*o.kill_after * 3);
+  }
+  // It is renewed every third, and we see that at most a sixth later.
+  if (watchdog.count() > 0 && lease / 2 >= watchdog) {
+    return "systemd's WatchdogSec is " + format_duration(watchdog) + ", but with --ttl " +
+           format_duration(lease) + " a sign of life comes only every " +
+           format_duration(lease / 2) + "; --ttl " + format_duration(watchdog * 3 / 2) +
+           " would do, or a longer WatchdogSec";
+  }
+  return {};
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/clock.hpp>
+#include <string>
+
+#include "tool/options.hpp"
+
+namespace holdfast::tool {
+
+/// When a child is told to go (TERM) and when it is killed. Pure: the time comes in.
+///
+///     last renewal            TERM                    KILL      the lease ends
+///          │  renewals fail …   │◀──── kill_after ────▶│◀─slack─▶│
+///
+///     runs ──max_run is over──────────────▶ told to go ──kill_after──▶ killed
+///     runs ──lease ends in kill_after──────▶ told to go ──lease ends──▶ killed
+///     runs ──the lock is somebody else's───▶ told to go ──kill_after──▶ killed
+class escalation {
+ public:
+  enum class step { none, terminate, kill };
+  enum class cause { none, lost, max_run };
+
+  struct terms {
+    tool::on_lost on_lost = tool::on_lost::term;
+    std::chrono::nanoseconds kill_after{};
+    std::chrono::nanoseconds slack{};  ///< before the end of the lease, for KILL to land
+    boot_time max_run_at = forever;
+  };
+
+  /// What is known about the lease.
+  struct lease_view {
+    boot_time ends = forever;
+    bool lost = false;
+  };
+
+  explicit escalation(const terms& t) noexcept : terms_(t) {}
+
+  /// What to do at `now`; each step is answered once.
+  step due(boot_time now, const lease_view& lease) noexcept;
+  /// When to ask again, if the lease is not renewed until then.
+  boot_time next(const lease_view& lease) const noexcept;
+  /// When somebody else should kill the child because we did not: between our own KILL and the end.
+  boot_time backstop(const lease_view& lease) const noexcept;
+
+  cause why() const noexcept { return why_; }
+  bool told_to_go() const noexcept { return told_at_ != forever; }
+  bool killed() const noexcept { return killed_; }
+
+ private:
+  boot_time kill_time(const lease_view& lease) const noexcept;
+  boot_time loss_time(const lease_view& lease) const noexcept;
+  step tell(boot_time now, cause why) noexcept;
+
+  terms terms_;
+  cause why_ = cause::none;
+  boot_time told_at_ = forever;
+  bool killed_ = false;
+};
+
+/// KILL is sent so long before the end of the lease.
+std::chrono::nanoseconds slack_for(std::chrono::nanoseconds lease) noexcept;
+
+/// What --kill-after is when it is not given.
+std::chrono::nanoseconds default_kill_after(std::chrono::nanoseconds lease) noexcept;
+
+/// Empty if these times can be kept, else what is wrong, with the nearest that can.
+/// `watchdog` is what systemd waits for a sign of life; zero if it does not.
+std::string impossible_times(const run_options& o, std::chrono::nanoseconds watchdog);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,81 @@
+#include "tool/fd.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+namespace holdfast::tool {
+
+namespace {
+
+int checked(int fd, const char* what) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  return fd;
+}
+
+}  // namespace
+
+unique_fd& unique_fd::operator=(unique_fd&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void unique_fd::reset() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+pipe_ends make_pipe() {
+  std::array<int, 2> ends{};
+  checked(::pipe2(ends.data(), O_CLOEXEC), "pipe");
+  return {unique_fd{ends[0]}, unique_fd{ends[1]}};
+}
+
+bool write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bell::bell() : fd_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}
+
+void bell::ring() const noexcept {
+  const std::uint64_t one = 1;
+  // It can only fail when it is ringing already.
+  (void)!::write(fd_.get(), &one, sizeof one);
+}
+
+void bell::silence() const noexcept {
+  std::uint64_t count = 0;
+  (void)!::read(fd_.get(), &count, sizeof count);
+}
+
+alarm_clock::alarm_clock()
+    : fd_(checked(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd")) {}
+
+void alarm_clock::set(boot_time at) const noexcept {
+  itimerspec when{};
+  if (at != forever) {
+    // Zero would disarm it.
+    const std::int64_t ns = std::max<std::int64_t>(at.time_since_epoch().count(), 1);
+    when.it_value.tv_sec = ns / 1'000'000'000;
+    when.it_value.tv_nsec = ns % 1'000'000'000;
+  }
+  ::timerfd_settime(fd_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/clock.hpp>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::tool {
+
+/// A file descriptor that is closed at the end of its scope. -1 is none.
+class unique_fd {
+ public:
+  unique_fd() noexcept = default;
+  explicit unique_fd(int fd) noexcept : fd_(fd) {}
+  unique_fd(unique_fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  unique_fd& operator=(unique_fd&& other) noexcept;
+  ~unique_fd() { reset(); }
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  void reset() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+struct pipe_ends {
+  unique_fd read;
+  unique_fd write;
+};
+/// Both close on exec. Throws std::system_error.
+pipe_ends make_pipe();
+
+/// False if not everything could be written; errno says why.
+bool write_all(int fd, std::string_view text) noexcept;
+
+/// Becomes readable when it is rung; stays so until it is silenced. Thread-safe.
+class bell {
+ public:
+  bell();
+  int fd() const noexcept { return fd_.get(); }
+  void ring() const noexcept;
+  void silence() const noexcept;
+
+ private:
+  unique_fd fd_;
+};
+
+/// Becomes readable at a point of CLOCK_BOOTTIME, which runs on while the machine is suspended.
+class alarm_clock {
+ public:
+  alarm_clock();
+  int fd() const noexcept { return fd_.get(); }
+  /// forever: never. A time that has passed: at once.
+  void set(boot_time at) const noexcept;
+
+ private:
+  unique_fd fd_;
+};
+
+}  // namespace holdfast::tool

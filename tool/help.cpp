@@ -1,0 +1,77 @@
+#include "tool/help.hpp"
+
+#include <array>
+
+namespace holdfast::tool {
+
+namespace {
+
+constexpr std::string_view durations =
+    "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
+
+constexpr std::string_view run_footer =
+    "Examples:\n"
+    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts, one does it\n"
+    "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
+    "  holdfast run licence --slots 3 -- simulate       three at a time\n"
+    "  holdfast run report -s -c 'make report | mail ops'\n\n"
+    "The command finds HOLDFAST_LOCK, HOLDFAST_TOKEN (the fencing token), HOLDFAST_OWNER and\n"
+    "HOLDFAST_STORE in its environment.\n\n"
+    "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
+    "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"
+    "ended by --max-run, 125 our own failure, 126 not executable, 127 not found. The command may\n"
+    "use the same numbers: --status-file tells them apart.\n"
+    "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
+
+constexpr std::string_view hold_footer =
+    "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
+    "is /dev/null is left alone. Exit code: 0 given back, 75 busy (-E), 79 lost.\n"
+    "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
+
+constexpr std::string_view try_footer =
+    "Exit code: 0 free, 75 busy (-E). Takes nothing: the answer is stale when it is printed.\n";
+
+constexpr std::string_view force_footer =
+    "The next in line gets the lock with a greater fencing token. The former holder finds out at\n"
+    "its next renewal; until then only the token keeps it off the resource.\n"
+    "Asks on a terminal; without one it needs --yes. Exit code: 0 done, or nobody held it; 1\n"
+    "answered no; 75 held, but not by --owner.\n";
+
+constexpr std::array<command_help, 7> commands{{
+    {"run", "Runs a command while holding a lock: holdfast run LOCK [options] -- CMD ARG…",
+     "as --log-format=json", run_footer},
+    {"hold", "Takes a lock and holds it until told to stop.", "one JSON line when it is held",
+     hold_footer},
+    {"try", "Says whether a lock is free now.", "the answer as JSON", try_footer},
+    {"list", "Lists the names in use: who holds them, who waits.", "the list as JSON",
+     "Quote the pattern: holdfast list 'shop:*'\n"},
+    {"show", "Shows everything the store knows about a name.", "the same as JSON", ""},
+    {"force-unlock", "Takes a lock away from its holder.", "what was done as JSON", force_footer},
+    {"version", "Prints the version and the stores that are built in.", "the same as JSON", ""},
+}};
+
+}  // namespace
+
+const command_help& help_of(std::string_view command) noexcept {
+  for (const auto& c : commands)
+    if (c.name == command) return c;
+  return commands.front();
+}
+
+std::string overview() {
+  return "holdfast " HOLDFAST_VERSION
+         ": locks across processes and machines\n\n"
+         "  holdfast run LOCK [options] -- CMD ARG…   run a command while holding a lock\n"
+         "  holdfast hold LOCK                        hold it until a signal or the end of stdin\n"
+         "  holdfast try LOCK                         is it free now? 0 or 75\n"
+         "  holdfast list [PATTERN]                   names in use, holders, waiters\n"
+         "  holdfast show LOCK                        everything about one name\n"
+         "  holdfast force-unlock LOCK                take it away from its holder\n"
+         "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
+         "  holdfast version                          version and stores\n\n"
+         "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, else\n"
+         "a SQLite file of this user on this machine.\n" +
+         std::string(durations);
+}
+
+}  // namespace holdfast::tool

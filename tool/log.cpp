@@ -1,0 +1,107 @@
+#include "tool/log.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tool/fd.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+bool environment_says(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value;
+}
+
+bool is_dumb() {
+  const char* term = std::getenv("TERM");
+  return term && std::string_view(term) == "dumb";
+}
+
+std::string_view name_of(level l) {
+  switch (l) {
+    case level::detail:
+      return "detail";
+    case level::warning:
+      return "warning";
+    case level::error:
+      return "error";
+  }
+  return "error";
+}
+
+std::string json_line(level l, std::string_view event, std::string_view text, fields more) {
+  nlohmann::ordered_json line{{"schema", 1},
+                              {"time", rfc3339(std::chrono::system_clock::now())},
+                              {"level", name_of(l)},
+                              {"event", event},
+                              {"message", text}};
+  for (const field& f : more)
+    std::visit([&](const auto& value) { line[std::string(f.key)] = value; }, f.value);
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+std::size_t columns_of_terminal(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 20) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+bool use_color(color_when when, int fd) {
+  if (when != color_when::automatic) return when == color_when::always;
+  if (environment_says("NO_COLOR")) return false;
+  const char* force = std::getenv("CLICOLOR_FORCE");
+  if (force && *force && std::string_view(force) != "0") return true;
+  return ::isatty(fd) == 1 && !is_dumb();
+}
+
+log::log(const common_options& how, int fd)
+    : fd_(fd),
+      format_(how.format),
+      verbose_(how.verbose),
+      color_(use_color(how.color, fd)),
+      draws_progress_(how.format == log_format::text && ::isatty(fd) == 1 && !is_dumb()) {}
+
+void log::write(level l, std::string_view event, std::string_view text, fields more) {
+  if (l == level::detail && !shows_details()) return;
+  const std::string line = json() ? json_line(l, event, text, more) : text_line(l, text);
+  const std::lock_guard guard{mutex_};
+  clear_progress_locked();
+  write_all(fd_, line);  // nobody could be told that stderr is closed
+}
+
+std::string log::text_line(level l, std::string_view text) const {
+  std::string who = "holdfast:";
+  if (color_ && l != level::detail)
+    who = (l == level::error ? "\x1b[31m" : "\x1b[33m") + who + "\x1b[0m";
+  return who + ' ' + std::string(text) + '\n';
+}
+
+void log::progress(std::string_view line) {
+  if (!draws_progress_) return;
+  // One column is left free: a line that fills the last one may wrap.
+  const std::string fitting = shortened(std::string(line), columns_of_terminal(fd_) - 1);
+  const std::lock_guard guard{mutex_};
+  write_all(fd_, "\r" + fitting + "\x1b[K");
+  progress_shown_ = true;
+}
+
+void log::clear_progress() {
+  const std::lock_guard guard{mutex_};
+  clear_progress_locked();
+}
+
+void log::clear_progress_locked() {
+  if (!progress_shown_) return;
+  write_all(fd_, "\r\x1b[K");
+  progress_shown_ = false;
+}
+
+}  // namespace holdfast::tool

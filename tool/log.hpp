@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "tool/options.hpp"
+
+namespace holdfast::tool {
+
+/// A named value of a JSON event.
+struct field {
+  std::string_view key;
+  std::variant<std::string, std::int64_t, double, bool> value;
+};
+using fields = std::initializer_list<field>;
+
+enum class level { detail, warning, error };
+
+/// Whether escape sequences may be written to `fd`: on a terminal unless NO_COLOR or TERM=dumb
+/// say no; --color and CLICOLOR_FORCE decide first.
+bool use_color(color_when when, int fd);
+
+/// Messages for people on stderr, or one JSON object a line for programs. Thread-safe.
+/// As text, details are written with -v only.
+class log {
+ public:
+  log(const common_options& how, int fd);
+
+  void write(level l, std::string_view event, std::string_view text, fields more = {});
+  /// The one line that is drawn anew; on a terminal only.
+  void progress(std::string_view line);
+  void clear_progress();
+
+  bool draws_progress() const noexcept { return draws_progress_; }
+  bool json() const noexcept { return format_ == log_format::json; }
+  bool shows_details() const noexcept { return verbose_ || json(); }
+
+ private:
+  void clear_progress_locked();
+  std::string text_line(level l, std::string_view text) const;
+
+  const int fd_;
+  const log_format format_;
+  const bool verbose_;
+  const bool color_;
+  const bool draws_progress_;
+  std::mutex mutex_;
+  bool progress_shown_ = false;
+};
+
+}  // namespace holdfast::tool

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/timed.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tool/exit_code.hpp"
+
+/// What the command line says, checked and converted.
+namespace holdfast::tool {
+
+enum class color_when { automatic, always, never };
+enum class log_format { text, json };
+
+struct common_options {
+  std::string store;  ///< empty: $HOLDFAST_STORE, else the default
+  bool json = false;
+  bool verbose = false;
+  log_format format = log_format::text;
+  color_when color = color_when::automatic;
+};
+
+/// Which side of which kind of lock.
+enum class lock_mode {
+  plain,   ///< holdfast::mutex
+  write,   ///< -x: the exclusive side of holdfast::shared_mutex
+  read,    ///< -s: its shared side
+  permit,  ///< --slots: one permit of holdfast::semaphore
+};
+
+struct lock_choice {
+  std::string name;
+  lock_mode mode = lock_mode::plain;
+  std::uint32_t slots = 1;
+};
+
+/// How run and hold take a lock.
+struct take_options {
+  lock_choice lock;
+  bool fair = false;
+  wait_time wait = no_limit;
+  int busy_code = exit_code::busy;
+  std::chrono::milliseconds ttl{30'000};
+  std::string reason;
+};
+
+/// What becomes of the child when the lock is lost.
+enum class on_lost {
+  term,  ///< TERM early enough that KILL lands before the lease ends
+  kill,  ///< KILL just before the lease ends
+  warn,  ///< a message; the child goes on
+};
+
+struct run_options {
+  take_options take;
+  std::vector<std::string> command;  ///< never empty
+  std::chrono::nanoseconds min_hold{0};
+  std::chrono::nanoseconds max_run = std::chrono::nanoseconds::max();
+  /// Empty: 5 s, but never more than a third of the lease.
+  std::optional<std::chrono::nanoseconds> kill_after;
+  tool::on_lost on_lost = tool::on_lost::term;
+  int lost_code = exit_code::lost;
+  std::string token_file;
+  std::string status_file;
+};
+
+struct hold_options {
+  take_options take;
+};
+
+struct try_options {
+  lock_choice lock;
+  int busy_code = exit_code::busy;
+};
+
+struct list_options {
+  std::string pattern = "*";
+  bool held = false;
+  bool waiting = false;
+  bool wide = false;
+  std::string sort = "name";
+};
+
+struct show_options {
+  std::string name;
+};
+
+struct force_unlock_options {
+  std::string name;
+  std::string owner;
+  std::string reason;
+  bool yes = false;
+};
+
+struct version_options {};
+
+struct command {
+  common_options common;
+  std::variant<run_options, hold_options, try_options, list_options, show_options,
+               force_unlock_options, version_options>
+      what;
+};
+
+}  // namespace holdfast::tool

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::tool {
+
+/// Puts `text` into a file in one step: a reader sees the old content or the new, never a part.
+/// Empty if it worked, else what the system said.
+std::string replace_file(const std::string& path, std::string_view text);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,38 @@
+#include "tool/progress.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tool/duration.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+ourselves who_we_are() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return {host.data(), ::getpid()};
+}
+
+std::string holder_phrase(const participant& p, std::chrono::system_clock::time_point now) {
+  return printable(p.host) + " pid " + std::to_string(p.pid) + " for " +
+         format_duration(now - p.since);
+}
+
+std::string waiting_line(const name_info& info, const ourselves& us,
+                         std::chrono::system_clock::time_point now) {
+  std::string line = "waiting for " + printable(info.name);
+  if (!info.holders.empty()) line += " · held by " + holder_phrase(info.holders.front(), now);
+  if (info.holders.size() > 1) line += " and " + std::to_string(info.holders.size() - 1) + " more";
+  const auto at = std::find_if(
+      info.waiters.begin(), info.waiters.end(), [&](const participant& p) {
+        return p.host == us.host && p.pid == static_cast<std::uint32_t>(us.pid);
+      });
+  if (at != info.waiters.end())
+    line += " · you are " + ordinal(static_cast<std::size_t>(at - info.waiters.begin()) + 1);
+  return line;
+}
+
+}  // namespace holdfast::tool

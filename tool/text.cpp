@@ -1,0 +1,117 @@
+#include "tool/text.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+
+namespace holdfast::tool {
+
+namespace {
+
+struct code_point {
+  std::uint32_t value = 0;
+  std::size_t bytes = 0;  ///< 0: not UTF-8
+};
+
+bool is_tail(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+code_point decode(std::string_view s) {
+  const auto first = static_cast<unsigned char>(s[0]);
+  if (first < 0x80U) return {first, 1};
+  const std::size_t n = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
+  if (first < 0xC2U || first > 0xF4U || s.size() < n) return {};
+  std::uint32_t value = first & (0xFFU >> (n + 1));
+  for (std::size_t i = 1; i < n; ++i) {
+    if (!is_tail(s[i])) return {};
+    value = value << 6U | (static_cast<unsigned char>(s[i]) & 0x3FU);
+  }
+  constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = value >= 0xD800U && value < 0xE000U;
+  if (value < least.at(n) || value > 0x10FFFFU || surrogate) return {};
+  return {value, n};
+}
+
+bool is_dangerous(std::uint32_t c) {
+  return c < 0x20U || (c >= 0x7FU && c < 0xA0U) ||  // C0, DEL, C1
+         c == 0x200EU || c == 0x200FU ||            // direction marks
+         (c >= 0x2028U && c <= 0x202EU) ||          // line separators, direction overrides
+         (c >= 0x2066U && c <= 0x2069U) || c == 0xFEFFU;
+}
+
+std::string escaped(std::uint32_t c, const char* format) {
+  std::array<char, 16> out{};
+  const int n = std::snprintf(out.data(), out.size(), format, static_cast<unsigned>(c));
+  return {out.data(), static_cast<std::size_t>(n)};
+}
+
+std::string escape(std::uint32_t c) {
+  if (c == '\n') return "\\n";
+  if (c == '\t') return "\\t";
+  return c < 0x80U ? escaped(c, "\\x%02x") : escaped(c, "\\u{%x}");
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  bool quote = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point c = decode(text.substr(at));
+    const bool bad = c.bytes == 0 || is_dangerous(c.value);
+    quote |= bad;
+    if (c.bytes == 0) {
+      out += escaped(static_cast<unsigned char>(text[at]), "\\x%02x");
+    } else {
+      out += bad ? escape(c.value) : std::string(text.substr(at, c.bytes));
+    }
+    at += c.bytes == 0 ? 1 : c.bytes;
+  }
+  return quote ? '"' + out + '"' : out;
+}
+
+std::string rfc3339(std::chrono::system_clock::time_point t) {
+  using namespace std::chrono;
+  const auto ms = floor<milliseconds>(t.time_since_epoch());
+  const auto s = floor<seconds>(ms);
+  const std::time_t when = s.count();
+  std::tm parts{};
+  gmtime_r(&when, &parts);
+  std::array<char, 80> out{};
+  const std::size_t n = std::strftime(out.data(), 32, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(out.data() + n, out.size() - n, ".%03dZ", static_cast<int>((ms - s).count()));
+  return out.data();
+}
+
+std::string ordinal(std::size_t n) {
+  const std::size_t last = n % 10;
+  const bool teen = n / 10 % 10 == 1;
+  const char* ending = teen || last > 3 || last == 0 ? "th" : last == 1 ? "st"
+                                                        : last == 2   ? "nd"
+                                                                      : "rd";
+  return std::to_string(n) + ending;
+}
+
+double seconds_of(std::chrono::nanoseconds d) {
+  // Whole milliseconds: more digits would only be noise to read.
+  return static_cast<double>(std::chrono::round<std::chrono::milliseconds>(d).count()) / 1000;
+}
+
+std::size_t columns_of(std::string_view text) {
+  std::size_t n = 0;
+  for (const char c : text) n += is_tail(c) ? 0 : 1;
+  return n;
+}
+
+std::string shortened(const std::string& text, std::size_t columns) {
+  if (columns_of(text) <= columns) return text;
+  std::size_t seen = 0;
+  std::size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (is_tail(text[at])) continue;
+    if (++seen == columns) break;
+  }
+  return text.substr(0, at) + "…";
+}
+
+}  // namespace holdfast::tool

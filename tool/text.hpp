@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace holdfast::tool {
+
+/// What came out of a shared store, made safe for a terminal: control characters, direction
+/// overrides and broken UTF-8 are escaped, and the whole is then put in quotes.
+std::string printable(std::string_view text);
+
+/// `2024-05-01T12:30:00.250Z`
+std::string rfc3339(std::chrono::system_clock::time_point t);
+
+/// 1st, 2nd, 3rd, 4th, 11th, 21st
+std::string ordinal(std::size_t n);
+
+double seconds_of(std::chrono::nanoseconds d);
+
+/// Columns that it takes on a terminal, one a code point.
+std::size_t columns_of(std::string_view text);
+
+/// At most `columns` columns, the last one an ellipsis if something was cut.
+std::string shortened(const std::string& text, std::size_t columns);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <holdfast/session.hpp>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "tool/fd.hpp"
+#include "tool/log.hpp"
+#include "tool/signals.hpp"
+
+namespace holdfast::tool {
+
+/// While the main thread opens the store and waits for the lock: turns INT, TERM, HUP and QUIT into
+/// a polite end of the wait (the second one ends it rudely), and draws the progress line.
+/// The place in the queue is given up; the child was never started.
+class waiting {
+ public:
+  waiting(const signal_inbox& signals, log& to, std::string name);
+  waiting(const waiting&) = delete;
+  waiting& operator=(const waiting&) = delete;
+  /// Ends the thread: from now on signals are the caller's.
+  ~waiting();
+
+  /// Until then there is nothing to give up, and a signal ends the program at once.
+  void in_line_at(session s);
+  std::stop_token stop() const noexcept { return stop_.get_token(); }
+  /// The signal that ended the wait; 0 if none did.
+  int stopped_by() const noexcept { return stopped_by_; }
+
+ private:
+  void serve();
+  void on_signal(int signal);
+  void draw();
+  std::optional<session> current() const;
+
+  const signal_inbox& signals_;
+  log& log_;
+  const std::string name_;
+  std::stop_source stop_;
+  std::atomic<int> stopped_by_{0};
+  bell over_;
+  mutable std::mutex mutex_;
+  std::optional<session> session_;
+  std::jthread thread_;  // last: it uses everything above
+};
+
+}  // namespace holdfast::tool
