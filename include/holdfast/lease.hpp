@@ -23,7 +23,7 @@ enum class lease_state { held, suspect, lost, released };
 std::string_view to_string(lease_state s) noexcept;
 
 /// What an acquisition gives: the proof of holding, and the means to find out when it ends.
-/// Move-only; the destructor releases. Thread-safe, except for moving and destroying.
+/// Move-only; the destructor releases. Thread-safe, except for moving, destroying and release().
 /// A lease may be passed to another thread: ownership belongs to this object, not to a thread.
 class [[nodiscard]] lease {
  public:

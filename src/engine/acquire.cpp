@@ -212,12 +212,10 @@ result<grant> win(core& session, const spec& s, const claim& c, boot_time began,
   if (auto usable = session.usable(); !usable) return std::move(usable.error());
   const boot_time deadline = saturated_add(began, wait);
   acquisition a(session, s, c);
+  // Before the gate: whoever takes us along may have us granted before we are awake.
+  mailroom::slot slot(session.mailroom(), a.owner());
   if (auto in = enter_gate(s, a, deadline, stop); !in) return gave_up(session, s, began, in.error());
-  status settled = done{};
-  {
-    mailroom::slot slot(session.mailroom(), a.owner());
-    settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
-  }
+  const status settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
   if (settled) return a.granted();
   if (may_have_left_something(settled.error())) give_up(session, s, a.owner());
   if (s.gate) s.gate->leave();

@@ -62,6 +62,11 @@ void gate::hand_to(acquisition& next) {
   next.gate_changed_.notify_one();
 }
 
+std::size_t gate::waiting() {
+  const std::lock_guard guard{mutex_};
+  return line_.size();
+}
+
 std::shared_ptr<gate> gate_list::at(const std::string& name, clock& on) {
   const std::lock_guard guard{mutex_};
   auto& place = gates_[name];

@@ -38,6 +38,9 @@ class gate {
   acquisition* take_next();
   void hand_to(acquisition& next);
 
+  /// How many stand in line.
+  std::size_t waiting();
+
  private:
   friend class acquisition;
   clock& clock_;

@@ -14,7 +14,8 @@ hold::hold(std::shared_ptr<engine::core> core, const spec& s, const claim& c, co
     : core_(std::move(core)),
       session_(core_.get()),
       spec_(s),
-      claim_(c),
+      lease_(s.lease),
+      weight_(c.weight),
       owner_(g.owner),
       fence_(public_fence(g.fence)),
       since_(session_->now()),
@@ -78,8 +79,8 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   c.owner = owner_;
   c.kind = spec_.kind;
   c.capacity = spec_.capacity;
-  c.weight = claim_.weight;
-  c.lease_us = std::chrono::microseconds(spec_.lease).count();
+  c.weight = weight_.load(std::memory_order_relaxed);
+  c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
   c.peer = session_->peer();
   return c;
 }
@@ -93,7 +94,7 @@ failure no_longer_held() {
 
 status hold::extend(std::chrono::milliseconds lease) {
   if (auto u = session_->usable(); !u) return u;
-  if (lease == lease.zero()) lease = spec_.lease;
+  if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
   if (auto ok = check_lease(lease); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
@@ -104,7 +105,7 @@ status hold::extend(std::chrono::milliseconds lease) {
     session_->keeper().gone(*this);
     return no_longer_held();
   }
-  spec_.lease = lease;
+  lease_.store(lease, std::memory_order_relaxed);
   session_->keeper().renewed(*this, sent, lease);
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
@@ -127,7 +128,7 @@ result<bool> hold::resize(std::uint32_t weight) {
     session_->keeper().gone(*this);
     return no_longer_held();
   }
-  claim_.weight = weight;
+  weight_.store(weight, std::memory_order_relaxed);
   fence_.store(public_fence(reply->fence), std::memory_order_relaxed);
   return true;
 }
@@ -165,7 +166,7 @@ std::error_code hold::release() noexcept try {
     if (!was_lost) announce_lost(*core, "it was no longer held when it was given back");
     return errc::lost;
   }
-  core->keeper().abandon(name(), owner_, spec_.lease);
+  core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
   announce(*core, event_kind::release_failed, &told.error());
   return told.error().code;
 } catch (...) {

@@ -82,7 +82,6 @@ class hold {
   bool belongs_to(const spec& s) const noexcept {
     return spec_.kind == s.kind && spec_.name == s.name;
   }
-  std::uint32_t weight() const noexcept { return claim_.weight; }
 
  private:
   friend class keeper;
@@ -95,8 +94,9 @@ class hold {
 
   std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
   engine::core* const session_;
-  spec spec_;
-  claim claim_;
+  const spec spec_;
+  std::atomic<std::chrono::milliseconds> lease_;
+  std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
   std::atomic<std::uint64_t> fence_;
   boot_time since_;

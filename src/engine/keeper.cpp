@@ -141,10 +141,14 @@ void keeper::renew_batch(const batch& due) {
   for (const auto& h : due) renewals.push_back({h->name(), h->command(permits_verb::renew)});
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
-  for (std::size_t i = 0; i < due.size(); ++i) settle(*due[i], sent, replies[i]);
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    const std::chrono::microseconds asked(renewals[i].command.lease_us);
+    settle(*due[i], sent, asked, replies[i]);
+  }
 }
 
-void keeper::settle(hold& h, boot_time sent, const result<store::permits_reply>& reply) {
+void keeper::settle(hold& h, boot_time sent, std::chrono::microseconds lease,
+                    const result<store::permits_reply>& reply) {
   if (reply && reply->outcome != permits_outcome::granted) {
     const std::unique_lock lock{mutex_};
     if (!h.scheduled_) return;  // released meanwhile: no wonder
@@ -153,7 +157,7 @@ void keeper::settle(hold& h, boot_time sent, const result<store::permits_reply>&
   std::unique_lock lock{mutex_};
   if (!h.scheduled_) return;
   if (reply) {
-    const bool again = h.timer_.renewed(sent, h.spec_.lease);
+    const bool again = h.timer_.renewed(sent, lease);
     reschedule(h);
     lock.unlock();
     if (again) h.announce(session_, event_kind::held_again);

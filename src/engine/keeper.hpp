@@ -49,7 +49,8 @@ class keeper {
   boot_time take_due(batch& suspected, batch& lost);
   void renew_forever();
   void renew_batch(const batch& due);
-  void settle(hold& h, boot_time sent, const result<store::permits_reply>& reply);
+  void settle(hold& h, boot_time sent, std::chrono::microseconds lease,
+              const result<store::permits_reply>& reply);
   void release_abandoned(std::unique_lock<std::mutex>& lock);
   void stop();
 

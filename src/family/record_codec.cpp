@@ -1,5 +1,6 @@
 #include "family/record_codec.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 
@@ -100,6 +101,9 @@ class reader {
   template <class Number>
   void get(Number& number) {
     if (!good_) return;
+    const std::size_t sign = text_.starts_with('-') ? 1 : 0;
+    const bool padded = text_.size() > sign + 1 && text_[sign] == '0' && is_digit(text_[sign + 1]);
+    if (padded || (sign == 1 && text_.substr(1).starts_with('0'))) return fail();
     const char* const end = text_.data() + text_.size();
     const auto [after, wrong] = std::from_chars(text_.data(), end, number);
     if (wrong != std::errc{}) return fail();
@@ -112,6 +116,10 @@ class reader {
     while (good_ && !skip('"')) {
       if (text_.empty()) return fail();
       const auto plain = std::min(text_.find_first_of("\"\\"), text_.size());
+      const auto raw_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+      if (std::any_of(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(plain), raw_control)) {
+        return fail();
+      }
       word.append(text_.substr(0, plain));
       text_.remove_prefix(plain);
       if (skip('\\')) unescape(word);
@@ -150,6 +158,8 @@ class reader {
   }
 
  private:
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
   template <class... Fields>
   void get_array(Fields&... fields) {
     expect('[');
@@ -165,7 +175,10 @@ class reader {
     } else if (text_.size() >= 5 && text_.substr(0, 3) == "u00") {
       unsigned byte = 0;
       const auto end = text_.data() + 5;
-      if (std::from_chars(text_.data() + 3, end, byte, 16).ptr != end || byte >= 0x20) return fail();
+      const bool lower = std::none_of(text_.data() + 3, end, [](char c) { return c >= 'A' && c <= 'F'; });
+      if (!lower || std::from_chars(text_.data() + 3, end, byte, 16).ptr != end || byte >= 0x20) {
+        return fail();
+      }
       word += static_cast<char>(byte);
       text_.remove_prefix(5);
     } else {

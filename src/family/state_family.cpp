@@ -28,12 +28,22 @@ bool in_use(const any_record& any) {
   return std::get<countdown_record>(any).count != 0;
 }
 
+// What has run out is gone, also if the name is wanted for something else.
+void expire(any_record& any, const moment& now) {
+  if (auto* const p = std::get_if<permits_record>(&any)) {
+    (void)kernel::apply(*p, permits_command{}, now);
+    if (p->holders.empty() && p->queue.empty()) p->capacity = 0;
+  } else {
+    (void)kernel::apply(std::get<countdown_record>(any), countdown_command{}, now);
+  }
+}
+
 /// Reads what is there as the record type that the command is about.
 template <class Record>
 class decoded {
  public:
   /// False if it cannot be that: then `wrong` says why, or `other` holds a record of another kind.
-  bool read(std::string_view text) {
+  bool read(std::string_view text, const moment& now) {
     record = {};
     wrong.reset();
     other = {};
@@ -41,6 +51,7 @@ class decoded {
     auto any = decode(text);
     if (!any) return wrong = std::move(any.error()), false;
     if (auto* const mine = std::get_if<Record>(&*any)) return record = std::move(*mine), true;
+    expire(*any, now);
     if (!in_use(*any)) return true;
     other = std::move(*any);
     return false;
@@ -57,7 +68,7 @@ class permits_transition final : public store::transition {
       : command_(command), dead_(dead) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
-    if (!in_.read(text)) return other_kind();
+    if (!in_.read(text, now)) return other_kind();
     const bool cleaned = kernel::forget(in_.record, dead_);
     reply = kernel::apply(in_.record, command_, now);
     if (unchanged() && !cleaned) return nullptr;
@@ -97,7 +108,7 @@ class countdown_transition final : public store::transition {
   explicit countdown_transition(const countdown_command& command) : command_(command) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
-    if (!in_.read(text)) return other_kind();
+    if (!in_.read(text, now)) return other_kind();
     reply = kernel::apply(in_.record, command_, now);
     if (unchanged()) return nullptr;
     text_.clear();

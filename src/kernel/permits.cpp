@@ -42,7 +42,8 @@ void expire(permits_record& r, const moment& now) {
 
 // Also when the record was lost: time has gone on since the fences that were in it.
 std::uint64_t next_fence(permits_record& r, const moment& now) {
-  r.last_fence = std::max(r.last_fence + 1, static_cast<std::uint64_t>(now.wall_at));
+  const auto floor = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall_at, 0));
+  r.last_fence = std::max(r.last_fence + 1, floor);
   return r.last_fence;
 }
 
@@ -53,15 +54,16 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
                                 now.wall_at, std::string(c.peer), std::string(c.note)});
 }
 
-// Step 6. Serves the head of the queue for as long as it fits. The caller of the command is there
-// to receive its grant, so it gets the whole lease; the others have to claim theirs.
+// Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive
+// its grant, and gets the whole lease; the others have to claim theirs.
 void hand_over(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+  const bool asks = c.verb == permits_verb::acquire || c.verb == permits_verb::renew;
   std::uint64_t used = held_weight(r);
   while (!r.queue.empty() && used + r.queue.front().weight <= r.capacity) {
     waiter w = std::move(r.queue.front());
     r.queue.erase(r.queue.begin());
     used += w.weight;
-    const bool own = w.owner == c.owner;
+    const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, claim_us);
     const std::uint64_t fence = next_fence(r, now);
     if (!own) {
@@ -126,16 +128,17 @@ void acquire(permits_record& r, const permits_command& c, const moment& now, per
 
 // Step 5, renew.
 void renew(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
-  reply.outcome = permits_outcome::absent;
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
-    report_holding(r, c.owner, reply);
-  } else if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
+  }
+  if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
     place->expires_at = now.now_at + c.place_us;
-    describe_wait(r, c, now, reply);
-    reply.outcome = permits_outcome::queued;
   }
   hand_over(r, c, now, reply);
+  if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
+  const bool waits = find(r.queue, c.owner) != r.queue.end();
+  reply.outcome = waits ? permits_outcome::queued : permits_outcome::absent;
+  if (waits) describe_wait(r, c, now, reply);
 }
 
 // Step 5, release.

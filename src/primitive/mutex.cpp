@@ -29,18 +29,16 @@ mutex::~mutex() = default;
 fair_mutex::fair_mutex(session s, std::string name, lock_options options)
     : mutex(std::move(s), std::move(name), std::move(options), true) {}
 
-void mutex::lock() {
-  if (state_->holds.mine()) {
-    state_->of.fail({errc::deadlock,
-                     "this thread holds it already; recursive_mutex may be locked again"});
-  }
-  state_->holds.put(state_->of.take({}, no_limit, {}));
-}
+void mutex::lock() { (void)lock_within(no_limit, {}); }
 
 bool mutex::try_lock() { return lock_within(one_try, {}); }
 
 bool mutex::lock_within(wait_time wait, std::stop_token stop) {
-  if (state_->holds.mine()) return false;
+  if (state_->holds.mine()) {
+    if (wait != no_limit) return false;
+    state_->of.fail({errc::deadlock,
+                     "this thread holds it already; recursive_mutex may be locked again"});
+  }
   auto got = state_->of.acquire({}, wait, std::move(stop));
   if (!got) return false;
   state_->holds.put(std::move(*got));

@@ -39,7 +39,7 @@ shared_mutex::~shared_mutex() = default;
 
 bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
   if (state_->writers.mine() || (m == exclusive && state_->readers.mine())) {
-    if (wait != no_limit || stop.stop_possible()) return false;
+    if (wait != no_limit) return false;
     state_->of.fail({errc::deadlock,
                      "this thread holds it already; downgrade() and try_upgrade() change the mode"});
   }

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <holdfast/result.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store::sqlite {
+
+struct statement_closer {
+  void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
+};
+using statement = std::unique_ptr<sqlite3_stmt, statement_closer>;
+
+/// One SQLite connection. Not thread-safe: whoever uses it holds the store's mutex.
+class connection {
+ public:
+  connection() noexcept = default;
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  ~connection();
+
+  /// Makes the file if it is not there.
+  status open(const std::string& file);
+  sqlite3* get() const noexcept { return db_; }
+
+  status execute(const char* sql, std::string_view tried);
+  /// The first column of the first row; nothing is 0.
+  result<std::int64_t> ask(const char* sql, std::string_view tried);
+  result<std::string> ask_text(const char* sql, std::string_view tried);
+  result<statement> prepare(const char* sql, std::string_view tried);
+
+  /// In a child process: gives the parent's connection back without touching the file.
+  void abandon() noexcept;
+
+ private:
+  sqlite3* db_ = nullptr;
+};
+
+/// A transaction that writes: rolled back unless commit() succeeded.
+class writing {
+ public:
+  explicit writing(connection& on) noexcept : on_(on) {}
+  writing(const writing&) = delete;
+  writing& operator=(const writing&) = delete;
+  ~writing();
+  status begin(std::string_view tried);
+  status commit(std::string_view tried);
+
+ private:
+  connection& on_;
+};
+
+/// Steps to the end and resets; for statements whose rows nobody wants. A SQLite result code.
+int run(sqlite3_stmt* s) noexcept;
+void bind(sqlite3_stmt* s, int at, std::string_view text) noexcept;
+std::string_view text_column(sqlite3_stmt* s, int column) noexcept;
+
+}  // namespace holdfast::store::sqlite

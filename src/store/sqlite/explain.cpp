@@ -1,0 +1,117 @@
+#include "store/sqlite/explain.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace holdfast::store::sqlite {
+namespace {
+
+struct verdict {
+  errc code;
+  const char* next;
+  bool outcome_unknown = false;
+};
+
+constexpr const char* make_room = "free some space or raise the limit; nothing was changed";
+
+bool no_room(int error_number) noexcept {
+  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+}
+
+verdict judge_cantopen(int error_number) noexcept {
+  switch (error_number) {
+    case EROFS:
+      return {errc::read_only, "the file system is mounted read-only; use another path"};
+    case EACCES:
+    case EPERM:
+      return {errc::not_permitted,
+              "SQLite needs to write to the file and to its directory; grant both"};
+    case EMFILE:
+    case ENFILE:
+      return {errc::unavailable, "raise the limit of open files (ulimit -n)"};
+    default:
+      return {errc::unavailable, "check the path and the rights of its directory"};
+  }
+}
+
+verdict judge_io(int code, int error_number) noexcept {
+  if (no_room(error_number)) return {errc::no_space, make_room};
+  const bool reading = code == SQLITE_IOERR_READ || code == SQLITE_IOERR_SHORT_READ;
+  return {errc::unavailable, "look at the kernel log for errors of the disk", !reading};
+}
+
+verdict judge(int code, int error_number) noexcept {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+      return {errc::unavailable,
+              "another program keeps the file locked: look for an open transaction (a sqlite3 "
+              "shell, a backup) or a stopped process; or raise busy_timeout"};
+    case SQLITE_READONLY:
+      return {errc::read_only, "make the file and its directory writable for this user"};
+    case SQLITE_FULL:
+      return {errc::no_space, make_room};
+    case SQLITE_IOERR:
+      return judge_io(code, error_number);
+    case SQLITE_CANTOPEN:
+      return judge_cantopen(error_number);
+    case SQLITE_CORRUPT:
+      return {errc::corrupt,
+              "stop everyone who uses the file and remove it with its -wal and -shm: leases are "
+              "short, and fences go on from the clock"};
+    case SQLITE_NOTADB:
+      return {errc::foreign_data, "this is not a SQLite database; give locks a file of their own"};
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return {errc::not_permitted, "grant this user the right to write to the file"};
+    case SQLITE_NOMEM:
+      return {errc::unavailable, "free some memory"};
+    case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+      return {errc::foreign_data,
+              "the tables are not those that holdfast made; give locks a file of their own"};
+    default:
+      return {errc::internal, "please report this"};
+  }
+}
+
+std::string system_said(int error_number) {
+  return error_number == 0 ? std::string{}
+                           : " (" + std::generic_category().message(error_number) + ")";
+}
+
+// SQLite keeps the system's error number only where one caused the failure.
+int error_number_of(sqlite3* db, int code) noexcept {
+  const int primary = code & 0xff;
+  const bool from_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
+  return db != nullptr && from_system ? sqlite3_system_errno(db) : 0;
+}
+
+}  // namespace
+
+failure explain(sqlite3* db, int code, std::string_view tried) {
+  const int error_number = error_number_of(db, code);
+  const verdict found = judge(code, error_number);
+  const char* said = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  return {found.code,
+          std::string{tried} + ": SQLite says: " + said + system_said(error_number) + "; " +
+              found.next,
+          found.outcome_unknown};
+}
+
+failure explain_errno(int error_number, std::string_view tried) {
+  const verdict found = no_room(error_number) ? verdict{errc::no_space, make_room}
+                                              : judge_cantopen(error_number);
+  return {found.code, std::string{tried} + ": the system says: " +
+                          std::generic_category().message(error_number) + "; " + found.next};
+}
+
+failure explain_forked() {
+  return {errc::forked,
+          "this session was opened before fork(), by the parent process; open a new one here"};
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,219 @@
+#include "store/sqlite/schema.hpp"
+
+#include <array>
+#include <cstdlib>
+
+#include "store/sqlite/explain.hpp"
+
+namespace holdfast::store::sqlite {
+namespace {
+
+// 'hfLK', shown by file(1) and `PRAGMA application_id`.
+constexpr std::int64_t application_id = 0x68664C4B;
+constexpr std::int64_t format_version = 1;
+
+// One row a name. `record` is the family's text; '' is a name that nobody uses at the moment, kept
+// so that the next lock changes one page. Then `idle_since_us` holds the wall clock of that
+// moment, a floor for the fences to come: they grow even if somebody sets the clock back.
+constexpr const char* tables = R"sql(
+CREATE TABLE holdfast_locks(
+  name TEXT NOT NULL PRIMARY KEY,
+  record TEXT NOT NULL,
+  idle_since_us INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE holdfast_meta(key TEXT NOT NULL PRIMARY KEY, value ANY NOT NULL) STRICT;
+INSERT INTO holdfast_meta VALUES
+  ('about', 'locks of the holdfast library; look at holdfast_holders and holdfast_waiters'),
+  ('boot_id', ''), ('wall_minus_boot_us', 0), ('fence_floor_us', 0);
+)sql";
+
+// For people. Plain functions only, so that any sqlite3 shell can read them; ids are cut to what
+// tells them apart, since whoever knows a whole one can release the lock.
+constexpr const char* views = R"sql(
+CREATE VIEW holdfast_participants AS
+WITH clock(now_us) AS (
+  SELECT (julianday('now') - 2440587.5) * 86400e6 - value FROM holdfast_meta
+  WHERE key = 'wall_minus_boot_us'),
+readable(name, kind, record) AS (
+  SELECT name, json_extract(record, '$[1]'), record FROM holdfast_locks
+  WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') END = 1),
+holding AS (
+  SELECT name, kind, 'holds' AS does, 0 AS place, value AS v, '$[2]' AS fence_at,
+         '$[3]' AS expires_at, '$[4]' AS since_at, '$[6]' AS note_at
+  FROM readable, json_each(record, '$[4]') WHERE kind <> 'latch'),
+waiting AS (
+  SELECT name, kind, 'waits', key + 1, value, '$[99]', '$[4]', '$[5]', '$[7]'
+  FROM readable, json_each(record, CASE kind WHEN 'latch' THEN '$[6]' ELSE '$[5]' END)),
+everyone AS (SELECT * FROM holding UNION ALL SELECT * FROM waiting),
+noted AS (SELECT *, json_extract(v, note_at) || '   ' AS note FROM everyone),
+hosted AS (SELECT *, substr(note, instr(note, ' ') + 1) AS from_pid FROM noted),
+pidded AS (SELECT *, substr(from_pid, instr(from_pid, ' ') + 1) AS from_program FROM hosted)
+SELECT name, kind, does, place,
+  substr(json_extract(v, '$[0]'), 1, 8) AS id,
+  substr(note, 1, instr(note, ' ') - 1) AS host,
+  CAST(substr(from_pid, 1, instr(from_pid, ' ') - 1) AS INTEGER) AS pid,
+  substr(from_program, 1, instr(from_program, ' ') - 1) AS program,
+  trim(substr(from_program, instr(from_program, ' ') + 1)) AS reason,
+  json_extract(v, '$[1]') AS weight,
+  json_extract(v, fence_at) AS fence,
+  datetime(json_extract(v, since_at) / 1000000, 'unixepoch') AS since_utc,
+  round((json_extract(v, expires_at) - now_us) / 1e6, 1) AS expires_in_s
+FROM pidded, clock;
+CREATE VIEW holdfast_holders AS
+SELECT name, kind, id, host, pid, program, reason, weight, fence, since_utc, expires_in_s
+FROM holdfast_participants WHERE does = 'holds';
+CREATE VIEW holdfast_waiters AS
+SELECT name, kind, place, id, host, pid, program, reason, weight, since_utc, expires_in_s
+FROM holdfast_participants WHERE does = 'waits';
+CREATE VIEW holdfast_latches AS
+SELECT name, json_extract(record, '$[2]') AS count, json_extract(record, '$[3]') AS remaining,
+       json_array_length(record, '$[6]') AS waiters
+FROM holdfast_locks
+WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latch';
+)sql";
+
+// After a boot: permits keep their last fence, latches their count and, by the wall clock, the
+// time they have left (at most 31 days, in case that clock is off). ?1 is the shift from the old
+// boot's time to the new one's, ?2 the new one's now.
+constexpr const char* strike_out_the_dead = R"sql(
+UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
+  WHEN 'latch' THEN json_set(record,
+    '$[4]', max(?2, min(?2 + 2678400000000, json_extract(record, '$[4]') + ?1)),
+    '$[5]', json('[]'), '$[6]', json('[]'))
+  ELSE json_set(record, '$[4]', json('[]'), '$[5]', json('[]')) END
+WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') END = 1
+)sql";
+
+constexpr const char* remember_boot =
+    "INSERT OR REPLACE INTO holdfast_meta VALUES ('boot_id', ?1), ('wall_minus_boot_us', ?2)";
+
+constexpr const char* setting_up = "setting up the database for this boot of the machine";
+
+struct marks {
+  std::int64_t application = 0;
+  std::int64_t version = 0;
+  std::int64_t tables = 0;
+};
+
+// In one snapshot: the file may be in the making.
+result<marks> read_marks(connection& db, const std::string& tried) {
+  if (auto begun = db.execute("BEGIN", tried); !begun) return begun.error();
+  const auto application = db.ask("PRAGMA application_id", tried);
+  const auto version = db.ask("PRAGMA user_version", tried);
+  const auto count = db.ask("SELECT count(*) FROM sqlite_schema", tried);
+  (void)db.execute("COMMIT", tried);
+  for (const auto* each : {&application, &version, &count}) {
+    if (!*each) return each->error();
+  }
+  return marks{*application, *version, *count};
+}
+
+failure of_somebody_else(const std::string& file) {
+  return {errc::foreign_data, file + " is the database of another program. It was left as it is; "
+                                     "give locks a file of their own"};
+}
+
+failure newer(const std::string& file, std::int64_t version) {
+  return {errc::newer_format,
+          file + " has format " + std::to_string(version) + ", written by a newer holdfast; this " +
+              "one knows format " + std::to_string(format_version) +
+              ". It was left as it is; use that holdfast, or another file"};
+}
+
+status fill(connection& db, const std::string& tried) {
+  const std::string stamp = "PRAGMA application_id = " + std::to_string(application_id) +
+                            "; PRAGMA user_version = " + std::to_string(format_version);
+  for (const char* sql : {tables, views, stamp.c_str()}) {
+    if (auto made = db.execute(sql, tried); !made) return made;
+  }
+  return done{};
+}
+
+struct boot_note {
+  std::string boot_id;
+  std::int64_t wall_minus_boot_us = 0;
+};
+
+result<boot_note> read_boot_note(connection& db) {
+  auto boot =
+      db.ask_text("SELECT value FROM holdfast_meta WHERE key = 'boot_id'", setting_up);
+  if (!boot) return boot.error();
+  const auto offset =
+      db.ask("SELECT value FROM holdfast_meta WHERE key = 'wall_minus_boot_us'", setting_up);
+  if (!offset) return offset.error();
+  return boot_note{*boot, *offset};
+}
+
+status run_with(connection& db, const char* sql, const auto& bind_values) {
+  const auto prepared = db.prepare(sql, setting_up);
+  if (!prepared) return prepared.error();
+  bind_values(prepared->get());
+  const int code = run(prepared->get());
+  if (code != SQLITE_OK) return explain(db.get(), code, setting_up);
+  return done{};
+}
+
+status begin_boot(connection& db, const boot_note& before, const boot_note& now) {
+  if (before.boot_id != now.boot_id && !before.boot_id.empty()) {
+    const auto struck = run_with(db, strike_out_the_dead, [&](sqlite3_stmt* s) {
+      sqlite3_bind_int64(s, 1, before.wall_minus_boot_us - now.wall_minus_boot_us);
+      sqlite3_bind_int64(s, 2, 0);
+    });
+    if (!struck) return struck;
+  }
+  return run_with(db, remember_boot, [&](sqlite3_stmt* s) {
+    bind(s, 1, now.boot_id);
+    sqlite3_bind_int64(s, 2, now.wall_minus_boot_us);
+  });
+}
+
+// The label of a view may be off by so much before it is worth a write at opening.
+bool is_current(const boot_note& written, const boot_note& now) noexcept {
+  return written.boot_id == now.boot_id &&
+         std::abs(written.wall_minus_boot_us - now.wall_minus_boot_us) < 1'000'000;
+}
+
+}  // namespace
+
+result<ownership> whose(connection& db, const std::string& file) {
+  const auto found = read_marks(db, "reading " + file);
+  if (!found) return found.error();
+  if (found->application == 0 && found->version == 0 && found->tables == 0) {
+    return ownership::nobodys;
+  }
+  if (found->application != application_id) return of_somebody_else(file);
+  if (found->version > format_version) return newer(file, found->version);
+  if (found->version < format_version) return of_somebody_else(file);
+  return ownership::ours;
+}
+
+status make_tables(connection& db, const std::string& file) {
+  const std::string tried = "making the tables of " + file;
+  // 2 KiB: two lines of a log are cheaper than four for the short records that are the rule, and
+  // a dozen waiters still fit. Only a file without content takes it.
+  if (auto sized = db.execute("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL", tried); !sized) {
+    return sized;
+  }
+  writing transaction{db};
+  if (auto begun = transaction.begin(tried); !begun) return begun;
+  const auto count = db.ask("SELECT count(*) FROM sqlite_schema", tried);
+  if (!count) return count.error();
+  if (*count != 0) return done{};
+  if (auto filled = fill(db, tried); !filled) return filled;
+  return transaction.commit(tried);
+}
+
+status settle_in(connection& db, const std::string& boot_id, std::int64_t wall_minus_boot_us) {
+  const boot_note now{boot_id, wall_minus_boot_us};
+  const auto seen = read_boot_note(db);
+  if (!seen) return seen.error();
+  if (is_current(*seen, now)) return done{};
+  writing transaction{db};
+  if (auto begun = transaction.begin(setting_up); !begun) return begun;
+  const auto before = read_boot_note(db);  // again, now that nobody else can change it
+  if (!before) return before.error();
+  if (auto begun = begin_boot(db, *before, now); !begun) return begun;
+  return transaction.commit(setting_up);
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/result.hpp>
+#include <string>
+
+#include "store/sqlite/connection.hpp"
+
+namespace holdfast::store::sqlite {
+
+/// Whose file it is. Changes nothing.
+enum class ownership { ours, nobodys };
+/// Fails for a file of somebody else (foreign_data) or of a newer holdfast (newer_format).
+result<ownership> whose(connection& db, const std::string& file);
+
+/// Makes the tables and views unless another process did so meanwhile.
+status make_tables(connection& db, const std::string& file);
+
+/// Sets up a file that is ours for this boot of the machine. Store time starts again with each
+/// boot; everybody who is written down from an earlier one is dead, and is struck out here.
+/// The views also need to know how far the boot clock is behind the wall clock.
+status settle_in(connection& db, const std::string& boot_id, std::int64_t wall_minus_boot_us);
+
+}  // namespace holdfast::store::sqlite

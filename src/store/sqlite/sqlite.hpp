@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/state_store.hpp>
+#include <memory>
+#include <string>
+
+/// Locks in a SQLite file, for all processes of one machine. docs/stores/sqlite.md is its page.
+///
+/// Reading order: store.cpp (one operation), schema.cpp (the tables), then what wakes people up:
+/// turnstile.hpp (at the file), fifo_inbox.hpp (at a lock), peer.hpp (who is alive).
+namespace holdfast::store::sqlite {
+
+/// How hard a commit tries to survive a power cut. A crash of the process loses nothing in any.
+enum class synchronous {
+  off,     ///< a power cut may damage the file
+  normal,  ///< a power cut may undo the last commits, which all belonged to processes it ended
+  full,    ///< every commit waits for the disk
+};
+
+struct sqlite_options {
+  std::string path{};
+  std::string url{};  ///< for messages; empty: made from the path
+  sqlite::synchronous synchronous = sqlite::synchronous::normal;
+  /// The longest wait for somebody else's transaction on the file, in all.
+  std::chrono::milliseconds busy_timeout{5'000};
+  /// True: the user knows that a network file system is used from this machine only.
+  bool allow_network = false;
+  /// How often to look whether the file is still at its path. Zero: before every operation.
+  std::chrono::microseconds look_at_path_every{10'000};
+  /// For the waits in inbox().receive(), nothing else; null: real_clock(). Must outlive the store.
+  holdfast::clock* clock = nullptr;
+};
+
+/// Opens the file, making it and its folder PATH-holdfast if need be. A file that is not ours, or
+/// of a newer format, is left as it is. Errors: the failure table of the page.
+result<std::unique_ptr<state_store>> open_sqlite(sqlite_options options);
+
+}  // namespace holdfast::store::sqlite

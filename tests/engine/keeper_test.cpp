@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+
+#include "stage.hpp"
+
+namespace {
+
+using namespace engine_test;
+using holdfast::event_kind;
+using holdfast::lease;
+using holdfast::lease_state;
+using holdfast::mutex;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+TEST(keeper, renews_at_a_third_and_keeps_the_fence) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  const auto fence = held.fence();
+  for (std::size_t round = 1; round <= 5; ++round) {
+    s.clock->advance(10s);
+    s.script->await(verb::renew, round);
+    harness::eventually("renewed", [&] { return held.remaining() > 28s; });
+  }
+  EXPECT_EQ(held.state(), lease_state::held);
+  EXPECT_EQ(held.fence(), fence);
+  EXPECT_FALSE(held.lost().stop_requested());
+}
+
+TEST(keeper, a_store_that_is_away_makes_it_suspect_at_once_and_lost_before_the_lease_ends) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  const auto lost = held.lost();
+  s.script->set(verb::renew, fault::drop_request);
+  s.clock->advance(10s);
+  s.seen->await(event_kind::suspect);
+  EXPECT_EQ(held.state(), lease_state::suspect);
+  EXPECT_NO_THROW(held.check());
+  s.clock->advance(19'750ms);
+  s.seen->await(event_kind::lost);
+  harness::eventually("told", [&] { return lost.stop_requested(); });
+  EXPECT_EQ(held.state(), lease_state::lost);
+  EXPECT_THROW(held.check(), holdfast::error);
+  EXPECT_EQ(s.session.show("m").holders.size(), 1U) << "the store has not given it away yet";
+  EXPECT_EQ(held.release(), holdfast::errc::lost);
+}
+
+TEST(keeper, a_renewal_that_succeeds_before_the_deadline_makes_it_held_again) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->set(verb::renew, fault::drop_request);
+  s.clock->advance(10s);
+  s.seen->await(event_kind::suspect);
+  s.script->set(verb::renew, fault::none);
+  s.clock->advance(1s);
+  s.seen->await(event_kind::held_again);
+  EXPECT_EQ(held.state(), lease_state::held);
+}
+
+TEST(keeper, the_loss_is_told_although_the_renewal_hangs) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  const auto lost = held.lost();
+  s.script->hang(verb::renew);
+  s.clock->advance(10s);
+  s.script->await(verb::renew, 1);
+  s.clock->advance(5s);
+  s.seen->await(event_kind::suspect);
+  s.clock->advance(15s);
+  s.seen->await(event_kind::lost);
+  harness::eventually("told", [&] { return lost.stop_requested(); });
+  s.script->let_go();
+}
+
+TEST(keeper, a_lost_reply_to_a_renewal_is_repaired_by_the_next_one) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->set(verb::renew, fault::drop_reply);
+  s.clock->advance(10s);
+  s.seen->await(event_kind::suspect);
+  s.script->set(verb::renew, fault::none);
+  s.clock->advance(1s);
+  s.seen->await(event_kind::held_again);
+  EXPECT_EQ(held.state(), lease_state::held);
+}
+
+TEST(keeper, a_late_renewal_never_lengthens_the_lease_of_the_next_holder) {
+  stage s;
+  mutex m{s.session, "m", {.renew = false}};
+  lease first = m.acquire();
+  s.clock->advance(31s);
+  s.seen->await(event_kind::lost);
+  auto second = m.try_acquire();
+  ASSERT_TRUE(second);
+  EXPECT_GT(second->fence(), first.fence());
+  EXPECT_THROW(first.extend(), holdfast::error);
+  EXPECT_EQ(s.session.show("m").holders.at(0).expires_in, 30s);
+  EXPECT_EQ(first.release(), holdfast::errc::lost);
+  EXPECT_EQ(s.session.show("m").holders.size(), 1U) << "the other's lock stays";
+}
+
+TEST(keeper, what_was_taken_away_is_told_at_the_next_renewal) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  const auto lost = held.lost();
+  EXPECT_EQ(s.session.force_release("m"), 1U);
+  s.clock->advance(10s);
+  s.seen->await(event_kind::lost);
+  harness::eventually("told", [&] { return lost.stop_requested(); });
+}
+
+TEST(keeper, max_hold_ends_a_hold_that_is_renewed) {
+  stage s;
+  mutex m{s.session, "m", {.max_hold = 60s}};
+  lease held = m.acquire();
+  for (std::size_t round = 1; round <= 5; ++round) {
+    s.clock->advance(10s);
+    s.script->await(verb::renew, round);
+    harness::eventually("renewed", [&] { return held.remaining() > 9s; });
+  }
+  EXPECT_EQ(held.state(), lease_state::held);
+  s.clock->advance(10s);
+  EXPECT_EQ(held.state(), lease_state::lost);
+}
+
+TEST(keeper, a_destroyed_lease_is_not_renewed) {
+  stage s;
+  mutex m{s.session, "m"};
+  { lease held = m.acquire(); }
+  lease other = mutex{s.session, "other"}.acquire();
+  s.clock->advance(10s);
+  s.script->await(verb::renew, 1);
+  harness::eventually("renewed", [&] { return other.remaining() > 28s; });
+  EXPECT_EQ(s.script->count(verb::renew), 1U) << "only the other one";
+}
+
+TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->set(verb::release, fault::drop_request);
+  EXPECT_EQ(held.release(), holdfast::errc::unavailable);
+  EXPECT_EQ(s.seen->count(event_kind::release_failed), 1U);
+  EXPECT_EQ(s.session.show("m").holders.size(), 1U);
+  s.script->set(verb::release, fault::none);
+  s.clock->advance(1s);
+  harness::eventually("released", [&] { return s.session.show("m").holders.empty(); });
+}
+
+TEST(keeper, an_observer_that_throws_stops_nothing) {
+  struct thrower final : holdfast::observer {
+    void on_event(const holdfast::event&) override { throw std::runtime_error("no"); }
+  };
+  stage s;
+  auto options = s.options();
+  options.observer = std::make_shared<thrower>();
+  auto session = holdfast::open("memory:", options);
+  lease held = mutex{session, "m"}.acquire();
+  s.clock->advance(10s);
+  harness::eventually("renewed", [&] { return held.remaining() > 28s; });
+}
+
+TEST(keeper, ten_thousand_leases_are_renewed_together) {
+  stage s;
+  std::vector<lease> held;
+  for (int i = 0; i < 10'000; ++i) held.push_back(mutex{s.session, std::to_string(i)}.acquire());
+  s.clock->advance(10s);
+  harness::eventually("all renewed", [&] {
+    return std::all_of(held.begin(), held.end(), [](const lease& l) { return l.remaining() > 28s; });
+  });
+}
+
+TEST(lease, extends_for_another_length_from_now_on) {
+  stage s;
+  lease held = mutex{s.session, "m"}.acquire();
+  held.extend(60s);
+  EXPECT_GT(held.remaining(), 59s);
+  s.clock->advance(20s);
+  s.script->await(verb::renew, 2);
+  harness::eventually("renewed", [&] { return held.remaining() > 59s; });
+  EXPECT_THROW(held.extend(0ms + 1ms), holdfast::error);
+}
+
+TEST(lease, outlives_its_mutex_and_its_session) {
+  stage s;
+  lease held;
+  {
+    auto session = holdfast::open("memory:outlives", s.options());
+    held = mutex{session, "m"}.acquire();
+  }
+  EXPECT_EQ(held.state(), lease_state::held);
+  auto again = holdfast::open("memory:outlives", s.options());
+  EXPECT_FALSE(mutex(again, "m").try_acquire());
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(mutex(again, "m").try_acquire());
+}
+
+}  // namespace

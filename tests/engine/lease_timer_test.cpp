@@ -1,0 +1,98 @@
+#include "engine/lease_timer.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::boot_time;
+using holdfast::lease_state;
+using holdfast::engine::lease_timer;
+using step = lease_timer::step;
+
+const boot_time start{1h};
+const auto margin = lease_timer::margin(30s);
+
+lease_timer granted(bool renew = true, boot_time max_hold_until = holdfast::forever) {
+  return lease_timer({30s, renew, max_hold_until}, start, start + 30s - margin);
+}
+
+TEST(lease_timer, renews_after_a_third_of_the_lease) {
+  auto t = granted();
+  EXPECT_EQ(t.next(), start + (30s - margin) / 3);
+  EXPECT_EQ(t.due(start + 9s), step::none);
+  EXPECT_EQ(t.due(start + 10s), step::renew);
+  EXPECT_EQ(t.due(start + 10s), step::none) << "one renewal at a time";
+}
+
+TEST(lease_timer, counts_the_renewed_lease_from_before_it_was_sent) {
+  auto t = granted();
+  (void)t.due(start + 10s);
+  t.renewed(start + 10s, 30s);
+  EXPECT_EQ(t.valid_until(), start + 40s - margin);
+  EXPECT_EQ(t.next(), start + 20s);
+}
+
+TEST(lease_timer, is_lost_at_the_margin_before_the_end_whatever_the_renewal_does) {
+  auto t = granted();
+  ASSERT_EQ(t.due(start + 10s), step::renew);
+  EXPECT_EQ(t.due(start + 15s), step::suspect) << "not back for a sixth of the lease";
+  EXPECT_EQ(t.state(), lease_state::suspect);
+  EXPECT_EQ(t.next(), start + 30s - margin);
+  EXPECT_EQ(t.due(start + 30s - margin), step::lost);
+  EXPECT_EQ(t.state(), lease_state::lost);
+  EXPECT_EQ(t.due(start + 40s), step::none) << "told once";
+}
+
+TEST(lease_timer, a_renewal_that_comes_back_after_the_loss_changes_nothing) {
+  auto t = granted();
+  (void)t.due(start + 10s);
+  ASSERT_EQ(t.due(start + 30s), step::lost);
+  EXPECT_FALSE(t.renewed(start + 10s, 30s));
+  EXPECT_EQ(t.state(), lease_state::lost);
+}
+
+TEST(lease_timer, a_failed_renewal_makes_it_suspect_and_is_tried_again_soon) {
+  auto t = granted();
+  (void)t.due(start + 10s);
+  EXPECT_TRUE(t.failed(start + 11s));
+  EXPECT_EQ(t.state(), lease_state::suspect);
+  EXPECT_EQ(t.next(), start + 12s) << "a thirtieth of the lease";
+  EXPECT_EQ(t.due(start + 12s), step::renew);
+  EXPECT_FALSE(t.failed(start + 12s)) << "it was suspect before";
+}
+
+TEST(lease_timer, a_renewal_that_succeeds_after_all_makes_it_held_again) {
+  auto t = granted();
+  (void)t.due(start + 10s);
+  t.failed(start + 11s);
+  (void)t.due(start + 12s);
+  EXPECT_TRUE(t.renewed(start + 12s, 30s));
+  EXPECT_EQ(t.state(), lease_state::held);
+}
+
+TEST(lease_timer, without_renewal_it_ends_by_itself) {
+  auto t = granted(false);
+  EXPECT_EQ(t.next(), start + 30s - margin);
+  EXPECT_EQ(t.due(start + 30s), step::lost);
+}
+
+TEST(lease_timer, is_never_held_beyond_max_hold) {
+  auto t = granted(true, start + 35s);
+  (void)t.due(start + 10s);
+  t.renewed(start + 10s, 30s);
+  EXPECT_EQ(t.valid_until(), start + 35s);
+  (void)t.due(start + 20s);
+  t.renewed(start + 20s, 30s);
+  EXPECT_EQ(t.due(start + 35s), step::lost);
+}
+
+TEST(lease_timer, a_grant_that_must_be_claimed_is_renewed_at_a_third_of_what_is_left) {
+  lease_timer t({30s, true, holdfast::forever}, start, start + 480ms);
+  EXPECT_EQ(t.next(), start + 160ms);
+  ASSERT_EQ(t.due(start + 160ms), step::renew);
+  t.failed(start + 170ms);
+  EXPECT_LE(t.next(), start + 300ms) << "the next try comes before the claim is over";
+}
+
+}  // namespace

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "harness/eventually.hpp"
+
+/// A session over memory on a clock that stands still, whose store does as it is told, and which
+/// remembers what was said to the observer. Nothing here waits for time to pass.
+namespace engine_test {
+
+using namespace std::chrono_literals;
+
+class recorder final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    const std::lock_guard guard{mutex_};
+    kinds_.push_back(e.kind);
+    details_.emplace_back(e.detail);
+  }
+  std::size_t count(holdfast::event_kind kind) const {
+    const std::lock_guard guard{mutex_};
+    return static_cast<std::size_t>(std::count(kinds_.begin(), kinds_.end(), kind));
+  }
+  void await(holdfast::event_kind kind, std::size_t times = 1) const {
+    harness::eventually("event " + std::string(to_string(kind)),
+                        [&] { return count(kind) >= times; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<holdfast::event_kind> kinds_;
+  std::vector<std::string> details_;
+};
+
+/// Decides what happens to commands, and can hold them up.
+class script {
+ public:
+  using verb = holdfast::store::permits_verb;
+  using fault = holdfast::testing::fault;
+
+  /// From now on, for this verb.
+  void set(verb v, fault f) {
+    const std::lock_guard guard{mutex_};
+    faults_[v] = f;
+  }
+  void hang(verb v) {
+    const std::lock_guard guard{mutex_};
+    hanging_ = true;
+    hung_verb_ = v;
+  }
+  void let_go() {
+    const std::lock_guard guard{mutex_};
+    hanging_ = false;
+    changed_.notify_all();
+  }
+  std::size_t count(verb v) {
+    const std::lock_guard guard{mutex_};
+    return counts_[v];
+  }
+  void await(verb v, std::size_t times) {
+    harness::eventually("command", [&] { return count(v) >= times; });
+  }
+  fault choose(verb v) {
+    std::unique_lock lock{mutex_};
+    ++counts_[v];
+    changed_.wait(lock, [&] { return !hanging_ || v != hung_verb_; });
+    const auto f = faults_.find(v);
+    return f == faults_.end() ? fault::none : f->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<verb, fault> faults_;
+  std::map<verb, std::size_t> counts_;
+  bool hanging_ = false;
+  verb hung_verb_{};
+};
+
+struct stage {
+  explicit stage(const std::string& url = "memory:") : session(holdfast::open(url, options())) {}
+  ~stage() { script->let_go(); }
+
+  holdfast::session_options options() {
+    holdfast::session_options o;
+    o.clock = clock;
+    o.observer = seen;
+    o.lease = 30s;
+    holdfast::testing::fault_plan plan;
+    plan.choose = [s = script](auto, auto, auto verb) { return s->choose(verb); };
+    o.decorate = holdfast::testing::faulty(plan, clock);
+    return o;
+  }
+  /// Until so many wait for the name at the store.
+  void await_waiters(const std::string& name, std::size_t n) {
+    harness::eventually("waiters", [&] { return session.show(name).waiters.size() >= n; });
+  }
+
+  std::shared_ptr<holdfast::testing::fake_clock> clock =
+      std::make_shared<holdfast::testing::fake_clock>();
+  std::shared_ptr<recorder> seen = std::make_shared<recorder>();
+  std::shared_ptr<engine_test::script> script = std::make_shared<engine_test::script>();
+  holdfast::session session;
+};
+
+}  // namespace engine_test

@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/core.hpp"
+#include "stage.hpp"
+
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::event_kind;
+using holdfast::fair_mutex;
+using holdfast::lease;
+using holdfast::mutex;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+errc reason_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const holdfast::error& e) {
+    return e.reason();
+  }
+  return errc{};
+}
+
+TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
+  stage s;
+  fair_mutex m{s.session, "m"};
+  const auto before = s.session.store_operations();
+  lease held = m.acquire();
+  EXPECT_EQ(s.session.store_operations() - before, 1U);
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(s.session.store_operations() - before, 2U);
+}
+
+TEST(wait_loop, a_lost_notice_is_found_out_within_a_second) {
+  stage s;
+  fair_mutex m{s.session, "m"};
+  lease held = m.acquire();
+  std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
+  s.await_waiters("m", 1);
+  s.script->set(verb::release, fault::drop_notice);
+  EXPECT_FALSE(held.release());
+  s.clock->advance(1s);
+  waiter.join();
+}
+
+TEST(wait_loop, tries_once_more_at_the_deadline_and_leaves_nothing_behind) {
+  stage s;
+  fair_mutex m{s.session, "m"};
+  lease held = m.acquire();
+  std::thread waiter([&] { EXPECT_FALSE(m.try_acquire_for(500ms)); });
+  s.await_waiters("m", 1);
+  s.clock->advance(500ms);
+  waiter.join();
+  EXPECT_TRUE(s.session.show("m").waiters.empty());
+  EXPECT_EQ(s.seen->count(event_kind::gave_up), 1U);
+}
+
+TEST(wait_loop, a_timeout_of_zero_or_less_is_one_try) {
+  stage s;
+  mutex m{s.session, "m"};
+  EXPECT_TRUE(m.try_acquire_for(0s));
+  EXPECT_TRUE(m.try_acquire_for(-5s));
+  EXPECT_TRUE(m.try_acquire_until(std::chrono::system_clock::time_point{}));
+  EXPECT_TRUE(m.try_acquire_for(std::chrono::hours::max())) << "saturated, not overflowing";
+}
+
+TEST(wait_loop, a_cancelled_waiter_leaves_the_queue) {
+  stage s;
+  fair_mutex m{s.session, "m"};
+  lease held = m.acquire();
+  std::stop_source stop;
+  std::thread waiter([&] {
+    EXPECT_EQ(reason_of([&] { (void)m.acquire(stop.get_token()); }), errc::cancelled);
+  });
+  s.await_waiters("m", 1);
+  stop.request_stop();
+  waiter.join();
+  EXPECT_TRUE(s.session.show("m").waiters.empty());
+}
+
+TEST(wait_loop, cancelled_before_it_began_it_asks_nothing) {
+  stage s;
+  mutex m{s.session, "m"};
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(m.try_acquire_for(1s, stop.get_token()));
+  EXPECT_EQ(s.script->count(verb::acquire), 0U);
+}
+
+TEST(wait_loop, a_grant_that_races_with_a_cancel_is_never_left_with_nobody) {
+  for (int round = 0; round < 200; ++round) {
+    stage s;
+    fair_mutex m{s.session, "m"};
+    lease held = m.acquire();
+    std::stop_source stop;
+    std::optional<lease> won;
+    std::thread waiter([&] { won = m.try_acquire_for(1h, stop.get_token()); });
+    s.await_waiters("m", 1);
+    std::thread canceller([&] { stop.request_stop(); });
+    EXPECT_FALSE(held.release());
+    canceller.join();
+    waiter.join();
+    const auto info = s.session.show("m");
+    EXPECT_EQ(info.holders.size(), won ? 1U : 0U);
+    EXPECT_TRUE(info.waiters.empty());
+  }
+}
+
+TEST(wait_loop, a_lost_reply_to_an_acquire_gives_the_same_grant_when_repeated) {
+  stage s;
+  mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_reply);
+  std::optional<lease> got;
+  std::thread taker([&] { got = m.try_acquire_for(5s); });
+  s.script->await(verb::acquire, 1);
+  s.script->set(verb::acquire, fault::none);
+  harness::eventually("acquired", [&] {
+    s.clock->advance(50ms);
+    return s.seen->count(event_kind::acquired) == 1;
+  });
+  taker.join();
+  ASSERT_TRUE(got);
+  const auto info = s.session.show("m");
+  ASSERT_EQ(info.holders.size(), 1U);
+  EXPECT_EQ(info.holders[0].fence, got->fence());
+}
+
+TEST(wait_loop, a_try_whose_reply_was_lost_leaves_no_orphan) {
+  stage s;
+  mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_reply);
+  try {
+    (void)m.try_acquire();
+    FAIL() << "the store was away";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unavailable);
+    EXPECT_TRUE(e.outcome_unknown());
+    EXPECT_TRUE(e.retryable());
+  }
+  EXPECT_TRUE(s.session.show("m").holders.empty());
+}
+
+TEST(wait_loop, without_a_deadline_it_gives_up_after_the_store_timeout) {
+  stage s;
+  mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_request);
+  std::atomic<bool> over = false;
+  std::thread taker([&] {
+    EXPECT_EQ(reason_of([&] { (void)m.acquire(); }), errc::unavailable);
+    over = true;
+  });
+  harness::eventually("gave up", [&] {
+    s.clock->advance(1s);
+    return over.load();
+  });
+  taker.join();
+}
+
+TEST(wait_loop, a_dead_successor_costs_the_claim_time_and_not_its_lease) {
+  stage s;
+  fair_mutex m{s.session, "m"};
+  // The first in line never takes its grant: its notice is lost and its process asks no more.
+  holdfast::store::permits_command mute;
+  mute.verb = verb::acquire;
+  mute.owner = {1, 2};
+  mute.wait = true;
+  mute.lease_us = 30'000'000;
+  mute.place_us = 4'000'000;
+  lease held = m.acquire();
+  ASSERT_TRUE(s.session.core()->permits("m", mute));
+  std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
+  s.await_waiters("m", 2);
+  EXPECT_FALSE(held.release());
+  s.clock->advance(1500ms);
+  waiter.join();
+}
+
+TEST(wait_loop, a_session_that_closed_while_in_line_is_passed_over_at_once) {
+  stage s("memory:passed");
+  fair_mutex m{s.session, "m"};
+  lease held = m.acquire();
+  {
+    auto other = holdfast::open("memory:passed", s.options());
+    holdfast::store::permits_command c;
+    c.verb = verb::acquire;
+    c.owner = {1, 2};
+    c.wait = true;
+    c.lease_us = 30'000'000;
+    c.place_us = 4'000'000;
+    c.peer = other.core()->peer();
+    ASSERT_TRUE(other.core()->permits("m", c));
+  }
+  std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
+  s.await_waiters("m", 1);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+}  // namespace
