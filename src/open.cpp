@@ -90,10 +90,9 @@ session open(std::string_view text, session_options options) {
     throw_failure(std::move(f));
   };
   auto u = engine::parse_url(text);
-  // The text may hold a password, so what cannot be parsed is not repeated as a whole.
   if (!u) fail(std::move(u.error()), {});
   auto store = open_store(*u, on);
-  if (!store) fail(std::move(store.error()), u->scheme + ":" + u->rest);
+  if (!store) fail(std::move(store.error()), engine::without_secrets(u->scheme + ":" + u->rest));
   return session(std::move(*store), std::move(options));
 }
 

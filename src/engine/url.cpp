@@ -9,7 +9,7 @@ namespace holdfast::engine {
 namespace {
 
 failure malformed(std::string_view text, std::string_view why) {
-  return {errc::invalid_argument, "the URL '" + std::string(text) + "' " + std::string(why)};
+  return {errc::invalid_argument, "the URL '" + without_secrets(text) + "' " + std::string(why)};
 }
 
 result<std::string> unescape(std::string_view text) {
@@ -67,6 +67,14 @@ const std::string* url::option(std::string_view name) const noexcept {
   const auto found = std::find_if(options.rbegin(), options.rend(),
                                   [&](const auto& o) { return o.first == name; });
   return found == options.rend() ? nullptr : &found->second;
+}
+
+std::string without_secrets(std::string_view text) {
+  const auto at = text.rfind('@');
+  if (at == text.npos) return std::string(text);
+  const auto slashes = text.find("//");
+  const auto from = slashes < at ? slashes + 2 : std::min(text.find(':') + 1, at);
+  return std::string(text.substr(0, from)) + "***" + std::string(text.substr(at));
 }
 
 result<url> parse_url(std::string_view text) {

@@ -20,6 +20,9 @@ struct url {
   const std::string* option(std::string_view name) const noexcept;
 };
 
+/// The text with what may be a user and password taken out: safe in a message.
+std::string without_secrets(std::string_view text);
+
 result<url> parse_url(std::string_view text);
 
 /// Fails, with the nearest one that there is, if an option is not among the known ones.

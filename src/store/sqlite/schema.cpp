@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "store/sqlite/explain.hpp"
+#include "store/sqlite/moment.hpp"
 
 namespace holdfast::store::sqlite {
 namespace {
@@ -134,6 +135,8 @@ struct boot_note {
   std::int64_t wall_minus_boot_us = 0;
 };
 
+std::int64_t wall_minus_boot(const moment& now) noexcept { return now.wall_at - now.now_at; }
+
 result<boot_note> read_boot_note(connection& db) {
   auto boot =
       db.ask_text("SELECT value FROM holdfast_meta WHERE key = 'boot_id'", setting_up);
@@ -157,7 +160,7 @@ status begin_boot(connection& db, const boot_note& before, const boot_note& now)
   if (before.boot_id != now.boot_id && !before.boot_id.empty()) {
     const auto struck = run_with(db, strike_out_the_dead, [&](sqlite3_stmt* s) {
       sqlite3_bind_int64(s, 1, before.wall_minus_boot_us - now.wall_minus_boot_us);
-      sqlite3_bind_int64(s, 2, 0);
+      sqlite3_bind_int64(s, 2, read_moment().now_at);
     });
     if (!struck) return struck;
   }
@@ -203,8 +206,8 @@ status make_tables(connection& db, const std::string& file) {
   return transaction.commit(tried);
 }
 
-status settle_in(connection& db, const std::string& boot_id, std::int64_t wall_minus_boot_us) {
-  const boot_note now{boot_id, wall_minus_boot_us};
+status settle_in(connection& db, const std::string& boot_id) {
+  const boot_note now{boot_id, wall_minus_boot(read_moment())};
   const auto seen = read_boot_note(db);
   if (!seen) return seen.error();
   if (is_current(*seen, now)) return done{};

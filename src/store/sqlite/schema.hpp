@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <holdfast/result.hpp>
 #include <string>
 
@@ -19,6 +18,6 @@ status make_tables(connection& db, const std::string& file);
 /// Sets up a file that is ours for this boot of the machine. Store time starts again with each
 /// boot; everybody who is written down from an earlier one is dead, and is struck out here.
 /// The views also need to know how far the boot clock is behind the wall clock.
-status settle_in(connection& db, const std::string& boot_id, std::int64_t wall_minus_boot_us);
+status settle_in(connection& db, const std::string& boot_id);
 
 }  // namespace holdfast::store::sqlite

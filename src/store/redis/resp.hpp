@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The Redis serialization protocol, versions 2 and 3, without any I/O: bytes come in as the network
+/// delivers them, values come out when they are complete.
+namespace holdfast::store::redis {
+
+enum class resp_type : std::uint8_t {
+  null, simple, error, integer, bulk, boolean, real, array, set, map, push, attribute,
+};
+
+/// One reply. Aggregates have `items` (a map: key, value, key, value …), the rest `text` or `integer`.
+struct resp_value {
+  resp_type type = resp_type::null;
+  std::int64_t integer = 0;  ///< also 0 or 1 of a boolean
+  std::string text;
+  std::vector<resp_value> items;
+  bool is_error() const noexcept { return type == resp_type::error; }
+  bool operator==(const resp_value&) const = default;
+};
+
+/// What a server may send at most. More is refused before anything is set aside for it.
+struct resp_limits {
+  std::size_t line_bytes = 64 * 1024;
+  std::size_t bulk_bytes = 64 * 1024 * 1024;
+  std::size_t items = 4'000'000;  ///< in one reply, over all levels
+  std::size_t depth = 16;
+};
+
+/// A state machine: put() bytes, then next() until it needs more. Broken once is broken for ever.
+class resp_reader {
+ public:
+  enum class progress { ready, need_more, broken };
+
+  explicit resp_reader(resp_limits limits = {}) : limits_(limits) {}
+
+  void put(std::string_view bytes);
+  progress next(resp_value& out);
+  /// Why it is broken: what came instead of a reply.
+  const std::string& problem() const noexcept { return problem_; }
+  /// True between two replies, when nothing of the next one has come yet.
+  bool at_rest() const noexcept { return open_.empty() && at_ == buffer_.size(); }
+
+ private:
+  struct frame {
+    resp_value value;
+    std::size_t missing;
+  };
+  enum class piece { whole, opened, need_more, broken };
+
+  piece read_piece(resp_value& v);
+  piece read_scalar(char mark, std::string_view line, resp_value& v);
+  piece read_bulk(char mark, std::string_view line, std::size_t line_end, resp_value& v);
+  piece open_aggregate(char mark, std::string_view line, resp_value& v);
+  bool close_full(resp_value& v);
+  piece fail(std::string what);
+
+  resp_limits limits_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  std::vector<frame> open_;
+  std::size_t items_ = 0;
+  std::string problem_;
+};
+
+/// Appends one command as the server wants it: an array of bulk strings.
+void append_command(std::string& to, std::span<const std::string_view> words);
+
+}  // namespace holdfast::store::redis

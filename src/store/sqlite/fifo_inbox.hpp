@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <holdfast/result.hpp>
+#include <holdfast/store/inbox.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "store/sqlite/file_descriptor.hpp"
+#include "store/sqlite/peer.hpp"
+#include "store/sqlite/place.hpp"
+
+namespace holdfast::store::sqlite {
+
+/// Notices of one session, in a named pipe beside the database. A pipe takes 64 KiB of notices (a
+/// datagram socket ten), has no limit of 108 bytes for its path, and tells the sender for certain
+/// that nobody reads it any more.
+class fifo_inbox final : public inbox {
+ public:
+  static result<std::unique_ptr<fifo_inbox>> open(const sidecar& beside, const peer& self,
+                                                  holdfast::clock& time);
+  ~fifo_inbox() override;
+
+  const std::string& peer() const noexcept override { return name_; }
+  std::optional<notice> receive(boot_time until) override;
+  void interrupt() noexcept override;
+  void watch(std::string_view who) override;
+  void unwatch(std::string_view who) noexcept override;
+
+  /// Puts the notice into the inbox of `to.peer`. False only if certainly nobody reads it.
+  bool send(const notice& to) const;
+
+  /// In a child process: lets go of what would keep the parent's pipe alive.
+  void abandon() noexcept;
+
+ private:
+  struct watched {
+    int times = 0;
+    file_descriptor process;  ///< none if the end cannot be seen, or was
+    bool ended = false;
+  };
+
+  fifo_inbox(int folder, const sqlite::peer& self, holdfast::clock& time);
+  status make(const sidecar& beside);
+  status listen();
+  bool add_to_poll(int fd, std::uint64_t key) const noexcept;
+  void wake() const noexcept;
+  void sleep(boot_time until);
+  void read_pipe();
+  void take_lines();
+  void note_end(std::uint64_t key);
+  std::optional<notice> next();
+
+  const int folder_;  ///< the store's
+  const sqlite::peer self_;
+  const std::string name_;
+  holdfast::clock& clock_;
+  int wake_id_ = 0;
+  file_descriptor pipe_;
+  file_descriptor event_;
+  file_descriptor poll_;
+  std::atomic<bool> interrupted_{false};
+
+  // Only the thread in receive().
+  std::string partial_;
+  std::deque<notice> arrived_;
+
+  std::mutex mutex_;  ///< for what follows
+  std::map<std::string, watched, std::less<>> watched_;
+  std::map<std::uint64_t, std::string> watched_by_key_;
+  std::deque<std::string> ended_;
+  std::uint64_t next_key_;
+};
+
+/// Removes the inboxes of processes that died without doing so themselves.
+void remove_inboxes_of_the_dead(const sidecar& beside, const peer& self) noexcept;
+
+}  // namespace holdfast::store::sqlite

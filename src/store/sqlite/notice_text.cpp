@@ -1,0 +1,63 @@
+#include "store/sqlite/notice_text.hpp"
+
+#include <charconv>
+
+namespace holdfast::store::sqlite {
+namespace {
+
+constexpr std::string_view version = "hf1";
+// A write of up to PIPE_BUF (4096) bytes is never mixed with another.
+constexpr std::size_t longest_name = 3'000;
+
+bool can_be_sent(std::string_view name) noexcept {
+  return !name.empty() && name.size() <= longest_name &&
+         name.find_first_of(std::string_view{"\n\0", 2}) == std::string_view::npos;
+}
+
+std::string_view word_of(notice_kind what) noexcept {
+  return what == notice_kind::granted ? "granted" : "opened";
+}
+
+std::string_view take_word(std::string_view& rest) noexcept {
+  const auto space = rest.find(' ');
+  const std::string_view word = rest.substr(0, space);
+  rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
+  return word;
+}
+
+template <class Number>
+bool take_number(std::string_view& rest, Number& into) noexcept {
+  const std::string_view word = take_word(rest);
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, into);
+  return !word.empty() && error == std::errc{} && stop == end;
+}
+
+bool take_kind(std::string_view& rest, notice_kind& into) noexcept {
+  const std::string_view word = take_word(rest);
+  into = word == "granted" ? notice_kind::granted : notice_kind::opened;
+  return word == word_of(into);
+}
+
+}  // namespace
+
+std::string encode(const notice& n) {
+  if (n.what == notice_kind::departed || !can_be_sent(n.name)) return {};
+  std::string line;
+  line.reserve(100 + n.name.size());
+  line.append(version).append(" ").append(word_of(n.what)).append(" ");
+  line.append(to_string(n.owner)).append(" ").append(std::to_string(n.fence)).append(" ");
+  return line.append(std::to_string(n.expires_at)).append(" ").append(n.name).append("\n");
+}
+
+std::optional<notice> decode(std::string_view line) {
+  notice n;
+  const bool whole = take_word(line) == version && take_kind(line, n.what) &&
+                     parse_owner_id(take_word(line), n.owner) && take_number(line, n.fence) &&
+                     take_number(line, n.expires_at) && can_be_sent(line);
+  if (!whole) return std::nullopt;
+  n.name = line;
+  return n;
+}
+
+}  // namespace holdfast::store::sqlite

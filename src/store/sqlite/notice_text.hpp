@@ -1,0 +1,19 @@
+#pragma once
+
+#include <holdfast/store/command.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store::sqlite {
+
+/// A notice on its way between processes, one line:
+///     hf1 granted OWNER FENCE EXPIRES_AT NAME
+/// Empty for one that cannot be sent so (a name with a line break, or longer than a pipe takes
+/// whole): nobody gets it, and the waiter looks again by itself.
+std::string encode(const notice& n);
+
+/// The line without its end; nothing if it is not exactly what encode() makes. `peer` stays empty.
+std::optional<notice> decode(std::string_view line);
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "stage.hpp"
+
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::mutex;
+
+/// What the child of a fork() finds, as its exit code.
+int in_a_child(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(session, a_forked_child_holds_nothing_and_is_told_so) {
+  auto s = std::make_unique<holdfast::session>(holdfast::open("memory:"));
+  auto m = std::make_unique<mutex>(*s, "m");
+  lease held = m->acquire();
+  const int code = in_a_child([&] {
+    if (held.state() != holdfast::lease_state::lost) return 1;
+    try {
+      m->lock();
+      return 2;
+    } catch (const holdfast::error& e) {
+      if (e.reason() != errc::forked) return 3;
+    }
+    if (held.release() != errc::forked) return 4;
+    m.reset();
+    s.reset();  // must neither join the parent's threads nor close its connection
+    return 0;
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+  EXPECT_FALSE(held.release());
+}
+
+TEST(session, shows_who_holds_and_who_waits) {
+  stage s;
+  holdfast::fair_mutex m{s.session, "m", {.reason = "nightly run"}};
+  lease held = m.acquire();
+  std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
+  s.await_waiters("m", 1);
+  const auto info = s.session.show("m");
+  EXPECT_EQ(info.kind, "mutex");
+  EXPECT_EQ(info.remaining, 0U);
+  ASSERT_EQ(info.holders.size(), 1U);
+  EXPECT_EQ(info.holders[0].pid, static_cast<std::uint32_t>(getpid()));
+  EXPECT_EQ(info.holders[0].reason, "nightly run");
+  EXPECT_EQ(info.holders[0].fence, held.fence());
+  EXPECT_EQ(info.holders[0].short_id, held.short_id());
+  EXPECT_EQ(info.holders[0].short_id.size(), 8U);
+  EXPECT_EQ(info.waiters.at(0).reason, "nightly run");
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+TEST(session, lists_only_names_in_use) {
+  stage s;
+  lease a = mutex{s.session, "a:1"}.acquire();
+  lease b = mutex{s.session, "b:1"}.acquire();
+  { lease c = mutex{s.session, "a:2"}.acquire(); }
+  EXPECT_EQ(s.session.names(), (std::vector<std::string>{"a:1", "b:1"}));
+  EXPECT_EQ(s.session.names("a:*"), (std::vector<std::string>{"a:1"}));
+}
+
+TEST(session, force_release_hands_over_with_a_greater_fence) {
+  stage s;
+  holdfast::fair_mutex m{s.session, "m"};
+  lease held = m.acquire();
+  std::uint64_t next = 0;
+  std::thread waiter([&] { next = m.acquire().fence(); });
+  s.await_waiters("m", 1);
+  EXPECT_EQ(s.session.force_release("m", "00000000"), 0U) << "not the one that holds it";
+  EXPECT_EQ(s.session.force_release("m", held.short_id()), 1U);
+  waiter.join();
+  EXPECT_GT(next, held.fence());
+  EXPECT_EQ(held.release(), errc::lost);
+}
+
+TEST(session, a_prefix_makes_names_of_its_own) {
+  auto options = holdfast::session_options{};
+  options.name_prefix = "shop:";
+  auto with = holdfast::open("memory:prefix", options);
+  auto without = holdfast::open("memory:prefix");
+  lease held = mutex{with, "order"}.acquire();
+  EXPECT_EQ(held.name(), "shop:order");
+  EXPECT_TRUE(mutex(without, "order").try_acquire());
+  EXPECT_FALSE(mutex(without, "shop:order").try_acquire());
+}
+
+TEST(error, says_what_was_tried_on_which_name_and_store) {
+  auto s = holdfast::open("memory:err");
+  lease held = holdfast::semaphore{s, "x", 3}.acquire();
+  try {
+    mutex{s, "x"}.lock();
+    FAIL();
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::kind_mismatch);
+    EXPECT_EQ(e.operation(), "mutex");
+    EXPECT_EQ(e.name(), "x");
+    EXPECT_EQ(e.store(), "memory:err");
+    EXPECT_NE(std::string(e.what()).find("a semaphore of 3 permits"), std::string::npos);
+    EXPECT_FALSE(e.retryable());
+    EXPECT_EQ(e.code(), make_error_code(errc::kind_mismatch));
+  }
+}
+
+TEST(error, compares_with_the_conditions_of_the_standard) {
+  EXPECT_EQ(make_error_code(errc::timed_out), std::errc::timed_out);
+  EXPECT_EQ(make_error_code(errc::deadlock), std::errc::resource_deadlock_would_occur);
+  EXPECT_TRUE(holdfast::error({errc::lost, ""}).lease_gone());
+  EXPECT_TRUE(holdfast::error({errc::unavailable, ""}).retryable());
+}
+
+}  // namespace

@@ -1,0 +1,68 @@
+#include "engine/url.hpp"
+
+#include <gtest/gtest.h>
+#include <holdfast/holdfast.hpp>
+
+#include <array>
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace holdfast::engine;
+using holdfast::errc;
+
+std::string message_of(const std::string& url) {
+  try {
+    (void)holdfast::open(url);
+  } catch (const holdfast::error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(url, is_taken_apart_into_scheme_rest_and_options) {
+  const auto u = parse_url("sqlite:a%20b.db?synchronous=full&busy_timeout=2s");
+  ASSERT_TRUE(u);
+  EXPECT_EQ(u->scheme, "sqlite");
+  EXPECT_EQ(u->rest, "a b.db");
+  EXPECT_EQ(*u->option("busy_timeout"), "2s");
+  EXPECT_EQ(u->option("nothing"), nullptr);
+}
+
+TEST(url, malformed_ones_are_refused) {
+  for (const char* const bad : {"", "sqlite", ":x", "sqlite:a%", "sqlite:a%2", "sqlite:%zz",
+                                "sqlite:a%00b", "sqlite:a?novalue", "sqlite:a?=1", "memory:x?a"}) {
+    EXPECT_FALSE(parse_url(bad)) << bad;
+  }
+}
+
+TEST(url, an_unknown_scheme_or_option_names_the_nearest_one) {
+  EXPECT_NE(message_of("sqlit:x").find("did you mean 'sqlite:'"), std::string::npos);
+  EXPECT_NE(message_of("reddis://x").find("did you mean 'redis:'"), std::string::npos);
+  EXPECT_NE(message_of("sqlite:x?syncronous=full").find("did you mean 'synchronous'"),
+            std::string::npos);
+  EXPECT_NE(message_of("http://x").find("there is no store"), std::string::npos);
+  EXPECT_NE(message_of("zookeeper://h").find("built without"), std::string::npos);
+  EXPECT_NE(message_of("sqlite:").find("sqlite:locks.db"), std::string::npos);
+}
+
+TEST(url, a_message_never_repeats_what_may_be_a_password) {
+  EXPECT_EQ(message_of("ettcd://user:secret@host").find("secret"), std::string::npos);
+  EXPECT_EQ(message_of("etcd://user:secret@host").find("secret"), std::string::npos);
+  EXPECT_EQ(message_of("user:secret@host").find("secret"), std::string::npos);
+  EXPECT_EQ(message_of("ettcd://u:secret%zz@host").find("secret"), std::string::npos);
+}
+
+TEST(url, durations_are_written_as_people_write_them) {
+  EXPECT_EQ(*parse_duration("250ms"), 250ms);
+  EXPECT_EQ(*parse_duration("1.5s"), 1500ms);
+  EXPECT_EQ(*parse_duration("2m"), 2min);
+  EXPECT_EQ(*parse_duration("1h30m"), 90min);
+  EXPECT_EQ(*parse_duration("7"), 7s);
+  EXPECT_EQ(*parse_duration("0"), 0ms);
+  for (const char* const bad : {"", "x", "-1s", "1x", "1s2", "s", "1e300h", "nan", "inf", "1 s"}) {
+    EXPECT_FALSE(parse_duration(bad)) << bad;
+  }
+}
+
+}  // namespace
