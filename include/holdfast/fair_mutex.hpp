@@ -8,8 +8,9 @@ namespace holdfast {
 /// process and thread they come from. A plain mutex lets one contender a process queue at the
 /// store, which is cheaper; here every waiter has a place of its own.
 ///
-/// A waiter that dies or sleeps for longer than its place lasts (4 s) loses the place; the order
-/// of the others is unchanged. Shares names with mutex and recursive_mutex.
+/// A waiter that dies, sleeps for longer than its place lasts (4 s), or does not take its turn in
+/// time (0.5 s; 2 s on stores that see a death) loses the place; the order of the others is
+/// unchanged. Shares names with mutex and recursive_mutex.
 class fair_mutex : public mutex {
  public:
   /// As mutex.

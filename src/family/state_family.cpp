@@ -64,13 +64,14 @@ class decoded {
 
 class permits_transition final : public store::transition {
  public:
-  permits_transition(const permits_command& command, std::span<const std::string> dead)
-      : command_(command), dead_(dead) {}
+  permits_transition(const permits_command& command, std::span<const std::string> dead,
+                     std::int64_t claim)
+      : command_(command), dead_(dead), claim_(claim) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
     if (!in_.read(text, now)) return other_kind();
     const bool cleaned = kernel::forget(in_.record, dead_);
-    reply = kernel::apply(in_.record, command_, now);
+    reply = kernel::apply(in_.record, command_, now, claim_);
     if (unchanged() && !cleaned) return nullptr;
     text_.clear();
     encode(in_.record, text_);
@@ -99,6 +100,7 @@ class permits_transition final : public store::transition {
 
   const permits_command& command_;
   std::span<const std::string> dead_;
+  std::int64_t claim_;
   decoded<permits_record> in_;
   std::string text_;
 };
@@ -185,7 +187,7 @@ class state_family final : public store::session_store {
     std::vector<store::state_store::step> steps;
     changes.reserve(batch.size());
     for (const auto& r : batch) {
-      changes.emplace_back(r.command, std::span<const std::string>{});
+      changes.emplace_back(r.command, std::span<const std::string>{}, claim());
       steps.push_back({r.name, &changes.back()});
     }
     const auto statuses = port_->transact(steps);
@@ -197,9 +199,13 @@ class state_family final : public store::session_store {
   }
 
  private:
+  std::int64_t claim() const noexcept {
+    return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;
+  }
+
   result<permits_reply> step(std::string_view name, const permits_command& command,
                              std::span<const std::string> dead) {
-    permits_transition change(command, dead);
+    permits_transition change(command, dead, claim());
     const auto done = port_->transact(name, change);
     return finish(name, done, change);
   }

@@ -33,6 +33,11 @@ std::uint64_t held_weight(const permits_record& r) {
   return sum;
 }
 
+/// The circumstances of a step.
+struct circumstances : moment {
+  std::int64_t claim;
+};
+
 // Step 1. What has run out is gone, whoever looks.
 void expire(permits_record& r, const moment& now) {
   const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
@@ -56,7 +61,8 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
 
 // Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive
 // its grant, and gets the whole lease; the others have to claim theirs.
-void hand_over(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void hand_over(permits_record& r, const permits_command& c, const circumstances& now,
+               permits_reply& reply) {
   const bool asks = c.verb == permits_verb::acquire || c.verb == permits_verb::renew;
   std::uint64_t used = held_weight(r);
   while (!r.queue.empty() && used + r.queue.front().weight <= r.capacity) {
@@ -64,7 +70,7 @@ void hand_over(permits_record& r, const permits_command& c, const moment& now, p
     r.queue.erase(r.queue.begin());
     used += w.weight;
     const bool own = asks && w.owner == c.owner;
-    const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, claim_us);
+    const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
     const std::uint64_t fence = next_fence(r, now);
     if (!own) {
       reply.tell.push_back({store::notice_kind::granted, {}, w.owner, fence, now.now_at + lasts, w.peer});
@@ -105,7 +111,8 @@ void report_holding(const permits_record& r, const owner_id& owner, permits_repl
 }
 
 // Step 5, acquire.
-void acquire(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void acquire(permits_record& r, const permits_command& c, const circumstances& now,
+             permits_reply& reply) {
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
     if (c.detached) mine->peer.clear();
@@ -127,7 +134,8 @@ void acquire(permits_record& r, const permits_command& c, const moment& now, per
 }
 
 // Step 5, renew.
-void renew(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void renew(permits_record& r, const permits_command& c, const circumstances& now,
+           permits_reply& reply) {
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
   }
@@ -142,7 +150,8 @@ void renew(permits_record& r, const permits_command& c, const moment& now, permi
 }
 
 // Step 5, release.
-void release(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void release(permits_record& r, const permits_command& c, const circumstances& now,
+             permits_reply& reply) {
   const bool was_there = drop(r.holders, c.owner) || drop(r.queue, c.owner);
   reply.outcome = was_there ? permits_outcome::done : permits_outcome::absent;
   hand_over(r, c, now, reply);
@@ -150,7 +159,8 @@ void release(permits_record& r, const permits_command& c, const moment& now, per
 
 // Step 5, resize. Up only if there is room at once: two readers that both wait for the other to
 // leave would wait for ever. Whoever becomes stronger gets a new fence.
-void resize(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void resize(permits_record& r, const permits_command& c, const circumstances& now,
+            permits_reply& reply) {
   const auto mine = find(r.holders, c.owner);
   if (mine == r.holders.end()) {
     reply.outcome = permits_outcome::absent;
@@ -165,7 +175,8 @@ void resize(permits_record& r, const permits_command& c, const moment& now, perm
 }
 
 // Step 5, evict.
-void evict(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void evict(permits_record& r, const permits_command& c, const circumstances& now,
+           permits_reply& reply) {
   const auto gone = std::erase_if(
       r.holders, [&](const holder& h) { return !c.owner || h.owner == c.owner; });
   reply.outcome = gone > 0 ? permits_outcome::done : permits_outcome::absent;
@@ -173,7 +184,8 @@ void evict(permits_record& r, const permits_command& c, const moment& now, permi
   hand_over(r, c, now, reply);
 }
 
-void carry_out(permits_record& r, const permits_command& c, const moment& now, permits_reply& reply) {
+void carry_out(permits_record& r, const permits_command& c, const circumstances& now,
+               permits_reply& reply) {
   switch (c.verb) {
     case permits_verb::acquire: return acquire(r, c, now, reply);
     case permits_verb::renew: return renew(r, c, now, reply);
@@ -186,7 +198,9 @@ void carry_out(permits_record& r, const permits_command& c, const moment& now, p
 
 }  // namespace
 
-permits_reply apply(permits_record& r, const permits_command& c, const moment& now) {
+permits_reply apply(permits_record& r, const permits_command& c, const moment& at,
+                    std::int64_t claim) {
+  const circumstances now{at, claim};
   permits_reply reply;
   reply.now_at = now.now_at;
   // 1. What has run out is gone.

@@ -14,8 +14,8 @@
 /// so a large request is not starved by small ones. Whoever makes room (release, expiry, a smaller
 /// weight) hands it over in the same step and learns whom to tell.
 ///
-/// A grant that is made to a waiter lasts only `claim_us`: long enough for a live session to claim
-/// it by a renewal, short enough that a dead successor costs little. A place in the queue is a short
+/// A grant that is made to a waiter lasts only for the claim time: long enough for a live session to
+/// claim it by a renewal, short enough that a dead successor costs little. A place in the queue is a short
 /// lease too. Both are judged by the store's time, which comes in as an argument.
 namespace holdfast::kernel {
 
@@ -24,8 +24,10 @@ using store::permits_command;
 using store::permits_record;
 using store::permits_reply;
 
-/// How long a grant lasts that a waiter has not claimed yet.
+/// How long a grant lasts that a waiter has not claimed yet. Where a death is seen, only a waiter that
+/// sleeps costs the others so much, and one that is merely slow keeps its turn.
 inline constexpr std::int64_t claim_us = 500'000;
+inline constexpr std::int64_t claim_where_death_is_seen_us = 2'000'000;
 /// No waiter sleeps longer on a notice that may be lost; the first in line looks more often.
 inline constexpr std::int64_t look_again_us = 1'000'000;
 inline constexpr std::int64_t look_again_step_us = 250'000;
@@ -34,7 +36,8 @@ inline constexpr std::size_t max_blockers = 8;
 
 /// Applies one command. `record` is changed only if the outcome is not a mismatch; it is left with
 /// capacity 0 when nobody holds or waits any more. Names in `tell` are left empty.
-permits_reply apply(permits_record& record, const permits_command& command, const moment& now);
+permits_reply apply(permits_record& record, const permits_command& command, const moment& now,
+                    std::int64_t claim = claim_us);
 
 /// Removes every trace of these sessions, which are known to be dead. True if there was one.
 bool forget(permits_record& record, std::span<const std::string> peers);

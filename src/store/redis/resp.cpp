@@ -7,11 +7,12 @@ namespace holdfast::store::redis {
 
 namespace {
 
+// Only the one way to write a number that servers use: no plus, no zero in front.
 bool parse_integer(std::string_view text, std::int64_t& number) noexcept {
-  if (text.starts_with('+')) text.remove_prefix(1);
   const char* const end = text.data() + text.size();
   const auto [after, wrong] = std::from_chars(text.data(), end, number);
-  return wrong == std::errc{} && after == end && !text.empty();
+  if (wrong != std::errc{} || after != end) return false;
+  return text == "0" || (text.front() != '0' && !text.starts_with("-0"));
 }
 
 resp_type aggregate(char mark) noexcept {
@@ -83,7 +84,8 @@ resp_reader::piece resp_reader::read_piece(resp_value& v) {
     return fail("this is not the Redis protocol: '" + excerpt(rest) + "'");
   }
   const auto end = rest.find("\r\n");
-  if (std::min(end, rest.size()) > limits_.line_bytes) return fail("a line without an end");
+  // The first of the two bytes that end a line may be all that has come of them.
+  if (std::min(end, rest.size() - 1) > limits_.line_bytes) return fail("a line without an end");
   if (end == rest.npos) return piece::need_more;
   if (++items_ > limits_.items) return fail("a reply of too many items");
   const auto line = rest.substr(1, end - 1);

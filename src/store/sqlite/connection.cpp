@@ -6,8 +6,8 @@
 
 namespace holdfast::store::sqlite {
 
-connection::~connection() {
-  if (db_ != nullptr) sqlite3_close_v2(db_);
+void connection::close() noexcept {
+  if (db_ != nullptr) sqlite3_close_v2(std::exchange(db_, nullptr));
 }
 
 status connection::open(const std::string& file) {
@@ -53,7 +53,7 @@ result<statement> connection::prepare(const char* sql, std::string_view tried) {
 void connection::abandon() noexcept {
   if (db_ == nullptr) return;
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  sqlite3_close_v2(std::exchange(db_, nullptr));
+  close();
 }
 
 status writing::begin(std::string_view tried) { return on_.execute("BEGIN IMMEDIATE", tried); }

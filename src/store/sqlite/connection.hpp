@@ -21,7 +21,7 @@ class connection {
   connection() noexcept = default;
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
-  ~connection();
+  ~connection() { close(); }
 
   /// Makes the file if it is not there.
   status open(const std::string& file);
@@ -33,6 +33,7 @@ class connection {
   result<std::string> ask_text(const char* sql, std::string_view tried);
   result<statement> prepare(const char* sql, std::string_view tried);
 
+  void close() noexcept;
   /// In a child process: gives the parent's connection back without touching the file.
   void abandon() noexcept;
 

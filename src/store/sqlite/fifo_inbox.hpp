@@ -10,6 +10,7 @@
 #include <string>
 
 #include "store/sqlite/file_descriptor.hpp"
+#include "store/sqlite/forkable.hpp"
 #include "store/sqlite/peer.hpp"
 #include "store/sqlite/place.hpp"
 
@@ -20,8 +21,9 @@ namespace holdfast::store::sqlite {
 /// that nobody reads it any more.
 class fifo_inbox final : public inbox {
  public:
-  static result<std::unique_ptr<fifo_inbox>> open(const sidecar& beside, const peer& self,
-                                                  holdfast::clock& time);
+  /// `beside`, `owner` and `time` must outlive it.
+  static result<std::unique_ptr<fifo_inbox>> open(const sidecar& beside, const sqlite::peer& self,
+                                                  const forkable& owner, holdfast::clock& time);
   ~fifo_inbox() override;
 
   const std::string& peer() const noexcept override { return name_; }
@@ -39,14 +41,18 @@ class fifo_inbox final : public inbox {
  private:
   struct watched {
     int times = 0;
+    std::uint64_t key = 0;
     file_descriptor process;  ///< none if the end cannot be seen, or was
     bool ended = false;
   };
 
-  fifo_inbox(int folder, const sqlite::peer& self, holdfast::clock& time);
-  status make(const sidecar& beside);
+  fifo_inbox(const sidecar& beside, const sqlite::peer& self, const forkable& owner,
+             holdfast::clock& time);
+  status make_pipe();
   status listen();
   bool add_to_poll(int fd, std::uint64_t key) const noexcept;
+  void look_after(watched& entry, std::uint64_t key, const std::string& who);
+  void stop_looking(watched& entry) noexcept;
   void wake() const noexcept;
   void sleep(boot_time until);
   void read_pipe();
@@ -54,7 +60,8 @@ class fifo_inbox final : public inbox {
   void note_end(std::uint64_t key);
   std::optional<notice> next();
 
-  const int folder_;  ///< the store's
+  const sidecar& beside_;
+  const forkable& owner_;
   const sqlite::peer self_;
   const std::string name_;
   holdfast::clock& clock_;

@@ -24,6 +24,11 @@ class forkable {
   /// In a child: closes what would mislead it, and leaves the rest to leak. Called once.
   virtual void abandon() noexcept = 0;
 
+ protected:
+  /// For the destructor of a derived class, under the mutex, once all is closed: a child of a fork
+  /// that happens from now on has nothing to let go of.
+  void retire() noexcept { abandoned_ = true; }
+
  private:
   friend struct fork_registry;
   std::mutex mutex_;

@@ -1,0 +1,299 @@
+#include "store/sqlite/fifo_inbox.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "store/sqlite/explain.hpp"
+#include "store/sqlite/notice_text.hpp"
+
+namespace holdfast::store::sqlite {
+namespace {
+
+constexpr std::uint64_t pipe_key = 0;
+constexpr std::uint64_t event_key = 1;
+constexpr std::uint64_t first_watch_key = 2;
+constexpr std::size_t longest_line = 4'096;  // PIPE_BUF
+constexpr std::string_view draft_suffix = ".draft";
+
+// Writing to a pipe whose reader just died raises SIGPIPE, which by default ends this process. The
+// program's own setting of that signal is none of our business: it is held back for this thread.
+class sigpipe_shield {
+ public:
+  sigpipe_shield() noexcept {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    if (::sigismember(&before_, SIGPIPE) == 1) already_pending_ = is_pending();
+  }
+  sigpipe_shield(const sigpipe_shield&) = delete;
+  sigpipe_shield& operator=(const sigpipe_shield&) = delete;
+  ~sigpipe_shield() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  void take_back() noexcept {
+    constexpr timespec at_once{};
+    if (!already_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
+  }
+
+ private:
+  static bool is_pending() noexcept {
+    sigset_t pending;
+    return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
+  }
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool already_pending_ = false;
+};
+
+// Errno, or 0. Up to PIPE_BUF bytes are written whole or not at all.
+int write_line(int pipe, std::string_view line) noexcept {
+  sigpipe_shield shield;
+  if (::write(pipe, line.data(), line.size()) >= 0) return 0;
+  const int error = errno;
+  if (error == EPIPE) shield.take_back();
+  return error;
+}
+
+int milliseconds(std::chrono::nanoseconds wait) noexcept {
+  if (wait == std::chrono::nanoseconds::max()) return -1;
+  const auto whole = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+  return static_cast<int>(std::clamp<std::int64_t>(whole, 0, INT_MAX));
+}
+
+}  // namespace
+
+fifo_inbox::fifo_inbox(const sidecar& beside, const sqlite::peer& self, const forkable& owner,
+                       holdfast::clock& time)
+    : beside_(beside),
+      owner_(owner),
+      self_(self),
+      name_(to_string(self)),
+      clock_(time),
+      next_key_(first_watch_key) {}
+
+result<std::unique_ptr<fifo_inbox>> fifo_inbox::open(const sidecar& beside,
+                                                     const sqlite::peer& self,
+                                                     const forkable& owner,
+                                                     holdfast::clock& time) {
+  std::unique_ptr<fifo_inbox> made{new fifo_inbox{beside, self, owner, time}};
+  if (auto listening = made->listen(); !listening) return listening.error();
+  if (auto there = made->make_pipe(); !there) return there.error();
+  made->wake_id_ = time.on_advance([inbox = made.get()] { inbox->wake(); });
+  return made;
+}
+
+status fifo_inbox::listen() {
+  poll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!poll_ || !event_ || !add_to_poll(event_.get(), event_key)) {
+    return explain_errno(errno, "making an inbox");
+  }
+  return done{};
+}
+
+// Open for both directions: without a writer of its own the pipe would end with each sender.
+status fifo_inbox::make_pipe() {
+  const std::string path = beside_.path() + "/" + name_;
+  if (::mkfifoat(beside_.folder(), name_.c_str(), 0600) != 0) {
+    return explain_errno(errno, "making the named pipe " + path);
+  }
+  pipe_.reset(::openat(beside_.folder(), name_.c_str(),
+                       O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  const mode_t others_may_write = 0600 | (beside_.file_mode() & 0222);
+  if (!pipe_ || !beside_.share(pipe_.get(), others_may_write) ||
+      !add_to_poll(pipe_.get(), pipe_key)) {
+    return explain_errno(errno, "opening the named pipe " + path);
+  }
+  return done{};
+}
+
+fifo_inbox::~fifo_inbox() {
+  if (wake_id_ != 0) clock_.forget(wake_id_);
+  if (pipe_) ::unlinkat(beside_.folder(), name_.c_str(), 0);
+}
+
+bool fifo_inbox::add_to_poll(int fd, std::uint64_t key) const noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = key;
+  return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// ---- receiving -----------------------------------------------------------------------------------
+
+std::optional<notice> fifo_inbox::receive(boot_time until) {
+  if (owner_.forked()) return std::nullopt;
+  for (bool looked = false;; looked = true) {
+    if (interrupted_.exchange(false)) return std::nullopt;
+    if (auto found = next()) return found;
+    if (looked && clock_.now() >= until) return std::nullopt;
+    sleep(until);
+  }
+}
+
+void fifo_inbox::sleep(boot_time until) {
+  std::array<epoll_event, 16> events{};
+  const int n = ::epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()),
+                             milliseconds(clock_.sleep_for(until)));
+  for (int i = 0; i < n; ++i) {
+    const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
+    if (key == pipe_key) {
+      read_pipe();
+    } else if (key == event_key) {
+      std::uint64_t count = 0;
+      (void)!::read(event_.get(), &count, sizeof count);
+    } else {
+      note_end(key);
+    }
+  }
+}
+
+void fifo_inbox::read_pipe() {
+  std::array<char, 16'384> buffer;
+  const ssize_t n = ::read(pipe_.get(), buffer.data(), buffer.size());
+  if (n <= 0) return;
+  partial_.append(buffer.data(), static_cast<std::size_t>(n));
+  take_lines();
+}
+
+// Who may write to the database may write here, so nothing is believed: what is not a notice is
+// dropped, and a notice is a hint that makes the engine look, or a grant it verifies by its owner.
+void fifo_inbox::take_lines() {
+  std::size_t from = 0;
+  for (auto end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', from)) {
+    if (auto found = decode(std::string_view{partial_}.substr(from, end - from))) {
+      found->peer = name_;
+      arrived_.push_back(*std::move(found));
+    }
+    from = end + 1;
+  }
+  partial_.erase(0, from);
+  if (partial_.size() > longest_line) partial_.clear();
+}
+
+std::optional<notice> fifo_inbox::next() {
+  if (!arrived_.empty()) {
+    notice first = std::move(arrived_.front());
+    arrived_.pop_front();
+    return first;
+  }
+  const std::lock_guard lock{mutex_};
+  while (!ended_.empty()) {
+    notice departed;
+    departed.what = notice_kind::departed;
+    departed.peer = std::move(ended_.front());
+    ended_.pop_front();
+    if (watched_.contains(departed.peer)) return departed;
+  }
+  return std::nullopt;
+}
+
+void fifo_inbox::interrupt() noexcept {
+  interrupted_ = true;
+  wake();
+}
+
+void fifo_inbox::wake() const noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(event_.get(), &one, sizeof one);
+}
+
+// ---- watching others -----------------------------------------------------------------------------
+
+void fifo_inbox::watch(std::string_view who) {
+  if (owner_.forked()) return;
+  const std::lock_guard lock{mutex_};
+  const auto at = watched_.try_emplace(std::string{who}).first;
+  watched& entry = at->second;
+  if (++entry.times == 1) look_after(entry, next_key_++, at->first);
+  if (!entry.ended) return;
+  ended_.push_back(at->first);
+  wake();
+}
+
+void fifo_inbox::look_after(watched& entry, std::uint64_t key, const std::string& who) {
+  const auto identity = parse_peer(who);
+  if (!identity || identity->same_process(self_)) return;
+  entry.process = watch_process(*identity, self_);
+  if (!entry.process) {
+    entry.ended = departed(*identity, self_);
+    return;
+  }
+  entry.key = key;
+  watched_by_key_.emplace(key, who);
+  if (!add_to_poll(entry.process.get(), key)) stop_looking(entry);
+}
+
+// Taken out by hand: a child process may hold a copy of the descriptor, and then closing ours
+// alone would leave it in the poll for ever.
+void fifo_inbox::stop_looking(watched& entry) noexcept {
+  if (!entry.process) return;
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, entry.process.get(), nullptr);
+  entry.process.reset();
+  watched_by_key_.erase(entry.key);
+}
+
+void fifo_inbox::note_end(std::uint64_t key) {
+  const std::lock_guard lock{mutex_};
+  const auto who = watched_by_key_.find(key);
+  if (who == watched_by_key_.end()) return;
+  const std::string name = who->second;
+  watched& entry = watched_.find(name)->second;
+  stop_looking(entry);
+  entry.ended = true;
+  ended_.push_back(name);
+}
+
+void fifo_inbox::unwatch(std::string_view who) noexcept {
+  if (owner_.forked()) return;
+  const std::lock_guard lock{mutex_};
+  const auto at = watched_.find(who);
+  if (at == watched_.end() || --at->second.times > 0) return;
+  stop_looking(at->second);
+  watched_.erase(at);
+}
+
+// ---- sending -------------------------------------------------------------------------------------
+
+bool fifo_inbox::send(const notice& to) const {
+  const std::string line = encode(to);
+  if (line.empty() || !parse_peer(to.peer)) return true;
+  const file_descriptor pipe{::openat(beside_.folder(), to.peer.c_str(),
+                                      O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
+  if (pipe) return write_line(pipe.get(), line) != EPIPE;
+  if (errno == ENXIO) return false;
+  if (errno != ENOENT) return true;
+  // A session takes its pipe away when it closes. If ours is missing too, somebody emptied the
+  // folder, and nothing is certain.
+  struct stat ours {};
+  return ::fstatat(beside_.folder(), name_.c_str(), &ours, AT_SYMLINK_NOFOLLOW) != 0;
+}
+
+void fifo_inbox::abandon() noexcept {
+  pipe_.reset();
+  event_.reset();
+  poll_.reset();
+}
+
+void remove_inboxes_of_the_dead(const sidecar& beside, const peer& self) noexcept {
+  const int listing = ::openat(beside.folder(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const entries = listing >= 0 ? ::fdopendir(listing) : nullptr;
+  if (entries == nullptr) return;
+  while (const dirent* entry = ::readdir(entries)) {
+    std::string_view name = entry->d_name;
+    if (name.ends_with(draft_suffix)) name.remove_suffix(draft_suffix.size());
+    const auto owner = parse_peer(name);
+    if (owner && departed(*owner, self)) ::unlinkat(beside.folder(), entry->d_name, 0);
+  }
+  ::closedir(entries);
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,68 @@
+#include "store/sqlite/sqlite.hpp"
+
+#include "store/sqlite/explain.hpp"
+#include "store/sqlite/store.hpp"
+
+namespace holdfast::store::sqlite {
+namespace {
+
+constexpr std::chrono::hours longest_busy_timeout{1};
+constexpr int oldest_sqlite = 3'037'000;  // STRICT tables
+
+/// Keeps a child process out of what belongs to its parent; the rest is lock_file's.
+class sqlite_store final : public state_store {
+ public:
+  explicit sqlite_store(std::unique_ptr<lock_file> file) : file_(std::move(file)) {}
+
+  // In a child process nothing of the parent's is taken down; it stays where fork() put it.
+  ~sqlite_store() override {
+    if (file_->forked()) (void)file_.release();
+  }
+
+  const capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return file_->options().url; }
+
+  status transact(std::string_view name, transition& change) override {
+    if (file_->forked()) return explain_forked();
+    return file_->transact(name, change);
+  }
+  std::vector<status> transact(std::span<const step> steps) override {
+    if (file_->forked()) return std::vector<status>(steps.size(), explain_forked());
+    return file_->transact(steps);
+  }
+  result<std::vector<std::string>> names() override {
+    if (file_->forked()) return explain_forked();
+    return file_->names();
+  }
+  bool departed(std::string_view peer) override { return file_->departed(peer); }
+  bool tell(const notice& to) override { return file_->forked() || file_->inbox().send(to); }
+  store::inbox& inbox() noexcept override { return file_->inbox(); }
+
+ private:
+  static constexpr capabilities can_{.sees_death = true};
+  std::unique_ptr<lock_file> file_;
+};
+
+status check(const sqlite_options& options) {
+  if (options.busy_timeout.count() < 0 || options.busy_timeout > longest_busy_timeout) {
+    return failure{errc::invalid_argument, "busy_timeout is from 0 ms to one hour"};
+  }
+  if (sqlite3_threadsafe() == 0 || sqlite3_libversion_number() < oldest_sqlite) {
+    return failure{errc::unsupported, std::string{"SQLite "} + sqlite3_libversion() +
+                                          " is older than 3.37 or was built without threads; "
+                                          "link another"};
+  }
+  return done{};
+}
+
+}  // namespace
+
+result<std::unique_ptr<state_store>> open_sqlite(sqlite_options options) {
+  if (auto good = check(options); !good) return good.error();
+  if (options.url.empty()) options.url = "sqlite:" + options.path;
+  auto file = std::make_unique<lock_file>(std::move(options));
+  if (auto opened = file->open(); !opened) return opened.error();
+  return std::unique_ptr<state_store>{std::make_unique<sqlite_store>(std::move(file))};
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,327 @@
+#include "store/sqlite/store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/sqlite/explain.hpp"
+#include "store/sqlite/moment.hpp"
+#include "store/sqlite/schema.hpp"
+
+namespace holdfast::store::sqlite {
+namespace {
+
+// One statement is one transaction: SQLite takes the lock of writers, finds the row, asks the
+// transition (holdfast_decide), and writes the row if there is something to write. Measured, that
+// is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and nobody ever acts on an old record.
+constexpr const char* update_sql =
+    "UPDATE holdfast_locks SET record = holdfast_next(), idle_since_us = holdfast_idle_since() "
+    "WHERE name = ?1 AND holdfast_decide(record, idle_since_us)";
+constexpr const char* insert_sql =
+    "INSERT INTO holdfast_locks(name, record, idle_since_us) "
+    "SELECT ?1, holdfast_next(), holdfast_idle_since() WHERE holdfast_decide('', "
+    "(SELECT value FROM holdfast_meta WHERE key = 'fence_floor_us')) ON CONFLICT DO NOTHING";
+constexpr const char* remove_sql =
+    "DELETE FROM holdfast_locks WHERE name = ?1 AND record = '' RETURNING idle_since_us";
+constexpr const char* raise_floor_sql =
+    "UPDATE holdfast_meta SET value = max(value, ?1) WHERE key = 'fence_floor_us'";
+constexpr const char* names_sql = "SELECT name, record = '' FROM holdfast_locks ORDER BY name";
+
+constexpr std::size_t idle_rows_kept = 256;
+constexpr int races_lost_in_a_row = 16;
+constexpr std::chrono::milliseconds patience_at_closing{100};
+
+lock_file& self_of(sqlite3_context* context) noexcept {
+  return *static_cast<lock_file*>(sqlite3_user_data(context));
+}
+
+std::string_view text_of(sqlite3_value* value) noexcept {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
+  return {text, text == nullptr ? 0 : static_cast<std::size_t>(sqlite3_value_bytes(value))};
+}
+
+}  // namespace
+
+lock_file::lock_file(sqlite_options options) : options_(std::move(options)) {}
+
+// ---- opening and closing -------------------------------------------------------------------------
+
+status lock_file::open() {
+  abandon_what_was_inherited();
+  const std::lock_guard lock{mutex()};
+  auto found = locate(options_.path, options_.allow_network);
+  if (!found) return found.error();
+  file_ = *std::move(found);
+  const auto self = this_session();
+  if (!self) return self.error();
+  self_ = *self;
+  for (const auto part : {&lock_file::open_connection, &lock_file::open_beside,
+                          &lock_file::prepare_statements}) {
+    if (auto opened = (this->*part)(); !opened) return opened;
+  }
+  return done{};
+}
+
+status lock_file::open_connection() {
+  if (auto opened = db_.open(file_); !opened) return opened;
+  if (sqlite3_db_readonly(db_.get(), "main") == 1) {
+    return failure{errc::read_only, "this user may not write to " + file_ +
+                                        ", and taking a lock is a write; grant it"};
+  }
+  // Half of the patience is for the turnstile.
+  sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
+  constexpr std::array levels{"OFF", "NORMAL", "FULL"};
+  const std::string level = levels.at(static_cast<std::size_t>(options_.synchronous));
+  return db_.execute(("PRAGMA synchronous = " + level).c_str(), "opening " + file_);
+}
+
+status lock_file::open_beside() {
+  auto owner = whose(db_, file_);
+  if (!owner) return owner.error();
+  auto beside = sidecar::open(file_);
+  if (!beside) return beside.error();
+  beside_ = *std::move(beside);
+  auto door = turnstile::open(beside_, to_string(self_) + ".draft");
+  if (!door) return door.error();
+  door_.emplace(*std::move(door));
+  const auto turn = door_->enter(options_.busy_timeout / 2);
+  if (*owner == ownership::nobodys) {
+    if (auto made = make_tables(db_, file_); !made) return made;
+    owner = whose(db_, file_);
+    if (!owner) return owner.error();
+  }
+  const auto mode = db_.ask_text("PRAGMA journal_mode = WAL", "opening " + file_);
+  if (!mode) return mode.error();
+  if (*mode != "wal") {
+    return failure{errc::unsupported, "SQLite cannot keep a write-ahead log beside " + file_ +
+                                          "; use a local file system"};
+  }
+  const auto boot = boot_id();
+  if (!boot) return boot.error();
+  return settle_in(db_, *boot);
+}
+
+status lock_file::add_functions() {
+  // Not to be called from a trigger or a view that somebody put into the file.
+  constexpr int how = SQLITE_UTF8 | SQLITE_DIRECTONLY;
+  struct function {
+    const char* name;
+    int arguments;
+    void (*body)(sqlite3_context*, int, sqlite3_value**);
+  };
+  for (const auto& [name, arguments, body] :
+       {function{"holdfast_decide", 2, &decide}, function{"holdfast_next", 0, &next_record},
+        function{"holdfast_idle_since", 0, &idle_since}}) {
+    const int code = sqlite3_create_function_v2(db_.get(), name, arguments, how, this, body,
+                                                nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) return explain(db_.get(), code, "opening " + file_);
+  }
+  return done{};
+}
+
+status lock_file::prepare_statements() {
+  if (auto added = add_functions(); !added) return added;
+  for (const auto& [into, sql] :
+       {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_sql}}) {
+    auto prepared = db_.prepare(sql, "opening " + file_);
+    if (!prepared) return prepared.error();
+    *into = *std::move(prepared);
+  }
+  remove_inboxes_of_the_dead(beside_, self_);
+  holdfast::clock& time = options_.clock != nullptr ? *options_.clock : real_clock();
+  auto inbox = fifo_inbox::open(beside_, self_, *this, time);
+  if (!inbox) return inbox.error();
+  inbox_ = *std::move(inbox);
+  return done{};
+}
+
+lock_file::~lock_file() {
+  const std::lock_guard lock{mutex()};
+  if (inbox_ != nullptr && !idle_.empty()) {
+    sqlite3_busy_timeout(db_.get(), static_cast<int>(patience_at_closing.count()));
+    const auto turn = door_->enter(patience_at_closing);
+    sweep();
+  }
+  inbox_.reset();
+  door_.reset();
+  finalize();
+  db_.close();
+  retire();
+}
+
+void lock_file::abandon() noexcept {
+  if (inbox_ != nullptr) inbox_->abandon();
+  door_.reset();
+  finalize();
+  db_.abandon();
+}
+
+void lock_file::finalize() noexcept {
+  update_.reset();
+  insert_.reset();
+  remove_.reset();
+}
+
+// ---- one operation -------------------------------------------------------------------------------
+
+status lock_file::transact(std::string_view name, transition& change) {
+  const std::lock_guard lock{mutex()};
+  const auto turn = door_->enter(options_.busy_timeout / 2);
+  if (auto there = check_still_there(); !there) return there;
+  auto outcome = step(name, change);
+  if (idle_.size() >= idle_rows_kept) sweep();
+  return outcome;
+}
+
+// A file that was deleted or replaced is still ours to write to, and nobody else's.
+status lock_file::check_still_there() {
+  const std::int64_t now = read_clock_us(CLOCK_BOOTTIME);
+  if (now - looked_at_path_ < options_.look_at_path_every.count()) return done{};
+  int moved = 0;
+  sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved != 0) {
+    return failure{errc::unavailable,
+                   file_ + " was deleted, moved or replaced while it was in use; others may be "
+                           "using another file now. Put it back, or open a new session"};
+  }
+  looked_at_path_ = now;
+  return done{};
+}
+
+status lock_file::step(std::string_view name, transition& change) {
+  for (int attempt = 0; attempt < races_lost_in_a_row; ++attempt) {
+    if (auto tried = try_step(update_.get(), name, change); !tried) return tried;
+    if (current_.row_seen) {
+      if (current_.next != nullptr && current_.next->empty()) note_idle(name);
+      return done{};
+    }
+    if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
+    // No change is a row that somebody else put in between the two statements.
+    if (current_.next == nullptr || sqlite3_changes(db_.get()) == 1) return done{};
+  }
+  return failure{errc::unavailable, "another program keeps removing the row from " + file_};
+}
+
+status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition& change) {
+  current_ = {};
+  current_.change = &change;
+  bind(how, 1, name);
+  const int code = run(how);
+  if (current_.thrown) std::rethrow_exception(std::exchange(current_.thrown, nullptr));
+  if (code != SQLITE_OK) return failed(code, "changing the record");
+  return done{};
+}
+
+void lock_file::decide(sqlite3_context* context, int, sqlite3_value** values) noexcept {
+  step_in_progress& now = self_of(context).current_;
+  now.row_seen = true;
+  const std::string_view record = text_of(values[0]);
+  moment at = read_moment();
+  at.wall_at = std::max<std::int64_t>(at.wall_at, sqlite3_value_int64(values[1]));
+  try {
+    now.next = now.change->apply(record, at);
+  } catch (...) {  // must not pass through SQLite's frames
+    now.thrown = std::current_exception();
+  }
+  if (now.next != nullptr && *now.next == record) now.next = nullptr;
+  if (now.next != nullptr && now.next->empty()) now.idle_since = at.wall_at;
+  sqlite3_result_int(context, now.next != nullptr);
+}
+
+// The transition keeps the text until its next call, which is after this statement.
+void lock_file::next_record(sqlite3_context* context, int, sqlite3_value**) noexcept {
+  const std::string& text = *self_of(context).current_.next;
+  sqlite3_result_text64(context, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+
+void lock_file::idle_since(sqlite3_context* context, int, sqlite3_value**) noexcept {
+  sqlite3_result_int64(context, self_of(context).current_.idle_since);
+}
+
+failure lock_file::failed(int code, std::string_view tried) {
+  return explain(db_.get(), code, std::string{tried} + " in " + file_);
+}
+
+// ---- several, and all ----------------------------------------------------------------------------
+
+std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
+  const std::lock_guard lock{mutex()};
+  const auto turn = door_->enter(options_.busy_timeout / 2);
+  auto outcome = check_still_there();
+  if (outcome) outcome = step_all(steps);
+  return std::vector<status>(steps.size(), outcome);
+}
+
+// One transaction: if it fails, none of them happened.
+status lock_file::step_all(std::span<const state_store::step> steps) {
+  writing transaction{db_};
+  if (auto begun = transaction.begin("writing to " + file_); !begun) return begun;
+  for (const auto& [name, change] : steps) {
+    if (auto stepped = step(name, *change); !stepped) return stepped;
+  }
+  return transaction.commit("writing to " + file_);
+}
+
+result<std::vector<std::string>> lock_file::names() {
+  const std::lock_guard lock{mutex()};
+  if (auto there = check_still_there(); !there) return there.error();
+  const auto listing = db_.prepare(names_sql, "listing " + file_);
+  if (!listing) return listing.error();
+  std::vector<std::string> found;
+  int code = SQLITE_OK;
+  while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
+    const std::string_view name = text_column(listing->get(), 0);
+    if (sqlite3_column_int(listing->get(), 1) == 0) {
+      found.emplace_back(name);
+    } else {
+      note_idle(name);  // left behind by a process that was killed
+    }
+  }
+  if (code != SQLITE_DONE) return failed(code, "listing the names");
+  return found;
+}
+
+bool lock_file::departed(std::string_view who) const noexcept {
+  const auto identity = parse_peer(who);
+  return identity && sqlite::departed(*identity, self_);
+}
+
+// ---- rows that nobody needs ----------------------------------------------------------------------
+
+void lock_file::note_idle(std::string_view name) {
+  if (name == last_idle_) return;
+  last_idle_ = name;
+  idle_.insert(last_idle_);
+}
+
+void lock_file::sweep() noexcept {
+  try {
+    (void)remove_idle();  // what could not be removed costs a little room
+  } catch (const std::bad_alloc&) {
+  }
+  last_idle_.clear();
+  idle_.clear();
+}
+
+// With the row goes its floor for later fences; the greatest of them stays, for all names.
+status lock_file::remove_idle() {
+  constexpr const char* tried = "removing unused names";
+  writing transaction{db_};
+  if (auto begun = transaction.begin(tried); !begun) return begun;
+  std::int64_t floor = 0;
+  for (const std::string& name : idle_) {
+    bind(remove_.get(), 1, name);
+    while (sqlite3_step(remove_.get()) == SQLITE_ROW) {
+      floor = std::max<std::int64_t>(floor, sqlite3_column_int64(remove_.get(), 0));
+    }
+    if (const int code = sqlite3_reset(remove_.get()); code != SQLITE_OK) {
+      return failed(code, tried);
+    }
+  }
+  const auto raise = db_.prepare(raise_floor_sql, tried);
+  if (!raise) return raise.error();
+  sqlite3_bind_int64(raise->get(), 1, floor);
+  if (const int code = run(raise->get()); code != SQLITE_OK) return failed(code, tried);
+  return transaction.commit(tried);
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "store/sqlite/connection.hpp"
+#include "store/sqlite/fifo_inbox.hpp"
+#include "store/sqlite/forkable.hpp"
+#include "store/sqlite/sqlite.hpp"
+#include "store/sqlite/turnstile.hpp"
+
+namespace holdfast::store::sqlite {
+
+/// One session on one file: a connection that all threads share under a mutex, and an inbox.
+class lock_file final : public forkable {
+ public:
+  explicit lock_file(sqlite_options options);
+  ~lock_file() override;
+  status open();
+
+  const sqlite_options& options() const noexcept { return options_; }
+  status transact(std::string_view name, transition& change);
+  std::vector<status> transact(std::span<const state_store::step> steps);
+  result<std::vector<std::string>> names();
+  bool departed(std::string_view who) const noexcept;
+  fifo_inbox& inbox() noexcept { return *inbox_; }
+  void abandon() noexcept override;
+
+ private:
+  /// What the SQL functions need to know of the step in progress.
+  struct step_in_progress {
+    transition* change = nullptr;
+    bool row_seen = false;
+    const std::string* next = nullptr;  ///< what to write; null: nothing
+    std::int64_t idle_since = 0;
+    std::exception_ptr thrown;
+  };
+
+  status open_connection();
+  status open_beside();
+  status prepare_statements();
+  status add_functions();
+  void finalize() noexcept;
+  static void decide(sqlite3_context* context, int, sqlite3_value** values) noexcept;
+  static void next_record(sqlite3_context* context, int, sqlite3_value**) noexcept;
+  static void idle_since(sqlite3_context* context, int, sqlite3_value**) noexcept;
+
+  status check_still_there();
+  status step(std::string_view name, transition& change);
+  status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
+  status step_all(std::span<const state_store::step> steps);
+  void note_idle(std::string_view name);
+  void sweep() noexcept;
+  status remove_idle();
+  failure failed(int code, std::string_view tried);
+
+  const sqlite_options options_;
+  std::string file_;
+  peer self_;
+  connection db_;
+  statement update_;
+  statement insert_;
+  statement remove_;
+  sidecar beside_;
+  std::optional<turnstile> door_;
+  std::unique_ptr<fifo_inbox> inbox_;
+  step_in_progress current_;
+  std::int64_t looked_at_path_ = 0;
+  std::string last_idle_;
+  std::unordered_set<std::string> idle_;
+};
+
+}  // namespace holdfast::store::sqlite
