@@ -55,7 +55,7 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
   back_off pause;
   boot_time give_up = forever;
   while (!stop.stop_requested()) {
-    const bool last = session.now() >= deadline;
+    const bool last = deadline != forever && session.now() >= deadline;
     auto answer = q.ask(last);
     boot_time until = deadline;
     if (!answer) {
@@ -224,12 +224,12 @@ result<grant> win(core& session, const spec& s, const claim& c, boot_time began,
 
 }  // namespace
 
-result<lease> acquire(const std::shared_ptr<core>& session, const spec& s, const claim& c,
-                      wait_time wait, std::stop_token stop) {
+result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
+                      const claim& c, wait_time wait, std::stop_token stop) {
   const boot_time began = session->now();
-  auto won = win(*session, s, c, began, wait, std::move(stop));
+  auto won = win(*session, *s, c, began, wait, std::move(stop));
   if (!won) return std::move(won.error());
-  return hold::start(std::make_shared<hold>(session, s, c, *won, session->now() - began));
+  return hold::start(std::make_shared<hold>(session, s, c, *won, began));
 }
 
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {

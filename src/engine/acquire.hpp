@@ -75,8 +75,8 @@ class acquisition final : public question {
 
 /// Gets permits: through the gate if the spec has one, then at the store. Whatever it fails with,
 /// nothing stays behind: what was won too late is released.
-result<lease> acquire(const std::shared_ptr<core>& session, const spec& s, const claim& c,
-                      wait_time wait, std::stop_token stop);
+result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
+                      const claim& c, wait_time wait, std::stop_token stop);
 
 /// The same without a lease object: nobody renews it, whoever knows the owner id may release it.
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop);

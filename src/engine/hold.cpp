@@ -9,20 +9,20 @@ namespace holdfast::engine {
 using store::permits_outcome;
 using store::permits_verb;
 
-hold::hold(std::shared_ptr<engine::core> core, const spec& s, const claim& c, const grant& g,
-           std::chrono::nanoseconds waited)
+hold::hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
+           const grant& g, boot_time began)
     : core_(std::move(core)),
       session_(core_.get()),
-      spec_(s),
-      lease_(s.lease),
+      spec_(std::move(s)),
+      lease_(spec_->lease),
       weight_(c.weight),
       owner_(g.owner),
       fence_(public_fence(g.fence)),
       since_(session_->now()),
-      waited_(waited),
-      at_gate_(s.gate != nullptr),
-      timer_({s.lease, s.renew,
-              saturated_add(since_, saturated_nanoseconds(s.max_hold))},
+      waited_(since_ - began),
+      at_gate_(spec_->gate != nullptr),
+      timer_({spec_->lease, spec_->renew,
+              saturated_add(since_, saturated_nanoseconds(spec_->max_hold))},
              since_, g.valid_until) {
   publish();
 }
@@ -77,8 +77,8 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   store::permits_command c;
   c.verb = verb;
   c.owner = owner_;
-  c.kind = spec_.kind;
-  c.capacity = spec_.capacity;
+  c.kind = spec_->kind;
+  c.capacity = spec_->capacity;
   c.weight = weight_.load(std::memory_order_relaxed);
   c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
   c.peer = session_->peer();
@@ -137,15 +137,15 @@ result<bool> hold::resize(std::uint32_t weight) {
 status hold::give_back(engine::core& core) {
   acquisition* next = nullptr;
   const bool at_gate = leaves_gate();
-  if (at_gate) next = spec_.gate->take_next();
+  if (at_gate) next = spec_->gate->take_next();
   if (next != nullptr) {
     const auto replaced = next->ask_instead_of(owner_);
-    spec_.gate->hand_to(*next);
+    spec_->gate->hand_to(*next);
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
   const auto reply = core.permits(name(), command(permits_verb::release));
-  if (at_gate) spec_.gate->leave();
+  if (at_gate) spec_->gate->leave();
   if (!reply) return reply.error();
   return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 }
@@ -197,7 +197,7 @@ void hold::announce_lost(engine::core& core, std::string_view why) noexcept {
   const failure f{errc::lost, std::string(why)};
   announce(core, event_kind::lost, &f);
   // Those of this process who stand behind must not wait for somebody who has lost it.
-  if (leaves_gate()) spec_.gate->leave();
+  if (leaves_gate()) spec_->gate->leave();
 }
 
 }  // namespace holdfast::engine

@@ -56,14 +56,14 @@ using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
 /// Something held: what a lease points to, and what the keeper keeps alive.
 class hold {
  public:
-  hold(std::shared_ptr<engine::core> core, const spec& s, const claim& c, const grant& g,
-       std::chrono::nanoseconds waited);
+  hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
+       const grant& g, boot_time began);
 
   /// Makes the lease, and starts renewal.
   static lease start(std::shared_ptr<hold> self);
 
   std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
-  const std::string& name() const noexcept { return spec_.name; }
+  const std::string& name() const noexcept { return spec_->name; }
   const store::owner_id& owner() const noexcept { return owner_; }
   lease_state state() const noexcept;
   std::chrono::nanoseconds remaining() const noexcept;
@@ -80,7 +80,7 @@ class hold {
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   bool belongs_to(const spec& s) const noexcept {
-    return spec_.kind == s.kind && spec_.name == s.name;
+    return spec_->kind == s.kind && spec_->name == s.name;
   }
 
  private:
@@ -94,7 +94,7 @@ class hold {
 
   std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
   engine::core* const session_;
-  const spec spec_;
+  const std::shared_ptr<const spec> spec_;
   std::atomic<std::chrono::milliseconds> lease_;
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;

@@ -12,16 +12,19 @@ void append_hex(std::string& to, std::uint64_t number) {
   for (int shift = 60; shift >= 0; shift -= 4) to += digits[(number >> shift) & 15];
 }
 
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
+// Owner ids are read and written by every command.
+constexpr auto hex_values = [] {
+  std::array<std::int8_t, 256> values{};
+  values.fill(-1);
+  for (int i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
+  for (int i = 0; i < 6; ++i) values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+  return values;
+}();
 
 bool parse_hex(std::string_view text, std::uint64_t& number) noexcept {
   number = 0;
   for (const char c : text) {
-    const int digit = hex_digit(c);
+    const int digit = hex_values[static_cast<unsigned char>(c)];
     if (digit < 0) return false;
     number = (number << 4) | static_cast<unsigned>(digit);
   }

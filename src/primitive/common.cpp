@@ -26,23 +26,25 @@ status check_supported(bool supported, std::string_view what, const std::string&
 
 subject::subject(const session& s, std::string_view what, const std::string& name,
                  const lock_options& options, store::kind kind, std::uint32_t capacity,
-                 bool store::capabilities::*needs)
+                 bool store::capabilities::*needs, bool through_gate)
     : core(s.core()), operation(what) {
   const auto& c = *core;
-  spec.name = c.full_name(name);
-  const auto lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
-  require(c, what, spec.name, engine::check_name(name, c.can().max_name_bytes));
-  require(c, what, spec.name, engine::check_name(spec.name, c.can().max_name_bytes));
-  require(c, what, spec.name, engine::check_reason(options.reason));
-  require(c, what, spec.name, engine::check_lease(lease));
-  require(c, what, spec.name, check_max_hold(options.max_hold));
-  require(c, what, spec.name, check_supported(c.can().*needs, what, c.url()));
-  spec.kind = kind;
-  spec.capacity = capacity;
-  spec.lease = lease;
-  spec.renew = options.renew;
-  spec.max_hold = options.max_hold;
-  spec.note = c.note(options.reason);
+  const auto made = std::make_shared<engine::spec>();
+  spec = made;
+  made->name = c.full_name(name);
+  made->lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
+  require(c, what, made->name, engine::check_name(name, c.can().max_name_bytes));
+  require(c, what, made->name, engine::check_name(made->name, c.can().max_name_bytes));
+  require(c, what, made->name, engine::check_reason(options.reason));
+  require(c, what, made->name, engine::check_lease(made->lease));
+  require(c, what, made->name, check_max_hold(options.max_hold));
+  require(c, what, made->name, check_supported(c.can().*needs, what, c.url()));
+  made->kind = kind;
+  made->capacity = capacity;
+  made->renew = options.renew;
+  made->max_hold = options.max_hold;
+  made->note = c.note(options.reason);
+  if (through_gate) made->gate = core->gates().at(made->name, core->clock());
 }
 
 std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,
@@ -61,13 +63,13 @@ lease subject::take(const engine::claim& c, wait_time wait, std::stop_token stop
 }
 
 void subject::fail(failure f) const {
-  throw_failure(core->located(std::move(f), operation, spec.name));
+  throw_failure(core->located(std::move(f), operation, spec->name));
 }
 
 void subject::report_misuse(std::string_view detail) const noexcept {
   event e;
   e.kind = event_kind::misuse;
-  e.name = spec.name;
+  e.name = spec->name;
   e.code = errc::not_owner;
   e.detail = detail;
   core->tell(e);

@@ -19,12 +19,12 @@ namespace holdfast::primitive {
 /// A name of one kind on one session, with everything checked. Throws holdfast::error.
 struct subject {
   std::shared_ptr<engine::core> core;
-  engine::spec spec;
+  std::shared_ptr<const engine::spec> spec;
   std::string_view operation;  ///< "mutex", for messages
 
   subject(const session& s, std::string_view what, const std::string& name,
           const lock_options& options, store::kind kind, std::uint32_t capacity,
-          bool store::capabilities::*needs);
+          bool store::capabilities::*needs, bool through_gate = false);
 
   /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
   std::optional<lease> acquire(const engine::claim& c, wait_time wait, std::stop_token stop) const;

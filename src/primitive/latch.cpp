@@ -36,7 +36,7 @@ class countdown_question final : public engine::question {
   countdown_question(const subject& of, const store::countdown_command& c) : of_(of), command_(c) {}
 
   result<std::optional<engine::wait_hint>> ask(bool last) override {
-    auto answer = of_.core->countdown(of_.spec.name, command_);
+    auto answer = of_.core->countdown(of_.spec->name, command_);
     if (!answer) return std::move(answer.error());
     reply = std::move(*answer);
     if (is_mismatch(reply)) return mismatch(reply, command_.count);
@@ -53,7 +53,7 @@ class countdown_question final : public engine::question {
   void leave() {
     auto c = command_;
     c.verb = countdown_verb::leave;
-    (void)of_.core->countdown(of_.spec.name, c);
+    (void)of_.core->countdown(of_.spec->name, c);
   }
 
   store::countdown_reply reply;
@@ -90,7 +90,7 @@ struct latch::state {
     c.place_us = place_lasts.count();
     c.keep_us = std::chrono::microseconds(keep).count();
     c.peer = of.core->peer();
-    c.note = of.spec.note;
+    c.note = of.spec->note;
     return c;
   }
 
@@ -142,6 +142,6 @@ void latch::remove() {
   (void)state_->run(state_->command(countdown_verb::remove), no_limit, {});
 }
 
-const std::string& latch::name() const noexcept { return state_->of.spec.name; }
+const std::string& latch::name() const noexcept { return state_->of.spec->name; }
 
 }  // namespace holdfast

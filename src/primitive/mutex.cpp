@@ -18,11 +18,9 @@ mutex::mutex(session s, std::string name, lock_options options)
 
 mutex::mutex(session s, std::string name, lock_options options, bool fair)
     : state_(new state{subject(s, fair ? "fair_mutex" : "mutex", name, options, store::kind::mutex, 1,
-                               fair ? &store::capabilities::fair : &store::capabilities::mutex),
-                       {}}) {
-  auto& of = state_->of;
-  if (!fair) of.spec.gate = of.core->gates().at(of.spec.name, of.core->clock());
-}
+                               fair ? &store::capabilities::fair : &store::capabilities::mutex,
+                               !fair),
+                       {}}) {}
 
 mutex::~mutex() = default;
 
@@ -62,6 +60,6 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
 std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
 void mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token mutex::lost() const { return state_->holds.lost(); }
-const std::string& mutex::name() const noexcept { return state_->of.spec.name; }
+const std::string& mutex::name() const noexcept { return state_->of.spec->name; }
 
 }  // namespace holdfast

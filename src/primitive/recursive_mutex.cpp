@@ -33,11 +33,8 @@ struct recursive_mutex::state {
 
 recursive_mutex::recursive_mutex(session s, std::string name, lock_options options)
     : state_(new state{subject(s, "recursive_mutex", name, options, store::kind::mutex, 1,
-                               &store::capabilities::mutex),
-                       {}, {}, {}}) {
-  auto& of = state_->of;
-  of.spec.gate = of.core->gates().at(of.spec.name, of.core->clock());
-}
+                               &store::capabilities::mutex, true),
+                       {}, {}, {}}) {}
 
 recursive_mutex::~recursive_mutex() = default;
 
@@ -70,6 +67,6 @@ std::uint32_t recursive_mutex::level() const noexcept { return state_->level(); 
 std::uint64_t recursive_mutex::fence() const noexcept { return state_->holds.fence(); }
 void recursive_mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token recursive_mutex::lost() const { return state_->holds.lost(); }
-const std::string& recursive_mutex::name() const noexcept { return state_->of.spec.name; }
+const std::string& recursive_mutex::name() const noexcept { return state_->of.spec->name; }
 
 }  // namespace holdfast

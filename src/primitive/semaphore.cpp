@@ -22,18 +22,18 @@ subject make_subject(const session& s, std::string_view what, const std::string&
 }
 
 void check_weight(const subject& of, std::uint32_t weight) {
-  if (weight >= 1 && weight <= of.spec.capacity) return;
+  if (weight >= 1 && weight <= of.spec->capacity) return;
   of.fail({errc::invalid_argument, "a weight of " + std::to_string(weight) + " of " +
-                                       std::to_string(of.spec.capacity) +
+                                       std::to_string(of.spec->capacity) +
                                        " permits can never be had"});
 }
 
 std::uint32_t free_permits(const subject& of) {
-  auto reply = of.core->permits(of.spec.name, {});
+  auto reply = of.core->permits(of.spec->name, {});
   if (!reply) of.fail(std::move(reply.error()));
   std::uint32_t held = 0;
   for (const auto& h : reply->found.holders) held += h.weight;
-  return of.spec.capacity - std::min(held, of.spec.capacity);
+  return of.spec->capacity - std::min(held, of.spec->capacity);
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ std::optional<lease> semaphore::acquire_within(std::uint32_t weight, wait_time w
 }
 
 std::uint32_t semaphore::available() const { return free_permits(state_->of); }
-std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec.capacity; }
-const std::string& semaphore::name() const noexcept { return state_->of.spec.name; }
+std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
+const std::string& semaphore::name() const noexcept { return state_->of.spec->name; }
 
 // ---- counting_semaphore --------------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ void counting_semaphore::release(std::uint32_t permits) {
   }
 }
 
-std::uint32_t counting_semaphore::max() const noexcept { return state_->of.spec.capacity; }
+std::uint32_t counting_semaphore::max() const noexcept { return state_->of.spec->capacity; }
 
 // ---- expiring_semaphore --------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ struct expiring_semaphore::state {
 
   engine::spec spec_for(std::chrono::milliseconds lease) const {
     if (auto ok = engine::check_lease(lease); !ok) of.fail(std::move(ok.error()));
-    auto s = of.spec;
+    auto s = *of.spec;
     s.lease = lease;
     s.detached = true;
     return s;
@@ -126,7 +126,7 @@ struct expiring_semaphore::state {
     if (!store::parse_owner_id(id, c.owner)) {
       of.fail({errc::invalid_argument, "a permit's id has 32 hexadecimal digits"});
     }
-    auto reply = of.core->permits(of.spec.name, c);
+    auto reply = of.core->permits(of.spec->name, c);
     if (!reply) of.fail(std::move(reply.error()));
     return std::move(*reply);
   }
@@ -167,7 +167,7 @@ bool expiring_semaphore::release(std::string_view id) {
 }
 
 std::uint32_t expiring_semaphore::available() const { return free_permits(state_->of); }
-std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.spec.capacity; }
-const std::string& expiring_semaphore::name() const noexcept { return state_->of.spec.name; }
+std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
+const std::string& expiring_semaphore::name() const noexcept { return state_->of.spec->name; }
 
 }  // namespace holdfast

@@ -71,7 +71,7 @@ void shared_mutex::unlock_shared() noexcept {
 
 bool shared_mutex::state::resize(lease& held, std::uint32_t weight) const {
   engine::hold* const hold = engine::hold::behind(held);
-  if (hold == nullptr || !hold->belongs_to(of.spec)) {
+  if (hold == nullptr || !hold->belongs_to(*of.spec)) {
     of.fail({errc::not_owner, "the lease is empty, or of another lock"});
   }
   auto changed = hold->resize(weight);
@@ -97,6 +97,6 @@ bool shared_mutex::try_upgrade() {
 std::uint64_t shared_mutex::fence() const noexcept { return state_->mine().fence(); }
 void shared_mutex::check() const { state_->mine().check(state_->of); }
 std::stop_token shared_mutex::lost() const { return state_->mine().lost(); }
-const std::string& shared_mutex::name() const noexcept { return state_->of.spec.name; }
+const std::string& shared_mutex::name() const noexcept { return state_->of.spec->name; }
 
 }  // namespace holdfast

@@ -11,8 +11,8 @@ void connection::close() noexcept {
 }
 
 status connection::open(const std::string& file) {
-  constexpr int how = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
-                      SQLITE_OPEN_EXRESCODE;
+  constexpr int how =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const int code = sqlite3_open_v2(file.c_str(), &db_, how, nullptr);
   if (code != SQLITE_OK) return explain(db_, code, "opening " + file);
   return done{};

@@ -96,15 +96,15 @@ failure explain(sqlite3* db, int code, std::string_view tried) {
   const int error_number = error_number_of(db, code);
   const verdict found = judge(code, error_number);
   const char* said = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
-  return {found.code,
-          std::string{tried} + ": SQLite says: " + said + system_said(error_number) + "; " +
-              found.next,
-          found.outcome_unknown};
+  return {
+      found.code,
+      std::string{tried} + ": SQLite says: " + said + system_said(error_number) + "; " + found.next,
+      found.outcome_unknown};
 }
 
 failure explain_errno(int error_number, std::string_view tried) {
-  const verdict found = no_room(error_number) ? verdict{errc::no_space, make_room}
-                                              : judge_cantopen(error_number);
+  const verdict found =
+      no_room(error_number) ? verdict{errc::no_space, make_room} : judge_cantopen(error_number);
   return {found.code, std::string{tried} + ": the system says: " +
                           std::generic_category().message(error_number) + "; " + found.next};
 }

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::uint64_t pipe_key = 0;
 constexpr std::uint64_t event_key = 1;
-constexpr std::uint64_t first_watch_key = 2;
 constexpr std::size_t longest_line = 4'096;  // PIPE_BUF
 constexpr std::string_view draft_suffix = ".draft";
 
@@ -72,17 +71,11 @@ int milliseconds(std::chrono::nanoseconds wait) noexcept {
 
 fifo_inbox::fifo_inbox(const sidecar& beside, const sqlite::peer& self, const forkable& owner,
                        holdfast::clock& time)
-    : beside_(beside),
-      owner_(owner),
-      self_(self),
-      name_(to_string(self)),
-      clock_(time),
-      next_key_(first_watch_key) {}
+    : beside_(beside), owner_(owner), self_(self), name_(to_string(self)), clock_(time) {}
 
 result<std::unique_ptr<fifo_inbox>> fifo_inbox::open(const sidecar& beside,
                                                      const sqlite::peer& self,
-                                                     const forkable& owner,
-                                                     holdfast::clock& time) {
+                                                     const forkable& owner, holdfast::clock& time) {
   std::unique_ptr<fifo_inbox> made{new fifo_inbox{beside, self, owner, time}};
   if (auto listening = made->listen(); !listening) return listening.error();
   if (auto there = made->make_pipe(); !there) return there.error();
@@ -96,6 +89,7 @@ status fifo_inbox::listen() {
   if (!poll_ || !event_ || !add_to_poll(event_.get(), event_key)) {
     return explain_errno(errno, "making an inbox");
   }
+  watched_.emplace(self_, poll_.get());
   return done{};
 }
 
@@ -105,8 +99,8 @@ status fifo_inbox::make_pipe() {
   if (::mkfifoat(beside_.folder(), name_.c_str(), 0600) != 0) {
     return explain_errno(errno, "making the named pipe " + path);
   }
-  pipe_.reset(::openat(beside_.folder(), name_.c_str(),
-                       O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  pipe_.reset(
+      ::openat(beside_.folder(), name_.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   const mode_t others_may_write = 0600 | (beside_.file_mode() & 0222);
   if (!pipe_ || !beside_.share(pipe_.get(), others_may_write) ||
       !add_to_poll(pipe_.get(), pipe_key)) {
@@ -127,7 +121,8 @@ bool fifo_inbox::add_to_poll(int fd, std::uint64_t key) const noexcept {
   return ::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-// ---- receiving -----------------------------------------------------------------------------------
+// ---- receiving
+// -----------------------------------------------------------------------------------
 
 std::optional<notice> fifo_inbox::receive(boot_time until) {
   if (owner_.forked()) return std::nullopt;
@@ -151,7 +146,7 @@ void fifo_inbox::sleep(boot_time until) {
       std::uint64_t count = 0;
       (void)!::read(event_.get(), &count, sizeof count);
     } else {
-      note_end(key);
+      watched_->note_end(key);
     }
   }
 }
@@ -171,7 +166,7 @@ void fifo_inbox::take_lines() {
   for (auto end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', from)) {
     if (auto found = decode(std::string_view{partial_}.substr(from, end - from))) {
       found->peer = name_;
-      arrived_.push_back(*std::move(found));
+      arrived_.push_back(std::move(*found));
     }
     from = end + 1;
   }
@@ -185,13 +180,11 @@ std::optional<notice> fifo_inbox::next() {
     arrived_.pop_front();
     return first;
   }
-  const std::lock_guard lock{mutex_};
-  while (!ended_.empty()) {
+  if (auto who = watched_->next_ended()) {
     notice departed;
     departed.what = notice_kind::departed;
-    departed.peer = std::move(ended_.front());
-    ended_.pop_front();
-    if (watched_.contains(departed.peer)) return departed;
+    departed.peer = std::move(*who);
+    return departed;
   }
   return std::nullopt;
 }
@@ -206,74 +199,31 @@ void fifo_inbox::wake() const noexcept {
   (void)!::write(event_.get(), &one, sizeof one);
 }
 
-// ---- watching others -----------------------------------------------------------------------------
+// ---- watching others
+// -----------------------------------------------------------------------------
 
 void fifo_inbox::watch(std::string_view who) {
-  if (owner_.forked()) return;
-  const std::lock_guard lock{mutex_};
-  const auto at = watched_.try_emplace(std::string{who}).first;
-  watched& entry = at->second;
-  if (++entry.times == 1) look_after(entry, next_key_++, at->first);
-  if (!entry.ended) return;
-  ended_.push_back(at->first);
-  wake();
-}
-
-void fifo_inbox::look_after(watched& entry, std::uint64_t key, const std::string& who) {
-  const auto identity = parse_peer(who);
-  if (!identity || identity->same_process(self_)) return;
-  entry.process = watch_process(*identity, self_);
-  if (!entry.process) {
-    entry.ended = departed(*identity, self_);
-    return;
-  }
-  entry.key = key;
-  watched_by_key_.emplace(key, who);
-  if (!add_to_poll(entry.process.get(), key)) stop_looking(entry);
-}
-
-// Taken out by hand: a child process may hold a copy of the descriptor, and then closing ours
-// alone would leave it in the poll for ever.
-void fifo_inbox::stop_looking(watched& entry) noexcept {
-  if (!entry.process) return;
-  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, entry.process.get(), nullptr);
-  entry.process.reset();
-  watched_by_key_.erase(entry.key);
-}
-
-void fifo_inbox::note_end(std::uint64_t key) {
-  const std::lock_guard lock{mutex_};
-  const auto who = watched_by_key_.find(key);
-  if (who == watched_by_key_.end()) return;
-  const std::string name = who->second;
-  watched& entry = watched_.find(name)->second;
-  stop_looking(entry);
-  entry.ended = true;
-  ended_.push_back(name);
+  if (!owner_.forked() && watched_->watch(who)) wake();
 }
 
 void fifo_inbox::unwatch(std::string_view who) noexcept {
-  if (owner_.forked()) return;
-  const std::lock_guard lock{mutex_};
-  const auto at = watched_.find(who);
-  if (at == watched_.end() || --at->second.times > 0) return;
-  stop_looking(at->second);
-  watched_.erase(at);
+  if (!owner_.forked()) watched_->unwatch(who);
 }
 
-// ---- sending -------------------------------------------------------------------------------------
+// ---- sending
+// -------------------------------------------------------------------------------------
 
 bool fifo_inbox::send(const notice& to) const {
   const std::string line = encode(to);
   if (line.empty() || !parse_peer(to.peer)) return true;
-  const file_descriptor pipe{::openat(beside_.folder(), to.peer.c_str(),
-                                      O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
+  const file_descriptor pipe{
+      ::openat(beside_.folder(), to.peer.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
   if (pipe) return write_line(pipe.get(), line) != EPIPE;
   if (errno == ENXIO) return false;
   if (errno != ENOENT) return true;
   // A session takes its pipe away when it closes. If ours is missing too, somebody emptied the
   // folder, and nothing is certain.
-  struct stat ours {};
+  struct stat ours{};
   return ::fstatat(beside_.folder(), name_.c_str(), &ours, AT_SYMLINK_NOFOLLOW) != 0;
 }
 

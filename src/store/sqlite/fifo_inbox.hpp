@@ -4,15 +4,15 @@
 #include <deque>
 #include <holdfast/result.hpp>
 #include <holdfast/store/inbox.hpp>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 
 #include "store/sqlite/file_descriptor.hpp"
 #include "store/sqlite/forkable.hpp"
 #include "store/sqlite/peer.hpp"
 #include "store/sqlite/place.hpp"
+#include "store/sqlite/watchlist.hpp"
 
 namespace holdfast::store::sqlite {
 
@@ -35,29 +35,22 @@ class fifo_inbox final : public inbox {
   /// Puts the notice into the inbox of `to.peer`. False only if certainly nobody reads it.
   bool send(const notice& to) const;
 
+  /// Whether that session's process has certainly ended.
+  bool departed(std::string_view who) { return watched_->departed(who); }
+
   /// In a child process: lets go of what would keep the parent's pipe alive.
   void abandon() noexcept;
 
  private:
-  struct watched {
-    int times = 0;
-    std::uint64_t key = 0;
-    file_descriptor process;  ///< none if the end cannot be seen, or was
-    bool ended = false;
-  };
-
   fifo_inbox(const sidecar& beside, const sqlite::peer& self, const forkable& owner,
              holdfast::clock& time);
   status make_pipe();
   status listen();
   bool add_to_poll(int fd, std::uint64_t key) const noexcept;
-  void look_after(watched& entry, std::uint64_t key, const std::string& who);
-  void stop_looking(watched& entry) noexcept;
   void wake() const noexcept;
   void sleep(boot_time until);
   void read_pipe();
   void take_lines();
-  void note_end(std::uint64_t key);
   std::optional<notice> next();
 
   const sidecar& beside_;
@@ -69,17 +62,12 @@ class fifo_inbox final : public inbox {
   file_descriptor pipe_;
   file_descriptor event_;
   file_descriptor poll_;
+  std::optional<watchlist> watched_;
   std::atomic<bool> interrupted_{false};
 
   // Only the thread in receive().
   std::string partial_;
   std::deque<notice> arrived_;
-
-  std::mutex mutex_;  ///< for what follows
-  std::map<std::string, watched, std::less<>> watched_;
-  std::map<std::uint64_t, std::string> watched_by_key_;
-  std::deque<std::string> ended_;
-  std::uint64_t next_key_;
 };
 
 /// Removes the inboxes of processes that died without doing so themselves.

@@ -12,6 +12,8 @@ class file_descriptor {
   file_descriptor() noexcept = default;
   explicit file_descriptor(int fd) noexcept : fd_(fd) {}
   file_descriptor(file_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  file_descriptor(const file_descriptor&) = delete;
+  file_descriptor& operator=(const file_descriptor&) = delete;
   file_descriptor& operator=(file_descriptor&& other) noexcept {
     if (this != &other) reset(std::exchange(other.fd_, -1));
     return *this;

@@ -84,7 +84,7 @@ bool proc_is_ours() noexcept {
 }
 
 std::uint64_t pid_space() noexcept {
-  struct stat found {};
+  struct stat found{};
   if (!proc_is_ours() || ::stat("/proc/self/ns/pid", &found) != 0) return 0;
   return found.st_ino;
 }
@@ -137,9 +137,9 @@ std::optional<peer> parse_peer(std::string_view text) noexcept {
   }
   peer p;
   const bool whole = parts[0].size() == 8 && parts[4].size() == 8 &&
-                     parse_number(parts[0], p.boot, 16) && parse_number(parts[1], p.pid_space, 16) &&
-                     parse_number(parts[2], p.pid) && parse_number(parts[3], p.started, 16) &&
-                     parse_number(parts[4], p.session, 16);
+                     parse_number(parts[0], p.boot, 16) &&
+                     parse_number(parts[1], p.pid_space, 16) && parse_number(parts[2], p.pid) &&
+                     parse_number(parts[3], p.started, 16) && parse_number(parts[4], p.session, 16);
   return whole && p.pid > 0 ? std::optional{p} : std::nullopt;
 }
 

@@ -2,22 +2,22 @@
 
 #include <holdfast/result.hpp>
 
-#include "store/sqlite/file_descriptor.hpp"
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include "store/sqlite/file_descriptor.hpp"
 
 namespace holdfast::store::sqlite {
 
 /// Who a session is, in a way that no later process of this machine can be mistaken for: the
 /// address of its inbox, and what tells whether its process is still there.
 struct peer {
-  std::uint32_t boot = 0;      ///< of the boot id, so that a reboot ends everyone
-  std::uint64_t pid_space = 0; ///< inode of the pid namespace; 0: pids cannot be compared
+  std::uint32_t boot = 0;       ///< of the boot id, so that a reboot ends everyone
+  std::uint64_t pid_space = 0;  ///< inode of the pid namespace; 0: pids cannot be compared
   std::int32_t pid = 0;
-  std::uint64_t started = 0;   ///< clock ticks since boot: a number used again is another process
-  std::uint32_t session = 0;   ///< random
+  std::uint64_t started = 0;  ///< clock ticks since boot: a number used again is another process
+  std::uint32_t session = 0;  ///< random
   bool operator==(const peer&) const = default;
   bool same_process(const peer& other) const noexcept;
 };

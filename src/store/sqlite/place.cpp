@@ -54,7 +54,7 @@ constexpr std::array network_file_systems{
 };
 
 const char* network_name(const std::string& directory) noexcept {
-  struct statfs found {};
+  struct statfs found{};
   if (::statfs(directory.c_str(), &found) != 0) return nullptr;
   const auto magic = static_cast<unsigned long>(found.f_type) & 0xffffffffUL;
   const auto at = std::find_if(network_file_systems.begin(), network_file_systems.end(),
@@ -95,7 +95,7 @@ result<std::string> resolve_directory(const std::string& path) {
 
 // A link to the file is followed, so that everyone agrees on the folder beside it.
 result<std::string> resolve_file(std::string path) {
-  struct stat found {};
+  struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return path;
     return refuse(explain_errno(errno, "looking at " + path).what);
@@ -123,8 +123,9 @@ constexpr mode_t folder_mode(mode_t file) noexcept {
 
 failure not_ours(const std::string& path) {
   return {errc::not_permitted,
-          path + " belongs to another user than the database and this process: somebody may want "
-                 "to listen. Remove it, or use a directory that only its users can write to"};
+          path +
+              " belongs to another user than the database and this process: somebody may want "
+              "to listen. Remove it, or use a directory that only its users can write to"};
 }
 
 }  // namespace
@@ -147,7 +148,7 @@ result<std::string> locate(std::string_view path, bool allow_network) {
 }
 
 result<sidecar> sidecar::open(const std::string& database) {
-  struct stat file {};
+  struct stat file{};
   if (::stat(database.c_str(), &file) != 0) {
     return explain_errno(errno, "looking at " + database);
   }
@@ -163,7 +164,7 @@ result<sidecar> sidecar::open(const std::string& database) {
   if (fresh && !made.share(made.folder(), folder_mode(made.file_mode_))) {
     return explain_errno(errno, "setting the rights of " + made.path_);
   }
-  struct stat folder {};
+  struct stat folder{};
   ::fstat(made.folder(), &folder);
   const bool trusted =
       folder.st_uid == file.st_uid || folder.st_uid == ::geteuid() || folder.st_uid == 0;

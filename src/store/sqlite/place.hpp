@@ -4,9 +4,9 @@
 
 #include <holdfast/result.hpp>
 
-#include "store/sqlite/file_descriptor.hpp"
 #include <string>
 #include <string_view>
+#include "store/sqlite/file_descriptor.hpp"
 
 namespace holdfast::store::sqlite {
 

@@ -13,19 +13,14 @@ namespace {
 constexpr std::int64_t application_id = 0x68664C4B;
 constexpr std::int64_t format_version = 1;
 
-// One row a name. `record` is the family's text; '' is a name that nobody uses at the moment, kept
-// so that the next lock changes one page. Then `idle_since_us` holds the wall clock of that
-// moment, a floor for the fences to come: they grow even if somebody sets the clock back.
+// One row a name; `record` is the family's text. The row of a name that nobody uses stays for a
+// while, so that the next lock changes one page.
 constexpr const char* tables = R"sql(
-CREATE TABLE holdfast_locks(
-  name TEXT NOT NULL PRIMARY KEY,
-  record TEXT NOT NULL,
-  idle_since_us INTEGER NOT NULL DEFAULT 0
-) STRICT;
+CREATE TABLE holdfast_locks(name TEXT NOT NULL PRIMARY KEY, record TEXT NOT NULL) STRICT;
 CREATE TABLE holdfast_meta(key TEXT NOT NULL PRIMARY KEY, value ANY NOT NULL) STRICT;
 INSERT INTO holdfast_meta VALUES
   ('about', 'locks of the holdfast library; look at holdfast_holders and holdfast_waiters'),
-  ('boot_id', ''), ('wall_minus_boot_us', 0), ('fence_floor_us', 0);
+  ('boot_id', ''), ('wall_minus_boot_us', 0), ('fence_floor', 0);
 )sql";
 
 // For people. Plain functions only, so that any sqlite3 shell can read them; ids are cut to what
@@ -73,15 +68,15 @@ FROM holdfast_locks
 WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latch';
 )sql";
 
-// After a boot: permits keep their last fence, latches their count and, by the wall clock, the
-// time they have left (at most 31 days, in case that clock is off). ?1 is the shift from the old
-// boot's time to the new one's, ?2 the new one's now.
+// After a boot: names lose their holders and waiters and keep their last fence; latches keep their
+// count and, by the wall clock, the time they have left (at most 31 days, in case that clock is
+// off). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now.
 constexpr const char* strike_out_the_dead = R"sql(
 UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
   WHEN 'latch' THEN json_set(record,
     '$[4]', max(?2, min(?2 + 2678400000000, json_extract(record, '$[4]') + ?1)),
     '$[5]', json('[]'), '$[6]', json('[]'))
-  ELSE json_set(record, '$[4]', json('[]'), '$[5]', json('[]')) END
+  ELSE json_set(record, '$[2]', 0, '$[4]', json('[]'), '$[5]', json('[]')) END
 WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') END = 1
 )sql";
 
@@ -110,15 +105,16 @@ result<marks> read_marks(connection& db, const std::string& tried) {
 }
 
 failure of_somebody_else(const std::string& file) {
-  return {errc::foreign_data, file + " is the database of another program. It was left as it is; "
-                                     "give locks a file of their own"};
+  return {errc::foreign_data, file +
+                                  " is the database of another program. It was left as it is; "
+                                  "give locks a file of their own"};
 }
 
 failure newer(const std::string& file, std::int64_t version) {
-  return {errc::newer_format,
-          file + " has format " + std::to_string(version) + ", written by a newer holdfast; this " +
-              "one knows format " + std::to_string(format_version) +
-              ". It was left as it is; use that holdfast, or another file"};
+  return {errc::newer_format, file + " has format " + std::to_string(version) +
+                                  ", written by a newer holdfast; this " + "one knows format " +
+                                  std::to_string(format_version) +
+                                  ". It was left as it is; use that holdfast, or another file"};
 }
 
 status fill(connection& db, const std::string& tried) {
@@ -138,8 +134,7 @@ struct boot_note {
 std::int64_t wall_minus_boot(const moment& now) noexcept { return now.wall_at - now.now_at; }
 
 result<boot_note> read_boot_note(connection& db) {
-  auto boot =
-      db.ask_text("SELECT value FROM holdfast_meta WHERE key = 'boot_id'", setting_up);
+  auto boot = db.ask_text("SELECT value FROM holdfast_meta WHERE key = 'boot_id'", setting_up);
   if (!boot) return boot.error();
   const auto offset =
       db.ask("SELECT value FROM holdfast_meta WHERE key = 'wall_minus_boot_us'", setting_up);
@@ -147,24 +142,24 @@ result<boot_note> read_boot_note(connection& db) {
   return boot_note{*boot, *offset};
 }
 
-status run_with(connection& db, const char* sql, const auto& bind_values) {
-  const auto prepared = db.prepare(sql, setting_up);
+status run_with(connection& db, const char* sql, const char* tried, const auto& bind_values) {
+  const auto prepared = db.prepare(sql, tried);
   if (!prepared) return prepared.error();
   bind_values(prepared->get());
   const int code = run(prepared->get());
-  if (code != SQLITE_OK) return explain(db.get(), code, setting_up);
+  if (code != SQLITE_OK) return explain(db.get(), code, tried);
   return done{};
 }
 
 status begin_boot(connection& db, const boot_note& before, const boot_note& now) {
   if (before.boot_id != now.boot_id && !before.boot_id.empty()) {
-    const auto struck = run_with(db, strike_out_the_dead, [&](sqlite3_stmt* s) {
+    const auto struck = run_with(db, strike_out_the_dead, setting_up, [&](sqlite3_stmt* s) {
       sqlite3_bind_int64(s, 1, before.wall_minus_boot_us - now.wall_minus_boot_us);
       sqlite3_bind_int64(s, 2, read_moment().now_at);
     });
     if (!struck) return struck;
   }
-  return run_with(db, remember_boot, [&](sqlite3_stmt* s) {
+  return run_with(db, remember_boot, setting_up, [&](sqlite3_stmt* s) {
     bind(s, 1, now.boot_id);
     sqlite3_bind_int64(s, 2, now.wall_minus_boot_us);
   });
@@ -177,6 +172,28 @@ bool is_current(const boot_note& written, const boot_note& now) noexcept {
 }
 
 }  // namespace
+
+const char* const remove_free_sql = R"sql(
+DELETE FROM holdfast_locks WHERE name = ?1 AND (record = '' OR
+  CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') = 1 AND
+                                    json_extract(record, '$[2]') = 0 END)
+RETURNING CASE WHEN record = '' OR json_extract(record, '$[1]') = 'latch' THEN 0
+               ELSE json_extract(record, '$[3]') + 1 END
+)sql";
+
+status raise_fence_floor(connection& db, std::int64_t floor) {
+  constexpr const char* sql =
+      "UPDATE holdfast_meta SET value = max(value, ?1) WHERE key = 'fence_floor' AND value < ?1";
+  return run_with(db, sql, "keeping the greatest fence",
+                  [&](sqlite3_stmt* s) { sqlite3_bind_int64(s, 1, floor); });
+}
+
+// [1,"mutex",0,…
+bool is_free(std::string_view record) noexcept {
+  const auto after_kind = record.find("\",");
+  return record.empty() || (record.starts_with("[1,\"") && after_kind != std::string_view::npos &&
+                            record.substr(after_kind).starts_with("\",0,"));
+}
 
 result<ownership> whose(connection& db, const std::string& file) {
   const auto found = read_marks(db, "reading " + file);
@@ -194,7 +211,8 @@ status make_tables(connection& db, const std::string& file) {
   const std::string tried = "making the tables of " + file;
   // 2 KiB: two lines of a log are cheaper than four for the short records that are the rule, and
   // a dozen waiters still fit. Only a file without content takes it.
-  if (auto sized = db.execute("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL", tried); !sized) {
+  if (auto sized = db.execute("PRAGMA page_size = 2048; PRAGMA journal_mode = WAL", tried);
+      !sized) {
     return sized;
   }
   writing transaction{db};

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <holdfast/result.hpp>
 #include <string>
+#include <string_view>
 
 #include "store/sqlite/connection.hpp"
 
@@ -14,6 +16,13 @@ result<ownership> whose(connection& db, const std::string& file);
 
 /// Makes the tables and views unless another process did so meanwhile.
 status make_tables(connection& db, const std::string& file);
+
+/// Removes the row of a name (?1) if nobody uses it, and returns a fence greater than its last.
+extern const char* const remove_free_sql;
+/// What comes after a removed row: no new name starts with a smaller fence.
+status raise_fence_floor(connection& db, std::int64_t floor);
+/// Whether a record says that nobody uses its name: the family's text with capacity or count 0.
+bool is_free(std::string_view record) noexcept;
 
 /// Sets up a file that is ours for this boot of the machine. Store time starts again with each
 /// boot; everybody who is written down from an earlier one is dead, and is struck out here.

@@ -1,5 +1,8 @@
 #include "store/sqlite/sqlite.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/store.hpp"
 
@@ -30,11 +33,13 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return std::vector<status>(steps.size(), explain_forked());
     return file_->transact(steps);
   }
-  result<std::vector<std::string>> names() override {
+  result<std::vector<entry>> entries() override {
     if (file_->forked()) return explain_forked();
-    return file_->names();
+    return file_->entries();
   }
-  bool departed(std::string_view peer) override { return file_->departed(peer); }
+  bool departed(std::string_view peer) override {
+    return !file_->forked() && file_->inbox().departed(peer);
+  }
   bool tell(const notice& to) override { return file_->forked() || file_->inbox().send(to); }
   store::inbox& inbox() noexcept override { return file_->inbox(); }
 
@@ -43,7 +48,20 @@ class sqlite_store final : public state_store {
   std::unique_ptr<lock_file> file_;
 };
 
+status check_word(const char* option, const std::string& value,
+                  std::initializer_list<std::string_view> known) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) return done{};
+  std::string what = std::string{option} + " cannot be '" + value + "'; it is one of:";
+  for (const auto word : known) what.append(" ").append(word);
+  return failure{errc::invalid_argument, what};
+}
+
 status check(const sqlite_options& options) {
+  if (auto good = check_word("synchronous", options.synchronous, {"off", "normal", "full"});
+      !good) {
+    return good;
+  }
+  if (auto good = check_word("network", options.network, {"refuse", "allow"}); !good) return good;
   if (options.busy_timeout.count() < 0 || options.busy_timeout > longest_busy_timeout) {
     return failure{errc::invalid_argument, "busy_timeout is from 0 ms to one hour"};
   }

@@ -14,19 +14,14 @@ namespace {
 // transition (holdfast_decide), and writes the row if there is something to write. Measured, that
 // is as fast as a bare BEGIN IMMEDIATE, UPDATE, COMMIT, and nobody ever acts on an old record.
 constexpr const char* update_sql =
-    "UPDATE holdfast_locks SET record = holdfast_next(), idle_since_us = holdfast_idle_since() "
-    "WHERE name = ?1 AND holdfast_decide(record, idle_since_us)";
+    "UPDATE holdfast_locks SET record = holdfast_next() "
+    "WHERE name = ?1 AND holdfast_decide(record, 0)";
 constexpr const char* insert_sql =
-    "INSERT INTO holdfast_locks(name, record, idle_since_us) "
-    "SELECT ?1, holdfast_next(), holdfast_idle_since() WHERE holdfast_decide('', "
-    "(SELECT value FROM holdfast_meta WHERE key = 'fence_floor_us')) ON CONFLICT DO NOTHING";
-constexpr const char* remove_sql =
-    "DELETE FROM holdfast_locks WHERE name = ?1 AND record = '' RETURNING idle_since_us";
-constexpr const char* raise_floor_sql =
-    "UPDATE holdfast_meta SET value = max(value, ?1) WHERE key = 'fence_floor_us'";
-constexpr const char* names_sql = "SELECT name, record = '' FROM holdfast_locks ORDER BY name";
+    "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() WHERE holdfast_decide("
+    "'', (SELECT value FROM holdfast_meta WHERE key = 'fence_floor')) ON CONFLICT DO NOTHING";
+constexpr const char* entries_sql = "SELECT name, record FROM holdfast_locks ORDER BY name";
 
-constexpr std::size_t idle_rows_kept = 256;
+constexpr std::size_t free_rows_kept = 256;
 constexpr int races_lost_in_a_row = 16;
 constexpr std::chrono::milliseconds patience_at_closing{100};
 
@@ -43,19 +38,20 @@ std::string_view text_of(sqlite3_value* value) noexcept {
 
 lock_file::lock_file(sqlite_options options) : options_(std::move(options)) {}
 
-// ---- opening and closing -------------------------------------------------------------------------
+// ---- opening and closing
+// -------------------------------------------------------------------------
 
 status lock_file::open() {
   abandon_what_was_inherited();
   const std::lock_guard lock{mutex()};
-  auto found = locate(options_.path, options_.allow_network);
+  auto found = locate(options_.path, options_.network == "allow");
   if (!found) return found.error();
-  file_ = *std::move(found);
+  file_ = std::move(*found);
   const auto self = this_session();
   if (!self) return self.error();
   self_ = *self;
-  for (const auto part : {&lock_file::open_connection, &lock_file::open_beside,
-                          &lock_file::prepare_statements}) {
+  for (const auto part :
+       {&lock_file::open_connection, &lock_file::open_beside, &lock_file::prepare_statements}) {
     if (auto opened = (this->*part)(); !opened) return opened;
   }
   return done{};
@@ -69,9 +65,7 @@ status lock_file::open_connection() {
   }
   // Half of the patience is for the turnstile.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
-  constexpr std::array levels{"OFF", "NORMAL", "FULL"};
-  const std::string level = levels.at(static_cast<std::size_t>(options_.synchronous));
-  return db_.execute(("PRAGMA synchronous = " + level).c_str(), "opening " + file_);
+  return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
 }
 
 status lock_file::open_beside() {
@@ -79,10 +73,10 @@ status lock_file::open_beside() {
   if (!owner) return owner.error();
   auto beside = sidecar::open(file_);
   if (!beside) return beside.error();
-  beside_ = *std::move(beside);
+  beside_ = std::move(*beside);
   auto door = turnstile::open(beside_, to_string(self_) + ".draft");
   if (!door) return door.error();
-  door_.emplace(*std::move(door));
+  door_.emplace(std::move(*door));
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (*owner == ownership::nobodys) {
     if (auto made = make_tables(db_, file_); !made) return made;
@@ -109,8 +103,7 @@ status lock_file::add_functions() {
     void (*body)(sqlite3_context*, int, sqlite3_value**);
   };
   for (const auto& [name, arguments, body] :
-       {function{"holdfast_decide", 2, &decide}, function{"holdfast_next", 0, &next_record},
-        function{"holdfast_idle_since", 0, &idle_since}}) {
+       {function{"holdfast_decide", 2, &decide}, function{"holdfast_next", 0, &next_record}}) {
     const int code = sqlite3_create_function_v2(db_.get(), name, arguments, how, this, body,
                                                 nullptr, nullptr, nullptr);
     if (code != SQLITE_OK) return explain(db_.get(), code, "opening " + file_);
@@ -121,22 +114,22 @@ status lock_file::add_functions() {
 status lock_file::prepare_statements() {
   if (auto added = add_functions(); !added) return added;
   for (const auto& [into, sql] :
-       {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_sql}}) {
+       {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_free_sql}}) {
     auto prepared = db_.prepare(sql, "opening " + file_);
     if (!prepared) return prepared.error();
-    *into = *std::move(prepared);
+    *into = std::move(*prepared);
   }
   remove_inboxes_of_the_dead(beside_, self_);
   holdfast::clock& time = options_.clock != nullptr ? *options_.clock : real_clock();
   auto inbox = fifo_inbox::open(beside_, self_, *this, time);
   if (!inbox) return inbox.error();
-  inbox_ = *std::move(inbox);
+  inbox_ = std::move(*inbox);
   return done{};
 }
 
 lock_file::~lock_file() {
   const std::lock_guard lock{mutex()};
-  if (inbox_ != nullptr && !idle_.empty()) {
+  if (inbox_ != nullptr && !free_.empty()) {
     sqlite3_busy_timeout(db_.get(), static_cast<int>(patience_at_closing.count()));
     const auto turn = door_->enter(patience_at_closing);
     sweep();
@@ -161,14 +154,15 @@ void lock_file::finalize() noexcept {
   remove_.reset();
 }
 
-// ---- one operation -------------------------------------------------------------------------------
+// ---- one operation
+// -------------------------------------------------------------------------------
 
 status lock_file::transact(std::string_view name, transition& change) {
   const std::lock_guard lock{mutex()};
   const auto turn = door_->enter(options_.busy_timeout / 2);
   if (auto there = check_still_there(); !there) return there;
   auto outcome = step(name, change);
-  if (idle_.size() >= idle_rows_kept) sweep();
+  if (free_.size() >= free_rows_kept) sweep();
   return outcome;
 }
 
@@ -180,8 +174,9 @@ status lock_file::check_still_there() {
   sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   if (moved != 0) {
     return failure{errc::unavailable,
-                   file_ + " was deleted, moved or replaced while it was in use; others may be "
-                           "using another file now. Put it back, or open a new session"};
+                   file_ +
+                       " was deleted, moved or replaced while it was in use; others may be "
+                       "using another file now. Put it back, or open a new session"};
   }
   looked_at_path_ = now;
   return done{};
@@ -191,7 +186,7 @@ status lock_file::step(std::string_view name, transition& change) {
   for (int attempt = 0; attempt < races_lost_in_a_row; ++attempt) {
     if (auto tried = try_step(update_.get(), name, change); !tried) return tried;
     if (current_.row_seen) {
-      if (current_.next != nullptr && current_.next->empty()) note_idle(name);
+      if (current_.next != nullptr && is_free(*current_.next)) note_free(name);
       return done{};
     }
     if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
@@ -223,7 +218,6 @@ void lock_file::decide(sqlite3_context* context, int, sqlite3_value** values) no
     now.thrown = std::current_exception();
   }
   if (now.next != nullptr && *now.next == record) now.next = nullptr;
-  if (now.next != nullptr && now.next->empty()) now.idle_since = at.wall_at;
   sqlite3_result_int(context, now.next != nullptr);
 }
 
@@ -233,15 +227,12 @@ void lock_file::next_record(sqlite3_context* context, int, sqlite3_value**) noex
   sqlite3_result_text64(context, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 
-void lock_file::idle_since(sqlite3_context* context, int, sqlite3_value**) noexcept {
-  sqlite3_result_int64(context, self_of(context).current_.idle_since);
-}
-
 failure lock_file::failed(int code, std::string_view tried) {
   return explain(db_.get(), code, std::string{tried} + " in " + file_);
 }
 
-// ---- several, and all ----------------------------------------------------------------------------
+// ---- several, and all
+// ----------------------------------------------------------------------------
 
 std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
   const std::lock_guard lock{mutex()};
@@ -261,54 +252,48 @@ status lock_file::step_all(std::span<const state_store::step> steps) {
   return transaction.commit("writing to " + file_);
 }
 
-result<std::vector<std::string>> lock_file::names() {
+result<std::vector<state_store::entry>> lock_file::entries() {
   const std::lock_guard lock{mutex()};
   if (auto there = check_still_there(); !there) return there.error();
-  const auto listing = db_.prepare(names_sql, "listing " + file_);
+  const auto listing = db_.prepare(entries_sql, "listing " + file_);
   if (!listing) return listing.error();
-  std::vector<std::string> found;
+  std::vector<state_store::entry> found;
   int code = SQLITE_OK;
   while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
-    const std::string_view name = text_column(listing->get(), 0);
-    if (sqlite3_column_int(listing->get(), 1) == 0) {
-      found.emplace_back(name);
-    } else {
-      note_idle(name);  // left behind by a process that was killed
-    }
+    state_store::entry one{std::string{text_column(listing->get(), 0)},
+                           std::string{text_column(listing->get(), 1)}};
+    if (is_free(one.record)) note_free(one.name);  // left behind by a process that was killed
+    if (!one.record.empty()) found.push_back(std::move(one));
   }
   if (code != SQLITE_DONE) return failed(code, "listing the names");
   return found;
 }
 
-bool lock_file::departed(std::string_view who) const noexcept {
-  const auto identity = parse_peer(who);
-  return identity && sqlite::departed(*identity, self_);
-}
+// ---- rows that nobody needs
+// ----------------------------------------------------------------------
 
-// ---- rows that nobody needs ----------------------------------------------------------------------
-
-void lock_file::note_idle(std::string_view name) {
-  if (name == last_idle_) return;
-  last_idle_ = name;
-  idle_.insert(last_idle_);
+void lock_file::note_free(std::string_view name) {
+  if (name == last_free_) return;
+  last_free_ = name;
+  free_.insert(last_free_);
 }
 
 void lock_file::sweep() noexcept {
   try {
-    (void)remove_idle();  // what could not be removed costs a little room
+    (void)remove_free();  // what could not be removed costs a little room
   } catch (const std::bad_alloc&) {
   }
-  last_idle_.clear();
-  idle_.clear();
+  last_free_.clear();
+  free_.clear();
 }
 
-// With the row goes its floor for later fences; the greatest of them stays, for all names.
-status lock_file::remove_idle() {
-  constexpr const char* tried = "removing unused names";
+// With the row goes its last fence; the greatest of them stays, as a floor for all names.
+status lock_file::remove_free() {
+  constexpr const char* tried = "removing names that nobody uses";
   writing transaction{db_};
   if (auto begun = transaction.begin(tried); !begun) return begun;
   std::int64_t floor = 0;
-  for (const std::string& name : idle_) {
+  for (const std::string& name : free_) {
     bind(remove_.get(), 1, name);
     while (sqlite3_step(remove_.get()) == SQLITE_ROW) {
       floor = std::max<std::int64_t>(floor, sqlite3_column_int64(remove_.get(), 0));
@@ -317,10 +302,7 @@ status lock_file::remove_idle() {
       return failed(code, tried);
     }
   }
-  const auto raise = db_.prepare(raise_floor_sql, tried);
-  if (!raise) return raise.error();
-  sqlite3_bind_int64(raise->get(), 1, floor);
-  if (const int code = run(raise->get()); code != SQLITE_OK) return failed(code, tried);
+  if (auto raised = raise_fence_floor(db_, floor); !raised) return raised;
   return transaction.commit(tried);
 }
 

@@ -27,8 +27,7 @@ class lock_file final : public forkable {
   const sqlite_options& options() const noexcept { return options_; }
   status transact(std::string_view name, transition& change);
   std::vector<status> transact(std::span<const state_store::step> steps);
-  result<std::vector<std::string>> names();
-  bool departed(std::string_view who) const noexcept;
+  result<std::vector<state_store::entry>> entries();
   fifo_inbox& inbox() noexcept { return *inbox_; }
   void abandon() noexcept override;
 
@@ -38,7 +37,6 @@ class lock_file final : public forkable {
     transition* change = nullptr;
     bool row_seen = false;
     const std::string* next = nullptr;  ///< what to write; null: nothing
-    std::int64_t idle_since = 0;
     std::exception_ptr thrown;
   };
 
@@ -49,15 +47,14 @@ class lock_file final : public forkable {
   void finalize() noexcept;
   static void decide(sqlite3_context* context, int, sqlite3_value** values) noexcept;
   static void next_record(sqlite3_context* context, int, sqlite3_value**) noexcept;
-  static void idle_since(sqlite3_context* context, int, sqlite3_value**) noexcept;
 
   status check_still_there();
   status step(std::string_view name, transition& change);
   status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
   status step_all(std::span<const state_store::step> steps);
-  void note_idle(std::string_view name);
+  void note_free(std::string_view name);
   void sweep() noexcept;
-  status remove_idle();
+  status remove_free();
   failure failed(int code, std::string_view tried);
 
   const sqlite_options options_;
@@ -72,8 +69,8 @@ class lock_file final : public forkable {
   std::unique_ptr<fifo_inbox> inbox_;
   step_in_progress current_;
   std::int64_t looked_at_path_ = 0;
-  std::string last_idle_;
-  std::unordered_set<std::string> idle_;
+  std::string last_free_;
+  std::unordered_set<std::string> free_;
 };
 
 }  // namespace holdfast::store::sqlite

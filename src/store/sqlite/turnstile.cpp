@@ -76,7 +76,8 @@ int make(const sidecar& beside, const std::string& name, const std::string& draf
     if (!init_door(fresh->door)) error = ENOTSUP;
     ::munmap(fresh, file_size);
   }
-  if (error == 0 && ::linkat(beside.folder(), draft.c_str(), beside.folder(), name.c_str(), 0) != 0 &&
+  if (error == 0 &&
+      ::linkat(beside.folder(), draft.c_str(), beside.folder(), name.c_str(), 0) != 0 &&
       errno != EEXIST) {
     error = errno;
   }
@@ -103,7 +104,7 @@ result<turnstile> turnstile::open(const sidecar& beside, const std::string& draf
     file.reset(look());
   }
   if (!file) return explain_errno(errno, "opening " + path);
-  struct stat found {};
+  struct stat found{};
   if (::fstat(file.get(), &found) != 0 || static_cast<std::size_t>(found.st_size) != file_size) {
     return damaged(path);
   }
@@ -114,8 +115,7 @@ result<turnstile> turnstile::open(const sidecar& beside, const std::string& draf
   return opened;
 }
 
-turnstile::turnstile(turnstile&& other) noexcept
-    : mapped_(std::exchange(other.mapped_, nullptr)) {}
+turnstile::turnstile(turnstile&& other) noexcept : mapped_(std::exchange(other.mapped_, nullptr)) {}
 
 turnstile& turnstile::operator=(turnstile&& other) noexcept {
   std::swap(mapped_, other.mapped_);

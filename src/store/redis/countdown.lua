@@ -1,0 +1,189 @@
+-- A count that goes down to zero, and those who wait for that. The twin of src/kernel/countdown.cpp:
+-- the same numbered steps in the same order; tests/store/redis/twin_test.cpp holds them equal.
+--
+--   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq"
+--   KEYS[2] data      hash, owner -> "since peer note" of a waiter
+--   KEYS[3] waiting   sorted set of owners in order of arrival
+--   KEYS[4] places    sorted set of waiting owners by the end of their place
+--   KEYS[5] arrivals  sorted set of those who arrived, by when that is forgotten
+--
+-- ARGV: verb owner channel count drop place keep peer note | time (tests only)
+
+local call, match, format, sub = redis.call, string.match, string.format, string.sub
+
+local REMEMBER, LOOK_AGAIN = 60000000, 1000000
+local OPEN, CLOSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5
+
+local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local verb, owner = ARGV[1], ARGV[2]
+local asked, drop, place, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local now = tonumber(ARGV[10])
+local on_server_time = not now
+if on_server_time then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+
+local count, remaining, expires, waiters, seq = 0, 0, 0, 0, 0
+local dirty = false
+local reply = {DONE, 0, now, 0}
+local told  -- tests only: the notices, in order
+
+-- ---- the record ---------------------------------------------------------------------------------
+
+-- Returns what else uses the name, or what is wrong with the record.
+local function load()
+  local text = call('GET', record_key)
+  if not text then return nil end
+  local c, r, e, w, s = match(text, '^hf1 latch (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if c then
+    count, remaining, expires = tonumber(c), tonumber(r), tonumber(e)
+    waiters, seq = tonumber(w), tonumber(s)
+    return nil
+  end
+  local kind, capacity = match(text, '^hf1 (%l[%l_]*) (%d+) ')
+  if kind then return capacity ~= '0' and kind or nil end
+  if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end
+  return nil, 'HOLDFAST_FOREIGN not written by holdfast'
+end
+
+local function clear()
+  call('DEL', record_key, data, waiting, places, arrivals)
+  count, remaining, expires, waiters, seq, dirty = 0, 0, 0, 0, 0, false
+end
+
+local function save()
+  if not dirty or count == 0 then return end
+  local text = format('hf1 latch %.0f %.0f %.0f %.0f %.0f', count, remaining, expires, waiters, seq)
+  call('SET', record_key, text)
+  if not on_server_time then return end
+  for i = 1, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (expires - now) / 1000 + 1)) end
+end
+
+local function drop_waiter(o)
+  if call('ZREM', waiting, o) == 0 then return end
+  call('ZREM', places, o)
+  call('HDEL', data, o)
+  waiters = waiters - 1
+  dirty = true
+end
+
+-- Step 1.
+local function expire()
+  if count == 0 then return end
+  if expires <= now then return clear() end
+  local until_now = format('%.0f', now)
+  call('ZREMRANGEBYSCORE', arrivals, '-inf', until_now)
+  if waiters == 0 then return end
+  for _, o in ipairs(call('ZRANGEBYSCORE', places, '-inf', until_now)) do drop_waiter(o) end
+end
+
+local function use()
+  if count == 0 then
+    call('DEL', data, waiting, places, arrivals)  -- what a lost record may have left
+    count, remaining = asked, asked
+  end
+  expires = math.max(expires, now + keep)
+  dirty = true
+end
+
+local function state() return (count ~= 0 and remaining == 0) and OPEN or CLOSED end
+
+local function tell_all()
+  if waiters == 0 then return end
+  for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do
+    local peer = match(call('HGET', data, o) or '', '^%d+ (%S+) ')
+    if peer then
+      local text = format('opened %s 0 0 %s', o, record_key)
+      if told then told[#told + 1] = text .. ' ' .. peer end
+      call('PUBLISH', ARGV[3] .. peer, text)
+    end
+  end
+  call('DEL', data, waiting, places)
+  waiters, seq = 0, 0
+end
+
+-- ---- step 4: the commands -----------------------------------------------------------------------
+
+local commands = {}
+
+function commands.arrive()
+  if count ~= 0 and call('ZSCORE', arrivals, owner) then
+    reply[1] = state()
+    return
+  end
+  if drop == 0 or drop > (count == 0 and asked or remaining) then
+    reply[1] = TOO_MANY
+    return
+  end
+  use()
+  remaining = remaining - drop
+  call('ZADD', arrivals, format('%.0f', now + REMEMBER), owner)
+  if remaining == 0 then tell_all() end
+  reply[1] = state()
+end
+
+function commands.wait()
+  use()
+  reply[1] = state()
+  if reply[1] == OPEN then return end
+  reply[4] = LOOK_AGAIN
+  call('ZADD', places, format('%.0f', now + place), owner)
+  if call('ZSCORE', waiting, owner) then return end
+  seq = seq + 1
+  waiters = waiters + 1
+  call('ZADD', waiting, format('%.0f', seq), owner)
+  call('HSET', data, owner, format('%.0f %s %s', now, ARGV[8], ARGV[9]))
+end
+
+function commands.leave() drop_waiter(owner) end
+
+function commands.remove() clear() end
+
+local function found_arrivals()
+  local all, list = {}, call('ZRANGE', arrivals, 0, -1, 'WITHSCORES')
+  for i = 1, #list, 2 do all[#all + 1] = {list[i], tonumber(list[i + 1])} end
+  return all
+end
+
+local function found_waiting()
+  local all = {}
+  for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do
+    local since, peer, note = match(call('HGET', data, o) or '0 - ', '^(%d+) (%S+) (.*)$')
+    all[#all + 1] = {o, tonumber(call('ZSCORE', places, o)), since, peer, note}
+  end
+  return all
+end
+
+function commands.inspect()
+  if count == 0 then return end
+  reply[5], reply[6], reply[7], reply[8], reply[9] = count, remaining, expires, found_arrivals(), found_waiting()
+end
+
+-- ---- the steps ----------------------------------------------------------------------------------
+
+local other, problem = load()
+if problem then return redis.error_reply(problem) end
+if not on_server_time then told = {} end
+local uses = verb == 'arrive' or verb == 'wait'
+if other then
+  if uses then
+    reply[1], reply[5] = KIND_MISMATCH, other
+  end
+  return reply
+end
+-- 1. What has run out is gone.
+expire()
+-- 2. Everyone who uses a latch names the same count.
+if uses and count ~= 0 and count ~= asked then
+  reply[1], reply[5] = CAPACITY_MISMATCH, count
+  save()
+  return reply
+end
+-- 3., 4. The command itself.
+commands[verb]()
+save()
+reply[2] = remaining
+if told and verb ~= 'inspect' then reply[5] = told end
+return reply

@@ -1,0 +1,27 @@
+#include "store/redis/futex.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace holdfast::store::redis {
+
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+std::uint32_t wake_flag::wait() noexcept {
+  std::uint32_t seen = 0;
+  if (!state_.compare_exchange_strong(seen, asleep, std::memory_order_acquire)) return seen;
+  while ((seen = state_.load(std::memory_order_acquire)) == asleep) {
+    ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, asleep, nullptr, nullptr, 0);
+  }
+  return seen;
+}
+
+void wake_flag::set(std::uint32_t value) noexcept {
+  void* const address = &state_;
+  if (state_.exchange(value, std::memory_order_release) != asleep) return;
+  // Only the address is used from here on: nothing is read through it.
+  ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace holdfast::store::redis

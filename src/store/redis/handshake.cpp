@@ -1,0 +1,170 @@
+#include "store/redis/handshake.hpp"
+
+#include <array>
+#include <charconv>
+#include <poll.h>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/scripts.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+void append(std::string& to, std::initializer_list<std::string_view> words) {
+  append_command(to, std::span(words.begin(), words.size()));
+}
+
+std::string where(const redis_options& o) {
+  return o.unix_path.empty() ? o.host + ":" + std::to_string(o.port) : o.unix_path;
+}
+
+failure no_redis(const redis_options& o, const failure& said) {
+  failure f = said;
+  f.what = "at " + where(o) + ": " + f.what;
+  return f;
+}
+
+failure too_old(const redis_options& o, std::string_view version) {
+  return {errc::unsupported, "the server at " + where(o) + " is Redis " + std::string(version) +
+                                 "; holdfast needs 5.0 or later"};
+}
+
+std::string greeting(const redis_options& o) {
+  std::string bytes;
+  const std::string_view user = o.user.empty() ? std::string_view("default") : std::string_view(o.user);
+  if (o.password.empty()) {
+    append(bytes, {"HELLO", "3", "SETNAME", "holdfast"});
+  } else {
+    append(bytes, {"HELLO", "3", "AUTH", user, o.password, "SETNAME", "holdfast"});
+  }
+  return bytes;
+}
+
+std::string old_greeting(const redis_options& o) {
+  std::string bytes;
+  if (o.password.empty()) {
+    append(bytes, {"PING"});
+  } else if (o.user.empty()) {
+    append(bytes, {"AUTH", o.password});
+  } else {
+    append(bytes, {"AUTH", o.user, o.password});
+  }
+  return bytes;
+}
+
+bool does_not_know_hello(std::string_view error) {
+  return error.starts_with("ERR unknown command") || error.starts_with("NOPROTO");
+}
+
+std::string preparation(const redis_options& o, purpose what_for, std::size_t& count) {
+  std::string bytes;
+  count = 0;
+  if (o.database != 0) append(bytes, {"SELECT", std::to_string(o.database)}), ++count;
+  if (what_for == purpose::commands) {
+    append(bytes, {"SCRIPT", "LOAD", permits_script().text});
+    append(bytes, {"SCRIPT", "LOAD", countdown_script().text});
+    count += 2;
+  }
+  return bytes;
+}
+
+status all_fine(const redis_options& o, const result<std::vector<resp_value>>& replies) {
+  if (!replies) return no_redis(o, replies.error());
+  for (const auto& r : *replies) {
+    if (!r.is_error()) continue;
+    failure f = server_says(r.text);
+    if (r.text.find("DB index") != r.text.npos) {
+      f = {errc::invalid_argument, "the server has no database " + std::to_string(o.database) + " ('" + r.text + "')"};
+    }
+    return no_redis(o, f);
+  }
+  return done{};
+}
+
+/// `field:value` lines of INFO.
+std::string_view field(std::string_view info, std::string_view name) {
+  const std::string key = "\n" + std::string(name) + ":";
+  const auto at = info.find(key);
+  if (at == info.npos) return {};
+  info.remove_prefix(at + key.size());
+  return info.substr(0, info.find_first_of("\r\n"));
+}
+
+status refuse_or_warn(std::string_view info, const redis_options& o) {
+  const auto version = field(info, "redis_version");
+  unsigned major = 0;
+  std::from_chars(version.data(), version.data() + version.size(), major);
+  if (!version.empty() && major < 5) return too_old(o, version);
+  if (field(info, "cluster_enabled") == "1") {
+    return failure{errc::unsupported, "the server at " + where(o) + " is a node of a cluster, which this version of "
+                                      "holdfast does not speak; name a standalone server"};
+  }
+  if (field(info, "role") == "slave") {
+    return failure{errc::read_only, "the server at " + where(o) + " is a replica; name its primary, " +
+                                        std::string(field(info, "master_host")) + ":" +
+                                        std::string(field(info, "master_port"))};
+  }
+  const auto policy = field(info, "maxmemory_policy");
+  if (o.warn && !policy.empty() && policy != "noeviction") {
+    o.warn("the server's maxmemory-policy is '" + std::string(policy) +
+           "': when its memory is full it may drop locks that are held; set noeviction");
+  }
+  return done{};
+}
+
+}  // namespace
+
+result<std::vector<resp_value>> exchange(connection& c, std::string_view commands, std::size_t replies,
+                                         const patience& p) {
+  const auto lost = [&](const std::string& why) {
+    return failure{errc::unavailable, why, true};
+  };
+  if (write_all(*c.wire, commands, p) != io::done) return lost("the connection broke: " + c.wire->problem());
+  std::vector<resp_value> all;
+  std::array<char, 16 * 1024> buffer;
+  while (true) {
+    resp_value v;
+    for (auto got = c.reader.next(v); got != resp_reader::progress::need_more; got = c.reader.next(v)) {
+      if (got == resp_reader::progress::broken) return failure{errc::unavailable, c.reader.problem()};
+      all.push_back(std::move(v));
+      if (all.size() == replies) return all;
+    }
+    if (!c.wire->pending() && !wait_ready(c.wire->fd(), POLLIN, p)) return lost("no answer in time");
+    const auto r = c.wire->read(buffer, false);
+    if (r.status == io::done) c.reader.put(std::string_view(buffer.data(), r.bytes));
+    if (r.status == io::closed) return lost("the server closed the connection without an answer; if it wants TLS there, "
+                                            "write rediss:// instead of redis://");
+    if (r.status == io::failed) return lost("the connection broke: " + c.wire->problem());
+  }
+}
+
+result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_for, int wake_fd) {
+  const patience p{boot_clock::now() + o.connect_timeout, wake_fd};
+  auto wire = connect(o, p);
+  if (!wire) return std::move(wire.error());
+  auto c = std::make_unique<connection>();
+  c->wire = std::move(*wire);
+  auto hello = exchange(*c, greeting(o), 1, p);
+  if (!hello) return no_redis(o, hello.error());
+  c->resp3 = !hello->front().is_error();
+  if (!c->resp3 && does_not_know_hello(hello->front().text)) hello = exchange(*c, old_greeting(o), 1, p);
+  if (auto ok = all_fine(o, hello); !ok) return std::move(ok.error());
+  std::size_t count = 0;
+  const std::string rest = preparation(o, what_for, count);
+  if (count == 0) return c;
+  if (auto ok = all_fine(o, exchange(*c, rest, count, p)); !ok) return std::move(ok.error());
+  return c;
+}
+
+status check_server(connection& c, const redis_options& o) {
+  std::string bytes;
+  append(bytes, {"INFO"});
+  const auto info = exchange(c, bytes, 1, {boot_clock::now() + o.connect_timeout});
+  if (!info) return no_redis(o, info.error());
+  // Whoever may not ask is not told.
+  if (info->front().type != resp_type::bulk) return done{};
+  return refuse_or_warn(info->front().text, o);
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,239 @@
+#include "store/redis/link.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/random.hpp"
+
+namespace holdfast::store::redis {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto longest_pause = 1000ms;
+
+std::chrono::milliseconds next_pause(std::chrono::milliseconds before) {
+  return std::clamp<std::chrono::milliseconds>(before * 2, 4ms, longest_pause);
+}
+
+failure timed_out(const redis_options& o) {
+  return {errc::unavailable, "the server did not answer within " + std::to_string(o.command_timeout.count()) +
+                                 " ms; is it stopped, or the network cut?", true};
+}
+
+failure broken(std::string why) {
+  return {errc::unavailable, "the connection broke: " + std::move(why), true};
+}
+
+}  // namespace
+
+status link::open() {
+  lock l{mutex_};
+  if (auto ok = ensure_connected(l, boot_clock::now() + options_.connect_timeout); !ok) return ok;
+  return check_server(*connection_, options_);  // nobody else is here yet
+}
+
+void link::renew_connection() {
+  std::vector<ticket*> finished;
+  {
+    const std::lock_guard guard{mutex_};
+    break_off(broken("the server is not the one to talk to any more"), finished);
+  }
+  for (ticket* t : finished) t->wake.set(settled);
+}
+
+result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
+  const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  auto first = ask_once(commands, replies, deadline);
+  if (first || !first.error().outcome_unknown || boot_clock::now() >= deadline) return first;
+  // The connection broke under way: a server that closed an idle one, or was restarted.
+  auto second = ask_once(commands, replies, deadline);
+  if (second) second->repeated = true;
+  else second.error().outcome_unknown = true;
+  return second;
+}
+
+result<link::answer> link::ask_once(std::string_view commands, std::size_t replies, boot_time deadline) {
+  ticket mine;
+  mine.wanted = replies;
+  mine.deadline = deadline;
+  mine.replies.reserve(replies);
+  lock l{mutex_};
+  if (auto ok = ensure_connected(l, deadline); !ok) return std::move(ok.error());
+  out_ += commands;
+  in_flight_.push_back(&mine);
+  if (!flushing_) flush(l);
+  wait_for(l, mine);
+  if (mine.wrong) return std::move(*mine.wrong);
+  return answer{std::move(mine.replies)};
+}
+
+// ---- connecting ----------------------------------------------------------------------------------
+
+status link::ensure_connected(lock& l, boot_time deadline) {
+  while (!connection_) {
+    const auto now = boot_clock::now();
+    if (connecting_) {
+      if (now >= deadline) return failure{errc::unavailable, "no connection yet; the server is being called"};
+      connected_.wait_for(l, std::min<std::chrono::nanoseconds>(deadline - now, 100ms));
+    } else if (last_problem_ && now < next_attempt_at_) {
+      return *last_problem_;
+    } else {
+      connect_now(l);
+      if (!connection_) return last_problem_ ? *last_problem_ : broken("it was closed again");
+    }
+  }
+  return done{};
+}
+
+void link::connect_now(lock& l) {
+  connecting_ = true;
+  l.unlock();
+  auto made = greet(options_, purpose::commands);
+  l.lock();
+  connecting_ = false;
+  if (made) {
+    connection_ = std::move(*made);
+    out_.clear();
+    last_problem_.reset();
+    pause_ = 0ms;
+  } else {
+    last_problem_ = std::move(made.error());
+    last_problem_->outcome_unknown = false;  // greetings change nothing
+    pause_ = next_pause(pause_);
+    next_attempt_at_ = boot_clock::now() + jittered(pause_);
+  }
+  connected_.notify_all();
+}
+
+// ---- writing -------------------------------------------------------------------------------------
+
+// One writes at a time. What others add meanwhile goes out with the next write of the same thread.
+void link::flush(lock& l) {
+  flushing_ = true;
+  std::string bytes;
+  while (!out_.empty() && connection_) {
+    bytes.clear();
+    bytes.swap(out_);
+    const auto to = connection_;
+    l.unlock();
+    const auto wrote = write_all(*to->wire, bytes, {boot_clock::now() + options_.command_timeout});
+    l.lock();
+    if (wrote == io::done || connection_ != to) continue;
+    std::vector<ticket*> finished;
+    break_off(wrote == io::again ? timed_out(options_) : broken(to->wire->problem()), finished);
+    for (ticket* t : finished) t->wake.set(settled);
+  }
+  flushing_ = false;
+}
+
+// ---- reading -------------------------------------------------------------------------------------
+
+void link::wait_for(lock& l, ticket& mine) {
+  if (leading_ && !mine.over) {
+    l.unlock();
+    const auto what = mine.wake.wait();
+    if (what == settled) return;
+    l.lock();
+    mine.wake.reset();
+  } else if (mine.over) {
+    // Settled before it slept: whoever did it is about to touch the flag once more.
+    l.unlock();
+    (void)mine.wake.wait();
+    return;
+  }
+  lead(l, mine);
+}
+
+// Reads for all until the own replies are there, then lets the next in line go on.
+void link::lead(lock& l, ticket& mine) {
+  leading_ = true;
+  std::vector<resp_value> replies;
+  std::vector<ticket*> finished;
+  std::string problem;
+  while (!mine.over) {
+    const auto from = connection_;
+    bool alive = false;
+    if (from) {
+      l.unlock();
+      alive = read_some(*from, replies, problem);
+      l.lock();
+    }
+    if (from && connection_ == from) {
+      hand_out(replies, finished);
+      if (!alive) break_off(broken(problem), finished);
+      fail_overdue(finished);
+    }
+    replies.clear();
+    if (finished.empty() || (finished.size() == 1 && finished.front() == &mine)) {
+      finished.clear();
+      continue;
+    }
+    l.unlock();
+    wake_all(finished, mine);
+    l.lock();
+  }
+  ticket* const next = in_flight_.empty() ? nullptr : in_flight_.front();
+  leading_ = next != nullptr;
+  if (next != nullptr) next->wake.set(lead_on);
+  l.unlock();
+}
+
+// Everything that is there, waiting for it if nothing is. False if no more will come.
+bool link::read_some(connection& c, std::vector<resp_value>& replies, std::string& problem) {
+  std::array<char, 32 * 1024> buffer;
+  const auto r = c.wire->read(buffer, true);
+  if (r.status == io::again) return true;
+  if (r.status != io::done) {
+    problem = r.status == io::closed ? "the server closed it" : c.wire->problem();
+    return false;
+  }
+  c.reader.put(std::string_view(buffer.data(), r.bytes));
+  resp_value v;
+  while (true) {
+    const auto got = c.reader.next(v);
+    if (got == resp_reader::progress::need_more) return true;
+    if (got == resp_reader::progress::broken) return problem = c.reader.problem(), false;
+    if (v.type != resp_type::push) replies.push_back(std::move(v));
+  }
+}
+
+void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished) {
+  for (auto& r : replies) {
+    if (in_flight_.empty()) return;
+    ticket& t = *in_flight_.front();
+    t.replies.push_back(std::move(r));
+    if (t.replies.size() < t.wanted) continue;
+    t.over = true;
+    finished.push_back(&t);
+    in_flight_.pop_front();
+  }
+}
+
+void link::fail_overdue(std::vector<ticket*>& finished) {
+  if (in_flight_.empty() || boot_clock::now() < in_flight_.front()->deadline) return;
+  break_off(timed_out(options_), finished);
+}
+
+void link::break_off(const failure& why, std::vector<ticket*>& finished) {
+  if (connection_) connection_->wire->shut_down();
+  connection_.reset();
+  out_.clear();
+  for (ticket* t : in_flight_) {
+    t->over = true;
+    t->wrong = why;
+    finished.push_back(t);
+  }
+  in_flight_.clear();
+}
+
+void link::wake_all(std::vector<ticket*>& finished, const ticket& but) {
+  for (ticket* t : finished) {
+    if (t != &but) t->wake.set(settled);
+  }
+  finished.clear();
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "store/redis/futex.hpp"
+#include "store/redis/handshake.hpp"
+
+namespace holdfast::store::redis {
+
+/// The one connection over which all threads of a session talk to the server, and no thread of its own.
+///
+/// Whoever has something to say puts it into one buffer; the first of them writes, for all who came
+/// meanwhile. Of those who wait for replies one reads, for all; when it has its own, the next in line
+/// goes on. So a thread that is alone pays no thread switch, and many share each system call.
+///
+/// A connection that breaks is made again by the next who needs it, after pauses that grow. What was
+/// under way then is asked once more, because every command may be repeated; what cannot be answered
+/// in command_timeout fails with outcome_unknown. Thread-safe.
+class link {
+ public:
+  explicit link(const redis_options& options) : options_(options) {}
+  ~link() = default;
+  link(const link&) = delete;
+
+  struct answer {
+    std::vector<resp_value> replies;
+    bool repeated = false;  ///< the first attempt may have been carried out as well
+  };
+
+  /// Sends commands, already encoded, and waits for as many replies.
+  result<answer> ask(std::string_view commands, std::size_t replies);
+
+  /// The first connection, with a look at the server.
+  status open();
+
+  /// After READONLY and the like: the next command goes over a new connection.
+  void renew_connection();
+
+ private:
+  /// A thread that waits for replies. Guarded by mutex_ until it is taken out of in_flight_.
+  struct ticket {
+    std::vector<resp_value> replies;
+    std::size_t wanted = 0;
+    boot_time deadline{};
+    bool over = false;
+    std::optional<failure> wrong;
+    wake_flag wake;
+  };
+  using lock = std::unique_lock<std::mutex>;
+  enum : std::uint32_t { settled = 1, lead_on = 2 };
+
+  result<answer> ask_once(std::string_view commands, std::size_t replies, boot_time deadline);
+  status ensure_connected(lock& l, boot_time deadline);
+  void connect_now(lock& l);
+  void flush(lock& l);
+  void wait_for(lock& l, ticket& mine);
+  void lead(lock& l, ticket& mine);
+  bool read_some(connection& c, std::vector<resp_value>& replies, std::string& problem);
+  void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
+  void break_off(const failure& why, std::vector<ticket*>& finished);
+  void fail_overdue(std::vector<ticket*>& finished);
+  void wake_all(std::vector<ticket*>& finished, const ticket& but);
+
+  const redis_options& options_;
+  std::mutex mutex_;
+  std::condition_variable connected_;
+  std::shared_ptr<connection> connection_;
+  bool connecting_ = false;
+  bool flushing_ = false;
+  bool leading_ = false;
+  std::string out_;
+  std::deque<ticket*> in_flight_;
+  // After a connection that could not be made.
+  std::optional<failure> last_problem_;
+  boot_time next_attempt_at_{};
+  std::chrono::milliseconds pause_{0};
+};
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store::redis {
+
+/// Where the server is and how to talk to it. Paths are those of PEM files.
+struct redis_options {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 6379;
+  std::string unix_path{};  ///< instead of host and port
+  bool tls = false;
+  std::string user{};
+  std::string password{};
+  unsigned database = 0;
+  std::string ca{};           ///< empty: the machine's own authorities
+  std::string cert{};         ///< a client certificate, with its key
+  std::string key{};
+  std::string server_name{};  ///< what the certificate must be for; empty: the host
+  std::string prefix = "holdfast";  ///< of keys and channels
+  std::chrono::milliseconds connect_timeout{2'000};
+  std::chrono::milliseconds command_timeout{2'000};
+  std::string url{};  ///< for messages: no password in it
+  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+  /// Told once at open() what a person should know about the server. May be empty.
+  std::function<void(std::string_view)> warn{};
+};
+
+/// Reads `//user:password@host:port/database`, `//user:password@/path/of/socket` for redis+unix. The
+/// scheme says which; the password never comes back in a message.
+result<redis_options> parse_address(std::string_view scheme, std::string_view rest);
+
+/// One option of the URL: `password_env` and `password_file` name where the password is.
+status set_option(redis_options& options, std::string_view name, const std::string& value);
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,32 @@
+#include "store/redis/random.hpp"
+
+#include <cerrno>
+#include <sys/random.h>
+
+namespace holdfast::store::redis {
+
+namespace {
+
+std::uint64_t random_bits() noexcept {
+  std::uint64_t bits = 0;
+  while (::getrandom(&bits, sizeof bits, 0) != sizeof bits && errno == EINTR) {
+  }
+  return bits;
+}
+
+}  // namespace
+
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept {
+  const auto half = static_cast<std::uint64_t>(d.count() / 2);
+  return d - std::chrono::nanoseconds(half == 0 ? 0 : random_bits() % half);
+}
+
+std::string random_id() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string id;
+  auto bits = random_bits();
+  for (int i = 0; i < 16; ++i, bits >>= 4) id += digits[bits & 15];
+  return id;
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+namespace holdfast::store::redis {
+
+/// A file of this folder, put into the library when it is built, and its SHA-1, by which servers call it.
+struct script {
+  std::string_view text;
+  std::string_view sha;
+};
+
+script permits_script() noexcept;
+script countdown_script() noexcept;
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,159 @@
+#include "store/redis/transport.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace holdfast::store::redis {
+
+namespace {
+
+class plain_transport final : public transport {
+ public:
+  explicit plain_transport(int fd) : fd_(fd) {}
+  ~plain_transport() override { ::close(fd_); }
+  plain_transport(const plain_transport&) = delete;
+
+  io_result read(std::span<char> into, bool wait) override {
+    const auto n = ::recv(fd_, into.data(), into.size(), wait ? 0 : MSG_DONTWAIT);
+    if (n > 0) return {io::done, static_cast<std::size_t>(n)};
+    return n == 0 ? io_result{io::closed} : refused();
+  }
+
+  io_result write(std::string_view bytes) override {
+    const auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return n >= 0 ? io_result{io::done, static_cast<std::size_t>(n)} : refused();
+  }
+
+  int fd() const noexcept override { return fd_; }
+  void shut_down() noexcept override { ::shutdown(fd_, SHUT_RDWR); }
+  std::string problem() const override { return std::strerror(error_); }
+
+ private:
+  io_result refused() {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {io::again};
+    error_ = errno;
+    return {errno == ECONNRESET || errno == EPIPE ? io::closed : io::failed};
+  }
+
+  int fd_;
+  std::atomic<int> error_{0};
+};
+
+void set(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+// A peer that is gone without a word is found within some ten seconds of silence, and sooner if
+// something was sent to it.
+void tune(int fd, const redis_options& o) {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::max<std::int64_t>(o.command_timeout.count(), 1'000)));
+}
+
+std::string place(const redis_options& o) {
+  return o.unix_path.empty() ? o.host + ":" + std::to_string(o.port) : o.unix_path;
+}
+
+failure unreachable(const redis_options& o, const std::string& why) {
+  return {errc::unavailable, "cannot connect to " + place(o) + ": " + why +
+                                 "; is the server running, and is this its address?"};
+}
+
+failure too_slow(const redis_options& o) {
+  return unreachable(o, "no answer within " + std::to_string(o.connect_timeout.count()) + " ms");
+}
+
+// The socket is non-blocking while it connects, and blocking for reads with a limit afterwards.
+result<int> connect_to(const sockaddr* address, socklen_t size, int family, const redis_options& o,
+                       const patience& p) {
+  const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return unreachable(o, std::strerror(errno));
+  if (::connect(fd, address, size) != 0) {
+    int error = errno;
+    if (error == EINPROGRESS || error == EAGAIN) {
+      if (!wait_ready(fd, POLLOUT, p)) return ::close(fd), too_slow(o);
+      socklen_t length = sizeof error;
+      ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    }
+    if (error != 0) return ::close(fd), unreachable(o, std::strerror(error));
+  }
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  const timeval tick{0, 100'000};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tick, sizeof tick);
+  return fd;
+}
+
+result<int> connect_unix(const redis_options& o, const patience& p) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (o.unix_path.size() >= sizeof address.sun_path) return unreachable(o, "the path is too long for a socket");
+  std::memcpy(address.sun_path, o.unix_path.data(), o.unix_path.size());
+  return connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address, AF_UNIX, o, p);
+}
+
+result<int> connect_tcp(const redis_options& o, const patience& p) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (const int wrong = ::getaddrinfo(o.host.c_str(), std::to_string(o.port).c_str(), &hints, &found); wrong != 0) {
+    return unreachable(o, ::gai_strerror(wrong));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
+  result<int> fd = unreachable(o, "the name has no address");
+  for (const addrinfo* a = found; a != nullptr && !fd; a = a->ai_next) {
+    fd = connect_to(a->ai_addr, a->ai_addrlen, a->ai_family, o, p);
+  }
+  if (fd) tune(*fd, o);
+  return fd;
+}
+
+}  // namespace
+
+bool wait_ready(int fd, short events, const patience& p) {
+  while (true) {
+    const auto left = p.until == forever ? std::chrono::milliseconds(60'000)
+                                         : std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
+    if (left.count() <= 0) return false;
+    pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
+    const int n = ::poll(both, p.wake_fd < 0 ? 1 : 2, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+    if (n < 0 && errno != EINTR) return false;
+    if (n <= 0) continue;
+    return both[0].revents != 0;
+  }
+}
+
+io write_all(transport& to, std::string_view bytes, const patience& p) {
+  while (!bytes.empty()) {
+    const auto r = to.write(bytes);
+    if (r.status == io::done) {
+      bytes.remove_prefix(r.bytes);
+    } else if (r.status != io::again) {
+      return r.status;
+    } else if (!wait_ready(to.fd(), POLLOUT, p)) {
+      return io::again;
+    }
+  }
+  return io::done;
+}
+
+result<std::unique_ptr<transport>> connect(const redis_options& o, const patience& p) {
+  auto fd = o.unix_path.empty() ? connect_tcp(o, p) : connect_unix(o, p);
+  if (!fd) return std::move(fd.error());
+  if (o.tls) return start_tls(*fd, o, p);
+  return std::unique_ptr<transport>(std::make_unique<plain_transport>(*fd));
+}
+
+}  // namespace holdfast::store::redis
