@@ -4,6 +4,9 @@
 #include "engine/url.hpp"
 #include "family/state_family.hpp"
 #include "store/memory/memory.hpp"
+#ifdef HOLDFAST_WITH_REDIS
+#include "store/redis/redis.hpp"
+#endif
 #ifdef HOLDFAST_WITH_SQLITE
 #include "store/sqlite/sqlite.hpp"
 #endif
@@ -59,6 +62,37 @@ opened open_sqlite(const url& u, clock& on) {
 
 #endif
 
+#ifdef HOLDFAST_WITH_REDIS
+
+std::function<void(std::string_view)> warn(const std::string& url,
+                                           const std::shared_ptr<observer>& to) {
+  return [url, to](std::string_view what) {
+    if (!to) return;
+    event e;
+    e.kind = event_kind::warning;
+    e.store = url;
+    e.detail = what;
+    to->on_event(e);
+  };
+}
+
+opened open_redis(const url& u, clock& on, const session_options& o) {
+  static constexpr std::array<std::string_view, 10> known{
+      "connect_timeout", "command_timeout", "password_env", "password_file", "database",
+      "prefix",          "ca",              "cert",         "key",           "server_name"};
+  if (auto ok = engine::check_options(u, known); !ok) return std::move(ok.error());
+  auto options = store::redis::parse_address(u.scheme, u.rest);
+  if (!options) return std::move(options.error());
+  for (const auto& [name, value] : u.options) {
+    if (auto ok = store::redis::set_option(*options, name, value); !ok) return std::move(ok.error());
+  }
+  options->clock = &on;
+  options->warn = warn(options->url, o.observer);
+  return store::redis::open_redis(std::move(*options));
+}
+
+#endif
+
 opened unknown_scheme(const url& u) {
   static constexpr std::array<std::string_view, 13> known{
       "memory",    "sqlite", "redis",         "rediss",       "redis+unix", "redis+sentinel",
@@ -72,8 +106,13 @@ opened unknown_scheme(const url& u) {
   return failure{errc::invalid_argument, std::move(what)};
 }
 
-opened open_store(const url& u, clock& on) {
+opened open_store(const url& u, clock& on, [[maybe_unused]] const session_options& options) {
   if (u.scheme == "memory") return open_memory(u, on);
+#ifdef HOLDFAST_WITH_REDIS
+  if (u.scheme == "redis" || u.scheme == "rediss" || u.scheme == "redis+unix") {
+    return open_redis(u, on, options);
+  }
+#endif
 #ifdef HOLDFAST_WITH_SQLITE
   if (u.scheme == "sqlite") return open_sqlite(u, on);
 #endif
@@ -91,7 +130,7 @@ session open(std::string_view text, session_options options) {
   };
   auto u = engine::parse_url(text);
   if (!u) fail(std::move(u.error()), {});
-  auto store = open_store(*u, on);
+  auto store = open_store(*u, on, options);
   if (!store) fail(std::move(store.error()), engine::without_secrets(u->scheme + ":" + u->rest));
   return session(std::move(*store), std::move(options));
 }

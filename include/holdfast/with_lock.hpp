@@ -27,13 +27,18 @@ decltype(auto) with_lock(Lock& lock, F&& fn) {
       return std::invoke(std::forward<F>(fn));
     }
   };
-  if constexpr (std::is_void_v<decltype(work())>) {
+  using outcome = decltype(work());
+  if constexpr (std::is_void_v<outcome>) {
     work();
     detail::finish(std::move(held));
-  } else {
-    decltype(auto) outcome = work();
+  } else if constexpr (std::is_reference_v<outcome>) {
+    outcome found = work();
     detail::finish(std::move(held));
-    return static_cast<decltype(work())>(outcome);
+    return static_cast<outcome>(found);
+  } else {
+    outcome made = work();
+    detail::finish(std::move(held));
+    return made;
   }
 }
 

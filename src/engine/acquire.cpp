@@ -60,7 +60,7 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
     boot_time until = deadline;
     if (!answer) {
       const boot_time now = session.now();
-      if (give_up == forever) give_up = saturated_add(now, session.options().store_timeout);
+      if (give_up == forever) give_up = saturated_add(now, saturated_nanoseconds(session.options().store_timeout));
       const bool hopeless = answer.error().code != errc::unavailable;
       if (hopeless || last || (deadline == forever && now >= give_up)) return answer.error();
       until = std::min(until, now + pause.next());
@@ -125,7 +125,7 @@ result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
 
 bool acquisition::take(const store::notice& n) {
   // What nobody renews has to be claimed at once, by asking again.
-  if (n.what != store::notice_kind::granted || spec_.detached) return false;
+  if (n.what != store::notice_kind::granted || spec_.detached || !spec_.renew) return false;
   const auto left = std::chrono::microseconds(n.expires_at - store_now_at_);
   const boot_time valid_until = sent_ + left - lease_timer::margin(left);
   if (valid_until <= session_.now()) return false;  // too late to rely on: ask again
@@ -210,6 +210,7 @@ failure gave_up(core& session, const spec& s, boot_time began, const failure& f)
 result<grant> win(core& session, const spec& s, const claim& c, boot_time began, wait_time wait,
                   std::stop_token stop) {
   if (auto usable = session.usable(); !usable) return std::move(usable.error());
+  if (auto ready = session.keeper().start(); !ready) return std::move(ready.error());
   const boot_time deadline = saturated_add(began, wait);
   acquisition a(session, s, c);
   // Before the gate: whoever takes us along may have us granted before we are awake.

@@ -68,7 +68,7 @@ class acquisition final : public question {
   std::optional<result<std::optional<wait_hint>>> answer_;
 
   // Guarded by the gate's mutex.
-  enum class at_gate { waiting, chosen, first, asked };
+  enum class at_gate { waiting, chosen, first, asked, gone };
   at_gate at_gate_ = at_gate::waiting;
   std::condition_variable gate_changed_;
 };

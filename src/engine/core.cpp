@@ -50,6 +50,18 @@ core::core(std::unique_ptr<store::session_store> store, session_options options)
       mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
       keeper_(std::make_unique<engine::keeper>(*this)) {}
 
+std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
+                                 session_options options) {
+  const auto let_go = [](core* c) {
+    if (!c->keeper().on_own_thread()) {
+      delete c;
+    } else {
+      std::thread([c] { delete c; }).detach();
+    }
+  };
+  return {new core(std::move(store), std::move(options)), let_go};
+}
+
 core::~core() {
   if (!forked()) return;
   (void)keeper_.release();

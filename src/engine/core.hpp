@@ -15,8 +15,13 @@ namespace holdfast::engine {
 
 /// What a session is made of. Everything that goes to the store goes through here: counted, and
 /// refused in a forked child.
-class core : public std::enable_shared_from_this<core> {
+class core {
  public:
+  /// The last one to let go may be one of the session's own threads (a callback that drops what it
+  /// was told about): then another thread takes it apart.
+  static std::shared_ptr<core> make(std::unique_ptr<store::session_store> store,
+                                    session_options options);
+
   core(std::unique_ptr<store::session_store> store, session_options options);
   /// In a forked child it leaves everything alone: threads and connections are the parent's.
   ~core();

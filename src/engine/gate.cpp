@@ -26,13 +26,15 @@ gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token st
     const bool late = clock_.now() >= deadline;
     if (!chosen && (late || stop.stop_requested())) {
       std::erase(line_, &who);
-      return stop.stop_requested() ? entry::cancelled : entry::timed_out;
+      who.at_gate_ = at_gate::gone;
+    } else {
+      clock_.wait_until(lock, who.gate_changed_, chosen ? forever : deadline);
     }
-    clock_.wait_until(lock, who.gate_changed_, chosen ? forever : deadline);
   }
-  const bool first = who.at_gate_ == at_gate::first;
-  lock.unlock();
-  return first ? entry::first : entry::asked;
+  const auto end = who.at_gate_;
+  lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
+  if (end == at_gate::gone) return stop.stop_requested() ? entry::cancelled : entry::timed_out;
+  return end == at_gate::first ? entry::first : entry::asked;
 }
 
 void gate::leave() {

@@ -54,11 +54,17 @@ std::chrono::nanoseconds hold::remaining() const noexcept {
   return std::max(left, std::chrono::nanoseconds::zero());
 }
 
-std::stop_token hold::lost_token() {
+// A copy, so that users' callbacks run without our mutex.
+std::stop_source hold::loss() {
   const std::lock_guard guard{token_mutex_};
   if (!lost_) lost_.emplace();
-  if (state() == lease_state::lost) lost_->request_stop();
-  return lost_->get_token();
+  return *lost_;
+}
+
+std::stop_token hold::lost_token() {
+  std::stop_source source = loss();
+  if (state() == lease_state::lost) source.request_stop();
+  return source.get_token();
 }
 
 void hold::check() const {
@@ -98,15 +104,24 @@ status hold::extend(std::chrono::milliseconds lease) {
   if (auto ok = check_lease(lease); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
+  auto& keeper = session_->keeper();
+  keeper.begin_renewal(*this);
   const boot_time sent = session_->now();
+  if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
+    keeper.gone(*this);
+    return no_longer_held();
+  }
   const auto reply = session_->permits(name(), c);
-  if (!reply) return reply.error();
+  if (!reply) {
+    keeper.failed(*this, reply.error());
+    return reply.error();
+  }
   if (reply->outcome != permits_outcome::granted) {
-    session_->keeper().gone(*this);
+    keeper.gone(*this);
     return no_longer_held();
   }
   lease_.store(lease, std::memory_order_relaxed);
-  session_->keeper().renewed(*this, sent, lease);
+  keeper.renewed(*this, sent, lease);
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
@@ -119,6 +134,7 @@ void hold::extend_or_throw(std::chrono::milliseconds lease) {
 
 result<bool> hold::resize(std::uint32_t weight) {
   if (auto u = session_->usable(); !u) return std::move(u.error());
+  if (state() == lease_state::lost) return no_longer_held();
   auto c = command(permits_verb::resize);
   c.weight = weight;
   const auto reply = session_->permits(name(), c);
@@ -130,6 +146,7 @@ result<bool> hold::resize(std::uint32_t weight) {
   }
   weight_.store(weight, std::memory_order_relaxed);
   fence_.store(public_fence(reply->fence), std::memory_order_relaxed);
+  if (state() == lease_state::lost) return no_longer_held();
   return true;
 }
 
@@ -189,11 +206,7 @@ void hold::announce(engine::core& core, event_kind kind, const failure* why) noe
 }
 
 void hold::announce_lost(engine::core& core, std::string_view why) noexcept {
-  {
-    const std::lock_guard guard{token_mutex_};
-    if (!lost_) lost_.emplace();
-  }
-  lost_->request_stop();
+  loss().request_stop();
   const failure f{errc::lost, std::string(why)};
   announce(core, event_kind::lost, &f);
   // Those of this process who stand behind must not wait for somebody who has lost it.

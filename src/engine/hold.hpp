@@ -85,6 +85,7 @@ class hold {
 
  private:
   friend class keeper;
+  std::stop_source loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
   void announce(engine::core& core, event_kind kind, const failure* why = nullptr) noexcept;

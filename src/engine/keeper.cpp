@@ -1,6 +1,7 @@
 #include "engine/keeper.hpp"
 
 #include <algorithm>
+#include <system_error>
 
 #include "engine/core.hpp"
 
@@ -30,15 +31,27 @@ void keeper::stop() {
   if (renewal_thread_.joinable()) renewal_thread_.join();
 }
 
-void keeper::start_threads() {
-  if (timer_thread_.joinable()) return;
-  timer_thread_ = std::thread([this] { watch_time(); });
-  renewal_thread_ = std::thread([this] { renew_forever(); });
+status keeper::start() noexcept try {
+  if (started_.load(std::memory_order_acquire)) return done{};
+  const std::lock_guard guard{mutex_};
+  if (started_) return done{};
+  // Each may have been started by an earlier attempt: one alone finds nothing to do.
+  if (!timer_thread_.joinable()) timer_thread_ = std::thread([this] { watch_time(); });
+  if (!renewal_thread_.joinable()) renewal_thread_ = std::thread([this] { renew_forever(); });
+  started_.store(true, std::memory_order_release);
+  return done{};
+} catch (const std::system_error& e) {
+  return failure{errc::unavailable, std::string("no thread to renew leases with: ") + e.what() +
+                                        "; raise the limit of threads (ulimit -u, pids cgroup)"};
+}
+
+bool keeper::on_own_thread() const noexcept {
+  const auto me = std::this_thread::get_id();
+  return me == timer_thread_.get_id() || me == renewal_thread_.get_id();
 }
 
 void keeper::add(const std::shared_ptr<hold>& h) {
   const std::lock_guard guard{mutex_};
-  start_threads();
   h->scheduled_ = schedule_.emplace(h->timer_.next(), h);
   if (h->timer_.next() < sleeping_until_) time_changed_.notify_one();
 }
@@ -60,18 +73,45 @@ void keeper::reschedule(hold& h) {
   if (h.timer_.next() < sleeping_until_) time_changed_.notify_one();
 }
 
-void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
-  const std::lock_guard guard{mutex_};
-  h.timer_.renewed(sent, lease);
+void keeper::begin_renewal(hold& h) {
+  std::unique_lock lock{mutex_};
+  while (!h.timer_.begin(session_.now())) {
+    session_.clock().wait_until(lock, renewal_over_, forever);
+  }
   reschedule(h);
+}
+
+void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+  bool again = false;
+  {
+    const std::lock_guard guard{mutex_};
+    again = h.timer_.renewed(session_.now(), sent, lease);
+    reschedule(h);
+    renewal_over_.notify_all();
+  }
+  if (again) h.announce(session_, event_kind::held_again);
+}
+
+void keeper::failed(hold& h, const failure& why) {
+  bool first = false;
+  {
+    const std::lock_guard guard{mutex_};
+    first = h.timer_.failed(session_.now());
+    reschedule(h);
+    renewal_over_.notify_all();
+  }
+  h.announce(session_, event_kind::renew_failed, &why);
+  if (first) h.announce(session_, event_kind::suspect, &why);
 }
 
 void keeper::gone(hold& h) {
   {
     const std::lock_guard guard{mutex_};
-    if (h.timer_.state() == lease_state::lost) return;
+    const bool known = h.timer_.state() == lease_state::lost;
     h.timer_.gone();
     reschedule(h);
+    renewal_over_.notify_all();
+    if (known) return;
   }
   h.announce_lost(session_, "the store says that it is not held any more");
 }
@@ -149,31 +189,22 @@ void keeper::renew_batch(const batch& due) {
 
 void keeper::settle(hold& h, boot_time sent, std::chrono::microseconds lease,
                     const result<store::permits_reply>& reply) {
-  if (reply && reply->outcome != permits_outcome::granted) {
-    const std::unique_lock lock{mutex_};
-    if (!h.scheduled_) return;  // released meanwhile: no wonder
+  {
+    const std::lock_guard guard{mutex_};
+    if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
+      h.timer_.end_renewal();
+      renewal_over_.notify_all();
+      return;
+    }
   }
-  if (reply && reply->outcome != permits_outcome::granted) return gone(h);
-  std::unique_lock lock{mutex_};
-  if (!h.scheduled_) return;
-  if (reply) {
-    const bool again = h.timer_.renewed(sent, lease);
-    reschedule(h);
-    lock.unlock();
-    if (again) h.announce(session_, event_kind::held_again);
-    return;
-  }
-  const bool first = h.timer_.failed(session_.now());
-  reschedule(h);
-  lock.unlock();
-  h.announce(session_, event_kind::renew_failed, &reply.error());
-  if (first) h.announce(session_, event_kind::suspect, &reply.error());
+  if (!reply) return failed(h, reply.error());
+  if (reply->outcome != permits_outcome::granted) return gone(h);
+  renewed(h, sent, lease);
 }
 
 void keeper::abandon(std::string name, const store::owner_id& owner,
                      std::chrono::nanoseconds lease) {
   const std::lock_guard guard{mutex_};
-  start_threads();
   const boot_time now = session_.now();
   abandoned_.push_back({std::move(name), owner, saturated_add(now, lease)});
   retry_abandoned_at_ = std::min(retry_abandoned_at_, now + abandoned_retry);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <holdfast/clock.hpp>
@@ -22,12 +23,21 @@ class keeper {
   explicit keeper(core& session);
   ~keeper();
 
+  /// Its threads, before anything is taken that would need them. errc::unavailable if the system
+  /// gives none.
+  status start() noexcept;
+  bool on_own_thread() const noexcept;
+
   void add(const std::shared_ptr<hold>& h);
   /// After it nothing more is announced about this hold, but what is on its way right now.
   void remove(hold& h) noexcept;
 
-  /// A renewal of this hold that somebody else carried out.
+  /// Somebody else than the keeper renews this hold: waits until no renewal is on its way, and keeps
+  /// the keeper from beginning one. The answers of two could come in another order than the store
+  /// carried them out, and the longer one be believed. Ends with one of the three below.
+  void begin_renewal(hold& h);
   void renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
+  void failed(hold& h, const failure& why);
   /// The store says that it is not held any more.
   void gone(hold& h);
 
@@ -43,7 +53,6 @@ class keeper {
   };
   using batch = std::vector<std::shared_ptr<hold>>;
 
-  void start_threads();
   void reschedule(hold& h);
   void watch_time();
   boot_time take_due(batch& suspected, batch& lost);
@@ -58,12 +67,14 @@ class keeper {
   std::mutex mutex_;
   std::condition_variable time_changed_;
   std::condition_variable work_changed_;
+  std::condition_variable renewal_over_;
   schedule schedule_;
   batch to_renew_;
   std::deque<abandoned> abandoned_;
   boot_time retry_abandoned_at_ = forever;
   boot_time sleeping_until_ = forever;
   bool stopping_ = false;
+  std::atomic<bool> started_{false};
   std::thread timer_thread_;
   std::thread renewal_thread_;
 };

@@ -28,9 +28,15 @@ lease_timer::step lease_timer::due(boot_time now) noexcept {
     return step::suspect;
   }
   if (now < renew_at_) return step::none;
+  (void)begin(now);
+  return step::renew;
+}
+
+bool lease_timer::begin(boot_time now) noexcept {
+  if (in_flight_) return false;
   in_flight_ = true;
   suspect_at_ = now + terms_.lease / 6;
-  return step::renew;
+  return true;
 }
 
 boot_time lease_timer::next() const noexcept {
@@ -40,9 +46,10 @@ boot_time lease_timer::next() const noexcept {
   return std::min(suspect_at_, valid_until_);
 }
 
-bool lease_timer::renewed(boot_time sent, std::chrono::nanoseconds lease) noexcept {
+bool lease_timer::renewed(boot_time now, boot_time sent,
+                          std::chrono::nanoseconds lease) noexcept {
   in_flight_ = false;
-  if (state_ == lease_state::lost) return false;
+  if (state_ == lease_state::lost || now >= valid_until_) return false;
   terms_.lease = lease;
   valid_until_ = capped(sent + lease - margin(lease));
   if (terms_.renew) renew_at_ = sent + lease / 3;

@@ -36,11 +36,18 @@ class lease_timer {
   /// When to ask again.
   boot_time next() const noexcept;
 
-  /// True if it was suspect.
-  bool renewed(boot_time sent, std::chrono::nanoseconds lease) noexcept;
+  /// A renewal that is not the timer's own idea; false if one is on its way already.
+  bool begin(boot_time now) noexcept;
+
+  /// True if it was suspect. After the end it changes nothing: what is lost stays lost.
+  bool renewed(boot_time now, boot_time sent, std::chrono::nanoseconds lease) noexcept;
   /// True if it was not suspect before.
   bool failed(boot_time now) noexcept;
-  void gone() noexcept { state_ = lease_state::lost; }
+  void gone() noexcept {
+    in_flight_ = false;
+    state_ = lease_state::lost;
+  }
+  void end_renewal() noexcept { in_flight_ = false; }
 
   lease_state state() const noexcept { return state_; }
   boot_time valid_until() const noexcept { return valid_until_; }

@@ -155,7 +155,10 @@ class state_family final : public store::session_store {
     auto reply = step(name, command, {});
     if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
     const auto dead = departed(reply->blockers);
-    return dead.empty() ? std::move(reply) : step(name, command, dead);
+    if (dead.empty()) return reply;
+    auto again = step(name, command, dead);
+    if (again) again->replaced |= reply->replaced;
+    return again;
   }
 
   result<countdown_reply> countdown(std::string_view name,

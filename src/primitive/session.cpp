@@ -73,12 +73,15 @@ void check_options(const engine::core& core) {
   if (auto ok = engine::check_lease(core.options().lease); !ok) {
     throw_failure(core.located(std::move(ok.error()), "open", ""));
   }
+  if (core.options().store_timeout < std::chrono::milliseconds::zero()) {
+    throw_failure(core.located({errc::invalid_argument, "store_timeout is negative"}, "open", ""));
+  }
 }
 
 }  // namespace
 
 session::session(std::unique_ptr<store::session_store> store, session_options options)
-    : core_(std::make_shared<engine::core>(std::move(store), std::move(options))) {
+    : core_(engine::core::make(std::move(store), std::move(options))) {
   check_options(*core_);
 }
 

@@ -67,7 +67,11 @@ class faulty_store final : public store::session_store {
     switch (plan_.choose ? plan_.choose(++number_, name, verb) : fault::none) {
       case fault::drop_request: return lost_on_the_way(false);
       case fault::drop_reply: (void)call(); return lost_on_the_way(true);
-      case fault::duplicate: (void)call(); return call();
+      case fault::duplicate: {
+        auto first = call();
+        (void)call();
+        return first;
+      }
       case fault::delay: wait(); return call();
       case fault::drop_notice: inbox_.drop_next(); return call();
       case fault::none: break;

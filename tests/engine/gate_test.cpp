@@ -145,4 +145,18 @@ TEST(gate, the_next_one_asks_for_itself_when_taking_it_along_failed) {
   waiter.join();
 }
 
+TEST(gate, a_waiter_cancelled_at_any_moment_leaves_the_gate) {
+  auto session = holdfast::open("memory:");
+  mutex m{session, "m"};
+  lease held = m.acquire();
+  for (int i = 0; i < 5'000; ++i) {
+    std::stop_source stop;
+    std::thread waiter([&] { EXPECT_FALSE(m.lock(stop.get_token())); });
+    for (int spin = 0; spin < (i % 400) * 10; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    stop.request_stop();
+    waiter.join();
+  }
+  EXPECT_EQ(session.core()->gates().at("m", holdfast::real_clock())->waiting(), 0U);
+}
+
 }  // namespace

@@ -200,4 +200,63 @@ TEST(lease, outlives_its_mutex_and_its_session) {
   EXPECT_TRUE(mutex(again, "m").try_acquire());
 }
 
+TEST(keeper, the_last_lease_may_be_released_by_the_callback_that_tells_its_loss) {
+  auto clock = std::make_shared<holdfast::testing::fake_clock>();
+  std::atomic<bool> told = false;
+  auto held = std::make_unique<lease>();
+  {
+    holdfast::session_options options;
+    options.clock = clock;
+    auto session = holdfast::open("memory:", options);
+    *held = mutex(session, "m", {.lease = 1s, .renew = false}).acquire();
+  }
+  const auto token = held->lost();
+  const std::stop_callback drop{token, [&] {
+                                  held.reset();  // and with it the session, on its own thread
+                                  told = true;
+                                }};
+  clock->advance(2s);
+  harness::eventually("told", [&] { return told.load(); });
+}
+
+TEST(keeper, a_callback_of_a_loss_may_ask_for_the_token_again) {
+  stage s;
+  mutex m{s.session, "m", {.renew = false}};
+  lease held = m.acquire();
+  const auto token = held.lost();
+  std::atomic<bool> asked = false;
+  const std::stop_callback again{token, [&] { asked = held.lost().stop_requested(); }};
+  s.clock->advance(31s);
+  harness::eventually("asked", [&] { return asked.load(); });
+}
+
+TEST(keeper, a_lost_lease_is_not_lengthened_at_the_store) {
+  stage s;
+  lease held = mutex(s.session, "m", {.lease = 10s, .renew = false}).acquire();
+  s.clock->advance(9'950ms);
+  EXPECT_THROW(held.extend(), holdfast::error);
+  EXPECT_LT(s.session.show("m").holders.at(0).expires_in, 100ms);
+}
+
+TEST(keeper, a_lost_hold_cannot_be_upgraded) {
+  stage s;
+  holdfast::shared_mutex m{s.session, "m", {{.lease = 10s, .renew = false}, {}}};
+  lease held = m.acquire_shared();
+  s.clock->advance(9'950ms);
+  EXPECT_THROW((void)m.try_upgrade(held), holdfast::error);
+}
+
+TEST(keeper, an_extension_waits_for_the_renewal_that_is_on_its_way) {
+  stage s;
+  lease held = mutex(s.session, "m").acquire();
+  s.script->hang(verb::renew);
+  s.clock->advance(10s);
+  s.script->await(verb::renew, 1);
+  std::thread shortener([&] { held.extend(1s); });
+  s.script->let_go();
+  shortener.join();
+  EXPECT_LE(held.remaining(), 1s) << "the longer answer did not come last";
+  EXPECT_LE(s.session.show("m").holders.at(0).expires_in, 1s);
+}
+
 }  // namespace

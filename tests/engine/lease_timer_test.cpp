@@ -28,7 +28,7 @@ TEST(lease_timer, renews_after_a_third_of_the_lease) {
 TEST(lease_timer, counts_the_renewed_lease_from_before_it_was_sent) {
   auto t = granted();
   (void)t.due(start + 10s);
-  t.renewed(start + 10s, 30s);
+  t.renewed(start + 10s, start + 10s, 30s);
   EXPECT_EQ(t.valid_until(), start + 40s - margin);
   EXPECT_EQ(t.next(), start + 20s);
 }
@@ -48,8 +48,25 @@ TEST(lease_timer, a_renewal_that_comes_back_after_the_loss_changes_nothing) {
   auto t = granted();
   (void)t.due(start + 10s);
   ASSERT_EQ(t.due(start + 30s), step::lost);
-  EXPECT_FALSE(t.renewed(start + 10s, 30s));
+  EXPECT_FALSE(t.renewed(start + 31s, start + 10s, 30s));
   EXPECT_EQ(t.state(), lease_state::lost);
+}
+
+TEST(lease_timer, a_renewal_that_comes_after_the_end_changes_nothing) {
+  auto t = granted();
+  (void)t.due(start + 10s);
+  EXPECT_FALSE(t.renewed(start + 30s - margin, start + 10s, 30s));
+  EXPECT_EQ(t.valid_until(), start + 30s - margin);
+  EXPECT_EQ(t.due(start + 30s - margin), step::lost);
+}
+
+TEST(lease_timer, one_renewal_at_a_time_whoever_begins_it) {
+  auto t = granted();
+  EXPECT_TRUE(t.begin(start));
+  EXPECT_FALSE(t.begin(start));
+  EXPECT_EQ(t.due(start + 12s), step::suspect);
+  t.renewed(start + 12s, start + 12s, 30s);
+  EXPECT_TRUE(t.begin(start + 13s));
 }
 
 TEST(lease_timer, a_failed_renewal_makes_it_suspect_and_is_tried_again_soon) {
@@ -67,7 +84,7 @@ TEST(lease_timer, a_renewal_that_succeeds_after_all_makes_it_held_again) {
   (void)t.due(start + 10s);
   t.failed(start + 11s);
   (void)t.due(start + 12s);
-  EXPECT_TRUE(t.renewed(start + 12s, 30s));
+  EXPECT_TRUE(t.renewed(start + 12s, start + 12s, 30s));
   EXPECT_EQ(t.state(), lease_state::held);
 }
 
@@ -80,10 +97,10 @@ TEST(lease_timer, without_renewal_it_ends_by_itself) {
 TEST(lease_timer, is_never_held_beyond_max_hold) {
   auto t = granted(true, start + 35s);
   (void)t.due(start + 10s);
-  t.renewed(start + 10s, 30s);
+  t.renewed(start + 10s, start + 10s, 30s);
   EXPECT_EQ(t.valid_until(), start + 35s);
   (void)t.due(start + 20s);
-  t.renewed(start + 20s, 30s);
+  t.renewed(start + 20s, start + 20s, 30s);
   EXPECT_EQ(t.due(start + 35s), step::lost);
 }
 

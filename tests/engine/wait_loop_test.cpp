@@ -205,4 +205,59 @@ TEST(wait_loop, a_session_that_closed_while_in_line_is_passed_over_at_once) {
   waiter.join();
 }
 
+TEST(wait_loop, a_lock_that_nobody_renews_lasts_its_whole_lease_also_after_a_wait) {
+  stage s;
+  fair_mutex a{s.session, "m"}, b{s.session, "m", {.lease = 10s, .renew = false}};
+  lease held = a.acquire();
+  std::chrono::nanoseconds left{};
+  std::thread waiter([&] {
+    const lease mine = b.acquire();
+    left = mine.remaining();
+  });
+  s.await_waiters("m", 1);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(left, 9s);
+}
+
+TEST(wait_loop, a_store_timeout_without_end_keeps_trying) {
+  stage s;
+  auto options = s.options();
+  options.store_timeout = std::chrono::milliseconds::max();
+  auto session = holdfast::open("memory:", options);
+  s.script->set(verb::acquire, fault::drop_request);
+  std::thread taker([&] { EXPECT_TRUE(mutex(session, "m").acquire()); });
+  for (std::size_t tries = 1; tries <= 5; ++tries) {
+    harness::eventually("tried again", [&] {
+      s.clock->advance(1s);
+      return s.script->count(verb::acquire) > tries;
+    });
+  }
+  s.script->set(verb::acquire, fault::none);
+  harness::eventually("acquired", [&] {
+    s.clock->advance(1s);
+    return s.seen->count(event_kind::acquired) == 1;
+  });
+  taker.join();
+}
+
+TEST(with_lock, passes_on_a_result_that_can_only_be_moved_or_is_a_reference) {
+  stage s;
+  mutex m{s.session, "m"};
+  EXPECT_EQ(*with_lock(m, [] { return std::make_unique<int>(7); }), 7);
+  int there = 1;
+  static_assert(std::is_same_v<decltype(with_lock(m, [&]() -> int& { return there; })), int&>);
+  with_lock(m, [&]() -> int& { return there; }) = 2;
+  EXPECT_EQ(there, 2);
+  EXPECT_EQ(with_lock(m, [](lease& l) { return l.fence() > 0; }), true);
+  with_lock(m, [] {});
+}
+
+TEST(with_lock, a_lock_lost_during_the_work_is_not_overlooked) {
+  stage s;
+  mutex m{s.session, "m"};
+  EXPECT_EQ(reason_of([&] { (void)with_lock(m, [&] { return s.session.force_release("m"); }); }),
+            errc::lost);
+}
+
 }  // namespace

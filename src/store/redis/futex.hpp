@@ -5,19 +5,19 @@
 
 namespace holdfast::store::redis {
 
-/// A one-shot signal to one thread. Waking costs a system call only if that thread sleeps already, and
-/// needs no mutex: it may be done after the lock is let go, in one batch. Thread-safe.
+/// What one thread waits for: bits that others set. Waking costs a system call only if that thread
+/// sleeps already, and needs no mutex: it may be done after the lock is let go, in one batch.
 class wake_flag {
  public:
-  /// Waits until set() was called, and returns what with (never 0).
+  /// Waits until bits are set, and returns them.
   std::uint32_t wait() noexcept;
-  /// The waiter may be gone, and this object with it, as soon as this is called.
-  void set(std::uint32_t value) noexcept;
-  /// Only by the waiting thread, between two waits.
-  void reset() noexcept { state_.store(0, std::memory_order_relaxed); }
+  /// The waiter may be gone, and this object with it, as soon as this is called. `bits` below 1 << 31.
+  void set(std::uint32_t bits) noexcept;
+  /// By the waiting thread.
+  void clear(std::uint32_t bits) noexcept { state_.fetch_and(~(bits | asleep), std::memory_order_relaxed); }
 
  private:
-  static constexpr std::uint32_t asleep = ~std::uint32_t{0};
+  static constexpr std::uint32_t asleep = std::uint32_t{1} << 31;
   std::atomic<std::uint32_t> state_{0};
 };
 

@@ -36,12 +36,8 @@ status link::open() {
 }
 
 void link::renew_connection() {
-  std::vector<ticket*> finished;
-  {
-    const std::lock_guard guard{mutex_};
-    break_off(broken("the server is not the one to talk to any more"), finished);
-  }
-  for (ticket* t : finished) t->wake.set(settled);
+  const std::lock_guard guard{mutex_};
+  break_off(broken("the server is not the one to talk to any more"));
 }
 
 result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
@@ -122,9 +118,7 @@ void link::flush(lock& l) {
     const auto wrote = write_all(*to->wire, bytes, {boot_clock::now() + options_.command_timeout});
     l.lock();
     if (wrote == io::done || connection_ != to) continue;
-    std::vector<ticket*> finished;
-    break_off(wrote == io::again ? timed_out(options_) : broken(to->wire->problem()), finished);
-    for (ticket* t : finished) t->wake.set(settled);
+    break_off(wrote == io::again ? timed_out(options_) : broken(to->wire->problem()));
   }
   flushing_ = false;
 }
@@ -132,17 +126,11 @@ void link::flush(lock& l) {
 // ---- reading -------------------------------------------------------------------------------------
 
 void link::wait_for(lock& l, ticket& mine) {
-  if (leading_ && !mine.over) {
+  if (leading_ || mine.over) {
     l.unlock();
-    const auto what = mine.wake.wait();
-    if (what == settled) return;
+    if ((mine.wake.wait() & lead_on) == 0) return;
     l.lock();
-    mine.wake.reset();
-  } else if (mine.over) {
-    // Settled before it slept: whoever did it is about to touch the flag once more.
-    l.unlock();
-    (void)mine.wake.wait();
-    return;
+    mine.wake.clear(lead_on);
   }
   lead(l, mine);
 }
@@ -163,8 +151,8 @@ void link::lead(lock& l, ticket& mine) {
     }
     if (from && connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off(broken(problem), finished);
-      fail_overdue(finished);
+      if (!alive) break_off(broken(problem));
+      fail_overdue();
     }
     replies.clear();
     if (finished.empty() || (finished.size() == 1 && finished.front() == &mine)) {
@@ -212,19 +200,21 @@ void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& fini
   }
 }
 
-void link::fail_overdue(std::vector<ticket*>& finished) {
+void link::fail_overdue() {
   if (in_flight_.empty() || boot_clock::now() < in_flight_.front()->deadline) return;
-  break_off(timed_out(options_), finished);
+  break_off(timed_out(options_));
 }
 
-void link::break_off(const failure& why, std::vector<ticket*>& finished) {
+// Settles with the mutex held: a ticket's thread may be the one that reads, which does not wait to be
+// woken before it goes away.
+void link::break_off(const failure& why) {
   if (connection_) connection_->wire->shut_down();
   connection_.reset();
   out_.clear();
   for (ticket* t : in_flight_) {
     t->over = true;
     t->wrong = why;
-    finished.push_back(t);
+    t->wake.set(settled);
   }
   in_flight_.clear();
 }

@@ -40,7 +40,7 @@ class link {
   void renew_connection();
 
  private:
-  /// A thread that waits for replies. Guarded by mutex_ until it is taken out of in_flight_.
+  /// A thread that waits for replies. Guarded by mutex_ while it is in in_flight_.
   struct ticket {
     std::vector<resp_value> replies;
     std::size_t wanted = 0;
@@ -60,8 +60,8 @@ class link {
   void lead(lock& l, ticket& mine);
   bool read_some(connection& c, std::vector<resp_value>& replies, std::string& problem);
   void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
-  void break_off(const failure& why, std::vector<ticket*>& finished);
-  void fail_overdue(std::vector<ticket*>& finished);
+  void break_off(const failure& why);
+  void fail_overdue();
   void wake_all(std::vector<ticket*>& finished, const ticket& but);
 
   const redis_options& options_;

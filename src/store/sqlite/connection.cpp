@@ -71,7 +71,7 @@ int run(sqlite3_stmt* s) noexcept {
   return code == SQLITE_DONE ? SQLITE_OK : reset;
 }
 
-void bind(sqlite3_stmt* s, int at, std::string_view text) noexcept {
+void bind_text(sqlite3_stmt* s, int at, std::string_view text) noexcept {
   sqlite3_bind_text64(s, at, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 

@@ -57,7 +57,7 @@ class writing {
 
 /// Steps to the end and resets; for statements whose rows nobody wants. A SQLite result code.
 int run(sqlite3_stmt* s) noexcept;
-void bind(sqlite3_stmt* s, int at, std::string_view text) noexcept;
+void bind_text(sqlite3_stmt* s, int at, std::string_view text) noexcept;
 std::string_view text_column(sqlite3_stmt* s, int column) noexcept;
 
 }  // namespace holdfast::store::sqlite

@@ -56,10 +56,7 @@ constexpr std::array network_file_systems{
 const char* network_name(const std::string& directory) noexcept {
   struct statfs found{};
   if (::statfs(directory.c_str(), &found) != 0) return nullptr;
-  const auto magic = static_cast<unsigned long>(found.f_type) & 0xffffffffUL;
-  const auto at = std::find_if(network_file_systems.begin(), network_file_systems.end(),
-                               [magic](const auto& known) { return known.magic == magic; });
-  return at == network_file_systems.end() ? nullptr : at->name;
+  return network_file_system_name(static_cast<unsigned long>(found.f_type) & 0xffffffffUL);
 }
 
 failure refuse_network(const std::string& directory, const char* name) {
@@ -129,6 +126,12 @@ failure not_ours(const std::string& path) {
 }
 
 }  // namespace
+
+const char* network_file_system_name(unsigned long magic) noexcept {
+  const auto at = std::find_if(network_file_systems.begin(), network_file_systems.end(),
+                               [magic](const auto& known) { return known.magic == magic; });
+  return at == network_file_systems.end() ? nullptr : at->name;
+}
 
 result<std::string> locate(std::string_view path, bool allow_network) {
   const auto text = check_text(path);

@@ -14,6 +14,9 @@ namespace holdfast::store::sqlite {
 /// who reach it by different links agree on what lies beside it.
 result<std::string> locate(std::string_view path, bool allow_network);
 
+/// The name of a kind of file system (statfs f_type) that several machines may share, or null.
+const char* network_file_system_name(unsigned long magic) noexcept;
+
 /// The folder PATH-holdfast: where the turnstile and the inboxes are. Whoever may write to the
 /// database may write here; nobody else.
 class sidecar {

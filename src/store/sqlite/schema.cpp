@@ -160,7 +160,7 @@ status begin_boot(connection& db, const boot_note& before, const boot_note& now)
     if (!struck) return struck;
   }
   return run_with(db, remember_boot, setting_up, [&](sqlite3_stmt* s) {
-    bind(s, 1, now.boot_id);
+    bind_text(s, 1, now.boot_id);
     sqlite3_bind_int64(s, 2, now.wall_minus_boot_us);
   });
 }

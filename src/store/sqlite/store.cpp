@@ -185,13 +185,15 @@ status lock_file::check_still_there() {
 status lock_file::step(std::string_view name, transition& change) {
   for (int attempt = 0; attempt < races_lost_in_a_row; ++attempt) {
     if (auto tried = try_step(update_.get(), name, change); !tried) return tried;
-    if (current_.row_seen) {
-      if (current_.next != nullptr && is_free(*current_.next)) note_free(name);
-      return done{};
+    bool settled = current_.row_seen;
+    if (!settled) {
+      if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
+      // No change is a row that somebody else put in between the two statements.
+      settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
-    if (auto tried = try_step(insert_.get(), name, change); !tried) return tried;
-    // No change is a row that somebody else put in between the two statements.
-    if (current_.next == nullptr || sqlite3_changes(db_.get()) == 1) return done{};
+    if (!settled) continue;
+    if (current_.next != nullptr && is_free(*current_.next)) note_free(name);
+    return done{};
   }
   return failure{errc::unavailable, "another program keeps removing the row from " + file_};
 }
@@ -199,7 +201,7 @@ status lock_file::step(std::string_view name, transition& change) {
 status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition& change) {
   current_ = {};
   current_.change = &change;
-  bind(how, 1, name);
+  bind_text(how, 1, name);
   const int code = run(how);
   if (current_.thrown) std::rethrow_exception(std::exchange(current_.thrown, nullptr));
   if (code != SQLITE_OK) return failed(code, "changing the record");
@@ -294,7 +296,7 @@ status lock_file::remove_free() {
   if (auto begun = transaction.begin(tried); !begun) return begun;
   std::int64_t floor = 0;
   for (const std::string& name : free_) {
-    bind(remove_.get(), 1, name);
+    bind_text(remove_.get(), 1, name);
     while (sqlite3_step(remove_.get()) == SQLITE_ROW) {
       floor = std::max<std::int64_t>(floor, sqlite3_column_int64(remove_.get(), 0));
     }

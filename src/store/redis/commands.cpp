@@ -1,0 +1,223 @@
+#include "store/redis/commands.hpp"
+
+#include <array>
+#include <charconv>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/keys.hpp"
+#include "store/redis/scripts.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "release", "resize", "evict", "inspect"};
+constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove", "inspect"};
+
+/// A number as text, without a string on the heap.
+class digits {
+ public:
+  template <class Number>
+  explicit digits(Number n) : size_(static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, n).ptr - text_)) {}
+  operator std::string_view() const noexcept { return {text_, size_}; }
+
+ private:
+  char text_[24];
+  std::size_t size_;
+};
+
+/// An owner as text: empty for nobody where `or_empty`.
+std::string text_of(const owner_id& id, bool or_empty = false) {
+  return or_empty && !id ? std::string() : to_string(id);
+}
+
+// The scripts separate by spaces, and need something there.
+std::string_view word_or_dash(std::string_view text) { return text.empty() ? std::string_view("-") : text; }
+
+/// EVALSHA, with the keys of a name and the arguments.
+class call {
+ public:
+  call(const script_frame& frame, const script& what, std::string_view name) : keys_(frame.prefix, name) {
+    add("EVALSHA");
+    add(what.sha);
+    add("5");
+    for (std::size_t i = 0; i < name_keys::count; ++i) add(keys_[i]);
+  }
+  void add(std::string_view word) { words_[size_++] = word; }
+  void append(std::string& to) const { append_command(to, std::span(words_).first(size_)); }
+
+ private:
+  name_keys keys_;
+  std::array<std::string_view, 24> words_;
+  std::size_t size_ = 0;
+};
+
+// ---- reading -------------------------------------------------------------------------------------
+
+/// A cursor over the items of an array; what is missing or of another type makes it bad.
+class items {
+ public:
+  explicit items(const resp_value& array) : list_(array.items) {}
+  bool good() const noexcept { return good_; }
+  bool more() const noexcept { return at_ < list_.size(); }
+
+  template <class Number>
+  void get(Number& number) {
+    const resp_value* const v = next();
+    if (v == nullptr) return;
+    if (v->type == resp_type::integer) {
+      number = static_cast<Number>(v->integer);
+    } else {
+      const char* const end = v->text.data() + v->text.size();
+      good_ = good_ && std::from_chars(v->text.data(), end, number).ptr == end && !v->text.empty();
+    }
+  }
+  void get(bool& flag) {
+    int number = 0;
+    get(number);
+    flag = number != 0;
+  }
+  void get(std::string& text) {
+    if (const resp_value* const v = next()) text = v->text;
+  }
+  void get(owner_id& id) {
+    if (const resp_value* const v = next()) good_ = good_ && parse_owner_id(v->text, id);
+  }
+  void get(kind& k) {
+    if (const resp_value* const v = next()) good_ = good_ && parse_kind(v->text, k);
+  }
+  template <class Item, class Read>
+  void get_list(std::vector<Item>& list, Read read) {
+    const resp_value* const v = next();
+    if (v == nullptr) return;
+    for (const auto& one : v->items) {
+      items in(one);
+      read(in, list.emplace_back());
+      good_ = good_ && in.good();
+    }
+  }
+  template <class... Fields>
+  void get_all(Fields&... fields) {
+    (get(fields), ...);
+  }
+
+ private:
+  const resp_value* next() {
+    if (at_ < list_.size()) return &list_[at_++];
+    good_ = false;
+    return nullptr;
+  }
+
+  const std::vector<resp_value>& list_;
+  std::size_t at_ = 0;
+  bool good_ = true;
+};
+
+void drop_dash(std::string& peer) {
+  if (peer == "-") peer.clear();
+}
+
+void read_holder(items& in, holder& h) {
+  in.get_all(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note);
+  drop_dash(h.peer);
+}
+
+void read_waiter(items& in, waiter& w) {
+  in.get_all(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer, w.note);
+  drop_dash(w.peer);
+}
+
+void read_waiting(items& in, waiter& w) {
+  in.get_all(w.owner, w.expires_at, w.since_wall_at, w.peer, w.note);
+  drop_dash(w.peer);
+}
+
+bool is_mismatch(permits_outcome o) {
+  return o == permits_outcome::kind_mismatch || o == permits_outcome::capacity_mismatch;
+}
+
+}  // namespace
+
+void append_permits(std::string& to, const script_frame& frame, std::string_view name,
+                    const permits_command& c) {
+  call words(frame, permits_script(), name);
+  const auto owner = text_of(c.owner);
+  const auto leaving = text_of(c.instead_of, true);
+  const digits lease(c.lease_us), capacity(c.capacity), weight(c.weight), place(c.place_us), priority(c.priority);
+  const digits time(frame.time.value_or(0));
+  words.add(permits_verbs[static_cast<std::size_t>(c.verb)]);
+  words.add(owner);
+  words.add(frame.channels);
+  words.add(lease);
+  // A release says no more: the shorter command is the cheaper one.
+  const bool short_form = c.verb == permits_verb::release && leaving.empty() && !frame.time;
+  if (!short_form) {
+    words.add(to_string(c.kind));
+    words.add(capacity);
+    words.add(weight);
+    words.add(c.wait ? (c.detached ? "wd" : "w") : (c.detached ? "d" : ""));
+    words.add(place);
+    words.add(word_or_dash(c.peer));
+    words.add(c.note);
+    words.add(priority);
+    words.add(leaving);
+    if (frame.time) words.add(time);
+  }
+  words.append(to);
+}
+
+void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
+                      const countdown_command& c) {
+  call words(frame, countdown_script(), name);
+  const auto owner = text_of(c.owner);
+  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us), time(frame.time.value_or(0));
+  for (const std::string_view word :
+       {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner), frame.channels,
+        std::string_view(count), std::string_view(drop), std::string_view(place), std::string_view(keep),
+        word_or_dash(c.peer), c.note}) {
+    words.add(word);
+  }
+  if (frame.time) words.add(time);
+  words.append(to);
+}
+
+result<permits_reply> read_permits(const resp_value& answer, permits_verb verb) {
+  if (answer.is_error()) return server_says(answer.text);
+  permits_reply r;
+  items in(answer);
+  int outcome = -1;
+  in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.look_again_us, r.position, r.replaced);
+  if (!in.good() || outcome < 0 || outcome > 6) return strange_answer("permits.lua");
+  r.outcome = static_cast<permits_outcome>(outcome);
+  if (is_mismatch(r.outcome)) in.get_all(r.found.kind, r.found.capacity);
+  if (verb == permits_verb::inspect && r.outcome == permits_outcome::done) {
+    std::string word;
+    in.get_all(word, r.found.capacity, r.found.last_fence);
+    if (word != "-" && !parse_kind(word, r.found.kind)) return strange_answer("permits.lua");
+    in.get_list(r.found.holders, read_holder);
+    in.get_list(r.found.queue, read_waiter);
+  }
+  if (!in.good()) return strange_answer("permits.lua");
+  return r;
+}
+
+result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb) {
+  if (answer.is_error()) return server_says(answer.text);
+  countdown_reply r;
+  items in(answer);
+  int outcome = -1;
+  in.get_all(outcome, r.remaining, r.now_at, r.look_again_us);
+  if (!in.good() || outcome < 0 || outcome > 5) return strange_answer("countdown.lua");
+  r.outcome = static_cast<countdown_outcome>(outcome);
+  if (r.outcome == countdown_outcome::kind_mismatch) in.get(r.found_kind);
+  if (r.outcome == countdown_outcome::capacity_mismatch) in.get(r.found.count);
+  if (verb == countdown_verb::inspect && in.more()) {
+    in.get_all(r.found.count, r.found.remaining, r.found.expires_at);
+    in.get_list(r.found.arrivals, [](items& one, arrival& a) { one.get_all(a.owner, a.forget_at); });
+    in.get_list(r.found.waiting, read_waiting);
+  }
+  if (!in.good()) return strange_answer("countdown.lua");
+  return r;
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/store/command.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "store/redis/resp.hpp"
+
+/// The words of the ports as calls of the scripts, and the scripts' answers as replies. The order of
+/// arguments and items is written down at the head of permits.lua and countdown.lua.
+namespace holdfast::store::redis {
+
+/// Where the names live; and, for tests only, what time it is to be.
+struct script_frame {
+  std::string_view prefix;
+  std::string_view channels;
+  std::optional<std::int64_t> time{};
+};
+
+void append_permits(std::string& to, const script_frame& frame, std::string_view name,
+                    const permits_command& command);
+void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
+                      const countdown_command& command);
+
+result<permits_reply> read_permits(const resp_value& answer, permits_verb verb);
+result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,43 @@
+#include "store/redis/keys.hpp"
+
+#include <algorithm>
+
+namespace holdfast::store::redis {
+
+name_keys::name_keys(std::string_view prefix, std::string_view name) {
+  std::string& record = keys_[0];
+  record.reserve(prefix.size() + name.size() + 8);
+  record += prefix;
+  record += ":{";
+  for (const char c : name) {
+    if (c == '}') record += "%7D";
+    else if (c == '%') record += "%25";
+    else record += c;
+  }
+  record += '}';
+  constexpr std::array<std::string_view, count> suffixes{"", ":d", ":q", ":p", ":l"};
+  for (std::size_t i = 1; i < count; ++i) {
+    keys_[i].reserve(record.size() + 2);
+    keys_[i] += record;
+    keys_[i] += suffixes[i];
+  }
+}
+
+std::string name_of_key(std::string_view key) {
+  const auto open = key.find(":{");
+  if (open == key.npos || !key.ends_with('}')) return {};
+  key = key.substr(open + 2, key.size() - open - 3);
+  std::string name;
+  while (!key.empty()) {
+    const auto plain = key.substr(0, key.find('%'));
+    name += plain;
+    key.remove_prefix(plain.size());
+    if (key.starts_with("%7D")) name += '}';
+    else if (key.starts_with("%25")) name += '%';
+    else if (!key.empty()) return {};
+    key.remove_prefix(std::min<std::size_t>(3, key.size()));
+  }
+  return name;
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store::redis {
+
+/// The keys of one name, all under one hash tag: `holdfast:{name}` and four with a suffix. In the name
+/// `}` and `%` are written %7D and %25: an early or an empty tag would scatter the keys of a cluster.
+class name_keys {
+ public:
+  name_keys(std::string_view prefix, std::string_view name);
+  std::string_view operator[](std::size_t i) const noexcept { return keys_[i]; }
+  static constexpr std::size_t count = 5;
+
+ private:
+  std::array<std::string, count> keys_;
+};
+
+/// Back from the first of them; empty if it is none.
+std::string name_of_key(std::string_view key);
+
+}  // namespace holdfast::store::redis

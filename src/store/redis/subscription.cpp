@@ -1,0 +1,163 @@
+#include "store/redis/subscription.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/keys.hpp"
+#include "store/redis/random.hpp"
+
+namespace holdfast::store::redis {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A connection that is silent for so long is asked whether it lives; and given up after twice that.
+constexpr auto silence = 5s;
+
+std::string_view next_word(std::string_view& text) {
+  const auto space = std::min(text.find(' '), text.size());
+  const auto word = text.substr(0, space);
+  text.remove_prefix(std::min(space + 1, text.size()));
+  return word;
+}
+
+template <class Number>
+bool read_number(std::string_view word, Number& number) {
+  const auto [after, wrong] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return wrong == std::errc{} && after == word.data() + word.size();
+}
+
+}  // namespace
+
+std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"; }
+
+std::optional<notice> parse_notice(std::string_view text) {
+  notice n;
+  const auto what = next_word(text);
+  if (what != "granted" && what != "opened") return std::nullopt;
+  n.what = what == "granted" ? notice_kind::granted : notice_kind::opened;
+  if (!parse_owner_id(next_word(text), n.owner) || !read_number(next_word(text), n.fence) ||
+      !read_number(next_word(text), n.expires_at)) {
+    return std::nullopt;
+  }
+  n.name = name_of_key(text);
+  return n;
+}
+
+subscription::subscription(const redis_options& options)
+    : options_(options),
+      clock_(options.clock != nullptr ? *options.clock : real_clock()),
+      peer_(random_id()),
+      channel_(channel_prefix(options) + peer_),
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+subscription::~subscription() { ::close(wake_fd_); }
+
+status subscription::open() { return subscribe(); }
+
+status subscription::subscribe() {
+  auto made = greet(options_, purpose::notices, wake_fd_);
+  if (!made) return std::move(made.error());
+  std::string bytes;
+  const std::array<std::string_view, 2> words{"SUBSCRIBE", channel_};
+  append_command(bytes, words);
+  const auto reply = exchange(**made, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd_});
+  if (!reply) return reply.error();
+  if (reply->front().is_error()) return server_says(reply->front().text);
+  connection_ = std::move(*made);
+  heard_at_ = boot_clock::now();
+  pinged_ = false;
+  pause_ = 0ns;
+  return done{};
+}
+
+std::optional<notice> subscription::receive(boot_time until) {
+  while (notices_.empty()) {
+    if (clear_interrupt() || clock_.now() >= until) return std::nullopt;
+    if (!connection_) {
+      reconnect_or_pause(until);
+      continue;
+    }
+    if (wait_for_data(until) == event::data) read_all();
+    keep_alive();
+  }
+  notice first = std::move(notices_.front());
+  notices_.pop_front();
+  first.peer = peer_;
+  return first;
+}
+
+void subscription::interrupt() noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+bool subscription::clear_interrupt() noexcept {
+  std::uint64_t count = 0;
+  return ::read(wake_fd_, &count, sizeof count) == sizeof count;
+}
+
+void subscription::reconnect_or_pause(boot_time until) {
+  const auto now = boot_clock::now();
+  if (now < next_attempt_at_) {
+    const auto pause = std::min<std::chrono::nanoseconds>(next_attempt_at_ - now, clock_.sleep_for(until));
+    (void)wait_ready(wake_fd_, POLLIN, {now + pause});
+    return;
+  }
+  if (subscribe()) return;
+  pause_ = std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
+  next_attempt_at_ = boot_clock::now() + jittered(pause_);
+}
+
+// Wakes up in time to ask whether the connection lives, too.
+subscription::event subscription::wait_for_data(boot_time until) {
+  if (connection_->wire->pending()) return event::data;
+  const auto look_after_it = heard_at_ + (pinged_ ? 2 : 1) * silence - boot_clock::now();
+  const auto longest = std::clamp<std::chrono::nanoseconds>(std::min<std::chrono::nanoseconds>(
+      clock_.sleep_for(until), look_after_it), 0ns, 60s);
+  const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
+  pollfd both[] = {{connection_->wire->fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+  const int n = ::ppoll(both, 2, &timeout, nullptr);
+  if (n > 0 && both[0].revents != 0) return event::data;
+  return n > 0 ? event::interrupted : event::time;
+}
+
+void subscription::read_all() {
+  std::array<char, 16 * 1024> buffer;
+  const auto r = connection_->wire->read(buffer, false);
+  if (r.status == io::again) return;
+  if (r.status != io::done) return disconnect();
+  heard_at_ = boot_clock::now();
+  pinged_ = false;
+  connection_->reader.put(std::string_view(buffer.data(), r.bytes));
+  resp_value v;
+  auto got = connection_->reader.next(v);
+  for (; got == resp_reader::progress::ready; got = connection_->reader.next(v)) take(v);
+  if (got == resp_reader::progress::broken) disconnect();
+}
+
+// Three words: message, channel, text. Anything else is an answer to PING or SUBSCRIBE.
+void subscription::take(const resp_value& v) {
+  if (v.items.size() != 3 || v.items[0].text != "message") return;
+  if (auto n = parse_notice(v.items[2].text)) notices_.push_back(std::move(*n));
+}
+
+void subscription::keep_alive() {
+  if (!connection_) return;
+  const auto silent_for = boot_clock::now() - heard_at_;
+  if (silent_for >= 2 * silence && pinged_) return disconnect();
+  if (silent_for < silence || pinged_) return;
+  pinged_ = true;
+  heard_at_ = boot_clock::now() - silence;  // it may have been nobody's turn to listen
+  if (connection_->wire->write("*1\r\n$4\r\nPING\r\n").status != io::done) disconnect();
+}
+
+void subscription::disconnect() { connection_.reset(); }
+
+}  // namespace holdfast::store::redis

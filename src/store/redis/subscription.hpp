@@ -1,0 +1,57 @@
+#pragma once
+
+#include <deque>
+#include <holdfast/store/inbox.hpp>
+
+#include "store/redis/handshake.hpp"
+
+namespace holdfast::store::redis {
+
+/// One channel a session, on a connection of its own: the thread that waits reads the socket itself, so
+/// a grant costs no thread switch, and a slow reader that the server throws out loses no command.
+///
+/// When the connection breaks it is made again, after pauses that grow, while somebody waits. What was
+/// published meanwhile is lost; the waiters look for themselves within a second.
+class subscription final : public inbox {
+ public:
+  explicit subscription(const redis_options& options);
+  ~subscription() override;
+
+  status open();
+
+  const std::string& peer() const noexcept override { return peer_; }
+  std::optional<notice> receive(boot_time until) override;
+  void interrupt() noexcept override;
+
+ private:
+  enum class event { data, interrupted, time };
+
+  status subscribe();
+  void reconnect_or_pause(boot_time until);
+  event wait_for_data(boot_time until);
+  void read_all();
+  void keep_alive();
+  void take(const resp_value& v);
+  void disconnect();
+  bool clear_interrupt() noexcept;
+
+  const redis_options& options_;
+  clock& clock_;
+  const std::string peer_;
+  const std::string channel_;
+  const int wake_fd_;
+  std::unique_ptr<connection> connection_;
+  std::deque<notice> notices_;
+  boot_time heard_at_{};
+  bool pinged_ = false;
+  boot_time next_attempt_at_{};
+  std::chrono::nanoseconds pause_{0};
+};
+
+/// The channel of a session, and the beginning of all such names.
+std::string channel_prefix(const redis_options& options);
+
+/// Reads `granted <owner> <fence> <expires_at> <key>`; empty if it is something else.
+std::optional<notice> parse_notice(std::string_view text);
+
+}  // namespace holdfast::store::redis
