@@ -25,12 +25,14 @@ namespace holdfast {
 /// Meets Lockable and TimedLockable: works with std::lock_guard, unique_lock and scoped_lock. The
 /// std forms belong to the calling thread; acquire() gives a lease, which belongs to whoever has it.
 /// Within a process waiters are served in order; between processes see fair_mutex.
-/// Thread-safe. Not recursive: the holding thread's second lock() throws errc::deadlock.
+/// Thread-safe. Not recursive: the holding thread's second lock() of the same object throws
+/// errc::deadlock, its try forms give false.
 ///
 /// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
-/// use as something else), forked. Cost: one round trip to take a free lock, one to give it back;
-/// if it is held, one more each second of waiting at most.
+/// use as something else), forked. Cost: one round trip to take a free lock, one to give it back. While
+/// it is held: the first in line asks about four times a second, the others at the store once a second,
+/// those who stand behind another thread of their process not at all.
 class mutex {
  public:
   /// No round trip. Throws errc::invalid_name, errc::invalid_argument (options), unsupported.

@@ -50,13 +50,16 @@ class session {
   /// The store's URL without passwords.
   const std::string& url() const noexcept;
 
-  /// Names in use that match a pattern with `*` and `?`. Costs a scan of the store.
+  /// Names in use that match a pattern with `*` and `?`; only those with the session's prefix, and
+  /// without it. Costs a scan of the store.
   std::vector<std::string> names(std::string_view pattern = "*") const;
-  /// Who holds a name and who waits. One round trip.
+  /// Who holds a name and who waits. One round trip; two for a latch and a name not in use.
+  /// Throws errc::invalid_name as the primitives do.
   name_info show(std::string_view name) const;
   /// Takes the lock away from its holders (or only from the one whose short id is given): the next
   /// in line gets it, with a greater fence; the former holder finds out at its next renewal, and
-  /// the resource refuses it by the fence. Returns how many holders were removed. Two round trips.
+  /// the resource refuses it by the fence. Returns how many holders were removed. One round trip,
+  /// and one for each holder removed.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
   /// Commands sent to the store since the session was opened (benchmarks and tests ask).

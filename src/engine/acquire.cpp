@@ -216,10 +216,13 @@ result<grant> win(core& session, const spec& s, const claim& c, boot_time began,
   // Before the gate: whoever takes us along may have us granted before we are awake.
   mailroom::slot slot(session.mailroom(), a.owner());
   if (auto in = enter_gate(s, a, deadline, stop); !in) return gave_up(session, s, began, in.error());
+  gate_place place(s.gate.get());
   const status settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
-  if (settled) return a.granted();
+  if (settled) {
+    place.keep();  // until the hold is given back
+    return a.granted();
+  }
   if (may_have_left_something(settled.error())) give_up(session, s, a.owner());
-  if (s.gate) s.gate->leave();
   return gave_up(session, s, began, settled.error());
 }
 

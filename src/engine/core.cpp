@@ -1,6 +1,7 @@
 #include "engine/core.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -56,7 +57,11 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
     if (!c->keeper().on_own_thread()) {
       delete c;
     } else {
-      std::thread([c] { delete c; }).detach();
+      try {
+        std::thread([c] { delete c; }).detach();
+      } catch (const std::system_error&) {
+        // No thread to be had: better to leave it than to end the program.
+      }
     }
   };
   return {new core(std::move(store), std::move(options)), let_go};

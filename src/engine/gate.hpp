@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace holdfast::engine {
 
@@ -47,6 +48,24 @@ class gate {
   std::mutex mutex_;
   bool occupied_ = false;
   std::deque<acquisition*> line_;
+};
+
+/// The representative's place at a gate (or at none), which it leaves whatever happens.
+class gate_place {
+ public:
+  explicit gate_place(gate* at) noexcept : gate_(at) {}
+  ~gate_place() {
+    if (gate_ != nullptr) gate_->leave();
+  }
+  gate_place(const gate_place&) = delete;
+  gate_place& operator=(const gate_place&) = delete;
+
+  acquisition* take_next() { return gate_ == nullptr ? nullptr : gate_->take_next(); }
+  void hand_to(acquisition& next) { std::exchange(gate_, nullptr)->hand_to(next); }
+  void keep() noexcept { gate_ = nullptr; }
+
+ private:
+  gate* gate_;
 };
 
 /// The gates of a session, by name. A gate lives while somebody uses it.

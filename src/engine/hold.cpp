@@ -71,12 +71,11 @@ void hold::check() const {
   const lease_state s = state();
   if (s == lease_state::held || s == lease_state::suspect) return;
   if (auto u = session_->usable(); !u) {
-    throw_failure(session_->located(std::move(u.error()), "check", name()));
+    fail(std::move(u.error()), "check");
   }
-  throw_failure(session_->located(
-      {errc::lost, "the lease has ended, somebody else may hold it: stop the work, its resource "
-                   "refuses this fence once the next holder has written"},
-      "check", name()));
+  fail({errc::lost, "the lease has ended, somebody else may hold it: stop the work, its resource "
+                    "refuses this fence once the next holder has written"},
+       "check");
 }
 
 store::permits_command hold::command(permits_verb verb) const noexcept {
@@ -108,7 +107,7 @@ status hold::extend(std::chrono::milliseconds lease) {
   keeper.begin_renewal(*this);
   const boot_time sent = session_->now();
   if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
-    keeper.gone(*this);
+    keeper.ended(*this);
     return no_longer_held();
   }
   const auto reply = session_->permits(name(), c);
@@ -127,9 +126,11 @@ status hold::extend(std::chrono::milliseconds lease) {
 
 void hold::extend_or_throw(std::chrono::milliseconds lease) {
   auto extended = extend(lease);
-  if (!extended) {
-    throw_failure(session_->located(std::move(extended.error()), "extend", name()));
-  }
+  if (!extended) fail(std::move(extended.error()), "extend");
+}
+
+void hold::fail(failure f, std::string_view operation) const {
+  throw_failure(session_->located(std::move(f), operation, name()));
 }
 
 result<bool> hold::resize(std::uint32_t weight) {
@@ -152,17 +153,14 @@ result<bool> hold::resize(std::uint32_t weight) {
 
 // Takes the next of this process along, if one is in line: one step at the store for both.
 status hold::give_back(engine::core& core) {
-  acquisition* next = nullptr;
-  const bool at_gate = leaves_gate();
-  if (at_gate) next = spec_->gate->take_next();
-  if (next != nullptr) {
+  gate_place place(leaves_gate() ? spec_->gate.get() : nullptr);
+  if (acquisition* const next = place.take_next()) {
     const auto replaced = next->ask_instead_of(owner_);
-    spec_->gate->hand_to(*next);
+    place.hand_to(*next);
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
   const auto reply = core.permits(name(), command(permits_verb::release));
-  if (at_gate) spec_->gate->leave();
   if (!reply) return reply.error();
   return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 }

@@ -74,13 +74,14 @@ class hold {
   status extend(std::chrono::milliseconds lease);
   /// The same, and throws what went wrong, with where.
   void extend_or_throw(std::chrono::milliseconds lease);
+  [[noreturn]] void fail(failure f, std::string_view operation) const;
   /// To another weight; false if there is no room.
   result<bool> resize(std::uint32_t weight);
   std::error_code release() noexcept;
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
-  bool belongs_to(const spec& s) const noexcept {
-    return spec_->kind == s.kind && spec_->name == s.name;
+  bool belongs_to(const core& session, const spec& s) const noexcept {
+    return session_ == &session && spec_->kind == s.kind && spec_->name == s.name;
   }
 
  private:

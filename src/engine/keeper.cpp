@@ -14,6 +14,8 @@ using store::permits_verb;
 namespace {
 constexpr std::size_t max_batch = 500;
 constexpr auto abandoned_retry = 200ms;
+constexpr std::string_view taken_away = "the store says that it is not held any more";
+constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 }  // namespace
 
 keeper::keeper(core& session) : session_(session) {}
@@ -75,45 +77,57 @@ void keeper::reschedule(hold& h) {
 
 void keeper::begin_renewal(hold& h) {
   std::unique_lock lock{mutex_};
-  while (!h.timer_.begin(session_.now())) {
+  while (h.timer_.state() != lease_state::lost && !h.timer_.begin(session_.now())) {
     session_.clock().wait_until(lock, renewal_over_, forever);
   }
   reschedule(h);
 }
 
+// The three ends of a renewal, with the mutex held. What is to be told is told without it.
+keeper::news keeper::on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+  const bool again = h.timer_.renewed(session_.now(), sent, lease);
+  reschedule(h);
+  if (!again) return [] {};
+  return [this, &h] { h.announce(session_, event_kind::held_again); };
+}
+
+keeper::news keeper::on_failed(hold& h, const failure& why) {
+  const bool first = h.timer_.failed(session_.now());
+  reschedule(h);
+  return [this, &h, first, why] {
+    h.announce(session_, event_kind::renew_failed, &why);
+    if (first) h.announce(session_, event_kind::suspect, &why);
+  };
+}
+
+keeper::news keeper::on_lost(hold& h, std::string_view why) {
+  const bool known = h.timer_.state() == lease_state::lost;
+  h.timer_.gone();
+  reschedule(h);
+  if (known) return [] {};
+  return [this, &h, why] { h.announce_lost(session_, why); };
+}
+
+template <class End>
+void keeper::end_renewal(End end) {
+  std::unique_lock lock{mutex_};
+  const news tell = end();
+  renewal_over_.notify_all();
+  lock.unlock();
+  tell();
+}
+
 void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
-  bool again = false;
-  {
-    const std::lock_guard guard{mutex_};
-    again = h.timer_.renewed(session_.now(), sent, lease);
-    reschedule(h);
-    renewal_over_.notify_all();
-  }
-  if (again) h.announce(session_, event_kind::held_again);
+  end_renewal([&] { return on_renewed(h, sent, lease); });
 }
-
 void keeper::failed(hold& h, const failure& why) {
-  bool first = false;
-  {
-    const std::lock_guard guard{mutex_};
-    first = h.timer_.failed(session_.now());
-    reschedule(h);
-    renewal_over_.notify_all();
-  }
-  h.announce(session_, event_kind::renew_failed, &why);
-  if (first) h.announce(session_, event_kind::suspect, &why);
+  end_renewal([&] { return on_failed(h, why); });
 }
-
 void keeper::gone(hold& h) {
-  {
-    const std::lock_guard guard{mutex_};
-    const bool known = h.timer_.state() == lease_state::lost;
-    h.timer_.gone();
-    reschedule(h);
-    renewal_over_.notify_all();
-    if (known) return;
-  }
-  h.announce_lost(session_, "the store says that it is not held any more");
+  end_renewal([&] { return on_lost(h, taken_away); });
+}
+void keeper::ended(hold& h) {
+  end_renewal([&] { return on_lost(h, lease_ended); });
 }
 
 // ---- the thread that watches the time ------------------------------------------------------------
@@ -145,7 +159,7 @@ void keeper::watch_time() {
     }
     lock.unlock();
     for (const auto& h : suspected) h->announce(session_, event_kind::suspect);
-    for (const auto& h : lost) h->announce_lost(session_, "the lease ended before it was renewed");
+    for (const auto& h : lost) h->announce_lost(session_, lease_ended);
     suspected.clear();
     lost.clear();
     lock.lock();
@@ -181,25 +195,28 @@ void keeper::renew_batch(const batch& due) {
   for (const auto& h : due) renewals.push_back({h->name(), h->command(permits_verb::renew)});
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
-  for (std::size_t i = 0; i < due.size(); ++i) {
-    const std::chrono::microseconds asked(renewals[i].command.lease_us);
-    settle(*due[i], sent, asked, replies[i]);
-  }
+  // Everyone's renewal is over before anyone is told: who is told may want to renew another.
+  std::vector<news> tell;
+  end_renewal([&] {
+    for (std::size_t i = 0; i < due.size(); ++i) {
+      const std::chrono::microseconds asked(renewals[i].command.lease_us);
+      tell.push_back(settle(*due[i], sent, asked, replies[i]));
+    }
+    return [&] {
+      for (const auto& t : tell) t();
+    };
+  });
 }
 
-void keeper::settle(hold& h, boot_time sent, std::chrono::microseconds lease,
-                    const result<store::permits_reply>& reply) {
-  {
-    const std::lock_guard guard{mutex_};
-    if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
-      h.timer_.end_renewal();
-      renewal_over_.notify_all();
-      return;
-    }
+keeper::news keeper::settle(hold& h, boot_time sent, std::chrono::microseconds lease,
+                            const result<store::permits_reply>& reply) {
+  if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
+    h.timer_.end_renewal();
+    return [] {};
   }
-  if (!reply) return failed(h, reply.error());
-  if (reply->outcome != permits_outcome::granted) return gone(h);
-  renewed(h, sent, lease);
+  if (!reply) return on_failed(h, reply.error());
+  if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
+  return on_renewed(h, sent, lease);
 }
 
 void keeper::abandon(std::string name, const store::owner_id& owner,

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
@@ -34,12 +35,14 @@ class keeper {
 
   /// Somebody else than the keeper renews this hold: waits until no renewal is on its way, and keeps
   /// the keeper from beginning one. The answers of two could come in another order than the store
-  /// carried them out, and the longer one be believed. Ends with one of the three below.
+  /// carried them out, and the longer one be believed. Ends with one of those below.
   void begin_renewal(hold& h);
   void renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
   void failed(hold& h, const failure& why);
   /// The store says that it is not held any more.
   void gone(hold& h);
+  /// Our own clock says so.
+  void ended(hold& h);
 
   /// Releases at the store when it can be reached again, for as long as it may matter: the holder
   /// could not tell it, or did not learn whether it got what it asked for.
@@ -52,14 +55,20 @@ class keeper {
     boot_time until;
   };
   using batch = std::vector<std::shared_ptr<hold>>;
+  using news = std::function<void()>;
 
   void reschedule(hold& h);
   void watch_time();
   boot_time take_due(batch& suspected, batch& lost);
   void renew_forever();
   void renew_batch(const batch& due);
-  void settle(hold& h, boot_time sent, std::chrono::microseconds lease,
+  news on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
+  news on_failed(hold& h, const failure& why);
+  news on_lost(hold& h, std::string_view why);
+  news settle(hold& h, boot_time sent, std::chrono::microseconds lease,
               const result<store::permits_reply>& reply);
+  template <class End>
+  void end_renewal(End end);
   void release_abandoned(std::unique_lock<std::mutex>& lock);
   void stop();
 

@@ -74,7 +74,7 @@ class permits_transition final : public store::transition {
     reply = kernel::apply(in_.record, command_, now, claim_);
     if (unchanged() && !cleaned) return nullptr;
     text_.clear();
-    encode(in_.record, text_);
+    if (!forgettable(now)) encode(in_.record, text_);
     return &text_;
   }
 
@@ -89,10 +89,17 @@ class permits_transition final : public store::transition {
            (reply.outcome == permits_outcome::absent && reply.tell.empty());
   }
 
+  // Nobody is there, and the time alone makes the next fence greater.
+  bool forgettable(const moment& now) const {
+    return now.wall_only_grows && in_.record.capacity == 0 &&
+           in_.record.last_fence < static_cast<std::uint64_t>(now.wall_at);
+  }
+
   const std::string* other_kind() {
     reply = {};
     if (in_.wrong) return nullptr;
-    const bool asks = command_.verb == permits_verb::acquire;
+    const bool asks =
+        command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect;
     reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
     reply.found.kind = store::kind::latch;
     return nullptr;
@@ -131,9 +138,7 @@ class countdown_transition final : public store::transition {
   const std::string* other_kind() {
     reply = {};
     if (in_.wrong) return nullptr;
-    const bool asks =
-        command_.verb == countdown_verb::arrive || command_.verb == countdown_verb::wait;
-    if (asks) reply.outcome = countdown_outcome::kind_mismatch;
+    reply.outcome = countdown_outcome::kind_mismatch;
     if (const auto* const p = std::get_if<permits_record>(&in_.other)) reply.found_kind = p->kind;
     return nullptr;
   }
@@ -175,11 +180,14 @@ class state_family final : public store::session_store {
 
   // A record may be kept for its fence only: then the name is free. One that cannot be read is in use.
   result<std::vector<std::string>> names() override {
-    auto entries = port_->entries();
-    if (!entries) return std::move(entries.error());
+    auto all = port_->entries();
+    if (!all) return std::move(all.error());
+    const auto now = port_->time();
+    if (!now) return now.error();
     std::vector<std::string> used;
-    for (auto& e : *entries) {
-      const auto record = decode(e.record);
+    for (auto& e : *all) {
+      auto record = decode(e.record);
+      if (record) expire(*record, *now);
       if (!record || in_use(*record)) used.push_back(std::move(e.name));
     }
     return used;

@@ -135,7 +135,14 @@ bool latch::wait_within(wait_time wait, std::stop_token stop) const {
 
 std::uint32_t latch::remaining() const {
   const auto reply = state_->run(state_->command(countdown_verb::inspect), no_limit, {});
-  return reply->found.count == 0 ? state_->count : reply->found.remaining;
+  const auto& found = reply->found;
+  if (found.count == 0) return state_->count;
+  if (found.count != state_->count) {
+    state_->of.fail({errc::capacity_mismatch, "the latch was made with a count of " +
+                                                  std::to_string(found.count) + ", not " +
+                                                  std::to_string(state_->count)});
+  }
+  return found.remaining;
 }
 
 void latch::remove() {

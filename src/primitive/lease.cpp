@@ -4,6 +4,7 @@
 
 #include "engine/core.hpp"
 #include "engine/hold.hpp"
+#include "engine/names.hpp"
 
 namespace holdfast {
 
@@ -37,11 +38,12 @@ std::chrono::nanoseconds lease::remaining() const noexcept {
   return hold_ ? hold_->remaining() : std::chrono::nanoseconds{};
 }
 void lease::check() const { deref(hold_).check(); }
-void lease::extend() { extend(std::chrono::milliseconds::zero()); }
+void lease::extend() { deref(hold_).extend_or_throw(std::chrono::milliseconds::zero()); }
 const std::string& lease::name() const noexcept { return hold_ ? hold_->name() : no_name; }
 
 void lease::extend(std::chrono::milliseconds length) {
   auto& hold = deref(hold_);
+  if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
   hold.extend_or_throw(length);
 }
 

@@ -31,6 +31,16 @@ void check_weight(const subject& of, std::uint32_t weight) {
 std::uint32_t free_permits(const subject& of) {
   auto reply = of.core->permits(of.spec->name, {});
   if (!reply) of.fail(std::move(reply.error()));
+  const bool other_kind = reply->outcome == store::permits_outcome::kind_mismatch;
+  const auto& found = reply->found;
+  const bool in_use = !found.holders.empty() || !found.queue.empty();
+  if (other_kind || (in_use && found.kind != of.spec->kind)) {
+    of.fail({errc::kind_mismatch, "the name is in use as a " + std::string(to_string(found.kind))});
+  }
+  if (in_use && found.capacity != of.spec->capacity) {
+    of.fail({errc::capacity_mismatch, "the name is in use with " + std::to_string(found.capacity) +
+                                          " permits, not " + std::to_string(of.spec->capacity)});
+  }
   std::uint32_t held = 0;
   for (const auto& h : reply->found.holders) held += h.weight;
   return of.spec->capacity - std::min(held, of.spec->capacity);

@@ -69,6 +69,14 @@ T value_or_throw(const engine::core& core, result<T> r, std::string_view what,
   return std::move(*r);
 }
 
+std::string checked_name(const engine::core& core, std::string_view what, std::string_view name) {
+  std::string full = core.full_name(name);
+  if (auto ok = engine::check_name(name, core.can().max_name_bytes); !ok) {
+    throw_failure(core.located(std::move(ok.error()), what, full));
+  }
+  return full;
+}
+
 void check_options(const engine::core& core) {
   if (auto ok = engine::check_lease(core.options().lease); !ok) {
     throw_failure(core.located(std::move(ok.error()), "open", ""));
@@ -90,15 +98,20 @@ const std::string& session::url() const noexcept { return core_->url(); }
 std::uint64_t session::store_operations() const noexcept { return core_->operations(); }
 
 std::vector<std::string> session::names(std::string_view pattern) const {
-  auto all = value_or_throw(*core_, core_->names(), "names", pattern);
-  std::erase_if(all, [&](const std::string& n) { return !engine::matches(pattern, n); });
-  std::sort(all.begin(), all.end());
-  return all;
+  const std::string& prefix = core_->options().name_prefix;
+  std::vector<std::string> ours;
+  for (const auto& name : value_or_throw(*core_, core_->names(), "names", pattern)) {
+    if (!name.starts_with(prefix)) continue;
+    auto rest = name.substr(prefix.size());
+    if (engine::matches(pattern, rest)) ours.push_back(std::move(rest));
+  }
+  std::sort(ours.begin(), ours.end());
+  return ours;
 }
 
 name_info session::show(std::string_view name) const {
   name_info info;
-  info.name = core_->full_name(name);
+  info.name = checked_name(*core_, "show", name);
   const auto permits = value_or_throw(*core_, core_->permits(info.name, {}), "show", info.name);
   info.last_fence = engine::public_fence(permits.found.last_fence);
   describe_permits(permits, info);
@@ -110,7 +123,7 @@ name_info session::show(std::string_view name) const {
 }
 
 std::size_t session::force_release(std::string_view name, std::string_view short_id) const {
-  const std::string full = core_->full_name(name);
+  const std::string full = checked_name(*core_, "force_release", name);
   const auto found = value_or_throw(*core_, core_->permits(full, {}), "force_release", full);
   std::size_t removed = 0;
   for (const auto& h : found.found.holders) {

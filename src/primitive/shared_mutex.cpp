@@ -38,7 +38,7 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
 shared_mutex::~shared_mutex() = default;
 
 bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
-  if (state_->writers.mine() || (m == exclusive && state_->readers.mine())) {
+  if (state_->writers.mine() || state_->readers.mine()) {
     if (wait != no_limit) return false;
     state_->of.fail({errc::deadlock,
                      "this thread holds it already; downgrade() and try_upgrade() change the mode"});
@@ -71,7 +71,7 @@ void shared_mutex::unlock_shared() noexcept {
 
 bool shared_mutex::state::resize(lease& held, std::uint32_t weight) const {
   engine::hold* const hold = engine::hold::behind(held);
-  if (hold == nullptr || !hold->belongs_to(*of.spec)) {
+  if (hold == nullptr || !hold->belongs_to(*of.core, *of.spec)) {
     of.fail({errc::not_owner, "the lease is empty, or of another lock"});
   }
   auto changed = hold->resize(weight);

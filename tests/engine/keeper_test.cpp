@@ -259,4 +259,39 @@ TEST(keeper, an_extension_waits_for_the_renewal_that_is_on_its_way) {
   EXPECT_LE(s.session.show("m").holders.at(0).expires_in, 1s);
 }
 
+TEST(keeper, an_extension_of_zero_is_refused) {
+  stage s;
+  lease held = mutex(s.session, "m").acquire();
+  EXPECT_THROW(held.extend(0ms), holdfast::error);
+}
+
+TEST(keeper, who_is_told_about_one_lease_may_extend_another) {
+  stage s;
+  struct extender final : holdfast::observer {
+    lease* other = nullptr;
+    std::atomic<bool> over = false;
+    void on_event(const holdfast::event& e) override {
+      if (e.kind != event_kind::renew_failed || e.name != "a" || over) return;
+      EXPECT_NO_THROW(other->extend());
+      over = true;
+    }
+  };
+  const auto told = std::make_shared<extender>();
+  auto options = s.options();
+  options.observer = told;
+  const auto first = std::make_shared<std::atomic<bool>>(true);
+  holdfast::testing::fault_plan plan;
+  plan.choose = [first](auto, std::string_view name, auto v) {
+    return v == verb::renew && name == "a" && first->exchange(false) ? fault::drop_request
+                                                                      : fault::none;
+  };
+  options.decorate = holdfast::testing::faulty(plan, s.clock);
+  auto session = holdfast::open("memory:", options);
+  lease a = mutex(session, "a").acquire();
+  lease c = mutex(session, "c").acquire();
+  told->other = &c;
+  s.clock->advance(10s);
+  harness::eventually("extended", [&] { return told->over.load(); });
+}
+
 }  // namespace

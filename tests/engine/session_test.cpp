@@ -122,4 +122,67 @@ TEST(error, compares_with_the_conditions_of_the_standard) {
   EXPECT_TRUE(holdfast::error({errc::unavailable, ""}).retryable());
 }
 
+TEST(session, what_has_run_out_is_not_listed) {
+  stage s;
+  lease held = mutex(s.session, "m", {.renew = false}).acquire();
+  s.clock->advance(31s);
+  EXPECT_TRUE(s.session.names().empty());
+}
+
+TEST(session, lists_what_it_can_show) {
+  auto options = holdfast::session_options{};
+  options.name_prefix = "shop:";
+  auto with = holdfast::open("memory:listed", options);
+  auto without = holdfast::open("memory:listed");
+  lease a = mutex(with, "a").acquire(), b = mutex(without, "b").acquire();
+  ASSERT_EQ(with.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(with.show("a").holders.size(), 1U);
+  EXPECT_EQ(without.names(), (std::vector<std::string>{"b", "shop:a"}));
+}
+
+TEST(session, a_name_is_checked_before_it_is_shown) {
+  stage s;
+  EXPECT_THROW((void)s.session.show(""), holdfast::error);
+  EXPECT_THROW((void)s.session.force_release("a\nb"), holdfast::error);
+}
+
+errc reason_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const holdfast::error& e) {
+    return e.reason();
+  }
+  return errc{};
+}
+
+TEST(session, a_count_of_something_else_is_never_made_up) {
+  stage s;
+  lease held = mutex(s.session, "m").acquire();
+  lease some = holdfast::semaphore(s.session, "s", 3).acquire();
+  holdfast::latch l(s.session, "l", 2);
+  l.count_down();
+  using holdfast::latch;
+  using holdfast::semaphore;
+  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "m", 5).available(); }), errc::kind_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "l", 5).available(); }), errc::kind_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "s", 5).available(); }),
+            errc::capacity_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)latch(s.session, "m", 5).remaining(); }), errc::kind_mismatch);
+  EXPECT_EQ(reason_of([&] { latch(s.session, "m", 5).remove(); }), errc::kind_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)latch(s.session, "l", 5).remaining(); }),
+            errc::capacity_mismatch);
+}
+
+TEST(session, memory_keeps_nothing_of_a_name_that_is_free) {
+  stage s;
+  for (int i = 0; i < 100; ++i) {
+    lease held = mutex(s.session, std::to_string(i)).acquire();
+    s.clock->advance(1ms);
+  }
+  EXPECT_TRUE(s.session.names().empty());
+  const auto fence = mutex(s.session, "0").acquire().fence();
+  s.clock->advance(1ms);
+  EXPECT_GT(mutex(s.session, "0").acquire().fence(), fence);
+}
+
 }  // namespace

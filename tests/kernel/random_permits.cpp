@@ -12,6 +12,11 @@ namespace {
 constexpr std::int64_t second = 1'000'000;
 constexpr std::uint32_t many_readers = 1u << 30;
 
+bool waits(const permits_record& record, const owner_id& owner) {
+  return std::any_of(record.queue.begin(), record.queue.end(),
+                     [&](const waiter& w) { return w.owner == owner; });
+}
+
 }  // namespace
 
 random_history::random_history(harness::random& random)
@@ -93,8 +98,12 @@ permits_command random_history::command(const permits_record& record) {
            : verb < 19 ? permits_verb::evict
                        : permits_verb::inspect;
   if (c.verb == permits_verb::evict && random_.one_in(2)) c.owner = {};
-  if (c.verb != permits_verb::acquire) return c;
+  // Only what is held is resized or evicted: an owner id is of one acquisition.
+  if ((c.verb == permits_verb::resize || c.verb == permits_verb::evict) && waits(record, c.owner)) {
+    c.verb = permits_verb::renew;
+  }
   repeat_request(record, c);
+  if (c.verb != permits_verb::acquire) return c;
   if (random_.one_in(30)) ++c.capacity;
   if (random_.one_in(30)) c.kind = kind::latch;
   if (random_.one_in(10) && !record.holders.empty()) c.instead_of = record.holders.front().owner;

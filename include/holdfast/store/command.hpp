@@ -31,6 +31,7 @@ bool parse_kind(std::string_view text, kind& k) noexcept;
 struct moment {
   std::int64_t now_at = 0;
   std::int64_t wall_at = 0;
+  bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
 // ---- permits: mutex, shared mutex, semaphore -----------------------------------------------------

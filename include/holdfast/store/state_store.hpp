@@ -52,6 +52,8 @@ class state_store {
     std::string record;
   };
   virtual result<std::vector<entry>> entries() = 0;
+  /// The store's time, to judge what entries() gave.
+  virtual result<moment> time() = 0;
 
   /// True only if the session with that address is certainly gone (its process died).
   virtual bool departed(std::string_view peer) {

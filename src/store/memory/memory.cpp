@@ -68,9 +68,10 @@ std::shared_ptr<space> space_called(const std::string& name, clock& on) {
   static std::mutex mutex;
   static auto& spaces = *new std::unordered_map<std::string, std::weak_ptr<space>>;
   const std::lock_guard guard{mutex};
+  std::erase_if(spaces, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<space> found = name.empty() ? nullptr : spaces[name].lock();
   if (!found) {
-    found = std::make_shared<space>();
+    found = std::shared_ptr<space>(new space);  // not kept in memory by the weak pointer to it
     found->made_at = on.now();
     if (!name.empty()) spaces[name] = found;
   }
@@ -112,6 +113,8 @@ class memory_store final : public state_store {
     return all;
   }
 
+  result<moment> time() override { return now(); }
+
   bool departed(std::string_view peer) override {
     const std::lock_guard guard{space_->mutex};
     return !space_->inboxes.contains(peer);
@@ -137,7 +140,7 @@ class memory_store final : public state_store {
     };
     const boot_time t = clock_.now();
     return {micros(t.time_since_epoch()),
-            space_->wall_at_start.count() + micros(t - space_->made_at)};
+            space_->wall_at_start.count() + micros(t - space_->made_at), true};
   }
 
   clock& clock_;

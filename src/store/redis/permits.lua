@@ -71,24 +71,19 @@ local function prolong()
   for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (kept - now) / 1000 + 1)) end
 end
 
--- 7. Nothing is left behind but the fence, and that only until the clock has gone past it for sure.
 local function save()
   if not dirty then return end
-  local lasts = FENCE_KEPT + max(0, fence - now)
+  local in_use = used > 0 or waiters > 0
+  local lasts = in_use and kept - now or FENCE_KEPT + max(0, fence - now)
   local tail = ''
-  if used == 0 and waiters == 0 then
-    capacity, seq, kept = 0, 0, 0
-  else
-    lasts = kept - now
-    if held then
-      tail = format(' %s %.0f %.0f %s %s %s', held.owner, held.fence, held.expires, held.since, held.peer, held.note)
-    end
+  if held then
+    tail = format(' %s %.0f %.0f %s %s %s', held.owner, held.fence, held.expires, held.since, held.peer, held.note)
   end
   local text = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f%s', kind, capacity, fence, used, waiters, seq, kept, tail)
   if not on_server_time then
     call('SET', record_key, text)
   elseif redis.pcall('SET', record_key, text, 'PX', format('%.0f', lasts / 1000 + 1)).err then
-    if capacity > 0 then return 'OOM the record cannot be written' end
+    if in_use then call('SET', record_key, text) end  -- for its error
     call('DEL', record_key)  -- a server whose memory is full still lets go
   end
 end
@@ -225,9 +220,10 @@ local function tell(o, peer, expires)
   call('PUBLISH', ARGV[3] .. peer, text)
 end
 
--- Step 6. Serves the head of the queue for as long as it fits. The caller of the command is there to
--- receive its grant, so it gets the whole lease; the others have to claim theirs.
+-- Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive its
+-- grant, and gets the whole lease; the others have to claim theirs.
 local function hand_over()
+  local asks = verb == 'acquire' or verb == 'renew'
   while waiters > 0 do
     local head = call('ZRANGE', queue, 0, 0)[1]
     local o = sub(head, 15)
@@ -235,7 +231,7 @@ local function hand_over()
     if w and used + w.weight > capacity then return end
     drop_waiter(o, head)
     if w then  -- else its data was evicted: it asks again
-      local own = o == owner
+      local own = asks and o == owner
       local lasts = own and w.lease or min(w.lease, CLAIM)
       grant(o, w.weight, lasts, own and detached and '-' or w.peer, w.note)
       if not own then tell(o, w.peer, now + lasts) end
@@ -302,18 +298,15 @@ function commands.acquire()
 end
 
 function commands.renew()
-  reply[1] = ABSENT
   local mine = holder_of(owner)
-  local place = not mine and waiter_of(owner)
-  if mine then
-    prolong_holder(mine, now + lease)
-    report_holding(mine)
-  elseif place then
-    put_place(owner, now + tonumber(ARGV[9]))
-    describe_wait(position_of(place))
-    reply[1] = QUEUED
-  end
+  if mine then prolong_holder(mine, now + lease) end
+  if waiter_of(owner) then put_place(owner, now + tonumber(ARGV[9])) end
   hand_over()
+  mine = mine or holder_of(owner)
+  if mine then return report_holding(mine) end
+  local place = waiter_of(owner)
+  reply[1] = place and QUEUED or ABSENT
+  if place then describe_wait(position_of(place)) end
 end
 
 function commands.release()
@@ -401,6 +394,7 @@ expire()
 -- 2. A look changes nothing else.
 if verb == 'inspect' then
   reply[8], reply[9], reply[10], reply[11], reply[12] = kind, capacity, fence, found_holders(), found_waiters()
+  save()
   return reply
 end
 -- 3. A name is one thing at a time; one that nobody uses may become another.
@@ -423,7 +417,10 @@ if leaving ~= '' then
 end
 -- 5., 6. The command itself, and the hand-over that may follow from it.
 commands[verb]()
--- 7. Nothing is left behind but the fence.
+-- 7. Nothing is left behind but the fence, and that only until the clock has gone past it for sure.
+if used == 0 and waiters == 0 and capacity ~= 0 then
+  capacity, seq, kept, dirty = 0, 0, 0, true
+end
 save()
 if told then reply[8] = told end
 return reply

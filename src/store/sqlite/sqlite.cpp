@@ -1,3 +1,4 @@
+#include "store/sqlite/moment.hpp"
 #include "store/sqlite/sqlite.hpp"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return explain_forked();
     return file_->entries();
   }
+  result<moment> time() override { return read_moment(); }
   bool departed(std::string_view peer) override {
     return !file_->forked() && file_->inbox().departed(peer);
   }

@@ -1,0 +1,163 @@
+#include "kernel/countdown.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using enum countdown_outcome;
+
+constexpr std::int64_t second = 1'000'000;
+
+class countdown : public testing::Test {
+ protected:
+  countdown_reply apply(countdown_verb verb, std::uint64_t owner, std::uint32_t drop = 0) {
+    countdown_command c;
+    c.verb = verb;
+    c.owner = {0, owner};
+    c.count = count_;
+    c.drop = drop;
+    c.place_us = 4 * second;
+    c.keep_us = keep_;
+    c.peer = "peer";
+    return holdfast::kernel::apply(record_, c, {now_, 1'700'000'000 * second + now_});
+  }
+  countdown_reply arrive(std::uint64_t owner, std::uint32_t drop = 1) {
+    return apply(countdown_verb::arrive, owner, drop);
+  }
+  countdown_reply wait(std::uint64_t owner) { return apply(countdown_verb::wait, owner); }
+
+  countdown_record record_;
+  std::uint32_t count_ = 3;
+  std::int64_t now_ = 0;
+  std::int64_t keep_ = 3'600 * second;
+};
+
+TEST_F(countdown, the_first_use_makes_it_with_the_count) {
+  EXPECT_EQ(arrive(1).remaining, 2u);
+  EXPECT_EQ(record_.count, 3u);
+}
+
+TEST_F(countdown, the_last_arrival_opens_it_and_says_whom_to_tell) {
+  wait(10);
+  wait(11);
+  EXPECT_EQ(arrive(1).outcome, closed);
+  const auto reply = arrive(2, 2);
+  EXPECT_EQ(reply.outcome, open);
+  ASSERT_EQ(reply.tell.size(), 2u);
+  EXPECT_EQ(reply.tell[0].what, notice_kind::opened);
+  EXPECT_EQ(reply.tell[0].owner.low, 10u);
+  EXPECT_EQ(reply.tell[0].peer, "peer");
+  EXPECT_TRUE(record_.waiting.empty());
+}
+
+TEST_F(countdown, who_comes_when_it_is_open_does_not_wait) {
+  arrive(1, 3);
+  EXPECT_EQ(wait(10).outcome, open);
+  EXPECT_TRUE(record_.waiting.empty());
+}
+
+TEST_F(countdown, a_repeated_arrival_counts_once) {
+  arrive(1);
+  const auto after = record_;
+  EXPECT_EQ(arrive(1).remaining, 2u);
+  EXPECT_EQ(record_, after);
+}
+
+TEST_F(countdown, the_repeated_last_arrival_is_told_that_it_is_open) {
+  arrive(1, 3);
+  EXPECT_EQ(arrive(1, 3).outcome, open);
+}
+
+TEST_F(countdown, more_than_remains_is_refused_and_changes_nothing) {
+  arrive(1, 2);
+  const auto before = record_;
+  EXPECT_EQ(arrive(2, 2).outcome, too_many);
+  EXPECT_EQ(arrive(3, 0).outcome, too_many);
+  EXPECT_EQ(record_, before);
+}
+
+TEST_F(countdown, more_than_the_count_does_not_even_make_it) {
+  EXPECT_EQ(arrive(1, 4).outcome, too_many);
+  EXPECT_EQ(record_, countdown_record{});
+}
+
+TEST_F(countdown, an_open_one_takes_no_more_arrivals) {
+  arrive(1, 3);
+  EXPECT_EQ(arrive(2).outcome, too_many);
+  EXPECT_EQ(wait(10).outcome, open);
+}
+
+TEST_F(countdown, another_count_is_a_mismatch_and_changes_nothing) {
+  arrive(1);
+  const auto before = record_;
+  count_ = 4;
+  EXPECT_EQ(arrive(2).outcome, capacity_mismatch);
+  EXPECT_EQ(wait(10).outcome, capacity_mismatch);
+  EXPECT_EQ(wait(10).found.count, 3u);
+  EXPECT_EQ(record_, before);
+}
+
+TEST_F(countdown, a_waiter_looks_again_within_a_second) {
+  const auto reply = wait(10);
+  EXPECT_GT(reply.look_again_us, 0);
+  EXPECT_LE(reply.look_again_us, second);
+}
+
+TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
+  wait(10);
+  now_ += second;
+  wait(10);
+  ASSERT_EQ(record_.waiting.size(), 1u);
+  EXPECT_EQ(record_.waiting[0].expires_at, now_ + 4 * second);
+}
+
+TEST_F(countdown, a_waiter_that_does_not_look_again_is_forgotten) {
+  wait(10);
+  now_ += 4 * second;
+  EXPECT_TRUE(arrive(1, 3).tell.empty());
+}
+
+TEST_F(countdown, a_waiter_may_leave_and_leave_again) {
+  wait(10);
+  apply(countdown_verb::leave, 10);
+  EXPECT_TRUE(record_.waiting.empty());
+  const auto after = record_;
+  EXPECT_EQ(apply(countdown_verb::leave, 10).outcome, done);
+  EXPECT_EQ(record_, after);
+}
+
+TEST_F(countdown, it_outlives_its_last_use_by_so_much_and_no_more) {
+  arrive(1, 3);
+  now_ += keep_ - 1;
+  EXPECT_EQ(wait(10).outcome, open) << "and this was a use";
+  now_ += keep_;
+  EXPECT_EQ(wait(10).outcome, closed);
+}
+
+TEST_F(countdown, a_removed_one_starts_over) {
+  arrive(1, 2);
+  EXPECT_EQ(apply(countdown_verb::remove, 0).outcome, done);
+  EXPECT_EQ(record_, countdown_record{});
+  EXPECT_EQ(arrive(1, 2).remaining, 1u) << "also for those who had arrived";
+}
+
+TEST_F(countdown, a_look_changes_nothing) {
+  arrive(1);
+  wait(10);
+  const auto before = record_;
+  EXPECT_EQ(apply(countdown_verb::inspect, 0).found, before);
+  EXPECT_EQ(record_, before);
+}
+
+TEST_F(countdown, the_dead_are_not_waited_for) {
+  wait(10);
+  const std::vector<std::string> dead{"peer"};
+  EXPECT_TRUE(holdfast::kernel::forget(record_, dead));
+  EXPECT_TRUE(record_.waiting.empty());
+  EXPECT_FALSE(holdfast::kernel::forget(record_, dead));
+}
+
+}  // namespace
+}  // namespace kernel_test

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <algorithm>
+#include <holdfast/store/state_store.hpp>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace kernel_test {
+
+/// A state store whose time, dead sessions and failures a test sets, and which remembers whom it
+/// told what. Sessions that it does not know to be dead are there.
+class fake_state_store final : public holdfast::store::state_store {
+ public:
+  const holdfast::store::capabilities& can() const noexcept override { return capabilities; }
+  const std::string& url() const noexcept override { return url_; }
+
+  // Applied twice, as by a store that has to repeat its transaction; only the last call counts.
+  holdfast::status transact(std::string_view name, holdfast::store::transition& change) override {
+    if (fails) return *fails;
+    std::string& record = records[std::string(name)];
+    (void)change.apply(record, now);
+    if (const std::string* const next = change.apply(record, now)) {
+      record = *next;
+      ++writes;
+    }
+    if (record.empty()) records.erase(std::string(name));
+    return holdfast::done{};
+  }
+
+  holdfast::result<std::vector<entry>> entries() override {
+    std::vector<entry> all;
+    for (const auto& [name, record] : records) all.push_back({name, record});
+    return all;
+  }
+
+  holdfast::result<holdfast::store::moment> time() override { return holdfast::store::moment{}; }
+
+  bool departed(std::string_view peer) override { return dead.contains(std::string(peer)); }
+
+  bool tell(const holdfast::store::notice& to) override {
+    told.push_back(to);
+    return !dead.contains(to.peer);
+  }
+
+  holdfast::store::inbox& inbox() noexcept override { return inbox_; }
+
+  holdfast::store::capabilities capabilities;
+  holdfast::store::moment now{1'000'000, 1'700'000'000'000'000};
+  std::map<std::string, std::string> records;
+  std::set<std::string> dead;
+  std::vector<holdfast::store::notice> told;
+  std::optional<holdfast::failure> fails;
+  int writes = 0;
+
+ private:
+  class silent_inbox final : public holdfast::store::inbox {
+   public:
+    const std::string& peer() const noexcept override { return peer_; }
+    std::optional<holdfast::store::notice> receive(holdfast::boot_time) override { return {}; }
+    void interrupt() noexcept override {}
+
+   private:
+    std::string peer_ = "me";
+  };
+
+  silent_inbox inbox_;
+  std::string url_ = "fake:";
+};
+
+}  // namespace kernel_test

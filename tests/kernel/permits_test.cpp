@@ -1,0 +1,330 @@
+#include "kernel/permits_fixture.hpp"
+
+// The rules of DESIGN 3.1 one by one. Holders stand before the bar, waiters after it.
+namespace kernel_test {
+namespace {
+
+using enum permits_outcome;
+
+TEST_F(permits, a_free_name_is_granted_at_once) {
+  const auto reply = acquire(1);
+  EXPECT_EQ(reply.outcome, granted);
+  EXPECT_EQ(reply.expires_at, now_ + lease_);
+  EXPECT_EQ(who(), "1 |");
+  EXPECT_TRUE(reply.tell.empty());
+}
+
+TEST_F(permits, who_finds_it_held_queues_behind_those_before_it) {
+  acquire(1);
+  EXPECT_EQ(acquire(2).position, 1u);
+  EXPECT_EQ(acquire(3).position, 2u);
+  EXPECT_EQ(last_.outcome, queued);
+  EXPECT_EQ(who(), "1 | 2 3");
+}
+
+TEST_F(permits, a_try_that_finds_it_held_leaves_nothing_behind) {
+  acquire(1);
+  const auto before = record_;
+  EXPECT_EQ(try_acquire(2).outcome, busy);
+  EXPECT_EQ(record_, before);
+}
+
+TEST_F(permits, a_try_does_not_pass_those_who_wait) {
+  capacity_ = 3;
+  kind_ = kind::semaphore;
+  acquire(1, 2);
+  acquire(2, 2);
+  EXPECT_EQ(try_acquire(3, 1).outcome, busy);
+  EXPECT_EQ(who(), "1 | 2");
+}
+
+TEST_F(permits, the_last_try_of_a_waiter_takes_it_out_of_the_queue) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  EXPECT_EQ(try_acquire(2).outcome, busy);
+  EXPECT_EQ(who(), "1 | 3");
+}
+
+TEST_F(permits, a_large_waiter_that_gives_up_lets_the_small_ones_behind_it_in) {
+  capacity_ = 3;
+  kind_ = kind::semaphore;
+  acquire(1, 2);
+  acquire(2, 2);
+  acquire(3, 1);
+  EXPECT_EQ(try_acquire(2, 2).outcome, busy);
+  EXPECT_EQ(who(), "1 3 |");
+  ASSERT_EQ(last_.tell.size(), 1u);
+  EXPECT_EQ(last_.tell[0].owner.low, 3u);
+}
+
+TEST_F(permits, acquire_by_the_holder_renews_and_gives_the_same_fence) {
+  const auto first = acquire(1);
+  pass(10 * second);
+  const auto again = acquire(1);
+  EXPECT_EQ(again.outcome, granted);
+  EXPECT_EQ(again.fence, first.fence);
+  EXPECT_EQ(again.expires_at, now_ + lease_);
+}
+
+TEST_F(permits, acquire_by_a_waiter_keeps_its_place_and_lengthens_it) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  pass(3 * second);
+  EXPECT_EQ(acquire(2).position, 1u);
+  pass(3 * second);
+  acquire(2);
+  EXPECT_EQ(who(), "1 | 2") << "3 did not renew its place";
+}
+
+TEST_F(permits, release_hands_over_in_the_same_step_and_says_whom_to_tell) {
+  const auto first = acquire(1);
+  acquire(2);
+  acquire(3);
+  const auto reply = release(1);
+  EXPECT_EQ(reply.outcome, done);
+  EXPECT_EQ(who(), "2 | 3");
+  ASSERT_EQ(reply.tell.size(), 1u);
+  const notice& told = reply.tell[0];
+  EXPECT_EQ(told.what, notice_kind::granted);
+  EXPECT_EQ(told.owner.low, 2u);
+  EXPECT_EQ(told.peer, "p2");
+  EXPECT_EQ(told.fence, fence_of(2));
+  EXPECT_GT(told.fence, first.fence);
+}
+
+TEST_F(permits, release_lets_in_all_who_fit) {
+  capacity_ = 3;
+  kind_ = kind::semaphore;
+  acquire(1, 3);
+  acquire(2, 1);
+  acquire(3, 2);
+  acquire(4, 1);
+  EXPECT_EQ(release(1).tell.size(), 2u);
+  EXPECT_EQ(who(), "2 3 | 4");
+}
+
+TEST_F(permits, nobody_passes_a_head_that_does_not_fit_yet) {
+  capacity_ = 3;
+  kind_ = kind::semaphore;
+  acquire(1, 2);
+  acquire(2, 3);
+  EXPECT_EQ(acquire(3, 1).outcome, queued);
+  EXPECT_EQ(who(), "1 | 2 3");
+}
+
+TEST_F(permits, release_of_a_waiter_gives_up_its_place) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  EXPECT_EQ(release(2).outcome, done);
+  EXPECT_EQ(who(), "1 | 3");
+}
+
+TEST_F(permits, release_is_harmless_to_repeat) {
+  acquire(1);
+  acquire(2);
+  release(1);
+  const auto after = record_;
+  EXPECT_EQ(release(1).outcome, absent);
+  EXPECT_EQ(record_, after);
+  EXPECT_TRUE(last_.tell.empty());
+}
+
+TEST_F(permits, release_by_a_former_holder_changes_nothing) {
+  acquire(1);
+  pass(lease_);
+  acquire(2);
+  const auto after = record_;
+  EXPECT_EQ(release(1).outcome, absent);
+  EXPECT_EQ(record_, after);
+}
+
+TEST_F(permits, release_by_somebody_who_was_never_there_changes_nothing) {
+  acquire(1);
+  const auto after = record_;
+  EXPECT_EQ(release(9).outcome, absent);
+  EXPECT_EQ(record_, after);
+}
+
+TEST_F(permits, renew_lengthens_a_hold_and_keeps_its_fence) {
+  const auto first = acquire(1);
+  pass(20 * second);
+  const auto reply = renew(1);
+  EXPECT_EQ(reply.outcome, granted);
+  EXPECT_EQ(reply.fence, first.fence);
+  EXPECT_EQ(reply.expires_at, now_ + lease_);
+}
+
+TEST_F(permits, renew_never_gets_what_is_not_held) {
+  EXPECT_EQ(renew(1).outcome, absent);
+  EXPECT_EQ(who(), "|");
+  acquire(1);
+  pass(lease_);
+  EXPECT_EQ(renew(1).outcome, absent);
+  EXPECT_EQ(who(), "|");
+}
+
+TEST_F(permits, renew_that_comes_late_does_not_lengthen_anothers_lease) {
+  acquire(1);
+  pass(lease_);
+  const auto ends = acquire(2).expires_at;
+  pass(second);
+  EXPECT_EQ(renew(1).outcome, absent);
+  ASSERT_EQ(who(), "2 |");
+  EXPECT_EQ(record_.holders[0].expires_at, ends);
+}
+
+TEST_F(permits, renew_of_a_place_says_that_its_turn_has_come) {
+  lease_ = second;
+  acquire(1);
+  acquire(2);
+  pass(second);
+  const auto reply = renew(2);
+  EXPECT_EQ(reply.outcome, granted);
+  EXPECT_EQ(reply.fence, fence_of(2));
+  EXPECT_EQ(who(), "2 |");
+}
+
+TEST_F(permits, a_lease_ends_at_its_time_and_not_before) {
+  acquire(1);
+  pass(lease_ - 1);
+  EXPECT_EQ(try_acquire(2).outcome, busy);
+  pass(1);
+  EXPECT_EQ(try_acquire(2).outcome, granted);
+}
+
+TEST_F(permits, a_place_that_nobody_renews_ends_and_the_order_of_the_others_stays) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  acquire(4);
+  pass(place_ - second);
+  renew(2);
+  renew(4);
+  pass(second);
+  EXPECT_EQ(acquire(5).position, 3u);
+  EXPECT_EQ(who(), "1 | 2 4 5");
+}
+
+TEST_F(permits, a_grant_that_is_not_claimed_passes_on_within_the_claim_time) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  release(1);
+  EXPECT_EQ(who(), "2 | 3");
+  pass(holdfast::kernel::claim_us - 1);
+  renew(3);
+  EXPECT_EQ(who(), "2 | 3");
+  pass(1);
+  EXPECT_EQ(renew(3).outcome, granted);
+  EXPECT_EQ(who(), "3 |");
+}
+
+TEST_F(permits, a_claimed_grant_lasts_the_whole_lease) {
+  acquire(1);
+  acquire(2);
+  release(1);
+  pass(holdfast::kernel::claim_us - 1);
+  EXPECT_EQ(acquire(2).expires_at, now_ + lease_);
+}
+
+TEST_F(permits, a_lease_shorter_than_the_claim_time_is_not_lengthened_by_it) {
+  lease_ = 100 * ms;
+  acquire(1);
+  acquire(2);
+  release(1);
+  EXPECT_EQ(record_.holders.at(0).expires_at, now_ + 100 * ms);
+}
+
+TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
+  lease_ = 100 * ms;
+  acquire(1);
+  acquire(2);
+  pass(60 * ms);
+  EXPECT_EQ(acquire(2).look_again_us, 40 * ms);
+}
+
+TEST_F(permits, nobody_sleeps_longer_than_a_second_on_a_notice_that_may_be_lost) {
+  acquire(1);
+  for (std::uint64_t owner = 2; owner < 50; ++owner) {
+    const auto reply = acquire(owner);
+    EXPECT_GT(reply.look_again_us, 0);
+    EXPECT_LE(reply.look_again_us, second);
+  }
+}
+
+TEST_F(permits, who_waits_learns_whose_life_is_in_its_way) {
+  acquire(1);
+  acquire(2);
+  EXPECT_EQ(acquire(3).blockers, (std::vector<std::string>{"p1", "p2"}));
+  EXPECT_EQ(acquire(2).blockers, (std::vector<std::string>{"p1"}));
+}
+
+TEST_F(permits, greater_priority_comes_first_and_equals_in_order_of_arrival) {
+  acquire(1);
+  acquire(2, 1, 0);
+  acquire(3, 1, 5);
+  acquire(4, 1, 0);
+  acquire(5, 1, 5);
+  acquire(6, 1, -1);
+  EXPECT_EQ(who(), "1 | 3 5 2 4 6");
+}
+
+TEST_F(permits, a_replacement_leaves_and_comes_in_one_step) {
+  acquire(1);
+  acquire(2);
+  permits_command c = command(permits_verb::acquire, 3);
+  c.instead_of = {0, 1};
+  c.wait = true;
+  EXPECT_EQ(apply(c).outcome, queued);
+  EXPECT_TRUE(last_.replaced);
+  EXPECT_EQ(who(), "2 | 3");
+  const auto after = record_;
+  apply(c);
+  EXPECT_FALSE(last_.replaced) << "it left before";
+  EXPECT_EQ(record_, after);
+}
+
+TEST_F(permits, a_replacement_with_nobody_waiting_is_granted_at_once) {
+  const auto first = acquire(1);
+  permits_command c = command(permits_verb::acquire, 2);
+  c.instead_of = {0, 1};
+  EXPECT_EQ(apply(c).outcome, granted);
+  EXPECT_GT(last_.fence, first.fence);
+  EXPECT_EQ(who(), "2 |");
+}
+
+TEST_F(permits, a_detached_hold_outlives_the_session_that_got_it) {
+  permits_command c = command(permits_verb::acquire, 1);
+  c.detached = true;
+  apply(c);
+  const std::vector<std::string> dead{"p1"};
+  EXPECT_FALSE(holdfast::kernel::forget(record_, dead));
+  EXPECT_EQ(who(), "1 |");
+}
+
+TEST_F(permits, a_waiter_for_a_detached_hold_is_tied_to_its_session_until_it_claims_it) {
+  acquire(2);
+  permits_command c = command(permits_verb::acquire, 1);
+  c.detached = true;
+  c.wait = true;
+  apply(c);
+  release(2);
+  EXPECT_EQ(record_.holders.at(0).peer, "p1");
+  apply(c);
+  EXPECT_EQ(record_.holders.at(0).peer, "");
+}
+
+TEST_F(permits, when_all_have_left_nothing_stays_but_the_fence) {
+  acquire(1);
+  acquire(2);
+  release(2);
+  release(1);
+  EXPECT_EQ(record_.capacity, 0u);
+  EXPECT_EQ(who(), "|");
+}
+
+}  // namespace
+}  // namespace kernel_test

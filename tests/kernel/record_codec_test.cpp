@@ -1,0 +1,213 @@
+#include "family/record_codec.hpp"
+
+#include <gtest/gtest.h>
+
+#include "harness/seed.hpp"
+
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using holdfast::errc;
+using holdfast::family::any_record;
+using holdfast::family::decode;
+
+constexpr int records = 3'000;
+
+/// Records with everything in them that a name, a note or a clock can bring.
+class random_record {
+ public:
+  explicit random_record(harness::random& random) : random_(random) {}
+
+  permits_record permits() {
+    permits_record r;
+    r.kind = static_cast<kind>(random_.between(0, 2));
+    r.last_fence = random_.bits();
+    for (int i = random_.between(0, 4); i > 0; --i) {
+      r.holders.push_back({owner(), random_.between(1u, 1u << 28), random_.bits(), number(),
+                           number(), text(), text()});
+      r.capacity += r.holders.back().weight;
+    }
+    for (int i = random_.between(0, 4); i > 0; --i) r.queue.push_back(make_waiter());
+    return r;
+  }
+
+  countdown_record countdown() {
+    countdown_record r;
+    r.count = random_.between(0u, 1'000'000u);
+    r.remaining = random_.between(0u, r.count);
+    r.expires_at = number();
+    for (int i = random_.between(0, 4); i > 0; --i) r.arrivals.push_back({owner(), number()});
+    for (int i = random_.between(0, 4); i > 0; --i) r.waiting.push_back(make_waiter());
+    return r;
+  }
+
+ private:
+  waiter make_waiter() {
+    return {owner(), random_.between(1u, 1u << 30), random_.between(-9, 9), number(),
+            number(), number(), text(), text()};
+  }
+  owner_id owner() { return {random_.bits(), random_.bits()}; }
+  std::int64_t number() { return static_cast<std::int64_t>(random_.bits()); }
+
+  // Control characters, quotes, what looks like the format itself, and all bytes of UTF-8.
+  std::string text() {
+    std::string s;
+    for (int i = random_.between(0, 12); i > 0; --i) {
+      constexpr std::string_view nasty = "\"\\/,[]{}u0 \n\t%'";
+      s += random_.one_in(2) ? nasty[random_.between<std::size_t>(0, nasty.size() - 1)]
+                             : static_cast<char>(random_.between(0, 255));
+    }
+    return s;
+  }
+
+  harness::random& random_;
+};
+
+template <class Record>
+std::string encoded(const Record& r) {
+  std::string text;
+  holdfast::family::encode(r, text);
+  return text;
+}
+
+std::string encoded(const any_record& r) {
+  return std::visit([](const auto& one) { return encoded(one); }, r);
+}
+
+std::string example() {
+  permits_record r;
+  r.kind = kind::semaphore;
+  r.capacity = 12;
+  r.last_fence = 1'700'000'000'000'000;
+  r.holders.push_back({{1, 2}, 7, r.last_fence, 500, 600, "host:1:x", "say \"hi\"\n"});
+  r.queue.push_back({{3, 4}, 5, -1, 30, 400, 700, "host:2:y", "caf\xc3\xa9"});
+  return encoded(r);
+}
+
+errc reason(std::string_view text) {
+  const auto r = decode(text);
+  EXPECT_FALSE(r.ok()) << text;
+  return r.ok() ? errc::internal : r.error().code;
+}
+
+TEST(record_codec, every_permits_record_comes_back_as_it_was) {
+  harness::random random;
+  for (int i = 0; i < records; ++i) {
+    const permits_record r = random_record(random).permits();
+    const auto back = decode(encoded(r));
+    ASSERT_TRUE(back.ok()) << encoded(r);
+    ASSERT_EQ(std::get<permits_record>(*back), r) << encoded(r);
+  }
+}
+
+TEST(record_codec, every_countdown_record_comes_back_as_it_was) {
+  harness::random random;
+  for (int i = 0; i < records; ++i) {
+    const countdown_record r = random_record(random).countdown();
+    const auto back = decode(encoded(r));
+    ASSERT_TRUE(back.ok()) << encoded(r);
+    ASSERT_EQ(std::get<countdown_record>(*back), r) << encoded(r);
+  }
+}
+
+TEST(record_codec, a_text_that_was_cut_off_anywhere_is_refused) {
+  const std::string whole = example();
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    const auto r = decode(std::string_view(whole).substr(0, size));
+    ASSERT_FALSE(r.ok()) << whole.substr(0, size);
+    ASSERT_TRUE(r.error().code == errc::corrupt || r.error().code == errc::foreign_data);
+  }
+}
+
+// Read as itself or not at all: never as something that would be written in another way.
+TEST(record_codec, a_text_with_one_wrong_byte_is_refused_or_read_as_what_it_says) {
+  const std::string whole = example();
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(byte);
+      const auto r = decode(damaged);
+      if (r.ok()) {
+        ASSERT_EQ(encoded(*r), damaged);
+      } else {
+        ASSERT_FALSE(r.error().what.empty());
+      }
+    }
+  }
+}
+
+TEST(record_codec, random_damage_never_crashes_it) {
+  harness::random random;
+  for (int i = 0; i < 30'000; ++i) {
+    std::string text = random.one_in(2) ? encoded(random_record(random).permits())
+                                        : encoded(random_record(random).countdown());
+    for (int hits = random.between(1, 4); hits > 0 && !text.empty(); --hits) {
+      const auto at = random.between<std::size_t>(0, text.size() - 1);
+      switch (random.between(0, 3)) {
+        case 0: text[at] = static_cast<char>(random.between(0, 255)); break;
+        case 1: text.erase(at, random.between<std::size_t>(1, 20)); break;
+        case 2: text.insert(at, text.substr(random.between<std::size_t>(0, at), 20)); break;
+        default: text.resize(at); break;
+      }
+    }
+    if (const auto r = decode(text); r.ok()) { ASSERT_TRUE(decode(encoded(*r)).ok()) << text; }
+  }
+}
+
+TEST(record_codec, a_newer_format_is_named_as_such_whatever_follows) {
+  EXPECT_EQ(reason("[2,\"mutex\",1,5,[],[]]"), errc::newer_format);
+  EXPECT_EQ(reason("[2,{\"anything\":true}]"), errc::newer_format);
+  EXPECT_EQ(reason("[999999]"), errc::newer_format);
+}
+
+TEST(record_codec, what_is_not_ours_is_named_as_such) {
+  for (const char* text : {"hello", "{}", "\"1\"", "[]", "[\"mutex\"]", "[0,\"mutex\",1,5,[],[]]",
+                           "[-1,\"mutex\",1,5,[],[]]", "null", " [1]", "\x01\x02", "[x"}) {
+    EXPECT_EQ(reason(text), errc::foreign_data) << text;
+  }
+}
+
+TEST(record_codec, what_cannot_be_is_corrupt) {
+  for (const char* text : {
+           "[1]", "[1,\"mutex\"]", "[1,\"mutant\",1,5,[],[]]", "[1,\"mutex\",1,5,[],[]",
+           "[1,\"mutex\",1,5,[],[]]x", "[1,\"mutex\",1,5,[],[]] ", "[1,\"mutex\",-1,5,[],[]]",
+           "[1,\"mutex\",1,5,[]]", "[1,\"mutex\",4294967296,5,[],[]]",
+           "[1,\"mutex\",1,18446744073709551616,[],[]]", "[1,\"latch\",1,2,0,[],[]]",
+           "[1,\"mutex\",1,5,[[\"0\",1,5,9,9,\"\",\"\"]],[]]",
+           // A holder of weight 2 where the capacity is 1.
+           "[1,\"mutex\",1,5,[[\"00000000000000010000000000000002\",2,5,9,9,\"\",\"\"]],[]]",
+           // An escape that ends in the middle.
+           "[1,\"mutex\",1,5,[[\"00000000000000010000000000000002\",1,5,9,9,\"\\u00",
+       }) {
+    EXPECT_EQ(reason(text), errc::corrupt) << text;
+  }
+}
+
+TEST(record_codec, its_failures_say_what_to_do) {
+  EXPECT_NE(decode("[2]").error().what.find("update"), std::string::npos);
+  EXPECT_FALSE(decode("hello").error().what.empty());
+  EXPECT_FALSE(decode("[1,\"mutex\"").error().what.empty());
+}
+
+TEST(record_codec, the_text_is_what_the_header_says) {
+  permits_record r;
+  r.capacity = 1;
+  r.last_fence = 5;
+  r.holders.push_back({{1, 2}, 1, 5, 10, 11, "p", "n"});
+  r.queue.push_back({{3, 4}, 1, 2, 30, 40, 50, "q", ""});
+  EXPECT_EQ(encoded(r),
+            "[1,\"mutex\",1,5,[[\"00000000000000010000000000000002\",1,5,10,11,\"p\",\"n\"]],"
+            "[[\"00000000000000030000000000000004\",1,2,30,40,50,\"q\",\"\"]]]");
+  EXPECT_EQ(encoded(countdown_record{3, 2, 9, {{{1, 2}, 7}}, {}}),
+            "[1,\"latch\",3,2,9,[[\"00000000000000010000000000000002\",7]],[]]");
+}
+
+TEST(record_codec, it_appends_to_what_is_in_the_buffer) {
+  std::string text = "x";
+  holdfast::family::encode(permits_record{}, text);
+  EXPECT_TRUE(text.starts_with("x[1,"));
+}
+
+}  // namespace
+}  // namespace kernel_test

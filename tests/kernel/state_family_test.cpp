@@ -1,0 +1,220 @@
+#include "family/state_family.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kernel/fake_state_store.hpp"
+
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using holdfast::errc;
+using enum permits_outcome;
+
+constexpr std::int64_t second = 1'000'000;
+
+class state_family : public testing::Test {
+ protected:
+  state_family() { port_.capabilities.sees_death = true; }
+
+  permits_command command(permits_verb verb, std::uint64_t owner) const {
+    permits_command c;
+    c.verb = verb;
+    c.owner = {0, owner};
+    c.wait = true;
+    c.lease_us = 30 * second;
+    c.place_us = 4 * second;
+    c.peer = peers_[owner];
+    return c;
+  }
+  permits_reply acquire(std::uint64_t owner, std::string_view name = "n") {
+    auto r = family_->permits(name, command(permits_verb::acquire, owner));
+    return std::move(r).value();
+  }
+  permits_reply release(std::uint64_t owner) {
+    return family_->permits("n", command(permits_verb::release, owner)).value();
+  }
+  holdfast::result<countdown_reply> wait_at_latch(std::string_view name) {
+    countdown_command c;
+    c.verb = countdown_verb::wait;
+    c.owner = {1, 1};
+    c.count = 2;
+    c.place_us = 4 * second;
+    c.keep_us = 60 * second;
+    c.peer = "p1";
+    return family_->countdown(name, c);
+  }
+  permits_record record() { return family_->permits("n", {}).value().found; }
+
+  fake_state_store* const made_ = new fake_state_store;
+  fake_state_store& port_ = *made_;
+  std::unique_ptr<session_store> family_ =
+      holdfast::family::over(std::unique_ptr<holdfast::store::state_store>(made_));
+
+ private:
+  static constexpr std::string_view peers_[] = {"p0", "p1", "p2", "p3", "p4"};
+};
+
+TEST_F(state_family, whoever_is_granted_something_is_told_with_the_name) {
+  acquire(1);
+  acquire(2);
+  release(1);
+  ASSERT_EQ(port_.told.size(), 1u);
+  EXPECT_EQ(port_.told[0].name, "n");
+  EXPECT_EQ(port_.told[0].peer, "p2");
+  EXPECT_EQ(port_.told[0].owner.low, 2u);
+  EXPECT_GT(port_.told[0].fence, 0u);
+}
+
+TEST_F(state_family, a_grant_to_a_dead_session_passes_on_in_the_same_call) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  acquire(4);
+  port_.dead = {"p2", "p3"};
+  release(1);
+  EXPECT_EQ(port_.told.back().owner.low, 4u);
+  ASSERT_EQ(record().holders.size(), 1u);
+  EXPECT_EQ(record().holders[0].owner.low, 4u);
+}
+
+TEST_F(state_family, a_dead_holder_is_removed_when_the_first_in_line_looks) {
+  acquire(1);
+  EXPECT_EQ(acquire(2).outcome, queued);
+  port_.dead = {"p1"};
+  EXPECT_EQ(acquire(2).outcome, granted);
+}
+
+TEST_F(state_family, without_the_capability_nobody_is_believed_to_be_dead) {
+  port_.capabilities.sees_death = false;
+  acquire(1);
+  port_.dead = {"p1"};
+  EXPECT_EQ(acquire(2).outcome, queued);
+}
+
+TEST_F(state_family, a_try_sees_a_dead_holder_as_well) {
+  acquire(1);
+  port_.dead = {"p1"};
+  auto c = command(permits_verb::acquire, 2);
+  c.wait = false;
+  EXPECT_EQ(family_->permits("n", c).value().outcome, granted);
+}
+
+TEST_F(state_family, who_waits_and_dies_takes_nothing_along) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  port_.dead = {"p2"};
+  EXPECT_EQ(acquire(3).position, 1u);
+}
+
+TEST_F(state_family, a_look_and_a_mismatch_write_nothing) {
+  acquire(1);
+  const int writes = port_.writes;
+  (void)record();
+  auto c = command(permits_verb::acquire, 2);
+  c.kind = kind::semaphore;
+  EXPECT_EQ(family_->permits("n", c).value().outcome, kind_mismatch);
+  EXPECT_EQ(wait_at_latch("n").value().outcome, countdown_outcome::kind_mismatch);
+  EXPECT_EQ(release(4).outcome, absent);
+  EXPECT_EQ(port_.writes, writes);
+}
+
+TEST_F(state_family, a_latch_on_the_name_of_a_mutex_in_use_is_a_mismatch_and_the_other_way_round) {
+  acquire(1);
+  const auto at_mutex = wait_at_latch("n").value();
+  EXPECT_EQ(at_mutex.outcome, countdown_outcome::kind_mismatch);
+  EXPECT_EQ(at_mutex.found_kind, kind::mutex);
+  (void)wait_at_latch("l");
+  const auto at_latch = acquire(1, "l");
+  EXPECT_EQ(at_latch.outcome, kind_mismatch);
+  EXPECT_EQ(at_latch.found.kind, kind::latch);
+}
+
+TEST_F(state_family, a_name_that_a_crashed_holder_left_may_become_a_latch_when_its_lease_has_ended) {
+  acquire(1);
+  port_.now.now_at += 31 * second;
+  EXPECT_EQ(wait_at_latch("n").value().outcome, countdown_outcome::closed);
+}
+
+TEST_F(state_family, a_latch_that_nobody_used_for_its_time_may_become_a_mutex) {
+  (void)wait_at_latch("n");
+  port_.now.now_at += 61 * second;
+  EXPECT_EQ(acquire(1).outcome, granted);
+}
+
+TEST_F(state_family, those_at_a_latch_are_told_when_it_opens) {
+  (void)wait_at_latch("l");
+  countdown_command c;
+  c.verb = countdown_verb::arrive;
+  c.owner = {2, 2};
+  c.count = c.drop = 2;
+  c.keep_us = second;
+  EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::open);
+  ASSERT_EQ(port_.told.size(), 1u);
+  EXPECT_EQ(port_.told[0].what, notice_kind::opened);
+  EXPECT_EQ(port_.told[0].name, "l");
+}
+
+TEST_F(state_family, foreign_newer_and_damaged_records_are_named_and_left_alone) {
+  const std::pair<std::string, errc> cases[] = {{"hello", errc::foreign_data},
+                                                {"[2,\"mutex\"]", errc::newer_format},
+                                                {"[1,\"mutex\",1", errc::corrupt}};
+  for (const auto& [text, reason] : cases) {
+    port_.records["n"] = text;
+    const auto permits = family_->permits("n", command(permits_verb::acquire, 1));
+    ASSERT_FALSE(permits.ok());
+    EXPECT_EQ(permits.error().code, reason);
+    const auto countdown = wait_at_latch("n");
+    ASSERT_FALSE(countdown.ok());
+    EXPECT_EQ(countdown.error().code, reason);
+    EXPECT_EQ(port_.records["n"], text);
+  }
+}
+
+TEST_F(state_family, what_the_store_fails_with_comes_through_and_nobody_is_told) {
+  acquire(1);
+  acquire(2);
+  port_.fails = holdfast::failure{errc::unavailable, "gone fishing", true};
+  const auto r = family_->permits("n", command(permits_verb::release, 1));
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.error().what, "gone fishing");
+  EXPECT_TRUE(r.error().outcome_unknown);
+  EXPECT_TRUE(port_.told.empty());
+}
+
+TEST_F(state_family, a_batch_of_renewals_is_answered_in_order_one_failure_beside_the_others) {
+  acquire(1, "a");
+  acquire(2, "b");
+  port_.records["c"] = "hello";
+  const std::vector<renewal> batch{{"b", command(permits_verb::renew, 2)},
+                                   {"c", command(permits_verb::renew, 3)},
+                                   {"a", command(permits_verb::renew, 1)},
+                                   {"a", command(permits_verb::renew, 4)}};
+  const auto replies = family_->renew(batch);
+  ASSERT_EQ(replies.size(), 4u);
+  EXPECT_EQ(replies[0]->outcome, granted);
+  EXPECT_EQ(replies[1].error().code, errc::foreign_data);
+  EXPECT_EQ(replies[2]->outcome, granted);
+  EXPECT_EQ(replies[3]->outcome, absent);
+}
+
+TEST_F(state_family, names_lists_what_is_in_use_and_nothing_else) {
+  acquire(1, "a");
+  (void)wait_at_latch("b");
+  acquire(2, "left");
+  (void)family_->permits("left", command(permits_verb::release, 2));
+  EXPECT_EQ(family_->names().value(), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(state_family, fences_grow_over_uses_of_a_name_as_another_kind) {
+  const auto first = acquire(1).fence;
+  release(1);
+  auto c = command(permits_verb::acquire, 2);
+  c.kind = kind::semaphore;
+  c.capacity = 3;
+  EXPECT_GT(family_->permits("n", c).value().fence, first);
+}
+
+}  // namespace
+}  // namespace kernel_test
