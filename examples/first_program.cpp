@@ -12,7 +12,7 @@ int main() {
     std::unique_lock guard{orders, 500ms};  // waits for half a second at most
     if (!guard) return 75;                  // another process has it
     std::cout << "billing order 1000 with fence " << orders.fence() << '\n';
-  }                                         // unlocked here
+  }  // unlocked here
 
   holdfast::lease held = orders.acquire();  // the native handle, which may change threads
   std::cout << "again, with the greater fence " << held.fence() << '\n';

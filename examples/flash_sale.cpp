@@ -1,6 +1,7 @@
 // A flash sale in small: four processes buy from a stock of 100 that lies in a file. Each reads the
 // stock, lets the payment take its time, and writes the stock back. Without a lock they sell what
-// is not there; with one, 100 and not one more. `holdfast demo flash-sale` does it on 20,000 orders.
+// is not there; with one, 100 and not one more. `holdfast demo flash-sale` does it on 20,000
+// orders.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -9,14 +9,14 @@ int main() {
   // #region readers_writer
   holdfast::shared_mutex prices{session, "price-list"};
   {
-    std::shared_lock reading{prices};                // beside other readers
+    std::shared_lock reading{prices};  // beside other readers
     holdfast::shared_mutex other{session, "price-list"};
     std::shared_lock also{other, std::try_to_lock};  // another reader: let in
     std::cout << "two readers: " << std::boolalpha << also.owns_lock() << '\n';
-    if (!also || other.try_acquire()) return 1;      // a writer: not while they read
+    if (!also || other.try_acquire()) return 1;  // a writer: not while they read
   }
 
-  prices.lock();       // alone
+  prices.lock();  // alone
   // … replace the list …
   prices.downgrade();  // keep reading what was written; no other writer gets in between
   const bool alone = prices.try_upgrade();  // the only reader may become the writer again

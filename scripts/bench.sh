@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench.sh: every workload against its floor, one JSON object a line, into bench/results/<store>.json.
-# STORES="sqlite memory" and SECONDS_EACH=5 by default.
+# bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
+# its plot are written anew. By default STORES="sqlite memory" (names or URLs) and SECONDS_EACH is holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=build/release/bin/holdfast-bench
@@ -13,9 +13,12 @@ for store in ${STORES:-sqlite memory}; do
     memory) url=memory: ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
-  echo "---- $url"
+  arguments=(--store "$url" --json)
+  [[ -z ${WORKLOADS:-} ]] || arguments+=(--workload "$WORKLOADS")
+  [[ -z ${SECONDS_EACH:-} ]] || arguments+=(--seconds "$SECONDS_EACH")
+  echo "---- $store"
   # Written whole or not at all: a result that was interrupted must not replace a good one.
-  "$program" --store "$url" --workload "${WORKLOADS:-W1,W2,W3,W4,W5,W6,W7}" --seconds "${SECONDS_EACH:-5}" --json |
-    tee "$work/$store.json"
+  "$program" "${arguments[@]}" | tee "$work/$store.json"
   mv "$work/$store.json" "bench/results/$store.json"
 done
+python3 bench/report.py

@@ -100,12 +100,12 @@ std::string_view variable(const char* name) {
 }
 
 /// Does the run around us hold what we would wait for?
-bool waits_for_itself(const session& s, const take_options& t) {
+bool waits_for_itself(const opened_store& at, const take_options& t) {
   if (t.wait != no_limit || t.lock.mode == lock_mode::permit) return false;
   const auto owner = variable("HOLDFAST_OWNER");
-  const bool same = variable("HOLDFAST_LOCK") == t.lock.name && variable("HOLDFAST_STORE") == s.url();
+  const bool same = variable("HOLDFAST_LOCK") == t.lock.name && variable("HOLDFAST_STORE") == at.url;
   if (owner.empty() || !same) return false;
-  const auto holders = s.show(t.lock.name).holders;
+  const auto holders = at.session.show(t.lock.name).holders;
   return std::any_of(holders.begin(), holders.end(), [&](const participant& p) {
     const bool both_read = t.lock.mode == lock_mode::read && p.weight == 1;
     return p.short_id == owner && !both_read;
@@ -114,15 +114,15 @@ bool waits_for_itself(const session& s, const take_options& t) {
 
 }  // namespace
 
-std::optional<lease> acquire(const session& s, const take_options& t, std::stop_token stop) {
+std::optional<lease> acquire(const opened_store& at, const take_options& t, std::stop_token stop) {
   const boot_time deadline = saturated_add(boot_clock::now(), t.wait);
-  if (waits_for_itself(s, t))
+  if (waits_for_itself(at, t))
     throw failure_exit(exit_code::config,
                        printable(t.lock.name) +
                            " is held by the holdfast run around this one, which waits for us: that "
                            "would never end; use another name, or -n or -w");
   for (;;) {
-    auto held = acquire_suiting(s, t, deadline, stop);
+    auto held = acquire_suiting(at.session, t, deadline, stop);
     if (!held || claim(*held, t.ttl)) return held;
   }
 }

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <holdfast/lease.hpp>
-#include <holdfast/session.hpp>
 #include <optional>
 #include <stop_token>
 
+#include "tool/open_store.hpp"
 #include "tool/options.hpp"
 
 namespace holdfast::tool {
@@ -14,6 +13,6 @@ namespace holdfast::tool {
 /// An exclusive lock is taken as the kind under which the name is in use, so that `run LOCK` and
 /// `run LOCK -x` exclude each other. Throws holdfast::error; failure_exit for a wait that could
 /// never end, because the run around this one holds the lock.
-std::optional<lease> acquire(const session& s, const take_options& t, std::stop_token stop);
+std::optional<lease> acquire(const opened_store& at, const take_options& t, std::stop_token stop);
 
 }  // namespace holdfast::tool

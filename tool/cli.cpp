@@ -26,6 +26,18 @@ using word = std::optional<std::string>;
   throw failure_exit(exit_code::usage, message);
 }
 
+/// CLI11's layout with our usage line: it knows nothing of what stands behind the dashes.
+class help_layout : public CLI::Formatter {
+ public:
+  explicit help_layout(std::string_view usage) : usage_(usage) { column_width(32); }
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: " + usage_ + "\n";
+  }
+
+ private:
+  std::string usage_;
+};
+
 /// One command's grammar. Every value is read as a word and converted after the parse, so that
 /// messages are ours. CLI11's own subcommands are not used: a lock may be called "list".
 class grammar {
@@ -38,7 +50,7 @@ class grammar {
   explicit grammar(const command_help& about)
       : app_(std::string(about.summary), "holdfast " + std::string(about.name)) {
     app_.footer(std::string(about.footer));
-    app_.get_formatter()->column_width(32);
+    app_.formatter(std::make_shared<help_layout>(about.usage));
     app_.option_defaults()->take_last();
     app_.add_option("--store", store_, "where the locks are; default: $HOLDFAST_STORE")
         ->type_name("URL");
@@ -72,13 +84,15 @@ class lock_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("LOCK", name_, "the lock's name")->required()->type_name("");
-    auto* shared = app.add_flag("-s,--shared", shared_, "with other -s (read-write lock)");
-    auto* write = app.add_flag("-x,--exclusive", exclusive_, "alone (read-write lock)");
-    auto* slots = app.add_option("--slots", slots_, "one of N permits (semaphore)");
-    slots->type_name("N")->excludes(shared)->excludes(write);
-    shared->excludes(write);
+    app.add_flag("-s,--shared", shared_, "with other -s (read-write lock)");
+    app.add_flag("-x,--exclusive", exclusive_, "alone (read-write lock)");
+    app.add_option("--slots", slots_, "one of N permits (semaphore)")->type_name("N");
   }
   lock_choice convert() const {
+    if (shared_ && exclusive_) refuse("-s and -x exclude each other; give one of them");
+    if (slots_ && (shared_ || exclusive_))
+      refuse(std::string("--slots and ") + (shared_ ? "-s" : "-x") +
+             " exclude each other; give one of them");
     lock_choice c;
     c.name = name_;
     if (exclusive_) c.mode = lock_mode::write;
@@ -103,10 +117,9 @@ class take_words {
  public:
   void add_to(CLI::App& app) {
     lock_.add_to(app);
-    auto* now = app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
+    app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
     app.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 as -n")
-        ->type_name("DURATION")
-        ->excludes(now);
+        ->type_name("DURATION");
     add_busy_code(app, busy_code_);
     app.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
         ->type_name("DURATION");
@@ -114,6 +127,7 @@ class take_words {
     app.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
   }
   take_options convert(const std::string& default_reason) const {
+    if (nonblock_ && wait_) refuse("-n and -w exclude each other; give one of them");
     take_options t;
     t.lock = lock_.convert();
     t.fair = fair_;

@@ -12,6 +12,8 @@
 #include <new>
 #include <system_error>
 
+#include "tool/process_tree.hpp"
+
 namespace holdfast::tool {
 
 namespace {
@@ -37,9 +39,10 @@ void keep_only(int fd) noexcept {
 }  // namespace
 
 dead_man::dead_man() : shared_(new (shared_memory(sizeof(page))) page), pipe_(make_pipe()) {
+  const pid_t tool = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (pid_ == 0) serve(*shared_, pipe_.read.get());
+  if (pid_ == 0) serve(*shared_, pipe_.read.get(), tool);
   pipe_.read.reset();
 }
 
@@ -62,7 +65,7 @@ void dead_man::kill_at(boot_time at) noexcept {
 
 void dead_man::stand_down() noexcept { shared_->target = 0; }
 
-void dead_man::serve(const page& shared, int pipe) noexcept {
+void dead_man::serve(page& shared, int pipe, pid_t tool) noexcept {
   ignore_everything();
   ::setpgid(0, 0);  // ^C and the child's group are none of its business
   ::prctl(PR_SET_NAME, "holdfast-guard");
@@ -70,19 +73,23 @@ void dead_man::serve(const page& shared, int pipe) noexcept {
   const alarm_clock alarm;
   for (;;) {
     const boot_time at{std::chrono::nanoseconds{shared.kill_at.load()}};
-    if (boot_clock::now() >= at) strike(shared);
+    if (boot_clock::now() >= at) strike(shared, tool);
     alarm.set(boot_clock::now() >= at ? forever : at);
     std::array<pollfd, 2> wait{{{pipe, POLLIN, 0}, {alarm.fd(), POLLIN, 0}}};
     ::poll(wait.data(), wait.size(), -1);
     std::array<char, 16> bytes{};
     if (wait[0].revents != 0 && ::read(pipe, bytes.data(), bytes.size()) == 0) break;
   }
-  strike(shared);
+  strike(shared, tool);
   ::_exit(0);
 }
 
-void dead_man::strike(const page& shared) noexcept {
-  if (const pid_t target = shared.target; target != 0) ::kill(target, SIGKILL);
+void dead_man::strike(page& shared, pid_t tool) noexcept {
+  const pid_t target = shared.target;
+  if (target == 0) return;
+  shared.struck = true;  // before: whoever sees the child dead must see why
+  ::kill(target, SIGKILL);
+  for (const pid_t pid : descendants_of(tool, ::getpid())) ::kill(pid, SIGKILL);
 }
 
 }  // namespace holdfast::tool

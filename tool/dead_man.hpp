@@ -15,8 +15,9 @@ namespace holdfast::tool {
 /// dead but stopped. So a small process of ours waits beside us; when we are gone, or a lease
 /// ends that we should have acted on, it kills the child's whole group.
 ///
-/// It has no threads and no memory to allocate, shares nothing with us but a page and a pipe, and
-/// takes no signal but KILL.
+/// It shares nothing with us but a page and a pipe, and takes no signal but KILL. At a terminal the
+/// child has no group of its own: then what it started is found as long as we are there to be its
+/// ancestor, so that it covers our being stopped, and after our death only the child itself.
 class dead_man {
  public:
   /// Forks: call it while the process has one thread and no session. Throws std::system_error.
@@ -33,15 +34,19 @@ class dead_man {
   /// The child has ended: its number may soon be somebody else's.
   void stand_down() noexcept;
 
+  /// Whether it had to kill in our place.
+  bool has_struck() const noexcept { return shared_->struck; }
+
   pid_t pid() const noexcept { return pid_; }
 
  private:
   struct page {
     std::atomic<pid_t> target{0};
+    std::atomic<bool> struck{false};
     std::atomic<std::int64_t> kill_at{forever.time_since_epoch().count()};
   };
-  [[noreturn]] static void serve(const page& shared, int pipe) noexcept;
-  static void strike(const page& shared) noexcept;
+  [[noreturn]] static void serve(page& shared, int pipe, pid_t tool) noexcept;
+  static void strike(page& shared, pid_t tool) noexcept;
 
   page* shared_;
   pipe_ends pipe_;

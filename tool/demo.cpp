@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,20 @@ constexpr const char* about =
     "without one.";
 
 constexpr const char* footer =
-    "Each strategy gets a fresh shop, an SQLite file. For every order a worker looks at the stock,\n"
-    "waits as long as a payment takes, then writes the stock it saw less what it sold, and the sale.\n"
+    "Each strategy gets a fresh shop, an SQLite file. For every order a worker looks at the "
+    "stock,\n"
+    "waits as long as a payment takes, then writes the stock it saw less what it sold, and the "
+    "sale.\n"
     "An order gets what is left, down to one unit. The strategies differ in one thing:\n"
     "  no-lock     nothing keeps others away in between\n"
-    "  optimistic  the write succeeds only if nobody wrote since the look; else look and pay again\n"
+    "  optimistic  the write succeeds only if nobody wrote since the look; else look and pay "
+    "again\n"
     "  row-lock    BEGIN IMMEDIATE around it all; SQLite locks the whole file, not one row\n"
     "  holdfast    a holdfast::mutex for each product, and its fence at the write\n"
-    "The shop itself is made cheap (WAL, no sync) so that the locks are what is measured. A wait is\n"
-    "the time from taking up an order to the look that counted: for the lock, or in vain attempts.\n"
+    "The shop itself is made cheap (WAL, no sync) so that the locks are what is measured. A wait "
+    "is\n"
+    "the time from taking up an order to the look that counted: for the lock, or in vain "
+    "attempts.\n"
     "Afterwards SQL adds up the sales: all but no-lock must have sold min(stock, demand) of every\n"
     "product.\n\n"
     "Exit code: 0 all right; 1 a product was sold wrongly; 64 usage; 66 a file is missing or bad;\n"
@@ -81,21 +87,21 @@ struct settings {
 using word = std::optional<std::string>;
 
 struct words {
-  word orders, stock, store, workers, pause, kills;
-  std::vector<std::string> how;
+  word orders, stock, store, workers, pause, kills, how;
   bool json = false, keep = false;
 
   void add_to(CLI::App& app) {
     app.get_formatter()->column_width(30);
     app.add_option("--orders", orders, "order_id,customer,product_id,quantity below a header row")
-        ->type_name("FILE")->required();
+        ->type_name("FILE")
+        ->required();
     app.add_option("--stock", stock, "product_id,stock; default: stock.csv beside the orders")
         ->type_name("FILE");
     app.add_option("--workers", workers, "processes that buy, 1 to 64; default 8")->type_name("N");
     app.add_option("--store", store, "where the mutexes are; default: an SQLite file of its own")
         ->type_name("URL");
     app.add_option("--strategy", how, "no-lock, optimistic, row-lock, holdfast; default: all")
-        ->type_name("NAME,…")->delimiter(',');
+        ->type_name("NAME,…");
     app.add_option("--pause-us", pause, "how long a payment takes, in microseconds; default 400")
         ->type_name("N");
     app.add_option("--kill", kills, "kill -9 that many workers in the middle of a purchase")
@@ -105,7 +111,16 @@ struct words {
   }
 };
 
-std::vector<strategy> strategies_of(const std::vector<std::string>& names) {
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream in{text};
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+std::vector<strategy> strategies_of(const word& given) {
+  const auto names = given ? split(*given) : std::vector<std::string>{};
+  if (given && names.empty()) throw failure_exit{exit_code::usage, "--strategy: names none"};
   std::vector<std::string> known;
   for (const auto& s : strategies) known.emplace_back(s.key);
   std::vector<strategy> chosen;
@@ -115,9 +130,10 @@ std::vector<strategy> strategies_of(const std::vector<std::string>& names) {
   }
   for (const auto& n : names) {
     if (std::find(known.begin(), known.end(), n) != known.end()) continue;
-    throw failure_exit{exit_code::usage, "--strategy: '" + printable(n) +
-                                             "' is not one of no-lock, optimistic, row-lock, holdfast" +
-                                             did_you_mean(n, known)};
+    throw failure_exit{exit_code::usage,
+                       "--strategy: '" + printable(n) +
+                           "' is not one of no-lock, optimistic, row-lock, holdfast" +
+                           did_you_mean(n, known)};
   }
   return chosen;
 }
@@ -131,7 +147,8 @@ settings settings_of(const words& w) {
   s.how = strategies_of(w.how);
   s.sale.workers = number_or({"--workers", w.workers}, 1, max_workers, default_workers);
   s.sale.kills = number_or({"--kill", w.kills}, 0, 100, 0);
-  s.pause = std::chrono::microseconds{number_or({"--pause-us", w.pause}, 0, 1'000'000, default_pause_us)};
+  s.pause =
+      std::chrono::microseconds{number_or({"--pause-us", w.pause}, 0, 1'000'000, default_pause_us)};
   s.json = w.json;
   s.keep = w.keep;
   return s;
@@ -180,8 +197,10 @@ int flash_sale(const settings& s) {
   return all_kept(results) ? exit_code::ok : 1;
 }
 
-int say(int code, const std::string& message) {
-  std::fprintf(stderr, "holdfast demo: %s\n", message.c_str());
+int say(int code, std::string_view message) {
+  constexpr std::string_view library = "holdfast: ";  // how its messages begin
+  if (message.starts_with(library)) message.remove_prefix(library.size());
+  std::fprintf(stderr, "holdfast demo: %s\n", std::string{message}.c_str());
   return code;
 }
 

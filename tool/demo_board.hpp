@@ -48,8 +48,8 @@ struct desk {
   char problem[512];  ///< why the worker gave up, ends with 0
 };
 
-/// Which order is whose, and what came of it. An order is claimed in one step that names the worker,
-/// so that the replacement of a killed worker knows what was left undone.
+/// Which order is whose, and what came of it. An order is claimed in one step that names the
+/// worker, so that the replacement of a killed worker knows what was left undone.
 class board {
  public:
   board(std::size_t orders, std::size_t workers)

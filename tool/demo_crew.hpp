@@ -12,8 +12,8 @@
 
 namespace holdfast::tool::demo {
 
-/// The parent's side of some forked workers: starts them, sees them die, ends them. One thread only.
-/// While it lives, INT, TERM, HUP and CHLD are not delivered but asked for with next().
+/// The parent's side of some forked workers: starts them, sees them die, ends them. One thread
+/// only. While it lives, INT, TERM, HUP and CHLD are not delivered but asked for with next().
 class crew {
  public:
   /// `body` runs in a child, with where to say "ready" and what to read "go" from; it returns the
@@ -38,9 +38,9 @@ class crew {
   };
   /// What happened first within `at_most`.
   struct occurrence {
-    std::size_t ready = 0;       ///< so many workers became ready
+    std::size_t ready = 0;  ///< so many workers became ready
     std::vector<death> deaths;
-    std::optional<int> signal;   ///< the parent is asked to stop
+    std::optional<int> signal;  ///< the parent is asked to stop
   };
   occurrence next(std::chrono::milliseconds at_most);
 

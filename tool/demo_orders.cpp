@@ -23,9 +23,7 @@ constexpr std::int64_t max_units = 1'000'000;
 using row = std::vector<std::string_view>;
 
 /// A value as it may be printed: short, and nothing that moves the cursor.
-std::string shown(std::string_view value) {
-  return "'" + shortened(printable(value), 40) + "'";
-}
+std::string shown(std::string_view value) { return "'" + shortened(printable(value), 40) + "'"; }
 
 /// One file of comma-separated values; knows where it is, for messages.
 class table {
@@ -42,7 +40,8 @@ class table {
   }
 
   void each_row(const std::function<void(const row&)>& use) {
-    if (!next_line()) throw bad_file{fmt::format("{}: is empty; line 1 must be {}", path_, header_)};
+    if (!next_line())
+      throw bad_file{fmt::format("{}: is empty; line 1 must be {}", path_, header_)};
     if (line_ != header_) fail("the header must be {}, not {}", header_, shown(line_));
     while (next_line()) {
       const auto fields = split(line_);
@@ -57,8 +56,8 @@ class table {
 
   template <class... Parts>
   [[noreturn]] void fail(fmt::format_string<Parts...> text, Parts&&... parts) const {
-    throw bad_file{fmt::format("{}:{}: {}", path_, number_,
-                               fmt::format(text, std::forward<Parts>(parts)...))};
+    throw bad_file{
+        fmt::format("{}:{}: {}", path_, number_, fmt::format(text, std::forward<Parts>(parts)...))};
   }
 
   std::string_view word(std::string_view value, std::string_view what) const {
@@ -133,7 +132,8 @@ void read_orders(const std::filesystem::path& path, const index& products, catal
     if (at == products.end()) file.fail("there is no stock for product {}", shown(r[2]));
     const auto quantity = file.number(r[3], "quantity", 1);
     into.products[at->second].demand += quantity;
-    into.orders.push_back({std::string{id}, std::string{file.word(r[1], "customer")}, at->second, quantity});
+    into.orders.push_back(
+        {std::string{id}, std::string{file.word(r[1], "customer")}, at->second, quantity});
   });
 }
 

@@ -17,7 +17,7 @@ namespace {
 std::string grouped(std::int64_t n) {
   std::string digits = std::to_string(n);
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return digits;
 }
@@ -37,8 +37,8 @@ std::string verdict(const conditions& c, const sale_result& r) {
   if (is_right(r)) {
     return fmt::format("sold = min(stock, demand) for each of {} products", grouped(c.products));
   }
-  return fmt::format("{} units oversold, {} of {} products wrong, such as {}", grouped(r.books.oversold),
-                     r.books.wrong.size(), c.products,
+  return fmt::format("{} units oversold, {} of {} products wrong, such as {}",
+                     grouped(r.books.oversold), r.books.wrong.size(), c.products,
                      r.books.wrong.empty() ? "none" : r.books.wrong.front());
 }
 
@@ -53,7 +53,7 @@ constexpr std::size_t max_named = 10;
 std::string broken_promise(const sale_result& r) {
   std::string out = fmt::format("\n{} promises to be right and is not:\n", name_of(r.how).title);
   for (std::size_t i = 0; i < std::min(r.books.wrong.size(), max_named); ++i) {
-    out += "  " + r.books.wrong[i] + "\n";
+    out += fmt::format("  {}\n", r.books.wrong[i]);
   }
   if (r.books.wrong.size() > max_named) {
     out += fmt::format("  and {} more\n", r.books.wrong.size() - max_named);
@@ -94,11 +94,11 @@ std::string results_table(const std::vector<sale_result>& all) {
   std::string out = fmt::format(fmt::runtime(form), "strategy", "orders/s", "sold", "oversold",
                                 "lost updates", "retries", "wait p50", "wait p99");
   for (const auto& r : all) {
-    out += fmt::format(fmt::runtime(form), name_of(r.how).title,
-                       grouped(static_cast<std::int64_t>(r.orders_per_second())),
-                       grouped(r.books.sold), grouped(r.books.oversold),
-                       grouped(r.books.lost_updates), grouped(r.retries), length(r.wait_p50),
-                       length(r.wait_p99));
+    out +=
+        fmt::format(fmt::runtime(form), name_of(r.how).title,
+                    grouped(static_cast<std::int64_t>(r.orders_per_second())),
+                    grouped(r.books.sold), grouped(r.books.oversold), grouped(r.books.lost_updates),
+                    grouped(r.retries), length(r.wait_p50), length(r.wait_p99));
   }
   return out;
 }
@@ -149,9 +149,8 @@ void progress_line::draw(std::size_t done) {
   next_ = now + std::chrono::milliseconds{100};
   constexpr std::size_t width = 30;
   const std::size_t full = total_ ? std::min(done, total_) * width / total_ : 0;
-  write_all(STDERR_FILENO,
-            fmt::format("\r\x1b[K{:<20}[{:#<{}}{:.<{}}] {} of {} orders", title_, "", full, "",
-                        width - full, grouped(done), grouped(total_)));
+  write_all(STDERR_FILENO, fmt::format("\r\x1b[K{:<20}[{:#<{}}{:.<{}}] {} of {} orders", title_, "",
+                                       full, "", width - full, grouped(done), grouped(total_)));
 }
 
 }  // namespace holdfast::tool::demo

@@ -120,11 +120,10 @@ class sale {
 void use_store(const std::string& url) {
   const session s = open(url, {.lease = demo_lease});
   if (!s.can().several_processes) {
-    throw error{{.code = errc::unsupported,
-                 .what = "this store lives inside one process, and the workers of the demo are several; "
-                         "use sqlite:PATH",
-                 .operation = "demo",
-                 .store = s.url()}};
+    throw failure_exit{exit_code::config,
+                       "--store: " + s.url() +
+                           " lives inside one process, and the workers are several; "
+                           "use sqlite:PATH"};
   }
   mutex probe{s, "flash-sale:probe:" + std::to_string(getpid())};
   (void)probe.try_lock();
@@ -157,6 +156,9 @@ void try_store(const std::string& url) {
              } catch (const error& e) {
                notes.give_up(0, e.what());
                return exit_code::of(e.reason());
+             } catch (const failure_exit& e) {
+               notes.give_up(0, e.what());
+               return e.code();
              } catch (const std::exception& e) {
                notes.give_up(0, e.what());
                return exit_code::own_failure;
@@ -167,7 +169,8 @@ void try_store(const std::string& url) {
     const auto seen = one.next(redraw_every);
     if (seen.signal) throw stopped{*seen.signal};
     for (const auto& d : seen.deaths) {
-      if (d.status != 0) throw failure_exit{exit_code::of_child(d.status), notes.desk_of(0).problem};
+      if (d.status != 0)
+        throw failure_exit{exit_code::of_child(d.status), notes.desk_of(0).problem};
     }
   }
 }

@@ -39,7 +39,8 @@ constexpr const char* totals_sql = R"(
 
 constexpr const char* wrong_sql = R"(
   SELECT name, initial, demand, units, stock FROM product JOIN sold USING (id)
-  WHERE units <> min(initial, demand) OR initial - stock <> units ORDER BY name)";
+  WHERE units <> min(initial, demand) OR initial - stock <> units 
+  ORDER BY units - min(initial, demand) DESC, name)";
 
 constexpr int give_up_after = 200'000;  // tries: half a minute
 
@@ -79,15 +80,17 @@ void shop::create(const std::filesystem::path& file, const catalogue& all) {
   const std::unique_ptr<sqlite3, closer> db{raw};
   const auto must = [&](int code) {
     if (code != SQLITE_OK && code != SQLITE_DONE) {
-      throw std::runtime_error{fmt::format("the shop {} cannot be made: {}", file.string(), sqlite3_errmsg(raw))};
+      throw std::runtime_error{
+          fmt::format("the shop {} cannot be made: {}", file.string(), sqlite3_errmsg(raw))};
     }
   };
   must(opened);
   must(sqlite3_exec(raw, schema, nullptr, nullptr, nullptr));
   must(sqlite3_exec(raw, "PRAGMA synchronous = OFF; BEGIN", nullptr, nullptr, nullptr));
   sqlite3_stmt* insert = nullptr;
-  must(sqlite3_prepare_v2(raw, "INSERT INTO product(id, name, initial, demand, stock) VALUES(?1, ?2, ?3, ?4, ?3)",
-                          -1, &insert, nullptr));
+  must(sqlite3_prepare_v2(
+      raw, "INSERT INTO product(id, name, initial, demand, stock) VALUES(?1, ?2, ?3, ?4, ?3)", -1,
+      &insert, nullptr));
   const statement owned{insert};
   for (std::size_t i = 0; i < all.products.size(); ++i) {
     const auto& p = all.products[i];
@@ -174,17 +177,18 @@ ledger shop::audit() {
   found.lost_updates = sqlite3_column_int64(totals.get(), 3);
   const auto wrong = prepare((sold + wrong_sql).c_str());
   while (step(wrong.get())) {
-    found.wrong.push_back(fmt::format(
-        "{}: stock {}, demand {}, sold {}, stock left {}", text_of(wrong.get(), 0),
-        sqlite3_column_int64(wrong.get(), 1), sqlite3_column_int64(wrong.get(), 2),
-        sqlite3_column_int64(wrong.get(), 3), sqlite3_column_int64(wrong.get(), 4)));
+    found.wrong.push_back(
+        fmt::format("{}: stock {}, demand {}, sold {}, stock left {}", text_of(wrong.get(), 0),
+                    sqlite3_column_int64(wrong.get(), 1), sqlite3_column_int64(wrong.get(), 2),
+                    sqlite3_column_int64(wrong.get(), 3), sqlite3_column_int64(wrong.get(), 4)));
   }
   return found;
 }
 
 shop::statement shop::prepare(const char* sql) {
   sqlite3_stmt* s = nullptr;
-  if (sqlite3_prepare_v2(db_.get(), sql, -1, &s, nullptr) != SQLITE_OK) fail("preparing a statement");
+  if (sqlite3_prepare_v2(db_.get(), sql, -1, &s, nullptr) != SQLITE_OK)
+    fail("preparing a statement");
   return statement{s};
 }
 
@@ -206,7 +210,8 @@ void shop::finish(sqlite3_stmt* s) {
 }
 
 void shop::fail(const char* doing) {
-  throw std::runtime_error{fmt::format("the shop's database: {}: {}", doing, sqlite3_errmsg(db_.get()))};
+  throw std::runtime_error{
+      fmt::format("the shop's database: {}: {}", doing, sqlite3_errmsg(db_.get()))};
 }
 
 }  // namespace holdfast::tool::demo

@@ -30,15 +30,15 @@ struct condition {
 struct ledger {
   std::int64_t sold = 0;
   std::int64_t should_sell = 0;
-  std::int64_t oversold = 0;      ///< units sold above the stock, over all products
-  std::int64_t lost_updates = 0;  ///< writes over a state that their writer had not seen
+  std::int64_t oversold = 0;       ///< units sold above the stock, over all products
+  std::int64_t lost_updates = 0;   ///< writes over a state that their writer had not seen
   std::vector<std::string> wrong;  ///< products with sold != min(stock, demand), with the figures
 };
 
-/// The shop's database: an SQLite file. One object is one connection, for one thread, in the process
-/// that opened it. Writes are made cheap (WAL, no sync), because the locks are what is compared. Who
-/// finds the database locked asks again after a moment of 50 to 250 µs: SQLite's own steps of up
-/// to 100 ms would make the row lock look bad. Errors are std::runtime_error.
+/// The shop's database: an SQLite file. One object is one connection, for one thread, in the
+/// process that opened it. Writes are made cheap (WAL, no sync), because the locks are what is
+/// compared. Who finds the database locked asks again after a moment of 50 to 250 µs: SQLite's own
+/// steps of up to 100 ms would make the row lock look bad. Errors are std::runtime_error.
 class shop {
  public:
   /// Makes the file, with the products of the catalogue.

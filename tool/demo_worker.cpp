@@ -6,7 +6,6 @@
 #include <holdfast/holdfast.hpp>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -18,32 +17,34 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+using product_locks = std::vector<std::unique_ptr<holdfast::mutex>>;
+
 /// The holdfast side: a session of this process, and a mutex for each product.
-class product_locks {
- public:
-  product_locks(const task& t, const catalogue& all) {
-    session_options options;
-    options.lease = demo_lease;
-    options.name_prefix = t.lock_prefix;
-    const session s = open(t.store, options);
-    for (const auto& p : all.products) {
-      locks_.push_back(std::make_unique<holdfast::mutex>(s, p.name, lock_options{.reason = "flash sale"}));
-    }
+product_locks make_locks(const task& t, const catalogue& all) {
+  product_locks locks;
+  if (t.how != strategy::holdfast_mutex) return locks;
+  session_options options;
+  options.lease = demo_lease;
+  options.name_prefix = t.lock_prefix;
+  const session s = open(t.store, options);
+  for (const auto& p : all.products) {
+    locks.push_back(
+        std::make_unique<holdfast::mutex>(s, p.name, lock_options{.reason = "flash sale"}));
   }
-  holdfast::mutex& of(std::size_t product) { return *locks_[product]; }
+  return locks;
+}
 
- private:
-  std::vector<std::unique_ptr<holdfast::mutex>> locks_;
-};
-
-/// One worker. All strategies do the same work in the same order: look at the stock, pay, write what
-/// was seen less what was sold. They differ only in what keeps others away in between.
+/// One worker. All strategies do the same work in the same order: look at the stock, pay, write
+/// what was seen less what was sold. They differ only in what keeps others away in between.
 class buyer {
  public:
   buyer(const task& t, const catalogue& all, board& b, std::size_t worker)
-      : task_{t}, all_{all}, board_{b}, worker_{worker}, shop_{t.shop} {
-    if (t.how == strategy::holdfast_mutex) locks_.emplace(t, all);
-  }
+      : task_{t},
+        all_{all},
+        board_{b},
+        worker_{worker},
+        shop_{t.shop},
+        locks_{make_locks(t, all)} {}
 
   void finish_what_was_left() {
     const auto left = board_.unfinished(worker_);
@@ -71,10 +72,14 @@ class buyer {
   bool attempt(const order& o) {
     enter(phase::waiting);
     switch (task_.how) {
-      case strategy::no_lock: return buy(o, {});
-      case strategy::optimistic: return buy(o, {.same_version = true});
-      case strategy::row_lock: return buy_in_a_transaction(o);
-      case strategy::holdfast_mutex: return buy_under_the_mutex(o);
+      case strategy::no_lock:
+        return buy(o, {});
+      case strategy::optimistic:
+        return buy(o, {.same_version = true});
+      case strategy::row_lock:
+        return buy_in_a_transaction(o);
+      case strategy::holdfast_mutex:
+        return buy_under_the_mutex(o);
     }
     return false;
   }
@@ -98,7 +103,7 @@ class buyer {
   }
 
   bool buy_under_the_mutex(const order& o) {
-    holdfast::mutex& product = locks_->of(o.product);
+    holdfast::mutex& product = *locks_[o.product];
     const std::lock_guard guard{product};
     try {
       return buy(o, {.fence = product.fence()}, &product);
@@ -120,7 +125,7 @@ class buyer {
   board& board_;
   std::size_t worker_;
   shop shop_;
-  std::optional<product_locks> locks_;
+  product_locks locks_;
   clock::time_point attempted_{};
 };
 

@@ -45,8 +45,8 @@ struct task {
 inline constexpr std::chrono::milliseconds demo_lease{3000};
 
 /// Buys until all orders are done. To be called in a process of its own: `ready` gets a byte when
-/// everything is open, and the work begins when `go` is closed. First does what an earlier worker of
-/// this number, which was killed, left undone. Returns the exit code; problems are on the board.
+/// everything is open, and the work begins when `go` is closed. First does what an earlier worker
+/// of this number, which was killed, left undone. Returns the exit code; problems are on the board.
 int work(const task& t, const catalogue& all, board& b, std::size_t worker, int ready, int go);
 
 }  // namespace holdfast::tool::demo

@@ -41,6 +41,12 @@ pipe_ends make_pipe() {
   return {unique_fd{ends[0]}, unique_fd{ends[1]}};
 }
 
+void fill_standard_files() noexcept {
+  for (int fd = 0; fd <= 2; ++fd)
+    // The lowest free number is the one that is missing.
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
 bool write_all(int fd, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());

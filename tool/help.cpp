@@ -38,16 +38,21 @@ constexpr std::string_view force_footer =
     "answered no; 75 held, but not by --owner.\n";
 
 constexpr std::array<command_help, 7> commands{{
-    {"run", "Runs a command while holding a lock: holdfast run LOCK [options] -- CMD ARG…",
+    {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
-    {"hold", "Takes a lock and holds it until told to stop.", "one JSON line when it is held",
-     hold_footer},
-    {"try", "Says whether a lock is free now.", "the answer as JSON", try_footer},
-    {"list", "Lists the names in use: who holds them, who waits.", "the list as JSON",
+    {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until told to stop.",
+     "one JSON line when it is held", hold_footer},
+    {"try", "holdfast try LOCK [OPTIONS]", "Says whether a lock is free now.",
+     "the answer as JSON", try_footer},
+    {"list", "holdfast list [PATTERN] [OPTIONS]",
+     "Lists the names in use: who holds them, who waits.", "the list as JSON",
      "Quote the pattern: holdfast list 'shop:*'\n"},
-    {"show", "Shows everything the store knows about a name.", "the same as JSON", ""},
-    {"force-unlock", "Takes a lock away from its holder.", "what was done as JSON", force_footer},
-    {"version", "Prints the version and the stores that are built in.", "the same as JSON", ""},
+    {"show", "holdfast show LOCK [OPTIONS]", "Shows everything the store knows about a name.",
+     "the same as JSON", ""},
+    {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]",
+     "Takes a lock away from its holder.", "what was done as JSON", force_footer},
+    {"version", "holdfast version [OPTIONS]",
+     "Prints the version and the stores that are built in.", "the same as JSON", ""},
 }};
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace holdfast::tool {
 
 struct command_help {
   std::string_view name;
+  std::string_view usage;
   std::string_view summary;
   std::string_view json;    ///< what --json does here
   std::string_view footer;  ///< examples, exit codes

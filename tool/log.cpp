@@ -81,7 +81,7 @@ std::string log::text_line(level l, std::string_view text) const {
   std::string who = "holdfast:";
   if (color_ && l != level::detail)
     who = (l == level::error ? "\x1b[31m" : "\x1b[33m") + who + "\x1b[0m";
-  return who + ' ' + std::string(text) + '\n';
+  return who + ' ' + escaped(text) + '\n';
 }
 
 void log::progress(std::string_view line) {

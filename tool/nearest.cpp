@@ -36,7 +36,8 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   for (const std::string& c : candidates) {
     const bool begun = word.size() >= 2 && c.starts_with(word);
     const std::size_t d = begun ? 1 : distance(word, c);
-    if (d >= best_distance || d >= c.size()) continue;
+    // Half of it wrong is another word: -q is not -h.
+    if (d >= best_distance || 2 * d >= c.size()) continue;
     best = &c;
     best_distance = d;
   }

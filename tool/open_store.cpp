@@ -13,6 +13,11 @@ namespace holdfast::tool {
 
 namespace {
 
+std::string reason_of(const event& e) {
+  if (!e.detail.empty()) return printable(e.detail);
+  return e.code ? e.code.message() : "no answer so far";
+}
+
 /// What the library sees and the command should not hide.
 class log_observer final : public observer {
  public:
@@ -20,7 +25,7 @@ class log_observer final : public observer {
 
   void on_event(const event& e) override {
     const std::string name = printable(e.name);
-    const std::string why = e.detail.empty() ? e.code.message() : printable(e.detail);
+    const std::string why = reason_of(e);
     switch (e.kind) {
       case event_kind::suspect:
         return log_.write(level::warning, "suspect", name + ": the lease is not renewed: " + why);
@@ -52,9 +57,13 @@ session_options options_for(log& to) {
   return o;
 }
 
-session open_from_environment(const char* url, log& to) {
+opened_store open_at(const std::string& url, log& to) {
+  return {open(url, options_for(to)), url_for_others(url)};
+}
+
+opened_store open_from_environment(const char* url, log& to) {
   try {
-    return open(url, options_for(to));
+    return open_at(url, to);
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
@@ -64,13 +73,13 @@ session open_from_environment(const char* url, log& to) {
 
 }  // namespace
 
-session open_store(const common_options& how, log& to) {
+opened_store open_store(const common_options& how, log& to) {
   if (!how.store.empty()) {
     if (!password_in(how.store).empty())
       to.write(level::warning, "password",
                "others may have seen the password in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
-    return open(how.store, options_for(to));
+    return open_at(how.store, to);
   }
   if (const char* url = std::getenv("HOLDFAST_STORE"); url && *url)
     return open_from_environment(url, to);
@@ -80,7 +89,7 @@ session open_store(const common_options& how, log& to) {
              "no --store and no $HOLDFAST_STORE: locks are kept in " + found.url +
                  ", for this user on this machine (said once)",
              {{"store", found.url}});
-  return open(found.url, options_for(to));
+  return open_at(found.url, to);
 }
 
 }  // namespace holdfast::tool

@@ -1,6 +1,8 @@
 #include "tool/store_url.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 namespace holdfast::tool {
 
@@ -23,6 +25,15 @@ std::string without_password(std::string_view url) {
   if (password.empty()) return out;
   return out.replace(static_cast<std::size_t>(password.data() - url.data()), password.size(),
                      "***");
+}
+
+std::string url_for_others(std::string_view url) {
+  constexpr std::string_view scheme = "sqlite:";
+  if (!url.starts_with(scheme) || url.substr(scheme.size()).starts_with('/'))
+    return without_password(url);
+  std::error_code error;
+  const auto folder = std::filesystem::current_path(error);
+  return std::string(scheme) + (folder / url.substr(scheme.size())).string();
 }
 
 bool blank_passwords(std::span<char* const> arguments) noexcept {

@@ -39,7 +39,7 @@ bool is_dangerous(std::uint32_t c) {
          (c >= 0x2066U && c <= 0x2069U) || c == 0xFEFFU;
 }
 
-std::string escaped(std::uint32_t c, const char* format) {
+std::string as_code(std::uint32_t c, const char* format) {
   std::array<char, 16> out{};
   const int n = std::snprintf(out.data(), out.size(), format, static_cast<unsigned>(c));
   return {out.data(), static_cast<std::size_t>(n)};
@@ -48,26 +48,35 @@ std::string escaped(std::uint32_t c, const char* format) {
 std::string escape(std::uint32_t c) {
   if (c == '\n') return "\\n";
   if (c == '\t') return "\\t";
-  return c < 0x80U ? escaped(c, "\\x%02x") : escaped(c, "\\u{%x}");
+  return c < 0x80U ? as_code(c, "\\x%02x") : as_code(c, "\\u{%x}");
 }
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+std::string escaped(std::string_view text) {
   std::string out;
-  bool quote = false;
   for (std::size_t at = 0; at < text.size();) {
     const code_point c = decode(text.substr(at));
-    const bool bad = c.bytes == 0 || is_dangerous(c.value);
-    quote |= bad;
     if (c.bytes == 0) {
-      out += escaped(static_cast<unsigned char>(text[at]), "\\x%02x");
-    } else {
-      out += bad ? escape(c.value) : std::string(text.substr(at, c.bytes));
+      out += as_code(static_cast<unsigned char>(text[at]), "\\x%02x");
+      ++at;
+      continue;
     }
-    at += c.bytes == 0 ? 1 : c.bytes;
+    out += is_dangerous(c.value) ? escape(c.value) : std::string(text.substr(at, c.bytes));
+    at += c.bytes;
   }
-  return quote ? '"' + out + '"' : out;
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  const std::string safe = escaped(text);
+  return safe == text ? safe : '"' + safe + '"';
+}
+
+std::string_view unsigned_message(std::string_view text) {
+  constexpr std::string_view signature = "holdfast: ";
+  if (text.starts_with(signature)) text.remove_prefix(signature.size());
+  return text;
 }
 
 std::string rfc3339(std::chrono::system_clock::time_point t) {

@@ -7,9 +7,14 @@
 
 namespace holdfast::tool {
 
-/// What came out of a shared store, made safe for a terminal: control characters, direction
-/// overrides and broken UTF-8 are escaped, and the whole is then put in quotes.
+/// Made safe for a terminal: control characters, direction overrides and broken UTF-8 are escaped.
+std::string escaped(std::string_view text);
+
+/// For what came out of a shared store: escaped, and then the whole is put in quotes.
 std::string printable(std::string_view text);
+
+/// A message of the library without its signature, to be put behind our own.
+std::string_view unsigned_message(std::string_view text);
 
 /// `2024-05-01T12:30:00.250Z`
 std::string rfc3339(std::chrono::system_clock::time_point t);

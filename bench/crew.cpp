@@ -1,0 +1,166 @@
+#include "bench/crew.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <stdexcept>
+#include <system_error>
+
+namespace bench {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto too_long = 120s;
+constexpr auto look_every = 50ms;
+
+struct two_ends {
+  int read, write;
+};
+
+two_ends make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
+  return {ends[0], ends[1]};
+}
+
+void keep_over_exec(int fd) { fcntl(fd, F_SETFD, 0); }
+
+}  // namespace
+
+crew::crew(shared_area& shared, bool processes) : area_{shared}, members_(shared->processes) {
+  if (processes || members_.size() > 1) {
+    for (unsigned i = 0; i < members_.size(); ++i) start_process(i);
+  } else {
+    start_thread();
+  }
+  expect('r');
+}
+
+crew::~crew() {
+  for (auto& m : members_) {
+    if (m.pid > 0) {
+      kill(m.pid, SIGKILL);
+      waitpid(m.pid, nullptr, 0);
+    }
+    if (m.to >= 0) close(m.to);
+    if (m.thread.joinable()) m.thread.join();
+    if (m.from >= 0) close(m.from);
+  }
+}
+
+void crew::start_process(unsigned number) {
+  const two_ends commands = make_pipe(), answers = make_pipe();
+  const std::string words[] = {"holdfast-bench",
+                               "--member",
+                               area_.file().string(),
+                               std::to_string(number),
+                               std::to_string(commands.read),
+                               std::to_string(answers.write)};
+  char* argv[std::size(words) + 1] = {};
+  for (std::size_t i = 0; i < std::size(words); ++i) argv[i] = const_cast<char*>(words[i].c_str());
+  const pid_t child = fork();
+  if (child < 0) throw std::system_error{errno, std::generic_category(), "fork"};
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    keep_over_exec(commands.read);
+    keep_over_exec(answers.write);
+    execv("/proc/self/exe", argv);
+    _exit(127);
+  }
+  close(commands.read);
+  close(answers.write);
+  members_[number].pid = child;
+  members_[number].to = commands.write;
+  members_[number].from = answers.read;
+}
+
+void crew::start_thread() {
+  const two_ends commands = make_pipe(), answers = make_pipe();
+  members_[0].to = commands.write;
+  members_[0].from = answers.read;
+  members_[0].thread = std::thread{[this, commands, answers] {
+    take_part(*area_, 0, commands.read, answers.write);
+    close(commands.read);
+    close(answers.write);
+  }};
+}
+
+void crew::tell(char what) const {
+  for (const auto& m : members_) {
+    if (write(m.to, &what, 1) != 1) member_died();
+  }
+}
+
+void crew::expect(char answer) const {
+  for (const auto& m : members_) expect_from(m, answer);
+}
+
+void crew::expect_from(const member& m, char answer) const {
+  pollfd one{m.from, POLLIN, 0};
+  char heard = 0;
+  if (poll(&one, 1, std::chrono::milliseconds{too_long}.count()) == 0) {
+    throw std::runtime_error{"a member did not answer for too long"};
+  }
+  if (read(m.from, &heard, 1) != 1 || heard != answer) member_died();
+}
+
+void crew::check_alive() const {
+  for (const auto& m : members_) {
+    pollfd one{m.from, POLLIN, 0};
+    if (poll(&one, 1, 0) != 0) member_died();  // nothing was asked: it can only be the end
+  }
+}
+
+void crew::member_died() const {
+  throw std::runtime_error{area_->problem[0] ? area_->problem : "a member died"};
+}
+
+void crew::count(bool after) const {
+  const char what = after ? 'a' : 'b';
+  tell(what);
+  expect(what);
+}
+
+void crew::await(const baton& b, std::uint32_t value) const {
+  const auto until = clock::now() + too_long;
+  while (!b.wait_for(value, look_every)) {
+    check_alive();
+    if (clock::now() > until) throw std::runtime_error{"no end was in sight"};
+  }
+}
+
+void crew::await_waiters(unsigned first) const {
+  const auto until = clock::now() + too_long;
+  for (unsigned i = first; i < area_->threads;) {
+    const seat& s = area_->seats[i];
+    if (s.trying && is_asleep(s.tid)) {
+      ++i;
+      continue;
+    }
+    check_alive();
+    if (clock::now() > until) throw std::runtime_error{"not everybody came to wait"};
+    std::this_thread::yield();
+  }
+}
+
+void crew::let_pass(std::chrono::milliseconds length) const {
+  const baton never{};
+  for (const auto until = clock::now() + length; clock::now() < until;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
+    never.wait_for(1, std::min<std::chrono::milliseconds>(left, look_every));
+    check_alive();
+  }
+}
+
+void crew::join() const {
+  tell('j');
+  expect('j');
+}
+
+}  // namespace bench

@@ -1,0 +1,179 @@
+#include <stdlib.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <holdfast/error.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/crew.hpp"
+#include "bench/measure.hpp"
+#include "bench/report.hpp"
+
+namespace bench {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int usage = 64, failed = 1;
+
+struct bad_usage : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+/// A folder beside the store's file, so that the floors' files lie on the same disk; gone at the
+/// end.
+class work_folder {
+ public:
+  explicit work_folder(const std::string& url) {
+    auto name = (parent_for(url) / "holdfast-bench-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::system_error{errno, std::generic_category(), name};
+    path_ = name;
+  }
+  ~work_folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  work_folder(const work_folder&) = delete;
+  work_folder& operator=(const work_folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  static fs::path parent_for(const std::string& url) {
+    if (scheme_of(url) != "sqlite") return fs::temp_directory_path();
+    const std::string rest = url.substr(url.find(':') + 1);
+    const auto parent = fs::path{rest.substr(0, rest.find('?'))}.parent_path();
+    return parent.empty() ? fs::current_path() : parent;
+  }
+  fs::path path_;
+};
+
+struct words {
+  std::string store;
+  std::vector<std::string> workloads, subjects;
+  double seconds = 2;
+  unsigned repeat = 5;
+  bool json = false, markdown = false, list = false;
+
+  void add_to(CLI::App& app) {
+    app.get_formatter()->column_width(28);
+    app.add_option("--store", store, "holdfast's store; default: an SQLite file of its own")
+        ->type_name("URL");
+    app.add_option("--workload", workloads, "which; default: all")
+        ->delimiter(',')
+        ->type_name("W1,…");
+    app.add_option("--subject", subjects, "which; default: holdfast and every floor for the store")
+        ->delimiter(',')
+        ->type_name("NAME,…");
+    app.add_option("--seconds", seconds,
+                   "for each subject in each workload, all rounds together; default 2")
+        ->type_name("N")
+        ->check(CLI::Range(0.01, 3600.0));
+    app.add_option("--repeat", repeat, "rounds, of which the median counts; default 5")
+        ->type_name("R")
+        ->check(CLI::Range(1U, 1000U));
+    auto* as_json = app.add_flag("--json", json, "one JSON object a line");
+    app.add_flag("--markdown", markdown, "a Markdown table")->excludes(as_json);
+    app.add_flag("--list", list, "the workloads and subjects");
+  }
+
+  form wanted_form() const { return json ? form::json : markdown ? form::markdown : form::table; }
+};
+
+template <class Kind, class Find>
+std::vector<const Kind*> chosen(const std::vector<std::string>& names, std::span<const Kind> all,
+                                Find find, const char* option) {
+  std::vector<const Kind*> out;
+  for (const auto& n : names) {
+    if (!find(n)) throw bad_usage{std::string{option} + ": there is no '" + n + "'; see --list"};
+  }
+  for (const auto& one : all) {
+    const bool asked = std::find(names.begin(), names.end(), one.name) != names.end();
+    if (asked || names.empty()) out.push_back(&one);
+  }
+  return out;
+}
+
+plan plan_of(const words& w, const fs::path& folder) {
+  plan p;
+  p.at.folder = folder;
+  p.at.url = w.store.empty() ? "sqlite:" + (folder / "holdfast.db").string() : w.store;
+  p.workloads = chosen(w.workloads, all_workloads(), find_workload, "--workload");
+  p.subjects = chosen(w.subjects, all_subjects(), find_subject, "--subject");
+  p.length = std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)};
+  p.rounds = w.repeat;
+  return p;
+}
+
+void list_all() {
+  for (const auto& w : all_workloads()) {
+    std::printf("%-16.*s%.*s\n", static_cast<int>(w.name.size()), w.name.data(),
+                static_cast<int>(w.about.size()), w.about.data());
+  }
+  std::printf("\nsubjects:");
+  for (const auto& s : all_subjects())
+    std::printf(" %.*s", static_cast<int>(s.name.size()), s.name.data());
+  std::printf("\n");
+}
+
+void run(const plan& p, form f) {
+  for (const auto* s : p.subjects) {
+    if (s->fits(p.at.url)) s->prepare(p.at);
+  }
+  std::fputs(heading(f).c_str(), stdout);
+  for (const auto* w : p.workloads) {
+    const auto reason = why_not(p, *w, holdfast_subject);
+    if (!reason.empty()) {
+      std::fprintf(stderr, "%s is left out: %s %s\n", std::string{w->name}.c_str(),
+                   p.at.url.c_str(), reason.c_str());
+      continue;
+    }
+    for (const auto& r : measure(p, *w)) std::fputs(line(f, r).c_str(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+int member_main(char** argv) {
+  shared_area area{argv[2]};
+  return take_part(*area, static_cast<unsigned>(std::stoul(argv[3])), std::stoi(argv[4]),
+                   std::stoi(argv[5]));
+}
+
+int bench_main(int argc, char** argv) {
+  CLI::App app{"Measures holdfast against what people would use in its place, in turns in one run.",
+               "holdfast-bench"};
+  words w;
+  w.add_to(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    throw bad_usage{e.what()};
+  }
+  if (w.list) return list_all(), 0;
+  const work_folder folder{w.store};
+  run(plan_of(w, folder.path()), w.wanted_form());
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  try {
+    if (argc == 6 && std::string_view{argv[1]} == "--member") return bench::member_main(argv);
+    return bench::bench_main(argc, argv);
+  } catch (const bench::bad_usage& e) {
+    std::fprintf(stderr, "holdfast-bench: %s\n", e.what());
+    return bench::usage;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "holdfast-bench: %s\n", e.what());
+    return bench::failed;
+  }
+}

@@ -1,0 +1,167 @@
+#include "bench/measure.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "bench/crew.hpp"
+
+namespace bench {
+namespace {
+
+constexpr std::chrono::milliseconds shortest_round{20};
+
+void copy(char* to, std::size_t size, std::string_view from) {
+  if (from.size() >= size) throw std::runtime_error{"too long: " + std::string{from}};
+  std::memcpy(to, from.data(), from.size());  // the rest is zero
+}
+
+void set_up(area& a, const plan& p, const workload& w, const subject_kind& s) {
+  copy(a.workload, sizeof a.workload, w.name);
+  copy(a.subject, sizeof a.subject, s.name);
+  copy(a.folder, sizeof a.folder, p.at.folder.string());
+  copy(a.url, sizeof a.url, p.at.url);
+  a.processes = w.processes;
+  a.threads = w.threads;
+}
+
+/// Every acquisition was counted once by its thread and once under the lock.
+void check_exclusion(const area& a) {
+  std::uint64_t acquired = 0, inside = 0;
+  for (unsigned i = 0; i < a.threads; ++i) acquired += a.seats[i].acquired;
+  for (const auto n : a.inside) inside += n;
+  if (acquired == inside) return;
+  throw std::runtime_error{std::string{a.workload} + ", " + a.subject + ": of " +
+                           std::to_string(acquired) + " acquisitions only " +
+                           std::to_string(inside) + " were alone: it does not exclude"};
+}
+
+class area_file {
+ public:
+  explicit area_file(const place& at) : path_{at.folder / "area"} {}
+  ~area_file() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  area_file(const area_file&) = delete;
+  area_file& operator=(const area_file&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+outcome run_once(const plan& p, const workload& w, const subject_kind& s) {
+  const area_file file{p.at};
+  shared_area shared{file.path()};
+  set_up(*shared, p, w, s);
+  {
+    const crew all{shared, w.own_process};
+    w.conduct(all, *shared, std::max(shortest_round, p.length / p.rounds));
+  }
+  check_exclusion(*shared);
+  return w.sum_up(*shared);
+}
+
+double median(std::vector<double> v) {
+  if (v.empty()) return -1;
+  std::sort(v.begin(), v.end());
+  const auto middle = v.size() / 2;
+  return v.size() % 2 ? v[middle] : (v[middle - 1] + v[middle]) / 2;
+}
+
+using rounds = std::vector<outcome>;
+
+double median_of(const rounds& all, double outcome::* number) {
+  std::vector<double> v;
+  for (const auto& o : all) v.push_back(o.*number);
+  return median(std::move(v));
+}
+
+outcome median_of(const rounds& all) {
+  outcome o;
+  for (const auto number :
+       {&outcome::ops_per_s, &outcome::p50_us, &outcome::p99_us, &outcome::min_share,
+        &outcome::max_share, &outcome::store_ops_per_acquire, &outcome::efficiency,
+        &outcome::cpu_percent, &outcome::store_ops_per_s, &outcome::acquired}) {
+    o.*number = median_of(all, number);
+  }
+  return o;
+}
+
+double outcome::* number_of(compared by) {
+  switch (by) {
+    case compared::ops_per_s:
+      return &outcome::ops_per_s;
+    case compared::p50_us:
+      return &outcome::p50_us;
+    case compared::cpu_percent:
+      return &outcome::cpu_percent;
+  }
+  return &outcome::ops_per_s;
+}
+
+std::string_view name_of(compared by) {
+  switch (by) {
+    case compared::ops_per_s:
+      return "ops_per_s";
+    case compared::p50_us:
+      return "p50_us";
+    case compared::cpu_percent:
+      return "cpu_percent";
+  }
+  return {};
+}
+
+double ratio_of(const rounds& ours, const rounds& floor, compared by) {
+  const auto number = number_of(by);
+  std::vector<double> v;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (floor[i].*number > 0) v.push_back(ours[i].*number / (floor[i].*number));
+  }
+  return median(std::move(v));
+}
+
+void compare(row& ours, const workload& w, std::string_view floor, double ratio) {
+  if (ratio < 0) return;
+  ours.ratio_of = name_of(w.by);
+  ours.ratios.emplace_back(floor, ratio);
+  if (floor == w.host_floor) ours.floor = floor, ours.ratio = ratio;
+}
+
+}  // namespace
+
+std::string why_not(const plan& p, const workload& w, const subject_kind& s) {
+  if (!s.fits(p.at.url)) return "is no floor for this store";
+  if (w.processes > 1 && !s.across_processes(p.at)) return "lives inside one process";
+  return {};
+}
+
+std::vector<row> measure(const plan& p, const workload& w) {
+  std::vector<const subject_kind*> who;
+  for (const auto* s : p.subjects) {
+    if (why_not(p, w, *s).empty()) who.push_back(s);
+  }
+  std::vector<rounds> results(who.size());
+  for (unsigned round = 0; round < p.rounds; ++round) {
+    for (std::size_t i = 0; i < who.size(); ++i) results[i].push_back(run_once(p, w, *who[i]));
+  }
+  std::vector<row> rows;
+  for (std::size_t i = 0; i < who.size(); ++i) {
+    row r;
+    r.workload = w.name;
+    r.subject = who[i]->name;
+    r.median = median_of(results[i]);
+    r.rounds = p.rounds;
+    r.counts_operations = who[i]->counts_operations;
+    rows.push_back(std::move(r));
+  }
+  if (!rows.empty() && rows[0].subject == holdfast_subject.name) {
+    for (std::size_t i = 1; i < who.size(); ++i) {
+      compare(rows[0], w, who[i]->name, ratio_of(results[0], results[i], w.by));
+    }
+  }
+  return rows;
+}
+
+}  // namespace bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/subject.hpp"
+#include "bench/workload.hpp"
+
+namespace bench {
+
+struct plan {
+  place at;
+  std::vector<const workload*> workloads;
+  std::vector<const subject_kind*> subjects;
+  std::chrono::milliseconds length{};  ///< of one subject in one workload, all rounds together
+  unsigned rounds = 1;
+};
+
+/// What one subject came to in one workload: medians over the rounds.
+struct row {
+  std::string_view workload, subject;
+  outcome median;
+  unsigned rounds = 0;
+  bool counts_operations = false;
+  std::string_view floor;  ///< holdfast only: the floor that is meant for this workload
+  double ratio = -1;       ///< to that floor
+  std::string_view ratio_of;
+  std::vector<std::pair<std::string_view, double>> ratios;  ///< to every floor
+};
+
+/// All subjects of one workload, in turns: one round of each, then the next round of each, so that
+/// what else the machine does hits them alike. Ratios are taken round by round; then their median.
+/// Throws if a subject lets two in at a time.
+std::vector<row> measure(const plan& p, const workload& w);
+
+/// Why a subject takes no part in a workload; empty if it does.
+std::string why_not(const plan& p, const workload& w, const subject_kind& s);
+
+}  // namespace bench

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bench {
+
+/// Where a run takes place.
+struct place {
+  std::filesystem::path
+      folder;       ///< for the files of the floors; beside the store's file if it has one
+  std::string url;  ///< holdfast's store
+};
+
+/// So many locks there are at most; they are numbered from 0.
+inline constexpr unsigned max_locks = 16;
+
+/// One thread's grip on one lock.
+class handle {
+ public:
+  virtual ~handle() = default;
+  virtual void lock() = 0;
+  virtual void unlock() = 0;
+};
+
+/// A way to lock, in one process. Thread-safe.
+class subject {
+ public:
+  virtual ~subject() = default;
+  /// For the calling thread.
+  virtual std::unique_ptr<handle> grip(unsigned lock) = 0;
+  /// Commands sent to a store since it was opened, if it counts them.
+  virtual std::uint64_t store_operations() const { return 0; }
+};
+
+/// holdfast, or a floor: what people would use in its place. A new floor (a Redis loop, say) is a
+/// file with three functions and a line in subjects.cpp.
+struct subject_kind {
+  std::string_view name;
+  bool counts_operations;
+  /// Whether it makes sense beside this store.
+  bool (*fits)(std::string_view url);
+  /// Whether it works between processes.
+  bool (*across_processes)(const place&);
+  /// Once, before any process opens it.
+  void (*prepare)(const place&);
+  std::unique_ptr<subject> (*open)(const place&);
+};
+
+/// holdfast first.
+std::span<const subject_kind> all_subjects();
+/// Null if there is none of that name.
+const subject_kind* find_subject(std::string_view name);
+
+/// The scheme of a URL: what stands before the colon.
+std::string_view scheme_of(std::string_view url);
+
+/// Answers that several kinds share.
+inline bool on_one_host(std::string_view url) {
+  return scheme_of(url) == "sqlite" || scheme_of(url) == "memory";
+}
+inline bool always(const place&) { return true; }
+inline void nothing(const place&) {}
+
+extern const subject_kind holdfast_subject;
+extern const subject_kind flock_floor;
+extern const subject_kind pthread_floor;
+extern const subject_kind sqlite_row_floor;
+extern const subject_kind sqlite_transaction_floor;
+
+}  // namespace bench

@@ -1,0 +1,50 @@
+#include <array>
+#include <holdfast/holdfast.hpp>
+#include <optional>
+
+#include "bench/subject.hpp"
+
+namespace bench {
+namespace {
+
+class mutex_grip final : public handle {
+ public:
+  explicit mutex_grip(holdfast::mutex& m) : mutex_{m} {}
+  void lock() override { mutex_.lock(); }
+  void unlock() override { mutex_.unlock(); }
+
+ private:
+  holdfast::mutex& mutex_;
+};
+
+/// One session a process, one mutex object a name, as programs have it.
+class holdfast_locks final : public subject {
+ public:
+  explicit holdfast_locks(const place& at) : session_{holdfast::open(at.url)} {
+    for (unsigned i = 0; i < max_locks; ++i) {
+      mutexes_[i].emplace(session_, "bench:" + std::to_string(i));
+    }
+  }
+  std::unique_ptr<handle> grip(unsigned lock) override {
+    return std::make_unique<mutex_grip>(*mutexes_[lock]);
+  }
+  std::uint64_t store_operations() const override { return session_.store_operations(); }
+
+ private:
+  holdfast::session session_;
+  std::array<std::optional<holdfast::mutex>, max_locks> mutexes_;
+};
+
+}  // namespace
+
+const subject_kind holdfast_subject{
+    "holdfast",
+    true,
+    [](std::string_view) { return true; },
+    [](const place& at) { return holdfast::open(at.url).can().several_processes; },
+    nothing,
+    [](const place& at) -> std::unique_ptr<subject> {
+      return std::make_unique<holdfast_locks>(at);
+    }};
+
+}  // namespace bench

@@ -1,0 +1,23 @@
+#include <algorithm>
+#include <array>
+
+#include "bench/subject.hpp"
+
+namespace bench {
+
+std::span<const subject_kind> all_subjects() {
+  static const std::array all{holdfast_subject, flock_floor, pthread_floor, sqlite_row_floor,
+                              sqlite_transaction_floor};
+  return all;
+}
+
+const subject_kind* find_subject(std::string_view name) {
+  const auto all = all_subjects();
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const auto& k) { return k.name == name; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+std::string_view scheme_of(std::string_view url) { return url.substr(0, url.find(':')); }
+
+}  // namespace bench

@@ -1,0 +1,107 @@
+#include <random>
+#include <thread>
+
+#include "bench/workload.hpp"
+
+// W5: two processes give one lock to each other. Measured is the time from the holder's call of
+// unlock() to the return of the waiter's lock().
+namespace bench {
+namespace {
+
+/// Until the other one is in lock() and its thread sleeps: seen three times, so that it is not just
+/// on its way there.
+void await_other(const seat& other) {
+  for (int seen = 0; seen < 3;) {
+    seen = other.trying && is_asleep(other.tid) ? seen + 1 : 0;
+    if (seen == 0) std::this_thread::yield();
+  }
+}
+
+/// The holder's work, of a random length: who asks at intervals is then caught at any moment of
+/// one.
+class some_work {
+ public:
+  explicit some_work(unsigned seed) : random_{seed} {}
+  void operator()() {
+    const std::chrono::microseconds length{std::uniform_int_distribution{200, 1200}(random_)};
+    for (const auto until = clock::now() + length; clock::now() < until;) {
+    }
+  }
+
+ private:
+  std::minstd_rand random_;
+};
+
+/// The other is the holder, and gives it to me.
+void receive(area& a, seat& me, handle& grip, std::uint32_t hand_over) {
+  me.trying = true;
+  grip.lock();
+  const auto had_at = now_ns();
+  me.trying = false;
+  me.wait.add(std::chrono::nanoseconds{had_at - a.released_at});
+  ++me.acquired;
+  ++a.inside[0];
+  a.turn.set(hand_over + 1);
+}
+
+/// Returns whether this was the last time. That is told only when the other is in lock() for it.
+bool give(area& a, const seat& other, handle& grip, some_work& work) {
+  await_other(other);
+  work();
+  const bool last = a.stop;
+  if (last) a.release.set(1);
+  a.released_at = now_ns();
+  grip.unlock();
+  return last;
+}
+
+void sit(area& a, unsigned number, subject& s) {
+  seat& me = a.seats[number];
+  const seat& other = a.seats[1 - number];
+  const auto grip = s.grip(0);
+  some_work work{number + 1};
+  a.go.wait_for(1);
+  if (number == 0) grip->lock(), a.held.set(1);
+  a.held.wait_for(1);
+  // The one who gave waits for the other to have it before it asks again, or it would win at once.
+  for (std::uint32_t hand_over = 0; a.release.value() == 0; ++hand_over) {
+    if (hand_over % 2 != number) {
+      receive(a, me, *grip, hand_over);
+    } else {
+      if (give(a, other, *grip, work)) return;
+      a.turn.wait_for(hand_over + 1);
+    }
+  }
+  grip->unlock();
+}
+
+void conduct(const crew& all, area& a, std::chrono::milliseconds length) {
+  all.count(false);
+  a.go.set(1);
+  all.let_pass(length);
+  a.stop = true;
+  all.join();
+  all.count(true);
+}
+
+outcome sum_up(const area& a) {
+  const histogram waits = all_waits(a);
+  outcome o;
+  o.acquired = static_cast<double>(waits.total());
+  o.ops_per_s = waits.mean_us() > 0 ? 1e6 / waits.mean_us() : 0;
+  o.p50_us = waits.percentile_us(0.5);
+  o.p99_us = waits.percentile_us(0.99);
+  o.store_ops_per_acquire = store_operations(a) / o.acquired;
+  return o;
+}
+
+}  // namespace
+
+const workload w5{
+    "W5",    "hand-over: from A's unlock call to B's lock returning, between two processes",
+    2,       2,
+    true,    compared::p50_us,
+    "flock", sit,
+    conduct, sum_up};
+
+}  // namespace bench

@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "bench/workload.hpp"
+
+// W6: many wait for one holder; measured from its release until all have had it. Seat 0 is the
+// holder. idle: what they cost while nothing happens.
+namespace bench {
+namespace {
+
+void hold(area& a, handle& grip) {
+  grip.lock();
+  a.held.set(1);
+  a.release.wait_for(1);
+  a.released_at = now_ns();
+  grip.unlock();
+}
+
+void queue_up(area& a, seat& me, handle& grip) {
+  a.held.wait_for(1);
+  me.trying = true;
+  grip.lock();
+  me.last_at = now_ns();
+  me.trying = false;
+  me.wait.add(std::chrono::nanoseconds{me.last_at - a.released_at});
+  ++me.acquired;
+  ++a.inside[0];
+  if (++a.had_it == a.threads - 1) {
+    a.all_had_it.set(1);
+    a.counted.wait_for(1);  // so that the count ends here, without this one's unlock
+  }
+  grip.unlock();
+}
+
+void sit(area& a, unsigned number, subject& s) {
+  const auto grip = s.grip(0);
+  a.go.wait_for(1);
+  if (number == 0) return hold(a, *grip);
+  queue_up(a, a.seats[number], *grip);
+}
+
+void line_up(const crew& all, area& a) {
+  a.go.set(1);
+  all.await(a.held, 1);
+  // Twice: who was asleep on its way into the queue the first time is there the second time.
+  all.await_waiters(1);
+  all.await_waiters(1);
+}
+
+void serve_all(const crew& all, area& a, std::chrono::milliseconds) {
+  line_up(all, a);
+  all.count(false);
+  a.release.set(1);
+  all.await(a.all_had_it, 1);
+  all.count(true);
+  a.counted.set(1);
+  all.join();
+}
+
+void do_nothing(const crew& all, area& a, std::chrono::milliseconds length) {
+  line_up(all, a);
+  all.count(false);
+  all.let_pass(length);
+  all.count(true);
+  a.counted.set(1);
+  a.release.set(1);
+  all.join();
+}
+
+outcome sum_up(const area& a) {
+  const histogram waits = all_waits(a);
+  std::int64_t last = 0;
+  for (unsigned i = 1; i < a.threads; ++i) last = std::max(last, a.seats[i].last_at);
+  outcome o;
+  o.acquired = a.threads - 1;
+  o.ops_per_s = o.acquired * 1e9 / static_cast<double>(last - a.released_at);
+  o.p50_us = waits.percentile_us(0.5);
+  o.p99_us = waits.percentile_us(0.99);
+  o.store_ops_per_acquire = store_operations(a) / o.acquired;
+  return o;
+}
+
+outcome sum_up_idle(const area& a) {
+  const auto& before = a.before[0];
+  const auto& after = a.after[0];
+  outcome o;
+  o.acquired = a.threads - 1;
+  o.cpu_percent = 100.0 * static_cast<double>(after.cpu_ns - before.cpu_ns) /
+                  static_cast<double>(after.at - before.at);
+  o.store_ops_per_s = store_operations(a) * 1e9 / static_cast<double>(after.at - before.at);
+  return o;
+}
+
+}  // namespace
+
+const workload w6{"W6",      "200 waiters in 4 processes on one name, until all had it",
+                  4,         201,
+                  true,      compared::ops_per_s,
+                  "flock",   sit,
+                  serve_all, sum_up};
+const workload w6_one_process{"W6-one-process",
+                              "the same 200 waiters in one process",
+                              1,
+                              201,
+                              true,
+                              compared::ops_per_s,
+                              "flock",
+                              sit,
+                              serve_all,
+                              sum_up};
+const workload idle{"idle",     "processor time of 100 waiters while the holder keeps it",
+                    1,          101,
+                    true,       compared::cpu_percent,
+                    "sqlite",   sit,
+                    do_nothing, sum_up_idle};
+
+}  // namespace bench

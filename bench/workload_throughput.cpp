@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <limits>
+
+#include "bench/workload.hpp"
+
+// W1 to W4 and W7: threads that lock and unlock for as long as the round lasts.
+namespace bench {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto working_time = 1ms;
+
+void work_for(std::chrono::nanoseconds length) {
+  for (const auto until = clock::now() + length; clock::now() < until;) {
+  }
+}
+
+void lock_and_unlock(area& a, unsigned number, subject& s, unsigned lock,
+                     std::chrono::nanoseconds work) {
+  seat& me = a.seats[number];
+  const auto grip = s.grip(lock);
+  a.go.wait_for(1);
+  me.first_at = now_ns();
+  while (!a.stop) {
+    const auto asked = clock::now();
+    grip->lock();
+    me.wait.add(clock::now() - asked);
+    ++a.inside[lock];
+    work_for(work);
+    grip->unlock();
+    ++me.acquired;
+  }
+  me.last_at = now_ns();
+}
+
+void sit_at_one_lock(area& a, unsigned number, subject& s) {
+  lock_and_unlock(a, number, s, 0, 0ns);
+}
+void sit_at_own_lock(area& a, unsigned number, subject& s) {
+  lock_and_unlock(a, number, s, number, 0ns);
+}
+void sit_and_work(area& a, unsigned number, subject& s) {
+  lock_and_unlock(a, number, s, 0, working_time);
+}
+
+void run_for_a_while(const crew& all, area& a, std::chrono::milliseconds length) {
+  all.count(false);
+  a.go.set(1);
+  all.let_pass(length);
+  a.stop = true;
+  all.join();
+  all.count(true);
+}
+
+struct totals {
+  std::uint64_t acquired = 0, least = std::numeric_limits<std::uint64_t>::max(), most = 0;
+  double seconds = 0;
+};
+
+totals add_up(const area& a) {
+  totals t;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
+  for (unsigned i = 0; i < a.threads; ++i) {
+    const seat& s = a.seats[i];
+    t.acquired += s.acquired;
+    t.least = std::min(t.least, s.acquired);
+    t.most = std::max(t.most, s.acquired);
+    first = std::min(first, s.first_at);
+    last = std::max(last, s.last_at);
+  }
+  t.seconds = static_cast<double>(last - first) / 1e9;
+  return t;
+}
+
+outcome sum_up(const area& a) {
+  const totals t = add_up(a);
+  const histogram waits = all_waits(a);
+  const auto acquired = static_cast<double>(t.acquired);
+  const double fair = acquired / a.threads;
+  outcome o;
+  o.acquired = acquired;
+  o.ops_per_s = acquired / t.seconds;
+  o.p50_us = waits.percentile_us(0.5);
+  o.p99_us = waits.percentile_us(0.99);
+  o.min_share = static_cast<double>(t.least) / fair;
+  o.max_share = static_cast<double>(t.most) / fair;
+  o.store_ops_per_acquire = store_operations(a) / acquired;
+  return o;
+}
+
+outcome sum_up_working(const area& a) {
+  outcome o = sum_up(a);
+  o.efficiency = o.ops_per_s * std::chrono::duration<double>{working_time}.count();
+  return o;
+}
+
+}  // namespace
+
+const workload w1{"W1",
+                  "one client, one free name, lock + unlock",
+                  1,
+                  1,
+                  false,
+                  compared::ops_per_s,
+                  "sqlite",
+                  sit_at_one_lock,
+                  run_for_a_while,
+                  sum_up};
+const workload w2{"W2",
+                  "16 threads, a name each",
+                  1,
+                  16,
+                  false,
+                  compared::ops_per_s,
+                  "sqlite",
+                  sit_at_own_lock,
+                  run_for_a_while,
+                  sum_up};
+const workload w3{"W3",
+                  "8 threads of one process, one name, empty critical section",
+                  1,
+                  8,
+                  false,
+                  compared::ops_per_s,
+                  "sqlite",
+                  sit_at_one_lock,
+                  run_for_a_while,
+                  sum_up};
+const workload w4{"W4",
+                  "4 processes × 4 threads, one name",
+                  4,
+                  16,
+                  true,
+                  compared::ops_per_s,
+                  "sqlite",
+                  sit_at_one_lock,
+                  run_for_a_while,
+                  sum_up};
+const workload w7{"W7",
+                  "8 threads, 1 ms of work under the lock",
+                  1,
+                  8,
+                  false,
+                  compared::ops_per_s,
+                  "flock",
+                  sit_and_work,
+                  run_for_a_while,
+                  sum_up_working};
+
+}  // namespace bench

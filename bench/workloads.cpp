@@ -1,0 +1,34 @@
+#include <algorithm>
+#include <array>
+
+#include "bench/workload.hpp"
+
+namespace bench {
+
+std::span<const workload> all_workloads() {
+  static const std::array all{w1, w2, w3, w4, w5, w6, w6_one_process, w7, idle};
+  return all;
+}
+
+const workload* find_workload(std::string_view name) {
+  const auto all = all_workloads();
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const auto& w) { return w.name == name; });
+  return at == all.end() ? nullptr : &*at;
+}
+
+histogram all_waits(const area& a) {
+  histogram sum{};
+  for (unsigned i = 0; i < a.threads; ++i) sum.add(a.seats[i].wait);
+  return sum;
+}
+
+double store_operations(const area& a) {
+  std::uint64_t sum = 0;
+  for (unsigned i = 0; i < a.processes; ++i) {
+    sum += a.after[i].store_operations - a.before[i].store_operations;
+  }
+  return static_cast<double>(sum);
+}
+
+}  // namespace bench

@@ -1,0 +1,126 @@
+#include "conformance/cell.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "harness/eventually.hpp"
+#include "harness/redis_server.hpp"
+#include "harness/seed.hpp"
+
+namespace conformance {
+
+using holdfast::session;
+using holdfast::session_options;
+using holdfast::testing::fault;
+using holdfast::testing::fault_plan;
+
+namespace {
+
+std::string fresh_memory_url(const harness::temp_dir&) {
+  static std::atomic<int> number{0};
+  return "memory:conformance-" + std::to_string(++number);
+}
+
+// A duplicated release answers "not held" to the one who did hold it: that is noticed, and tested
+// where the rules of release are.
+fault_plan invisible_faults() {
+  fault_plan plan =
+      holdfast::testing::random_faults({.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
+  plan.choose = [roll = plan.choose](std::uint64_t number, std::string_view name,
+                                     holdfast::store::permits_verb verb) {
+    const fault f = roll(number, name, verb);
+    const bool leaves = verb == holdfast::store::permits_verb::release ||
+                        verb == holdfast::store::permits_verb::evict;
+    return f == fault::duplicate && leaves ? fault::none : f;
+  };
+  return plan;
+}
+
+decorator in_order(decorator first, decorator then) {
+  if (!first) return then;
+  if (!then) return first;
+  return [first, then](std::unique_ptr<holdfast::store::session_store> inner) {
+    return then(first(std::move(inner)));
+  };
+}
+
+holdfast::store::capabilities capabilities_of(const row& r) {
+  return fresh_store(r).open().can();
+}
+
+}  // namespace
+
+#ifdef HOLDFAST_WITH_REDIS
+// One server for the whole program; a prefix of its own makes each store a fresh one.
+std::string fresh_redis_url(const harness::temp_dir&) {
+  static const harness::redis_server server;
+  static std::atomic<int> number{0};
+  return server.url("?prefix=conformance-" + std::to_string(++number));
+}
+#endif
+
+const std::vector<row>& rows() {
+  static const std::vector<row> all{
+      {"memory", fresh_memory_url},
+      {"memory_with_faults", fresh_memory_url, invisible_faults},
+#ifdef HOLDFAST_WITH_SQLITE
+      {"sqlite", [](const harness::temp_dir& dir) { return "sqlite:" + dir.file("locks.db"); }},
+#endif
+#ifdef HOLDFAST_WITH_REDIS
+      {"redis", fresh_redis_url},
+#endif
+  };
+  return all;
+}
+
+fresh_store::fresh_store(const row& r)
+    : row_(r), url_(r.url(dir_)), keeps_open_(holdfast::open(url_)) {}
+
+session fresh_store::open(session_options options) const {
+  if (row_.faults) {
+    options.decorate = in_order(holdfast::testing::faulty(row_.faults()), options.decorate);
+  }
+  return holdfast::open(url_, std::move(options));
+}
+
+std::ostream& operator<<(std::ostream& out, const cell& c) {
+  return out << c.primitive << " on " << c.store.name;
+}
+
+const std::vector<primitive>& primitives() {
+  using c = holdfast::store::capabilities;
+  static const std::vector<primitive> all{
+      {"mutex", &c::mutex},          {"recursive_mutex", &c::mutex},
+      {"fair_mutex", &c::fair},      {"shared_mutex", &c::shared},
+      {"semaphore", &c::semaphore},  {"counting_semaphore", &c::semaphore},
+      {"expiring_semaphore", &c::semaphore}, {"latch", &c::latch},
+  };
+  return all;
+}
+
+std::vector<cell> cells(const std::vector<std::string>& names) {
+  std::vector<cell> all;
+  for (const row& r : rows()) {
+    const auto can = capabilities_of(r);
+    for (const primitive& p : primitives()) {
+      const bool wanted = std::find(names.begin(), names.end(), p.name) != names.end();
+      if (wanted && can.*p.needs) all.push_back({r, p.name});
+    }
+  }
+  return all;
+}
+
+std::string cell_name(const testing::TestParamInfo<cell>& info) {
+  return info.param.store.name + "__" + info.param.primitive;
+}
+
+void suite::until_waiting(std::size_t n) const {
+  harness::eventually(std::to_string(n) + " waiters", [&] { return waiters() == n; });
+}
+
+void suite::until_free() const {
+  harness::eventually("nobody holds or waits",
+                      [&] { return holders() == 0 && waiters() == 0; });
+}
+
+}  // namespace conformance

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/temp_dir.hpp"
+
+/// The suites of this room run over every store. A store is a line in rows(); what it cannot do
+/// (its capabilities) is left out, and docs/matrix.md shows what ran.
+namespace conformance {
+
+/// A store under test.
+struct row {
+  std::string name;  ///< letters, digits and underscores
+  /// The URL of a fresh, empty store: files go into the folder.
+  std::function<std::string(const harness::temp_dir&)> url;
+  /// Faults that nobody must notice but by the time that things take.
+  std::function<holdfast::testing::fault_plan()> faults{};
+};
+const std::vector<row>& rows();
+
+using decorator = std::function<std::unique_ptr<holdfast::store::session_store>(
+    std::unique_ptr<holdfast::store::session_store>)>;
+
+/// A fresh store. Each session that is opened is to it what another process would be.
+class fresh_store {
+ public:
+  explicit fresh_store(const row& r);
+  holdfast::session open(holdfast::session_options options = {}) const;
+  const std::string& url() const { return url_; }
+
+ private:
+  const row& row_;
+  harness::temp_dir dir_;
+  std::string url_;
+  holdfast::session keeps_open_;  // a memory store lasts as long as a session has it open
+};
+
+/// One primitive on one store.
+struct cell {
+  row store;
+  std::string primitive;
+};
+std::ostream& operator<<(std::ostream& out, const cell& c);
+
+using capability = bool holdfast::store::capabilities::*;
+
+/// Every primitive of the matrix, and what it needs of a store.
+struct primitive {
+  std::string name;
+  capability needs;
+};
+const std::vector<primitive>& primitives();
+
+/// The cells of these primitives on all stores that can do them; without names, of all primitives.
+std::vector<cell> cells(const std::vector<std::string>& names);
+
+/// "memory__mutex": the matrix counts the rules of a cell by the end of their names.
+std::string cell_name(const testing::TestParamInfo<cell>& info);
+
+/// A suite: the store of its cell, one session on it, and a name.
+class suite : public testing::TestWithParam<cell> {
+ protected:
+  /// Another session: what another process would have.
+  holdfast::session another(holdfast::session_options options = {}) const {
+    return store_.open(std::move(options));
+  }
+  std::size_t waiters() const { return here_.show(name_).waiters.size(); }
+  std::size_t holders() const { return here_.show(name_).holders.size(); }
+  /// Blocks until so many wait at the store for name_.
+  void until_waiting(std::size_t n) const;
+  /// Blocks until nobody holds or waits for name_.
+  void until_free() const;
+
+  fresh_store store_{GetParam().store};
+  holdfast::session here_ = store_.open();
+  std::string name_ = "orders";
+};
+
+}  // namespace conformance

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+/// The primitives seen alike: as what one holder has alone, and as what the standard locks.
+namespace conformance {
+
+/// Anything that gives a lease to one at a time.
+class exclusive {
+ public:
+  virtual ~exclusive() = default;
+  virtual holdfast::lease acquire(std::stop_token stop = {}) = 0;
+  virtual std::optional<holdfast::lease> try_acquire() = 0;
+  virtual std::optional<holdfast::lease> try_acquire_for(std::chrono::nanoseconds timeout,
+                                                         std::stop_token stop = {}) = 0;
+};
+
+/// mutex, fair_mutex, shared_mutex (as writer), semaphore (of five, all five at once).
+std::unique_ptr<exclusive> make_exclusive(const std::string& primitive, holdfast::session s,
+                                          const std::string& name,
+                                          const holdfast::lock_options& options = {});
+
+/// Anything that meets TimedLockable; itself TimedLockable.
+class lockable {
+ public:
+  virtual ~lockable() = default;
+  virtual void lock() = 0;
+  virtual bool try_lock() = 0;
+  virtual bool try_lock_for(std::chrono::nanoseconds timeout) = 0;
+  virtual bool lock(std::stop_token stop) = 0;
+  virtual void unlock() = 0;
+  virtual std::uint64_t fence() = 0;
+  virtual void check() = 0;
+  virtual std::stop_token lost() = 0;
+  virtual const std::string& name() = 0;
+};
+
+/// mutex, fair_mutex, recursive_mutex, shared_mutex.
+std::unique_ptr<lockable> make_lockable(const std::string& primitive, holdfast::session s,
+                                        const std::string& name,
+                                        const holdfast::lock_options& options = {});
+
+/// The reason that an error was thrown with; fails the test if nothing was thrown.
+holdfast::errc reason_of(const std::function<void()>& action);
+
+}  // namespace conformance

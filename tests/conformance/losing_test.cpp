@@ -1,0 +1,191 @@
+#include <thread>
+
+#include "conformance/cell.hpp"
+#include "conformance/events.hpp"
+#include "conformance/exclusive.hpp"
+#include "harness/eventually.hpp"
+
+// Leases that end, that are kept, and that are taken away.
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::event_kind;
+using holdfast::lease;
+using holdfast::lease_state;
+using holdfast::lock_options;
+
+class losing : public suite {
+ protected:
+  std::unique_ptr<exclusive> make(holdfast::session s, lock_options o = {}) const {
+    return make_exclusive(GetParam().primitive, std::move(s), name_, o);
+  }
+  /// A lease that nobody renews, after it has ended.
+  lease ended() const {
+    lease held = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
+    harness::eventually("the lease ends", [&] { return held.state() == lease_state::lost; });
+    return held;
+  }
+  std::unique_ptr<exclusive> rival_ = make(another());
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, losing,
+                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
+                                                  "semaphore"})),
+                         cell_name);
+
+TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {
+  lease held = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
+  std::atomic<bool> told{false};
+  const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
+  harness::eventually("the loss is told", [&] { return told.load(); });
+  EXPECT_EQ(held.state(), lease_state::lost);
+  EXPECT_EQ(held.remaining(), 0ns);
+  EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
+}
+
+TEST_P(losing, the_next_gets_what_has_ended_with_a_greater_fence) {
+  const lease old = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
+  const lease next = rival_->acquire();
+  EXPECT_GT(next.fence(), old.fence());
+  EXPECT_EQ(old.state(), lease_state::lost) << "known here before the store gave it away";
+}
+
+TEST_P(losing, giving_back_what_was_lost_does_not_touch_the_new_holder) {
+  lease old = ended();
+  const lease next = rival_->acquire();
+  EXPECT_EQ(old.release(), make_error_code(errc::lost));
+  EXPECT_NO_THROW(next.check());
+  EXPECT_EQ(holders(), 1u);
+  EXPECT_FALSE(make(here_)->try_acquire());
+}
+
+TEST_P(losing, destroying_what_was_lost_does_not_touch_the_new_holder) {
+  auto old = std::make_unique<lease>(ended());
+  const lease next = rival_->acquire();
+  EXPECT_NO_THROW(old.reset());
+  EXPECT_EQ(holders(), 1u);
+}
+
+TEST_P(losing, extending_what_was_lost_says_so_and_does_not_touch_the_new_holder) {
+  lease old = ended();
+  const lease next = rival_->acquire();
+  const auto until = here_.show(name_).holders.at(0).expires_in;
+  EXPECT_EQ(reason_of([&] { old.extend(); }), errc::lost);
+  EXPECT_EQ(reason_of([&] { old.extend(1h); }), errc::lost);
+  EXPECT_LE(here_.show(name_).holders.at(0).expires_in, until + 1ms);
+  EXPECT_EQ(old.state(), lease_state::lost);
+}
+
+TEST_P(losing, one_who_asks_only_after_the_loss_is_told_as_well) {
+  const lease old = ended();
+  EXPECT_TRUE(old.lost().stop_requested());
+  bool told = false;
+  const std::stop_callback on_loss{old.lost(), [&] { told = true; }};
+  EXPECT_TRUE(told);
+}
+
+TEST_P(losing, a_lease_may_be_given_back_while_somebody_listens_for_its_loss) {
+  lease held = make(here_)->acquire();
+  std::atomic<bool> told{false};
+  const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
+  EXPECT_FALSE(held.release());
+  EXPECT_FALSE(told);
+}
+
+TEST_P(losing, a_listener_that_gives_back_does_not_harm_the_keeper) {
+  auto held = std::make_unique<lease>(
+      make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire());
+  const lease other = make_exclusive(GetParam().primitive, here_, "other")->acquire();
+  std::atomic<bool> told{false};
+  const std::stop_callback on_loss{held->lost(), [&] {
+                                     (void)held->release();
+                                     told = true;
+                                   }};
+  harness::eventually("the loss is told", [&] { return told.load(); });
+  EXPECT_NO_THROW(other.check());
+}
+
+TEST_P(losing, a_kept_lease_outlives_its_length_many_times) {
+  const lease held = make(here_, {.lease = 600ms})->acquire();
+  const auto fence = held.fence();
+  EXPECT_FALSE(rival_->try_acquire_for(2s));
+  EXPECT_NO_THROW(held.check());
+  EXPECT_EQ(held.fence(), fence);
+  EXPECT_FALSE(held.lost().stop_requested());
+}
+
+TEST_P(losing, the_session_s_lease_is_the_one_that_a_lock_has_if_it_names_none) {
+  auto session = another({.lease = 7s});
+  const lease held = make(session)->acquire();
+  EXPECT_LE(held.remaining(), 7s);
+  EXPECT_GT(held.remaining(), 0s);
+  EXPECT_LE(here_.show(name_).holders.at(0).expires_in, 7s);
+}
+
+TEST_P(losing, nobody_is_kept_alive_beyond_max_hold) {
+  const lease held = make(here_, {.lease = 200ms, .max_hold = 400ms})->acquire();
+  const lease next = rival_->acquire();
+  EXPECT_EQ(held.state(), lease_state::lost);
+  EXPECT_GT(next.fence(), held.fence());
+}
+
+TEST_P(losing, a_lease_can_be_made_longer_and_shorter_while_the_keeper_renews_it) {
+  lease held = make(here_, {.lease = holdfast::min_lease * 4})->acquire();
+  for (int i = 0; i < 200; ++i) held.extend(holdfast::min_lease * (3 + i % 3));
+  EXPECT_NO_THROW(held.check());
+  EXPECT_LE(held.remaining(), holdfast::min_lease * 5);
+}
+
+TEST_P(losing, what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out) {
+  const auto watcher = std::make_shared<events>();
+  const lease held = make(another({.observer = watcher}), {.lease = 300ms})->acquire();
+  EXPECT_EQ(here_.force_release(name_), 1u);
+  const lease next = rival_->acquire();
+  EXPECT_GT(next.fence(), held.fence());
+  harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
+  harness::eventually("the observer is told", [&] { return watcher->count(event_kind::lost) == 1; });
+  EXPECT_NO_THROW(next.check());
+}
+
+TEST_P(losing, taking_away_by_short_id_takes_that_one_and_no_other) {
+  lease held = make(here_)->acquire();
+  EXPECT_EQ(here_.force_release(name_, "zzzzzzzz"), 0u);
+  EXPECT_NO_THROW(held.extend());
+  EXPECT_EQ(here_.force_release(name_, held.short_id()), 1u);
+  EXPECT_EQ(here_.force_release(name_, held.short_id()), 0u);
+  EXPECT_EQ(here_.force_release("nobody:uses:this"), 0u);
+}
+
+TEST_P(losing, the_observer_hears_of_every_hold_and_of_every_wait_that_was_in_vain) {
+  const auto watcher = std::make_shared<events>();
+  const auto lock = make(another({.observer = watcher}));
+  lease blocks = rival_->acquire();
+  EXPECT_FALSE(lock->try_acquire());
+  EXPECT_EQ(watcher->count(event_kind::gave_up), 1);
+  blocks = {};
+  lease held = lock->acquire();
+  const auto fence = held.fence();
+  (void)held.release();
+  EXPECT_EQ(watcher->count(event_kind::acquired), 1);
+  EXPECT_EQ(watcher->count(event_kind::released), 1);
+  for (const auto& e : watcher->all()) {
+    EXPECT_EQ(e.name, name_);
+    EXPECT_TRUE(e.kind == event_kind::gave_up || e.fence == fence);
+  }
+}
+
+TEST_P(losing, an_observer_that_throws_is_not_heard_and_does_no_harm) {
+  const auto session = another({.observer = std::make_shared<broken_observer>()});
+  const auto lock = make(session, {.lease = holdfast::min_lease, .renew = false});
+  lease held = lock->acquire();
+  EXPECT_FALSE(held.release());
+  held = lock->acquire();
+  harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+}
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace conformance {
+
+/// docs/matrix.md: for each primitive and store how many rules this program runs there, made from
+/// the tests that are registered, and what each store promises, made from its capabilities.
+std::string matrix();
+
+/// What stands in the cell of something that a store can do and that no test runs.
+inline constexpr const char* not_run = "**not run**";
+
+}  // namespace conformance

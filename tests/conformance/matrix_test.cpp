@@ -1,0 +1,37 @@
+#include "conformance/matrix.hpp"
+
+#include <fstream>
+#include <sstream>
+
+#include "conformance/cell.hpp"
+
+namespace conformance {
+namespace {
+
+std::string checked_in() {
+  std::ifstream file(std::string(HOLDFAST_SOURCE_DIR) + "/docs/matrix.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(matrix, everything_that_a_store_can_do_is_run) {
+  EXPECT_EQ(matrix().find(not_run), std::string::npos) << matrix();
+}
+
+TEST(matrix, the_page_in_docs_is_what_this_suite_runs) {
+  EXPECT_EQ(matrix(), checked_in())
+      << "if the change is meant: test_conformance --print-matrix > docs/matrix.md";
+}
+
+TEST(matrix, every_store_that_was_built_is_in_it) {
+  std::vector<std::string> names;
+  for (const row& r : rows()) names.push_back(r.name);
+  EXPECT_TRUE(std::find(names.begin(), names.end(), "memory") != names.end());
+#ifdef HOLDFAST_WITH_SQLITE
+  EXPECT_TRUE(std::find(names.begin(), names.end(), "sqlite") != names.end());
+#endif
+}
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,131 @@
+#include <unistd.h>
+
+#include <thread>
+
+#include "conformance/cell.hpp"
+#include "conformance/exclusive.hpp"
+#include "harness/eventually.hpp"
+
+// What a session shows, for every primitive that gives leases; and many names at once.
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::lease;
+
+class sessions : public suite {
+ protected:
+  std::unique_ptr<exclusive> make(holdfast::session s, const std::string& name,
+                                  holdfast::lock_options o = {}) const {
+    return make_exclusive(GetParam().primitive, std::move(s), name, o);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, sessions,
+                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
+                                                  "semaphore"})),
+                         cell_name);
+
+TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
+  const auto before = std::chrono::system_clock::now() - 2s;
+  lease held = make(here_, name_, {.lease = 1h, .reason = "bill \"42\" % {} caf\xc3\xa9"})->acquire();
+  const auto rival = make(another(), name_, {.reason = "the next one"});
+  std::thread waiter([&] { (void)rival->acquire(); });
+  until_waiting(1);
+  const auto info = here_.show(name_);
+  EXPECT_EQ(info.name, name_);
+  EXPECT_EQ(info.remaining, 0u);
+  EXPECT_EQ(info.last_fence, held.fence());
+  ASSERT_EQ(info.holders.size(), 1u);
+  const auto& holder = info.holders[0];
+  EXPECT_EQ(holder.short_id, held.short_id());
+  EXPECT_EQ(holder.short_id.size(), 8u);
+  EXPECT_EQ(holder.fence, held.fence());
+  EXPECT_EQ(holder.pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(holder.reason, "bill \"42\" % {} caf\xc3\xa9");
+  EXPECT_FALSE(holder.host.empty());
+  EXPECT_FALSE(holder.program.empty());
+  EXPECT_GT(holder.expires_in, 50min);
+  EXPECT_LE(holder.expires_in, 1h);
+  EXPECT_GT(holder.since, before);
+  EXPECT_EQ(info.waiters[0].reason, "the next one");
+  EXPECT_EQ(info.waiters[0].fence, 0u);
+  held = {};
+  waiter.join();
+}
+
+TEST_P(sessions, names_lists_what_is_in_use_and_picks_by_pattern) {
+  const lease a = make(here_, "order:1")->acquire();
+  const lease b = make(another(), "order:22")->acquire();
+  const lease c = make(here_, "job:*")->acquire();
+  using list = std::vector<std::string>;
+  EXPECT_EQ(here_.names(), (list{"job:*", "order:1", "order:22"}));
+  EXPECT_EQ(here_.names("order:*"), (list{"order:1", "order:22"}));
+  EXPECT_EQ(here_.names("order:?"), (list{"order:1"}));
+  EXPECT_EQ(here_.names("*:*"), (list{"job:*", "order:1", "order:22"}));
+  EXPECT_EQ(here_.names("order"), list{});
+  EXPECT_EQ(here_.names(""), list{});
+}
+
+TEST_P(sessions, show_of_a_name_that_nobody_uses_is_empty) {
+  const auto info = here_.show("nobody");
+  EXPECT_EQ(info.name, "nobody");
+  EXPECT_EQ(info.kind, "");
+  EXPECT_TRUE(info.holders.empty() && info.waiters.empty());
+}
+
+TEST_P(sessions, a_session_ends_with_the_last_that_uses_it_and_leaves_nothing) {
+  std::optional<lease> held;
+  {
+    const auto session = another();
+    const auto copy = session;
+    held = make(copy, name_)->acquire();
+  }
+  EXPECT_EQ(holders(), 1u);
+  held.reset();
+  EXPECT_EQ(holders(), 0u);
+}
+
+TEST_P(sessions, many_names_are_held_at_once_by_one_session) {
+  constexpr int count = 2'000;
+  std::vector<lease> held;
+  for (int i = 0; i < count; ++i) held.push_back(make(here_, std::to_string(i))->acquire());
+  EXPECT_EQ(here_.names().size(), static_cast<std::size_t>(count));
+  EXPECT_FALSE(make(another(), "1999")->try_acquire());
+  for (const lease& l : held) l.check();
+  held.clear();
+  EXPECT_TRUE(here_.names().empty());
+}
+
+TEST_P(sessions, impossible_session_options_are_refused) {
+  for (const auto bad : {0ms, -1ms, 99ms, std::chrono::milliseconds(24h * 32),
+                         std::chrono::milliseconds::max(), std::chrono::milliseconds::min()}) {
+    EXPECT_EQ(reason_of([&] { (void)another({.lease = bad}); }), errc::invalid_argument)
+        << bad.count();
+  }
+}
+
+// 10,000 names and one connection.
+class crowds : public suite {};
+INSTANTIATE_TEST_SUITE_P(stores, crowds, testing::ValuesIn(cells({"mutex"})), cell_name);
+
+TEST_P(crowds, ten_thousand_names_over_one_session_and_eight_threads) {
+  constexpr int threads_count = 8;
+  constexpr int names_each = 1'250;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < threads_count; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < names_each; ++i) {
+        holdfast::mutex lock{here_, std::to_string(t * names_each + i)};
+        const std::lock_guard guard{lock};
+        lock.check();
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_TRUE(here_.names().empty());
+}
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,245 @@
+#include <barrier>
+#include <shared_mutex>
+#include <thread>
+
+#include "conformance/cell.hpp"
+#include "conformance/exclusive.hpp"
+#include "harness/eventually.hpp"
+#include "harness/history.hpp"
+
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::preference;
+using holdfast::shared_mutex;
+
+class sharing : public suite {
+ protected:
+  shared_mutex lock_{here_, name_};
+  shared_mutex rival_{another(), name_};
+
+  holdfast::shared_mutex_options prefer(preference p) const {
+    holdfast::shared_mutex_options o;
+    o.preference = p;
+    return o;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, sharing, testing::ValuesIn(cells({"shared_mutex"})), cell_name);
+
+TEST_P(sharing, a_writer_comes_in_only_after_all_readers_have_gone) {
+  lease one = lock_.acquire_shared();
+  lease two = rival_.acquire_shared();
+  EXPECT_NE(one.fence(), two.fence());
+  EXPECT_FALSE(rival_.try_acquire());
+  (void)one.release();
+  EXPECT_FALSE(rival_.try_acquire());
+  (void)two.release();
+  const auto writer = rival_.try_acquire();
+  ASSERT_TRUE(writer);
+  EXPECT_FALSE(lock_.try_acquire());
+  EXPECT_FALSE(lock_.try_acquire_shared());
+  EXPECT_FALSE(lock_.try_acquire_shared_for(10ms));
+}
+
+TEST_P(sharing, a_writer_s_fence_is_greater_than_that_of_every_reader_before_it) {
+  std::uint64_t greatest = 0;
+  for (int i = 0; i < 5; ++i) greatest = std::max(greatest, lock_.acquire_shared().fence());
+  EXPECT_GT(rival_.acquire().fence(), greatest);
+}
+
+TEST_P(sharing, fifo_a_waiting_writer_holds_up_later_readers_and_comes_first) {
+  lease reader = lock_.acquire_shared();
+  std::atomic<bool> wrote{false};
+  std::thread writer([&] {
+    const lease held = rival_.acquire();
+    wrote = true;
+  });
+  until_waiting(1);
+  EXPECT_FALSE(lock_.try_acquire_shared());
+  std::thread late([&] {
+    const lease held = lock_.acquire_shared();
+    EXPECT_TRUE(wrote);
+  });
+  until_waiting(2);
+  (void)reader.release();
+  writer.join();
+  late.join();
+}
+
+TEST_P(sharing, reader_preference_lets_readers_pass_waiting_writers) {
+  shared_mutex readers{another(), name_, prefer(preference::reader)};
+  lease first = readers.acquire_shared();
+  std::thread writer([&] { (void)rival_.acquire(); });
+  until_waiting(1);
+  EXPECT_TRUE(readers.try_acquire_shared());
+  (void)first.release();
+  writer.join();
+}
+
+TEST_P(sharing, writer_preference_lets_writers_pass_waiting_readers) {
+  shared_mutex writers{another(), name_, prefer(preference::writer)};
+  shared_mutex third{another(), name_};
+  lease first = lock_.acquire();
+  std::atomic<bool> wrote{false};
+  std::thread reader([&] {
+    const lease held = rival_.acquire_shared();
+    EXPECT_TRUE(wrote);
+  });
+  until_waiting(1);
+  std::thread writer([&] {
+    const lease held = writers.acquire();
+    wrote = true;
+  });
+  until_waiting(2);
+  (void)first.release();
+  reader.join();
+  writer.join();
+}
+
+TEST_P(sharing, a_downgrade_wakes_waiting_readers_and_keeps_the_fence) {
+  lease held = lock_.acquire();
+  const auto fence = held.fence();
+  std::thread reader([&] { EXPECT_TRUE(rival_.acquire_shared()); });
+  until_waiting(1);
+  lock_.downgrade(held);
+  reader.join();
+  EXPECT_EQ(held.fence(), fence);
+  EXPECT_FALSE(rival_.try_acquire());
+  EXPECT_NO_THROW(held.check());
+}
+
+TEST_P(sharing, a_waiting_writer_does_not_slip_in_at_a_downgrade) {
+  lease held = lock_.acquire();
+  std::atomic<bool> wrote{false};
+  std::thread writer([&] {
+    const lease mine = rival_.acquire();
+    wrote = true;
+  });
+  until_waiting(1);
+  lock_.downgrade(held);
+  EXPECT_EQ(waiters(), 1u);
+  EXPECT_EQ(holders(), 1u);
+  EXPECT_FALSE(wrote);
+  EXPECT_NO_THROW(held.check());
+  (void)held.release();
+  writer.join();
+}
+
+TEST_P(sharing, the_only_reader_becomes_writer_with_a_greater_fence) {
+  lease held = lock_.acquire_shared();
+  const auto fence = held.fence();
+  EXPECT_TRUE(lock_.try_upgrade(held));
+  EXPECT_GT(held.fence(), fence);
+  EXPECT_FALSE(rival_.try_acquire_shared());
+  EXPECT_TRUE(lock_.try_upgrade(held)) << "it is one already";
+}
+
+TEST_P(sharing, of_two_readers_that_want_to_write_neither_can_and_neither_hangs) {
+  lease one = lock_.acquire_shared();
+  lease two = rival_.acquire_shared();
+  EXPECT_FALSE(lock_.try_upgrade(one));
+  EXPECT_FALSE(rival_.try_upgrade(two));
+  EXPECT_NO_THROW(one.check());
+  EXPECT_NO_THROW(two.check());
+  (void)two.release();
+  EXPECT_TRUE(lock_.try_upgrade(one));
+}
+
+TEST_P(sharing, two_readers_that_upgrade_at_once_never_both_become_writers) {
+  for (int i = 0; i < 30; ++i) {
+    lease one = lock_.acquire_shared();
+    lease two = rival_.acquire_shared();
+    std::atomic<int> writers{0};
+    std::barrier start(2);
+    const auto upgrade = [&](shared_mutex& m, lease& held) {
+      start.arrive_and_wait();
+      if (m.try_upgrade(held)) ++writers;
+      (void)held.release();
+    };
+    std::thread other([&] { upgrade(rival_, two); });
+    upgrade(lock_, one);
+    other.join();
+    EXPECT_LE(writers, 1);
+  }
+  until_free();
+}
+
+TEST_P(sharing, the_loss_of_a_hold_is_told_also_after_its_mode_changed) {
+  shared_mutex lock{here_, name_, {{.lease = 300ms}, {}}};
+  lease held = lock.acquire_shared();
+  const auto lost = held.lost();
+  ASSERT_TRUE(lock.try_upgrade(held));
+  lock.downgrade(held);
+  EXPECT_FALSE(lost.stop_requested());
+  EXPECT_EQ(here_.force_release(name_), 1u);
+  harness::eventually("the loss is told", [&] { return lost.stop_requested(); });
+  EXPECT_EQ(reason_of([&] { lock.downgrade(held); }), errc::lost);
+  EXPECT_EQ(reason_of([&] { (void)lock.try_upgrade(held); }), errc::lost);
+}
+
+TEST_P(sharing, modes_change_only_for_leases_of_this_lock) {
+  shared_mutex other{here_, "other"};
+  lease foreign = other.acquire();
+  lease none;
+  EXPECT_EQ(reason_of([&] { lock_.downgrade(foreign); }), errc::not_owner);
+  EXPECT_EQ(reason_of([&] { (void)lock_.try_upgrade(none); }), errc::not_owner);
+  EXPECT_EQ(reason_of([&] { lock_.downgrade(); }), errc::not_owner);
+  EXPECT_EQ(reason_of([&] { (void)lock_.try_upgrade(); }), errc::not_owner);
+  EXPECT_NO_THROW(foreign.check());
+}
+
+TEST_P(sharing, a_thread_s_hold_changes_its_mode_and_is_given_back_in_the_new_one) {
+  lock_.lock();
+  lock_.downgrade();
+  EXPECT_TRUE(rival_.try_lock_shared());
+  rival_.unlock_shared();
+  EXPECT_TRUE(lock_.try_upgrade());
+  EXPECT_FALSE(rival_.try_lock_shared());
+  lock_.unlock();
+  lock_.lock_shared();
+  EXPECT_FALSE(rival_.try_lock());
+  lock_.unlock_shared();
+  EXPECT_TRUE(rival_.try_lock());
+}
+
+TEST_P(sharing, unlocking_in_the_wrong_mode_changes_nothing) {
+  lock_.lock_shared();
+  lock_.unlock();
+  EXPECT_FALSE(rival_.try_lock());
+  lock_.unlock_shared();
+  EXPECT_TRUE(rival_.try_lock());
+}
+
+TEST_P(sharing, readers_and_writers_in_a_crowd_never_mix) {
+  std::atomic<std::uint64_t> ticks{0};
+  std::mutex mutex;
+  std::vector<harness::hold_event> history;
+  std::vector<std::thread> threads;
+  constexpr std::uint32_t all = 1u << 30;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      shared_mutex lock{i % 2 == 0 ? here_ : another(), name_};
+      for (int round = 0; round < 25; ++round) {
+        const bool writes = (i + static_cast<unsigned>(round)) % 5 == 0;
+        const lease held = writes ? lock.acquire() : lock.acquire_shared();
+        const auto begin = ++ticks;
+        std::this_thread::yield();
+        const std::lock_guard guard{mutex};
+        history.push_back({.begin = begin, .end = ++ticks, .worker = i, .fence = held.fence(),
+                           .weight = writes ? all : 1});
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(history.size(), 200u);
+  const auto wrong = harness::violations(history, {.capacity = all});
+  EXPECT_TRUE(wrong.empty()) << harness::summary(wrong);
+  until_free();
+}
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+
+#include "conformance/exclusive.hpp"
+
+// URLs that open() does not understand: what is wrong, and the nearest that it does.
+namespace conformance {
+namespace {
+
+using holdfast::errc;
+
+struct bad_url {
+  std::string url;
+  errc reason;
+  std::string says;  // somewhere in the message
+};
+
+std::string message_of(const std::string& url) {
+  try {
+    (void)holdfast::open(url);
+  } catch (const holdfast::error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(urls, that_name_no_store_are_refused_with_an_example) {
+  for (const char* url : {"", ":", "locks.db", "/tmp/locks.db", ":memory:", "C"}) {
+    EXPECT_EQ(reason_of([&] { (void)holdfast::open(url); }), errc::invalid_argument) << url;
+    EXPECT_NE(message_of(url).find("sqlite:"), std::string::npos) << message_of(url);
+  }
+}
+
+TEST(urls, unknown_schemes_are_refused_with_the_nearest_valid_one) {
+  const bad_url cases[] = {
+      {"memroy:", errc::invalid_argument, "memory"}, {"mem:", errc::invalid_argument, ""},
+      {"sqllite:x", errc::invalid_argument, "sqlite"}, {"sqlite3:x", errc::invalid_argument, "sqlite"},
+      {"SQLITE:x", errc::invalid_argument, "sqlite"}, {"rediss+:x", errc::invalid_argument, "redis"},
+      {"postgresql:x", errc::invalid_argument, "postgres"}, {"http://x", errc::invalid_argument, ""},
+      {"qqqqqqqqqq:x", errc::invalid_argument, "qqqqqqqqqq"}};
+  for (const auto& c : cases) {
+    EXPECT_EQ(reason_of([&] { (void)holdfast::open(c.url); }), c.reason) << c.url;
+    EXPECT_NE(message_of(c.url).find(c.says), std::string::npos) << message_of(c.url);
+  }
+}
+
+TEST(urls, unknown_options_are_refused_with_the_nearest_valid_one) {
+  EXPECT_EQ(reason_of([] { (void)holdfast::open("memory:?lease=3"); }), errc::invalid_argument);
+  EXPECT_NE(message_of("memory:?lease=3").find("lease"), std::string::npos);
+#ifdef HOLDFAST_WITH_SQLITE
+  EXPECT_NE(message_of("sqlite:x.db?busytimeout=3").find("busy_timeout"), std::string::npos)
+      << message_of("sqlite:x.db?busytimeout=3");
+#endif
+}
+
+TEST(urls, malformed_options_and_escapes_are_refused) {
+  for (const char* url : {"memory:a?x", "memory:a?=1", "memory:a?&", "memory:%", "memory:%4",
+                          "memory:%zz", "memory:a%00b", "memory:a?x=%"}) {
+    EXPECT_EQ(reason_of([&] { (void)holdfast::open(url); }), errc::invalid_argument) << url;
+  }
+}
+
+TEST(urls, an_escaped_name_is_the_same_store_as_the_plain_one) {
+  const auto plain = holdfast::open("memory:urls b");
+  const auto escaped = holdfast::open("memory:urls%20b");
+  holdfast::mutex a{plain, "n"};
+  holdfast::mutex b{escaped, "n"};
+  a.lock();
+  EXPECT_FALSE(b.try_lock());
+  a.unlock();
+}
+
+TEST(urls, memory_without_a_name_is_a_space_of_its_own) {
+  holdfast::mutex a{holdfast::open("memory:"), "n"};
+  holdfast::mutex b{holdfast::open("memory:"), "n"};
+  EXPECT_TRUE(a.try_lock());
+  EXPECT_TRUE(b.try_lock());
+}
+
+TEST(urls, a_message_never_has_control_characters_of_the_url) {
+  EXPECT_EQ(message_of("me\x1b[31m:x").find('\x1b'), std::string::npos);
+  EXPECT_EQ(message_of("memory:x?a\nb=1").find('\n'), std::string::npos);
+}
+
+TEST(urls, a_password_is_never_repeated) {
+  for (const char* url : {"redsi://me:s3cret@host/0", "redis//me:s3cret@host",
+                          "postgres://me:s3cret@host/db?sslmode", "memory:x?password=s3cret"}) {
+    EXPECT_EQ(message_of(url).find("s3cret"), std::string::npos) << message_of(url);
+  }
+}
+
+}  // namespace
+}  // namespace conformance

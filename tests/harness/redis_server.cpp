@@ -1,0 +1,159 @@
+#include "harness/redis_server.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "harness/eventually.hpp"
+
+namespace harness {
+
+namespace {
+
+/// A blocking connection to a socket; closed with the object.
+class stream {
+ public:
+  explicit stream(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    ok_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~stream() { ::close(fd_); }
+  stream(const stream&) = delete;
+
+  bool ok() const { return ok_; }
+  void put(const std::string& bytes) {
+    ok_ = ok_ && ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  std::string line() {
+    std::string text;
+    for (char c = 0; ok_ && c != '\n';) {
+      ok_ = ::recv(fd_, &c, 1, 0) == 1;
+      if (c != '\r' && c != '\n') text += c;
+    }
+    return text;
+  }
+  std::string bytes(std::size_t count) {
+    std::string text(count, '\0');
+    ok_ = ok_ && ::recv(fd_, text.data(), count, MSG_WAITALL) == static_cast<ssize_t>(count);
+    return text;
+  }
+
+ private:
+  int fd_;
+  bool ok_ = false;
+};
+
+std::string read_reply(stream& in) {
+  const std::string line = in.line();
+  if (line.empty()) return {};
+  const long size = line.front() == '$' || line.front() == '*' ? std::stol(line.substr(1)) : 0;
+  if (size < 0) return "nil";
+  if (line.front() == '-') return line;
+  if (line.front() == '$') {
+    std::string text = in.bytes(static_cast<std::size_t>(size));
+    in.bytes(2);
+    return text;
+  }
+  if (line.front() != '*') return line.substr(1);
+  std::string all;
+  for (long i = 0; i < size; ++i) all += (i > 0 ? " " : "") + read_reply(in);
+  return all;
+}
+
+}  // namespace
+
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+redis_server::redis_server(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
+  // Somebody else may take the port before the server does.
+  for (int attempt = 0; attempt < 5 && pid_ < 0; ++attempt) {
+    port_ = free_port();
+    start_once();
+  }
+  if (pid_ < 0) throw std::runtime_error("redis-server does not start; is it installed? Its log: " + file("log"));
+}
+
+redis_server::~redis_server() { kill(); }
+
+std::string redis_server::tcp_url(const std::string& options) const {
+  return "redis://127.0.0.1:" + std::to_string(port_) + options;
+}
+
+void redis_server::start_once() {
+  std::vector<std::string> words{"redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
+                                 "--unixsocket", socket(), "--dir", dir_.path().string(), "--logfile",
+                                 file("log"), "--save", "", "--daemonize", "no",
+                                 "--enable-debug-command", "yes"};
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  std::vector<char*> argv;
+  for (auto& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3; ++fd) ::dup2(nowhere, fd);
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  pid_ = child;
+  eventually("redis-server to answer", [&] {
+    if (::waitpid(child, nullptr, WNOHANG) == child) pid_ = -1;
+    return pid_ < 0 || answers();
+  });
+}
+
+void redis_server::start() {
+  start_once();
+  if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+}
+
+bool redis_server::answers() const {
+  stream s(socket());
+  s.put("PING\r\n");
+  const std::string line = s.line();
+  return s.ok() && line.find("LOADING") == line.npos;
+}
+
+std::string redis_server::ask(const std::vector<std::string>& words) const {
+  stream s(socket());
+  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
+  for (const auto& w : words) bytes += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
+  s.put(bytes);
+  return read_reply(s);
+}
+
+void redis_server::kill() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+void redis_server::stop() { ::kill(pid_, SIGSTOP); }
+
+void redis_server::resume() { ::kill(pid_, SIGCONT); }
+
+}  // namespace harness

@@ -1,0 +1,231 @@
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "fixture.hpp"
+#include "harness/process.hpp"
+
+namespace sqlite_test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class faults : public sqlite_store {
+ protected:
+  session open_watchful() {
+    sqlite_options options;
+    options.path = path();
+    options.look_at_path_every = 0us;
+    return open(std::move(options));
+  }
+  static void expect_failure(const status& outcome, errc code, const std::string& words) {
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code, code) << outcome.error().what;
+    EXPECT_NE(outcome.error().what.find(words), std::string::npos) << outcome.error().what;
+    EXPECT_FALSE(outcome.error().outcome_unknown) << outcome.error().what;
+  }
+};
+
+// ---- no room
+// -------------------------------------------------------------------------------------
+
+void limit_file_size(std::uintmax_t bytes) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+struct fate {
+  long written = 0;
+  failure last;
+};
+
+fate write_until_it_fails(state_store& store) {
+  for (fate f;; ++f.written) {
+    rule change = writes(std::to_string(f.written + 1) + std::string(5'000, '.'));
+    if (auto outcome = store.transact("name", change); !outcome) {
+      f.last = outcome.error();
+      return f;
+    }
+  }
+}
+
+// In a process of its own: the limit is for all of it.
+const harness::role hog{
+    "hog", [](const auto& args) {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const session store = open(args.at(0));
+      limit_file_size(fs::file_size(args.at(0) + "-wal") + 300'000);
+      for (int again = 0; again < 3; ++again) {
+        const fate f = write_until_it_fails(*store);
+        harness::say(std::to_string(static_cast<int>(f.last.code)));
+        harness::say(f.last.what);
+        harness::say(std::to_string(f.written - std::stol(record_of(*store, "name"))));
+        limit_file_size(RLIM_INFINITY);
+        rule change = writes("0");
+        harness::say(store->transact("name", change).ok() ? "works" : "broken");
+        limit_file_size(fs::file_size(args.at(0) + "-wal") + 100'000);
+      }
+      return 0;
+    }};
+
+TEST_F(faults, a_full_disk_loses_nothing_and_is_forgotten_when_there_is_room) {
+  harness::child other{"hog", {path()}};
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_EQ(other.expect_line(), std::to_string(static_cast<int>(errc::no_space)));
+    const std::string what = other.expect_line();
+    EXPECT_NE(what.find("free some space"), std::string::npos) << what;
+    EXPECT_EQ(other.expect_line(), "0");  // what was acknowledged is there, and nothing else
+    EXPECT_EQ(other.expect_line(), "works");
+  }
+  EXPECT_EQ(other.wait(), 0);
+  EXPECT_EQ(shell(path()).ask_one("PRAGMA integrity_check"), "ok");
+}
+
+const harness::role opener{
+    "opener_without_room", [](const auto& args) {
+      ::signal(SIGXFSZ, SIG_IGN);
+      limit_file_size(1'000);
+      harness::say(std::to_string(static_cast<int>(refusal(args.at(0)).code)));
+      limit_file_size(RLIM_INFINITY);
+      rule change = increments();
+      harness::say(open(args.at(0))->transact("name", change).ok() ? "works" : "broken");
+      return 0;
+    }};
+
+TEST_F(faults, a_file_that_could_not_be_made_for_lack_of_room_can_be_made_later) {
+  harness::child other{"opener_without_room", {path()}};
+  EXPECT_EQ(other.expect_line(), std::to_string(static_cast<int>(errc::no_space)));
+  EXPECT_EQ(other.expect_line(), "works");
+  EXPECT_EQ(other.wait(), 0);
+}
+
+// ---- other programs at the file
+// ------------------------------------------------------------------
+
+TEST_F(faults, a_transaction_of_another_program_makes_the_store_unavailable_until_it_ends) {
+  sqlite_options impatient;
+  impatient.path = path();
+  impatient.busy_timeout = 20ms;
+  const session store = open(impatient);
+  shell other{path()};
+  other.run("BEGIN IMMEDIATE");
+  rule change = increments();
+  expect_failure(store->transact("name", change), errc::unavailable, "another program keeps");
+  const std::vector<state_store::step> steps{{"name", &change}};
+  expect_failure(store->transact(steps).front(), errc::unavailable, "another program keeps");
+  other.run("COMMIT");
+  EXPECT_TRUE(store->transact("name", change).ok());
+  EXPECT_EQ(number_of(*store, "name"), 1);
+}
+
+TEST_F(faults, readers_of_another_program_keep_nobody_out) {
+  const session store = open(path());
+  shell other{path()};
+  other.run("BEGIN");
+  EXPECT_EQ(other.ask_one("SELECT count(*) FROM holdfast_locks"), "0");
+  rule change = increments();
+  EXPECT_TRUE(store->transact("name", change).ok());
+  EXPECT_EQ(other.ask_one("SELECT count(*) FROM holdfast_locks"), "0");
+}
+
+TEST_F(faults, rows_that_another_program_writes_and_removes_are_seen) {
+  const session store = open(path());
+  shell other{path()};
+  other.run("INSERT INTO holdfast_locks VALUES ('name', '41')");
+  rule change = increments();
+  EXPECT_TRUE(store->transact("name", change).ok());
+  EXPECT_EQ(number_of(*store, "name"), 42);
+  other.run("DELETE FROM holdfast_locks");
+  EXPECT_TRUE(store->transact("name", change).ok());
+  EXPECT_EQ(number_of(*store, "name"), 1);
+}
+
+// ---- the file itself
+// -----------------------------------------------------------------------------
+
+TEST_F(faults, a_deleted_file_is_noticed) {
+  const session store = open_watchful();
+  rule change = increments();
+  ASSERT_TRUE(store->transact("name", change).ok());
+  fs::remove(path());
+  expect_failure(store->transact("name", change), errc::unavailable, "was deleted");
+  const std::vector<state_store::step> steps{{"name", &change}};
+  expect_failure(store->transact(steps).front(), errc::unavailable, "was deleted");
+  EXPECT_FALSE(store->entries().ok());
+  EXPECT_EQ(change.calls, 1);
+}
+
+TEST_F(faults, a_replaced_file_is_noticed_and_a_restored_one_works_again) {
+  const session store = open_watchful();
+  rule change = increments();
+  ASSERT_TRUE(store->transact("name", change).ok());
+  fs::rename(path(), path("aside"));
+  write_bytes(path(), "");
+  expect_failure(store->transact("name", change), errc::unavailable, "replaced");
+  fs::rename(path("aside"), path());
+  EXPECT_TRUE(store->transact("name", change).ok());
+  EXPECT_EQ(number_of(*store, "name"), 2);
+}
+
+TEST_F(faults, by_default_the_path_is_looked_at_within_a_bounded_number_of_operations) {
+  const session store = open(path());
+  fs::remove(path());
+  rule change = increments();
+  int done = 0;
+  while (done < 10'000'000 && store->transact("name", change)) ++done;
+  EXPECT_LT(done, 10'000'000);
+}
+
+TEST_F(faults, damage_is_reported_and_the_file_is_not_made_worse) {
+  {
+    const session store = open(path());
+    for (int i = 0; i < 500; ++i) {
+      rule change = writes(std::string(200, 'x'));
+      ASSERT_TRUE(store->transact("name " + std::to_string(i), change).ok());
+    }
+  }
+  std::string bytes = bytes_of(path());
+  for (std::size_t i = 4'096; i < bytes.size(); i += 100) bytes[i] = '\xff';
+  write_bytes(path(), bytes);
+  errc code{};
+  std::string what;
+  for (int i = 0; i < 500 && code == errc{}; ++i) {
+    auto opened = holdfast::store::sqlite::open_sqlite({.path = path()});
+    rule change = increments();
+    const auto outcome =
+        opened ? (*opened)->transact("name " + std::to_string(i), change) : status{opened.error()};
+    if (!outcome) code = outcome.error().code, what = outcome.error().what;
+  }
+  EXPECT_EQ(code, errc::corrupt) << what;
+  EXPECT_NE(what.find("remove it"), std::string::npos) << what;
+}
+
+TEST_F(faults, a_truncated_file_is_corrupt_or_not_ours) {
+  {
+    const session store = open(path());
+    for (int i = 0; i < 100; ++i) {
+      rule change = writes(std::string(200, 'x'));
+      ASSERT_TRUE(store->transact("name " + std::to_string(i), change).ok());
+    }
+  }
+  const std::string bytes = bytes_of(path());
+  for (const std::size_t size : {std::size_t{50}, std::size_t{100}, std::size_t{2'048},
+                                 std::size_t{3'000}, bytes.size() / 2}) {
+    write_bytes(path(), bytes.substr(0, size));
+    auto opened = holdfast::store::sqlite::open_sqlite({.path = path()});
+    const auto listing = opened ? (*opened)->entries()
+                                : holdfast::result<std::vector<state_store::entry>>{opened.error()};
+    ASSERT_FALSE(listing.ok()) << size;
+    const errc code = listing.error().code;
+    EXPECT_TRUE(code == errc::corrupt || code == errc::foreign_data)
+        << size << listing.error().what;
+  }
+}
+
+}  // namespace
+}  // namespace sqlite_test

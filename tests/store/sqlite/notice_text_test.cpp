@@ -1,0 +1,70 @@
+#include "store/sqlite/notice_text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace sqlite_test {
+namespace {
+
+using holdfast::store::notice;
+using holdfast::store::notice_kind;
+using holdfast::store::sqlite::decode;
+using holdfast::store::sqlite::encode;
+
+notice example() {
+  notice n;
+  n.what = notice_kind::granted;
+  n.name = "order: 1000 ÄΩ";
+  n.owner = {0x0123456789abcdefu, 0xfedcba9876543210u};
+  n.fence = 18'446'744'073'709'551'615u;
+  n.expires_at = -5;
+  return n;
+}
+
+std::string line_of(const notice& n) {
+  std::string line = encode(n);
+  EXPECT_TRUE(line.ends_with("\n"));
+  line.pop_back();
+  return line;
+}
+
+TEST(notice_text, what_was_encoded_is_decoded_unchanged) {
+  notice n = example();
+  EXPECT_EQ(decode(line_of(n)), n);
+  n.what = notice_kind::opened;
+  EXPECT_EQ(decode(line_of(n)), n);
+}
+
+TEST(notice_text, every_other_line_is_nothing) {
+  const std::string good = line_of(example());
+  for (std::size_t i = 0; i < good.find("order"); ++i) {
+    EXPECT_FALSE(decode(good.substr(0, i))) << good.substr(0, i);
+    EXPECT_FALSE(decode(good.substr(i + 1))) << good.substr(i + 1);
+    std::string other = good;
+    other[i] = 'z';
+    EXPECT_FALSE(decode(other)) << other;
+    EXPECT_FALSE(decode(good.substr(0, i) + " " + good.substr(i))) << i;
+  }
+  EXPECT_FALSE(decode(""));
+  EXPECT_FALSE(decode(std::string(100'000, ' ')));
+}
+
+TEST(notice_text, a_departure_is_never_taken_from_the_wire) {
+  notice n = example();
+  n.what = notice_kind::departed;
+  EXPECT_EQ(encode(n), "");
+  std::string forged = line_of(example());
+  forged.replace(forged.find("granted"), 7, "departed");
+  EXPECT_FALSE(decode(forged));
+}
+
+TEST(notice_text, names_that_would_break_the_line_are_not_sent) {
+  notice n = example();
+  for (const std::string& name :
+       {std::string{}, std::string{"a\nb"}, std::string{"a\0b", 3}, std::string(4'000, 'x')}) {
+    n.name = name;
+    EXPECT_EQ(encode(n), "");
+  }
+}
+
+}  // namespace
+}  // namespace sqlite_test

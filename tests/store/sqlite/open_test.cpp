@@ -1,0 +1,287 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/process.hpp"
+#include "store/sqlite/place.hpp"
+
+namespace sqlite_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class opening : public sqlite_store {
+ protected:
+  void expect_refusal(const std::string& file, errc code, const std::string& words) {
+    const failure f = refusal(file);
+    EXPECT_EQ(f.code, code) << f.what;
+    EXPECT_NE(f.what.find(words), std::string::npos) << f.what;
+    EXPECT_FALSE(f.outcome_unknown);
+  }
+};
+
+TEST_F(opening, a_new_file_is_made_and_opened_again) {
+  const session one = open(path());
+  const session other = open(path());
+  EXPECT_EQ(one->url(), "sqlite:" + path());
+  EXPECT_TRUE(one->can().sees_death);
+  EXPECT_NE(one->inbox().peer(), other->inbox().peer());
+}
+
+TEST_F(opening, an_empty_file_becomes_ours) {
+  write_bytes(path(), "");
+  rule change = increments();
+  EXPECT_TRUE(open(path())->transact("name", change).ok());
+}
+
+TEST_F(opening, paths_that_cannot_be_are_refused_with_a_way_out) {
+  expect_refusal("", errc::invalid_argument, "sqlite:PATH");
+  expect_refusal(":memory:", errc::invalid_argument, "memory:");
+  expect_refusal("file:locks.db?mode=ro", errc::invalid_argument, "sqlite:PATH");
+  expect_refusal(dir_.path().string(), errc::invalid_argument, "directory");
+  expect_refusal(dir_.path().string() + "/", errc::invalid_argument, "directory");
+  expect_refusal("/dev/null", errc::invalid_argument, "not a regular file");
+  expect_refusal(std::string{"a\0b", 3}, errc::invalid_argument, "NUL");
+  expect_refusal(path("missing/locks.db"), errc::invalid_argument, "Make the directory first");
+  expect_refusal(path(std::string(300, 'x')), errc::invalid_argument, "name too long");
+}
+
+TEST_F(opening, options_that_cannot_be_are_refused) {
+  const auto refuse = [&](auto change) {
+    sqlite_options options;
+    options.path = path();
+    change(options);
+    return refusal(options);
+  };
+  EXPECT_NE(refuse([](auto& o) { o.synchronous = "extra"; }).what.find("normal"),
+            std::string::npos);
+  EXPECT_NE(refuse([](auto& o) { o.network = "yes"; }).what.find("allow"), std::string::npos);
+  using namespace std::chrono_literals;
+  EXPECT_EQ(refuse([](auto& o) { o.busy_timeout = -1ms; }).code, errc::invalid_argument);
+  EXPECT_EQ(refuse([](auto& o) { o.busy_timeout = 2h; }).code, errc::invalid_argument);
+  EXPECT_FALSE(fs::exists(path()));
+}
+
+TEST_F(opening, every_level_of_synchronous_works) {
+  for (const char* level : {"off", "normal", "full"}) {
+    sqlite_options options;
+    options.path = path();
+    options.synchronous = level;
+    rule change = increments();
+    EXPECT_TRUE(open(std::move(options))->transact("name", change).ok());
+  }
+  EXPECT_EQ(number_of(*open(path()), "name"), 3);
+}
+
+// The pipes would not fit into a socket's 108 bytes; SQLite itself ends at 512.
+TEST_F(opening, a_path_of_several_hundred_bytes_works_and_a_longer_one_is_refused) {
+  std::string folder = dir_.path().string();
+  while (folder.size() < 300) {
+    folder += "/" + std::string(60, 'd');
+    fs::create_directory(folder);
+  }
+  const std::string file = folder + "/" + std::string(480 - folder.size(), 'f');
+  const session one = open(file);
+  const session other = open(file);
+  notice n;
+  n.name = "name";
+  n.peer = other->inbox().peer();
+  EXPECT_TRUE(one->tell(n));
+  EXPECT_EQ(other->inbox().receive(holdfast::forever), n);
+  expect_refusal(folder + "/" + std::string(530 - folder.size(), 'f'), errc::invalid_argument,
+                 "no more than 500");
+}
+
+TEST_F(opening, all_links_to_a_file_lead_to_the_same_locks) {
+  fs::create_symlink("locks.db", path("link.db"));
+  expect_refusal(path("link.db"), errc::invalid_argument, "link to nowhere");
+  const session direct = open(path());
+  const session linked = open(path("link.db"));
+  fs::create_directory_symlink(dir_.path(), path("folder"));
+  const session around = open(path("folder") + "/locks.db");
+  EXPECT_FALSE(fs::exists(path("link.db-holdfast")));
+  for (const auto* each : {&direct, &linked, &around}) {
+    rule change = increments();
+    EXPECT_TRUE((*each)->transact("name", change).ok());
+  }
+  EXPECT_EQ(number_of(*direct, "name"), 3);
+}
+
+// ---- files that are not ours
+// ---------------------------------------------------------------------
+
+class others_files : public opening {
+ protected:
+  void expect_untouched(const std::string& file, errc code, const std::string& words) {
+    const std::string before = bytes_of(file);
+    expect_refusal(file, code, words);
+    EXPECT_EQ(bytes_of(file), before);
+    EXPECT_FALSE(fs::exists(file + "-wal"));
+    EXPECT_FALSE(fs::exists(file + "-holdfast"));
+  }
+};
+
+TEST_F(others_files, a_file_that_is_no_database_is_left_as_it_is) {
+  write_bytes(path(), "orders,of,the,day\n" + std::string(5'000, '1'));
+  expect_untouched(path(), errc::foreign_data, "not a SQLite database");
+}
+
+TEST_F(others_files, the_database_of_another_program_is_left_as_it_is) {
+  shell{path()}.run("CREATE TABLE orders(id INTEGER PRIMARY KEY); INSERT INTO orders VALUES (1)");
+  expect_untouched(path(), errc::foreign_data, "another program");
+}
+
+TEST_F(others_files, an_empty_database_that_another_program_marked_is_left_as_it_is) {
+  shell{path()}.run("PRAGMA application_id = 77; PRAGMA user_version = 1");
+  expect_untouched(path(), errc::foreign_data, "another program");
+}
+
+TEST_F(others_files, a_newer_format_is_left_as_it_is) {
+  (void)open(path());
+  fs::remove_all(path() + "-holdfast");
+  shell{path()}.run("PRAGMA user_version = 2");
+  fs::remove(path() + "-wal");
+  expect_untouched(path(), errc::newer_format, "format 2");
+}
+
+TEST_F(others_files, a_file_of_ours_without_its_tables_is_refused) {
+  (void)open(path());
+  shell{path()}.run("DROP TABLE holdfast_locks");
+  expect_refusal(path(), errc::foreign_data, "holdfast_locks");
+}
+
+TEST_F(others_files, tables_dropped_under_a_session_are_reported) {
+  const session store = open(path());
+  shell{path()}.run("DROP TABLE holdfast_locks");
+  rule change = increments();
+  const auto outcome = store->transact("name", change);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code, errc::foreign_data) << outcome.error().what;
+}
+
+// A transition decides what to do with such a text; the driver hands it over and writes nothing.
+TEST_F(others_files, text_of_somebody_else_in_a_record_is_handed_over_as_it_is) {
+  const session store = open(path());
+  shell{path()}.run("INSERT INTO holdfast_locks VALUES ('name', 'their note')");
+  EXPECT_EQ(record_of(*store, "name"), "their note");
+}
+
+// ---- rights
+// --------------------------------------------------------------------------------------
+
+class rights : public opening {
+ protected:
+  rights() { fs::permissions(dir_.path(), fs::perms{0755}); }
+};
+
+TEST_F(rights, a_file_without_write_permission_is_read_only) {
+  (void)open(path());
+  fs::permissions(path(), fs::perms{0444});
+  const as_ordinary_user now;
+  expect_refusal(path(), errc::read_only, "may not write");
+}
+
+TEST_F(rights, a_directory_without_write_permission_is_read_only) {
+  fs::create_directory(path("closed"));
+  fs::permissions(path("closed"), fs::perms{0555});
+  {
+    const as_ordinary_user now;
+    expect_refusal(path("closed/locks.db"), errc::read_only, "closed/locks.db");
+  }
+  fs::permissions(path("closed"), fs::perms{0755});
+}
+
+TEST_F(rights, a_writable_file_in_a_directory_without_write_permission_is_read_only) {
+  fs::create_directory(path("closed"));
+  (void)open(path("closed/locks.db"));
+  fs::remove_all(path("closed/locks.db-holdfast"));
+  fs::permissions(path("closed/locks.db"), fs::perms{0666});
+  fs::permissions(path("closed"), fs::perms{0555});
+  {
+    const as_ordinary_user now;
+    expect_refusal(path("closed/locks.db"), errc::read_only, "closed/locks.db");
+  }
+  fs::permissions(path("closed"), fs::perms{0755});
+}
+
+TEST_F(rights, a_file_without_read_permission_is_not_permitted) {
+  (void)open(path());
+  fs::permissions(path(), fs::perms{0000});
+  const as_ordinary_user now;
+  expect_refusal(path(), errc::not_permitted, "grant");
+}
+
+TEST_F(rights, a_folder_of_somebody_else_is_not_trusted) {
+  (void)open(path());
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown((path() + "-holdfast").c_str(), 12345, 12345), 0);
+    expect_refusal(path(), errc::not_permitted, "another user");
+  }
+  fs::remove_all(path() + "-holdfast");
+  fs::create_symlink(dir_.path(), path() + "-holdfast");
+  expect_refusal(path(), errc::unavailable, "locks.db-holdfast");
+}
+
+// ---- file systems
+// --------------------------------------------------------------------------------
+
+TEST(file_systems, those_that_several_machines_may_share_are_known_by_name) {
+  using holdfast::store::sqlite::network_file_system_name;
+  EXPECT_STREQ(network_file_system_name(0x6969), "NFS");
+  EXPECT_STREQ(network_file_system_name(0xFF534D42), "CIFS");
+  EXPECT_STREQ(network_file_system_name(0xFE534D42), "SMB2");
+  EXPECT_NE(network_file_system_name(0x65735546), nullptr);  // FUSE
+  EXPECT_EQ(network_file_system_name(0xEF53), nullptr);      // ext4
+  EXPECT_EQ(network_file_system_name(0x01021994), nullptr);  // tmpfs
+  EXPECT_EQ(network_file_system_name(0x58465342), nullptr);  // xfs
+  EXPECT_EQ(network_file_system_name(0x9123683E), nullptr);  // btrfs
+  EXPECT_EQ(network_file_system_name(0x794c7630), nullptr);  // overlay
+}
+
+// ---- at the same moment
+// --------------------------------------------------------------------------
+
+const harness::role maker{"maker", [](const auto& args) {
+                            harness::say("ready");
+                            for (std::string file = harness::hear(); !file.empty();
+                                 file = harness::hear()) {
+                              const session store = open(file);
+                              rule change = increments();
+                              harness::say(store->transact("name", change).ok() ? "made" : "lost");
+                            }
+                            return args.empty() ? 0 : 1;
+                          }};
+
+TEST_F(opening, processes_that_make_the_file_at_the_same_moment_all_succeed) {
+  std::vector<harness::child> makers;
+  for (int i = 0; i < 4; ++i) makers.emplace_back("maker");
+  for (auto& each : makers) EXPECT_EQ(each.expect_line(), "ready");
+  for (int round = 0; round < 30; ++round) {
+    const std::string file = path("locks " + std::to_string(round));
+    for (auto& each : makers) each.tell(file);
+    for (auto& each : makers) EXPECT_EQ(each.expect_line(), "made");
+    EXPECT_EQ(number_of(*open(file), "name"), 4);
+  }
+}
+
+TEST_F(opening, threads_that_open_and_close_all_the_time_lose_nothing) {
+  {
+    std::vector<std::jthread> all;
+    for (int t = 0; t < 4; ++t) {
+      all.emplace_back([this] {
+        for (int i = 0; i < 25; ++i) {
+          const session store = open(path());
+          rule change = increments();
+          EXPECT_TRUE(store->transact("name", change).ok());
+        }
+      });
+    }
+  }
+  EXPECT_EQ(number_of(*open(path()), "name"), 100);
+}
+
+}  // namespace
+}  // namespace sqlite_test

@@ -1,0 +1,152 @@
+#include "fixture.hpp"
+
+namespace sqlite_test {
+namespace {
+
+class tables : public sqlite_store {
+ protected:
+  void put(const std::string& name, const std::string& record) {
+    const session store = open(path());
+    rule change = writes(record);
+    ASSERT_TRUE(store->transact(name, change).ok());
+  }
+  /// As if the machine had been started anew, `seconds` of its old boot clock ago.
+  void pretend_reboot(long seconds) {
+    shell{path()}.run(
+        "UPDATE holdfast_meta SET value = 'another boot' WHERE key = 'boot_id';"
+        "UPDATE holdfast_meta SET value = value - " +
+        std::to_string(seconds) + " * 1000000 WHERE key = 'wall_minus_boot_us'");
+  }
+  static long now_us() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+               holdfast::boot_clock::now().time_since_epoch())
+        .count();
+  }
+};
+
+const std::string owner = "0123456789abcdef0123456789abcdef";
+
+std::string holder(long expires_at) {
+  return "[\"" + owner + "\",1,77," + std::to_string(expires_at) +
+         ",1700000000000000,\"peer\",\"host 4711 program the nightly run\"]";
+}
+
+std::string waiter(long expires_at) {
+  return "[\"" + owner + "\",2,0,30000000," + std::to_string(expires_at) +
+         ",1700000001000000,\"peer\",\"host 4712 other\"]";
+}
+
+TEST_F(tables, a_shell_shows_who_holds_what) {
+  put("order:1", "[1,\"mutex\",1,77,[" + holder(now_us() + 100'000'000) + "],[]]");
+  shell look{path()};
+  EXPECT_EQ(look.ask_one("SELECT name, kind, id, host, pid, program, reason, weight, fence, "
+                         "since_utc FROM holdfast_holders"),
+            "order:1|mutex|01234567|host|4711|program|the nightly run|1|77|2023-11-14 22:13:20");
+  const double left = std::stod(look.ask_one("SELECT expires_in_s FROM holdfast_holders"));
+  EXPECT_GT(left, 0);
+  EXPECT_LT(left, 102);
+  EXPECT_TRUE(look.ask("SELECT * FROM holdfast_waiters").empty());
+}
+
+TEST_F(tables, a_shell_shows_who_waits_in_the_order_of_service) {
+  put("order:1",
+      "[1,\"semaphore\",2,77,[" + holder(1) + "],[" + waiter(2) + "," + waiter(3) + "]]");
+  put("gate", "[1,\"latch\",3,2,5,[],[" + waiter(2) + "]]");
+  shell look{path()};
+  const auto rows = look.ask(
+      "SELECT name, kind, place, host, pid, program, reason, weight "
+      "FROM holdfast_waiters ORDER BY name, place");
+  EXPECT_EQ(rows, (std::vector<std::string>{"gate|latch|1|host|4712|other||2",
+                                            "order:1|semaphore|1|host|4712|other||2",
+                                            "order:1|semaphore|2|host|4712|other||2"}));
+  EXPECT_EQ(look.ask_one("SELECT * FROM holdfast_latches"), "gate|3|2|1");
+}
+
+TEST_F(tables, whole_owner_ids_are_not_in_the_views) {
+  put("order:1", "[1,\"mutex\",1,77,[" + holder(1) + "],[" + waiter(2) + "]]");
+  shell look{path()};
+  for (const char* view : {"holdfast_holders", "holdfast_waiters", "holdfast_participants"}) {
+    for (const auto& row : look.ask(std::string{"SELECT * FROM "} + view)) {
+      EXPECT_EQ(row.find(owner), std::string::npos) << row;
+    }
+  }
+}
+
+TEST_F(tables, the_views_survive_records_of_somebody_else) {
+  const session store = open(path());
+  shell look{path()};
+  for (const char* text :
+       {"their note", "", "{}", "[]", "[9,\"mutex\",1]", "[1,\"mutex\"]", "null",
+        "[1,\"mutex\",1,1,[1,[]],[{}]]", "[1,\"mutex\",1,1,[[\"x\",1,1,1,1,1,1]],7]"}) {
+    look.run(std::string{"INSERT INTO holdfast_locks VALUES ('"} + text + "', '" + text + "')");
+  }
+  for (const char* view : {"holdfast_holders", "holdfast_waiters", "holdfast_latches"}) {
+    EXPECT_NO_THROW(look.ask(std::string{"SELECT * FROM "} + view)) << view;
+  }
+}
+
+TEST_F(tables, a_note_without_reason_or_words_breaks_no_view) {
+  const session store = open(path());
+  shell look{path()};
+  for (const char* note : {"", "host", "host 1", "host 1 program"}) {
+    look.run(std::string{"INSERT INTO holdfast_locks VALUES ('"} + note +
+             "', '[1,\"mutex\",1,1,[[\"x\",1,1,1,1,\"p\",\"" + note + "\"]],[]]')");
+  }
+  EXPECT_EQ(look.ask("SELECT host, program, reason FROM holdfast_holders ORDER BY name"),
+            (std::vector<std::string>{"||", "host||", "host||", "host|program|"}));
+}
+
+TEST_F(tables, a_trigger_in_the_file_cannot_call_the_functions_of_the_driver) {
+  const session store = open(path());
+  shell{path()}.run(
+      "CREATE TRIGGER spy AFTER UPDATE ON holdfast_locks BEGIN "
+      "DELETE FROM holdfast_locks WHERE holdfast_decide(name, 0); END");
+  rule change = increments();
+  ASSERT_TRUE(store->transact("name", change).ok());
+  EXPECT_FALSE(store->transact("name", change).ok());
+  EXPECT_EQ(change.calls, 1 + 1);
+}
+
+TEST_F(tables, a_reboot_strikes_out_who_was_there_and_keeps_the_fences) {
+  const long later = now_us() + 1'000'000'000'000;
+  put("order:1", "[1,\"mutex\",1,77,[" + holder(later) + "],[" + waiter(later) + "]]");
+  pretend_reboot(1000);
+  EXPECT_EQ(record_of(*open(path()), "order:1"), "[1,\"mutex\",0,77,[],[]]");
+}
+
+TEST_F(tables, a_reboot_keeps_latches_for_the_time_they_had_left) {
+  const long later = now_us() + 500'000'000;
+  put("gate", "[1,\"latch\",3,2," + std::to_string(later) + ",[[\"" + owner + "\",5]],[" +
+                  waiter(later) + "]]");
+  pretend_reboot(1000);
+  const std::string found = record_of(*open(path()), "gate");
+  EXPECT_TRUE(found.starts_with("[1,\"latch\",3,2,")) << found;
+  EXPECT_TRUE(found.ends_with(",[],[]]")) << found;
+  const long expires_at = std::stol(found.substr(15));
+  EXPECT_NEAR(static_cast<double>(expires_at), static_cast<double>(later - 1'000'000'000), 2e6);
+}
+
+TEST_F(tables, a_reboot_with_a_wrong_clock_keeps_latches_for_a_month_at_most) {
+  put("gate", "[1,\"latch\",3,2," + std::to_string(now_us() + 500'000'000) + ",[],[]]");
+  pretend_reboot(-4'000'000'000);
+  const long expires_at = std::stol(record_of(*open(path()), "gate").substr(15));
+  EXPECT_LE(expires_at, now_us() + 31L * 86'400 * 1'000'000);
+}
+
+TEST_F(tables, a_reboot_leaves_what_is_not_ours_as_it_is) {
+  put("theirs", "their note");
+  put("newer", "[2,\"mutex\",1]");
+  pretend_reboot(1000);
+  const session store = open(path());
+  EXPECT_EQ(record_of(*store, "theirs"), "their note");
+  EXPECT_EQ(record_of(*store, "newer"), "[2,\"mutex\",1]");
+}
+
+TEST_F(tables, without_a_reboot_nothing_is_struck_out) {
+  const std::string record = "[1,\"mutex\",1,77,[" + holder(now_us() + 1'000'000) + "],[]]";
+  put("order:1", record);
+  EXPECT_EQ(record_of(*open(path()), "order:1"), record);
+}
+
+}  // namespace
+}  // namespace sqlite_test

@@ -1,0 +1,221 @@
+#include "tool/cli.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "harness/temp_dir.hpp"
+#include "tool/failure.hpp"
+
+namespace holdfast::tool {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using words = std::vector<std::string>;
+
+command parsed_command(const words& w) { return *parse(w).command; }
+
+run_options parsed_run(words options, const words& child = {"true"}) {
+  options.insert(options.begin(), {"run", "deploy"});
+  options.push_back("--");
+  options.insert(options.end(), child.begin(), child.end());
+  return std::get<run_options>(parsed_command(options).what);
+}
+
+struct refusal {
+  int code = 0;
+  std::string message;
+};
+
+refusal refused(const words& w) {
+  try {
+    parse(w);
+  } catch (const failure_exit& e) {
+    return {e.code(), e.what()};
+  }
+  return {0, "accepted"};
+}
+
+/// Refused with 64, in one line, with the hint in it.
+void expect_refused(const words& w, const std::string& hint) {
+  const refusal r = refused(w);
+  std::string line;
+  for (const auto& word : w) line += word + ' ';
+  EXPECT_EQ(r.code, 64) << line << ": " << r.message;
+  EXPECT_EQ(r.message.find('\n'), std::string::npos) << r.message;
+  EXPECT_NE(r.message.find(hint), std::string::npos) << line << ": " << r.message;
+}
+
+}  // namespace
+
+TEST(cli, run_knows_the_letters_of_flock) {
+  EXPECT_EQ(parsed_run({"-n"}).take.wait, one_try);
+  EXPECT_EQ(parsed_run({"-w", "2.5"}).take.wait, 2500ms);
+  EXPECT_EQ(parsed_run({"-w0"}).take.wait, one_try);
+  EXPECT_EQ(parsed_run({"-s"}).take.lock.mode, lock_mode::read);
+  EXPECT_EQ(parsed_run({"-x"}).take.lock.mode, lock_mode::write);
+  EXPECT_EQ(parsed_run({"-E", "0"}).take.busy_code, 0);
+  EXPECT_EQ(parsed_run({"-nE9"}).take.busy_code, 9);
+}
+
+TEST(cli, run_knows_the_long_names_of_flock) {
+  EXPECT_EQ(parsed_run({"--nonblock"}).take.wait, one_try);
+  EXPECT_EQ(parsed_run({"--nb"}).take.wait, one_try);
+  EXPECT_EQ(parsed_run({"--timeout=1m"}).take.wait, 1min);
+  EXPECT_EQ(parsed_run({"--wait", "1m"}).take.wait, 1min);
+  EXPECT_EQ(parsed_run({"--shared"}).take.lock.mode, lock_mode::read);
+  EXPECT_EQ(parsed_run({"--exclusive"}).take.lock.mode, lock_mode::write);
+  EXPECT_EQ(parsed_run({"--conflict-exit-code=3"}).take.busy_code, 3);
+}
+
+TEST(cli, defaults_are_the_documented_ones) {
+  const run_options r = parsed_run({});
+  EXPECT_EQ(r.take.lock.mode, lock_mode::plain);
+  EXPECT_EQ(r.take.wait, no_limit);
+  EXPECT_EQ(r.take.busy_code, 75);
+  EXPECT_EQ(r.take.ttl, 30s);
+  EXPECT_EQ(r.min_hold, 0s);
+  EXPECT_EQ(r.max_run, std::chrono::nanoseconds::max());
+  EXPECT_FALSE(r.kill_after);
+  EXPECT_EQ(r.on_lost, on_lost::term);
+  EXPECT_EQ(r.lost_code, 79);
+}
+
+TEST(cli, only_the_first_two_dashes_end_the_options) {
+  EXPECT_EQ(parsed_run({}, {"git", "log", "--", "-n"}).command,
+            (words{"git", "log", "--", "-n"}));
+  EXPECT_EQ(parsed_run({}, {"--"}).command, words{"--"});
+}
+
+TEST(cli, a_lock_may_be_called_like_a_command) {
+  for (const std::string name : {"list", "run", "help", "demo"}) {
+    const auto c = parsed_command({"run", name, "--", "true"});
+    EXPECT_EQ(std::get<run_options>(c.what).take.lock.name, name);
+  }
+}
+
+TEST(cli, other_commands_take_a_name_that_begins_with_a_dash_after_two_dashes) {
+  EXPECT_EQ(std::get<show_options>(parsed_command({"show", "--", "-x"}).what).name, "-x");
+}
+
+TEST(cli, the_last_of_an_option_given_twice_counts) {
+  EXPECT_EQ(parsed_run({"--ttl", "1m", "--ttl", "2m"}).take.ttl, 2min);
+}
+
+TEST(cli, a_command_string_goes_to_the_shell) {
+  const auto c = parsed_command({"run", "deploy", "-c", "a | b"});
+  EXPECT_EQ(std::get<run_options>(c.what).command, (words{"/bin/sh", "-c", "a | b"}));
+}
+
+TEST(cli, json_on_run_means_messages_because_stdout_is_the_childs) {
+  EXPECT_EQ(parsed_command({"run", "x", "--json", "--", "true"}).common.format, log_format::json);
+}
+
+TEST(cli, the_reason_is_the_programs_name_without_its_arguments) {
+  EXPECT_EQ(parsed_run({}, {"/opt/deploy.sh", "--password", "x"}).take.reason, "deploy.sh");
+  EXPECT_EQ(parsed_run({"--reason", "v1.2"}, {"sh"}).take.reason, "v1.2");
+}
+
+TEST(cli, an_unknown_command_is_answered_with_the_nearest) {
+  expect_refused({"rnu", "x"}, "did you mean run?");
+  expect_refused({"lst"}, "did you mean list?");
+  expect_refused({"force"}, "did you mean force-unlock?");
+  expect_refused({"qqqqqq"}, "holdfast --help lists them");
+  expect_refused({}, "there is no command");
+  expect_refused({""}, "is not a command");
+  expect_refused({"--store", "x", "list"}, "the command comes first");
+}
+
+TEST(cli, an_unknown_option_is_answered_with_the_nearest) {
+  expect_refused({"run", "x", "--wiat", "3", "--", "true"}, "did you mean --wait?");
+  expect_refused({"run", "x", "--max-rnu=3s", "--", "true"}, "did you mean --max-run?");
+  expect_refused({"hold", "x", "--jsn"}, "did you mean --json?");
+  expect_refused({"hold", "x", "--min-hold", "1s"}, "'--min-hold' is not an option of holdfast hold");
+  expect_refused({"run", "x", "-q", "--", "true"}, "holdfast run --help lists them");
+}
+
+TEST(cli, a_missing_or_extra_word_is_explained) {
+  expect_refused({"run", "--", "true"}, "LOCK is required");
+  expect_refused({"run", "x"}, "write: holdfast run LOCK -- CMD");
+  expect_refused({"run", "x", "--"}, "write: holdfast run LOCK -- CMD");
+  expect_refused({"run", "x", "true"}, "holdfast run LOCK -- true");
+  expect_refused({"run", "x", "-c", "a", "--", "b"}, "two commands");
+  expect_refused({"show", "a", "b"}, "'b' is one word too many");
+}
+
+TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
+  const auto run = [](const std::string& option, const std::string& value) {
+    return words{"run", "x", option + "=" + value, "--", "true"};
+  };
+  for (const std::string option : {"--wait", "--timeout", "--min-hold", "--max-run", "--kill-after"})
+    expect_refused(run(option, "5sec"), "did you mean 5s?");
+  expect_refused(run("--ttl", "5sec"), "did you mean 5s?");
+  expect_refused(run("--ttl", "1ms"), "the shortest lease is 100ms");
+  expect_refused(run("--ttl", "0"), "the shortest lease is 100ms");
+  expect_refused(run("--ttl", "32d"), "the longest lease is 31d");
+  expect_refused(run("--slots", "0"), "did you mean 1?");
+  expect_refused(run("--slots", "two"), "is not a whole number from 1");
+  expect_refused(run("--slots", "-1"), "is not a whole number from 1");
+  expect_refused(run("--slots", "99999999999"), "did you mean 1073741824?");
+  expect_refused(run("--conflict-exit-code", "256"), "did you mean 255?");
+  expect_refused(run("--lost-exit-code", "1.5"), "is not a whole number from 0 to 255");
+  expect_refused(run("--on-lost", "trm"), "did you mean term?");
+  expect_refused(run("--log-format", "jsn"), "did you mean json?");
+  expect_refused(run("--color", "alway"), "did you mean always?");
+  expect_refused(run("--reason", "a\x1b[2J"), "control characters");
+  expect_refused(run("--reason", std::string(201, 'a')), "at most 200");
+  expect_refused(run("--token-file", "/nowhere/at/all"), "can not write into /nowhere/at");
+  expect_refused(run("--status-file", "/"), "is a directory");
+  expect_refused({"list", "--sort", "agee"}, "did you mean age?");
+  expect_refused({"force-unlock", "x", "--owner", "me"}, "8 hexadecimal digits");
+  expect_refused({"try", "x", "-E", "-1"}, "whole number");
+}
+
+TEST(cli, an_option_without_its_value_is_refused) {
+  for (const std::string option :
+       {"--wait", "-w", "-E", "-c", "--slots", "--ttl", "--min-hold", "--max-run", "--kill-after",
+        "--on-lost", "--lost-exit-code", "--token-file", "--status-file", "--reason", "--store",
+        "--color", "--log-format"})
+    expect_refused({"run", "x", option}, "1 required");
+}
+
+TEST(cli, an_empty_value_is_not_the_default) {
+  for (const std::string option :
+       {"--wait", "--slots", "-E", "--ttl", "--min-hold", "--max-run", "--kill-after", "--on-lost",
+        "--lost-exit-code", "--token-file", "--status-file", "--store", "--color", "--log-format"})
+    expect_refused({"run", "x", option, "", "--", "true"}, "");
+}
+
+TEST(cli, a_flag_refuses_a_value) {
+  for (const std::string flag : {"--fair", "--json", "--verbose", "--shared"})
+    expect_refused({"run", "x", flag + "=maybe", "--", "true"}, "");
+}
+
+TEST(cli, options_that_contradict_each_other_are_refused) {
+  expect_refused({"run", "x", "-n", "-w", "3", "--", "true"}, "exclude each other");
+  expect_refused({"run", "x", "-s", "-x", "--", "true"}, "exclude each other");
+  expect_refused({"run", "x", "--slots", "2", "-s", "--", "true"}, "exclude each other");
+  expect_refused({"hold", "x", "--slots", "2", "-x"}, "exclude each other");
+}
+
+TEST(cli, every_option_of_every_command_is_in_its_help) {
+  for (const std::string name : {"run", "hold", "try", "list", "show", "force-unlock", "version"}) {
+    const std::string help = parse(words{name, "--help"}).help;
+    for (const auto& option : option_names(name))
+      EXPECT_NE(help.find(option), std::string::npos) << name << ' ' << option;
+    EXPECT_EQ(parse(words{"help", name}).help, help);
+  }
+  EXPECT_NE(parse(words{"--help"}).help.find("holdfast run LOCK"), std::string::npos);
+}
+
+TEST(cli, output_files_may_be_relative) {
+  EXPECT_EQ(parsed_run({"--token-file", "token"}).token_file, "token");
+  const harness::temp_dir folder;
+  EXPECT_EQ(parsed_run({"--status-file", folder.file("s.json")}).status_file,
+            folder.file("s.json"));
+}
+
+}  // namespace holdfast::tool

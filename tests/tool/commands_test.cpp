@@ -1,0 +1,336 @@
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tool/fixture.hpp"
+
+// hold, try, list, show, force-unlock, version; the default store; systemd.
+namespace tool_test {
+
+namespace {
+
+using nlohmann::json;
+
+class other_commands : public holdfast_tool {
+ protected:
+  void use_no_store() { around.environment[0] = "HOLDFAST_STORE"; }
+};
+
+/// What a Type=notify unit's manager hears.
+class systemd {
+ public:
+  explicit systemd(std::string path) : path_(std::move(path)) {
+    fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    std::copy(path_.begin(), path_.end(), at.sun_path);
+    if (::bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
+      throw std::runtime_error(std::strerror(errno));
+  }
+  ~systemd() { ::close(fd_); }
+  std::string hear() const {
+    char buffer[4096];
+    const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
+    return {buffer, static_cast<std::size_t>(n)};
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+}  // namespace
+
+TEST_F(other_commands, hold_prints_one_json_line_when_it_has_the_lock) {
+  holder h(*this, {"l", "--ttl", "20s", "--reason", "testing"});
+  EXPECT_EQ(h.facts["schema"], 1);
+  EXPECT_EQ(h.facts["event"], "acquired");
+  EXPECT_EQ(h.facts["lock"], "l");
+  EXPECT_TRUE(h.facts["fence"].is_string());
+  EXPECT_EQ(h.facts["lease_seconds"], 20.0);
+  EXPECT_EQ(h.facts["store"], store);
+  const auto info = shown("l");
+  EXPECT_EQ(info["holders"][0]["owner"], h.facts["owner"]);
+  EXPECT_EQ(info["holders"][0]["fence"], h.facts["fence"]);
+  EXPECT_EQ(info["holders"][0]["reason"], "testing");
+}
+
+TEST_F(other_commands, hold_lets_go_when_stdin_ends) {
+  holder h(*this, {"l"});
+  h.process.tell("ignored\n");
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+  EXPECT_EQ(h.let_go(), 0);
+  EXPECT_EQ(json::parse(h.process.out.line())["event"], "released");
+  EXPECT_EQ(tool({"try", "l"}).code, 0);
+}
+
+TEST_F(other_commands, hold_does_not_take_dev_null_for_an_end) {
+  around.null_stdin = true;
+  holder h(around, {"l"});
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+  h.process.signal(SIGTERM);
+  EXPECT_EQ(h.process.wait(), 0);
+}
+
+TEST_F(other_commands, hold_says_75_when_it_is_busy) {
+  const holder h(*this, {"l"});
+  EXPECT_EQ(tool({"hold", "l", "-n"}).code, 75);
+  EXPECT_EQ(tool({"hold", "l", "-n", "-E", "3"}).code, 3);
+  EXPECT_EQ(tool({"hold", "l", "-n", "--json"}).out, "");
+}
+
+TEST_F(other_commands, hold_lets_go_when_nobody_hears_it) {
+  around.null_stdin = true;
+  program p(command({"hold", "l"}), around);
+  p.out = {};  // closes our end of its stdout, most likely before it is written to
+  p.signal(SIGTERM);
+  p.wait();
+  EXPECT_EQ(tool({"try", "l"}).code, 0);
+}
+
+TEST_F(other_commands, a_password_is_not_seen_in_the_process_list) {
+  const holder h(*this, {"l", "--store", "memory://me:secret@x"});
+  std::ifstream file("/proc/" + std::to_string(h.process.pid()) + "/cmdline");
+  std::string words_of_it;
+  std::getline(file, words_of_it);
+  EXPECT_NE(words_of_it.find("memory://me:******@x"), std::string::npos);
+  EXPECT_EQ(words_of_it.find("secret"), std::string::npos);
+}
+
+TEST_F(other_commands, a_password_on_the_command_line_is_warned_about) {
+  const auto r = tool({"try", "l", "--store", "memory://me:secret@x"});
+  EXPECT_NE(r.err.find("password in --store"), std::string::npos) << r.err;
+  EXPECT_EQ((r.out + r.err).find("secret"), std::string::npos);
+}
+
+TEST_F(other_commands, try_takes_nothing) {
+  EXPECT_EQ(tool({"try", "l"}).code, 0);
+  EXPECT_EQ(tool({"try", "l"}).code, 0);
+  EXPECT_TRUE(json::parse(tool({"list", "--json"}).out)["locks"].empty());
+}
+
+TEST_F(other_commands, try_answers_for_the_mode_that_is_asked_for) {
+  holder reader(*this, {"l", "-s"});
+  EXPECT_EQ(tool({"try", "l", "-s"}).code, 0);
+  EXPECT_EQ(tool({"try", "l", "-x"}).code, 75);
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+  const holder first(*this, {"s", "--slots", "2"});
+  EXPECT_EQ(tool({"try", "s", "--slots", "2"}).code, 0);
+  const holder second(*this, {"s", "--slots", "2"});
+  EXPECT_EQ(tool({"try", "s", "--slots", "2"}).code, 75);
+  EXPECT_EQ(tool({"try", "s", "--slots", "3"}).code, 78);
+  EXPECT_EQ(tool({"try", "s", "-s"}).code, 78);
+  EXPECT_EQ(tool({"try", "s", "--slots", "2", "-E", "4"}).code, 4);
+}
+
+TEST_F(other_commands, try_says_in_json_who_holds_it) {
+  const holder h(*this, {"l"});
+  const auto r = tool({"try", "l", "--json"});
+  EXPECT_EQ(r.code, 75);
+  const auto j = json::parse(r.out);
+  EXPECT_EQ(j["free"], false);
+  EXPECT_EQ(j["holders"][0]["pid"], h.process.pid());
+}
+
+TEST_F(other_commands, list_shows_what_is_in_use) {
+  const holder a(*this, {"shop:1"});
+  const holder b(*this, {"shop:2", "--slots", "3"});
+  const holder c(*this, {"other"});
+  const auto all = json::parse(tool({"list", "--json"}).out);
+  EXPECT_EQ(all["schema"], 1);
+  ASSERT_EQ(all["locks"].size(), 3U);
+  const auto some = json::parse(tool({"list", "shop:*", "--json"}).out);
+  ASSERT_EQ(some["locks"].size(), 2U);
+  EXPECT_EQ(some["locks"][1]["kind"], "semaphore");
+  EXPECT_EQ(some["locks"][1]["remaining"], 2);
+  const std::string text = tool({"list"}).out;
+  for (const std::string word : {"NAME", "shop:1", "shop:2", "other", "semaphore 1/3"})
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST_F(other_commands, list_can_be_asked_for_what_is_waited_for) {
+  const holder a(*this, {"a"});
+  const holder b(*this, {"b"});
+  program waiter(command({"run", "b", "--", "true"}), around);
+  wait_for_waiter("b");
+  const auto waiting = json::parse(tool({"list", "--waiting", "--json"}).out)["locks"];
+  ASSERT_EQ(waiting.size(), 1U);
+  EXPECT_EQ(waiting[0]["lock"], "b");
+  const auto sorted = json::parse(tool({"list", "--sort", "waiters", "--json"}).out)["locks"];
+  EXPECT_EQ(sorted[0]["lock"], "b");
+  const auto by_age = json::parse(tool({"list", "--sort=age", "--json"}).out)["locks"];
+  EXPECT_EQ(by_age[0]["lock"], "a");
+  EXPECT_EQ(json::parse(tool({"list", "--held", "--json"}).out)["locks"].size(), 2U);
+}
+
+TEST_F(other_commands, list_of_an_unused_store_is_empty_and_fine) {
+  const auto r = tool({"list"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.out, "no names in use\n");
+}
+
+TEST_F(other_commands, show_tells_everything_about_one_name) {
+  const holder h(*this, {"l", "--reason", "why not"});
+  const std::string text = tool({"show", "l"}).out;
+  for (const std::string word : {"l: mutex", "OWNER", "why not", "what this store promises"})
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+  const auto j = shown("l");
+  EXPECT_EQ(j["kind"], "mutex");
+  EXPECT_EQ(j["promises"]["fences"], true);
+  EXPECT_NE(tool({"show", "unused"}).out.find("not in use"), std::string::npos);
+}
+
+TEST_F(other_commands, force_unlock_needs_a_yes_where_nobody_can_be_asked) {
+  const holder h(*this, {"l"});
+  const auto r = tool({"force-unlock", "l"});
+  EXPECT_EQ(r.code, 64);
+  EXPECT_NE(r.err.find("--yes"), std::string::npos) << r.err;
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+}
+
+TEST_F(other_commands, force_unlock_lets_the_next_in_line_in) {
+  const holder h(*this, {"l"});
+  program waiter(command({"run", "l", "--", "echo", "ran"}), around);
+  wait_for_waiter("l");
+  const auto r = tool({"force-unlock", "l", "--yes", "--json", "--reason", "stuck"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(json::parse(r.out)["removed"], 1);
+  EXPECT_EQ(json::parse(r.out)["reason"], "stuck");
+  EXPECT_EQ(waiter.out.line(), "ran");
+}
+
+TEST_F(other_commands, force_unlock_compares_the_owner) {
+  const holder h(*this, {"l"});
+  const std::string owner = h.facts["owner"];
+  const std::string another = owner == "00000000" ? "11111111" : "00000000";
+  EXPECT_EQ(tool({"force-unlock", "l", "--yes", "--owner", another}).code, 75);
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+  EXPECT_EQ(tool({"force-unlock", "l", "--yes", "--owner", owner}).code, 0);
+  EXPECT_EQ(tool({"try", "l"}).code, 0);
+}
+
+TEST_F(other_commands, force_unlock_of_a_free_lock_does_nothing) {
+  const auto r = tool({"force-unlock", "l", "--yes"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.out, "l was not held\n");
+}
+
+TEST_F(other_commands, force_unlock_asks_at_a_terminal) {
+  const holder h(*this, {"l"});
+  surroundings terminal = around;
+  terminal.on_terminal = true;
+  {
+    program p(command({"force-unlock", "l"}), terminal);
+    p.out.until("Type yes: ");
+    p.tell("no\n");
+    EXPECT_EQ(p.wait(), 1);
+    EXPECT_EQ(tool({"try", "l"}).code, 75);
+  }
+  program p(command({"force-unlock", "l"}), terminal);
+  p.out.until("Type yes: ");
+  p.tell("yes\n");
+  p.out.until("taken away from 1 holder");
+  EXPECT_EQ(p.wait(), 0);
+  EXPECT_EQ(tool({"try", "l"}).code, 0);
+}
+
+TEST_F(other_commands, version_names_the_stores_that_are_built_in) {
+  EXPECT_NE(tool({"version"}).out.find("stores: memory sqlite"), std::string::npos);
+  const auto j = json::parse(tool({"--version", "--json"}).out);
+  EXPECT_EQ(j["schema"], 1);
+  EXPECT_EQ(j["stores"], (std::vector<std::string>{"memory", "sqlite"}));
+}
+
+TEST_F(other_commands, help_is_on_stdout_and_no_command_is_a_usage_error) {
+  EXPECT_EQ(tool({"--help"}).code, 0);
+  EXPECT_NE(tool({"--help"}).out.find("holdfast run LOCK"), std::string::npos);
+  EXPECT_NE(tool({"run", "--help"}).out.find("--kill-after"), std::string::npos);
+  EXPECT_EQ(tool({}).code, 64);
+}
+
+TEST_F(other_commands, without_a_store_use_a_private_file_and_say_so_once) {
+  use_no_store();
+  const auto first = tool({"run", "l", "--", "true"});
+  EXPECT_EQ(first.code, 0);
+  const std::string expected = "sqlite:" + folder.file("holdfast/locks.db");
+  EXPECT_NE(first.err.find(expected), std::string::npos) << first.err;
+  EXPECT_EQ(tool({"run", "l", "--", "true"}).err, "");
+  EXPECT_TRUE(std::filesystem::exists(folder.file("holdfast/locks.db")));
+  struct stat s {};
+  ASSERT_EQ(::stat(folder.file("holdfast").c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777U, 0700U);
+}
+
+TEST_F(other_commands, refuse_a_default_store_that_others_can_enter) {
+  use_no_store();
+  std::filesystem::create_directory(folder.file("holdfast"));
+  std::filesystem::permissions(folder.file("holdfast"), std::filesystem::perms(0755));
+  const auto r = tool({"run", "l", "--", "true"});
+  EXPECT_EQ(r.code, 78);
+  EXPECT_NE(r.err.find("others can enter it"), std::string::npos) << r.err;
+}
+
+TEST_F(other_commands, refuse_a_default_store_that_is_a_link) {
+  use_no_store();
+  std::filesystem::create_directory_symlink("/tmp", folder.file("holdfast"));
+  EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 78);
+}
+
+TEST_F(other_commands, systemd_hears_when_the_lock_is_had_and_given_back) {
+  const systemd manager(folder.file("notify"));
+  around.environment.push_back("NOTIFY_SOCKET=" + manager.path());
+  EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 0);
+  EXPECT_EQ(manager.hear(), "STATUS=waiting for l");
+  EXPECT_TRUE(manager.hear().starts_with("READY=1\nSTATUS=holding l, token "));
+  EXPECT_EQ(manager.hear(), "STOPPING=1");
+}
+
+TEST_F(other_commands, systemd_gets_a_sign_of_life_after_each_renewal) {
+  const systemd manager(folder.file("notify"));
+  around.environment.push_back("NOTIFY_SOCKET=" + manager.path());
+  around.environment.push_back("WATCHDOG_USEC=10000000");
+  program p(command({"run", "l", "--ttl", "300ms", "--", "cat"}), around);
+  manager.hear();
+  manager.hear();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(manager.hear(), "WATCHDOG=1");
+  p.close_stdin();
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(other_commands, systemds_watchdog_must_be_longer_than_the_renewals) {
+  const systemd manager(folder.file("notify"));
+  around.environment.push_back("NOTIFY_SOCKET=" + manager.path());
+  around.environment.push_back("WATCHDOG_USEC=2000000");
+  EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 78);
+  EXPECT_EQ(tool({"run", "l", "--ttl", "3s", "--", "true"}).code, 0);
+}
+
+TEST_F(other_commands, fail_with_69_when_the_store_does_not_answer) {
+  tool({"run", "l", "--", "true"});
+  const blocker away(folder.file("locks.db"), around);
+  const auto r = tool({"run", "l", "-n", "--store", store + "?busy_timeout=50ms", "--", "true"});
+  EXPECT_EQ(r.code, 69) << r.err;
+}
+
+TEST_F(other_commands, fail_with_77_when_the_store_may_not_be_written) {
+  tool({"run", "l", "--", "true"});
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0555));
+  for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+    std::filesystem::permissions(file.path(), std::filesystem::perms(0444));
+  around.unprivileged = true;
+  const auto r = tool({"run", "l", "--", "true"});
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  EXPECT_EQ(r.code, 77) << r.err;
+}
+
+}  // namespace tool_test

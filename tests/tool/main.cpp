@@ -1,0 +1,69 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "harness/process.hpp"
+#include "tool/fixture.hpp"
+
+namespace tool_test {
+
+words role(const std::string& name, words arguments) {
+  words all{std::filesystem::read_symlink("/proc/self/exe").string(), "--play-role", name};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
+namespace {
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int s : signals) ::sigaddset(&set, s);
+  return set;
+}
+
+/// Says the name of every signal that comes, and goes on USR2.
+int tell_signals(const std::vector<std::string>&) {
+  const sigset_t all =
+      set_of({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT});
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  harness::say("ready");
+  for (int signal = 0; signal != SIGUSR2;) {
+    ::sigwait(&all, &signal);
+    harness::say(::sigabbrev_np(signal));
+  }
+  return 0;
+}
+
+/// Ignores TERM and goes only when its stdin ends; says so then.
+int ignore_term(const std::vector<std::string>&) {
+  ::signal(SIGTERM, SIG_IGN);
+  harness::say("ready");
+  while (!harness::hear().empty()) {
+  }
+  harness::say("went by itself");
+  return 0;
+}
+
+/// Opens a FIFO, says there that it is up, and keeps it open until it is killed.
+int keep_open(const std::vector<std::string>& arguments) {
+  ::signal(SIGTERM, SIG_IGN);
+  const int fifo = ::open(arguments.at(0).c_str(), O_WRONLY);
+  if (::write(fifo, "up\n", 3) != 3) return 1;
+  for (;;) ::pause();
+}
+
+const harness::role roles[]{{"tell_signals", tell_signals},
+                            {"ignore_term", ignore_term},
+                            {"keep_open", keep_open}};
+
+}  // namespace
+
+}  // namespace tool_test
+
+int main(int argc, char** argv) { return harness::run(argc, argv); }

@@ -1,0 +1,216 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "harness/temp_dir.hpp"
+#include "tool/exit_code.hpp"
+#include "tool/fd.hpp"
+#include "tool/json.hpp"
+#include "tool/log.hpp"
+#include "tool/output_file.hpp"
+#include "tool/progress.hpp"
+#include "tool/store_url.hpp"
+#include "tool/tables.hpp"
+
+namespace holdfast::tool {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr wall_time now{1'700'000'000s};
+
+participant person(const std::string& host, std::uint32_t pid, std::chrono::seconds ago) {
+  participant p;
+  p.short_id = "0a1b2c3d";
+  p.host = host;
+  p.pid = pid;
+  p.program = "job";
+  p.reason = "nightly";
+  p.fence = 9'007'199'254'740'993;
+  p.since = now - ago;
+  p.expires_in = 20s;
+  return p;
+}
+
+name_info deploy() {
+  name_info n;
+  n.name = "deploy";
+  n.kind = "mutex";
+  n.capacity = 1;
+  n.last_fence = 9'007'199'254'740'993;
+  n.holders = {person("web-3", 812, 42s)};
+  return n;
+}
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST(progress_line, names_the_holder_and_our_place) {
+  auto n = deploy();
+  n.waiters = {person("web-1", 7, 9s), person("web-2", 55, 5s), person("web-1", 55, 1s)};
+  EXPECT_EQ(waiting_line(n, {"web-1", 55}, now),
+            "waiting for deploy · held by web-3 pid 812 for 42s · you are 3rd");
+}
+
+TEST(progress_line, counts_the_other_holders) {
+  auto n = deploy();
+  n.holders.push_back(person("web-4", 1, 1s));
+  n.holders.push_back(person("web-5", 1, 1s));
+  EXPECT_EQ(waiting_line(n, {"here", 1}, now),
+            "waiting for deploy · held by web-3 pid 812 for 42s and 2 more");
+}
+
+TEST(progress_line, cannot_be_used_to_write_to_the_terminal) {
+  auto n = deploy();
+  n.name = "a\x1b[2Jb";
+  n.holders.front().host = "\x1b]0;owned\a";
+  EXPECT_EQ(waiting_line(n, {}, now).find('\x1b'), std::string::npos);
+}
+
+TEST(human_output, shows_nothing_raw_of_what_others_wrote) {
+  auto n = deploy();
+  n.name = "a\x1b[2Jb";
+  n.holders.front() = person("h\x1b[1m", 1, 1s);
+  n.holders.front().reason = "r\x1b[1m";
+  n.holders.front().program = "p\x1b[1m";
+  n.waiters = n.holders;
+  const std::vector<name_info> names{n};
+  for (const std::string& text :
+       {list_text(names, now, true, false), show_text(n, "sqlite:/x", {}, now, false),
+        try_text(n, false, now)})
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+}
+
+TEST(human_output, lists_a_name_in_one_row) {
+  const std::vector<name_info> names{deploy()};
+  EXPECT_EQ(list_text(names, now, false, false),
+            "NAME    KIND   HOLDER     HELD  LEASE  WAITING  REASON\n"
+            "deploy  mutex  web-3:812  42s   20s             nightly\n");
+  EXPECT_EQ(list_text({}, now, false, false), "no names in use\n");
+}
+
+TEST(human_output, answers_try_in_one_line) {
+  EXPECT_EQ(try_text(deploy(), false, now), "deploy is busy · held by web-3 pid 812 for 42s\n");
+  name_info unused;
+  unused.name = "deploy";
+  EXPECT_EQ(try_text(unused, true, now), "deploy is free\n");
+}
+
+TEST(json_output, gives_fences_as_strings_and_times_twice) {
+  const auto j = nlohmann::json::parse(show_json(deploy(), "sqlite:/x", {}, now));
+  EXPECT_EQ(j["schema"], 1);
+  EXPECT_EQ(j["lock"], "deploy");
+  const auto& holder = j["holders"][0];
+  EXPECT_EQ(holder["fence"], "9007199254740993");  // 2^53 + 1: a double would round it
+  EXPECT_EQ(holder["held_seconds"], 42.0);
+  EXPECT_EQ(holder["since"], "2023-11-14T22:12:38.000Z");
+  EXPECT_EQ(holder["expires_in_seconds"], 20.0);
+  EXPECT_EQ(holder["expires_at"], "2023-11-14T22:13:40.000Z");
+  EXPECT_TRUE(j["promises"].contains("sees_death"));
+}
+
+TEST(json_output, is_one_line_whatever_the_store_holds) {
+  auto n = deploy();
+  n.name = "a\nb\xff";
+  const std::string text = list_json(std::vector<name_info>{n}, "sqlite:/x", now);
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  EXPECT_EQ(nlohmann::json::parse(text)["locks"].size(), 1U);
+}
+
+TEST(store_url, password_is_found_where_there_is_one) {
+  EXPECT_EQ(password_in("redis://:secret@host:6379/0"), "secret");
+  EXPECT_EQ(password_in("postgres://me:p@ss@host/db"), "p@ss");
+  EXPECT_EQ(password_in("postgres://me@host/db"), "");
+  EXPECT_EQ(password_in("redis://host:6379"), "");
+  EXPECT_EQ(password_in("sqlite:/a:b@c"), "");
+  EXPECT_EQ(password_in("redis://host/x?y=a:b@c"), "");
+}
+
+TEST(store_url, password_is_not_shown_to_others) {
+  EXPECT_EQ(without_password("redis://u:secret@h/0"), "redis://u:***@h/0");
+  EXPECT_EQ(without_password("redis://h/0"), "redis://h/0");
+}
+
+TEST(store_url, password_is_overwritten_in_the_arguments_but_not_in_the_childs) {
+  std::string a = "run";
+  std::string b = "--store=redis://u:secret@h";
+  std::string c = "--";
+  std::string d = "redis://u:secret@h";
+  char* const argv[]{a.data(), b.data(), c.data(), d.data()};
+  EXPECT_TRUE(blank_passwords(argv));
+  EXPECT_EQ(b, "--store=redis://u:******@h");
+  EXPECT_EQ(d, "redis://u:secret@h");
+}
+
+TEST(store_url, of_a_file_is_good_in_every_folder) {
+  char here[4096];
+  ASSERT_NE(::getcwd(here, sizeof here), nullptr);
+  EXPECT_EQ(url_for_others("sqlite:a/b.db?network=allow"),
+            std::string("sqlite:") + here + "/a/b.db?network=allow");
+  EXPECT_EQ(url_for_others("sqlite:/a/b.db"), "sqlite:/a/b.db");
+  EXPECT_EQ(url_for_others("memory:x"), "memory:x");
+}
+
+TEST(exit_code, of_every_failure_is_in_the_documented_table) {
+  using enum errc;
+  for (const errc e : {busy, timed_out, overloaded}) EXPECT_EQ(exit_code::of(e), 75);
+  for (const errc e : {unavailable, no_space, corrupt}) EXPECT_EQ(exit_code::of(e), 69);
+  for (const errc e : {not_permitted, read_only}) EXPECT_EQ(exit_code::of(e), 77);
+  for (const errc e : {kind_mismatch, capacity_mismatch, unsupported, foreign_data, newer_format})
+    EXPECT_EQ(exit_code::of(e), 78);
+  for (const errc e : {invalid_name, invalid_argument}) EXPECT_EQ(exit_code::of(e), 64);
+  for (const errc e : {internal, forked, closed, deadlock, not_owner, cancelled})
+    EXPECT_EQ(exit_code::of(e), 125);
+  EXPECT_EQ(exit_code::of(lost), 79);
+}
+
+TEST(exit_code, of_a_failed_exec_is_that_of_env) {
+  EXPECT_EQ(exit_code::of_exec(ENOENT), 127);
+  EXPECT_EQ(exit_code::of_exec(EACCES), 126);
+  EXPECT_EQ(exit_code::of_exec(ENOEXEC), 126);
+}
+
+TEST(color, follows_the_option_then_the_environment_then_the_terminal) {
+  const pipe_ends p = make_pipe();
+  const int fd = p.write.get();
+  ::unsetenv("NO_COLOR");
+  ::unsetenv("CLICOLOR_FORCE");
+  EXPECT_FALSE(use_color(color_when::automatic, fd));
+  EXPECT_TRUE(use_color(color_when::always, fd));
+  ::setenv("CLICOLOR_FORCE", "1", 1);
+  EXPECT_TRUE(use_color(color_when::automatic, fd));
+  EXPECT_FALSE(use_color(color_when::never, fd));
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(use_color(color_when::automatic, fd));
+  EXPECT_TRUE(use_color(color_when::always, fd));
+  ::setenv("NO_COLOR", "", 1);
+  EXPECT_TRUE(use_color(color_when::automatic, fd));
+  ::unsetenv("NO_COLOR");
+  ::unsetenv("CLICOLOR_FORCE");
+}
+
+TEST(output_file, replaces_the_whole_content_or_nothing) {
+  const harness::temp_dir folder;
+  const std::string path = folder.file("token");
+  EXPECT_EQ(replace_file(path, "1\n"), "");
+  EXPECT_EQ(replace_file(path, "22\n"), "");
+  EXPECT_EQ(slurp(path), "22\n");
+  EXPECT_NE(replace_file(folder.file("no/such"), "x"), "");
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator(folder.path())) ++files;
+  EXPECT_EQ(files, 1U);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,201 @@
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "tool/fixture.hpp"
+
+// Signals to `holdfast run`, and the ends that nobody announces.
+namespace tool_test {
+
+namespace {
+
+class run_signals : public holdfast_tool {
+ protected:
+  words run_role(const std::string& name, words options = {}) const {
+    words all{"run", "l"};
+    all.insert(all.end(), options.begin(), options.end());
+    all.push_back("--");
+    const auto child = role(name);
+    all.insert(all.end(), child.begin(), child.end());
+    return command(all);
+  }
+};
+
+}  // namespace
+
+TEST_F(run_signals, forwards_every_signal_to_the_child) {
+  program p(run_role("tell_signals"), around);
+  EXPECT_EQ(p.out.line(), "ready");
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGWINCH, SIGCONT}) {
+    p.signal(s);
+    EXPECT_EQ(p.out.line(), ::sigabbrev_np(s));
+  }
+  p.signal(SIGUSR2);
+  EXPECT_EQ(p.out.line(), "USR2");
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, forwards_to_the_whole_group_of_the_child) {
+  program p(command(run_sh("l", {}, "tail -f /dev/null & echo up; wait")), around);
+  EXPECT_EQ(p.out.line(), "up");
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(), 128 + SIGTERM);
+  EXPECT_EQ(p.out.rest(), "");  // the grandchild has let go of stdout, too
+}
+
+TEST_F(run_signals, ends_with_the_code_that_the_child_gives_the_signal) {
+  program p(command(run_sh("l", {}, "trap 'exit 7' TERM; echo up; read line")), around);
+  EXPECT_EQ(p.out.line(), "up");
+  p.signal(SIGTERM);
+  EXPECT_EQ(p.wait(), 7);
+}
+
+TEST_F(run_signals, before_acquisition_cancel_the_wait_and_leave_the_queue) {
+  const holder other(*this, {"l"});
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    program p(command(run_sh("l", {}, "touch " + folder.file("ran"))), around);
+    wait_for_waiter("l");
+    p.signal(s);
+    EXPECT_EQ(p.wait(), 128 + s);
+    EXPECT_TRUE(shown("l")["waiters"].empty());
+    EXPECT_FALSE(std::filesystem::exists(folder.file("ran")));
+  }
+}
+
+TEST_F(run_signals, that_are_not_about_ending_leave_the_wait_alone) {
+  holder other(*this, {"l"});
+  program p(command({"run", "l", "--", "echo", "ran"}), around);
+  wait_for_waiter("l");
+  for (const int s : {SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT}) p.signal(s);
+  other.let_go();
+  EXPECT_EQ(p.out.line(), "ran");
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, that_were_ignored_stay_ignored) {
+  around.ignored_signals = {SIGHUP};  // nohup
+  program p(command({"run", "l", "--", "cat"}), around);
+  p.tell("a\n");
+  EXPECT_EQ(p.out.line(), "a");
+  p.signal(SIGHUP);
+  p.tell("b\n");
+  EXPECT_EQ(p.out.line(), "b");
+  p.close_stdin();
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_and_its_children_with_it) {
+  // The shell is killed by the kernel; what it runs only by the dead man. Both hold stdout.
+  program p(command(run_sh("l", {}, "tail -f /dev/null & echo up; tail -f /dev/null")), around);
+  EXPECT_EQ(p.out.line(), "up");
+  p.signal(SIGKILL);
+  EXPECT_EQ(p.wait(), 128 + SIGKILL);
+  EXPECT_EQ(p.out.rest(), "");
+}
+
+TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man) {
+  program p(command({"run", "l", "--", "sh", "-c", "echo up; exec tail -f /dev/null"}), around);
+  EXPECT_EQ(p.out.line(), "up");
+  const std::string tool_pid = std::to_string(p.pid());
+  std::ifstream children("/proc/" + tool_pid + "/task/" + tool_pid + "/children");
+  pid_t guard = 0;
+  for (pid_t pid = 0; children >> pid;) {
+    std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
+    std::string comm;
+    if (std::getline(name, comm) && comm == "holdfast-guard") guard = pid;
+  }
+  ASSERT_NE(guard, 0);
+  ASSERT_EQ(::kill(guard, SIGKILL), 0);
+  p.signal(SIGKILL);
+  EXPECT_EQ(p.out.rest(), "");
+}
+
+TEST_F(run_signals, a_kill_of_the_tool_frees_the_lock_at_once) {
+  program p(command({"run", "l", "--ttl", "31d", "--", "cat"}), around);
+  p.tell("up\n");
+  EXPECT_EQ(p.out.line(), "up");
+  p.signal(SIGKILL);
+  p.wait();
+  // Not after the lease, which would be a month.
+  EXPECT_EQ(tool({"run", "l", "-w", "50", "--", "true"}).code, 0);
+}
+
+TEST_F(run_signals, a_kill_of_the_child_frees_the_lock) {
+  program p(command(run_sh("l", {}, "echo $$; read line")), around);
+  const pid_t child = std::stoi(p.out.line());
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  EXPECT_EQ(p.wait(), 137);
+  EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).code, 0);
+}
+
+TEST_F(run_signals, a_background_child_of_an_ended_command_is_left_alone) {
+  const auto r = tool(run_sh("l", {"-v"}, "tail -f /dev/null >/dev/null 2>&1 & echo $!"));
+  const pid_t left = std::stoi(r.out);
+  EXPECT_EQ(::kill(left, SIGKILL), 0);
+  EXPECT_EQ(r.code, 0);
+  EXPECT_NE(r.err.find("1 processes of the command go on"), std::string::npos) << r.err;
+}
+
+TEST_F(run_signals, at_a_terminal_a_typed_one_reaches_the_child_once) {
+  around.on_terminal = true;
+  program p(run_role("tell_signals"), around);
+  p.out.until("ready");
+  p.tell("\x03");
+  p.out.until("INT");
+  p.signal(SIGUSR2);
+  // A second INT would have come before USR2.
+  EXPECT_EQ(p.out.until("USR2").find("INT"), std::string::npos);
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, at_a_terminal_a_sent_one_is_forwarded) {
+  around.on_terminal = true;
+  program p(run_role("tell_signals"), around);
+  p.out.until("ready");
+  p.signal(SIGINT);
+  p.out.until("INT");
+  p.signal(SIGUSR2);
+  p.out.until("USR2");
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, at_a_terminal_the_child_can_read_what_is_typed) {
+  around.on_terminal = true;
+  program p(command(run_sh("l", {}, "read line; echo \"got $line\"")), around);
+  p.tell("hello\n");
+  p.out.until("got hello");
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, at_a_terminal_the_wait_is_shown_and_the_line_is_cleared) {
+  holder other(*this, {"l"});
+  around.on_terminal = true;
+  program p(command({"run", "l", "--", "echo", "ran"}), around);
+  const std::string seen = p.out.until("you are 1st");
+  EXPECT_NE(seen.find("waiting for l · held by "), std::string::npos) << seen;
+  EXPECT_NE(seen.find("pid " + std::to_string(other.process.pid())), std::string::npos) << seen;
+  other.let_go();
+  EXPECT_NE(p.out.until("ran").find("\r\x1b[K"), std::string::npos);
+  EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(run_signals, on_a_pipe_the_wait_is_silent) {
+  holder other(*this, {"l"});
+  program p(command({"run", "l", "--", "true"}), around);
+  wait_for_waiter("l");
+  other.let_go();
+  EXPECT_EQ(p.wait(), 0);
+  EXPECT_EQ(p.err.rest(), "");
+}
+
+TEST_F(run_signals, end_a_hold_politely) {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    holder h(*this, {"l"});
+    h.process.signal(s);
+    EXPECT_EQ(nlohmann::json::parse(h.process.out.line())["event"], "released");
+    EXPECT_EQ(h.process.wait(), 0);
+    EXPECT_EQ(tool({"try", "l"}).code, 0);
+  }
+}
+
+}  // namespace tool_test

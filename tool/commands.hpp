@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string_view>
+
+#include "tool/log.hpp"
+#include "tool/options.hpp"
+
+namespace holdfast::tool {
+
+/// Each does what its command says and returns the exit code. They throw holdfast::error and
+/// failure_exit; run() does not, because it also writes down how it went.
+int run(const common_options& common, const run_options& o, log& to);
+int hold(const common_options& common, const hold_options& o, log& to);
+int try_lock(const common_options& common, const try_options& o, log& to);
+int list(const common_options& common, const list_options& o, log& to);
+int show(const common_options& common, const show_options& o, log& to);
+int force_unlock(const common_options& common, const force_unlock_options& o, log& to);
+int version(const common_options& common, const version_options& o, log& to);
+
+/// Ends the program without giving anything back: there is nothing left to give, and a store that is
+/// away would keep us waiting for its answer.
+[[noreturn]] void leave_at_once(int code) noexcept;
+
+/// To stdout. Throws failure_exit if it can not be written.
+void print(std::string_view text);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,106 @@
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "tool/acquire.hpp"
+#include "tool/commands.hpp"
+#include "tool/duration.hpp"
+#include "tool/json.hpp"
+#include "tool/open_store.hpp"
+#include "tool/text.hpp"
+#include "tool/waiting.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+/// A shell gives /dev/null to what it starts with `&`: its end means nothing.
+bool stdin_can_end() {
+  struct stat s {};
+  if (::fstat(STDIN_FILENO, &s) != 0) return false;
+  return !(S_ISCHR(s.st_mode) && s.st_rdev == ::makedev(1, 3));
+}
+
+/// What comes in is not read for meaning; only its end counts.
+bool stdin_has_ended() {
+  std::array<char, 4096> ignored{};
+  const ssize_t n = ::read(STDIN_FILENO, ignored.data(), ignored.size());
+  return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+enum class end { asked, lost };
+
+end wait_for_end(const lease& held, const signal_inbox& signals) {
+  const bell lost;
+  const std::stop_callback on_loss{held.lost(), [&] { lost.ring(); }};
+  std::array<pollfd, 3> wait{{{signals.fd(), POLLIN, 0},
+                              {lost.fd(), POLLIN, 0},
+                              {stdin_can_end() ? STDIN_FILENO : -1, POLLIN, 0}}};
+  for (;;) {
+    ::poll(wait.data(), wait.size(), -1);
+    if (wait[1].revents != 0) return end::lost;
+    while (const auto s = signals.next())
+      if (asks_to_stop(static_cast<int>(s->ssi_signo))) return end::asked;
+    if (wait[2].revents != 0 && stdin_has_ended()) return end::asked;
+  }
+}
+
+std::string for_people(const held_facts& f) {
+  return "holding " + printable(f.lock) + " (token " + std::to_string(f.fence) + ", owner " +
+         f.owner + ") until ^C or the end of stdin\n";
+}
+
+void say_end(bool lost, const held_facts& facts, const common_options& common) {
+  if (common.json)
+    print(hold_end_json(lost ? "lost" : "released", facts, std::chrono::system_clock::now()));
+}
+
+int give_back(lease& held, const held_facts& facts, const common_options& common, log& to) {
+  const auto problem = held.release();
+  const bool lost = problem == errc::lost;
+  if (problem && !lost)
+    to.write(level::warning, "release_failed",
+             printable(facts.lock) + ": could not give the lock back, it ends by itself: " +
+                 problem.message());
+  say_end(lost, facts, common);
+  return lost ? exit_code::lost : exit_code::ok;
+}
+
+}  // namespace
+
+int hold(const common_options& common, const hold_options& o, log& to) {
+  const signal_inbox signals;
+  const boot_time began = boot_clock::now();
+  lease held;
+  held_facts facts{o.take.lock.name, {}, {}, 0, o.take.ttl, {}};
+  int stopped_by = 0;
+  {
+    waiting room{signals, to, o.take.lock.name};
+    const opened_store s = open_store(common, to);
+    facts.store = s.url;
+    room.in_line_at(s.session);
+    if (auto got = acquire(s, o.take, room.stop())) held = std::move(*got);
+    stopped_by = room.stopped_by();
+  }
+  if (stopped_by != 0) return exit_code::of_signal(stopped_by);
+  if (!held) {
+    to.write(level::detail, "busy", printable(o.take.lock.name) + " is busy");
+    return o.take.busy_code;
+  }
+  facts.waited = boot_clock::now() - began;
+  facts.owner = held.short_id();
+  facts.fence = held.fence();
+  print(common.json ? hold_json(facts, std::chrono::system_clock::now()) : for_people(facts));
+  if (wait_for_end(held, signals) == end::lost) {
+    say_end(true, facts, common);
+    leave_at_once(exit_code::lost);
+  }
+  return give_back(held, facts, common, to);
+}
+
+}  // namespace holdfast::tool

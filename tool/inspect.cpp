@@ -1,0 +1,113 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tool/commands.hpp"
+#include "tool/failure.hpp"
+#include "tool/json.hpp"
+#include "tool/open_store.hpp"
+#include "tool/tables.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::system_clock;
+
+std::string_view kind_of(const lock_choice& c) {
+  switch (c.mode) {
+    case lock_mode::plain:
+      return "mutex";
+    case lock_mode::write:
+    case lock_mode::read:
+      return "shared_mutex";
+    case lock_mode::permit:
+      return "semaphore";
+  }
+  return "mutex";
+}
+
+/// Would the store give it at once? A reader behind a waiting writer would wait as well.
+bool is_free(const name_info& info, const lock_choice& c) {
+  if (info.holders.empty() && info.waiters.empty()) return true;
+  const bool alone = c.mode == lock_mode::plain || c.mode == lock_mode::write;
+  if (alone && info.kind != "semaphore") return false;
+  return info.waiters.empty() && info.remaining > 0;
+}
+
+/// A question that does not fit what the name is in use as has no answer.
+void check_fits(const name_info& info, const lock_choice& c) {
+  const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock will do
+  const bool other_kind = info.kind == "latch" || (!unasked && info.kind != kind_of(c));
+  const bool both_exclusive = c.mode == lock_mode::write && info.kind == "mutex";
+  const bool other_size = c.mode == lock_mode::permit && info.kind == "semaphore" &&
+                          info.capacity != c.slots;
+  if (info.kind.empty() || both_exclusive || !(other_kind || other_size)) return;
+  std::string used_as = info.kind;
+  if (info.kind == "semaphore") used_as += " of " + std::to_string(info.capacity);
+  throw failure_exit(exit_code::config, printable(c.name) + " is in use as a " + used_as +
+                                            "; ask with the same -s, -x or --slots");
+}
+
+void sort(std::vector<name_info>& names, const std::string& by) {
+  const auto age = [](const name_info& n) {
+    return n.holders.empty() ? system_clock::time_point::max() : n.holders.front().since;
+  };
+  if (by == "age")
+    std::stable_sort(names.begin(), names.end(),
+                     [&](const auto& a, const auto& b) { return age(a) < age(b); });
+  if (by == "waiters")
+    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return a.waiters.size() > b.waiters.size();
+    });
+}
+
+std::vector<name_info> look_up(const session& s, const list_options& o) {
+  auto names = s.names(o.pattern);
+  std::sort(names.begin(), names.end());
+  std::vector<name_info> found;
+  for (const auto& name : names) {
+    auto info = s.show(name);
+    if (info.kind.empty()) continue;  // given back since the names were read
+    if (o.held && info.holders.empty()) continue;
+    if (o.waiting && info.waiters.empty()) continue;
+    found.push_back(std::move(info));
+  }
+  sort(found, o.sort);
+  return found;
+}
+
+}  // namespace
+
+int try_lock(const common_options& common, const try_options& o, log& to) {
+  const auto [s, url] = open_store(common, to);
+  const name_info info = s.show(o.lock.name);
+  check_fits(info, o.lock);
+  const bool free = is_free(info, o.lock);
+  const auto now = system_clock::now();
+  print(common.json ? try_json(info, free, now) : try_text(info, free, now));
+  return free ? exit_code::ok : o.busy_code;
+}
+
+int list(const common_options& common, const list_options& o, log& to) {
+  const auto [s, url] = open_store(common, to);
+  const auto names = look_up(s, o);
+  const auto now = system_clock::now();
+  const bool bold = use_color(common.color, STDOUT_FILENO);
+  print(common.json ? list_json(names, url, now) : list_text(names, now, o.wide, bold));
+  return exit_code::ok;
+}
+
+int show(const common_options& common, const show_options& o, log& to) {
+  const auto [s, url] = open_store(common, to);
+  const name_info info = s.show(o.name);
+  const auto now = system_clock::now();
+  const bool bold = use_color(common.color, STDOUT_FILENO);
+  print(common.json ? show_json(info, url, s.can(), now)
+                    : show_text(info, url, s.can(), now, bold));
+  return exit_code::ok;
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,160 @@
+#include "tool/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json document() { return {{"schema", 1}}; }
+
+/// What a store holds may not be UTF-8, and must not end us.
+std::string line(const json& j) {
+  return j.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+}
+
+json participant_json(const participant& p, bool holds, wall_time now) {
+  json j{{"owner", p.short_id}, {"host", p.host},     {"pid", p.pid},
+         {"program", p.program}, {"reason", p.reason}, {"weight", p.weight}};
+  if (holds) j["fence"] = std::to_string(p.fence);
+  j["since"] = rfc3339(p.since);
+  j[holds ? "held_seconds" : "waiting_seconds"] = seconds_of(now - p.since);
+  j["expires_in_seconds"] = seconds_of(p.expires_in);
+  j["expires_at"] = rfc3339(now + p.expires_in);
+  return j;
+}
+
+void add_participants(json& j, const char* key, const std::vector<participant>& all, bool holds,
+                      wall_time now) {
+  j[key] = json::array();
+  for (const auto& p : all) j[key].push_back(participant_json(p, holds, now));
+}
+
+void add_name(json& j, const name_info& info, wall_time now) {
+  j["lock"] = info.name;
+  j["kind"] = info.kind;
+  j["capacity"] = info.capacity;
+  j["remaining"] = info.remaining;
+  j["last_fence"] = std::to_string(info.last_fence);
+  add_participants(j, "holders", info.holders, true, now);
+  add_participants(j, "waiters", info.waiters, false, now);
+}
+
+json capabilities_json(const store::capabilities& can) {
+  return {{"fences", can.fences},
+          {"fair", can.fair},
+          {"shared", can.shared},
+          {"semaphore", can.semaphore},
+          {"notices", can.notices},
+          {"lists_waiters", can.lists_waiters},
+          {"sees_death", can.sees_death},
+          {"survives_failover", can.survives_failover},
+          {"several_processes", can.several_processes}};
+}
+
+void add_held(json& j, const held_facts& f) {
+  j["lock"] = f.lock;
+  j["fence"] = std::to_string(f.fence);
+  j["lease_seconds"] = seconds_of(f.lease);
+  j["owner"] = f.owner;
+  j["store"] = f.store;
+}
+
+template <class T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json();
+}
+
+}  // namespace
+
+std::string hold_json(const held_facts& f, wall_time now) {
+  json j = document();
+  add_held(j, f);
+  j["event"] = "acquired";
+  j["waited_seconds"] = seconds_of(f.waited);
+  j["time"] = rfc3339(now);
+  return line(j);
+}
+
+std::string hold_end_json(std::string_view event, const held_facts& f, wall_time now) {
+  json j = document();
+  add_held(j, f);
+  j["event"] = event;
+  j["time"] = rfc3339(now);
+  return line(j);
+}
+
+std::string try_json(const name_info& info, bool free, wall_time now) {
+  json j = document();
+  j["free"] = free;
+  add_name(j, info, now);
+  return line(j);
+}
+
+std::string list_json(std::span<const name_info> names, std::string_view store, wall_time now) {
+  json j = document();
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  j["locks"] = json::array();
+  for (const auto& info : names) {
+    json one = json::object();
+    add_name(one, info, now);
+    j["locks"].push_back(std::move(one));
+  }
+  return line(j);
+}
+
+std::string show_json(const name_info& info, std::string_view store,
+                      const store::capabilities& can, wall_time now) {
+  json j = document();
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  add_name(j, info, now);
+  j["promises"] = capabilities_json(can);
+  return line(j);
+}
+
+std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
+                              std::string_view reason, wall_time now) {
+  json j = document();
+  j["lock"] = lock;
+  j["store"] = store;
+  j["removed"] = removed;
+  j["reason"] = reason;
+  j["time"] = rfc3339(now);
+  return line(j);
+}
+
+std::string version_json(std::string_view version, std::span<const std::string> stores) {
+  json j = document();
+  j["version"] = version;
+  j["stores"] = stores;
+  j["compiler"] = __VERSION__;
+  return line(j);
+}
+
+std::string status_json(const run_report& r) {
+  json j = document();
+  j["lock"] = r.lock;
+  j["store"] = r.store;
+  j["outcome"] = r.outcome;
+  j["exit_code"] = r.exit_code;
+  j["child_exit_code"] = or_null(r.child_exit_code);
+  j["child_signal"] = or_null(r.child_signal);
+  j["fence"] = r.fence ? json(std::to_string(*r.fence)) : json();
+  j["owner"] = r.owner;
+  j["lost"] = r.lost;
+  j["killed"] = r.killed;
+  j["waited_seconds"] = seconds_of(r.waited);
+  j["held_seconds"] = seconds_of(r.held);
+  j["began"] = rfc3339(r.began);
+  j["ended"] = rfc3339(r.ended);
+  j["message"] = r.message;
+  return line(j);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <holdfast/session.hpp>
+#include <holdfast/store/capabilities.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/report.hpp"
+
+/// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
+/// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and seconds.
+namespace holdfast::tool {
+
+using wall_time = std::chrono::system_clock::time_point;
+
+struct held_facts {
+  std::string lock;
+  std::string store;
+  std::string owner;
+  std::uint64_t fence = 0;
+  std::chrono::nanoseconds lease{};
+  std::chrono::nanoseconds waited{};
+};
+
+std::string hold_json(const held_facts& f, wall_time now);
+/// A later line of hold: "released" or "lost".
+std::string hold_end_json(std::string_view event, const held_facts& f, wall_time now);
+std::string try_json(const name_info& info, bool free, wall_time now);
+std::string list_json(std::span<const name_info> names, std::string_view store, wall_time now);
+std::string show_json(const name_info& info, std::string_view store,
+                      const store::capabilities& can, wall_time now);
+std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
+                              std::string_view reason, wall_time now);
+std::string version_json(std::string_view version, std::span<const std::string> stores);
+std::string status_json(const run_report& r);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,288 @@
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "tool/acquire.hpp"
+#include "tool/child.hpp"
+#include "tool/commands.hpp"
+#include "tool/dead_man.hpp"
+#include "tool/duration.hpp"
+#include "tool/failure.hpp"
+#include "tool/json.hpp"
+#include "tool/open_store.hpp"
+#include "tool/output_file.hpp"
+#include "tool/sd_notify.hpp"
+#include "tool/supervisor.hpp"
+#include "tool/text.hpp"
+#include "tool/waiting.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// One `holdfast run`, from the first check to the exit code.
+class job {
+ public:
+  job(const common_options& common, const run_options& o, log& to)
+      : common_(common), o_(o), log_(to), name_(printable(o.take.lock.name)) {
+    report_.lock = o.take.lock.name;
+    report_.began = std::chrono::system_clock::now();
+  }
+
+  int go();
+  /// The lock was lost: the store need not be asked any more, and may be away.
+  bool nothing_to_give_back() const noexcept { return nothing_to_give_back_; }
+
+ private:
+  int work();
+  int with_lock(const signal_inbox& signals);
+  int with_child(pid_t child, bool own_group, const signal_inbox& signals);
+
+  void refuse_impossible_times() const;
+  bool take(const signal_inbox& signals);
+  int stopped(int signal);
+  int not_started(int exec_error);
+  void write_token() const;
+  int code_of(const ending& e);
+  /// True if the child ended before it was over.
+  bool wait_out_min_hold(const signal_inbox& signals);
+  bool give_back();
+  child_plan plan(bool own_group) const;
+  void fail(int code, const char* message);
+  void write_status();
+
+  const common_options& common_;
+  const run_options& o_;
+  log& log_;
+  const std::string name_;
+  run_report report_;
+  notifier systemd_;
+  std::optional<tool::dead_man> dead_man_;
+  lease held_;
+  boot_time acquired_at_{};
+  bool nothing_to_give_back_ = false;
+};
+
+int job::go() {
+  try {
+    report_.exit_code = work();
+  } catch (const failure_exit& e) {
+    fail(e.code(), e.what());
+  } catch (const error& e) {
+    fail(exit_code::of(e.reason()), e.what());
+  } catch (const std::exception& e) {
+    fail(exit_code::own_failure, e.what());
+  }
+  write_status();
+  return report_.exit_code;
+}
+
+int job::work() {
+  refuse_impossible_times();
+  dead_man_.emplace();  // before there is a second thread, or a connection to inherit
+  const signal_inbox signals;
+  systemd_.status("waiting for " + name_);
+  if (!take(signals)) return report_.exit_code;
+  report_.fence = held_.fence();
+  report_.owner = held_.short_id();
+  log_.write(level::detail, "acquired",
+             name_ + ": acquired after " + format_duration(report_.waited) + ", token " +
+                 std::to_string(held_.fence()),
+             {{"lock", report_.lock},
+              {"fence", std::to_string(held_.fence())},
+              {"owner", report_.owner},
+              {"waited_seconds", seconds_of(report_.waited)}});
+  return with_lock(signals);
+}
+
+void job::refuse_impossible_times() const {
+  const std::string why = impossible_times(o_, systemd_.watchdog());
+  if (!why.empty()) throw failure_exit(exit_code::config, why);
+}
+
+/// False: it is not ours, and the report says why.
+bool job::take(const signal_inbox& signals) {
+  const boot_time began = boot_clock::now();
+  int stopped_by = 0;
+  {
+    waiting room{signals, log_, o_.take.lock.name};
+    const opened_store s = open_store(common_, log_);
+    report_.store = s.url;
+    room.in_line_at(s.session);
+    if (auto got = acquire(s, o_.take, room.stop())) held_ = std::move(*got);
+    stopped_by = room.stopped_by();
+  }
+  acquired_at_ = boot_clock::now();
+  report_.waited = acquired_at_ - began;
+  if (stopped_by != 0) {
+    report_.exit_code = stopped(stopped_by);
+    return false;
+  }
+  if (held_) return true;
+  report_.outcome = "busy";
+  report_.message = o_.take.wait == one_try ? name_ + " is busy"
+                                            : name_ + " was busy for " + format_duration(o_.take.wait);
+  report_.exit_code = o_.take.busy_code;
+  log_.write(level::detail, "busy", report_.message);
+  return false;
+}
+
+int job::stopped(int signal) {
+  held_.release();
+  report_.outcome = "stopped";
+  report_.message = name_ + ": stopped by " + std::string(signal_name(signal)) +
+                    " before the command was started";
+  log_.write(level::detail, "stopped", report_.message);
+  return exit_code::of_signal(signal);
+}
+
+int job::with_lock(const signal_inbox& signals) {
+  write_token();
+  systemd_.ready("holding " + name_ + ", token " + std::to_string(held_.fence()));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // One that came in the moment of the acquisition ends the wait as well.
+  while (const auto s = signals.next())
+    if (asks_to_stop(static_cast<int>(s->ssi_signo)))
+      return stopped(static_cast<int>(s->ssi_signo));
+  const bool own_group = ::isatty(STDIN_FILENO) != 1;
+  const started_child child = start_child(plan(own_group), signals);
+  if (child.exec_error != 0) return not_started(child.exec_error);
+  log_.write(level::detail, "started", name_ + ": started " + printable(o_.command.front()),
+             {{"pid", static_cast<std::int64_t>(child.pid)}});
+  return with_child(child.pid, own_group, signals);
+}
+
+int job::with_child(pid_t child, bool own_group, const signal_inbox& signals) {
+  supervisor watcher{{held_, signals, *dead_man_, log_, systemd_, o_}};
+  const ending e = watcher.watch(child, own_group);
+  report_.held = boot_clock::now() - acquired_at_;
+  report_.lost = e.lost;
+  report_.killed = e.killed;
+  const int code = code_of(e);
+  if (e.left_behind > 0)
+    log_.write(level::detail, "left_behind",
+               name_ + ": " + std::to_string(e.left_behind) +
+                   " processes of the command go on, without the lock",
+               {{"processes", static_cast<std::int64_t>(e.left_behind)}});
+  if (e.lost) log_.write(level::error, "ran_unprotected", report_.message);
+  const bool waited = !e.lost && wait_out_min_hold(signals);
+  systemd_.stopping();
+  nothing_to_give_back_ = e.lost && held_.state() != lease_state::held;
+  if (nothing_to_give_back_) return code;
+  // If it turns out to be gone, it was gone while the child ran: nothing lay in between.
+  if (give_back() || waited || e.lost) return code;
+  report_.lost = true;
+  return code_of({e.wait_status, e.why, true, e.killed, 0});
+}
+
+int job::code_of(const ending& e) {
+  if (WIFSIGNALED(e.wait_status)) report_.child_signal = WTERMSIG(e.wait_status);
+  if (WIFEXITED(e.wait_status)) report_.child_exit_code = WEXITSTATUS(e.wait_status);
+  if (e.lost) {
+    report_.outcome = "lost";
+    report_.message = name_ + ": the lock was lost while the command ran";
+    return o_.lost_code;
+  }
+  if (e.why == escalation::cause::max_run) {
+    report_.outcome = "max_run";
+    return exit_code::max_run;
+  }
+  report_.outcome = report_.child_signal ? "signalled" : "exited";
+  return exit_code::of_child(e.wait_status);
+}
+
+bool job::wait_out_min_hold(const signal_inbox& signals) {
+  const boot_time until = saturated_add(acquired_at_, o_.min_hold);
+  if (boot_clock::now() >= until) return false;
+  log_.write(level::detail, "min_hold", name_ + ": kept for --min-hold " +
+                                            format_duration(o_.min_hold));
+  const bell lost;
+  const std::stop_callback on_loss{held_.lost(), [&] { lost.ring(); }};
+  const alarm_clock over;
+  over.set(until);
+  std::array<pollfd, 3> wait{
+      {{signals.fd(), POLLIN, 0}, {lost.fd(), POLLIN, 0}, {over.fd(), POLLIN, 0}}};
+  while (wait[1].revents == 0 && wait[2].revents == 0) {
+    ::poll(wait.data(), wait.size(), -1);
+    while (const auto s = signals.next())
+      if (asks_to_stop(static_cast<int>(s->ssi_signo))) return true;
+  }
+  return true;
+}
+
+/// False if it was not ours any more; the observer has said so.
+bool job::give_back() {
+  report_.held = boot_clock::now() - acquired_at_;
+  const auto problem = held_.release();
+  if (problem == errc::lost) return false;
+  if (problem) {
+    log_.write(level::warning, "release_failed",
+               name_ + ": could not give the lock back, it ends by itself: " + problem.message());
+  } else {
+    log_.write(level::detail, "released",
+               name_ + ": released after " + format_duration(report_.held));
+  }
+  return true;
+}
+
+int job::not_started(int exec_error) {
+  held_.release();
+  const int code = exit_code::of_exec(exec_error);
+  report_.outcome = code == exit_code::not_found ? "not_found" : "not_executable";
+  report_.message =
+      "can not run " + printable(o_.command.front()) + ": " + std::strerror(exec_error);
+  log_.write(level::error, report_.outcome, report_.message);
+  return code;
+}
+
+void job::write_token() const {
+  if (o_.token_file.empty()) return;
+  const std::string why = replace_file(o_.token_file, std::to_string(held_.fence()) + '\n');
+  if (!why.empty())
+    throw failure_exit(exit_code::own_failure,
+                       "can not write --token-file " + printable(o_.token_file) + ": " + why);
+}
+
+child_plan job::plan(bool own_group) const {
+  return {o_.command,
+          child_environment({"HOLDFAST_LOCK=" + report_.lock,
+                             "HOLDFAST_TOKEN=" + std::to_string(held_.fence()),
+                             "HOLDFAST_OWNER=" + report_.owner,
+                             "HOLDFAST_STORE=" + report_.store}),
+          own_group};
+}
+
+void job::fail(int code, const char* message) {
+  report_.exit_code = code;
+  report_.message = unsigned_message(message);
+  log_.write(level::error, "failed", "run: " + report_.message,
+             {{"exit_code", static_cast<std::int64_t>(code)}});
+}
+
+void job::write_status() {
+  if (o_.status_file.empty()) return;
+  report_.ended = std::chrono::system_clock::now();
+  const std::string why = replace_file(o_.status_file, status_json(report_));
+  if (!why.empty())
+    log_.write(level::warning, "status_file",
+               "can not write --status-file " + printable(o_.status_file) + ": " + why);
+}
+
+}  // namespace
+
+int run(const common_options& common, const run_options& o, log& to) {
+  job j{common, o, to};
+  const int code = j.go();
+  if (j.nothing_to_give_back()) leave_at_once(code);
+  return code;
+}
+
+}  // namespace holdfast::tool

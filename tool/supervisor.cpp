@@ -1,0 +1,183 @@
+#include "tool/supervisor.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <stop_token>
+#include <utility>
+
+#include "tool/duration.hpp"
+#include "tool/process_tree.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::chrono::nanoseconds grace_of(const run_options& o) {
+  return o.kill_after.value_or(default_kill_after(o.take.ttl));
+}
+
+escalation::terms terms_of(const run_options& o) {
+  return {o.on_lost, grace_of(o), slack_for(o.take.ttl),
+          saturated_add(boot_clock::now(), o.max_run)};
+}
+
+}  // namespace
+
+supervisor::supervisor(const parts& p)
+    : p_(p),
+      name_(printable(p.options.take.lock.name)),
+      kill_after_(grace_of(p.options)),
+      escalation_(terms_of(p.options)),
+      lease_{boot_clock::now(), false} {}
+
+ending supervisor::watch(pid_t child, bool own_group) {
+  child_ = child;
+  own_group_ = own_group;
+  p_.dead_man.watch(own_group ? -child : child);
+  const std::stop_callback on_loss{p_.held.lost(), [this] { lost_bell_.ring(); }};
+  for (;;) {
+    reap();
+    look();
+    if (finished()) break;
+    act();
+    sleep();
+    pass_on_signals();
+  }
+  if (p_.log.shows_details() && !escalation_.told_to_go())
+    ending_.left_behind = descendants_of(::getpid(), p_.dead_man.pid()).size();
+  ending_.why = escalation_.why();
+  ending_.killed = is_being_killed();
+  ending_.lost =
+      lease_.lost || p_.dead_man.has_struck() || ending_.why == escalation::cause::lost;
+  return ending_;
+}
+
+/// What the lease is like now; a later end than before means that it was renewed.
+void supervisor::look() noexcept {
+  const boot_time ends = boot_clock::now() + p_.held.remaining();
+  const bool renewed = ends > lease_.ends + p_.options.take.ttl / 10;
+  lease_.lost = p_.held.state() == lease_state::lost;
+  if (renewed && !lease_.lost) p_.systemd.alive();
+  lease_.ends = ends;
+  p_.dead_man.kill_at(escalation_.backstop(lease_));
+}
+
+void supervisor::act() {
+  if (lease_.lost) notice_loss();
+  switch (escalation_.due(boot_clock::now(), lease_)) {
+    case escalation::step::none:
+      return;
+    case escalation::step::terminate:
+      return terminate(escalation_.why());
+    case escalation::step::kill:
+      return kill();
+  }
+}
+
+void supervisor::reap() noexcept {
+  int status = 0;
+  // As a subreaper we get more than our own children; a container's first process gets all.
+  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid != child_) continue;
+    child_ended_ = true;
+    ending_.wait_status = status;
+    p_.dead_man.stand_down();
+  }
+}
+
+bool supervisor::finished() {
+  if (!child_ended_) return false;
+  if (!escalation_.told_to_go() && !is_being_killed()) return true;
+  if (descendants_of(::getpid(), p_.dead_man.pid()).empty()) return true;
+  // What can not be killed (another user's, say) must not keep us for ever.
+  return is_being_killed() && !sweep();
+}
+
+bool supervisor::is_being_killed() const noexcept {
+  return escalation_.killed() || p_.dead_man.has_struck();
+}
+
+void supervisor::sleep() noexcept {
+  const boot_time now = boot_clock::now();
+  // Renewals make no sound: look for them often enough to tell systemd and the dead man.
+  boot_time until = std::min(escalation_.next(lease_), now + p_.options.take.ttl / 6);
+  // Those who were killed may be somebody else's children, whose end nobody tells us.
+  if (is_being_killed() && child_ended_) until = now + 50ms;
+  alarm_.set(until);
+  std::array<pollfd, 3> wait{{{p_.signals.fd(), POLLIN, 0},
+                              {lost_bell_.fd(), POLLIN, 0},
+                              {alarm_.fd(), POLLIN, 0}}};
+  ::poll(wait.data(), wait.size(), -1);
+  lost_bell_.silence();
+}
+
+void supervisor::pass_on_signals() {
+  while (const auto s = p_.signals.next()) {
+    const int signal = static_cast<int>(s->ssi_signo);
+    if (signal == SIGCHLD) continue;
+    // What was typed at the terminal has reached everyone in its foreground group.
+    if (!own_group_ && s->ssi_code == SI_KERNEL) continue;
+    p_.log.write(level::detail, "forwarded",
+                 name_ + ": passed " + std::string(signal_name(signal)) + " on",
+                 {{"signal", std::string(signal_name(signal))}});
+    deliver(signal);
+  }
+}
+
+void supervisor::notice_loss() {
+  if (std::exchange(loss_noticed_, true) || p_.options.on_lost != on_lost::warn) return;
+  p_.log.write(level::error, "unprotected",
+               name_ + ": the command goes on without the lock (--on-lost=warn)");
+}
+
+void supervisor::terminate(escalation::cause why) {
+  const auto left = std::max(lease_.ends - boot_clock::now(), 0ns);
+  const std::string reason =
+      why == escalation::cause::max_run ? "it has run for --max-run"
+      : lease_.lost                     ? "the lock is somebody else's by now"
+                                        : "the lease ends in " + format_duration(left);
+  deliver(SIGTERM);
+  deliver(SIGCONT);  // a stopped process would not see it
+  p_.log.write(level::warning, "terminated",
+               name_ + ": sent TERM to the command, KILL follows in " +
+                   format_duration(kill_after_) + " at the latest: " + reason,
+               {{"pid", static_cast<std::int64_t>(child_)},
+                {"lease_remaining_seconds", seconds_of(left)}});
+}
+
+void supervisor::kill() {
+  deliver(SIGKILL);
+  sweep();
+  const auto left = std::max(p_.held.remaining(), 0ns);
+  p_.log.write(level::error, "killed", name_ + ": sent KILL to the command",
+               {{"pid", static_cast<std::int64_t>(child_)},
+                {"lease_remaining_seconds", seconds_of(left)}});
+}
+
+void supervisor::deliver(int signal) {
+  if (own_group_) {
+    ::kill(-child_, signal);
+    return;
+  }
+  // Its group is ours too, and our caller's.
+  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid())) ::kill(pid, signal);
+}
+
+/// Also those that left the group. False if there is nobody it could be sent to.
+bool supervisor::sweep() {
+  bool reached = false;
+  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
+    reached |= ::kill(pid, SIGKILL) == 0;
+  return reached;
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,109 @@
+#include "tool/tables.hpp"
+
+#include <limits>
+
+#include "tool/duration.hpp"
+#include "tool/progress.hpp"
+#include "tool/table.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using wall_time = std::chrono::system_clock::time_point;
+
+std::string holder_cell(const name_info& info) {
+  if (info.holders.empty()) return "-";
+  const participant& first = info.holders.front();
+  std::string cell = printable(first.host) + ":" + std::to_string(first.pid);
+  if (info.holders.size() > 1) cell += " +" + std::to_string(info.holders.size() - 1);
+  return cell;
+}
+
+/// "mutex", "semaphore 2/3" (held of all)
+std::string kind_cell(const name_info& info) {
+  if (info.kind != "semaphore" && info.kind != "latch") return info.kind;
+  const auto used = info.capacity - info.remaining;
+  return info.kind + " " + std::to_string(used) + "/" + std::to_string(info.capacity);
+}
+
+std::vector<std::string> list_row(const name_info& info, wall_time now, std::size_t widest) {
+  const bool held = !info.holders.empty();
+  const auto& people = held ? info.holders : info.waiters;
+  const std::string reason = people.empty() ? "" : printable(people.front().reason);
+  return {shortened(printable(info.name), widest),
+          kind_cell(info),
+          shortened(holder_cell(info), widest),
+          held ? format_duration(now - info.holders.front().since) : "",
+          held ? format_duration(info.holders.front().expires_in) : "",
+          info.waiters.empty() ? "" : std::to_string(info.waiters.size()),
+          shortened(reason, widest)};
+}
+
+std::string participants_text(const std::vector<participant>& all, wall_time now, bool holders,
+                              bool bold) {
+  table t{{"OWNER", "HOST", "PID", "PROGRAM", holders ? "HELD" : "WAITING",
+           holders ? "LEASE" : "PLACE", "WEIGHT", holders ? "TOKEN" : "", "REASON"}};
+  for (const participant& p : all)
+    t.add({printable(p.short_id), printable(p.host), std::to_string(p.pid), printable(p.program),
+           format_duration(now - p.since), format_duration(p.expires_in),
+           std::to_string(p.weight), holders ? std::to_string(p.fence) : "", printable(p.reason)});
+  return t.text(bold);
+}
+
+std::string state_line(const name_info& info) {
+  if (info.kind.empty()) return "not in use";
+  if (info.kind == "mutex") return "mutex";
+  if (info.kind == "latch")
+    return "latch, " + std::to_string(info.remaining) + " of " + std::to_string(info.capacity) +
+           " to go";
+  if (info.kind == "semaphore")
+    return "semaphore, " + std::to_string(info.remaining) + " of " +
+           std::to_string(info.capacity) + " permits free";
+  return info.kind;
+}
+
+std::string promises(const store::capabilities& can) {
+  std::string out;
+  const auto add = [&](bool yes, const char* text) {
+    out += std::string("  ") + (yes ? "yes  " : "no   ") + text + '\n';
+  };
+  add(can.fences, "fencing tokens only grow, also when the store lost data");
+  add(can.sees_death, "a holder that died on this machine is seen before its lease ends");
+  add(can.notices, "waiters are told; nobody polls");
+  add(can.fair, "order of arrival across processes");
+  add(can.survives_failover, "one holder also when the store fails over");
+  return out;
+}
+
+}  // namespace
+
+std::string try_text(const name_info& info, bool free, wall_time now) {
+  std::string line = printable(info.name) + (free ? " is free" : " is busy");
+  if (!info.holders.empty()) line += " · held by " + holder_phrase(info.holders.front(), now);
+  if (!info.waiters.empty()) line += " · " + std::to_string(info.waiters.size()) + " waiting";
+  return line + '\n';
+}
+
+std::string list_text(std::span<const name_info> names, wall_time now, bool wide, bool bold) {
+  if (names.empty()) return "no names in use\n";
+  const std::size_t widest = wide ? std::numeric_limits<std::size_t>::max() : 40;
+  table t{{"NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "REASON"}};
+  for (const auto& info : names) t.add(list_row(info, now, widest));
+  return t.text(bold);
+}
+
+std::string show_text(const name_info& info, const std::string& store,
+                      const store::capabilities& can, wall_time now, bool bold) {
+  std::string out = printable(info.name) + ": " + state_line(info) + '\n';
+  out += "store: " + printable(store) + '\n';
+  if (info.last_fence != 0) out += "last token: " + std::to_string(info.last_fence) + '\n';
+  if (!info.holders.empty())
+    out += "\nholders\n" + participants_text(info.holders, now, true, bold);
+  if (!info.waiters.empty())
+    out += "\nwaiting, in this order\n" + participants_text(info.waiters, now, false, bold);
+  return out + "\nwhat this store promises\n" + promises(can);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,40 @@
+#include <holdfast/error.hpp>
+
+#include "tool/commands.hpp"
+#include "tool/json.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+/// The library is asked, so that this can not differ from what open() does.
+bool is_built_in(const std::string& url) {
+  try {
+    open(url);
+  } catch (const error& e) {
+    return e.reason() != errc::unsupported;
+  }
+  return true;
+}
+
+std::vector<std::string> stores() {
+  std::vector<std::string> found{"memory"};
+  if (is_built_in("sqlite:")) found.emplace_back("sqlite");
+  return found;
+}
+
+}  // namespace
+
+int version(const common_options& common, const version_options&, log&) {
+  const auto built_in = stores();
+  if (common.json) {
+    print(version_json(HOLDFAST_VERSION, built_in));
+    return exit_code::ok;
+  }
+  std::string text = "holdfast " HOLDFAST_VERSION "\nstores:";
+  for (const auto& s : built_in) text += ' ' + s;
+  print(text + '\n');
+  return exit_code::ok;
+}
+
+}  // namespace holdfast::tool
