@@ -41,11 +41,19 @@ class flock_locks final : public subject {
   std::filesystem::path folder_;
 };
 
+std::unique_ptr<subject> open_flock(const place& at) {
+  return std::make_unique<flock_locks>(at.folder);
+}
+
 }  // namespace
 
 const subject_kind flock_floor{
-    "flock", false, on_one_host, always, nothing, [](const place& at) -> std::unique_ptr<subject> {
-      return std::make_unique<flock_locks>(at.folder);
-    }};
+    .name = "flock",
+    .counts_operations = false,
+    .fits = on_one_host,
+    .across_processes = always,
+    .prepare = nothing,
+    .open = open_flock,
+};
 
 }  // namespace bench

@@ -79,15 +79,19 @@ void prepare(const place& at) {
   pthread_mutexattr_destroy(&how);
 }
 
+std::unique_ptr<subject> open_pthread(const place& at) {
+  return std::make_unique<pthread_locks>(at);
+}
+
 }  // namespace
 
-const subject_kind pthread_floor{"pthread_robust",
-                                 false,
-                                 on_one_host,
-                                 always,
-                                 prepare,
-                                 [](const place& at) -> std::unique_ptr<subject> {
-                                   return std::make_unique<pthread_locks>(at);
-                                 }};
+const subject_kind pthread_floor{
+    .name = "pthread_robust",
+    .counts_operations = false,
+    .fits = on_one_host,
+    .across_processes = always,
+    .prepare = prepare,
+    .open = open_pthread,
+};
 
 }  // namespace bench

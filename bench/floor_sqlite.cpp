@@ -165,26 +165,36 @@ class transaction_locks final : public subject {
   place at_;
 };
 
+void prepare_rows(const place& at) { make_table(row_file(at)); }
+
+std::unique_ptr<subject> open_rows(const place& at) { return std::make_unique<row_locks>(at); }
+
+void prepare_transactions(const place& at) {
+  for (unsigned i = 0; i < max_locks; ++i) make_table(transaction_file(at, i));
+}
+
+std::unique_ptr<subject> open_transactions(const place& at) {
+  return std::make_unique<transaction_locks>(at);
+}
+
 }  // namespace
 
 const subject_kind sqlite_row_floor{
-    "sqlite",
-    false,
-    on_one_host,
-    always,
-    [](const place& at) { make_table(row_file(at)); },
-    [](const place& at) -> std::unique_ptr<subject> { return std::make_unique<row_locks>(at); }};
+    .name = "sqlite",
+    .counts_operations = false,
+    .fits = on_one_host,
+    .across_processes = always,
+    .prepare = prepare_rows,
+    .open = open_rows,
+};
 
-const subject_kind sqlite_transaction_floor{"sqlite_begin_immediate",
-                                            false,
-                                            on_one_host,
-                                            always,
-                                            [](const place& at) {
-                                              for (unsigned i = 0; i < max_locks; ++i)
-                                                make_table(transaction_file(at, i));
-                                            },
-                                            [](const place& at) -> std::unique_ptr<subject> {
-                                              return std::make_unique<transaction_locks>(at);
-                                            }};
+const subject_kind sqlite_transaction_floor{
+    .name = "sqlite_begin_immediate",
+    .counts_operations = false,
+    .fits = on_one_host,
+    .across_processes = always,
+    .prepare = prepare_transactions,
+    .open = open_transactions,
+};
 
 }  // namespace bench

@@ -35,16 +35,23 @@ class holdfast_locks final : public subject {
   std::array<std::optional<holdfast::mutex>, max_locks> mutexes_;
 };
 
+bool works_everywhere(std::string_view) { return true; }
+
+bool several_processes(const place& at) { return holdfast::open(at.url).can().several_processes; }
+
+std::unique_ptr<subject> open_holdfast(const place& at) {
+  return std::make_unique<holdfast_locks>(at);
+}
+
 }  // namespace
 
 const subject_kind holdfast_subject{
-    "holdfast",
-    true,
-    [](std::string_view) { return true; },
-    [](const place& at) { return holdfast::open(at.url).can().several_processes; },
-    nothing,
-    [](const place& at) -> std::unique_ptr<subject> {
-      return std::make_unique<holdfast_locks>(at);
-    }};
+    .name = "holdfast",
+    .counts_operations = true,
+    .fits = works_everywhere,
+    .across_processes = several_processes,
+    .prepare = nothing,
+    .open = open_holdfast,
+};
 
 }  // namespace bench

@@ -92,25 +92,43 @@ outcome sum_up_idle(const area& a) {
 
 }  // namespace
 
-const workload w6{"W6",      "200 waiters in 4 processes on one name, until all had it",
-                  4,         201,
-                  true,      compared::ops_per_s,
-                  "flock",   sit,
-                  serve_all, sum_up};
-const workload w6_one_process{"W6-one-process",
-                              "the same 200 waiters in one process",
-                              1,
-                              201,
-                              true,
-                              compared::ops_per_s,
-                              "flock",
-                              sit,
-                              serve_all,
-                              sum_up};
-const workload idle{"idle",     "processor time of 100 waiters while the holder keeps it",
-                    1,          101,
-                    true,       compared::cpu_percent,
-                    "sqlite",   sit,
-                    do_nothing, sum_up_idle};
+const workload w6{
+    .name = "W6",
+    .about = "200 waiters in 4 processes on one name, until all had it",
+    .processes = 4,
+    .threads = 201,
+    .own_process = true,
+    .by = compared::ops_per_s,
+    .host_floor = "flock",
+    .sit = sit,
+    .conduct = serve_all,
+    .sum_up = sum_up,
+};
+
+const workload w6_one_process{
+    .name = "W6-one-process",
+    .about = "the same 200 waiters in one process",
+    .processes = 1,
+    .threads = 201,
+    .own_process = true,
+    .by = compared::ops_per_s,
+    .host_floor = "flock",
+    .sit = sit,
+    .conduct = serve_all,
+    .sum_up = sum_up,
+};
+
+const workload idle{
+    .name = "idle",
+    .about = "processor time of 100 waiters while the holder keeps it",
+    .processes = 1,
+    .threads = 101,
+    .own_process = true,
+    .by = compared::cpu_percent,
+    .host_floor = "sqlite",
+    .sit = sit,
+    .conduct = do_nothing,
+    .sum_up = sum_up_idle,
+};
 
 }  // namespace bench

@@ -96,55 +96,69 @@ outcome sum_up_working(const area& a) {
 
 }  // namespace
 
-const workload w1{"W1",
-                  "one client, one free name, lock + unlock",
-                  1,
-                  1,
-                  false,
-                  compared::ops_per_s,
-                  "sqlite",
-                  sit_at_one_lock,
-                  run_for_a_while,
-                  sum_up};
-const workload w2{"W2",
-                  "16 threads, a name each",
-                  1,
-                  16,
-                  false,
-                  compared::ops_per_s,
-                  "sqlite",
-                  sit_at_own_lock,
-                  run_for_a_while,
-                  sum_up};
-const workload w3{"W3",
-                  "8 threads of one process, one name, empty critical section",
-                  1,
-                  8,
-                  false,
-                  compared::ops_per_s,
-                  "sqlite",
-                  sit_at_one_lock,
-                  run_for_a_while,
-                  sum_up};
-const workload w4{"W4",
-                  "4 processes × 4 threads, one name",
-                  4,
-                  16,
-                  true,
-                  compared::ops_per_s,
-                  "sqlite",
-                  sit_at_one_lock,
-                  run_for_a_while,
-                  sum_up};
-const workload w7{"W7",
-                  "8 threads, 1 ms of work under the lock",
-                  1,
-                  8,
-                  false,
-                  compared::ops_per_s,
-                  "flock",
-                  sit_and_work,
-                  run_for_a_while,
-                  sum_up_working};
+const workload w1{
+    .name = "W1",
+    .about = "one client, one free name, lock + unlock",
+    .processes = 1,
+    .threads = 1,
+    .own_process = false,
+    .by = compared::ops_per_s,
+    .host_floor = "sqlite",
+    .sit = sit_at_one_lock,
+    .conduct = run_for_a_while,
+    .sum_up = sum_up,
+};
+
+const workload w2{
+    .name = "W2",
+    .about = "16 threads, a name each",
+    .processes = 1,
+    .threads = 16,
+    .own_process = false,
+    .by = compared::ops_per_s,
+    .host_floor = "sqlite",
+    .sit = sit_at_own_lock,
+    .conduct = run_for_a_while,
+    .sum_up = sum_up,
+};
+
+const workload w3{
+    .name = "W3",
+    .about = "8 threads of one process, one name, empty critical section",
+    .processes = 1,
+    .threads = 8,
+    .own_process = false,
+    .by = compared::ops_per_s,
+    .host_floor = "sqlite",
+    .sit = sit_at_one_lock,
+    .conduct = run_for_a_while,
+    .sum_up = sum_up,
+};
+
+const workload w4{
+    .name = "W4",
+    .about = "4 processes × 4 threads, one name",
+    .processes = 4,
+    .threads = 16,
+    .own_process = true,
+    .by = compared::ops_per_s,
+    .host_floor = "sqlite",
+    .sit = sit_at_one_lock,
+    .conduct = run_for_a_while,
+    .sum_up = sum_up,
+};
+
+const workload w7{
+    .name = "W7",
+    .about = "8 threads, 1 ms of work under the lock",
+    .processes = 1,
+    .threads = 8,
+    .own_process = false,
+    .by = compared::ops_per_s,
+    .host_floor = "flock",
+    .sit = sit_and_work,
+    .conduct = run_for_a_while,
+    .sum_up = sum_up_working,
+};
 
 }  // namespace bench

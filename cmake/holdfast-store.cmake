@@ -41,10 +41,6 @@ function(holdfast_add_store name)
   endif()
 
   holdfast_glob(sources src/store/${name})
-  if(NOT sources)  # TEMPORARY-BOOTSTRAP
-    _holdfast_store_absent(${name} "no sources yet")
-    return()
-  endif()
   set(target holdfast_${name})
   add_library(${target} ${sources})
   target_link_libraries(${target} PUBLIC holdfast_core PRIVATE ${arg_LINK})

@@ -59,10 +59,6 @@ endfunction()
 # holdfast_program(<target> <name of the program> <folder>): main.cpp, and the rest as <target>_parts, which tests can link.
 function(holdfast_program target name folder)
   holdfast_glob(sources ${folder})
-  if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${folder}/main.cpp")  # TEMPORARY-BOOTSTRAP
-    message(STATUS "holdfast: no ${folder}/main.cpp, ${name} is not built")
-    return()
-  endif()
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   set(parts ${target}_parts)
   add_library(${parts} STATIC ${sources})

@@ -103,7 +103,8 @@ std::string_view variable(const char* name) {
 bool waits_for_itself(const opened_store& at, const take_options& t) {
   if (t.wait != no_limit || t.lock.mode == lock_mode::permit) return false;
   const auto owner = variable("HOLDFAST_OWNER");
-  const bool same = variable("HOLDFAST_LOCK") == t.lock.name && variable("HOLDFAST_STORE") == at.url;
+  const bool same =
+      variable("HOLDFAST_LOCK") == t.lock.name && variable("HOLDFAST_STORE") == at.url;
   if (owner.empty() || !same) return false;
   const auto holders = at.session.show(t.lock.name).holders;
   return std::any_of(holders.begin(), holders.end(), [&](const participant& p) {

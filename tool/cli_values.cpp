@@ -57,7 +57,8 @@ nanoseconds duration_or(const given& g, nanoseconds fallback) {
 milliseconds lease_or(const given& g, milliseconds fallback) {
   const nanoseconds lease = duration_or(g, fallback);
   if (lease < min_lease)
-    refuse(g, "'" + *g.text + "' is too short; the shortest lease is " + format_duration(min_lease));
+    refuse(g,
+           "'" + *g.text + "' is too short; the shortest lease is " + format_duration(min_lease));
   if (lease > max_lease)
     refuse(g, "'" + *g.text + "' is too long; the longest lease is " + format_duration(max_lease));
   return std::chrono::duration_cast<milliseconds>(lease);
@@ -100,8 +101,8 @@ color_when color_or(const given& g, color_when fallback) {
 }
 
 std::string sort_or(const given& g, std::string fallback) {
-  return choice_or<std::string, 3>(
-      g, std::move(fallback), {{{"name", "name"}, {"age", "age"}, {"waiters", "waiters"}}});
+  return choice_or<std::string, 3>(g, std::move(fallback),
+                                   {{{"name", "name"}, {"age", "age"}, {"waiters", "waiters"}}});
 }
 
 std::string reason_or(const given& g, std::string fallback) {

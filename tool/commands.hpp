@@ -17,8 +17,8 @@ int show(const common_options& common, const show_options& o, log& to);
 int force_unlock(const common_options& common, const force_unlock_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
 
-/// Ends the program without giving anything back: there is nothing left to give, and a store that is
-/// away would keep us waiting for its answer.
+/// Ends the program without giving anything back: there is nothing left to give, and a store that
+/// is away would keep us waiting for its answer.
 [[noreturn]] void leave_at_once(int code) noexcept;
 
 /// To stdout. Throws failure_exit if it can not be written.

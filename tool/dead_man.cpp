@@ -38,7 +38,7 @@ void keep_only(int fd) noexcept {
 
 }  // namespace
 
-dead_man::dead_man() : shared_(new (shared_memory(sizeof(page))) page), pipe_(make_pipe()) {
+dead_man::dead_man() : shared_(new(shared_memory(sizeof(page))) page), pipe_(make_pipe()) {
   const pid_t tool = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");

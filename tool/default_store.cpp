@@ -18,7 +18,7 @@ namespace holdfast::tool {
 namespace {
 
 bool is_own_folder(const std::string& path) {
-  struct stat s {};
+  struct stat s{};
   return ::lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == ::geteuid();
 }
 
@@ -38,7 +38,7 @@ std::string runtime_folder() {
 
 void make_private(const std::string& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) refuse(folder, std::strerror(errno));
-  struct stat s {};
+  struct stat s{};
   // lstat: in /tmp somebody else may have put a link there before us.
   if (::lstat(folder.c_str(), &s) != 0) refuse(folder, std::strerror(errno));
   if (!S_ISDIR(s.st_mode)) refuse(folder, "it is not a folder");

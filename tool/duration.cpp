@@ -20,10 +20,22 @@ constexpr std::array<unit, 5> units{
     {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}}};
 
 // What people write by habit, and what they mean.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> habits{
-    {{"sec", "s"},   {"secs", "s"}, {"second", "s"}, {"seconds", "s"}, {"S", "s"},   {"min", "m"},
-     {"mins", "m"},  {"minute", "m"}, {"minutes", "m"}, {"M", "m"},    {"hr", "h"},  {"hour", "h"},
-     {"hours", "h"}, {"H", "h"},    {"day", "d"},    {"msec", "ms"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> habits{{{"sec", "s"},
+                                                                                {"secs", "s"},
+                                                                                {"second", "s"},
+                                                                                {"seconds", "s"},
+                                                                                {"S", "s"},
+                                                                                {"min", "m"},
+                                                                                {"mins", "m"},
+                                                                                {"minute", "m"},
+                                                                                {"minutes", "m"},
+                                                                                {"M", "m"},
+                                                                                {"hr", "h"},
+                                                                                {"hour", "h"},
+                                                                                {"hours", "h"},
+                                                                                {"H", "h"},
+                                                                                {"day", "d"},
+                                                                                {"msec", "ms"}}};
 
 constexpr double longest = 9.2e18;  // just under what nanoseconds hold: 292 years
 
@@ -66,8 +78,8 @@ const unit& parse_unit(std::string_view text, std::string_view before, std::stri
   if (const unit* u = find_unit(name)) return *u;
   for (const auto& [habit, meant] : habits)
     if (habit == name)
-      refuse(text, "did you mean " + std::string(before) + std::string(meant) +
-                       std::string(after) + "?");
+      refuse(text,
+             "did you mean " + std::string(before) + std::string(meant) + std::string(after) + "?");
   refuse(text);
 }
 

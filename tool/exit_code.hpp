@@ -6,14 +6,14 @@
 namespace holdfast::tool::exit_code {
 
 inline constexpr int ok = 0;
-inline constexpr int declined = 1;      ///< force-unlock: the person said no
-inline constexpr int usage = 64;        ///< EX_USAGE
-inline constexpr int unavailable = 69;  ///< EX_UNAVAILABLE: the store
-inline constexpr int busy = 75;         ///< EX_TEMPFAIL: "the user is invited to retry"
+inline constexpr int declined = 1;        ///< force-unlock: the person said no
+inline constexpr int usage = 64;          ///< EX_USAGE
+inline constexpr int unavailable = 69;    ///< EX_UNAVAILABLE: the store
+inline constexpr int busy = 75;           ///< EX_TEMPFAIL: "the user is invited to retry"
 inline constexpr int not_permitted = 77;  ///< EX_NOPERM
-inline constexpr int config = 78;       ///< EX_CONFIG
-inline constexpr int lost = 79;         ///< the first number after sysexits.h
-inline constexpr int max_run = 124;     ///< these four as timeout(1) and env(1) have them
+inline constexpr int config = 78;         ///< EX_CONFIG
+inline constexpr int lost = 79;           ///< the first number after sysexits.h
+inline constexpr int max_run = 124;       ///< these four as timeout(1) and env(1) have them
 inline constexpr int own_failure = 125;
 inline constexpr int not_executable = 126;
 inline constexpr int not_found = 127;

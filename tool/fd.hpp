@@ -30,8 +30,8 @@ struct pipe_ends {
 /// Both close on exec. Throws std::system_error.
 pipe_ends make_pipe();
 
-/// Where stdin, stdout or stderr are closed, /dev/null until exec: else a database or a pipe would get
-/// that number, and messages with it.
+/// Where stdin, stdout or stderr are closed, /dev/null until exec: else a database or a pipe would
+/// get that number, and messages with it.
 void fill_standard_files() noexcept;
 
 /// False if not everything could be written; errno says why.

@@ -42,15 +42,15 @@ constexpr std::array<command_help, 7> commands{{
      "as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until told to stop.",
      "one JSON line when it is held", hold_footer},
-    {"try", "holdfast try LOCK [OPTIONS]", "Says whether a lock is free now.",
-     "the answer as JSON", try_footer},
+    {"try", "holdfast try LOCK [OPTIONS]", "Says whether a lock is free now.", "the answer as JSON",
+     try_footer},
     {"list", "holdfast list [PATTERN] [OPTIONS]",
      "Lists the names in use: who holds them, who waits.", "the list as JSON",
      "Quote the pattern: holdfast list 'shop:*'\n"},
     {"show", "holdfast show LOCK [OPTIONS]", "Shows everything the store knows about a name.",
      "the same as JSON", ""},
-    {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]",
-     "Takes a lock away from its holder.", "what was done as JSON", force_footer},
+    {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
+     "what was done as JSON", force_footer},
     {"version", "holdfast version [OPTIONS]",
      "Prints the version and the stores that are built in.", "the same as JSON", ""},
 }};
@@ -74,7 +74,8 @@ std::string overview() {
          "  holdfast force-unlock LOCK                take it away from its holder\n"
          "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
          "  holdfast version                          version and stores\n\n"
-         "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, else\n"
+         "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "
+         "else\n"
          "a SQLite file of this user on this machine.\n" +
          std::string(durations);
 }

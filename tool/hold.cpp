@@ -21,7 +21,7 @@ namespace {
 
 /// A shell gives /dev/null to what it starts with `&`: its end means nothing.
 bool stdin_can_end() {
-  struct stat s {};
+  struct stat s{};
   if (::fstat(STDIN_FILENO, &s) != 0) return false;
   return !(S_ISCHR(s.st_mode) && s.st_rdev == ::makedev(1, 3));
 }
@@ -65,8 +65,8 @@ int give_back(lease& held, const held_facts& facts, const common_options& common
   const bool lost = problem == errc::lost;
   if (problem && !lost)
     to.write(level::warning, "release_failed",
-             printable(facts.lock) + ": could not give the lock back, it ends by itself: " +
-                 problem.message());
+             printable(facts.lock) +
+                 ": could not give the lock back, it ends by itself: " + problem.message());
   say_end(lost, facts, common);
   return lost ? exit_code::lost : exit_code::ok;
 }

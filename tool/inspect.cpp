@@ -42,8 +42,8 @@ void check_fits(const name_info& info, const lock_choice& c) {
   const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock will do
   const bool other_kind = info.kind == "latch" || (!unasked && info.kind != kind_of(c));
   const bool both_exclusive = c.mode == lock_mode::write && info.kind == "mutex";
-  const bool other_size = c.mode == lock_mode::permit && info.kind == "semaphore" &&
-                          info.capacity != c.slots;
+  const bool other_size =
+      c.mode == lock_mode::permit && info.kind == "semaphore" && info.capacity != c.slots;
   if (info.kind.empty() || both_exclusive || !(other_kind || other_size)) return;
   std::string used_as = info.kind;
   if (info.kind == "semaphore") used_as += " of " + std::to_string(info.capacity);

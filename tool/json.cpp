@@ -18,7 +18,7 @@ std::string line(const json& j) {
 }
 
 json participant_json(const participant& p, bool holds, wall_time now) {
-  json j{{"owner", p.short_id}, {"host", p.host},     {"pid", p.pid},
+  json j{{"owner", p.short_id},  {"host", p.host},     {"pid", p.pid},
          {"program", p.program}, {"reason", p.reason}, {"weight", p.weight}};
   if (holds) j["fence"] = std::to_string(p.fence);
   j["since"] = rfc3339(p.since);
@@ -108,8 +108,8 @@ std::string list_json(std::span<const name_info> names, std::string_view store, 
   return line(j);
 }
 
-std::string show_json(const name_info& info, std::string_view store,
-                      const store::capabilities& can, wall_time now) {
+std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
+                      wall_time now) {
   json j = document();
   j["store"] = store;
   j["time"] = rfc3339(now);

@@ -13,7 +13,8 @@
 #include "tool/report.hpp"
 
 /// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
-/// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and seconds.
+/// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and
+/// seconds.
 namespace holdfast::tool {
 
 using wall_time = std::chrono::system_clock::time_point;
@@ -32,8 +33,8 @@ std::string hold_json(const held_facts& f, wall_time now);
 std::string hold_end_json(std::string_view event, const held_facts& f, wall_time now);
 std::string try_json(const name_info& info, bool free, wall_time now);
 std::string list_json(std::span<const name_info> names, std::string_view store, wall_time now);
-std::string show_json(const name_info& info, std::string_view store,
-                      const store::capabilities& can, wall_time now);
+std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
+                      wall_time now);
 std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
                               std::string_view reason, wall_time now);
 std::string version_json(std::string_view version, std::span<const std::string> stores);

@@ -35,7 +35,8 @@ int perform(const command& c, log& to) {
 }
 
 int report(int code, std::string_view message, log& to) {
-  to.write(level::error, "failed", unsigned_message(message), {{"exit_code", static_cast<std::int64_t>(code)}});
+  to.write(level::error, "failed", unsigned_message(message),
+           {{"exit_code", static_cast<std::int64_t>(code)}});
   return code;
 }
 

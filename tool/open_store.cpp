@@ -39,7 +39,7 @@ class log_observer final : public observer {
         return log_.write(level::warning, "warning", why);
       case event_kind::misuse:
         return log_.write(level::warning, "misuse", name + ": " + why);
-      case event_kind::acquired:        // the command says these itself, with more to tell
+      case event_kind::acquired:  // the command says these itself, with more to tell
       case event_kind::released:
       case event_kind::gave_up:
       case event_kind::release_failed:

@@ -20,7 +20,7 @@ std::string write_in_place(const std::string& path, std::string_view text) {
 }
 
 bool is_special(const std::string& path) {
-  struct stat s {};
+  struct stat s{};
   return ::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode);
 }
 

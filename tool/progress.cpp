@@ -26,10 +26,9 @@ std::string waiting_line(const name_info& info, const ourselves& us,
   std::string line = "waiting for " + printable(info.name);
   if (!info.holders.empty()) line += " · held by " + holder_phrase(info.holders.front(), now);
   if (info.holders.size() > 1) line += " and " + std::to_string(info.holders.size() - 1) + " more";
-  const auto at = std::find_if(
-      info.waiters.begin(), info.waiters.end(), [&](const participant& p) {
-        return p.host == us.host && p.pid == static_cast<std::uint32_t>(us.pid);
-      });
+  const auto at = std::find_if(info.waiters.begin(), info.waiters.end(), [&](const participant& p) {
+    return p.host == us.host && p.pid == static_cast<std::uint32_t>(us.pid);
+  });
   if (at != info.waiters.end())
     line += " · you are " + ordinal(static_cast<std::size_t>(at - info.waiters.begin()) + 1);
   return line;

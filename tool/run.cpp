@@ -128,8 +128,9 @@ bool job::take(const signal_inbox& signals) {
   }
   if (held_) return true;
   report_.outcome = "busy";
-  report_.message = o_.take.wait == one_try ? name_ + " is busy"
-                                            : name_ + " was busy for " + format_duration(o_.take.wait);
+  report_.message = o_.take.wait == one_try
+                        ? name_ + " is busy"
+                        : name_ + " was busy for " + format_duration(o_.take.wait);
   report_.exit_code = o_.take.busy_code;
   log_.write(level::detail, "busy", report_.message);
   return false;
@@ -202,8 +203,8 @@ int job::code_of(const ending& e) {
 bool job::wait_out_min_hold(const signal_inbox& signals) {
   const boot_time until = saturated_add(acquired_at_, o_.min_hold);
   if (boot_clock::now() >= until) return false;
-  log_.write(level::detail, "min_hold", name_ + ": kept for --min-hold " +
-                                            format_duration(o_.min_hold));
+  log_.write(level::detail, "min_hold",
+             name_ + ": kept for --min-hold " + format_duration(o_.min_hold));
   const bell lost;
   const std::stop_callback on_loss{held_.lost(), [&] { lost.ring(); }};
   const alarm_clock over;
@@ -255,8 +256,7 @@ child_plan job::plan(bool own_group) const {
   return {o_.command,
           child_environment({"HOLDFAST_LOCK=" + report_.lock,
                              "HOLDFAST_TOKEN=" + std::to_string(held_.fence()),
-                             "HOLDFAST_OWNER=" + report_.owner,
-                             "HOLDFAST_STORE=" + report_.store}),
+                             "HOLDFAST_OWNER=" + report_.owner, "HOLDFAST_STORE=" + report_.store}),
           own_group};
 }
 

@@ -11,14 +11,14 @@ namespace holdfast::tool {
 namespace {
 
 bool is_ignored(int signal) {
-  struct sigaction now {};
+  struct sigaction now{};
   ::sigaction(signal, nullptr, &now);
   return now.sa_handler == SIG_IGN;
 }
 
 struct sigaction set_action(int signal, void (*action)(int)) {
-  struct sigaction fresh {};
-  struct sigaction before {};
+  struct sigaction fresh{};
+  struct sigaction before{};
   fresh.sa_handler = action;
   ::sigaction(signal, &fresh, &before);
   return before;

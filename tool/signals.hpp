@@ -38,8 +38,8 @@ class signal_inbox {
 
  private:
   sigset_t mask_before_{};
-  struct sigaction chld_before_ {};
-  struct sigaction pipe_before_ {};
+  struct sigaction chld_before_{};
+  struct sigaction pipe_before_{};
   unique_fd fd_;
 };
 

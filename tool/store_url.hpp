@@ -12,7 +12,8 @@ std::string_view password_in(std::string_view url) noexcept;
 /// The URL with *** in place of the password.
 std::string without_password(std::string_view url);
 
-/// What a child may be told, in whatever folder it works: no password, a SQLite file by its full path.
+/// What a child may be told, in whatever folder it works: no password, a SQLite file by its full
+/// path.
 std::string url_for_others(std::string_view url);
 
 /// Overwrites passwords in the arguments, up to the first "--", where ps and /proc/PID/cmdline show

@@ -56,8 +56,7 @@ ending supervisor::watch(pid_t child, bool own_group) {
     ending_.left_behind = descendants_of(::getpid(), p_.dead_man.pid()).size();
   ending_.why = escalation_.why();
   ending_.killed = is_being_killed();
-  ending_.lost =
-      lease_.lost || p_.dead_man.has_struck() || ending_.why == escalation::cause::lost;
+  ending_.lost = lease_.lost || p_.dead_man.has_struck() || ending_.why == escalation::cause::lost;
   return ending_;
 }
 
@@ -113,9 +112,8 @@ void supervisor::sleep() noexcept {
   // Those who were killed may be somebody else's children, whose end nobody tells us.
   if (is_being_killed() && child_ended_) until = now + 50ms;
   alarm_.set(until);
-  std::array<pollfd, 3> wait{{{p_.signals.fd(), POLLIN, 0},
-                              {lost_bell_.fd(), POLLIN, 0},
-                              {alarm_.fd(), POLLIN, 0}}};
+  std::array<pollfd, 3> wait{
+      {{p_.signals.fd(), POLLIN, 0}, {lost_bell_.fd(), POLLIN, 0}, {alarm_.fd(), POLLIN, 0}}};
   ::poll(wait.data(), wait.size(), -1);
   lost_bell_.silence();
 }
@@ -141,26 +139,25 @@ void supervisor::notice_loss() {
 
 void supervisor::terminate(escalation::cause why) {
   const auto left = std::max(lease_.ends - boot_clock::now(), 0ns);
-  const std::string reason =
-      why == escalation::cause::max_run ? "it has run for --max-run"
-      : lease_.lost                     ? "the lock is somebody else's by now"
-                                        : "the lease ends in " + format_duration(left);
+  const std::string reason = why == escalation::cause::max_run ? "it has run for --max-run"
+                             : lease_.lost ? "the lock is somebody else's by now"
+                                           : "the lease ends in " + format_duration(left);
   deliver(SIGTERM);
   deliver(SIGCONT);  // a stopped process would not see it
-  p_.log.write(level::warning, "terminated",
-               name_ + ": sent TERM to the command, KILL follows in " +
-                   format_duration(kill_after_) + " at the latest: " + reason,
-               {{"pid", static_cast<std::int64_t>(child_)},
-                {"lease_remaining_seconds", seconds_of(left)}});
+  p_.log.write(
+      level::warning, "terminated",
+      name_ + ": sent TERM to the command, KILL follows in " + format_duration(kill_after_) +
+          " at the latest: " + reason,
+      {{"pid", static_cast<std::int64_t>(child_)}, {"lease_remaining_seconds", seconds_of(left)}});
 }
 
 void supervisor::kill() {
   deliver(SIGKILL);
   sweep();
   const auto left = std::max(p_.held.remaining(), 0ns);
-  p_.log.write(level::error, "killed", name_ + ": sent KILL to the command",
-               {{"pid", static_cast<std::int64_t>(child_)},
-                {"lease_remaining_seconds", seconds_of(left)}});
+  p_.log.write(
+      level::error, "killed", name_ + ": sent KILL to the command",
+      {{"pid", static_cast<std::int64_t>(child_)}, {"lease_remaining_seconds", seconds_of(left)}});
 }
 
 void supervisor::deliver(int signal) {

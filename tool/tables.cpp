@@ -47,8 +47,8 @@ std::string participants_text(const std::vector<participant>& all, wall_time now
            holders ? "LEASE" : "PLACE", "WEIGHT", holders ? "TOKEN" : "", "REASON"}};
   for (const participant& p : all)
     t.add({printable(p.short_id), printable(p.host), std::to_string(p.pid), printable(p.program),
-           format_duration(now - p.since), format_duration(p.expires_in),
-           std::to_string(p.weight), holders ? std::to_string(p.fence) : "", printable(p.reason)});
+           format_duration(now - p.since), format_duration(p.expires_in), std::to_string(p.weight),
+           holders ? std::to_string(p.fence) : "", printable(p.reason)});
   return t.text(bold);
 }
 
@@ -59,8 +59,8 @@ std::string state_line(const name_info& info) {
     return "latch, " + std::to_string(info.remaining) + " of " + std::to_string(info.capacity) +
            " to go";
   if (info.kind == "semaphore")
-    return "semaphore, " + std::to_string(info.remaining) + " of " +
-           std::to_string(info.capacity) + " permits free";
+    return "semaphore, " + std::to_string(info.remaining) + " of " + std::to_string(info.capacity) +
+           " permits free";
   return info.kind;
 }
 

@@ -95,9 +95,10 @@ std::string rfc3339(std::chrono::system_clock::time_point t) {
 std::string ordinal(std::size_t n) {
   const std::size_t last = n % 10;
   const bool teen = n / 10 % 10 == 1;
-  const char* ending = teen || last > 3 || last == 0 ? "th" : last == 1 ? "st"
-                                                        : last == 2   ? "nd"
-                                                                      : "rd";
+  const char* ending = teen || last > 3 || last == 0 ? "th"
+                       : last == 1                   ? "st"
+                       : last == 2                   ? "nd"
+                                                     : "rd";
   return std::to_string(n) + ending;
 }
 

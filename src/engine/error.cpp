@@ -56,6 +56,23 @@ class category final : public std::error_category {
   }
 };
 
+/// What came from outside may hold what a terminal obeys or a log takes for another line.
+std::string printable(std::string_view text) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string plain;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F && byte != 0xC2) {
+      plain += c;
+    } else {
+      plain += "\\x";
+      plain += hex[byte >> 4];
+      plain += hex[byte & 15];
+    }
+  }
+  return plain;
+}
+
 /// `lock 'order:1' on sqlite:locks.db: what the server said`
 std::string compose(const failure& f) {
   std::string text = "holdfast";
@@ -63,7 +80,7 @@ std::string compose(const failure& f) {
   if (!f.name.empty()) text += " '" + f.name + "'";
   if (!f.store.empty()) text += " on " + f.store;
   if (!f.what.empty()) text += ": " + f.what;
-  return text;
+  return printable(text);
 }
 
 }  // namespace

@@ -83,7 +83,10 @@ result<url> parse_url(std::string_view text) {
     return malformed(text, "names no store; write for example sqlite:locks.db");
   }
   url u;
-  u.scheme = text.substr(0, colon);
+  // Schemes have no case (RFC 3986, 3.1).
+  for (const char c : text.substr(0, colon)) {
+    u.scheme += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
   text.remove_prefix(colon + 1);
   const auto question = std::min(text.find('?'), text.size());
   auto rest = unescape(text.substr(0, question));

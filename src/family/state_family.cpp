@@ -237,12 +237,13 @@ class state_family final : public store::session_store {
     return dead;
   }
 
-  // A grant to a session that is known to be gone is passed on at once, which may grant to others.
+  // A grant to a session that is known to be gone is passed on at once, which may grant to others. One
+  // that could not be told but may live keeps what it holds; its grant ends with the claim time.
   void deliver(std::string_view name, const std::vector<notice>& grants) {
     std::vector<std::string> dead;
     for (notice to : grants) {
       to.name = name;
-      if (!port_->tell(to)) dead.push_back(to.peer);
+      if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
     }
     if (dead.empty()) return;
     permits_command look;

@@ -22,6 +22,9 @@ struct row {
   std::function<std::string(const harness::temp_dir&)> url;
   /// Faults that nobody must notice but by the time that things take.
   std::function<holdfast::testing::fault_plan()> faults{};
+  /// The primitives that it cannot do. A test compares this with its capabilities: to ask those here
+  /// would open every store (and start its server) to run one test on one of them.
+  std::vector<std::string> lacks{};
 };
 const std::vector<row>& rows();
 
@@ -58,7 +61,7 @@ struct primitive {
 };
 const std::vector<primitive>& primitives();
 
-/// The cells of these primitives on all stores that can do them; without names, of all primitives.
+/// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
 
 /// "memory__mutex": the matrix counts the rules of a cell by the end of their names.

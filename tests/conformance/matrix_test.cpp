@@ -19,6 +19,16 @@ TEST(matrix, everything_that_a_store_can_do_is_run) {
   EXPECT_EQ(matrix().find(not_run), std::string::npos) << matrix();
 }
 
+TEST(matrix, what_a_row_says_that_its_store_lacks_is_what_the_store_says) {
+  for (const row& r : rows()) {
+    const auto can = fresh_store(r).open().can();
+    for (const primitive& p : primitives()) {
+      const bool lacks = std::find(r.lacks.begin(), r.lacks.end(), p.name) != r.lacks.end();
+      EXPECT_EQ(lacks, !(can.*p.needs)) << p.name << " on " << r.name;
+    }
+  }
+}
+
 TEST(matrix, the_page_in_docs_is_what_this_suite_runs) {
   EXPECT_EQ(matrix(), checked_in())
       << "if the change is meant: test_conformance --print-matrix > docs/matrix.md";

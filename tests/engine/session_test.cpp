@@ -185,4 +185,27 @@ TEST(session, memory_keeps_nothing_of_a_name_that_is_free) {
   EXPECT_GT(mutex(s.session, "0").acquire().fence(), fence);
 }
 
+TEST(session, a_forked_child_may_open_a_memory_store_of_the_same_name) {
+  auto s = holdfast::open("memory:forked");
+  lease held = mutex(s, "m").acquire();
+  const int code = in_a_child([] {
+    auto own = holdfast::open("memory:forked");
+    return mutex(own, "m").try_acquire() ? 0 : 1;
+  });
+  EXPECT_EQ(code, 0) << "the child's space is its own";
+}
+
+TEST(error, shows_control_characters_instead_of_printing_them) {
+  auto s = holdfast::open("memory:");
+  try {
+    mutex m(s, "a\n\x1b[31mb");
+    FAIL();
+  } catch (const holdfast::error& e) {
+    const std::string what = e.what();
+    EXPECT_EQ(what.find('\n'), std::string::npos);
+    EXPECT_EQ(what.find('\x1b'), std::string::npos);
+    EXPECT_NE(what.find("\\x0a"), std::string::npos);
+  }
+}
+
 }  // namespace

@@ -85,8 +85,7 @@ TEST(cli, defaults_are_the_documented_ones) {
 }
 
 TEST(cli, only_the_first_two_dashes_end_the_options) {
-  EXPECT_EQ(parsed_run({}, {"git", "log", "--", "-n"}).command,
-            (words{"git", "log", "--", "-n"}));
+  EXPECT_EQ(parsed_run({}, {"git", "log", "--", "-n"}).command, (words{"git", "log", "--", "-n"}));
   EXPECT_EQ(parsed_run({}, {"--"}).command, words{"--"});
 }
 
@@ -133,7 +132,8 @@ TEST(cli, an_unknown_option_is_answered_with_the_nearest) {
   expect_refused({"run", "x", "--wiat", "3", "--", "true"}, "did you mean --wait?");
   expect_refused({"run", "x", "--max-rnu=3s", "--", "true"}, "did you mean --max-run?");
   expect_refused({"hold", "x", "--jsn"}, "did you mean --json?");
-  expect_refused({"hold", "x", "--min-hold", "1s"}, "'--min-hold' is not an option of holdfast hold");
+  expect_refused({"hold", "x", "--min-hold", "1s"},
+                 "'--min-hold' is not an option of holdfast hold");
   expect_refused({"run", "x", "-q", "--", "true"}, "holdfast run --help lists them");
 }
 
@@ -150,7 +150,8 @@ TEST(cli, every_option_with_a_value_refuses_what_it_cannot_be) {
   const auto run = [](const std::string& option, const std::string& value) {
     return words{"run", "x", option + "=" + value, "--", "true"};
   };
-  for (const std::string option : {"--wait", "--timeout", "--min-hold", "--max-run", "--kill-after"})
+  for (const std::string option :
+       {"--wait", "--timeout", "--min-hold", "--max-run", "--kill-after"})
     expect_refused(run(option, "5sec"), "did you mean 5s?");
   expect_refused(run("--ttl", "5sec"), "did you mean 5s?");
   expect_refused(run("--ttl", "1ms"), "the shortest lease is 100ms");

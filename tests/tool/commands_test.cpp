@@ -266,7 +266,7 @@ TEST_F(other_commands, without_a_store_use_a_private_file_and_say_so_once) {
   EXPECT_NE(first.err.find(expected), std::string::npos) << first.err;
   EXPECT_EQ(tool({"run", "l", "--", "true"}).err, "");
   EXPECT_TRUE(std::filesystem::exists(folder.file("holdfast/locks.db")));
-  struct stat s {};
+  struct stat s{};
   ASSERT_EQ(::stat(folder.file("holdfast").c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 0777U, 0700U);
 }

@@ -26,9 +26,12 @@ std::string refusal_of(std::string_view text) {
 
 TEST(duration, is_read_in_every_documented_form) {
   const std::vector<std::pair<std::string, nanoseconds>> forms{
-      {"500ms", 500ms}, {"1.5s", 1500ms},     {"2m", 2min},         {"1h30m", 90min},
-      {"30", 30s},      {"0.25", 250ms},      {"0", 0s},            {"2d", 48h},
-      {".5", 500ms},    {"1h2m3s4ms", 1h + 2min + 3s + 4ms}, {"0.5ms", 500us}};
+      {"500ms", 500ms}, {"1.5s", 1500ms},
+      {"2m", 2min},     {"1h30m", 90min},
+      {"30", 30s},      {"0.25", 250ms},
+      {"0", 0s},        {"2d", 48h},
+      {".5", 500ms},    {"1h2m3s4ms", 1h + 2min + 3s + 4ms},
+      {"0.5ms", 500us}};
   for (const auto& [text, value] : forms) EXPECT_EQ(parse_duration(text), value) << text;
 }
 
@@ -54,16 +57,16 @@ TEST(duration, beyond_what_a_clock_can_hold_is_refused) {
 
 TEST(duration, is_shown_in_two_units_at_most) {
   const std::vector<std::pair<nanoseconds, std::string>> shown{
-      {0ns, "0ms"},      {850ms, "850ms"},   {1s, "1s"},          {4200ms, "4.2s"},
-      {42s, "42s"},      {60s, "1m"},        {125s, "2m5s"},      {90min, "1h30m"},
-      {76h, "3d4h"},     {-5s, "0ms"},       {24h * 31, "31d"}};
+      {0ns, "0ms"},  {850ms, "850ms"}, {1s, "1s"},       {4200ms, "4.2s"},
+      {42s, "42s"},  {60s, "1m"},      {125s, "2m5s"},   {90min, "1h30m"},
+      {76h, "3d4h"}, {-5s, "0ms"},     {24h * 31, "31d"}};
   for (const auto& [value, text] : shown) EXPECT_EQ(format_duration(value), text);
 }
 
 TEST(duration, shown_text_can_be_read_again) {
-  for (const nanoseconds d : {nanoseconds{1ms}, nanoseconds{999ms}, nanoseconds{4200ms},
-                              nanoseconds{59s}, nanoseconds{61s}, nanoseconds{90min},
-                              nanoseconds{25h}})
+  for (const nanoseconds d :
+       {nanoseconds{1ms}, nanoseconds{999ms}, nanoseconds{4200ms}, nanoseconds{59s},
+        nanoseconds{61s}, nanoseconds{90min}, nanoseconds{25h}})
     EXPECT_EQ(parse_duration(format_duration(d)), d);
 }
 

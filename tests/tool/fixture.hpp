@@ -49,8 +49,7 @@ class holdfast_tool : public testing::Test {
   /// Somebody else who holds it; returns when it is held.
   class holder {
    public:
-    holder(const holdfast_tool& test, words options)
-        : holder(test.around, std::move(options)) {}
+    holder(const holdfast_tool& test, words options) : holder(test.around, std::move(options)) {}
     holder(const surroundings& around, words options)
         : process(command(with_hold(std::move(options))), around),
           facts(nlohmann::json::parse(process.out.line())) {}

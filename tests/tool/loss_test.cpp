@@ -69,9 +69,9 @@ TEST_F(run_loss, a_lock_taken_away_from_a_quick_child_is_noticed_at_the_end) {
 }
 
 TEST_F(run_loss, the_exit_code_can_be_chosen) {
-  program p(run_role("ignore_term", {"--ttl", "600ms", "--kill-after", "50ms",
-                                     "--lost-exit-code", "41"}),
-            around);
+  program p(
+      run_role("ignore_term", {"--ttl", "600ms", "--kill-after", "50ms", "--lost-exit-code", "41"}),
+      around);
   EXPECT_EQ(p.out.line(), "ready");
   EXPECT_EQ(taken_away(), 0);
   EXPECT_EQ(p.wait(), 41);

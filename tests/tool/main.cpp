@@ -58,9 +58,8 @@ int keep_open(const std::vector<std::string>& arguments) {
   for (;;) ::pause();
 }
 
-const harness::role roles[]{{"tell_signals", tell_signals},
-                            {"ignore_term", ignore_term},
-                            {"keep_open", keep_open}};
+const harness::role roles[]{
+    {"tell_signals", tell_signals}, {"ignore_term", ignore_term}, {"keep_open", keep_open}};
 
 }  // namespace
 

@@ -131,7 +131,8 @@ std::string reader::take(std::size_t n) {
 std::string reader::until(std::string_view text) {
   std::size_t at = 0;
   while ((at = heard_.find(text)) == std::string::npos)
-    if (!more()) throw std::runtime_error("it ended without '" + std::string(text) + "': " + heard_);
+    if (!more())
+      throw std::runtime_error("it ended without '" + std::string(text) + "': " + heard_);
   return take(at + text.size());
 }
 
@@ -161,7 +162,8 @@ program::program(const std::vector<std::string>& argv, const surroundings& aroun
     in = {::fcntl(from.ours, F_DUPFD_CLOEXEC, 0), ::fcntl(from.theirs, F_DUPFD_CLOEXEC, 0)};
     errors = {-1, ::fcntl(from.theirs, F_DUPFD_CLOEXEC, 0)};
   } else {
-    in = around.null_stdin ? channel{-1, ::open("/dev/null", O_RDONLY | O_CLOEXEC)} : pipe_to_them();
+    in =
+        around.null_stdin ? channel{-1, ::open("/dev/null", O_RDONLY | O_CLOEXEC)} : pipe_to_them();
     from = pipe_from_them();
     errors = pipe_from_them();
   }

@@ -36,8 +36,8 @@ struct surroundings {
   /// NAME=value, over the test's own environment; NAME alone removes it.
   std::vector<std::string> environment;
   std::vector<int> ignored_signals;
-  bool on_terminal = false;  ///< stdin, stdout, stderr are a terminal of its own
-  bool null_stdin = false;   ///< /dev/null, as cron gives it
+  bool on_terminal = false;   ///< stdin, stdout, stderr are a terminal of its own
+  bool null_stdin = false;    ///< /dev/null, as cron gives it
   bool unprivileged = false;  ///< as nobody, if we are root
   std::string folder;
 };

@@ -145,7 +145,8 @@ TEST_F(run_command, leaves_stdout_to_the_child_also_when_it_is_talkative) {
 
 TEST_F(run_command, tells_the_child_what_it_runs_under) {
   const auto r = tool(run_sh(
-      "l", {}, "echo $HOLDFAST_LOCK; echo $HOLDFAST_TOKEN; echo $HOLDFAST_OWNER; echo $HOLDFAST_STORE"));
+      "l", {},
+      "echo $HOLDFAST_LOCK; echo $HOLDFAST_TOKEN; echo $HOLDFAST_OWNER; echo $HOLDFAST_STORE"));
   std::istringstream lines(r.out);
   std::string lock, token, owner, url;
   lines >> lock >> token >> owner >> url;
@@ -342,8 +343,9 @@ TEST_F(run_command, writes_down_what_the_exit_code_leaves_open) {
   EXPECT_EQ(status()["outcome"], "not_found");
   EXPECT_EQ(tool(with_status({"run", "l", "--", "/"})).code, 126);
   EXPECT_EQ(status()["outcome"], "not_executable");
-  EXPECT_EQ(tool(with_status({"run", "l", "--max-run", "1ms", "--", "tail", "-f", "/dev/null"})).code,
-            124);
+  EXPECT_EQ(
+      tool(with_status({"run", "l", "--max-run", "1ms", "--", "tail", "-f", "/dev/null"})).code,
+      124);
   EXPECT_EQ(status()["outcome"], "max_run");
   EXPECT_EQ(tool(with_status({"run", "", "--", "true"})).code, 64);
   EXPECT_EQ(status()["outcome"], "failed");
@@ -358,8 +360,8 @@ TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
 
 TEST_F(run_command, leaves_closed_files_closed_and_writes_nowhere_else) {
   const std::string script = "test ! -e /proc/self/fd/0 -a ! -e /proc/self/fd/2 && exit 7";
-  const auto r = run_to_end({"sh", "-c", "exec \"$@\" <&- 2>&-", "sh", HOLDFAST_TOOL, "run", "l", "-v",
-                             "--", "sh", "-c", script},
+  const auto r = run_to_end({"sh", "-c", "exec \"$@\" <&- 2>&-", "sh", HOLDFAST_TOOL, "run", "l",
+                             "-v", "--", "sh", "-c", script},
                             around);
   EXPECT_EQ(r.code, 7);
   EXPECT_EQ(tool({"show", "l"}).code, 0);  // the messages did not go into the database

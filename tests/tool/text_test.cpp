@@ -18,16 +18,18 @@ TEST(text, what_could_move_the_cursor_is_escaped_and_quoted) {
   EXPECT_EQ(printable("a\x1b[2Jb"), "\"a\\x1b[2Jb\"");
   EXPECT_EQ(printable("a\nb\t"), "\"a\\nb\\t\"");
   EXPECT_EQ(printable("a\x7f"), "\"a\\x7f\"");
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\"\\u{9b}31m\"");         // C1: a one-character escape
-  EXPECT_EQ(printable("x\xe2\x80\xaey"), "\"x\\u{202e}y\"");        // right-to-left override
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\"\\u{9b}31m\"");                                // C1: a one-character escape
+  EXPECT_EQ(printable("x\xe2\x80\xaey"), "\"x\\u{202e}y\"");  // right-to-left override
   EXPECT_EQ(printable(std::string("a\0b", 3)), "\"a\\x00b\"");
 }
 
 TEST(text, broken_utf8_is_escaped_byte_by_byte) {
   EXPECT_EQ(printable("\xff"), "\"\\xff\"");
-  EXPECT_EQ(printable("\xc0\xaf"), "\"\\xc0\\xaf\"");                // overlong
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\"\\xed\\xa0\\x80\"");       // surrogate
-  EXPECT_EQ(printable("\xe2\x82"), "\"\\xe2\\x82\"");                // cut off
+  EXPECT_EQ(printable("\xc0\xaf"), "\"\\xc0\\xaf\"");           // overlong
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\"\\xed\\xa0\\x80\"");  // surrogate
+  EXPECT_EQ(printable("\xe2\x82"), "\"\\xe2\\x82\"");           // cut off
   EXPECT_EQ(printable("\xf5\x80\x80\x80"), "\"\\xf5\\x80\\x80\\x80\"");
 }
 
@@ -39,7 +41,7 @@ TEST(text, times_are_written_as_rfc3339_with_milliseconds) {
 
 TEST(text, places_in_a_queue_are_counted_in_words) {
   const std::vector<std::pair<std::size_t, std::string>> places{
-      {1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {10, "10th"}, {11, "11th"},
+      {1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {10, "10th"},  {11, "11th"},
       {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
   for (const auto& [n, word] : places) EXPECT_EQ(ordinal(n), word);
 }

@@ -1,5 +1,7 @@
 #include "store/memory/memory.hpp"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <deque>
 #include <map>
@@ -64,9 +66,25 @@ struct space {
   boot_time made_at{};
 };
 
+struct registry {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::weak_ptr<space>> spaces;
+};
+
+// The child of a fork() starts with an empty one: what the parent holds is not its own, and a mutex
+// may have been locked by a thread that the child does not have.
+registry& current_registry() {
+  static registry* current = nullptr;
+  static const int once = [] {
+    current = new registry;
+    return pthread_atfork(nullptr, nullptr, [] { current = new registry; });
+  }();
+  (void)once;
+  return *current;
+}
+
 std::shared_ptr<space> space_called(const std::string& name, clock& on) {
-  static std::mutex mutex;
-  static auto& spaces = *new std::unordered_map<std::string, std::weak_ptr<space>>;
+  auto& [mutex, spaces] = current_registry();
   const std::lock_guard guard{mutex};
   std::erase_if(spaces, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<space> found = name.empty() ? nullptr : spaces[name].lock();

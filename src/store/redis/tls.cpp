@@ -156,8 +156,11 @@ failure no_handshake(SSL* s, const redis_options& o, int why) {
                                      X509_verify_cert_error_string(bad) +
                                      "; name its authority with ?ca=FILE, or the host it is for with ?server_name="};
   }
-  const bool silent = why == SSL_ERROR_SYSCALL || why == SSL_ERROR_ZERO_RETURN;
-  const std::string said = silent ? "the connection was closed" : openssl_says();
+  const bool closed = why == SSL_ERROR_SYSCALL || why == SSL_ERROR_ZERO_RETURN;
+  const bool silent = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
+  const std::string said = silent   ? "no answer to the handshake in time"
+                           : closed ? "the connection was closed"
+                                    : openssl_says();
   return {errc::unavailable, "no TLS with " + where + ": " + said +
                                  "; if the server speaks plain Redis there, write redis:// instead of rediss://"};
 }
@@ -182,9 +185,7 @@ result<std::unique_ptr<transport>> start_tls(int fd, const redis_options& o, con
     const int why = SSL_get_error(s.get(), ok);
     const bool again = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
     if (again && wait_ready(fd, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, p)) continue;
-    auto f = again ? failure{errc::unavailable, "no TLS with " + o.host + ":" + std::to_string(o.port) +
-                                                    ": no answer to the handshake in time"}
-                   : no_handshake(s.get(), o, why);
+    auto f = no_handshake(s.get(), o, why);
     s.reset();
     return ::close(fd), std::move(f);
   }

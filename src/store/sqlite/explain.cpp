@@ -83,11 +83,25 @@ std::string system_said(int error_number) {
                            : " (" + std::generic_category().message(error_number) + ")";
 }
 
-// SQLite keeps the system's error number only where one caused the failure.
+// What a call on the write-ahead log failed with; the connection has forgotten it by now.
+int log_error_number(sqlite3* db) noexcept {
+  sqlite3_file* log = nullptr;
+  int error_number = 0;
+  sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, static_cast<void*>(&log));
+  if (log != nullptr && log->pMethods != nullptr) {
+    log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error_number);
+  }
+  return error_number;
+}
+
 int error_number_of(sqlite3* db, int code) noexcept {
+  if (code == SQLITE_IOERR_SHMSIZE) return ENOSPC;
+  if (db == nullptr) return 0;
   const int primary = code & 0xff;
-  const bool from_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
-  return db != nullptr && from_system ? sqlite3_system_errno(db) : 0;
+  if (primary == SQLITE_CANTOPEN) return sqlite3_system_errno(db);
+  if (primary != SQLITE_IOERR) return 0;
+  const int told = sqlite3_system_errno(db);
+  return told != 0 ? told : log_error_number(db);
 }
 
 }  // namespace

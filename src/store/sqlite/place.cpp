@@ -79,10 +79,13 @@ result<std::string> check_text(std::string_view path) {
   return std::string{path};
 }
 
-result<std::string> resolve_directory(const std::string& path) {
+std::string directory_of(const std::string& path) {
   const auto slash = path.rfind('/');
-  const std::string directory =
-      slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+result<std::string> resolve_directory(const std::string& path) {
+  const std::string directory = directory_of(path);
   auto found = canonical(directory);
   if (!found && found.error().code == errc::unavailable) {
     return refuse(found.error().what + ". Make the directory first");
@@ -127,6 +130,12 @@ failure not_ours(const std::string& path) {
 
 }  // namespace
 
+bool can_be_made(const std::string& file) noexcept {
+  struct stat found{};
+  return ::lstat(file.c_str(), &found) == 0 ||
+         ::faccessat(AT_FDCWD, directory_of(file).c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
 const char* network_file_system_name(unsigned long magic) noexcept {
   const auto at = std::find_if(network_file_systems.begin(), network_file_systems.end(),
                                [magic](const auto& known) { return known.magic == magic; });
@@ -144,7 +153,7 @@ result<std::string> locate(std::string_view path, bool allow_network) {
     return refuse("the path has " + std::to_string(file->size()) +
                   " bytes and SQLite takes no more than " + std::to_string(longest_path));
   }
-  const std::string home = file->substr(0, std::max<std::size_t>(file->rfind('/'), 1));
+  const std::string home = directory_of(*file);
   const char* network = allow_network ? nullptr : network_name(home);
   if (network != nullptr) return refuse_network(home, network);
   return file;

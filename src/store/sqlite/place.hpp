@@ -14,6 +14,9 @@ namespace holdfast::store::sqlite {
 /// who reach it by different links agree on what lies beside it.
 result<std::string> locate(std::string_view path, bool allow_network);
 
+/// False if the file is not there and the rights of its directory forbid making it.
+bool can_be_made(const std::string& file) noexcept;
+
 /// The name of a kind of file system (statfs f_type) that several machines may share, or null.
 const char* network_file_system_name(unsigned long magic) noexcept;
 

@@ -1,5 +1,5 @@
-#include "store/sqlite/moment.hpp"
 #include "store/sqlite/sqlite.hpp"
+#include "store/sqlite/moment.hpp"
 
 #include <algorithm>
 #include <initializer_list>

@@ -34,6 +34,11 @@ std::string_view text_of(sqlite3_value* value) noexcept {
   return {text, text == nullptr ? 0 : static_cast<std::size_t>(sqlite3_value_bytes(value))};
 }
 
+failure read_only(const std::string& what) {
+  return {errc::read_only,
+          "this user may not " + what + ", and taking a lock is a write; grant it"};
+}
+
 }  // namespace
 
 lock_file::lock_file(sqlite_options options) : options_(std::move(options)) {}
@@ -58,10 +63,11 @@ status lock_file::open() {
 }
 
 status lock_file::open_connection() {
-  if (auto opened = db_.open(file_); !opened) return opened;
+  if (auto opened = db_.open(file_); !opened) {
+    return can_be_made(file_) ? opened : read_only("make files beside " + file_);
+  }
   if (sqlite3_db_readonly(db_.get(), "main") == 1) {
-    return failure{errc::read_only, "this user may not write to " + file_ +
-                                        ", and taking a lock is a write; grant it"};
+    return read_only("write to " + file_);
   }
   // Half of the patience is for the turnstile.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));

@@ -42,7 +42,10 @@ TEST(notice_text, every_other_line_is_nothing) {
     std::string other = good;
     other[i] = 'z';
     EXPECT_FALSE(decode(other)) << other;
-    EXPECT_FALSE(decode(good.substr(0, i) + " " + good.substr(i))) << i;
+    // Later on, the name would begin earlier; it may hold anything.
+    if (i < good.find("1844")) {
+      EXPECT_FALSE(decode(good.substr(0, i) + " " + good.substr(i))) << i;
+    }
   }
   EXPECT_FALSE(decode(""));
   EXPECT_FALSE(decode(std::string(100'000, ' ')));

@@ -1,0 +1,16 @@
+# holdfast_redis_scripts(): puts src/store/redis/*.lua into holdfast::redis, each with its SHA-1, so that the library needs
+# no files beside it and no SHA-1 of its own. Changed scripts are taken in by the next build.
+function(holdfast_redis_scripts)
+  if(NOT TARGET holdfast_redis)
+    return()
+  endif()
+  foreach(name IN ITEMS permits countdown)
+    set(file "${PROJECT_SOURCE_DIR}/src/store/redis/${name}.lua")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    file(READ "${file}" HOLDFAST_${name}_TEXT)
+    file(SHA1 "${file}" HOLDFAST_${name}_SHA)
+  endforeach()
+  set(made "${PROJECT_BINARY_DIR}/generated/redis_scripts.cpp")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/redis-scripts.cpp.in" "${made}" @ONLY)
+  target_sources(holdfast_redis PRIVATE "${made}")
+endfunction()

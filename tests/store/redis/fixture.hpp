@@ -1,0 +1,61 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "harness/eventually.hpp"
+#include "harness/redis_server.hpp"
+
+namespace redis_test {
+
+/// What a call failed with: the reason, and the message that a person sees.
+struct outcome {
+  bool failed = false;
+  holdfast::errc reason{};
+  std::string text;
+  bool retryable = false;
+};
+
+template <class Call>
+outcome outcome_of(Call call) {
+  try {
+    call();
+  } catch (const holdfast::error& e) {
+    return {true, e.reason(), e.what(), e.retryable()};
+  }
+  return {};
+}
+
+/// Keeps what it is told.
+class listener final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    const std::lock_guard guard{mutex_};
+    kinds_.push_back(e.kind);
+    details_ += std::string(e.detail) + '\n';
+  }
+  bool saw(holdfast::event_kind kind) const {
+    const std::lock_guard guard{mutex_};
+    for (const auto k : kinds_) {
+      if (k == kind) return true;
+    }
+    return false;
+  }
+  std::string details() const {
+    const std::lock_guard guard{mutex_};
+    return details_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<holdfast::event_kind> kinds_;
+  std::string details_;
+};
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+}  // namespace redis_test

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/seed.hpp"
+
+// Many threads on one connection, also while it breaks under them.
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int threads = 16;
+
+struct shared_counter {
+  int value = 0;  // not atomic: the lock is all that protects it
+};
+
+TEST(redis_link, many_threads_share_one_connection) {
+  const harness::redis_server server;
+  auto s = holdfast::open(server.url());
+  std::vector<std::thread> crew;
+  for (int t = 0; t < threads; ++t) {
+    crew.emplace_back([&, t] {
+      holdfast::mutex m{s, "own" + std::to_string(t)};
+      for (int i = 0; i < 200; ++i) m.lock(), m.unlock();
+    });
+  }
+  for (auto& t : crew) t.join();
+  // This one, the session's commands, and its notices.
+  const auto clients = server.ask({"CLIENT", "LIST"});
+  EXPECT_EQ(std::count(clients.begin(), clients.end(), '\n'), 3) << clients;
+}
+
+TEST(redis_link, requests_made_close_together_share_system_calls) {
+  const harness::redis_server server;
+  auto s = holdfast::open(server.url());
+  const auto reads_before = server.ask({"INFO", "stats"});
+  std::vector<std::thread> crew;
+  for (int t = 0; t < threads; ++t) {
+    crew.emplace_back([&, t] {
+      holdfast::mutex m{s, "own" + std::to_string(t)};
+      for (int i = 0; i < 300; ++i) m.lock(), m.unlock();
+    });
+  }
+  for (auto& t : crew) t.join();
+  const auto number = [](const std::string& info, const std::string& field) {
+    return std::stoll(info.substr(info.find(field + ":") + field.size() + 1));
+  };
+  const auto after = server.ask({"INFO", "stats"});
+  const auto reads = number(after, "total_reads_processed") - number(reads_before, "total_reads_processed");
+  EXPECT_LT(reads, threads * 300 * 2) << "each request was read by itself";
+}
+
+TEST(redis_link, nobody_is_stuck_and_nothing_overlaps_while_connections_are_cut) {
+  const harness::redis_server server;
+  std::array<holdfast::session, 2> sessions{holdfast::open(server.url()), holdfast::open(server.tcp_url())};
+  std::array<shared_counter, 3> counters;
+  std::atomic<int> running{threads};
+  std::vector<std::thread> crew;
+  constexpr int rounds = 60;
+  for (int t = 0; t < threads; ++t) {
+    crew.emplace_back([&, t] {
+      const auto which = static_cast<std::size_t>(t) % counters.size();
+      holdfast::mutex m{sessions[static_cast<std::size_t>(t) % 2], "shared" + std::to_string(which)};
+      for (int i = 0; i < rounds; ++i) {
+        auto held = m.acquire();
+        ++counters[which].value;
+        (void)held.release();  // may be told that nobody knows whether it was carried out
+      }
+      --running;
+    });
+  }
+  harness::random dice(21);
+  while (running > 0) {
+    server.ask({"CLIENT", "KILL", "TYPE", dice.one_in(3) ? "pubsub" : "normal"});
+    std::this_thread::yield();
+  }
+  for (auto& t : crew) t.join();
+  int sum = 0;
+  for (const auto& c : counters) sum += c.value;
+  EXPECT_EQ(sum, threads * rounds);
+}
+
+}  // namespace

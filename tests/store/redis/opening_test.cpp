@@ -1,0 +1,195 @@
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "fixture.hpp"
+
+// What open() says of servers and URLs that cannot work.
+namespace {
+
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+redis_test::outcome opening(const std::string& url) {
+  return outcome_of([&] { (void)holdfast::open(url); });
+}
+
+TEST(redis_opening, bad_urls_are_refused_with_what_to_write_instead) {
+  const std::vector<std::pair<const char*, const char*>> bad{
+      {"redis:localhost", "redis://host"},    {"redis://", "no host"},           {"redis://h:0", "port"},
+      {"redis://h:99999", "port"},            {"redis://h:x", "port"},           {"redis://h/abc", "database"},
+      {"redis://h/-1", "database"},           {"redis://::1", "brackets"},       {"redis://[::1", "]"},
+      {"redis+unix://relative", "absolute"},  {"redis://h?prefx=a", "prefix"},   {"redis://h?prefix={}", "prefix"},
+      {"redis://h?command_timeout=-1", "command_timeout"}, {"redis://h?connect_timeout=0", "connect_timeout"},
+      {"redis://h?password_env=HOLDFAST_NOT_SET_ANYWHERE", "HOLDFAST_NOT_SET_ANYWHERE"},
+      {"redis://h?password_file=/does/not/exist", "/does/not/exist"}};
+  for (const auto& [url, word] : bad) {
+    const auto o = opening(url);
+    EXPECT_EQ(o.reason, errc::invalid_argument) << url << ": " << o.text;
+    EXPECT_TRUE(contains(o.text, word)) << url << ": " << o.text;
+  }
+}
+
+TEST(redis_opening, nobody_there_is_unavailable_and_says_where) {
+  const auto port = std::to_string(harness::free_port());
+  const auto o = opening("redis://127.0.0.1:" + port);
+  EXPECT_EQ(o.reason, errc::unavailable);
+  EXPECT_TRUE(contains(o.text, port)) << o.text;
+  EXPECT_EQ(opening("redis+unix:///does/not/exist.sock").reason, errc::unavailable);
+}
+
+/// Accepts one connection after another, says something, and hangs up or not.
+class other_server {
+ public:
+  explicit other_server(std::string says, bool hangs_up) : listening_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ::bind(listening_, reinterpret_cast<sockaddr*>(&address), size);
+    ::listen(listening_, 8);
+    ::getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, says, hangs_up] {
+      for (int fd; (fd = ::accept(listening_, nullptr, nullptr)) >= 0;) {
+        char request[512];
+        (void)!::recv(fd, request, sizeof request, 0);
+        (void)!::send(fd, says.data(), says.size(), MSG_NOSIGNAL);
+        if (!hangs_up) (void)!::recv(fd, request, sizeof request, 0);
+        ::close(fd);
+      }
+    });
+  }
+  ~other_server() {
+    ::shutdown(listening_, SHUT_RDWR);
+    thread_.join();
+    ::close(listening_);
+  }
+  std::string url(const std::string& scheme) const { return scheme + "://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  int listening_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+TEST(redis_opening, a_web_server_is_recognised_by_what_it_says) {
+  const other_server web("HTTP/1.1 400 Bad Request\r\n\r\n", true);
+  const auto o = opening(web.url("redis"));
+  EXPECT_EQ(o.reason, errc::unavailable);
+  EXPECT_TRUE(contains(o.text, "HTTP/1.1 400")) << o.text;
+}
+
+TEST(redis_opening, a_server_that_never_answers_is_given_up_in_time) {
+  const other_server silent("", false);
+  const auto o = opening(silent.url("redis") + "?connect_timeout=100ms");
+  EXPECT_EQ(o.reason, errc::unavailable);
+  EXPECT_TRUE(contains(o.text, "no answer in time")) << o.text;
+}
+
+TEST(redis_opening, a_server_that_hangs_up_is_told_with_the_advice_to_try_tls) {
+  const other_server closes("", true);
+  const auto o = opening(closes.url("redis"));
+  EXPECT_EQ(o.reason, errc::unavailable);
+  EXPECT_TRUE(contains(o.text, "rediss://")) << o.text;
+}
+
+TEST(redis_opening, a_password_that_is_missing_or_wrong_is_not_permitted_and_never_shown) {
+  const harness::redis_server server({"--requirepass", "s3cret"});
+  const auto at = "127.0.0.1:" + std::to_string(server.port());
+  EXPECT_EQ(opening("redis://" + at).reason, errc::not_permitted);
+  const auto wrong = opening("redis://:wr0ng@" + at);
+  EXPECT_EQ(wrong.reason, errc::not_permitted);
+  EXPECT_FALSE(contains(wrong.text, "wr0ng")) << wrong.text;
+  EXPECT_FALSE(opening("redis://:s3cret@" + at).failed);
+  EXPECT_FALSE(contains(holdfast::open("redis://:s3cret@" + at).url(), "s3cret"));
+}
+
+TEST(redis_opening, a_password_comes_from_the_environment_or_a_file) {
+  const harness::redis_server server({"--requirepass", "s3cret"});
+  ::setenv("HOLDFAST_TEST_PASSWORD", "s3cret", 1);
+  EXPECT_FALSE(opening(server.url("?password_env=HOLDFAST_TEST_PASSWORD")).failed);
+  std::ofstream(server.file("password")) << "s3cret\n";
+  EXPECT_FALSE(opening(server.url("?password_file=" + server.file("password"))).failed);
+}
+
+// The rights that docs/stores/redis.md lists, and no others.
+TEST(redis_opening, a_user_with_the_documented_rights_can_do_everything) {
+  const harness::redis_server server;
+  EXPECT_EQ(server.ask({"ACL", "SETUSER", "app", "on", ">pw", "~holdfast:*", "&holdfast:inbox:*", "+hello", "+auth",
+                        "+select", "+ping", "+info", "+evalsha", "+script|load", "+subscribe", "+publish", "+time",
+                        "+scan", "+get", "+set", "+getrange", "+del", "+pexpire", "+hget", "+hset", "+hdel",
+                        "+zadd", "+zrem", "+zrange", "+zrangebyscore", "+zremrangebyscore", "+zrank", "+zscore",
+                        "+zcard"}),
+            "OK");
+  auto s = holdfast::open("redis://app:pw@127.0.0.1:" + std::to_string(server.port()));
+  holdfast::mutex m{s, "m"}, other{holdfast::open("redis+unix://app:pw@" + server.socket()), "m"};
+  m.lock();
+  std::thread waiter([&] { other.lock(), other.unlock(); });
+  harness::eventually("a waiter", [&] { return s.show("m").waiters.size() == 1; });
+  EXPECT_EQ(s.names(), std::vector<std::string>{"m"});
+  m.unlock();
+  waiter.join();
+  holdfast::shared_mutex rw{s, "rw"};
+  rw.lock_shared(), rw.unlock_shared();
+  holdfast::latch l{s, "l", 1};
+  l.count_down(), l.wait(), l.remove();
+}
+
+TEST(redis_opening, a_user_without_rights_is_told_where_they_are_listed) {
+  const harness::redis_server server;
+  server.ask({"ACL", "SETUSER", "weak", "on", ">pw", "~other:*", "+@all", "&*"});
+  auto s = holdfast::open("redis://weak:pw@127.0.0.1:" + std::to_string(server.port()));
+  const auto o = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+  EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+  EXPECT_TRUE(contains(o.text, "docs/stores/redis.md")) << o.text;
+  server.ask({"ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "resetchannels"});
+  EXPECT_EQ(opening("redis://mute:pw@127.0.0.1:" + std::to_string(server.port())).reason, errc::not_permitted);
+}
+
+TEST(redis_opening, an_eviction_policy_that_may_drop_locks_is_warned_of) {
+  const harness::redis_server server({"--maxmemory-policy", "allkeys-lru"});
+  const auto told = std::make_shared<redis_test::listener>();
+  holdfast::session_options o;
+  o.observer = told;
+  auto s = holdfast::open(server.url(), o);
+  EXPECT_TRUE(told->saw(holdfast::event_kind::warning));
+  EXPECT_TRUE(contains(told->details(), "allkeys-lru")) << told->details();
+}
+
+TEST(redis_opening, a_replica_is_refused_and_its_primary_named) {
+  const harness::redis_server server;
+  server.ask({"REPLICAOF", "127.0.0.1", "1"});
+  const auto o = opening(server.url());
+  EXPECT_EQ(o.reason, errc::read_only) << o.text;
+  EXPECT_TRUE(contains(o.text, "127.0.0.1:1")) << o.text;
+}
+
+TEST(redis_opening, a_node_of_a_cluster_is_refused) {
+  const harness::redis_server server({"--cluster-enabled", "yes"});
+  const auto o = opening(server.url());
+  EXPECT_EQ(o.reason, errc::unsupported) << o.text;
+}
+
+TEST(redis_opening, a_database_that_does_not_exist_is_named) {
+  const harness::redis_server server({"--databases", "2"});
+  EXPECT_FALSE(opening(server.tcp_url("/1")).failed);
+  const auto o = opening(server.tcp_url("/7"));
+  EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
+  EXPECT_TRUE(contains(o.text, "7")) << o.text;
+}
+
+TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {
+  const harness::redis_server server({"--maxclients", "3"});
+  auto first = holdfast::open(server.url());
+  const auto o = opening(server.url());
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_TRUE(contains(o.text, "maxclients")) << o.text;
+}
+
+}  // namespace

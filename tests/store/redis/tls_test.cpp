@@ -1,0 +1,114 @@
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include "fixture.hpp"
+
+namespace {
+
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+/// An authority, and what it signed: for 127.0.0.1, for another host, and for a client.
+class authority {
+ public:
+  authority() {
+    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
+    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stranger -keyout stranger.key -out stranger.pem");
+    issue("good", "IP:127.0.0.1,DNS:localhost", "-days 2");
+    issue("elsewhere", "DNS:elsewhere.example", "-days 2");
+    issue("client", "DNS:client", "-days 2");
+  }
+  std::string file(const std::string& name) const { return dir_.file(name); }
+
+ private:
+  void issue(const std::string& name, const std::string& hosts, const std::string& dates) const {
+    run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name + ".csr");
+    run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial " + dates + " -out " + name +
+        ".pem -extfile <(echo subjectAltName=" + hosts + ")");
+  }
+  void run(const std::string& words) const {
+    const std::string line = "cd " + dir_.path().string() + " && bash -c 'openssl " + words + "' 2> log";
+    if (std::system(line.c_str()) != 0) throw std::runtime_error("openssl " + words + " failed");
+  }
+  harness::temp_dir dir_;
+};
+
+class redis_tls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { authority_ = new authority; }
+  static void TearDownTestSuite() { delete authority_; }
+  static std::string file(const std::string& name) { return authority_->file(name); }
+
+  /// A server that shows this certificate, and may want one of its clients.
+  struct server {
+    explicit server(const std::string& shows, const std::string& wants = "no")
+        : port(harness::free_port()),
+          redis({"--tls-port", std::to_string(port), "--tls-cert-file", file(shows + ".pem"), "--tls-key-file",
+                 file(shows + ".key"), "--tls-ca-cert-file", file("ca.pem"), "--tls-auth-clients", wants}) {}
+    std::string url(const std::string& options) const {
+      return "rediss://127.0.0.1:" + std::to_string(port) + options;
+    }
+    int port;
+    harness::redis_server redis;
+  };
+  static std::string trusting() { return "?ca=" + file("ca.pem"); }
+
+  static inline authority* authority_ = nullptr;
+};
+
+TEST_F(redis_tls, locks_work_over_an_encrypted_connection) {
+  const server s("good");
+  auto a = holdfast::open(s.url(trusting())), b = holdfast::open(s.url(trusting()));
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  first.lock();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  first.unlock();
+  waiter.join();
+}
+
+TEST_F(redis_tls, an_unknown_authority_is_refused_with_the_reason) {
+  const server s("good");
+  for (const auto& options : {std::string(), "?ca=" + file("stranger.pem")}) {
+    const auto o = outcome_of([&] { (void)holdfast::open(s.url(options)); });
+    EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+    EXPECT_TRUE(contains(o.text, "certificate")) << o.text;
+  }
+}
+
+TEST_F(redis_tls, a_certificate_for_another_host_is_refused_unless_that_host_is_named) {
+  const server s("elsewhere");
+  const auto o = outcome_of([&] { (void)holdfast::open(s.url(trusting())); });
+  EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+  EXPECT_TRUE(contains(o.text, "server_name")) << o.text;
+  EXPECT_NO_THROW((void)holdfast::open(s.url(trusting() + "&server_name=elsewhere.example")));
+}
+
+TEST_F(redis_tls, a_server_that_wants_a_client_certificate_gets_it) {
+  const server s("good", "yes");
+  EXPECT_TRUE(outcome_of([&] { (void)holdfast::open(s.url(trusting())); }).failed);
+  EXPECT_NO_THROW((void)holdfast::open(s.url(trusting() + "&cert=" + file("client.pem") + "&key=" + file("client.key"))));
+}
+
+TEST_F(redis_tls, tls_to_a_plain_port_and_plain_to_a_tls_port_are_named) {
+  const server s("good");
+  const auto tls_to_plain = outcome_of(
+      [&] { (void)holdfast::open("rediss://127.0.0.1:" + std::to_string(s.redis.port()) + trusting()); });
+  EXPECT_EQ(tls_to_plain.reason, errc::unavailable) << tls_to_plain.text;
+  EXPECT_TRUE(contains(tls_to_plain.text, "redis://")) << tls_to_plain.text;
+  const auto plain_to_tls = outcome_of([&] { (void)holdfast::open("redis://127.0.0.1:" + std::to_string(s.port)); });
+  EXPECT_EQ(plain_to_tls.reason, errc::unavailable) << plain_to_tls.text;
+  EXPECT_TRUE(contains(plain_to_tls.text, "rediss://")) << plain_to_tls.text;
+}
+
+TEST_F(redis_tls, files_that_cannot_be_read_are_named) {
+  const server s("good");
+  const auto o = outcome_of([&] { (void)holdfast::open(s.url("?ca=/does/not/exist.pem")); });
+  EXPECT_EQ(o.reason, errc::invalid_argument);
+  EXPECT_TRUE(contains(o.text, "/does/not/exist.pem")) << o.text;
+  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(s.url(trusting() + "&cert=x.pem")); }).reason, errc::invalid_argument);
+}
+
+}  // namespace

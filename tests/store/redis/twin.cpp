@@ -1,0 +1,171 @@
+#include "twin.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+#include "kernel/countdown.hpp"
+#include "kernel/permits.hpp"
+#include "store/redis/commands.hpp"
+#include "store/redis/scripts.hpp"
+#include "store/redis/subscription.hpp"
+
+namespace twin {
+
+using namespace holdfast::store;
+using holdfast::result;
+namespace redis = holdfast::store::redis;
+
+namespace {
+
+// ---- as text, so that one comparison does for all and a difference can be read --------------------
+
+std::ostream& operator<<(std::ostream& out, const owner_id& id) { return out << to_string(id); }
+
+void show(std::ostream& out, const permits_record& r) {
+  out << " | " << to_string(r.kind) << ' ' << r.capacity << ' ' << r.last_fence;
+  auto holders = r.holders;  // the order of holders has no meaning
+  std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });
+  for (const auto& h : holders) {
+    out << "\n  holder " << h.owner << ' ' << h.weight << ' ' << h.fence << ' ' << h.expires_at << ' '
+        << h.since_wall_at << ' ' << h.peer << " '" << h.note << "'";
+  }
+  for (const auto& w : r.queue) {
+    out << "\n  waiter " << w.owner << ' ' << w.weight << ' ' << w.priority << ' ' << w.lease_us << ' '
+        << w.expires_at << ' ' << w.since_wall_at << ' ' << w.peer << " '" << w.note << "'";
+  }
+}
+
+void show_tell(std::ostream& out, const std::vector<notice>& tell) {
+  for (const auto& n : tell) {
+    out << "\n  tell " << static_cast<int>(n.what) << ' ' << n.owner << ' ' << n.fence << ' ' << n.expires_at << ' '
+        << n.peer;
+  }
+}
+
+// Whom a waiter stands behind is said only by stores that see sessions die; and a mismatch tells only
+// what the name is in use as.
+std::string text_of(const permits_reply& r) {
+  std::ostringstream out;
+  out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at << ' '
+      << r.look_again_us << ' ' << r.position << ' ' << r.replaced;
+  const bool mismatch = r.outcome == permits_outcome::kind_mismatch || r.outcome == permits_outcome::capacity_mismatch;
+  if (mismatch) out << " | " << to_string(r.found.kind) << ' ' << r.found.capacity;
+  else show(out, r.found);
+  show_tell(out, r.tell);
+  return out.str();
+}
+
+std::string text_of(const countdown_reply& r) {
+  std::ostringstream out;
+  out << static_cast<int>(r.outcome) << ' ' << r.remaining << ' ' << r.now_at << ' ' << r.look_again_us << " | "
+      << r.found.count;
+  if (r.outcome == countdown_outcome::done) {
+    out << ' ' << r.found.remaining << ' ' << r.found.expires_at;
+    auto arrivals = r.found.arrivals;
+    std::sort(arrivals.begin(), arrivals.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });
+    for (const auto& a : arrivals) out << "\n  arrival " << a.owner << ' ' << a.forget_at;
+    for (const auto& w : r.found.waiting) {
+      out << "\n  waiter " << w.owner << ' ' << w.expires_at << ' ' << w.since_wall_at << ' ' << w.peer << " '"
+          << w.note << "'";
+    }
+  }
+  show_tell(out, r.tell);
+  return out.str();
+}
+
+// "granted <owner> <fence> <expires_at> <key> <peer>": what tests are given beside the reply.
+std::vector<notice> read_told(const redis::resp_value& list) {
+  std::vector<notice> all;
+  for (const auto& one : list.items) {
+    const auto space = one.text.rfind(' ');
+    auto n = redis::parse_notice(one.text.substr(0, space)).value();
+    n.peer = one.text.substr(space + 1);
+    if (n.peer == "-") n.peer.clear();
+    all.push_back(std::move(n));
+  }
+  return all;
+}
+
+result<permits_reply> read(const redis::resp_value& v, const permits_command& c) {
+  auto r = redis::read_permits(v, c.verb);
+  if (r && c.verb != permits_verb::inspect && v.items.size() == 8) r->tell = read_told(v.items[7]);
+  return r;
+}
+
+result<countdown_reply> read(const redis::resp_value& v, const countdown_command& c) {
+  auto r = redis::read_countdown(v, c.verb);
+  const bool mismatch = r && r->outcome == countdown_outcome::capacity_mismatch;
+  if (r && c.verb != countdown_verb::inspect && !mismatch) r->tell = read_told(v.items.at(4));
+  return r;
+}
+
+void append(std::string& to, const redis::script_frame& f, const std::string& name, const permits_command& c) {
+  redis::append_permits(to, f, name, c);
+}
+void append(std::string& to, const redis::script_frame& f, const std::string& name, const countdown_command& c) {
+  redis::append_countdown(to, f, name, c);
+}
+
+template <class Record, class History>
+std::optional<std::string> compare(const History& history, const std::vector<redis::resp_value>& answers) {
+  Record record;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    const auto& [time, command] = history[i];
+    const auto ours = read(answers[i], command);
+    const auto wanted = text_of(holdfast::kernel::apply(record, command, {time, time}));
+    const auto found = ours ? text_of(*ours) : "failed: " + ours.error().what;
+    if (found == wanted) continue;
+    return "step " + std::to_string(i) + ", verb " + std::to_string(static_cast<int>(command.verb)) + " of " +
+           to_string(command.owner) + "\nkernel: " + wanted + "\nscript: " + found;
+  }
+  return std::nullopt;
+}
+
+template <class History>
+std::string encode(const History& history, const std::string& name) {
+  std::string bytes;
+  for (const auto& s : history) append(bytes, {"twin", "twin:inbox:", s.time}, name, s.command);
+  return bytes;
+}
+
+std::string with_bug(std::string text, const seeded_bug& bug) {
+  const auto at = text.find(bug.text);
+  if (at == text.npos) throw std::runtime_error("the script has no '" + bug.text + "' any more");
+  return text.replace(at, bug.text.size(), bug.instead);
+}
+
+}  // namespace
+
+stage::stage(const harness::redis_server& server, std::optional<seeded_bug> bug) {
+  options_ = std::move(redis::parse_address("redis+unix", "//" + server.socket())).value();
+  connection_ = std::move(redis::greet(options_, redis::purpose::commands)).value();
+  true_sha_ = sha_ = redis::permits_script().sha;
+  if (!bug) return;
+  const std::string text = with_bug(std::string(redis::permits_script().text), *bug);
+  const std::string_view words[] = {"SCRIPT", "LOAD", text};
+  std::string bytes;
+  redis::append_command(bytes, words);
+  sha_ = run(std::move(bytes), 1).front().text;
+  if (sha_.size() != true_sha_.size()) throw std::runtime_error("the changed script is refused: " + sha_);
+}
+
+std::vector<redis::resp_value> stage::run(std::string bytes, std::size_t count) {
+  for (auto at = bytes.find(true_sha_); sha_ != true_sha_ && at != bytes.npos; at = bytes.find(true_sha_, at + 1)) {
+    bytes.replace(at, sha_.size(), sha_);
+  }
+  using std::chrono::seconds;
+  return std::move(redis::exchange(*connection_, bytes, count, {holdfast::boot_clock::now() + seconds(60)})).value();
+}
+
+std::optional<std::string> stage::play(const permits_history& history) {
+  const std::string name = "n" + std::to_string(++names_);
+  return compare<permits_record>(history, run(encode(history, name), history.size()));
+}
+
+std::optional<std::string> stage::play(const countdown_history& history) {
+  const std::string name = "n" + std::to_string(++names_);
+  return compare<countdown_record>(history, run(encode(history, name), history.size()));
+}
+
+}  // namespace twin

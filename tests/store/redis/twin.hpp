@@ -1,0 +1,51 @@
+#pragma once
+
+#include <holdfast/store/command.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/redis_server.hpp"
+#include "harness/seed.hpp"
+#include "store/redis/handshake.hpp"
+
+namespace twin {
+
+/// Commands of one name, and when each is carried out.
+template <class Command>
+struct step {
+  std::int64_t time;
+  Command command;
+};
+using permits_history = std::vector<step<holdfast::store::permits_command>>;
+using countdown_history = std::vector<step<holdfast::store::countdown_command>>;
+
+permits_history random_permits(harness::random& dice, int steps);
+countdown_history random_countdown(harness::random& dice, int steps);
+
+/// A change that a script gets before it is loaded, to see that the comparison notices.
+struct seeded_bug {
+  std::string text;
+  std::string instead;
+};
+
+/// Plays histories to a script on a server and to the kernel, and compares.
+class stage {
+ public:
+  explicit stage(const harness::redis_server& server, std::optional<seeded_bug> bug = {});
+
+  /// The first difference, or nothing.
+  std::optional<std::string> play(const permits_history& history);
+  std::optional<std::string> play(const countdown_history& history);
+
+ private:
+  std::vector<holdfast::store::redis::resp_value> run(std::string bytes, std::size_t count);
+
+  holdfast::store::redis::redis_options options_;
+  std::unique_ptr<holdfast::store::redis::connection> connection_;
+  std::string true_sha_;
+  std::string sha_;
+  int names_ = 0;
+};
+
+}  // namespace twin

@@ -1,0 +1,122 @@
+#include <array>
+
+#include "twin.hpp"
+
+namespace twin {
+
+using namespace holdfast::store;
+
+namespace {
+
+constexpr std::int64_t year_2026 = 1'790'000'000'000'000;
+constexpr std::array<std::string_view, 4> peers{"p1", "p2", "p3", ""};
+constexpr std::array<std::string_view, 4> notes{"", "host 12 program", "a  b\nc 'x' \"%d\" {}", "-"};
+
+owner_id random_owner(harness::random& dice, int owners) {
+  return {static_cast<std::uint64_t>(dice.between(0, 1)), static_cast<std::uint64_t>(dice.between(1, owners))};
+}
+
+/// Time goes on by nothing, by little, to exactly where something ends, and beyond.
+std::int64_t pass(harness::random& dice) {
+  switch (dice.between(0, 7)) {
+    case 0: return 0;
+    case 1: return 1;
+    case 2: return 1'000;
+    case 3: return 250'000;
+    case 4: return 500'000;
+    case 5: return 1'000'000;
+    case 6: return dice.between(0, 700'000);
+    default: return dice.between(0, 12) * 250'000;
+  }
+}
+
+/// What all commands of a history have in common, most of the time.
+struct scene {
+  kind what = kind::mutex;
+  std::uint32_t capacity = 1;
+  int owners = 6;
+  bool priorities = false;
+};
+
+scene random_scene(harness::random& dice) {
+  scene s;
+  s.owners = dice.between(1, 5);
+  s.priorities = dice.one_in(3);
+  switch (dice.between(0, 3)) {
+    case 0: s = {kind::semaphore, dice.between(2u, 6u), s.owners, s.priorities}; break;
+    case 1: s = {kind::shared_mutex, 1u << 30, s.owners, s.priorities}; break;
+    default: break;
+  }
+  return s;
+}
+
+std::uint32_t random_weight(harness::random& dice, const scene& s) {
+  if (s.what == kind::shared_mutex) return dice.one_in(3) ? s.capacity : 1;
+  return dice.between(1u, s.capacity);
+}
+
+permits_verb random_verb(harness::random& dice) {
+  constexpr std::array verbs{permits_verb::acquire, permits_verb::acquire, permits_verb::acquire, permits_verb::acquire,
+                             permits_verb::renew,   permits_verb::renew,   permits_verb::release, permits_verb::release,
+                             permits_verb::resize,  permits_verb::inspect, permits_verb::release, permits_verb::evict};
+  return dice.pick(verbs);
+}
+
+permits_command random_command(harness::random& dice, const scene& s) {
+  permits_command c;
+  c.verb = random_verb(dice);
+  c.owner = random_owner(dice, s.owners);
+  c.kind = dice.one_in(40) ? kind::semaphore : s.what;
+  c.capacity = dice.one_in(40) ? s.capacity + 1 : s.capacity;
+  c.weight = random_weight(dice, s);
+  c.priority = s.priorities ? dice.between(-2, 2) : 0;
+  c.wait = !dice.one_in(3);
+  c.lease_us = dice.between(1, 8) * 250'000;
+  c.place_us = dice.between(1, 8) * 250'000;
+  c.detached = dice.one_in(6);
+  if (c.verb == permits_verb::acquire && dice.one_in(6)) c.instead_of = random_owner(dice, s.owners);
+  if (c.verb == permits_verb::evict && dice.one_in(2)) c.owner = {};
+  c.peer = dice.pick(peers);
+  c.note = dice.pick(notes);
+  return c;
+}
+
+}  // namespace
+
+permits_history random_permits(harness::random& dice, int steps) {
+  const scene s = random_scene(dice);
+  permits_history h;
+  std::int64_t now = year_2026;
+  for (int i = 0; i < steps; ++i) {
+    now += pass(dice);
+    h.push_back({now, random_command(dice, s)});
+  }
+  h.push_back({now, {}});  // a look at what is left
+  return h;
+}
+
+countdown_history random_countdown(harness::random& dice, int steps) {
+  constexpr std::array verbs{countdown_verb::arrive, countdown_verb::arrive, countdown_verb::arrive, countdown_verb::wait,
+                             countdown_verb::wait,   countdown_verb::leave,  countdown_verb::inspect};
+  const int owners = dice.between(1, 8);
+  const auto count = dice.between(1u, 6u);
+  countdown_history h;
+  std::int64_t now = year_2026;
+  for (int i = 0; i < steps; ++i) {
+    now += dice.one_in(30) ? 61'000'000 : pass(dice);
+    countdown_command c;
+    c.verb = dice.one_in(30) ? countdown_verb::remove : dice.pick(verbs);
+    c.owner = random_owner(dice, owners);
+    c.count = dice.one_in(40) ? count + 1 : count;
+    c.drop = dice.between(0u, 2u);
+    c.place_us = dice.between(1, 8) * 250'000;
+    c.keep_us = dice.one_in(4) ? 300'000'000 : dice.between(1, 20) * 250'000;
+    c.peer = dice.pick(peers);
+    c.note = dice.pick(notes);
+    h.push_back({now, c});
+  }
+  h.push_back({now, {}});
+  return h;
+}
+
+}  // namespace twin

@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include "store/redis/scripts.hpp"
+#include "twin.hpp"
+
+namespace {
+
+constexpr int histories = 10'000;
+
+TEST(twin, permits_script_answers_as_the_kernel_does) {
+  const harness::redis_server server;
+  twin::stage stage(server);
+  harness::random dice(11);
+  for (int i = 0; i < histories; ++i) {
+    const auto difference = stage.play(twin::random_permits(dice, dice.between(5, 40)));
+    ASSERT_FALSE(difference) << "history " << i << ", " << *difference;
+  }
+}
+
+TEST(twin, countdown_script_answers_as_the_kernel_does) {
+  const harness::redis_server server;
+  twin::stage stage(server);
+  harness::random dice(12);
+  for (int i = 0; i < histories; ++i) {
+    const auto difference = stage.play(twin::random_countdown(dice, dice.between(5, 40)));
+    ASSERT_FALSE(difference) << "history " << i << ", " << *difference;
+  }
+}
+
+// A test of the test: each of these is a mistake that somebody made before.
+class seeded_script : public testing::TestWithParam<twin::seeded_bug> {};
+
+TEST_P(seeded_script, a_mistake_in_the_script_is_noticed) {
+  const harness::redis_server server;
+  twin::stage stage(server, GetParam());
+  harness::random dice(13);
+  for (int i = 0; i < histories; ++i) {
+    if (stage.play(twin::random_permits(dice, 40))) return;
+  }
+  FAIL() << "10,000 histories, and nobody saw it";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    mistakes, seeded_script,
+    testing::Values(
+        twin::seeded_bug{"held and held.owner == o and held or nil", "held"},          // the owner is not checked
+        twin::seeded_bug{"if held and held.expires <= now then", "if false then"},     // nothing expires
+        twin::seeded_bug{"held.expires <= now", "held.expires < now"},                 // expires a moment too late
+        twin::seeded_bug{"fence = max(fence + 1, now)", "fence = now"},                // two fences in a microsecond
+        twin::seeded_bug{"call('ZADD', queue, -priority", "call('ZADD', queue, priority"},
+        twin::seeded_bug{"own and w.lease or min(w.lease, CLAIM)", "w.lease"},         // nobody has to claim
+        twin::seeded_bug{"used = used - h.weight", "used = used - 1"},                 // a weight is not given back
+        twin::seeded_bug{"drop_waiter(owner)  -- those", "-- those"},                  // stays after it gave up
+        twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"}));         // jumps the queue
+
+}  // namespace

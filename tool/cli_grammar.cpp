@@ -1,0 +1,320 @@
+#include "tool/cli_grammar.hpp"
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "tool/cli_values.hpp"
+#include "tool/failure.hpp"
+#include "tool/help.hpp"
+#include "tool/nearest.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using word = std::optional<std::string>;
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw failure_exit(exit_code::usage, message);
+}
+
+/// CLI11's layout with our usage line: it knows nothing of what stands behind the dashes.
+class help_layout : public CLI::Formatter {
+ public:
+  explicit help_layout(std::string_view usage) : usage_(usage) { column_width(32); }
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: " + usage_ + "\n";
+  }
+
+ private:
+  std::string usage_;
+};
+
+/// What every command knows.
+class common_grammar : public grammar {
+ protected:
+  explicit common_grammar(const command_help& about) {
+    app_.description(std::string(about.summary));
+    app_.name("holdfast " + std::string(about.name));
+    app_.footer(std::string(about.footer));
+    app_.formatter(std::make_shared<help_layout>(about.usage));
+    app_.option_defaults()->take_last();
+    app_.add_option("--store", store_, "where the locks are; default: $HOLDFAST_STORE")
+        ->type_name("URL");
+    app_.add_option("--color", color_, "auto, always or never")->type_name("WHEN");
+    app_.add_option("--log-format", format_, "messages on stderr as text or json")
+        ->type_name("FORMAT");
+    app_.add_flag("-v,--verbose", verbose_, "say what happens");
+    app_.add_flag("--json", json_, std::string(about.json));
+  }
+
+  common_options common() const {
+    common_options c;
+    if (store_ && store_->empty()) refuse("--store: the URL is empty; write sqlite:PATH");
+    c.store = store_.value_or("");
+    c.json = json_;
+    c.verbose = verbose_;
+    c.format = log_format_or({"--log-format", format_}, log_format::text);
+    c.color = color_or({"--color", color_}, color_when::automatic);
+    return c;
+  }
+
+ private:
+  word store_, color_, format_;
+  bool verbose_ = false, json_ = false;
+};
+
+/// The words that choose a lock: run, hold and try have them.
+class lock_words {
+ public:
+  void add_to(CLI::App& app) {
+    app.add_option("LOCK", name_, "the lock's name")->required()->type_name("");
+    app.add_flag("-s,--shared", shared_, "with other -s (read-write lock)");
+    app.add_flag("-x,--exclusive", exclusive_, "alone (read-write lock)");
+    app.add_option("--slots", slots_, "one of N permits (semaphore)")->type_name("N");
+  }
+  lock_choice convert() const {
+    if (shared_ && exclusive_) refuse("-s and -x exclude each other; give one of them");
+    if (slots_ && (shared_ || exclusive_))
+      refuse(std::string("--slots and ") + (shared_ ? "-s" : "-x") +
+             " exclude each other; give one of them");
+    lock_choice c;
+    c.name = name_;
+    if (exclusive_) c.mode = lock_mode::write;
+    if (shared_) c.mode = lock_mode::read;
+    if (slots_) c.mode = lock_mode::permit;
+    c.slots = number_or({"--slots", slots_}, 1, 1U << 30, 1);
+    return c;
+  }
+
+ private:
+  std::string name_;
+  word slots_;
+  bool shared_ = false, exclusive_ = false;
+};
+
+void add_busy_code(CLI::App& app, word& code) {
+  app.add_option("-E,--conflict-exit-code", code, "exit code when it is busy; default 75")
+      ->type_name("N");
+}
+
+class take_words {
+ public:
+  void add_to(CLI::App& app) {
+    lock_.add_to(app);
+    app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
+    app.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 as -n")
+        ->type_name("DURATION");
+    add_busy_code(app, busy_code_);
+    app.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
+        ->type_name("DURATION");
+    app.add_flag("--fair", fair_, "in order of arrival, strictly");
+    app.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
+  }
+  take_options convert(const std::string& default_reason) const {
+    if (nonblock_ && wait_) refuse("-n and -w exclude each other; give one of them");
+    take_options t;
+    t.lock = lock_.convert();
+    t.fair = fair_;
+    t.wait = nonblock_ ? one_try : duration_or({"--wait", wait_}, no_limit);
+    t.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    t.ttl = lease_or({"--ttl", ttl_}, t.ttl);
+    t.reason = reason_or({"--reason", reason_}, default_reason);
+    return t;
+  }
+
+ private:
+  lock_words lock_;
+  word wait_, busy_code_, ttl_, reason_;
+  bool nonblock_ = false, fair_ = false;
+};
+
+class run_grammar : public common_grammar {
+ public:
+  explicit run_grammar(const command_help& about) : common_grammar(about) {
+    take_.add_to(app_);
+    app_.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
+    app_.add_option("--min-hold", min_hold_, "keep the lock so long at least")
+        ->type_name("DURATION");
+    app_.add_option("--max-run", max_run_, "end the command after this time (124)")
+        ->type_name("DURATION");
+    app_.add_option("--kill-after", kill_after_,
+                    "from TERM to KILL; default 5s or a third of --ttl")
+        ->type_name("DURATION");
+    app_.add_option("--on-lost", on_lost_, "term, kill or warn; default term")->type_name("ACTION");
+    app_.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
+        ->type_name("N");
+    app_.add_option("--token-file", token_file_, "write the fencing token there")
+        ->type_name("PATH");
+    app_.add_option("--status-file", status_file_, "write how it went there, as JSON")
+        ->type_name("PATH");
+  }
+
+  tool::command convert(const std::optional<words>& after_dashes) const override {
+    run_options r;
+    r.command = command_line(after_dashes);
+    r.take = take_.convert(default_reason(r.command));
+    r.min_hold = duration_or({"--min-hold", min_hold_}, r.min_hold);
+    r.max_run = duration_or({"--max-run", max_run_}, r.max_run);
+    if (kill_after_) r.kill_after = duration_or({"--kill-after", kill_after_}, {});
+    r.on_lost = on_lost_or({"--on-lost", on_lost_}, r.on_lost);
+    r.lost_code = exit_code_or({"--lost-exit-code", lost_code_}, r.lost_code);
+    r.token_file = output_path({"--token-file", token_file_});
+    r.status_file = output_path({"--status-file", status_file_});
+    tool::command c{common(), {}};
+    // Nothing may be on stdout, which belongs to the child: JSON is the form of the messages.
+    if (c.common.json) c.common.format = log_format::json;
+    c.what = std::move(r);
+    return c;
+  }
+
+ private:
+  words command_line(const std::optional<words>& after_dashes) const {
+    if (shell_ && after_dashes) refuse("-c STRING and -- CMD are two commands; give one of them");
+    if (shell_) return {"/bin/sh", "-c", *shell_};
+    if (!after_dashes || after_dashes->empty() || after_dashes->front().empty())
+      refuse("there is no command to run; write: holdfast run LOCK -- CMD ARG…");
+    return *after_dashes;
+  }
+
+  /// The program's name only: arguments may hold what others must not read.
+  std::string default_reason(const words& line) const {
+    const std::string& path = line.front();
+    const std::string base = path.substr(path.rfind('/') + 1);
+    if (shell_ || base.size() > 64 || printable(base) != base) return {};
+    return base;
+  }
+
+  take_words take_;
+  word shell_, min_hold_, max_run_, kill_after_, on_lost_, lost_code_, token_file_, status_file_;
+};
+
+class hold_grammar : public common_grammar {
+ public:
+  explicit hold_grammar(const command_help& about) : common_grammar(about) { take_.add_to(app_); }
+  tool::command convert(const std::optional<words>&) const override {
+    return {common(), hold_options{take_.convert({})}};
+  }
+
+ private:
+  take_words take_;
+};
+
+class try_grammar : public common_grammar {
+ public:
+  explicit try_grammar(const command_help& about) : common_grammar(about) {
+    lock_.add_to(app_);
+    add_busy_code(app_, busy_code_);
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    const int code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    return {common(), try_options{lock_.convert(), code}};
+  }
+
+ private:
+  lock_words lock_;
+  word busy_code_;
+};
+
+class list_grammar : public common_grammar {
+ public:
+  explicit list_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("PATTERN", list_.pattern, "names with * and ?; default all")->type_name("");
+    app_.add_flag("--held", list_.held, "only what somebody holds");
+    app_.add_flag("--waiting", list_.waiting, "only what somebody waits for");
+    app_.add_flag("--wide", list_.wide, "do not cut long texts");
+    app_.add_option("--sort", sort_, "by name, age or waiters")->type_name("KEY");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    list_options l = list_;
+    l.sort = sort_or({"--sort", sort_}, l.sort);
+    return {common(), std::move(l)};
+  }
+
+ private:
+  list_options list_;
+  word sort_;
+};
+
+class show_grammar : public common_grammar {
+ public:
+  explicit show_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("LOCK", show_.name, "the lock's name")->required()->type_name("");
+  }
+  tool::command convert(const std::optional<words>&) const override { return {common(), show_}; }
+
+ private:
+  show_options show_;
+};
+
+class force_unlock_grammar : public common_grammar {
+ public:
+  explicit force_unlock_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("LOCK", force_.name, "the lock's name")->required()->type_name("");
+    app_.add_option("--owner", owner_, "only this holder (the id that show prints)")
+        ->type_name("ID");
+    app_.add_option("--reason", reason_, "why, for the record")->type_name("TEXT");
+    app_.add_flag("-y,--yes", force_.yes, "do not ask");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    force_unlock_options f = force_;
+    if (owner_) f.owner = checked_owner(*owner_);
+    f.reason = reason_or({"--reason", reason_}, {});
+    return {common(), std::move(f)};
+  }
+
+ private:
+  static std::string checked_owner(const std::string& id) {
+    const bool hex = id.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (id.size() != 8 || !hex)
+      refuse("--owner: '" + printable(id) +
+             "' is not an owner's id: 8 hexadecimal digits, as "
+             "holdfast show prints them");
+    return id;
+  }
+
+  force_unlock_options force_;
+  word owner_, reason_;
+};
+
+class version_grammar : public common_grammar {
+ public:
+  explicit version_grammar(const command_help& about) : common_grammar(about) {}
+  tool::command convert(const std::optional<words>&) const override {
+    return {common(), version_options{}};
+  }
+};
+
+template <class Grammar>
+std::unique_ptr<grammar> make(const command_help& about) {
+  return std::make_unique<Grammar>(about);
+}
+
+using maker = std::unique_ptr<grammar> (*)(const command_help&);
+const std::map<std::string, maker, std::less<>> grammars{
+    {"run", make<run_grammar>},         {"hold", make<hold_grammar>},
+    {"try", make<try_grammar>},         {"list", make<list_grammar>},
+    {"show", make<show_grammar>},       {"force-unlock", make<force_unlock_grammar>},
+    {"version", make<version_grammar>},
+};
+
+}  // namespace
+
+std::unique_ptr<grammar> grammar_of(const std::string& name) {
+  const auto found = grammars.find(name);
+  if (found != grammars.end()) return found->second(help_of(name));
+  if (name.starts_with('-'))
+    refuse("the command comes first: holdfast COMMAND " + printable(name) +
+           " …; holdfast --help lists the commands");
+  words names{"demo", "help"};
+  for (const auto& [known, make] : grammars) names.push_back(known);
+  const std::string hint = did_you_mean(name, names);
+  refuse("'" + printable(name) + "' is not a command" +
+         (hint.empty() ? "; holdfast --help lists them" : hint));
+}
+
+}  // namespace holdfast::tool
