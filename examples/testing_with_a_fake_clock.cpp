@@ -8,7 +8,7 @@
 int main() {
   using namespace std::chrono_literals;
 
-  // #region testing_with_a_fake_clock
+  // #region testing
   // Two sessions on one memory store stand for two processes.
   auto clock = std::make_shared<holdfast::testing::fake_clock>();
   auto here = holdfast::open("memory:test", {.clock = clock});

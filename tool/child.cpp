@@ -30,22 +30,30 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return out;
 }
 
+struct surroundings {
+  const signal_inbox& signals;
+  dead_man& watchman;
+  pid_t parent;
+  int report;
+};
+
 /// After fork in a process with threads: system calls only, nothing that takes a lock.
 [[noreturn]] void become(char* const* argv, char* const* environment, bool own_group,
-                         const signal_inbox& signals, pid_t parent, int report) noexcept {
+                         const surroundings& s) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(exit_code::own_failure);  // it died before the line above
+  if (::getppid() != s.parent) ::_exit(exit_code::own_failure);  // it died before the line above
   if (own_group) ::setpgid(0, 0);
-  signals.restore();
+  s.watchman.watch(own_group ? -::getpid() : ::getpid());
+  s.signals.restore();
   ::execvpe(argv[0], argv, environment);
   const int error = errno;
-  (void)!::write(report, &error, sizeof error);
+  (void)!::write(s.report, &error, sizeof error);
   ::_exit(exit_code::not_found);
 }
 
 }  // namespace
 
-started_child start_child(const child_plan& plan, const signal_inbox& signals) {
+started_child start_child(const child_plan& plan, const signal_inbox& signals, dead_man& watchman) {
   const auto argv = pointers_to(plan.command);
   const auto environment = pointers_to(plan.environment);
   pipe_ends report = make_pipe();
@@ -53,7 +61,8 @@ started_child start_child(const child_plan& plan, const signal_inbox& signals) {
   const pid_t pid = ::fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0)
-    become(argv.data(), environment.data(), plan.own_group, signals, parent, report.write.get());
+    become(argv.data(), environment.data(), plan.own_group,
+           {signals, watchman, parent, report.write.get()});
   // Both sides do it, so that nobody signals the group before it exists.
   if (plan.own_group) ::setpgid(pid, pid);
   report.write.reset();
@@ -62,7 +71,10 @@ started_child start_child(const child_plan& plan, const signal_inbox& signals) {
   do {
     n = ::read(report.read.get(), &child.exec_error, sizeof child.exec_error);
   } while (n < 0 && errno == EINTR);
-  if (child.exec_error != 0) ::waitpid(pid, nullptr, 0);
+  if (child.exec_error != 0) {
+    ::waitpid(pid, nullptr, 0);
+    watchman.stand_down();
+  }
   return child;
 }
 

@@ -27,7 +27,7 @@ class dead_man {
   /// Nothing is killed; the process ends.
   ~dead_man();
 
-  /// `target` as for kill(2): a process, or a negated group.
+  /// `target` as for kill(2): a process, or a negated group. Also from a forked child: one store.
   void watch(pid_t target) noexcept;
   /// From now on it kills at this time, unless told a later one before.
   void kill_at(boot_time at) noexcept;

@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <chrono>
 
 #include "tool/commands.hpp"
@@ -56,11 +58,13 @@ void sort(std::vector<name_info>& names, const std::string& by) {
     return n.holders.empty() ? system_clock::time_point::max() : n.holders.front().since;
   };
   if (by == "age")
-    std::stable_sort(names.begin(), names.end(),
-                     [&](const auto& a, const auto& b) { return age(a) < age(b); });
+    std::sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+      return std::tuple(age(a), std::string_view(a.name)) < std::tuple(age(b), std::string_view(b.name));
+    });
   if (by == "waiters")
-    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return a.waiters.size() > b.waiters.size();
+    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return std::tuple(b.waiters.size(), std::string_view(a.name)) <
+             std::tuple(a.waiters.size(), std::string_view(b.name));
     });
 }
 

@@ -44,7 +44,7 @@ class job {
  private:
   int work();
   int with_lock(const signal_inbox& signals);
-  int with_child(pid_t child, bool own_group, const signal_inbox& signals);
+  int after_child(const ending& e, const signal_inbox& signals);
 
   void refuse_impossible_times() const;
   bool take(const signal_inbox& signals);
@@ -154,16 +154,16 @@ int job::with_lock(const signal_inbox& signals) {
     if (asks_to_stop(static_cast<int>(s->ssi_signo)))
       return stopped(static_cast<int>(s->ssi_signo));
   const bool own_group = ::isatty(STDIN_FILENO) != 1;
-  const started_child child = start_child(plan(own_group), signals);
+  supervisor watcher{{held_, signals, *dead_man_, log_, systemd_, o_}};
+  watcher.arm();
+  const started_child child = start_child(plan(own_group), signals, *dead_man_);
   if (child.exec_error != 0) return not_started(child.exec_error);
   log_.write(level::detail, "started", name_ + ": started " + printable(o_.command.front()),
              {{"pid", static_cast<std::int64_t>(child.pid)}});
-  return with_child(child.pid, own_group, signals);
+  return after_child(watcher.watch(child.pid, own_group), signals);
 }
 
-int job::with_child(pid_t child, bool own_group, const signal_inbox& signals) {
-  supervisor watcher{{held_, signals, *dead_man_, log_, systemd_, o_}};
-  const ending e = watcher.watch(child, own_group);
+int job::after_child(const ending& e, const signal_inbox& signals) {
   report_.held = boot_clock::now() - acquired_at_;
   report_.lost = e.lost;
   report_.killed = e.killed;

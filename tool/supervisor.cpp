@@ -42,7 +42,6 @@ supervisor::supervisor(const parts& p)
 ending supervisor::watch(pid_t child, bool own_group) {
   child_ = child;
   own_group_ = own_group;
-  p_.dead_man.watch(own_group ? -child : child);
   const std::stop_callback on_loss{p_.held.lost(), [this] { lost_bell_.ring(); }};
   for (;;) {
     reap();
@@ -142,31 +141,35 @@ void supervisor::terminate(escalation::cause why) {
   const std::string reason = why == escalation::cause::max_run ? "it has run for --max-run"
                              : lease_.lost ? "the lock is somebody else's by now"
                                            : "the lease ends in " + format_duration(left);
-  deliver(SIGTERM);
+  const bool reached = deliver(SIGTERM);
   deliver(SIGCONT);  // a stopped process would not see it
-  p_.log.write(
-      level::warning, "terminated",
-      name_ + ": sent TERM to the command, KILL follows in " + format_duration(kill_after_) +
+  say(level::warning, "terminated",
+      "TERM to the command, KILL follows in " + format_duration(kill_after_) +
           " at the latest: " + reason,
-      {{"pid", static_cast<std::int64_t>(child_)}, {"lease_remaining_seconds", seconds_of(left)}});
+      reached);
 }
 
 void supervisor::kill() {
-  deliver(SIGKILL);
-  sweep();
-  const auto left = std::max(p_.held.remaining(), 0ns);
-  p_.log.write(
-      level::error, "killed", name_ + ": sent KILL to the command",
-      {{"pid", static_cast<std::int64_t>(child_)}, {"lease_remaining_seconds", seconds_of(left)}});
+  const bool reached = deliver(SIGKILL);
+  say(level::error, "killed", "KILL to the command", sweep() || reached);
 }
 
-void supervisor::deliver(int signal) {
-  if (own_group_) {
-    ::kill(-child_, signal);
-    return;
-  }
+void supervisor::say(level l, std::string_view event, const std::string& what, bool reached) {
+  const auto left = std::max(p_.held.remaining(), 0ns);
+  p_.log.write(l, event, name_ + (reached ? ": sent " : ": was not permitted to send ") + what,
+               {{"pid", static_cast<std::int64_t>(child_)},
+                {"reached", reached},
+                {"lease_remaining_seconds", seconds_of(left)}});
+}
+
+/// False if there was nobody whom we may send it to.
+bool supervisor::deliver(int signal) {
+  if (own_group_) return ::kill(-child_, signal) == 0;
   // Its group is ours too, and our caller's.
-  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid())) ::kill(pid, signal);
+  bool reached = false;
+  for (const pid_t pid : descendants_of(::getpid(), p_.dead_man.pid()))
+    reached |= ::kill(pid, signal) == 0;
+  return reached;
 }
 
 /// Also those that left the group. False if there is nobody it could be sent to.

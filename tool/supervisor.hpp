@@ -38,6 +38,9 @@ class supervisor {
   };
   explicit supervisor(const parts& p);
 
+  /// Before the child is started: from now on the dead man knows when the lease ends.
+  void arm() noexcept { look(); }
+
   /// Returns when the child has ended, and, if it was told to go, everything it started as well.
   ending watch(pid_t child, bool own_group);
 
@@ -52,9 +55,10 @@ class supervisor {
 
   void terminate(escalation::cause why);
   void kill();
-  void deliver(int signal);
+  bool deliver(int signal);
   bool sweep();
   void notice_loss();
+  void say(level l, std::string_view event, const std::string& what, bool reached);
 
   parts p_;
   std::string name_;

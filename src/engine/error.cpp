@@ -60,10 +60,12 @@ class category final : public std::error_category {
 std::string printable(std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string plain;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7F && byte != 0xC2) {
-      plain += c;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    const bool control = byte < 0x20 || byte == 0x7F || (byte == 0xC2 && next < 0xA0);
+    if (!control) {
+      plain += text[i];
     } else {
       plain += "\\x";
       plain += hex[byte >> 4];

@@ -20,6 +20,12 @@ std::string fresh_memory_url(const harness::temp_dir&) {
   return "memory:conformance-" + std::to_string(++number);
 }
 
+#ifdef HOLDFAST_WITH_SQLITE
+std::string fresh_sqlite_url(const harness::temp_dir& dir) {
+  return "sqlite:" + dir.file("locks.db");
+}
+#endif
+
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
       {.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
@@ -50,13 +56,16 @@ std::string fresh_redis_url(const harness::temp_dir&) {
 
 const std::vector<row>& rows() {
   static const std::vector<row> all{
-      {"memory", fresh_memory_url},
-      {"memory_with_faults", fresh_memory_url, invisible_faults},
+      {.name = "memory", .url = fresh_memory_url, .several_processes = false},
+      {.name = "memory_with_faults",
+       .url = fresh_memory_url,
+       .faults = invisible_faults,
+       .several_processes = false},
 #ifdef HOLDFAST_WITH_SQLITE
-      {"sqlite", [](const harness::temp_dir& dir) { return "sqlite:" + dir.file("locks.db"); }},
+      {.name = "sqlite", .url = fresh_sqlite_url},
 #endif
 #ifdef HOLDFAST_WITH_REDIS
-      {"redis", fresh_redis_url},
+      {.name = "redis", .url = fresh_redis_url},
 #endif
   };
   return all;
@@ -94,6 +103,11 @@ std::vector<cell> cells(const std::vector<std::string>& names) {
       if (contains(names, p.name) && !contains(r.lacks, p.name)) all.push_back({r, p.name});
     }
   }
+  return all;
+}
+
+std::vector<cell> shared_by_processes(std::vector<cell> all) {
+  std::erase_if(all, [](const cell& c) { return !c.store.several_processes; });
   return all;
 }
 

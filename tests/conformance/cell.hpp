@@ -22,9 +22,10 @@ struct row {
   std::function<std::string(const harness::temp_dir&)> url;
   /// Faults that nobody must notice but by the time that things take.
   std::function<holdfast::testing::fault_plan()> faults{};
-  /// The primitives that it cannot do. A test compares this with its capabilities: to ask those here
-  /// would open every store (and start its server) to run one test on one of them.
+  /// The primitives that it cannot do. A test compares these two with its capabilities: to ask them
+  /// here would open every store (and start its server) to run one test on one of them.
   std::vector<std::string> lacks{};
+  bool several_processes = true;
 };
 const std::vector<row>& rows();
 
@@ -63,6 +64,9 @@ const std::vector<primitive>& primitives();
 
 /// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
+
+/// Those of the cells whose store can be used by several processes.
+std::vector<cell> shared_by_processes(std::vector<cell> all);
 
 /// "memory__mutex": the matrix counts the rules of a cell by the end of their names.
 std::string cell_name(const testing::TestParamInfo<cell>& info);

@@ -102,8 +102,12 @@ TEST_P(forks, a_child_that_ends_while_the_parent_waits_wakes_nobody_and_takes_no
   waiter.join();
 }
 
-TEST_P(forks, a_child_may_open_a_session_of_its_own) {
-  if (!here_.can().several_processes) return SUCCEED() << "its copy of the memory is its own";
+class forks_that_open : public forks {};
+INSTANTIATE_TEST_SUITE_P(stores, forks_that_open,
+                         testing::ValuesIn(shared_by_processes(cells({"mutex", "semaphore"}))),
+                         cell_name);
+
+TEST_P(forks_that_open, a_session_of_their_own_find_what_the_parent_holds) {
   const lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
     const auto mine = holdfast::open(store_.url());

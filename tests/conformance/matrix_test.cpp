@@ -26,6 +26,7 @@ TEST(matrix, what_a_row_says_that_its_store_lacks_is_what_the_store_says) {
       const bool lacks = std::find(r.lacks.begin(), r.lacks.end(), p.name) != r.lacks.end();
       EXPECT_EQ(lacks, !(can.*p.needs)) << p.name << " on " << r.name;
     }
+    EXPECT_EQ(r.several_processes, can.several_processes) << r.name;
   }
 }
 

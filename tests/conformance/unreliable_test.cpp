@@ -17,7 +17,7 @@ using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
 constexpr std::uint32_t threads_count = 8;
-constexpr int rounds = 25;
+constexpr int rounds = 8;
 
 class unreliable : public suite {
  protected:
@@ -56,7 +56,7 @@ class unreliable : public suite {
   }
 
   void expect_correct(const std::vector<harness::hold_event>& history, std::uint32_t capacity) {
-    EXPECT_EQ(history.size(), threads_count * rounds);
+    EXPECT_EQ(history.size(), std::size_t{threads_count} * rounds);
     const auto wrong = harness::violations(history, {.capacity = capacity});
     EXPECT_TRUE(wrong.empty()) << harness::summary(wrong);
     until_free();

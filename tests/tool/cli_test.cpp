@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -210,6 +213,26 @@ TEST(cli, every_option_of_every_command_is_in_its_help) {
     EXPECT_EQ(parse(words{"help", name}).help, help);
   }
   EXPECT_NE(parse(words{"--help"}).help.find("holdfast run LOCK"), std::string::npos);
+}
+
+TEST(cli, every_option_of_every_command_is_in_its_page) {
+  std::ifstream file(HOLDFAST_SOURCE_DIR "/docs/cli.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str();
+  const words everywhere{"--help", "-h"};
+  for (const std::string name : {"run", "hold", "try", "list", "show", "force-unlock", "version"})
+    for (const auto& option : option_names(name)) {
+      // Long names of flock are in the help only.
+      const words of_flock{
+          "--nonblock",           "--nb",      "--wait",    "--timeout", "--shared", "--exclusive",
+          "--conflict-exit-code", "--command", "--verbose", "-y"};
+      const auto listed = [&](const words& list) {
+        return std::find(list.begin(), list.end(), option) != list.end();
+      };
+      if (listed(everywhere) || listed(of_flock)) continue;
+      EXPECT_NE(text.find('`' + option), std::string::npos) << name << ' ' << option;
+    }
 }
 
 TEST(cli, output_files_may_be_relative) {

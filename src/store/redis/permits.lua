@@ -37,6 +37,39 @@ if on_server_time then
   now = t[1] * 1000000 + t[2]
 end
 
+-- ---- the short way: a mutex that nobody waits for --------------------------------------------------
+-- The same steps for the most frequent case, without making the functions below: a third of the cost.
+
+local text = call('GET', record_key)
+local short = ARGV[13] == nil or ARGV[13] == ''
+
+if short and verb == 'acquire' and ARGV[6] == '1' and ARGV[7] == '1' then
+  local last = text and match(text, '^hf1 %l[%l_]* 0 (%d+) ') or not text and 0
+  if last then  -- nobody has it
+    local fence, expires = max(last + 1, now), now + lease
+    local record = format('hf1 %s 1 %.0f 1 0 0 %.0f %s %.0f %.0f %.0f %s %s', ARGV[5], fence, expires, owner, fence,
+                          expires, now, detached and '-' or ARGV[10], ARGV[11])
+    if on_server_time then
+      call('SET', record_key, record, 'PX', format('%.0f', lease / 1000 + 1))
+    else
+      call('SET', record_key, record)
+    end
+    return {GRANTED, fence, expires, now, 0, 0, 0, not on_server_time and {} or nil}
+  end
+elseif short and verb == 'release' and text then
+  local kind, fence, holder, expires = match(text, '^hf1 (%l[%l_]*) 1 (%d+) 1 0 %d+ %d+ (%x+) %d+ (%d+) ')
+  if holder == owner and tonumber(expires) > now then
+    local record = format('hf1 %s 0 %s 0 0 0 0', kind, fence)
+    if not on_server_time then
+      call('SET', record_key, record)
+    elseif redis.pcall('SET', record_key, record, 'PX',
+                       format('%.0f', (FENCE_KEPT + max(0, fence - now)) / 1000 + 1)).err then
+      call('DEL', record_key)  -- a server whose memory is full still lets go
+    end
+    return {DONE, 0, 0, now, 0, 0, 0, not on_server_time and {} or nil}
+  end
+end
+
 -- ---- the record ---------------------------------------------------------------------------------
 
 local kind, capacity, fence, used, waiters, seq, kept = '-', 0, 0, 0, 0, 0, 0
@@ -47,7 +80,6 @@ local reply = {DONE, 0, 0, now, 0, 0, 0}
 local told               -- tests only: the notices, in order
 
 local function load()
-  local text = call('GET', record_key)
   if not text then return true end
   if sub(text, 1, 10) == 'hf1 latch ' then return false end
   local k, c, f, u, w, s, t, rest = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/notice_text.hpp"
+#include "store/sqlite/quiet_write.hpp"
 
 namespace holdfast::store::sqlite {
 namespace {
@@ -22,44 +22,6 @@ constexpr std::uint64_t pipe_key = 0;
 constexpr std::uint64_t event_key = 1;
 constexpr std::size_t longest_line = 4'096;  // PIPE_BUF
 constexpr std::string_view draft_suffix = ".draft";
-
-// Writing to a pipe whose reader just died raises SIGPIPE, which by default ends this process. The
-// program's own setting of that signal is none of our business: it is held back for this thread.
-class sigpipe_shield {
- public:
-  sigpipe_shield() noexcept {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-    if (::sigismember(&before_, SIGPIPE) == 1) already_pending_ = is_pending();
-  }
-  sigpipe_shield(const sigpipe_shield&) = delete;
-  sigpipe_shield& operator=(const sigpipe_shield&) = delete;
-  ~sigpipe_shield() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  void take_back() noexcept {
-    constexpr timespec at_once{};
-    if (!already_pending_) ::sigtimedwait(&pipe_, nullptr, &at_once);
-  }
-
- private:
-  static bool is_pending() noexcept {
-    sigset_t pending;
-    return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGPIPE) == 1;
-  }
-  sigset_t pipe_{};
-  sigset_t before_{};
-  bool already_pending_ = false;
-};
-
-// Errno, or 0. Up to PIPE_BUF bytes are written whole or not at all.
-int write_line(int pipe, std::string_view line) noexcept {
-  sigpipe_shield shield;
-  if (::write(pipe, line.data(), line.size()) >= 0) return 0;
-  const int error = errno;
-  if (error == EPIPE) shield.take_back();
-  return error;
-}
 
 int milliseconds(std::chrono::nanoseconds wait) noexcept {
   if (wait == std::chrono::nanoseconds::max()) return -1;
@@ -218,7 +180,7 @@ bool fifo_inbox::send(const notice& to) const {
   if (line.empty() || !parse_peer(to.peer)) return true;
   const file_descriptor pipe{
       ::openat(beside_.folder(), to.peer.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
-  if (pipe) return write_line(pipe.get(), line) != EPIPE;
+  if (pipe) return write_quietly(pipe.get(), line) != EPIPE;
   if (errno == ENXIO) return false;
   if (errno != ENOENT) return true;
   // A session takes its pipe away when it closes. If ours is missing too, somebody emptied the

@@ -1,11 +1,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <holdfast/testing.hpp>
-#include <random>
 #include <thread>
 
 #include "fixture.hpp"
@@ -13,6 +13,7 @@
 #include "harness/seed.hpp"
 #include "store/sqlite/notice_text.hpp"
 #include "store/sqlite/peer.hpp"
+#include "store/sqlite/quiet_write.hpp"
 
 namespace sqlite_test {
 namespace {
@@ -223,28 +224,45 @@ TEST_F(inboxes, random_bytes_are_survived) {
   EXPECT_EQ(other_->inbox().receive(forever), grant_for(other_));
 }
 
+bool is_pending(int signal) {
+  sigset_t pending;
+  ::sigpending(&pending);
+  return ::sigismember(&pending, signal) == 1;
+}
+
 // A program that never ignored SIGPIPE must not be ended by a notice to somebody who is dying.
-TEST_F(inboxes, telling_sessions_that_come_and_go_raises_no_signal) {
+TEST(quiet_write, a_pipe_without_a_reader_raises_no_signal) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
-  std::string peer = open(path())->inbox().peer();
-  std::mutex mutex;
-  std::jthread closing{[&](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      const session store = open(path());
-      const std::lock_guard lock{mutex};
-      peer = store->inbox().peer();
-    }
-  }};
-  for (int i = 0; i < 20'000; ++i) {
-    notice n = grant_for(one_);
-    {
-      const std::lock_guard lock{mutex};
-      n.peer = peer;
-    }
-    (void)one_->tell(n);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  EXPECT_EQ(holdfast::store::sqlite::write_quietly(ends[1], "x"), EPIPE);
+  EXPECT_FALSE(is_pending(SIGPIPE));
+  ::close(ends[1]);
+  ::signal(SIGPIPE, before);
+}
+
+TEST(quiet_write, what_the_program_has_set_and_what_waits_for_it_stays) {
+  const auto before = ::signal(SIGPIPE, SIG_DFL);
+  sigset_t pipe_only;
+  sigset_t now;
+  ::sigemptyset(&pipe_only);
+  ::sigaddset(&pipe_only, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe_only, nullptr);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  for (const bool expected : {false, true}) {
+    if (expected) ::raise(SIGPIPE);
+    EXPECT_EQ(holdfast::store::sqlite::write_quietly(ends[1], "x"), EPIPE);
+    EXPECT_EQ(is_pending(SIGPIPE), expected);
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &now);
+    EXPECT_EQ(::sigismember(&now, SIGPIPE), 1);
   }
-  closing.request_stop();
-  closing.join();
+  int taken = 0;
+  ::sigwait(&pipe_only, &taken);
+  ::pthread_sigmask(SIG_UNBLOCK, &pipe_only, nullptr);
+  ::close(ends[1]);
   ::signal(SIGPIPE, before);
 }
 
@@ -352,6 +370,37 @@ TEST_F(inboxes, addresses_that_nothing_is_known_about_are_watched_in_vain) {
     EXPECT_EQ(one_->inbox().receive(at_once), std::nullopt);
     one_->inbox().unwatch(who);
   }
+}
+
+/// How many descriptors all polls of this process look at.
+long polled() {
+  long count = 0;
+  for (const auto& entry : fs::directory_iterator{"/proc/self/fdinfo"}) {
+    const std::string info = bytes_of(entry.path().string());
+    for (auto at = info.find("tfd:"); at != std::string::npos; at = info.find("tfd:", at + 1)) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+// The child has a copy of every descriptor: closing ours does not take it out of the poll.
+TEST_F(inboxes, a_death_is_told_once_also_if_a_forked_child_lives_on) {
+  harness::child other{"listener", {path()}};
+  const std::string who = other.expect_line();
+  const long before = polled();
+  one_->inbox().watch(who);
+  EXPECT_EQ(polled(), before + 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  other.kill();
+  expect_departure(one_, who);
+  EXPECT_EQ(one_->inbox().receive(at_once), std::nullopt);
+  EXPECT_EQ(polled(), before);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(inboxes, thousands_of_addresses_do_not_use_up_the_descriptors) {

@@ -1,0 +1,144 @@
+// Only where another client of Redis was found when this was built.
+#ifdef HOLDFAST_BENCH_REDIS
+#include <hiredis/hiredis.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/subject.hpp"
+
+// What people write by hand over hiredis: the loop that asks again every millisecond, and, as the least
+// that a hand-over can cost, a release that publishes to those who listen.
+namespace bench {
+namespace {
+
+bool is_redis(std::string_view url) { return scheme_of(url) == "redis" || scheme_of(url) == "redis+unix"; }
+
+using reply = std::unique_ptr<redisReply, decltype([](redisReply* r) { freeReplyObject(r); })>;
+
+/// A blocking connection, for one thread.
+class connection {
+ public:
+  explicit connection(const std::string& url) : context_(open(url)) {
+    if (context_ == nullptr || context_->err != 0) throw std::runtime_error{"no connection to " + url};
+  }
+  ~connection() { redisFree(context_); }
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  template <class... Words>
+  reply ask(const char* format, Words... words) {
+    return checked(reply{static_cast<redisReply*>(redisCommand(context_, format, words...))});
+  }
+  reply next() {
+    void* r = nullptr;
+    redisGetReply(context_, &r);
+    return checked(reply{static_cast<redisReply*>(r)});
+  }
+
+ private:
+  static redisContext* open(const std::string& url) {
+    std::string rest = url.substr(url.find("//") + 2);
+    rest = rest.substr(0, rest.find('?'));
+    if (scheme_of(url) == "redis+unix") return redisConnectUnix(rest.c_str());
+    rest = rest.substr(0, rest.find('/'));
+    const auto colon = rest.rfind(':');
+    const int port = colon == rest.npos ? 6379 : std::stoi(rest.substr(colon + 1));
+    return redisConnect(rest.substr(0, colon).c_str(), port);
+  }
+  reply checked(reply r) const {
+    if (!r || r->type == REDIS_REPLY_ERROR) throw std::runtime_error{r ? r->str : context_->errstr};
+    return r;
+  }
+
+  redisContext* context_;
+};
+
+constexpr const char* compare_and_delete =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+constexpr const char* delete_and_publish =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) "
+    "redis.call('PUBLISH', KEYS[1], '1') end return 0";
+
+std::string random_token() { return std::to_string(std::random_device{}()) + std::to_string(std::random_device{}()); }
+
+class grip_base : public handle {
+ public:
+  grip_base(const std::string& url, std::string key, const char* script)
+      : db_{url}, key_{std::move(key)}, token_{random_token()}, sha_{db_.ask("SCRIPT LOAD %s", script)->str} {}
+  void unlock() override { db_.ask("EVALSHA %s 1 %s %s", sha_.c_str(), key_.c_str(), token_.c_str()); }
+
+ protected:
+  bool taken() {
+    return db_.ask("SET %s %s NX PX 30000", key_.c_str(), token_.c_str())->type == REDIS_REPLY_STATUS;
+  }
+  connection db_;
+  std::string key_;
+  std::string token_;
+  std::string sha_;
+};
+
+class loop_grip final : public grip_base {
+ public:
+  loop_grip(const std::string& url, unsigned lock)
+      : grip_base{url, "floor-loop-" + std::to_string(lock), compare_and_delete} {}
+  void lock() override {
+    while (!taken()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+};
+
+class push_grip final : public grip_base {
+ public:
+  push_grip(const std::string& url, unsigned lock)
+      : grip_base{url, "floor-push-" + std::to_string(lock), delete_and_publish}, inbox_{url} {
+    inbox_.ask("SUBSCRIBE %s", key_.c_str());
+  }
+  void lock() override {
+    while (!taken()) inbox_.next();
+  }
+
+ private:
+  connection inbox_;
+};
+
+template <class Grip>
+class locks final : public subject {
+ public:
+  explicit locks(const place& at) : url_{at.url} {}
+  std::unique_ptr<handle> grip(unsigned lock) override { return std::make_unique<Grip>(url_, lock); }
+
+ private:
+  std::string url_;
+};
+
+template <class Grip>
+std::unique_ptr<subject> open_locks(const place& at) {
+  return std::make_unique<locks<Grip>>(at);
+}
+
+}  // namespace
+
+const subject_kind redis_loop_floor{
+    .name = "loop",
+    .counts_operations = false,
+    .fits = is_redis,
+    .across_processes = always,
+    .prepare = nothing,
+    .open = open_locks<loop_grip>,
+};
+
+const subject_kind redis_push_floor{
+    .name = "push",
+    .counts_operations = false,
+    .fits = is_redis,
+    .across_processes = always,
+    .prepare = nothing,
+    .open = open_locks<push_grip>,
+};
+
+}  // namespace bench
+
+#endif

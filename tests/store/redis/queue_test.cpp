@@ -1,0 +1,50 @@
+#include "fixture.hpp"
+
+#include "engine/core.hpp"
+
+// What a long queue costs, counted by the server in commands: time would tell more of the machine.
+namespace {
+
+using namespace holdfast::store;
+
+permits_command acquiring(std::uint64_t number) {
+  permits_command c;
+  c.verb = permits_verb::acquire;
+  c.owner = {7, number};
+  c.wait = true;
+  c.lease_us = c.place_us = 60'000'000;
+  c.peer = "nobody";
+  return c;
+}
+
+permits_command releasing(std::uint64_t number) {
+  permits_command c;
+  c.verb = permits_verb::release;
+  c.owner = {7, number};
+  return c;
+}
+
+/// What the server did, in all, since RESETSTAT.
+long long commands(const harness::redis_server& server) {
+  const std::string info = server.ask({"INFO", "commandstats"});
+  long long sum = 0;
+  for (auto at = info.find("calls="); at != info.npos; at = info.find("calls=", at + 1)) sum += std::stoll(info.substr(at + 6));
+  return sum;
+}
+
+/// The commands of a release that hands over, and of the acquisition of one more, behind so many.
+long long cost_with(std::uint64_t waiters) {
+  const harness::redis_server server;
+  auto s = holdfast::open(server.url());
+  for (std::uint64_t i = 1; i <= waiters + 1; ++i) (void)s.core()->permits("m", acquiring(i)).value();
+  server.ask({"CONFIG", "RESETSTAT"});
+  EXPECT_EQ(s.core()->permits("m", releasing(1)).value().outcome, permits_outcome::done);
+  EXPECT_EQ(s.core()->permits("m", acquiring(waiters + 2)).value().position, waiters);
+  return commands(server);
+}
+
+TEST(redis_queue, a_hand_over_with_ten_thousand_waiters_costs_what_it_costs_with_ten) {
+  EXPECT_EQ(cost_with(10'000), cost_with(10));
+}
+
+}  // namespace
