@@ -63,7 +63,7 @@ boot_time escalation::backstop(const lease_view& lease) const noexcept {
 }
 
 nanoseconds slack_for(nanoseconds lease) noexcept {
-  return std::clamp<nanoseconds>(lease / 50, 5ms, 250ms);
+  return std::clamp<nanoseconds>(lease / 20, 5ms, 500ms);
 }
 
 nanoseconds default_kill_after(nanoseconds lease) noexcept {

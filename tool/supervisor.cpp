@@ -146,16 +146,17 @@ void supervisor::terminate(escalation::cause why) {
   say(level::warning, "terminated",
       "TERM to the command, KILL follows in " + format_duration(kill_after_) +
           " at the latest: " + reason,
-      reached);
+      reached, left);
 }
 
 void supervisor::kill() {
   const bool reached = deliver(SIGKILL);
-  say(level::error, "killed", "KILL to the command", sweep() || reached);
+  const auto left = p_.held.remaining();
+  say(level::error, "killed", "KILL to the command", sweep() || reached, left);
 }
 
-void supervisor::say(level l, std::string_view event, const std::string& what, bool reached) {
-  const auto left = std::max(p_.held.remaining(), 0ns);
+void supervisor::say(level l, std::string_view event, const std::string& what, bool reached,
+                     std::chrono::nanoseconds left) {
   p_.log.write(l, event, name_ + (reached ? ": sent " : ": was not permitted to send ") + what,
                {{"pid", static_cast<std::int64_t>(child_)},
                 {"reached", reached},

@@ -58,7 +58,8 @@ class supervisor {
   bool deliver(int signal);
   bool sweep();
   void notice_loss();
-  void say(level l, std::string_view event, const std::string& what, bool reached);
+  void say(level l, std::string_view event, const std::string& what, bool reached,
+           std::chrono::nanoseconds left);
 
   parts p_;
   std::string name_;

@@ -96,7 +96,7 @@ TEST_F(run_loss, on_lost_warn_lets_the_child_finish_and_still_says_79) {
 }
 
 TEST_F(run_loss, a_store_that_is_away_ends_the_child_before_the_lease_does) {
-  program p(run_role("ignore_term", {"--ttl", "2s", "--kill-after", "200ms"}), around);
+  program p(run_role("ignore_term", {"--ttl", "4s", "--kill-after", "400ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   const blocker away(folder.file("locks.db"), around);
   const auto terminated = wait_for(p, "terminated");

@@ -20,11 +20,12 @@ std::string name_of(int worker) { return "worker " + std::to_string(worker); }
 const harness::role toiler{"toiler", [](const auto& args) {
                              const int me = std::stoi(args.at(1));
                              harness::shared<ledger> page{args.at(2)};
+                             const std::string name = name_of(me);
                              const session store = open(args.at(0));
                              for (;;) {
                                rule own = increments();
                                rule shared = increments();
-                               const std::vector<state_store::step> steps{{name_of(me), &own},
+                               const std::vector<state_store::step> steps{{name, &own},
                                                                           {"shared", &shared}};
                                for (const auto& each : store->transact(steps)) {
                                  if (!each) return 1;
