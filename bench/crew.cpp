@@ -42,16 +42,14 @@ crew::crew(shared_area& shared, bool processes) : area_{shared}, members_(shared
   expect('r');
 }
 
-crew::~crew() {
-  for (auto& m : members_) {
-    if (m.pid > 0) {
-      kill(m.pid, SIGKILL);
-      waitpid(m.pid, nullptr, 0);
-    }
-    if (m.to >= 0) close(m.to);
-    if (m.thread.joinable()) m.thread.join();
-    if (m.from >= 0) close(m.from);
+crew::member::~member() {
+  if (pid > 0) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
   }
+  if (to >= 0) close(to);  // a thread ends when it hears that nobody commands any more
+  if (thread.joinable()) thread.join();
+  if (from >= 0) close(from);
 }
 
 void crew::start_process(unsigned number) {

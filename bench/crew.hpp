@@ -22,7 +22,6 @@ class crew {
   /// Starts the members, as processes (this program again) or, if there is one and it need not be a
   /// process, as a thread of this one. Returns when all are ready.
   crew(shared_area& shared, bool processes);
-  ~crew();
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;
 
@@ -39,6 +38,10 @@ class crew {
 
  private:
   struct member {
+    member() = default;
+    ~member();  ///< ends it, whatever it does
+    member(const member&) = delete;
+    member& operator=(const member&) = delete;
     pid_t pid = 0;
     std::thread thread;
     int to = -1, from = -1;

@@ -10,12 +10,14 @@
 
 #include "bench/subject.hpp"
 
-// What people write by hand over hiredis: the loop that asks again every millisecond, and, as the least
-// that a hand-over can cost, a release that publishes to those who listen.
+// What people write by hand over hiredis: the loop that asks again every millisecond, and, as the
+// least that a hand-over can cost, a release that publishes to those who listen.
 namespace bench {
 namespace {
 
-bool is_redis(std::string_view url) { return scheme_of(url) == "redis" || scheme_of(url) == "redis+unix"; }
+bool is_redis(std::string_view url) {
+  return scheme_of(url) == "redis" || scheme_of(url) == "redis+unix";
+}
 
 using reply = std::unique_ptr<redisReply, decltype([](redisReply* r) { freeReplyObject(r); })>;
 
@@ -23,7 +25,8 @@ using reply = std::unique_ptr<redisReply, decltype([](redisReply* r) { freeReply
 class connection {
  public:
   explicit connection(const std::string& url) : context_(open(url)) {
-    if (context_ == nullptr || context_->err != 0) throw std::runtime_error{"no connection to " + url};
+    if (context_ == nullptr || context_->err != 0)
+      throw std::runtime_error{"no connection to " + url};
   }
   ~connection() { redisFree(context_); }
   connection(const connection&) = delete;
@@ -63,17 +66,25 @@ constexpr const char* delete_and_publish =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) "
     "redis.call('PUBLISH', KEYS[1], '1') end return 0";
 
-std::string random_token() { return std::to_string(std::random_device{}()) + std::to_string(std::random_device{}()); }
+std::string random_token() {
+  return std::to_string(std::random_device{}()) + std::to_string(std::random_device{}());
+}
 
 class grip_base : public handle {
  public:
   grip_base(const std::string& url, std::string key, const char* script)
-      : db_{url}, key_{std::move(key)}, token_{random_token()}, sha_{db_.ask("SCRIPT LOAD %s", script)->str} {}
-  void unlock() override { db_.ask("EVALSHA %s 1 %s %s", sha_.c_str(), key_.c_str(), token_.c_str()); }
+      : db_{url},
+        key_{std::move(key)},
+        token_{random_token()},
+        sha_{db_.ask("SCRIPT LOAD %s", script)->str} {}
+  void unlock() override {
+    db_.ask("EVALSHA %s 1 %s %s", sha_.c_str(), key_.c_str(), token_.c_str());
+  }
 
  protected:
   bool taken() {
-    return db_.ask("SET %s %s NX PX 30000", key_.c_str(), token_.c_str())->type == REDIS_REPLY_STATUS;
+    return db_.ask("SET %s %s NX PX 30000", key_.c_str(), token_.c_str())->type ==
+           REDIS_REPLY_STATUS;
   }
   connection db_;
   std::string key_;
@@ -108,7 +119,9 @@ template <class Grip>
 class locks final : public subject {
  public:
   explicit locks(const place& at) : url_{at.url} {}
-  std::unique_ptr<handle> grip(unsigned lock) override { return std::make_unique<Grip>(url_, lock); }
+  std::unique_ptr<handle> grip(unsigned lock) override {
+    return std::make_unique<Grip>(url_, lock);
+  }
 
  private:
   std::string url_;

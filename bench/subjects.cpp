@@ -6,10 +6,10 @@
 namespace bench {
 
 std::span<const subject_kind> all_subjects() {
-  static const std::array all{holdfast_subject, flock_floor, pthread_floor, sqlite_row_floor,
-                              sqlite_transaction_floor,
+  static const std::array all{
+      holdfast_subject, flock_floor,      pthread_floor, sqlite_row_floor, sqlite_transaction_floor,
 #ifdef HOLDFAST_BENCH_REDIS
-                              redis_loop_floor, redis_push_floor,
+      redis_loop_floor, redis_push_floor,
 #endif
   };
   return all;

@@ -25,8 +25,10 @@ void lock_and_unlock(area& a, unsigned number, subject& s, unsigned lock,
     const auto asked = clock::now();
     grip->lock();
     me.wait.add(clock::now() - asked);
-    ++a.inside[lock];
+    // Read before the work and written after it, so that a second one inside is not overlooked.
+    const auto inside = a.inside[lock];
     work_for(work);
+    a.inside[lock] = inside + 1;
     grip->unlock();
     ++me.acquired;
   }

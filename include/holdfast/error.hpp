@@ -27,7 +27,6 @@ enum class errc {
   no_space,           ///< the store is full
   not_permitted,      ///< credentials or rights are missing
   forked,             ///< used in a child process after fork()
-  closed,             ///< the session is closed
   internal,           ///< a defect in holdfast
 };
 

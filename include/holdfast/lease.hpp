@@ -40,7 +40,9 @@ class [[nodiscard]] lease {
   std::uint64_t fence() const noexcept;
 
   /// Stops when the lease is lost: before the store can give the lock to somebody else, also if
-  /// the store is away. Not by release(). No round trip.
+  /// the store is away; after a force_release at the next renewal, after a pause of the process as
+  /// soon as its threads run. Not by release(). Callbacks run on a thread of the session and must
+  /// not wait for others: the news of other leases waits for them. No round trip.
   std::stop_token lost() const;
 
   /// No round trip; judged by the clock at the moment of the call.

@@ -27,7 +27,6 @@ std::string_view describe(errc code) noexcept {
     case errc::no_space: return "the store is full";
     case errc::not_permitted: return "not permitted";
     case errc::forked: return "used in a forked child";
-    case errc::closed: return "the session is closed";
     case errc::internal: return "internal error";
   }
   return "unknown error";

@@ -76,7 +76,16 @@ void keeper::reschedule(hold& h) {
 }
 
 void keeper::begin_renewal(hold& h) {
+  batch taken_over;  // let go of without the mutex
   std::unique_lock lock{mutex_};
+  // One that is queued and not sent is no obstacle: the caller's takes its place.
+  const auto queued = std::find_if(to_renew_.begin(), to_renew_.end(),
+                                   [&](const auto& q) { return q.get() == &h; });
+  if (queued != to_renew_.end()) {
+    taken_over.push_back(std::move(*queued));
+    to_renew_.erase(queued);
+    return;
+  }
   while (h.timer_.state() != lease_state::lost && !h.timer_.begin(session_.now())) {
     session_.clock().wait_until(lock, renewal_over_, forever);
   }
@@ -224,7 +233,7 @@ void keeper::abandon(std::string name, const store::owner_id& owner,
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
   abandoned_.push_back({std::move(name), owner, saturated_add(now, lease)});
-  retry_abandoned_at_ = std::min(retry_abandoned_at_, now + abandoned_retry);
+  retry_abandoned_at_ = now;
   work_changed_.notify_one();
 }
 

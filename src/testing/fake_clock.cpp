@@ -8,6 +8,7 @@ namespace holdfast::testing {
 
 struct fake_clock::state {
   std::atomic<boot_time> now{boot_time(std::chrono::hours(1))};
+  std::mutex calling;  // before the other one
   std::mutex mutex;
   std::condition_variable left;
   std::map<int, std::function<void()>> wakers;
@@ -29,12 +30,13 @@ boot_time fake_clock::now() const noexcept { return state_->now.load(); }
 // the time and going to sleep.
 void fake_clock::advance(std::chrono::nanoseconds by) {
   state_->now.store(saturated_add(now(), by));
-  std::vector<std::function<void()>> wakers;
   {
-    const std::lock_guard guard{state_->mutex};
-    for (const auto& entry : state_->wakers) wakers.push_back(entry.second);
+    const std::lock_guard calls{state_->calling};
+    std::unique_lock guard{state_->mutex};
+    const auto wakers = state_->wakers;
+    guard.unlock();
+    for (const auto& entry : wakers) entry.second();
   }
-  for (const auto& wake : wakers) wake();
   std::unique_lock lock{state_->mutex};
   for (bool again = true; again;) {
     again = false;
@@ -75,7 +77,9 @@ int fake_clock::on_advance(std::function<void()> wake) {
   return state_->last_id;
 }
 
+// After it the waker is not called any more, and is not being called.
 void fake_clock::forget(int id) noexcept {
+  const std::lock_guard calls{state_->calling};
   const std::lock_guard guard{state_->mutex};
   state_->wakers.erase(id);
 }

@@ -294,4 +294,46 @@ TEST(keeper, who_is_told_about_one_lease_may_extend_another) {
   harness::eventually("extended", [&] { return told->over.load(); });
 }
 
+TEST(keeper, a_callback_may_extend_a_lease_whose_renewal_is_queued_behind_it) {
+  stage s;
+  struct extender final : holdfast::observer {
+    engine_test::stage* stage = nullptr;
+    lease* other = nullptr;
+    std::atomic<bool> over = false;
+    void on_event(const holdfast::event& e) override {
+      if (e.kind != event_kind::renew_failed || over) return;
+      stage->script->set(verb::renew, fault::none);
+      stage->clock->advance(3s);  // now the other one is due as well
+      EXPECT_NO_THROW(other->extend());
+      over = true;
+    }
+  };
+  const auto told = std::make_shared<extender>();
+  auto options = s.options();
+  options.observer = told;
+  auto session = holdfast::open("memory:", options);
+  lease a = mutex(session, "a", {.lease = 30s}).acquire();
+  lease b = mutex(session, "b", {.lease = 36s}).acquire();
+  told->stage = &s;
+  told->other = &b;
+  s.script->set(verb::renew, fault::drop_request);
+  s.clock->advance(10s);
+  harness::eventually("extended", [&] { return told->over.load(); });
+}
+
+TEST(fake_clock, a_session_may_be_closed_while_the_clock_is_moved) {
+  const auto clock = std::make_shared<holdfast::testing::fake_clock>();
+  std::atomic<bool> over = false;
+  std::thread opener([&] {
+    for (int i = 0; i < 300; ++i) {
+      holdfast::session_options options;
+      options.clock = clock;
+      lease held = mutex(holdfast::open("memory:", options), "m").acquire();
+    }
+    over = true;
+  });
+  while (!over) clock->advance(1ms);
+  opener.join();
+}
+
 }  // namespace

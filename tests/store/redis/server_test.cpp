@@ -214,7 +214,7 @@ TEST_F(redis_faults, a_busy_server_is_unavailable_and_comes_back) {
   EXPECT_TRUE(holdfast::mutex(s, "m").try_lock_for(5s));
 }
 
-TEST_F(redis_faults, a_dead_server_fails_at_once_and_is_not_stormed) {
+TEST_F(redis_faults, a_dead_server_is_unavailable_in_time_and_used_when_it_is_back) {
   auto s = impatient();
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
