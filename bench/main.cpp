@@ -162,6 +162,13 @@ int bench_main(int argc, char** argv) {
   return 0;
 }
 
+int say(int code, std::string_view message) {
+  constexpr std::string_view library = "holdfast: ";  // how its messages begin
+  if (message.starts_with(library)) message.remove_prefix(library.size());
+  std::fprintf(stderr, "holdfast-bench: %s\n", std::string{message}.c_str());
+  return code;
+}
+
 }  // namespace
 }  // namespace bench
 
@@ -170,10 +177,8 @@ int main(int argc, char** argv) {
     if (argc == 6 && std::string_view{argv[1]} == "--member") return bench::member_main(argv);
     return bench::bench_main(argc, argv);
   } catch (const bench::bad_usage& e) {
-    std::fprintf(stderr, "holdfast-bench: %s\n", e.what());
-    return bench::usage;
+    return bench::say(bench::usage, e.what());
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "holdfast-bench: %s\n", e.what());
-    return bench::failed;
+    return bench::say(bench::failed, e.what());
   }
 }

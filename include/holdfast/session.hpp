@@ -71,7 +71,8 @@ class session {
   std::shared_ptr<engine::core> core_;
 };
 
-/// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`.
+/// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`, and one Redis server
+/// by `redis://`, `rediss://` or `redis+unix://`.
 /// Throws errc::invalid_argument for a URL it does not understand (naming the nearest valid one),
 /// errc::unsupported for a store that was not built in, and what the store's page says.
 session open(std::string_view url, session_options options = {});

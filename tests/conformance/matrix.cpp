@@ -46,11 +46,6 @@ std::map<std::string, int> count_rules() {
   return rules;
 }
 
-std::string title(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 void print_head(std::ostream& out, const std::string& corner) {
   out << "| " << corner << " |";
   for (const row& r : rows()) out << " " << title(r.name) << " |";
@@ -104,6 +99,11 @@ void print_promises(std::ostream& out) {
 }
 
 }  // namespace
+
+std::string title(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
 
 std::string matrix() {
   std::ostringstream out;

@@ -41,7 +41,7 @@ TEST_P(waiting, whoever_waits_gets_it_when_it_is_given_back) {
 
 TEST_P(waiting, a_waiter_of_the_same_session_gets_it_as_well) {
   lease held = lock_->acquire();
-  std::thread waiter([&] { EXPECT_GT(lock_->acquire().fence(), held.fence()); });
+  std::thread waiter([&, mine = held.fence()] { EXPECT_GT(lock_->acquire().fence(), mine); });
   std::thread other([&] { EXPECT_TRUE(lock_->try_acquire_for(1h)); });
   EXPECT_FALSE(lock_->try_acquire());
   held = {};

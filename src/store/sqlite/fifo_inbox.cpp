@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t pipe_key = 0;
 constexpr std::uint64_t event_key = 1;
+constexpr std::size_t most_pipes_kept = 64;
 constexpr std::size_t longest_line = 4'096;  // PIPE_BUF
 constexpr std::string_view draft_suffix = ".draft";
 
@@ -175,18 +176,36 @@ void fifo_inbox::unwatch(std::string_view who) noexcept {
 // ---- sending
 // -------------------------------------------------------------------------------------
 
-bool fifo_inbox::send(const notice& to) const {
+bool fifo_inbox::send(const notice& to) {
   const std::string line = encode(to);
-  if (line.empty() || !parse_peer(to.peer)) return true;
-  const file_descriptor pipe{
-      ::openat(beside_.folder(), to.peer.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
-  if (pipe) return write_quietly(pipe.get(), line) != EPIPE;
-  if (errno == ENXIO) return false;
-  if (errno != ENOENT) return true;
-  // A session takes its pipe away when it closes. If ours is missing too, somebody emptied the
-  // folder, and nothing is certain.
+  if (line.empty()) return true;
+  const std::lock_guard lock{sending_};
+  auto at = pipes_.find(to.peer);
+  if (at == pipes_.end()) {
+    file_descriptor pipe = open_pipe_of(to.peer);
+    if (!pipe) return !is_certainly_closed(errno);
+    if (pipes_.size() >= most_pipes_kept) pipes_.clear();
+    at = pipes_.emplace(to.peer, std::move(pipe)).first;
+  }
+  if (write_quietly(at->second.get(), line) != EPIPE) return true;
+  pipes_.erase(at);
+  return false;
+}
+
+file_descriptor fifo_inbox::open_pipe_of(const std::string& who) const noexcept {
+  errno = EINVAL;
+  if (!parse_peer(who)) return {};
+  constexpr int how = O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  return file_descriptor{::openat(beside_.folder(), who.c_str(), how)};
+}
+
+// A session takes its pipe away when it closes. If ours is missing too, somebody emptied the
+// folder, and nothing is certain.
+bool fifo_inbox::is_certainly_closed(int error_number) const noexcept {
   struct stat ours{};
-  return ::fstatat(beside_.folder(), name_.c_str(), &ours, AT_SYMLINK_NOFOLLOW) != 0;
+  return error_number == ENXIO ||
+         (error_number == ENOENT &&
+          ::fstatat(beside_.folder(), name_.c_str(), &ours, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 void fifo_inbox::abandon() noexcept {

@@ -5,8 +5,10 @@
 #include <holdfast/result.hpp>
 #include <holdfast/store/inbox.hpp>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "store/sqlite/file_descriptor.hpp"
 #include "store/sqlite/forkable.hpp"
@@ -33,7 +35,7 @@ class fifo_inbox final : public inbox {
   void unwatch(std::string_view who) noexcept override;
 
   /// Puts the notice into the inbox of `to.peer`. False only if certainly nobody reads it.
-  bool send(const notice& to) const;
+  bool send(const notice& to);
 
   /// Whether that session's process has certainly ended.
   bool departed(std::string_view who) { return watched_->departed(who); }
@@ -49,6 +51,8 @@ class fifo_inbox final : public inbox {
   bool add_to_poll(int fd, std::uint64_t key) const noexcept;
   void wake() const noexcept;
   void sleep(boot_time until);
+  file_descriptor open_pipe_of(const std::string& who) const noexcept;
+  bool is_certainly_closed(int error_number) const noexcept;
   void read_pipe();
   void take_lines();
   std::optional<notice> next();
@@ -64,6 +68,10 @@ class fifo_inbox final : public inbox {
   file_descriptor poll_;
   std::optional<watchlist> watched_;
   std::atomic<bool> interrupted_{false};
+
+  // Pipes of others, kept open: who was told once is soon told again.
+  std::mutex sending_;
+  std::unordered_map<std::string, file_descriptor> pipes_;
 
   // Only the thread in receive().
   std::string partial_;
