@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::lease;
+using holdfast::mutex;
+
+TEST(memory_store, sessions_of_one_name_share_locks_and_those_without_a_name_do_not) {
+  auto a = holdfast::open("memory:shared"), b = holdfast::open("memory:shared");
+  lease held = mutex(a, "m").acquire();
+  EXPECT_FALSE(mutex(b, "m").try_acquire());
+  auto c = holdfast::open("memory:"), d = holdfast::open("memory:");
+  lease own = mutex(c, "m").acquire();
+  EXPECT_TRUE(mutex(d, "m").try_acquire());
+}
+
+TEST(memory_store, fences_grow_although_nothing_is_kept_of_a_free_name) {
+  auto s = holdfast::open("memory:");
+  mutex m{s, "m"};
+  std::uint64_t last = 0;
+  for (int i = 0; i < 1'000; ++i) {
+    const auto fence = m.acquire().fence();
+    ASSERT_GT(fence, last);
+    last = fence;
+  }
+}
+
+TEST(memory_store, forgets_a_space_that_nobody_uses) {
+  {
+    auto s = holdfast::open("memory:left");
+    holdfast::latch l{s, "l", 2};
+    l.count_down();
+  }
+  auto again = holdfast::open("memory:left");
+  EXPECT_EQ(holdfast::latch(again, "l", 2).remaining(), 2U);
+}
+
+TEST(memory_store, judges_leases_by_the_clock_of_the_session) {
+  holdfast::session_options options;
+  const auto clock = std::make_shared<holdfast::testing::fake_clock>();
+  options.clock = clock;
+  auto s = holdfast::open("memory:", options);
+  lease held = mutex(s, "m", {.lease = 1s, .renew = false}).acquire();
+  clock->advance(2s);
+  EXPECT_TRUE(s.show("m").holders.empty());
+}
+
+}  // namespace
