@@ -36,7 +36,7 @@ TEST(urls, unknown_schemes_are_refused_with_the_nearest_valid_one) {
   const bad_url cases[] = {
       {"memroy:", errc::invalid_argument, "memory"}, {"mem:", errc::invalid_argument, ""},
       {"sqllite:x", errc::invalid_argument, "sqlite"}, {"sqlite3:x", errc::invalid_argument, "sqlite"},
-      {"SQLITE:x", errc::invalid_argument, "sqlite"}, {"rediss+:x", errc::invalid_argument, "redis"},
+      {"SQLLITE:x", errc::invalid_argument, "sqlite"}, {"rediss+:x", errc::invalid_argument, "redis"},
       {"postgresql:x", errc::invalid_argument, "postgres"}, {"http://x", errc::invalid_argument, ""},
       {"qqqqqqqqqq:x", errc::invalid_argument, "qqqqqqqqqq"}};
   for (const auto& c : cases) {
@@ -44,6 +44,8 @@ TEST(urls, unknown_schemes_are_refused_with_the_nearest_valid_one) {
     EXPECT_NE(message_of(c.url).find(c.says), std::string::npos) << message_of(c.url);
   }
 }
+
+TEST(urls, a_scheme_has_no_case) { EXPECT_NO_THROW((void)holdfast::open("MEMORY:")); }
 
 TEST(urls, unknown_options_are_refused_with_the_nearest_valid_one) {
   EXPECT_EQ(reason_of([] { (void)holdfast::open("memory:?lease=3"); }), errc::invalid_argument);

@@ -20,7 +20,7 @@ const std::uint64_t chosen = choose_seed();
 // Once a test, so that the log of a test that failed always has it.
 class seed_printer final : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
-    if (result.failed()) std::cout << "[  SEED    ] HOLDFAST_SEED=" << chosen << std::endl;
+    if (result.failed()) std::cerr << "[  SEED    ] HOLDFAST_SEED=" << chosen << std::endl;
   }
 };
 
@@ -28,7 +28,7 @@ class seed_printer final : public testing::EmptyTestEventListener {
 
 std::uint64_t seed() {
   static const bool printed = [] {
-    std::cout << "[  SEED    ] HOLDFAST_SEED=" << chosen << std::endl;
+    std::cerr << "[  SEED    ] HOLDFAST_SEED=" << chosen << std::endl;
     testing::UnitTest::GetInstance()->listeners().Append(new seed_printer);
     return true;
   }();
