@@ -73,7 +73,10 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
       slot.watch(std::move((*answer)->watch));
       until = std::min(until, session.now() + jittered((*answer)->look_again));
     }
-    if (const auto n = slot.wait(until); n && q.take(*n)) return done{};
+    if (const auto n = slot.wait(until); n && q.take(*n)) {
+      core::observe();
+      return done{};
+    }
   }
   return waited_in_vain(errc::cancelled);
 }

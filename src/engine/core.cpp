@@ -21,6 +21,8 @@ unsigned current_generation() noexcept {
   return generation.load(std::memory_order_relaxed);
 }
 
+std::atomic<std::uint64_t> handed_over{0};
+
 std::string one_word(std::string_view text) {
   std::string word;
   for (const char c : text) word += c > ' ' && c < 0x7F ? c : '_';
@@ -87,14 +89,20 @@ status core::usable() const {
 result<store::permits_reply> core::permits(std::string_view name, const store::permits_command& c) {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
-  return store_->permits(name, c);
+  publish();
+  auto reply = store_->permits(name, c);
+  observe();
+  return reply;
 }
 
 result<store::countdown_reply> core::countdown(std::string_view name,
                                                const store::countdown_command& c) {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
-  return store_->countdown(name, c);
+  publish();
+  auto reply = store_->countdown(name, c);
+  observe();
+  return reply;
 }
 
 result<std::vector<std::string>> core::names() {
@@ -107,6 +115,9 @@ std::vector<result<store::permits_reply>> core::renew(std::span<const store::ren
   operations_.fetch_add(batch.size(), std::memory_order_relaxed);
   return store_->renew(batch);
 }
+
+void core::publish() noexcept { handed_over.fetch_add(1, std::memory_order_release); }
+void core::observe() noexcept { (void)handed_over.load(std::memory_order_acquire); }
 
 std::string core::note(std::string_view reason) const {
   return reason.empty() ? note_ : note_ + ' ' + std::string(reason);
