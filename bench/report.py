@@ -24,7 +24,8 @@ def read(path):
 def machine():
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                platform.processor() or platform.machine())
-    return f"{cpu}, {os.cpu_count()} processors, {platform.system()} {platform.release()}"
+    return (f"{cpu}, {os.cpu_count()} processors, {platform.system()} {platform.release()}; load average of the last 15 minutes "
+            f"{os.getloadavg()[2]:.1f}")
 
 
 def number(value):

@@ -62,6 +62,21 @@ class faulty_store final : public store::session_store {
   }
 
  private:
+  // The first answer to what can be done once only; to an acquire the second: it tells where that
+  // one ended up.
+  static result<store::permits_reply> latest(store::permits_verb verb,
+                                             result<store::permits_reply> first,
+                                             result<store::permits_reply> second) {
+    if (verb != store::permits_verb::acquire || !first || !second) return first;
+    second->replaced |= first->replaced;
+    return second;
+  }
+  static result<store::countdown_reply> latest(store::permits_verb,
+                                               result<store::countdown_reply> first,
+                                               const result<store::countdown_reply>&) {
+    return first;
+  }
+
   template <class Call>
   auto with_fault(std::string_view name, store::permits_verb verb, Call call) -> decltype(call()) {
     switch (plan_.choose ? plan_.choose(++number_, name, verb) : fault::none) {
@@ -69,8 +84,7 @@ class faulty_store final : public store::session_store {
       case fault::drop_reply: (void)call(); return lost_on_the_way(true);
       case fault::duplicate: {
         auto first = call();
-        (void)call();
-        return first;
+        return latest(verb, std::move(first), call());
       }
       case fault::delay: wait(); return call();
       case fault::drop_notice: inbox_.drop_next(); return call();

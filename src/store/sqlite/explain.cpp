@@ -13,7 +13,7 @@ struct verdict {
   bool outcome_unknown = false;
 };
 
-constexpr const char* make_room = "free some space or raise the limit; nothing was changed";
+constexpr const char* make_room = "free some space or raise the limit";
 
 bool no_room(int error_number) noexcept {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;

@@ -173,9 +173,8 @@ result<sidecar> sidecar::open(const std::string& database) {
   if (!fresh && errno != EEXIST) return explain_errno(errno, "making the folder " + made.path_);
   made.folder_.reset(::open(made.path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made.folder_) return explain_errno(errno, "opening the folder " + made.path_);
-  if (fresh && !made.share(made.folder(), folder_mode(made.file_mode_))) {
-    return explain_errno(errno, "setting the rights of " + made.path_);
-  }
+  const bool shared = made.share(made.folder(), folder_mode(made.file_mode_));
+  if (fresh && !shared) return explain_errno(errno, "setting the rights of " + made.path_);
   struct stat folder{};
   ::fstat(made.folder(), &folder);
   const bool trusted =
@@ -184,9 +183,13 @@ result<sidecar> sidecar::open(const std::string& database) {
   return made;
 }
 
+// Also what was made earlier follows, once the rights of the database have been changed.
 bool sidecar::share(int file, mode_t mode) const noexcept {
-  if (::geteuid() == 0 && ::fchown(file, owner_, group_) != 0) return false;
-  return ::fchmod(file, mode) == 0;
+  struct stat found{};
+  if (::fstat(file, &found) != 0) return false;
+  const bool give = ::geteuid() == 0 && (found.st_uid != owner_ || found.st_gid != group_);
+  if (give && ::fchown(file, owner_, group_) != 0) return false;
+  return (found.st_mode & 0777) == mode || ::fchmod(file, mode) == 0;
 }
 
 }  // namespace holdfast::store::sqlite

@@ -104,6 +104,7 @@ result<turnstile> turnstile::open(const sidecar& beside, const std::string& draf
     file.reset(look());
   }
   if (!file) return explain_errno(errno, "opening " + path);
+  (void)beside.share(file.get(), beside.file_mode());
   struct stat found{};
   if (::fstat(file.get(), &found) != 0 || static_cast<std::size_t>(found.st_size) != file_size) {
     return damaged(path);
