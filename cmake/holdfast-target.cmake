@@ -49,6 +49,7 @@ function(holdfast_library target component)
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${component}
     OUTPUT_NAME ${file_name}
+    DEFINE_SYMBOL ""  # a shared library compiles as the static one does
     POSITION_INDEPENDENT_CODE ON  # so that the static form can end up inside somebody's plug-in
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -34,7 +34,6 @@ int of(errc code) noexcept {
     case errc::not_owner:
     case errc::deadlock:
     case errc::forked:
-    case errc::closed:
     case errc::internal:
       return own_failure;
   }

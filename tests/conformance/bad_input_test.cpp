@@ -73,11 +73,35 @@ TEST_P(bad_input, names_that_cannot_be_are_refused_and_nothing_is_changed) {
 
 TEST_P(bad_input, names_that_look_dangerous_are_names_like_others) {
   const std::size_t longest = here_.can().max_name_bytes;
-  const std::string cases[] = {
-      " ", "'", "\"", "'; drop table locks; --", "%", "%s%n", "%41", "{}", "{a}b", "[1]", "*", "?",
-      "..", "../../etc/passwd", "/", "\\", "$(id)", "`id`", "-rf", "NULL", "null", "0",
-      "caf\xc3\xa9", "\xe4\xb8\xad\xe6\x96\x87", "\xf0\x9f\x94\x92", "\xf0\x9d\x92\xb3",
-      "a b  c", std::string(longest, 'a'), std::string(longest - 1, '\\') + "\""};
+  const std::string cases[] = {" ",
+                               "'",
+                               "\"",
+                               "'; drop table locks; --",
+                               "%",
+                               "%s%n",
+                               "%41",
+                               "{}",
+                               "{a}b",
+                               "[1]",
+                               "*",
+                               "?",
+                               "..",
+                               "../../etc/passwd",
+                               "/",
+                               "\\",
+                               "$(id)",
+                               "`id`",
+                               "-rf",
+                               "NULL",
+                               "null",
+                               "0",
+                               "caf\xc3\xa9",
+                               "\xe4\xb8\xad\xe6\x96\x87",
+                               "\xf0\x9f\x94\x92",
+                               "\xf0\x9d\x92\xb3",
+                               "a b  c",
+                               std::string(longest, 'a'),
+                               std::string(longest - 1, '\\') + "\""};
   for (const auto& name : cases) {
     const lease held = holdfast::mutex(here_, name).acquire();
     EXPECT_FALSE(holdfast::mutex(another(), name).try_acquire()) << name;
@@ -158,9 +182,18 @@ TEST_P(bad_input, another_kind_on_a_name_in_use_is_refused_by_name_and_changes_n
     }
     EXPECT_EQ(here_.show("kind").kind, kind);
   };
-  { const lease held = a_mutex.acquire(); all_but("mutex"); }
-  { const lease held = a_shared.acquire_shared(); all_but("shared_mutex"); }
-  { const lease held = a_semaphore.acquire(); all_but("semaphore"); }
+  {
+    const lease held = a_mutex.acquire();
+    all_but("mutex");
+  }
+  {
+    const lease held = a_shared.acquire_shared();
+    all_but("shared_mutex");
+  }
+  {
+    const lease held = a_semaphore.acquire();
+    all_but("semaphore");
+  }
   a_latch.count_down();
   all_but("latch");
   a_latch.remove();

@@ -88,10 +88,14 @@ std::ostream& operator<<(std::ostream& out, const cell& c) {
 const std::vector<primitive>& primitives() {
   using c = holdfast::store::capabilities;
   static const std::vector<primitive> all{
-      {"mutex", &c::mutex},          {"recursive_mutex", &c::mutex},
-      {"fair_mutex", &c::fair},      {"shared_mutex", &c::shared},
-      {"semaphore", &c::semaphore},  {"counting_semaphore", &c::semaphore},
-      {"expiring_semaphore", &c::semaphore}, {"latch", &c::latch},
+      {"mutex", &c::mutex},
+      {"recursive_mutex", &c::mutex},
+      {"fair_mutex", &c::fair},
+      {"shared_mutex", &c::shared},
+      {"semaphore", &c::semaphore},
+      {"counting_semaphore", &c::semaphore},
+      {"expiring_semaphore", &c::semaphore},
+      {"latch", &c::latch},
   };
   return all;
 }
@@ -120,8 +124,7 @@ void suite::until_waiting(std::size_t n) const {
 }
 
 void suite::until_free() const {
-  harness::eventually("nobody holds or waits",
-                      [&] { return holders() == 0 && waiters() == 0; });
+  harness::eventually("nobody holds or waits", [&] { return holders() == 0 && waiters() == 0; });
 }
 
 }  // namespace conformance

@@ -21,23 +21,21 @@ concept is_lockable = basic_lockable<L> && requires(L& m) {
   { m.try_lock() } -> std::same_as<bool>;
 };
 template <class L>
-concept timed_lockable =
-    is_lockable<L> && requires(L& m, std::chrono::steady_clock::time_point t,
-                               std::chrono::system_clock::time_point w) {
-      { m.try_lock_for(1ms) } -> std::same_as<bool>;
-      { m.try_lock_for(std::chrono::duration<double>(0.5)) } -> std::same_as<bool>;
-      { m.try_lock_until(t) } -> std::same_as<bool>;
-      { m.try_lock_until(w) } -> std::same_as<bool>;
-    };
+concept timed_lockable = is_lockable<L> && requires(L& m, std::chrono::steady_clock::time_point t,
+                                                    std::chrono::system_clock::time_point w) {
+  { m.try_lock_for(1ms) } -> std::same_as<bool>;
+  { m.try_lock_for(std::chrono::duration<double>(0.5)) } -> std::same_as<bool>;
+  { m.try_lock_until(t) } -> std::same_as<bool>;
+  { m.try_lock_until(w) } -> std::same_as<bool>;
+};
 template <class L>
-concept shared_timed_lockable =
-    requires(L& m, std::chrono::steady_clock::time_point t) {
-      m.lock_shared();
-      m.unlock_shared();
-      { m.try_lock_shared() } -> std::same_as<bool>;
-      { m.try_lock_shared_for(1ms) } -> std::same_as<bool>;
-      { m.try_lock_shared_until(t) } -> std::same_as<bool>;
-    };
+concept shared_timed_lockable = requires(L& m, std::chrono::steady_clock::time_point t) {
+  m.lock_shared();
+  m.unlock_shared();
+  { m.try_lock_shared() } -> std::same_as<bool>;
+  { m.try_lock_shared_for(1ms) } -> std::same_as<bool>;
+  { m.try_lock_shared_until(t) } -> std::same_as<bool>;
+};
 template <class L>
 concept stays_where_it_is = !std::is_copy_constructible_v<L> && !std::is_move_constructible_v<L>;
 

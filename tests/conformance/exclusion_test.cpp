@@ -23,10 +23,9 @@ class exclusion : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, exclusion,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, exclusion,
+    testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
 TEST_P(exclusion, a_free_name_is_had_at_once_and_again_after_it_was_given_back) {
   for (int i = 0; i < 3; ++i) {
@@ -55,7 +54,9 @@ TEST_P(exclusion, another_name_is_another_lock_also_if_only_the_case_differs) {
 }
 
 TEST_P(exclusion, a_destroyed_lease_is_given_back) {
-  { const lease held = lock_->acquire(); }
+  {
+    const lease held = lock_->acquire();
+  }
   EXPECT_TRUE(rival_->try_acquire());
 }
 

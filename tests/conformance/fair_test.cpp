@@ -68,8 +68,8 @@ TEST_P(order_of_arrival, of_the_others_is_unchanged_when_some_give_up) {
   const auto rival = another();
   for (std::uint32_t i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
-      const auto held = make(i % 2 == 0 ? here_ : rival, "")
-                            ->try_acquire_for(1h, stops[i].get_token());
+      const auto held =
+          make(i % 2 == 0 ? here_ : rival, "")->try_acquire_for(1h, stops[i].get_token());
       if (held) served.push_back(i);
     });
     until_waiting(i + 1);

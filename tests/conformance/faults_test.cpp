@@ -35,10 +35,9 @@ class faults : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, faults,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, faults, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
+    cell_name);
 
 TEST_P(faults, a_lost_reply_to_acquire_is_repaired_by_asking_again) {
   for (const fault f : {fault::drop_reply, fault::drop_request}) {
@@ -93,7 +92,8 @@ TEST_P(faults, a_lost_reply_to_release_is_told_and_touches_nobody_later) {
   lease last = marker->acquire();
   script_.next(verb::release, fault::drop_request);
   (void)last.release();
-  harness::eventually("the keeper gives back", [&] { return here_.show("marker").holders.empty(); });
+  harness::eventually("the keeper gives back",
+                      [&] { return here_.show("marker").holders.empty(); });
   EXPECT_EQ(holders(), 1u);
   EXPECT_NO_THROW(next.check());
 }
@@ -124,8 +124,8 @@ TEST_P(faults, a_store_that_is_away_is_told_apart_from_one_where_it_is_held) {
 TEST_P(faults, one_who_waits_for_a_store_that_is_away_may_be_cancelled) {
   script_.all(fault::drop_request);
   std::stop_source stop;
-  const auto patient = make(another({.store_timeout = 1h,
-                                     .decorate = holdfast::testing::faulty(script_.plan())}));
+  const auto patient =
+      make(another({.store_timeout = 1h, .decorate = holdfast::testing::faulty(script_.plan())}));
   std::thread waiter([&] {
     EXPECT_EQ(reason_of([&] { (void)patient->acquire(stop.get_token()); }), errc::cancelled);
   });

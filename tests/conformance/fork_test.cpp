@@ -49,25 +49,24 @@ class forks : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, forks,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, forks, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
+    cell_name);
 
 TEST_P(forks, a_child_holds_nothing_and_every_use_there_is_a_clear_error) {
   lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
-    if (held.state() != lease_state::lost) return 1;
-    if (held.remaining() != 0ns) return 2;
-    if (!refused_as_forked([&] { held.check(); })) return 3;
-    if (!refused_as_forked([&] { held.extend(); })) return 4;
-    if (!refused_as_forked([&] { (void)lock_->try_acquire(); })) return 5;
-    if (!refused_as_forked([&] { (void)rival_->acquire(); })) return 6;
-    if (!refused_as_forked([&] { (void)here_.names(); })) return 7;
-    if (!refused_as_forked([&] { (void)here_.show(name_); })) return 8;
-    if (!refused_as_forked([&] { (void)here_.force_release(name_); })) return 9;
-    return held.release() == make_error_code(errc::forked) ? 0 : 10;
-  }));
+              if (held.state() != lease_state::lost) return 1;
+              if (held.remaining() != 0ns) return 2;
+              if (!refused_as_forked([&] { held.check(); })) return 3;
+              if (!refused_as_forked([&] { held.extend(); })) return 4;
+              if (!refused_as_forked([&] { (void)lock_->try_acquire(); })) return 5;
+              if (!refused_as_forked([&] { (void)rival_->acquire(); })) return 6;
+              if (!refused_as_forked([&] { (void)here_.names(); })) return 7;
+              if (!refused_as_forked([&] { (void)here_.show(name_); })) return 8;
+              if (!refused_as_forked([&] { (void)here_.force_release(name_); })) return 9;
+              return held.release() == make_error_code(errc::forked) ? 0 : 10;
+            }));
   EXPECT_NO_THROW(held.check());
   EXPECT_EQ(holders(), 1u);
   EXPECT_FALSE(held.release());
@@ -76,12 +75,16 @@ TEST_P(forks, a_child_holds_nothing_and_every_use_there_is_a_clear_error) {
 TEST_P(forks, what_a_child_destroys_is_the_parent_s_no_less) {
   lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
-    { const lease copy = std::move(held); }
-    lock_.reset();
-    rival_.reset();
-    { const holdfast::session gone = std::move(here_); }
-    return 0;
-  }));
+              {
+                const lease copy = std::move(held);
+              }
+              lock_.reset();
+              rival_.reset();
+              {
+                const holdfast::session gone = std::move(here_);
+              }
+              return 0;
+            }));
   EXPECT_NO_THROW(held.check());
   EXPECT_NO_THROW(held.extend());
   EXPECT_FALSE(rival_->try_acquire());
@@ -110,10 +113,11 @@ INSTANTIATE_TEST_SUITE_P(stores, forks_that_open,
 TEST_P(forks_that_open, a_session_of_their_own_find_what_the_parent_holds) {
   const lease held = lock_->acquire();
   EXPECT_EQ(0, in_a_child([&] {
-    const auto mine = holdfast::open(store_.url());
-    if (make(mine)->try_acquire()) return 1;
-    return make_exclusive(GetParam().primitive, mine, "another name")->try_acquire() ? 0 : 2;
-  }));
+              const auto mine = holdfast::open(store_.url());
+              if (make(mine)->try_acquire()) return 1;
+              return make_exclusive(GetParam().primitive, mine, "another name")->try_acquire() ? 0
+                                                                                               : 2;
+            }));
   EXPECT_NO_THROW(held.check());
   EXPECT_EQ(holders(), 1u);
 }

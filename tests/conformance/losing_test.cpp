@@ -30,10 +30,9 @@ class losing : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, losing,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, losing, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
+    cell_name);
 
 TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {
   lease held = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
@@ -146,7 +145,8 @@ TEST_P(losing, what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_o
   EXPECT_GT(next.fence(), held.fence());
   harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
   EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
-  harness::eventually("the observer is told", [&] { return watcher->count(event_kind::lost) == 1; });
+  harness::eventually("the observer is told",
+                      [&] { return watcher->count(event_kind::lost) == 1; });
   EXPECT_NO_THROW(next.check());
 }
 

@@ -22,14 +22,14 @@ class sessions : public suite {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, sessions,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, sessions,
+    testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
 TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
   const auto before = std::chrono::system_clock::now() - 2s;
-  lease held = make(here_, name_, {.lease = 1h, .reason = "bill \"42\" % {} caf\xc3\xa9"})->acquire();
+  lease held =
+      make(here_, name_, {.lease = 1h, .reason = "bill \"42\" % {} caf\xc3\xa9"})->acquire();
   const auto rival = make(another(), name_, {.reason = "the next one"});
   std::thread waiter([&] { (void)rival->acquire(); });
   until_waiting(1);

@@ -229,7 +229,10 @@ TEST_P(sharing, readers_and_writers_in_a_crowd_never_mix) {
         const auto begin = ++ticks;
         std::this_thread::yield();
         const std::lock_guard guard{mutex};
-        history.push_back({.begin = begin, .end = ++ticks, .worker = i, .fence = held.fence(),
+        history.push_back({.begin = begin,
+                           .end = ++ticks,
+                           .worker = i,
+                           .fence = held.fence(),
                            .weight = writes ? all : 1});
       }
     });

@@ -21,9 +21,7 @@ class std_forms : public suite {
                                  holdfast::lock_options o = {}) const {
     return make_lockable(GetParam().primitive, std::move(s), name, o);
   }
-  static void on_another_thread(const std::function<void()>& action) {
-    std::thread(action).join();
-  }
+  static void on_another_thread(const std::function<void()>& action) { std::thread(action).join(); }
   std::unique_ptr<lockable> lock_ = make(here_, name_);
   std::unique_ptr<lockable> rival_ = make(another(), name_);
 };
@@ -152,8 +150,7 @@ TEST_P(std_forms, waiting_threads_of_one_object_all_get_their_turn) {
 }
 
 TEST_P(std_forms, a_hold_that_was_lost_says_so_and_may_be_unlocked) {
-  const auto lock =
-      make(here_, "short", {.lease = holdfast::min_lease, .renew = false});
+  const auto lock = make(here_, "short", {.lease = holdfast::min_lease, .renew = false});
   lock->lock();
   const auto lost = lock->lost();
   harness::eventually("the loss is told", [&] { return lost.stop_requested(); });

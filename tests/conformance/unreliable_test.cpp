@@ -22,12 +22,12 @@ constexpr int rounds = 8;
 class unreliable : public suite {
  protected:
   holdfast::session faulty(std::uint64_t stream) const {
-    return another({.decorate = holdfast::testing::faulty(holdfast::testing::random_faults(
-                        {.seed = harness::random(stream).bits(),
-                         .drop_request = 30,
-                         .drop_reply = 30,
-                         .duplicate = 30,
-                         .drop_notice = 30}))});
+    return another({.decorate = holdfast::testing::faulty(
+                        holdfast::testing::random_faults({.seed = harness::random(stream).bits(),
+                                                          .drop_request = 30,
+                                                          .drop_reply = 30,
+                                                          .duplicate = 30,
+                                                          .drop_notice = 30}))});
   }
 
   /// So many threads, on two sessions, that each hold something for a moment, again and again.
@@ -44,7 +44,10 @@ class unreliable : public suite {
           const lease held = acquire(i, sessions[i % 2]);
           const auto begin = ++ticks;
           std::this_thread::yield();
-          parts[i].push_back({.begin = begin, .end = ++ticks, .worker = i, .fence = held.fence(),
+          parts[i].push_back({.begin = begin,
+                              .end = ++ticks,
+                              .worker = i,
+                              .fence = held.fence(),
                               .weight = weight(i)});
         }
       });
@@ -63,10 +66,9 @@ class unreliable : public suite {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, unreliable,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, unreliable,
+    testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
 TEST_P(unreliable, a_store_may_be_and_still_one_is_inside_at_a_time) {
   const auto history = crowd(

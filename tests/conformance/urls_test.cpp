@@ -33,12 +33,15 @@ TEST(urls, that_name_no_store_are_refused_with_an_example) {
 }
 
 TEST(urls, unknown_schemes_are_refused_with_the_nearest_valid_one) {
-  const bad_url cases[] = {
-      {"memroy:", errc::invalid_argument, "memory"}, {"mem:", errc::invalid_argument, ""},
-      {"sqllite:x", errc::invalid_argument, "sqlite"}, {"sqlite3:x", errc::invalid_argument, "sqlite"},
-      {"SQLLITE:x", errc::invalid_argument, "sqlite"}, {"rediss+:x", errc::invalid_argument, "redis"},
-      {"postgresql:x", errc::invalid_argument, "postgres"}, {"http://x", errc::invalid_argument, ""},
-      {"qqqqqqqqqq:x", errc::invalid_argument, "qqqqqqqqqq"}};
+  const bad_url cases[] = {{"memroy:", errc::invalid_argument, "memory"},
+                           {"mem:", errc::invalid_argument, ""},
+                           {"sqllite:x", errc::invalid_argument, "sqlite"},
+                           {"sqlite3:x", errc::invalid_argument, "sqlite"},
+                           {"SQLLITE:x", errc::invalid_argument, "sqlite"},
+                           {"rediss+:x", errc::invalid_argument, "redis"},
+                           {"postgresql:x", errc::invalid_argument, "postgres"},
+                           {"http://x", errc::invalid_argument, ""},
+                           {"qqqqqqqqqq:x", errc::invalid_argument, "qqqqqqqqqq"}};
   for (const auto& c : cases) {
     EXPECT_EQ(reason_of([&] { (void)holdfast::open(c.url); }), c.reason) << c.url;
     EXPECT_NE(message_of(c.url).find(c.says), std::string::npos) << message_of(c.url);

@@ -23,10 +23,9 @@ class waiting : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, waiting,
-                         testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex",
-                                                  "semaphore"})),
-                         cell_name);
+INSTANTIATE_TEST_SUITE_P(
+    stores, waiting, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
+    cell_name);
 
 TEST_P(waiting, whoever_waits_gets_it_when_it_is_given_back) {
   lease held = lock_->acquire();

@@ -18,79 +18,81 @@ using namespace std::chrono_literals;
 // URL NAME LEASE_MS: takes the lock, says its fence, keeps it until it hears something, then says
 // what became of the lease, and writes to the resource (PAGE) regardless.
 const harness::role holder{"holder", [](const std::vector<std::string>& args) {
-  auto session = holdfast::open(args[0]);
-  harness::resource at(args[3]);
-  const std::chrono::milliseconds length(std::stoll(args[2]));
-  holdfast::fair_mutex m{session, args[1], {.lease = length}};
-  holdfast::lease held = m.acquire();
-  harness::say(std::to_string(held.fence()));
-  (void)harness::hear();
-  try {
-    held.check();
-    harness::say("held");
-  } catch (const holdfast::error& e) {
-    harness::say(e.lease_gone() ? "lost" : e.what());
-  }
-  harness::say(at.guarded_write(held.fence()) ? "written" : "refused");
-  (void)harness::hear();
-  return 0;
-}};
+                             auto session = holdfast::open(args[0]);
+                             harness::resource at(args[3]);
+                             const std::chrono::milliseconds length(std::stoll(args[2]));
+                             holdfast::fair_mutex m{session, args[1], {.lease = length}};
+                             holdfast::lease held = m.acquire();
+                             harness::say(std::to_string(held.fence()));
+                             (void)harness::hear();
+                             try {
+                               held.check();
+                               harness::say("held");
+                             } catch (const holdfast::error& e) {
+                               harness::say(e.lease_gone() ? "lost" : e.what());
+                             }
+                             harness::say(at.guarded_write(held.fence()) ? "written" : "refused");
+                             (void)harness::hear();
+                             return 0;
+                           }};
 
 // URL NAME: takes two of three permits, says so, keeps them.
 const harness::role permit_holder{"permit_holder", [](const std::vector<std::string>& args) {
-  auto session = holdfast::open(args[0]);
-  holdfast::semaphore s{session, args[1], 3, {.lease = a_month}};
-  holdfast::lease held = s.acquire(2);
-  harness::say("got them");
-  (void)harness::hear();
-  return 0;
-}};
+                                    auto session = holdfast::open(args[0]);
+                                    holdfast::semaphore s{session, args[1], 3, {.lease = a_month}};
+                                    holdfast::lease held = s.acquire(2);
+                                    harness::say("got them");
+                                    (void)harness::hear();
+                                    return 0;
+                                  }};
 
 // URL NAME: waits for the lock, says so, gives it back.
 const harness::role waiter{"waiter", [](const std::vector<std::string>& args) {
-  auto session = holdfast::open(args[0]);
-  holdfast::fair_mutex m{session, args[1], {.lease = a_month}};
-  holdfast::lease held = m.acquire();
-  harness::say("got it");
-  return 0;
-}};
+                             auto session = holdfast::open(args[0]);
+                             holdfast::fair_mutex m{session, args[1], {.lease = a_month}};
+                             holdfast::lease held = m.acquire();
+                             harness::say("got it");
+                             return 0;
+                           }};
 
 // URL PAGE WORKER TIMES SEED: takes the lock so often, in changing forms, and uses the resource.
 const harness::role worker{"worker", [](const std::vector<std::string>& args) {
-  auto session = holdfast::open(args[0]);
-  harness::resource at(args[1]);
-  const auto number = static_cast<std::uint32_t>(std::stoul(args[2]));
-  harness::random random(std::stoull(args[4]), number);
-  holdfast::mutex plain{session, "m", {.lease = a_month}};
-  holdfast::fair_mutex fair{session, "m", {.lease = a_month}};
-  for (long done = 0; done < std::stol(args[3]);) {
-    holdfast::mutex& m = random.one_in(2) ? plain : fair;
-    auto held = random.one_in(4) ? m.try_acquire_for(1ms) : std::optional(m.acquire());
-    if (!held) continue;
-    at.use({.worker = number, .fence = held->fence()});
-    ++done;
-  }
-  return 0;
-}};
+                             auto session = holdfast::open(args[0]);
+                             harness::resource at(args[1]);
+                             const auto number = static_cast<std::uint32_t>(std::stoul(args[2]));
+                             harness::random random(std::stoull(args[4]), number);
+                             holdfast::mutex plain{session, "m", {.lease = a_month}};
+                             holdfast::fair_mutex fair{session, "m", {.lease = a_month}};
+                             for (long done = 0; done < std::stol(args[3]);) {
+                               holdfast::mutex& m = random.one_in(2) ? plain : fair;
+                               auto held = random.one_in(4) ? m.try_acquire_for(1ms)
+                                                            : std::optional(m.acquire());
+                               if (!held) continue;
+                               at.use({.worker = number, .fence = held->fence()});
+                               ++done;
+                             }
+                             return 0;
+                           }};
 
 // URL PAGE WORKER TIMES SEED: readers and writers of one shared_mutex.
-const harness::role reader_or_writer{"reader_or_writer", [](const std::vector<std::string>& args) {
-  constexpr std::uint32_t all = 1U << 30;
-  auto session = holdfast::open(args[0]);
-  harness::resource at(args[1]);
-  const auto number = static_cast<std::uint32_t>(std::stoul(args[2]));
-  harness::random random(std::stoull(args[4]), number);
-  holdfast::shared_mutex m{session, "rw", {{.lease = a_month}, {}}};
-  for (long done = 0; done < std::stol(args[3]); ++done) {
-    const bool writes = random.one_in(4);
-    holdfast::lease held = writes ? m.acquire() : m.acquire_shared();
-    const harness::resource::visit v{number, held.fence(), writes ? all : 1, all, 0};
-    at.enter(v);
-    if (writes) at.work();
-    at.leave(v);
-  }
-  return 0;
-}};
+const harness::role reader_or_writer{
+    "reader_or_writer", [](const std::vector<std::string>& args) {
+      constexpr std::uint32_t all = 1U << 30;
+      auto session = holdfast::open(args[0]);
+      harness::resource at(args[1]);
+      const auto number = static_cast<std::uint32_t>(std::stoul(args[2]));
+      harness::random random(std::stoull(args[4]), number);
+      holdfast::shared_mutex m{session, "rw", {{.lease = a_month}, {}}};
+      for (long done = 0; done < std::stol(args[3]); ++done) {
+        const bool writes = random.one_in(4);
+        holdfast::lease held = writes ? m.acquire() : m.acquire_shared();
+        const harness::resource::visit v{number, held.fence(), writes ? all : 1, all, 0};
+        at.enter(v);
+        if (writes) at.work();
+        at.leave(v);
+      }
+      return 0;
+    }};
 
 }  // namespace
 

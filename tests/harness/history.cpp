@@ -26,7 +26,8 @@ void sweep(const history& events, Begin on_begin, End on_end) {
     moments.emplace(e.begin, std::pair{true, &e});
     moments.emplace(e.end, std::pair{false, &e});
   }
-  for (const auto& [tick, what] : moments) what.first ? on_begin(*what.second) : on_end(*what.second);
+  for (const auto& [tick, what] : moments)
+    what.first ? on_begin(*what.second) : on_end(*what.second);
 }
 
 void check_shape(const history& events, complaints& out) {

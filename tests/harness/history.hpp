@@ -5,8 +5,8 @@
 #include <vector>
 
 /// What happened, and whether it could have happened under a correct lock. Times are ticks of the
-/// resource's own sequence (resource.hpp), never of a clock: an event with a smaller tick did happen
-/// before one with a greater, in whatever process it was.
+/// resource's own sequence (resource.hpp), never of a clock: an event with a smaller tick did
+/// happen before one with a greater, in whatever process it was.
 namespace harness {
 
 /// One hold, from the first thing done under the lock to the last.
@@ -22,7 +22,7 @@ struct hold_event {
 
 struct history_rules {
   std::uint32_t capacity = 1;  ///< an exclusive hold weighs as much
-  bool fair = false;           ///< whoever was seen in the queue before another asked, is served first
+  bool fair = false;  ///< whoever was seen in the queue before another asked, is served first
 };
 
 /// Every rule that the history breaks, in words; empty if it is as it should be.

@@ -25,6 +25,8 @@ class resource {
 
   /// The next tick of this resource's own time.
   std::uint64_t tick() { return page_->ticks.fetch_add(1) + 1; }
+  /// The latest tick.
+  std::uint64_t now() const { return page_->ticks.load(); }
 
   /// For one worker (0 to max_workers - 1) that has the lock: enters, works, leaves. `worker` is a
   /// number that nobody else alive has. Weight: as in history.hpp, out of `capacity`.
@@ -49,12 +51,12 @@ class resource {
   bool guarded_write(std::uint64_t fence);
 
   struct totals {
-    std::uint64_t entries = 0;      ///< how often someone entered
-    std::uint64_t works = 0;        ///< how often someone finished work()
-    std::uint64_t counted = 0;      ///< what the counter says about that
-    std::uint64_t overlaps = 0;     ///< entered while others were alive inside, above the capacity
-    std::uint64_t fence_errors = 0; ///< entered with a fence that is not greater than the last
-    std::uint64_t refused = 0;      ///< guarded writes with a stale fence
+    std::uint64_t entries = 0;       ///< how often someone entered
+    std::uint64_t works = 0;         ///< how often someone finished work()
+    std::uint64_t counted = 0;       ///< what the counter says about that
+    std::uint64_t overlaps = 0;      ///< entered while others were alive inside, above the capacity
+    std::uint64_t fence_errors = 0;  ///< entered with a fence that is not greater than the last
+    std::uint64_t refused = 0;       ///< guarded writes with a stale fence
   };
   totals count() const;
   /// Finished visits. Those of workers that died inside are not among them.

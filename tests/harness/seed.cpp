@@ -10,7 +10,8 @@ namespace harness {
 namespace {
 
 std::uint64_t choose_seed() {
-  if (const char* const given = std::getenv("HOLDFAST_SEED")) return std::strtoull(given, nullptr, 0);
+  if (const char* const given = std::getenv("HOLDFAST_SEED"))
+    return std::strtoull(given, nullptr, 0);
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
 }

@@ -13,15 +13,14 @@ std::uint64_t seed();
 class random {
  public:
   explicit random(std::uint64_t stream = 0) : random(seed(), stream) {}
-  random(std::uint64_t seed, std::uint64_t stream)
-      : bits_(seed ^ (stream * 0x9e3779b97f4a7c15u)) {}
+  random(std::uint64_t seed, std::uint64_t stream) : bits_(seed ^ (stream * 0x9e3779b97f4a7c15u)) {}
 
   /// A number from `low` to `high`, both included.
   template <class Number>
   Number between(Number low, Number high) {
     using wide = std::int64_t;
-    return static_cast<Number>(std::uniform_int_distribution<wide>(
-        static_cast<wide>(low), static_cast<wide>(high))(bits_));
+    return static_cast<Number>(std::uniform_int_distribution<wide>(static_cast<wide>(low),
+                                                                   static_cast<wide>(high))(bits_));
   }
   bool one_in(unsigned n) { return between(1u, n) == 1; }
   template <class List>

@@ -4,11 +4,9 @@
 check.py [--root DIR] [RULE...]         all rules, or the named ones; exits with 1 if something was found
 check.py --list                         the names of the rules
 check.py --write-snippets               copies the examples into the documents that quote them
-check.py --matrix PROGRAM [--write]     docs/matrix.md must be what the conformance tests print (or write it)
 """
 import argparse
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -29,33 +27,17 @@ RULES = {
 }
 
 
-def matrix(root, program, write):
-    page = root / "docs/matrix.md"
-    printed = subprocess.run([program, "--print-matrix"], check=True, capture_output=True, text=True).stdout
-    if write:
-        page.write_text(printed)
-    elif not page.exists() or page.read_text() != printed:
-        print("docs/matrix.md:1: [matrix] is not what the conformance tests print. If the change is meant: "
-              f"tests/house/check.py --matrix {program} --write")
-        return 1
-    return 0
-
-
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
     arguments.add_argument("--list", action="store_true")
     arguments.add_argument("--write-snippets", action="store_true")
-    arguments.add_argument("--matrix", metavar="PROGRAM")
-    arguments.add_argument("--write", action="store_true")
     arguments.add_argument("rules", nargs="*", metavar="RULE")
     given = arguments.parse_args()
 
     if given.list:
         print("\n".join(RULES))
         return 0
-    if given.matrix:
-        return matrix(given.root, given.matrix, given.write)
     unknown = set(given.rules) - set(RULES)
     if unknown:
         arguments.error(f"no such rule: {', '.join(sorted(unknown))}; there are: {', '.join(RULES)}")

@@ -53,11 +53,11 @@ TEST(history, weights_may_sum_up_to_the_capacity_and_no_further) {
 
 TEST(history, a_writer_beside_a_reader_is_seen) {
   constexpr std::uint32_t readers = 1u << 30;
-  EXPECT_TRUE(complains(
-      violations({{.begin = 1, .end = 4, .worker = 1, .fence = 1, .weight = 1},
-                  {.begin = 3, .end = 6, .worker = 2, .fence = 2, .weight = readers}},
-                 {.capacity = readers}),
-      "overlap"));
+  EXPECT_TRUE(
+      complains(violations({{.begin = 1, .end = 4, .worker = 1, .fence = 1, .weight = 1},
+                            {.begin = 3, .end = 6, .worker = 2, .fence = 2, .weight = readers}},
+                           {.capacity = readers}),
+                "overlap"));
 }
 
 TEST(history, a_fence_that_does_not_grow_is_seen) {
@@ -99,10 +99,11 @@ TEST(history, overtaking_is_seen_where_order_is_promised) {
 }
 
 TEST(history, those_who_asked_at_the_same_time_may_be_served_in_any_order) {
-  EXPECT_TRUE(violations({{.begin = 10, .end = 11, .worker = 1, .fence = 1, .asked = 2, .queued = 4},
-                          {.begin = 20, .end = 21, .worker = 2, .fence = 2, .asked = 1, .queued = 3}},
-                         {.fair = true})
-                  .empty());
+  EXPECT_TRUE(
+      violations({{.begin = 10, .end = 11, .worker = 1, .fence = 1, .asked = 2, .queued = 4},
+                  {.begin = 20, .end = 21, .worker = 2, .fence = 2, .asked = 1, .queued = 3}},
+                 {.fair = true})
+          .empty());
 }
 
 }  // namespace

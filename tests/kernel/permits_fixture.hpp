@@ -47,7 +47,9 @@ class permits : public testing::Test {
     return apply(c);
   }
   permits_reply renew(std::uint64_t owner) { return apply(command(permits_verb::renew, owner)); }
-  permits_reply release(std::uint64_t owner) { return apply(command(permits_verb::release, owner)); }
+  permits_reply release(std::uint64_t owner) {
+    return apply(command(permits_verb::release, owner));
+  }
   permits_reply resize(std::uint64_t owner, std::uint32_t weight) {
     permits_command c = command(permits_verb::resize, owner);
     c.weight = weight;

@@ -80,11 +80,11 @@ permits_reply permits_rules::step(const permits_command& c, const moment& now) {
 
 void permits_rules::expect(bool kept, const situation& s, const char* rule) {
   if (kept) return;
-  broken_.push_back(std::string(rule) + "\n  before " + describe(s.before) + "\n  " +
-                    describe(s.command) + " at " + std::to_string(s.now.now_at) + "\n  after  " +
-                    describe(s.after) + "\n  reply  outcome " +
-                    std::to_string(static_cast<int>(s.reply.outcome)) + " fence " +
-                    std::to_string(s.reply.fence) + " tells " + std::to_string(s.reply.tell.size()));
+  broken_.push_back(
+      std::string(rule) + "\n  before " + describe(s.before) + "\n  " + describe(s.command) +
+      " at " + std::to_string(s.now.now_at) + "\n  after  " + describe(s.after) +
+      "\n  reply  outcome " + std::to_string(static_cast<int>(s.reply.outcome)) + " fence " +
+      std::to_string(s.reply.fence) + " tells " + std::to_string(s.reply.tell.size()));
 }
 
 void permits_rules::check_state(const situation& s) {
@@ -214,7 +214,8 @@ void permits_rules::check_reply(const situation& s) {
       break;
     case permits_outcome::done:
     case permits_outcome::kind_mismatch:
-    case permits_outcome::capacity_mismatch: break;
+    case permits_outcome::capacity_mismatch:
+      break;
   }
   if (c.verb == permits_verb::release) {
     expect(!s.is_held(c.owner) && !s.is_queued(c.owner), s, "who releases is gone");
@@ -233,7 +234,8 @@ void permits_rules::check_repetition(const situation& s) {
   if (s.command.verb == permits_verb::evict && !s.command.owner) return;
   permits_record again = s.after;
   const permits_reply second = apply_(again, s.command, s.now);
-  const bool leaves = s.command.verb == permits_verb::release || s.command.verb == permits_verb::evict;
+  const bool leaves =
+      s.command.verb == permits_verb::release || s.command.verb == permits_verb::evict;
   expect(again == s.after && second.tell.empty(), s, "repeating a command changes nothing more");
   expect(leaves || (second.outcome == s.reply.outcome && second.fence == s.reply.fence), s,
          "repeating a command gives the same answer");
@@ -253,7 +255,8 @@ std::string describe(const permits_record& r) {
   std::ostringstream out;
   out << "capacity " << r.capacity << " last fence " << r.last_fence << " held by {";
   for (const auto& h : r.holders) {
-    out << " " << h.owner.low << "x" << h.weight << " fence " << h.fence << " until " << h.expires_at;
+    out << " " << h.owner.low << "x" << h.weight << " fence " << h.fence << " until "
+        << h.expires_at;
   }
   out << " } queue {";
   for (const auto& w : r.queue) {

@@ -52,13 +52,20 @@ void random_history::pass_time(const permits_record& record) {
   for (const auto& h : record.holders) ends.push_back(h.expires_at);
   for (const auto& w : record.queue) ends.push_back(w.expires_at);
   switch (random_.between(0, 5)) {
-    case 0: by = 1; break;
-    case 1: by = random_.between<std::int64_t>(1, second); break;
-    case 2: by = random_.between<std::int64_t>(1, 60 * second); break;
+    case 0:
+      by = 1;
+      break;
+    case 1:
+      by = random_.between<std::int64_t>(1, second);
+      break;
+    case 2:
+      by = random_.between<std::int64_t>(1, 60 * second);
+      break;
     case 3:
       if (!ends.empty()) by = random_.pick(ends) - now_.now_at - random_.between(0, 1);
       break;
-    default: break;
+    default:
+      break;
   }
   now_.now_at += std::max<std::int64_t>(by, 0);
   // The wall clock of the store's host may jump either way: it is no more than a floor for fences.

@@ -44,8 +44,14 @@ class random_record {
 
  private:
   waiter make_waiter() {
-    return {owner(), random_.between(1u, 1u << 30), random_.between(-9, 9), number(),
-            number(), number(), text(), text()};
+    return {owner(),
+            random_.between(1u, 1u << 30),
+            random_.between(-9, 9),
+            number(),
+            number(),
+            number(),
+            text(),
+            text()};
   }
   owner_id owner() { return {random_.bits(), random_.bits()}; }
   std::int64_t number() { return static_cast<std::int64_t>(random_.bits()); }
@@ -145,13 +151,23 @@ TEST(record_codec, random_damage_never_crashes_it) {
     for (int hits = random.between(1, 4); hits > 0 && !text.empty(); --hits) {
       const auto at = random.between<std::size_t>(0, text.size() - 1);
       switch (random.between(0, 3)) {
-        case 0: text[at] = static_cast<char>(random.between(0, 255)); break;
-        case 1: text.erase(at, random.between<std::size_t>(1, 20)); break;
-        case 2: text.insert(at, text.substr(random.between<std::size_t>(0, at), 20)); break;
-        default: text.resize(at); break;
+        case 0:
+          text[at] = static_cast<char>(random.between(0, 255));
+          break;
+        case 1:
+          text.erase(at, random.between<std::size_t>(1, 20));
+          break;
+        case 2:
+          text.insert(at, text.substr(random.between<std::size_t>(0, at), 20));
+          break;
+        default:
+          text.resize(at);
+          break;
       }
     }
-    if (const auto r = decode(text); r.ok()) { ASSERT_TRUE(decode(encoded(*r)).ok()) << text; }
+    if (const auto r = decode(text); r.ok()) {
+      ASSERT_TRUE(decode(encoded(*r)).ok()) << text;
+    }
   }
 }
 
@@ -170,10 +186,17 @@ TEST(record_codec, what_is_not_ours_is_named_as_such) {
 
 TEST(record_codec, what_cannot_be_is_corrupt) {
   for (const char* text : {
-           "[1]", "[1,\"mutex\"]", "[1,\"mutant\",1,5,[],[]]", "[1,\"mutex\",1,5,[],[]",
-           "[1,\"mutex\",1,5,[],[]]x", "[1,\"mutex\",1,5,[],[]] ", "[1,\"mutex\",-1,5,[],[]]",
-           "[1,\"mutex\",1,5,[]]", "[1,\"mutex\",4294967296,5,[],[]]",
-           "[1,\"mutex\",1,18446744073709551616,[],[]]", "[1,\"latch\",1,2,0,[],[]]",
+           "[1]",
+           "[1,\"mutex\"]",
+           "[1,\"mutant\",1,5,[],[]]",
+           "[1,\"mutex\",1,5,[],[]",
+           "[1,\"mutex\",1,5,[],[]]x",
+           "[1,\"mutex\",1,5,[],[]] ",
+           "[1,\"mutex\",-1,5,[],[]]",
+           "[1,\"mutex\",1,5,[]]",
+           "[1,\"mutex\",4294967296,5,[],[]]",
+           "[1,\"mutex\",1,18446744073709551616,[],[]]",
+           "[1,\"latch\",1,2,0,[],[]]",
            "[1,\"mutex\",1,5,[[\"0\",1,5,9,9,\"\",\"\"]],[]]",
            // A holder of weight 2 where the capacity is 1.
            "[1,\"mutex\",1,5,[[\"00000000000000010000000000000002\",2,5,9,9,\"\",\"\"]],[]]",

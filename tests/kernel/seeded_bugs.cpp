@@ -67,7 +67,8 @@ permits_reply forgets_to_hand_over(permits_record& r, const permits_command& c, 
   auto queue = std::move(r.queue);
   r.queue.clear();
   permits_reply reply = apply(r, c, now);
-  std::erase_if(queue, [&](const auto& w) { return w.owner == c.owner || w.expires_at <= now.now_at; });
+  std::erase_if(queue,
+                [&](const auto& w) { return w.owner == c.owner || w.expires_at <= now.now_at; });
   r.queue = std::move(queue);
   return reply;
 }
@@ -142,7 +143,8 @@ permits_reply ignores_priority(permits_record& r, const permits_command& c, cons
 // The small one fits now, the large one at the head does not: unfair, and the large one starves.
 permits_reply lets_small_ones_pass(permits_record& r, const permits_command& c, const moment& now) {
   auto head = r.queue;
-  if (c.verb != permits_verb::acquire || find(r.queue, c.owner) != r.queue.end()) return apply(r, c, now);
+  if (c.verb != permits_verb::acquire || find(r.queue, c.owner) != r.queue.end())
+    return apply(r, c, now);
   r.queue.clear();
   if (r.holders.empty()) {
     r.queue = std::move(head);
@@ -194,8 +196,7 @@ permits_reply keeps_an_empty_record(permits_record& r, const permits_command& c,
   return reply;
 }
 
-permits_reply drops_large_waiters(permits_record& r, const permits_command& c,
-                                       const moment& now) {
+permits_reply drops_large_waiters(permits_record& r, const permits_command& c, const moment& now) {
   permits_reply reply = apply(r, c, now);
   if (c.verb != permits_verb::release || reply.outcome != permits_outcome::done) return reply;
   std::erase_if(r.queue, [&](const auto& w) { return w.weight > 1; });

@@ -131,7 +131,8 @@ TEST_F(state_family, a_latch_on_the_name_of_a_mutex_in_use_is_a_mismatch_and_the
   EXPECT_EQ(at_latch.found.kind, kind::latch);
 }
 
-TEST_F(state_family, a_name_that_a_crashed_holder_left_may_become_a_latch_when_its_lease_has_ended) {
+TEST_F(state_family,
+       a_name_that_a_crashed_holder_left_may_become_a_latch_when_its_lease_has_ended) {
   acquire(1);
   port_.now.now_at += 31 * second;
   EXPECT_EQ(wait_at_latch("n").value().outcome, countdown_outcome::closed);

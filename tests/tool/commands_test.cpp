@@ -36,14 +36,18 @@ class systemd {
       throw std::runtime_error(std::strerror(errno));
   }
   ~systemd() { ::close(fd_); }
-  std::string hear() const {
-    char buffer[4096];
-    const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
-    return {buffer, static_cast<std::size_t>(n)};
-  }
+  std::string hear() const { return receive(0); }
+  /// Empty if nothing has come.
+  std::string hear_now() const { return receive(MSG_DONTWAIT); }
   const std::string& path() const { return path_; }
 
  private:
+  std::string receive(int flags) const {
+    char buffer[4096];
+    const ssize_t n = ::recv(fd_, buffer, sizeof buffer, flags);
+    return {buffer, n < 0 ? 0 : static_cast<std::size_t>(n)};
+  }
+
   std::string path_;
   int fd_;
 };
@@ -305,6 +309,21 @@ TEST_F(other_commands, systemd_gets_a_sign_of_life_after_each_renewal) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(manager.hear(), "WATCHDOG=1");
   p.close_stdin();
   EXPECT_EQ(p.wait(), 0);
+}
+
+TEST_F(other_commands, systemd_gets_no_sign_of_life_while_renewal_fails) {
+  const systemd manager(folder.file("notify"));
+  around.environment.push_back("NOTIFY_SOCKET=" + manager.path());
+  around.environment.push_back("WATCHDOG_USEC=10000000");
+  program p(command({"run", "l", "--ttl", "2s", "--on-lost=kill", "--json", "--", "cat"}), around);
+  wait_for(p, "started");
+  const blocker away(folder.file("locks.db"), around);
+  wait_for(p, "suspect");
+  while (!manager.hear_now().empty()) {
+  }
+  wait_for(p, "killed");
+  EXPECT_EQ(manager.hear_now(), "");
+  EXPECT_EQ(p.wait(), 79);
 }
 
 TEST_F(other_commands, systemds_watchdog_must_be_longer_than_the_renewals) {

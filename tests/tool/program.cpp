@@ -10,9 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <future>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 namespace tool_test {
@@ -222,9 +222,9 @@ outcome run_to_end(const std::vector<std::string>& argv, const surroundings& aro
   p.close_stdin();
   outcome o;
   // Both at once, so that neither pipe fills up unread.
-  std::thread errors{[&] { o.err = p.err.rest(); }};
+  auto errors = std::async(std::launch::async, [&] { return p.err.rest(); });
   o.out = p.out.rest();
-  errors.join();
+  o.err = errors.get();
   o.code = p.wait();
   return o;
 }

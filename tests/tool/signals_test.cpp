@@ -73,15 +73,18 @@ TEST_F(run_signals, that_are_not_about_ending_leave_the_wait_alone) {
 }
 
 TEST_F(run_signals, that_were_ignored_stay_ignored) {
+  holder other(*this, {"l"});
   around.ignored_signals = {SIGHUP};  // nohup
-  program p(command({"run", "l", "--", "cat"}), around);
+  program p(command({"run", "l", "-v", "--", "cat"}), around);
+  wait_for_waiter("l");
+  p.signal(SIGHUP);  // does not end the wait
+  other.let_go();
   p.tell("a\n");
   EXPECT_EQ(p.out.line(), "a");
-  p.signal(SIGHUP);
-  p.tell("b\n");
-  EXPECT_EQ(p.out.line(), "b");
+  p.signal(SIGHUP);  // and is not passed on
   p.close_stdin();
   EXPECT_EQ(p.wait(), 0);
+  EXPECT_EQ(p.err.rest().find("HUP"), std::string::npos);
 }
 
 TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_and_its_children_with_it) {

@@ -173,13 +173,13 @@ result<sidecar> sidecar::open(const std::string& database) {
   if (!fresh && errno != EEXIST) return explain_errno(errno, "making the folder " + made.path_);
   made.folder_.reset(::open(made.path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made.folder_) return explain_errno(errno, "opening the folder " + made.path_);
-  const bool shared = made.share(made.folder(), folder_mode(made.file_mode_));
-  if (fresh && !shared) return explain_errno(errno, "setting the rights of " + made.path_);
   struct stat folder{};
   ::fstat(made.folder(), &folder);
   const bool trusted =
       folder.st_uid == file.st_uid || folder.st_uid == ::geteuid() || folder.st_uid == 0;
   if (!trusted) return not_ours(made.path_);
+  const bool shared = made.share(made.folder(), folder_mode(made.file_mode_));
+  if (fresh && !shared) return explain_errno(errno, "setting the rights of " + made.path_);
   return made;
 }
 

@@ -279,6 +279,8 @@ TEST_F(inboxes, only_those_who_may_write_to_the_database_may_write_to_an_inbox) 
   const session shared = open(path());
   ASSERT_EQ(::stat(pipe_of(shared).c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 07777, 0620u);
+  ASSERT_EQ(::stat(path("locks.db-holdfast").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0770u);
 }
 
 // ---- watching

@@ -1,0 +1,78 @@
+#include "kernel/permits_fixture.hpp"
+
+// The rules of time: leases, places, and grants that are not claimed yet.
+namespace kernel_test {
+namespace {
+
+using enum permits_outcome;
+
+TEST_F(permits, a_lease_ends_at_its_time_and_not_before) {
+  acquire(1);
+  pass(lease_ - 1);
+  EXPECT_EQ(try_acquire(2).outcome, busy);
+  pass(1);
+  EXPECT_EQ(try_acquire(2).outcome, granted);
+}
+
+TEST_F(permits, a_place_that_nobody_renews_ends_and_the_order_of_the_others_stays) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  acquire(4);
+  pass(place_ - second);
+  renew(2);
+  renew(4);
+  pass(second);
+  EXPECT_EQ(acquire(5).position, 3u);
+  EXPECT_EQ(who(), "1 | 2 4 5");
+}
+
+TEST_F(permits, a_grant_that_is_not_claimed_passes_on_within_the_claim_time) {
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  release(1);
+  EXPECT_EQ(who(), "2 | 3");
+  pass(holdfast::kernel::claim_us - 1);
+  renew(3);
+  EXPECT_EQ(who(), "2 | 3");
+  pass(1);
+  EXPECT_EQ(renew(3).outcome, granted);
+  EXPECT_EQ(who(), "3 |");
+}
+
+TEST_F(permits, a_claimed_grant_lasts_the_whole_lease) {
+  acquire(1);
+  acquire(2);
+  release(1);
+  pass(holdfast::kernel::claim_us - 1);
+  EXPECT_EQ(acquire(2).expires_at, now_ + lease_);
+}
+
+TEST_F(permits, a_lease_shorter_than_the_claim_time_is_not_lengthened_by_it) {
+  lease_ = 100 * ms;
+  acquire(1);
+  acquire(2);
+  release(1);
+  EXPECT_EQ(record_.holders.at(0).expires_at, now_ + 100 * ms);
+}
+
+TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
+  lease_ = 100 * ms;
+  acquire(1);
+  acquire(2);
+  pass(60 * ms);
+  EXPECT_EQ(acquire(2).look_again_us, 40 * ms);
+}
+
+TEST_F(permits, nobody_sleeps_longer_than_a_second_on_a_notice_that_may_be_lost) {
+  acquire(1);
+  for (std::uint64_t owner = 2; owner < 50; ++owner) {
+    const auto reply = acquire(owner);
+    EXPECT_GT(reply.look_again_us, 0);
+    EXPECT_LE(reply.look_again_us, second);
+  }
+}
+
+}  // namespace
+}  // namespace kernel_test
