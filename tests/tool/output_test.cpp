@@ -171,7 +171,7 @@ TEST(exit_code, of_every_failure_is_in_the_documented_table) {
   for (const errc e : {kind_mismatch, capacity_mismatch, unsupported, foreign_data, newer_format})
     EXPECT_EQ(exit_code::of(e), 78);
   for (const errc e : {invalid_name, invalid_argument}) EXPECT_EQ(exit_code::of(e), 64);
-  for (const errc e : {internal, forked, closed, deadlock, not_owner, cancelled})
+  for (const errc e : {internal, forked, deadlock, not_owner, cancelled})
     EXPECT_EQ(exit_code::of(e), 125);
   EXPECT_EQ(exit_code::of(lost), 79);
 }
