@@ -73,7 +73,7 @@ status fifo_inbox::make_pipe() {
 }
 
 fifo_inbox::~fifo_inbox() {
-  if (wake_id_ != 0) clock_.forget(wake_id_);
+  if (wake_id_) clock_.forget(*wake_id_);
   if (pipe_) ::unlinkat(beside_.folder(), name_.c_str(), 0);
 }
 

@@ -62,7 +62,7 @@ class fifo_inbox final : public inbox {
   const sqlite::peer self_;
   const std::string name_;
   holdfast::clock& clock_;
-  int wake_id_ = 0;
+  std::optional<int> wake_id_;
   file_descriptor pipe_;
   file_descriptor event_;
   file_descriptor poll_;

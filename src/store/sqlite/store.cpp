@@ -56,7 +56,8 @@ status lock_file::open() {
   if (!self) return self.error();
   self_ = *self;
   for (const auto part :
-       {&lock_file::open_connection, &lock_file::open_beside, &lock_file::prepare_statements}) {
+       {&lock_file::open_connection, &lock_file::open_beside, &lock_file::set_up_tables,
+        &lock_file::prepare_statements, &lock_file::open_inbox}) {
     if (auto opened = (this->*part)(); !opened) return opened;
   }
   return done{};
@@ -74,21 +75,26 @@ status lock_file::open_connection() {
   return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
 }
 
+// Nothing is made beside a file that is somebody else's.
 status lock_file::open_beside() {
-  auto owner = whose(db_, file_);
-  if (!owner) return owner.error();
+  if (const auto owner = whose(db_, file_); !owner) return owner.error();
   auto beside = sidecar::open(file_);
   if (!beside) return beside.error();
   beside_ = std::move(*beside);
   auto door = turnstile::open(beside_, to_string(self_) + ".draft");
   if (!door) return door.error();
   door_.emplace(std::move(*door));
+  return done{};
+}
+
+status lock_file::set_up_tables() {
   const auto turn = door_->enter(options_.busy_timeout / 2);
-  if (*owner == ownership::nobodys) {
+  auto owner = whose(db_, file_);
+  if (owner && *owner == ownership::nobodys) {
     if (auto made = make_tables(db_, file_); !made) return made;
     owner = whose(db_, file_);
-    if (!owner) return owner.error();
   }
+  if (!owner) return owner.error();
   const auto mode = db_.ask_text("PRAGMA journal_mode = WAL", "opening " + file_);
   if (!mode) return mode.error();
   if (*mode != "wal") {
@@ -125,6 +131,10 @@ status lock_file::prepare_statements() {
     if (!prepared) return prepared.error();
     *into = std::move(*prepared);
   }
+  return done{};
+}
+
+status lock_file::open_inbox() {
   remove_inboxes_of_the_dead(beside_, self_);
   holdfast::clock& time = options_.clock != nullptr ? *options_.clock : real_clock();
   auto inbox = fifo_inbox::open(beside_, self_, *this, time);

@@ -42,7 +42,9 @@ class lock_file final : public forkable {
 
   status open_connection();
   status open_beside();
+  status set_up_tables();
   status prepare_statements();
+  status open_inbox();
   status add_functions();
   void finalize() noexcept;
   static void decide(sqlite3_context* context, int, sqlite3_value** values) noexcept;
