@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstddef>
 #include <holdfast/clock.hpp>
+#include <new>
 #include <time.h>
 
 namespace holdfast {
@@ -41,7 +43,8 @@ class machine_clock final : public clock {
 
 clock& real_clock() noexcept {
   // Never destroyed: threads of a session may outlive the static objects of a program.
-  static auto* const the_clock = new machine_clock;
+  alignas(machine_clock) static std::byte room[sizeof(machine_clock)];
+  static auto* const the_clock = ::new (room) machine_clock;
   return *the_clock;
 }
 

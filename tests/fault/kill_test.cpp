@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "fault/roles.hpp"
@@ -9,6 +11,7 @@ namespace {
 
 using namespace fault_test;
 using harness::child;
+using verb = holdfast::store::permits_verb;
 
 TEST(kill, a_killed_holder_gives_way_at_once_and_not_when_its_lease_ends) {
   ground g;
@@ -68,6 +71,73 @@ TEST(kill, the_permits_of_a_killed_process_come_back) {
   holder.kill();
   EXPECT_TRUE(s.try_acquire(3));
   EXPECT_TRUE(session.names().empty()) << "nothing stays behind";
+}
+
+// ---- killed at each step ------------------------------------------------------------------------
+
+struct step {
+  verb at;
+  bool answered;
+};
+
+class killed_at : public testing::TestWithParam<step> {
+ protected:
+  child start() {
+    return child("mortal", {g.url, "m", std::to_string(static_cast<int>(GetParam().at)),
+                            GetParam().answered ? "1" : "0"});
+  }
+  static constexpr int killed = 128 + SIGKILL;
+  ground g;
+  holdfast::session session = holdfast::open(g.url);
+  holdfast::fair_mutex m{session, "m", {.lease = a_month}};
+};
+
+std::string step_name(const testing::TestParamInfo<step>& it) {
+  const bool renews = it.param.at == verb::renew;
+  const std::string at = it.param.at == verb::acquire ? "acquire" : renews ? "renew" : "release";
+  return at + (it.param.answered ? "_answered" : "_on_the_way");
+}
+
+INSTANTIATE_TEST_SUITE_P(steps, killed_at,
+                         testing::Values(step{verb::acquire, false}, step{verb::acquire, true},
+                                         step{verb::renew, false}, step{verb::renew, true},
+                                         step{verb::release, false}, step{verb::release, true}),
+                         step_name);
+
+TEST_P(killed_at, leaves_a_lock_that_the_next_one_gets) {
+  child victim = start();
+  if (GetParam().at != verb::acquire) {
+    EXPECT_EQ(victim.expect_line(), "got it");
+    victim.tell("go on");
+  }
+  EXPECT_EQ(victim.wait(), killed);
+  EXPECT_TRUE(m.try_acquire());
+  EXPECT_TRUE(session.names().empty()) << "nothing stays behind";
+}
+
+TEST_P(killed_at, passes_the_lock_to_those_who_wait) {
+  const bool as_waiter = GetParam().at == verb::acquire;
+  holdfast::lease held;
+  if (as_waiter) held = m.acquire();
+  child victim = start();
+  if (as_waiter) {
+    EXPECT_EQ(victim.wait(), killed);  // perhaps with a place in the queue
+  } else {
+    EXPECT_EQ(victim.expect_line(), "got it");
+  }
+  std::thread waiting([&] { EXPECT_GT(m.acquire().fence(), 0U); });
+  harness::eventually("this process waits", [&] {
+    const auto all = session.show("m").waiters;
+    return std::any_of(all.begin(), all.end(), [](const auto& w) { return static_cast<pid_t>(w.pid) == getpid(); });
+  });
+  if (as_waiter) {
+    EXPECT_FALSE(held.release());
+  } else {
+    victim.tell("go on");
+    EXPECT_EQ(victim.wait(), killed);
+  }
+  waiting.join();  // every lease has a month to go
+  EXPECT_TRUE(session.names().empty());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "fault/roles.hpp"
 
+#include "fault/mortal_store.hpp"
 #include "harness/eventually.hpp"
 #include "harness/seed.hpp"
 
@@ -54,6 +55,25 @@ const harness::role waiter{"waiter", [](const std::vector<std::string>& args) {
                              harness::say("got it");
                              return 0;
                            }};
+
+// URL NAME VERB ANSWERED: takes the lock, renews it, gives it back, and is killed on the way.
+const harness::role mortal{
+    "mortal", [](const std::vector<std::string>& args) {
+      const death end{static_cast<holdfast::store::permits_verb>(std::stoi(args[2])), args[3] == "1"};
+      holdfast::session_options options;
+      options.decorate = [&](std::unique_ptr<holdfast::store::session_store> inner) {
+        return std::make_unique<mortal_store>(std::move(inner), end);
+      };
+      auto session = holdfast::open(args[0], std::move(options));
+      holdfast::fair_mutex m{session, args[1], {.lease = a_month}};
+      holdfast::lease held = m.acquire();
+      harness::say("got it");
+      (void)harness::hear();
+      held.extend();
+      (void)held.release();
+      harness::say("still alive");
+      return 0;
+    }};
 
 // URL PAGE WORKER TIMES SEED: takes the lock so often, in changing forms, and uses the resource.
 const harness::role worker{"worker", [](const std::vector<std::string>& args) {
