@@ -5,6 +5,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/store/store.hpp>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -40,6 +41,16 @@ struct lock_options {
   bool renew = true;
   /// The longest time that renewal may keep one hold alive: a stuck job does not lock for ever.
   std::chrono::milliseconds max_hold{std::chrono::milliseconds::max()};
+  /// So long what the store gave to this process may go from thread to thread without asking it
+  /// again, for mutex and recursive_mutex. After that the next of this process queues behind the other
+  /// processes. 10 ms: they wait that long for each process before them, and a contended lock costs the
+  /// store at most a hundred commands a second. Zero: the store decides each time.
+  std::chrono::microseconds local_time{10'000};
+  /// How often running threads of this process may pass its first in line, which has to wake up
+  /// first. Zero: strictly in order, at the price of a context switch each time.
+  unsigned max_bypass = 250;
+  /// If so many threads of this process wait already, another fails with errc::overloaded at once.
+  std::size_t max_waiters = std::numeric_limits<std::size_t>::max();
   /// For people: shown by `holdfast list`. At most 200 bytes, no control characters.
   std::string reason{};
 };

@@ -184,15 +184,6 @@ void give_up(core& session, const spec& s, const store::owner_id& owner) {
   session.keeper().abandon(s.name, owner, s.lease);
 }
 
-status enter_gate(const spec& s, acquisition& a, boot_time deadline, std::stop_token stop) {
-  if (!s.gate) return done{};
-  switch (s.gate->enter(a, deadline, std::move(stop))) {
-    case gate::entry::timed_out: return waited_in_vain(errc::timed_out);
-    case gate::entry::cancelled: return waited_in_vain(errc::cancelled);
-    default: return done{};
-  }
-}
-
 // After a definite no to the last try nothing is left at the store.
 bool may_have_left_something(const failure& f) {
   return f.code != errc::timed_out && f.code != errc::kind_mismatch &&
@@ -210,37 +201,75 @@ failure gave_up(core& session, const spec& s, boot_time began, const failure& f)
   return f;
 }
 
-result<grant> win(core& session, const spec& s, const claim& c, boot_time began, wait_time wait,
-                  std::stop_token stop) {
-  if (auto usable = session.usable(); !usable) return std::move(usable.error());
-  if (auto ready = session.keeper().start(); !ready) return std::move(ready.error());
-  const boot_time deadline = saturated_add(began, wait);
-  acquisition a(session, s, c);
-  // Before the gate: whoever takes us along may have us granted before we are awake.
-  mailroom::slot slot(session.mailroom(), a.owner());
-  if (auto in = enter_gate(s, a, deadline, stop); !in) return gave_up(session, s, began, in.error());
-  gate_place place(s.gate.get());
+status ready(core& session) {
+  if (auto usable = session.usable(); !usable) return usable;
+  return session.keeper().start();
+}
+
+// At the store, by the one who represents the process.
+result<grant> win(core& session, const spec& s, acquisition& a, mailroom::slot& slot,
+                  boot_time deadline, std::stop_token stop) {
   const status settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
-  if (settled) {
-    place.keep();  // until the hold is given back
-    return a.granted();
-  }
+  if (settled) return a.granted();
   if (may_have_left_something(settled.error())) give_up(session, s, a.owner());
-  return gave_up(session, s, began, settled.error());
+  return settled.error();
+}
+
+failure kept_out(gate::entry why, const spec& s) {
+  if (why == gate::entry::overloaded) {
+    return {errc::overloaded, std::to_string(s.max_waiters) +
+                                  " threads of this process wait for it already (max_waiters)"};
+  }
+  return waited_in_vain(why == gate::entry::cancelled ? errc::cancelled : errc::timed_out);
+}
+
+// Through the gate: either it gives what the process holds already, or its place at the store.
+result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
+                              const std::shared_ptr<const spec>& s, const claim& c, waits w,
+                              boot_time deadline, std::stop_token stop) {
+  acquisition a(*session, *s, c);
+  // Before the gate: whoever takes us along may have us granted before we are awake.
+  mailroom::slot slot(session->mailroom(), a.owner());
+  if (s->gate) {
+    auto in = s->gate->enter(a, deadline, stop);
+    for (; in == gate::entry::passed; in = s->gate->enter(a, deadline, stop)) {
+      w.past_gate = session->now();
+      if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
+    }
+    if (in != gate::entry::first && in != gate::entry::asked) return kept_out(in, *s);
+    w.past_gate = session->now();
+  }
+  gate_place place(s->gate.get());
+  const auto won = win(*session, *s, a, slot, deadline, std::move(stop));
+  if (!won) return won.error();
+  place.keep();  // until the hold is given back
+  return hold::start(std::make_shared<hold>(session, s, c, *won, w));
 }
 
 }  // namespace
 
 result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
                       const claim& c, wait_time wait, std::stop_token stop) {
+  if (auto can = ready(*session); !can) return std::move(can.error());
   const boot_time began = session->now();
-  auto won = win(*session, *s, c, began, wait, std::move(stop));
-  if (!won) return std::move(won.error());
-  return hold::start(std::make_shared<hold>(session, s, c, *won, began));
+  if (s->gate) {
+    if (auto idle = s->gate->take_idle(*s)) {
+      if (auto mine = hold::next_turn(std::move(idle), {began, began})) return mine;
+    }
+  }
+  auto got = acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
+  if (!got) return gave_up(*session, *s, began, got.error());
+  return got;
 }
 
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {
-  return win(session, s, {}, session.now(), wait, std::move(stop));
+  if (auto can = ready(session); !can) return std::move(can.error());
+  const boot_time began = session.now();
+  acquisition a(session, s, {});
+  mailroom::slot slot(session.mailroom(), a.owner());
+  auto won = win(session, s, a, slot, saturated_add(began, wait), std::move(stop));
+  if (!won) return gave_up(session, s, began, won.error());
+  return won;
 }
 
 }  // namespace holdfast::engine

@@ -52,6 +52,11 @@ class acquisition final : public question {
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
 
+  /// What the thread before left to this one, after gate::entry::passed.
+  std::shared_ptr<hold> take_passed() noexcept { return std::move(passed_); }
+
+  enum class at_gate { waiting, chosen, first, asked, passed, gone };
+
  private:
   friend class gate;
   store::permits_command command() const noexcept;
@@ -67,10 +72,10 @@ class acquisition final : public question {
   std::int64_t store_now_at_ = 0;
   std::optional<result<std::optional<wait_hint>>> answer_;
 
-  // Guarded by the gate's mutex.
-  enum class at_gate { waiting, chosen, first, asked, gone };
-  at_gate at_gate_ = at_gate::waiting;
+  // Changed with the gate's mutex held.
+  std::atomic<at_gate> at_gate_{at_gate::waiting};
   std::condition_variable gate_changed_;
+  std::shared_ptr<hold> passed_;
 };
 
 /// Gets permits: through the gate if the spec has one, then at the store. Whatever it fails with,

@@ -6,6 +6,31 @@
 
 namespace holdfast::engine {
 
+namespace {
+
+// So long the first in line waits awake for its turn: less than falling asleep again costs.
+constexpr int spins = 200;
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+gate::entry entry_of(acquisition::at_gate end, bool stopped) {
+  switch (end) {
+    case acquisition::at_gate::first: return gate::entry::first;
+    case acquisition::at_gate::passed: return gate::entry::passed;
+    case acquisition::at_gate::gone:
+      return stopped ? gate::entry::cancelled : gate::entry::timed_out;
+    default: return gate::entry::asked;
+  }
+}
+
+}  // namespace
+
 gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token stop) {
   using at_gate = acquisition::at_gate;
   std::unique_lock lock{mutex_};
@@ -14,6 +39,8 @@ gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token st
     return entry::first;
   }
   if (clock_.now() >= deadline) return entry::timed_out;
+  if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
+  who.at_gate_ = at_gate::waiting;
   line_.push_back(&who);
   lock.unlock();
   const std::stop_callback on_stop{stop, [&] {
@@ -21,41 +48,113 @@ gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token st
                                      who.gate_changed_.notify_one();
                                    }};
   lock.lock();
-  while (who.at_gate_ == at_gate::waiting || who.at_gate_ == at_gate::chosen) {
-    const bool chosen = who.at_gate_ == at_gate::chosen;
-    const bool late = clock_.now() >= deadline;
-    if (!chosen && (late || stop.stop_requested())) {
-      std::erase(line_, &who);
-      who.at_gate_ = at_gate::gone;
+  std::shared_ptr<hold> left_behind;
+  for (at_gate at; (at = who.at_gate_) == at_gate::waiting || at == at_gate::chosen;) {
+    if (at == at_gate::chosen) {
+      clock_.wait_until(lock, who.gate_changed_, forever);
+    } else if (stop.stop_requested()) {
+      left_behind = step_out(who);
+    } else if (own_turn(lock, who)) {
+      continue;
+    } else if (clock_.now() >= deadline) {
+      left_behind = step_out(who);
     } else {
-      clock_.wait_until(lock, who.gate_changed_, chosen ? forever : deadline);
+      clock_.wait_until(lock, who.gate_changed_, deadline);
     }
   }
-  const auto end = who.at_gate_;
   lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
-  if (end == at_gate::gone) return stop.stop_requested() ? entry::cancelled : entry::timed_out;
-  return end == at_gate::first ? entry::first : entry::asked;
+  if (left_behind) (void)left_behind->end(hold::was::idle);
+  return entry_of(who.at_gate_, stop.stop_requested());
+}
+
+// True if something may have changed.
+bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
+  if (line_.front() != &who) return false;
+  if (idle_ && idle_->fits(who.spec_)) {
+    give_first(std::exchange(idle_, nullptr));
+    return true;
+  }
+  if (first_ != summons::called) return false;
+  first_ = summons::insists;
+  lock.unlock();
+  for (int i = 0; i < spins && who.at_gate_ == acquisition::at_gate::waiting; ++i) relax();
+  lock.lock();
+  return true;
+}
+
+// What was idle for it is for the next in line; for nobody if there is none: the caller ends it.
+std::shared_ptr<hold> gate::step_out(acquisition& who) {
+  who.at_gate_ = acquisition::at_gate::gone;
+  if (line_.front() != &who) {
+    std::erase(line_, &who);
+    return nullptr;
+  }
+  next_in_line();
+  if (!idle_) return nullptr;
+  if (line_.empty() || !idle_->fits(line_.front()->spec_)) return std::exchange(idle_, nullptr);
+  call_first();
+  return nullptr;
+}
+
+acquisition& gate::next_in_line() {
+  acquisition& next = *line_.front();
+  line_.pop_front();
+  first_ = summons::none;
+  bypassed_ = 0;
+  return next;
+}
+
+void gate::call_first() {
+  if (first_ != summons::none) return;
+  first_ = summons::called;
+  line_.front()->gate_changed_.notify_one();
+}
+
+void gate::give_first(std::shared_ptr<hold> what) {
+  acquisition& next = next_in_line();
+  next.passed_ = std::move(what);
+  next.at_gate_ = acquisition::at_gate::passed;
+  next.gate_changed_.notify_one();
+}
+
+std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
+  const std::lock_guard guard{mutex_};
+  if (!idle_ || first_ == summons::insists || !idle_->fits(wanted)) return nullptr;
+  ++bypassed_;
+  return std::exchange(idle_, nullptr);
+}
+
+bool gate::pass_on(std::shared_ptr<hold>& done) {
+  const std::lock_guard guard{mutex_};
+  if (line_.empty() || !done->fits(line_.front()->spec_) || !done->stays_in_process()) return false;
+  if (first_ == summons::insists || bypassed_ >= line_.front()->spec_.max_bypass) {
+    give_first(std::move(done));
+  } else {
+    idle_ = std::move(done);
+    call_first();
+  }
+  return true;
 }
 
 void gate::leave() {
+  std::shared_ptr<hold> lost;  // let go of without the mutex
   const std::lock_guard guard{mutex_};
+  lost.swap(idle_);
   if (line_.empty()) {
     occupied_ = false;
     return;
   }
-  acquisition* const next = line_.front();
-  line_.pop_front();
-  next->at_gate_ = acquisition::at_gate::first;
-  next->gate_changed_.notify_one();
+  acquisition& next = next_in_line();
+  next.at_gate_ = acquisition::at_gate::first;
+  next.gate_changed_.notify_one();
 }
 
 acquisition* gate::take_next() {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) return nullptr;
-  acquisition* const next = line_.front();
-  line_.pop_front();
-  next->at_gate_ = acquisition::at_gate::chosen;
-  return next;
+  acquisition& next = next_in_line();
+  next.at_gate_ = acquisition::at_gate::chosen;
+  return &next;
 }
 
 void gate::hand_to(acquisition& next) {

@@ -14,22 +14,44 @@
 namespace holdfast::engine {
 
 class acquisition;
+class hold;
+struct spec;
 
 /// The queue of one process for one name: one of its threads represents it at the store, the
-/// others wait here, in order. Who leaves takes the next one along: giving the lock back and
-/// queueing for the next of this process are one step at the store. Thread-safe.
+/// others wait here, in order. What the store granted to the process goes from thread to thread
+/// without the store, for as long as its terms allow (hold::stays_in_process). After that, who
+/// leaves takes the next one along: giving the lock back and queueing for the next of this process
+/// are one step at the store. Thread-safe.
+///
+/// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
+/// spec::max_bypass times: then, or as soon as it is awake, it is served next.
+///
+///     a thread is done, nobody in line   │ back to the store
+///     a thread is done, somebody in line │ idle, and the first in line is called
+///       another comes, and may bypass    │ takes what is idle
+///       the first in line is awake       │ takes what is idle; if it is in use, insists on being next
+///       it insists, or was bypassed enough, and a thread is done │ goes to it directly
 class gate {
  public:
   explicit gate(clock& on) : clock_(on) {}
 
   /// Where a thread stands that wants in.
   enum class entry {
-    first,      ///< it represents the process now: ask the store
-    asked,      ///< it does, and the one before has asked the store for it: see the acquisition
+    first,   ///< it represents the process now: ask the store
+    asked,   ///< it does, and the one before has asked the store for it: see the acquisition
+    passed,  ///< it has what the process holds: see the acquisition
+    overloaded,
     timed_out,
     cancelled,
   };
   entry enter(acquisition& who, boot_time deadline, std::stop_token stop);
+
+  /// What the process holds and no thread uses, for one that has just come. Null if there is
+  /// nothing, or it is the turn of the first in line.
+  std::shared_ptr<hold> take_idle(const spec& wanted);
+
+  /// A thread is done with it. False if it has to go back to the store; else it is not its any more.
+  bool pass_on(std::shared_ptr<hold>& done);
 
   /// The representative goes. The next in line becomes it, and asks for itself.
   void leave();
@@ -44,10 +66,22 @@ class gate {
 
  private:
   friend class acquisition;
+  /// What was done to wake the first in line. What is idle is never without somebody who was called.
+  enum class summons { none, called, insists };
+
+  bool own_turn(std::unique_lock<std::mutex>& lock, acquisition& who);
+  std::shared_ptr<hold> step_out(acquisition& who);
+  acquisition& next_in_line();
+  void call_first();
+  void give_first(std::shared_ptr<hold> what);
+
   clock& clock_;
   std::mutex mutex_;
   bool occupied_ = false;
   std::deque<acquisition*> line_;
+  std::shared_ptr<hold> idle_;
+  summons first_ = summons::none;
+  unsigned bypassed_ = 0;
 };
 
 /// The representative's place at a gate (or at none), which it leaves whatever happens.

@@ -10,7 +10,7 @@ using store::permits_outcome;
 using store::permits_verb;
 
 hold::hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
-           const grant& g, boot_time began)
+           const grant& g, const waits& w)
     : core_(std::move(core)),
       session_(core_.get()),
       spec_(std::move(s)),
@@ -18,9 +18,10 @@ hold::hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, co
       weight_(c.weight),
       owner_(g.owner),
       fence_(public_fence(g.fence)),
-      since_(session_->now()),
-      waited_(since_ - began),
+      stays_until_(saturated_add(session_->now(), spec_->local_time)),
       at_gate_(spec_->gate != nullptr),
+      waited_(w),
+      since_(session_->now()),
       timer_({spec_->lease, spec_->renew,
               saturated_add(since_, saturated_nanoseconds(spec_->max_hold))},
              since_, g.valid_until) {
@@ -31,6 +32,36 @@ lease hold::start(std::shared_ptr<hold> self) {
   self->session_->keeper().add(self);
   self->announce(*self->session_, event_kind::acquired);
   return lease(std::move(self));
+}
+
+lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
+  {
+    const std::lock_guard guard{self->turn_mutex_};
+    self->waited_ = w;
+    self->since_ = self->session_->now();
+    self->lost_.reset();
+    self->fence_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (self->state() == lease_state::lost) {
+    if (self->leaves_gate()) self->spec_->gate->leave();
+    return {};
+  }
+  self->announce(*self->session_, event_kind::acquired);
+  return lease(std::move(self));
+}
+
+bool hold::fits(const spec& wanted) const noexcept {
+  const spec& mine = *spec_;
+  return &mine == &wanted || (mine.lease == wanted.lease && mine.renew == wanted.renew &&
+                              mine.max_hold == wanted.max_hold && mine.note == wanted.note);
+}
+
+// What limits a single hold, or was changed for one, is not for the next.
+bool hold::stays_in_process() const noexcept {
+  const bool plain = spec_->renew && spec_->max_hold == std::chrono::milliseconds::max() &&
+                     lease_.load(std::memory_order_relaxed) == spec_->lease;
+  return plain && (fence() & last_local_fence) != last_local_fence &&
+         state() == lease_state::held && session_->now() < stays_until_;
 }
 
 void hold::publish() noexcept {
@@ -56,7 +87,7 @@ std::chrono::nanoseconds hold::remaining() const noexcept {
 
 // A copy, so that users' callbacks run without our mutex.
 std::stop_source hold::loss() {
-  const std::lock_guard guard{token_mutex_};
+  const std::lock_guard guard{turn_mutex_};
   if (!lost_) lost_.emplace();
   return *lost_;
 }
@@ -152,7 +183,7 @@ result<bool> hold::resize(std::uint32_t weight) {
 }
 
 // Takes the next of this process along, if one is in line: one step at the store for both.
-status hold::give_back(engine::core& core) {
+status hold::tell_store(engine::core& core) {
   gate_place place(leaves_gate() ? spec_->gate.get() : nullptr);
   if (acquisition* const next = place.take_next()) {
     const auto replaced = next->ask_instead_of(owner_);
@@ -165,16 +196,26 @@ status hold::give_back(engine::core& core) {
   return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 }
 
-std::error_code hold::release() noexcept try {
+std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
+  if (self->session_->forked()) return errc::forked;
+  const auto s = self->spec_;
+  const auto core = self->core_;
+  const event released = core->options().observer ? self->about(event_kind::released) : event{};
+  if (!s->gate || !s->gate->pass_on(self)) return self->end(was::in_use);
+  if (core->options().observer) core->tell(released);
+  return {};
+} catch (...) {
+  return errc::internal;
+}
+
+std::error_code hold::end(was what) noexcept try {
   const auto core = std::move(core_);
-  if (!core) return {};
-  if (core->forked()) return errc::forked;
   core->keeper().remove(*this);
   const bool was_lost = state() == lease_state::lost;
-  const status told = give_back(*core);
+  const status told = tell_store(*core);
   state_.store(was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
   if (told && !was_lost) {
-    announce(*core, event_kind::released);
+    if (what == was::in_use) announce(*core, event_kind::released);
     return {};
   }
   if (told || told.error().code == errc::lost) {
@@ -188,14 +229,21 @@ std::error_code hold::release() noexcept try {
   return errc::internal;
 }
 
-void hold::announce(engine::core& core, event_kind kind, const failure* why) noexcept {
-  if (!core.options().observer) return;
+event hold::about(event_kind kind) noexcept {
+  const std::lock_guard guard{turn_mutex_};
   event e;
   e.kind = kind;
   e.name = name();
   e.fence = fence();
-  e.waited = waited_;
-  e.held = core.now() - since_;
+  e.waited = since_ - waited_.began;
+  e.waited_at_gate = waited_.past_gate - waited_.began;
+  e.held = session_->now() - since_;
+  return e;
+}
+
+void hold::announce(engine::core& core, event_kind kind, const failure* why) noexcept {
+  if (!core.options().observer) return;
+  event e = about(kind);
   if (why != nullptr) {
     e.code = why->code;
     e.detail = why->what;

@@ -30,6 +30,9 @@ struct spec {
   std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
   std::string note;
   bool detached = false;  ///< nobody renews, and the hold may outlive the session
+  std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
+  unsigned max_bypass = 0;
+  std::size_t max_waiters = 0;
   std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
 };
 
@@ -46,21 +49,41 @@ struct grant {
   boot_time valid_until{};
 };
 
+/// When somebody began to wait, and when it left the gate, if it was at one.
+struct waits {
+  boot_time began{};
+  boot_time past_gate{};
+};
+
 /// The local low bits of a public fence are for hand-overs inside the process, which the store does
 /// not see: 12 bits under a number that grows with the microseconds.
 inline constexpr unsigned local_fence_bits = 12;
+inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
 inline std::uint64_t public_fence(std::uint64_t stored) noexcept { return stored << local_fence_bits; }
 
 using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
 
-/// Something held: what a lease points to, and what the keeper keeps alive.
+/// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
+/// may have it one after the other (gate.hpp), each with a lease and a fence of its own.
 class hold {
  public:
   hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
-       const grant& g, boot_time began);
+       const grant& g, const waits& w);
 
   /// Makes the lease, and starts renewal.
   static lease start(std::shared_ptr<hold> self);
+  /// For the next thread of this process. Empty if it was lost meanwhile.
+  static lease next_turn(std::shared_ptr<hold> self, const waits& w);
+  /// The end of a thread's turn.
+  static std::error_code release(std::shared_ptr<hold> self) noexcept;
+  /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
+  enum class was { in_use, idle };
+  std::error_code end(was what) noexcept;
+
+  /// What `wanted` asks for is what this is.
+  bool fits(const spec& wanted) const noexcept;
+  /// False if it should go back to the store: somebody else's turn, or in doubt.
+  bool stays_in_process() const noexcept;
 
   std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return spec_->name; }
@@ -77,7 +100,6 @@ class hold {
   [[noreturn]] void fail(failure f, std::string_view operation) const;
   /// To another weight; false if there is no room.
   result<bool> resize(std::uint32_t weight);
-  std::error_code release() noexcept;
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   bool belongs_to(const core& session, const spec& s) const noexcept {
@@ -90,8 +112,10 @@ class hold {
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
   void announce(engine::core& core, event_kind kind, const failure* why = nullptr) noexcept;
+  /// What happened to the present turn.
+  event about(event_kind kind) noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
-  status give_back(engine::core& core);
+  status tell_store(engine::core& core);
   bool leaves_gate() noexcept { return at_gate_.exchange(false); }
 
   std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
@@ -101,16 +125,17 @@ class hold {
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
   std::atomic<std::uint64_t> fence_;
-  boot_time since_;
-  std::chrono::nanoseconds waited_;
-
+  const boot_time stays_until_;
   std::atomic<bool> at_gate_;
 
   // A copy of the timer's verdict, for readers without a lock.
   std::atomic<lease_state> state_{lease_state::held};
   std::atomic<boot_time> valid_until_;
 
-  std::mutex token_mutex_;
+  // The present turn; written by whoever has it.
+  std::mutex turn_mutex_;
+  waits waited_;
+  boot_time since_;
   std::optional<std::stop_source> lost_;
 
   // Guarded by the keeper's mutex.

@@ -44,6 +44,9 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->renew = options.renew;
   made->max_hold = options.max_hold;
   made->note = c.note(options.reason);
+  made->local_time = options.local_time;
+  made->max_bypass = options.max_bypass;
+  made->max_waiters = options.max_waiters;
   if (through_gate) made->gate = core->gates().at(made->name, core->clock());
 }
 

@@ -52,9 +52,8 @@ std::string lease::short_id() const {
 }
 
 std::error_code lease::release() noexcept {
-  const auto hold = std::move(hold_);
-  hold_.reset();
-  return hold ? hold->release() : std::error_code{};
+  if (!hold_) return {};
+  return engine::hold::release(std::move(hold_));
 }
 
 std::string_view to_string(lease_state s) noexcept {
