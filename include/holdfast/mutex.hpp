@@ -24,7 +24,10 @@ namespace holdfast {
 ///
 /// Meets Lockable and TimedLockable: works with std::lock_guard, unique_lock and scoped_lock. The
 /// std forms belong to the calling thread; acquire() gives a lease, which belongs to whoever has it.
-/// Within a process waiters are served in order; between processes see fair_mutex.
+/// Within a process waiters are served in order, but running threads may pass the first in line
+/// lock_options::max_bypass times while it wakes up. Between processes: what the store gave stays in the
+/// process for lock_options::local_time while its threads want it, then the others are served. Strictly
+/// in order of arrival, between processes too: fair_mutex.
 /// Thread-safe. Not recursive: the holding thread's second lock() of the same object throws
 /// errc::deadlock, its try forms give false.
 ///
