@@ -60,7 +60,8 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
     boot_time until = deadline;
     if (!answer) {
       const boot_time now = session.now();
-      if (give_up == forever) give_up = saturated_add(now, saturated_nanoseconds(session.options().store_timeout));
+      if (give_up == forever)
+        give_up = saturated_add(now, saturated_nanoseconds(session.options().store_timeout));
       const bool hopeless = answer.error().code != errc::unavailable;
       if (hopeless || last || (deadline == forever && now >= give_up)) return answer.error();
       until = std::min(until, now + pause.next());
@@ -81,8 +82,8 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
   return waited_in_vain(errc::cancelled);
 }
 
-acquisition::acquisition(core& session, const spec& s, const claim& c)
-    : session_(session), spec_(s), claim_(c) {
+acquisition::acquisition(core& session, const spec& s, const claim& c, waker* w)
+    : session_(session), spec_(s), claim_(c), waker_(w) {
   grant_.owner = session.ids().next();
 }
 
@@ -156,12 +157,15 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::queued:
     case permits_outcome::busy: {
       wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
-      if (reply->position == 1 && session_.can().sees_death) hint.watch = std::move(reply->blockers);
+      if (reply->position == 1 && session_.can().sees_death)
+        hint.watch = std::move(reply->blockers);
       return std::optional<wait_hint>{std::move(hint)};
     }
     case permits_outcome::kind_mismatch:
-    case permits_outcome::capacity_mismatch: return mismatch(*reply);
-    default: return failure{errc::internal, "the store gave an answer that does not fit"};
+    case permits_outcome::capacity_mismatch:
+      return mismatch(*reply);
+    default:
+      return failure{errc::internal, "the store gave an answer that does not fit"};
   }
 }
 
@@ -257,7 +261,8 @@ result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_pt
       if (auto mine = hold::next_turn(std::move(idle), {began, began})) return mine;
     }
   }
-  auto got = acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
+  auto got =
+      acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
   if (!got) return gave_up(*session, *s, began, got.error());
   return got;
 }

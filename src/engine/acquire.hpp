@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/timed.hpp>
+#include <list>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -37,10 +38,21 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
 /// When a wait that begins now has to end.
 boot_time deadline_of(core& session, wait_time wait) noexcept;
 
+/// Whoever waits without a thread of its own is told so that there may be news for it. From any
+/// thread, and with the gate's mutex held.
+class waker {
+ public:
+  virtual void wake() = 0;
+
+ protected:
+  ~waker() = default;
+};
+
 /// One attempt to get permits.
 class acquisition final : public question {
  public:
-  acquisition(core& session, const spec& s, const claim& c);
+  /// Without a waker it is a thread's, which sleeps.
+  acquisition(core& session, const spec& s, const claim& c, waker* w = nullptr);
 
   result<std::optional<wait_hint>> ask(bool last) override;
   bool take(const store::notice& n) override;
@@ -59,6 +71,7 @@ class acquisition final : public question {
 
  private:
   friend class gate;
+  void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
   store::permits_command command() const noexcept;
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time sent);
   failure mismatch(const store::permits_reply& reply) const;
@@ -72,7 +85,9 @@ class acquisition final : public question {
   std::int64_t store_now_at_ = 0;
   std::optional<result<std::optional<wait_hint>>> answer_;
 
+  waker* const waker_;
   // Changed with the gate's mutex held.
+  std::list<acquisition*>::iterator place_{};
   std::atomic<at_gate> at_gate_{at_gate::waiting};
   std::condition_variable gate_changed_;
   std::shared_ptr<hold> passed_;

@@ -19,50 +19,69 @@ void relax() noexcept {
 
 gate::entry entry_of(acquisition::at_gate end, bool stopped) {
   switch (end) {
-    case acquisition::at_gate::first: return gate::entry::first;
-    case acquisition::at_gate::passed: return gate::entry::passed;
+    case acquisition::at_gate::first:
+      return gate::entry::first;
+    case acquisition::at_gate::passed:
+      return gate::entry::passed;
     case acquisition::at_gate::gone:
       return stopped ? gate::entry::cancelled : gate::entry::timed_out;
-    default: return gate::entry::asked;
+    default:
+      return gate::entry::asked;
   }
 }
 
 }  // namespace
 
-gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token stop) {
-  using at_gate = acquisition::at_gate;
-  std::unique_lock lock{mutex_};
+gate::entry gate::join(acquisition& who, boot_time deadline) {
+  const std::lock_guard guard{mutex_};
   if (!occupied_) {
     occupied_ = true;
     return entry::first;
   }
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
-  who.at_gate_ = at_gate::waiting;
-  line_.push_back(&who);
-  lock.unlock();
+  who.at_gate_ = acquisition::at_gate::waiting;
+  who.place_ = line_.insert(line_.end(), &who);
+  return entry::waiting;
+}
+
+gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token stop) {
+  if (const entry at = join(who, deadline); at != entry::waiting) return at;
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
-                                     who.gate_changed_.notify_one();
+                                     who.rouse();
                                    }};
-  lock.lock();
+  std::unique_lock lock{mutex_};
   std::shared_ptr<hold> left_behind;
-  for (at_gate at; (at = who.at_gate_) == at_gate::waiting || at == at_gate::chosen;) {
-    if (at == at_gate::chosen) {
-      clock_.wait_until(lock, who.gate_changed_, forever);
-    } else if (stop.stop_requested()) {
-      left_behind = step_out(who);
-    } else if (own_turn(lock, who)) {
-      continue;
-    } else if (clock_.now() >= deadline) {
-      left_behind = step_out(who);
-    } else {
-      clock_.wait_until(lock, who.gate_changed_, deadline);
-    }
+  while (still_waits(lock, who, deadline, stop, left_behind)) {
+    const bool chosen = who.at_gate_ == acquisition::at_gate::chosen;
+    clock_.wait_until(lock, who.gate_changed_, chosen ? forever : deadline);
   }
   lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
   if (left_behind) (void)left_behind->end(hold::was::idle);
   return entry_of(who.at_gate_, stop.stop_requested());
+}
+
+gate::entry gate::look(acquisition& who, boot_time deadline, const std::stop_token& stop) {
+  std::unique_lock lock{mutex_};
+  std::shared_ptr<hold> left_behind;
+  if (still_waits(lock, who, deadline, stop, left_behind)) return entry::waiting;
+  lock.unlock();
+  if (left_behind) (void)left_behind->end(hold::was::idle);
+  return entry_of(who.at_gate_, stop.stop_requested());
+}
+
+// One who was chosen waits for what comes of it, whatever happens.
+bool gate::still_waits(std::unique_lock<std::mutex>& lock, acquisition& who, boot_time deadline,
+                       const std::stop_token& stop, std::shared_ptr<hold>& left_behind) {
+  while (who.at_gate_ == acquisition::at_gate::waiting) {
+    if (!stop.stop_requested()) {
+      if (own_turn(lock, who)) continue;
+      if (clock_.now() < deadline) return true;
+    }
+    left_behind = step_out(who);
+  }
+  return who.at_gate_ == acquisition::at_gate::chosen;
 }
 
 // True if something may have changed.
@@ -74,6 +93,7 @@ bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
   }
   if (first_ != summons::called) return false;
   first_ = summons::insists;
+  if (who.waker_ != nullptr) return true;  // its thread has others to see to
   lock.unlock();
   for (int i = 0; i < spins && who.at_gate_ == acquisition::at_gate::waiting; ++i) relax();
   lock.lock();
@@ -84,7 +104,7 @@ bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
 std::shared_ptr<hold> gate::step_out(acquisition& who) {
   who.at_gate_ = acquisition::at_gate::gone;
   if (line_.front() != &who) {
-    std::erase(line_, &who);
+    line_.erase(who.place_);
     return nullptr;
   }
   next_in_line();
@@ -105,14 +125,14 @@ acquisition& gate::next_in_line() {
 void gate::call_first() {
   if (first_ != summons::none) return;
   first_ = summons::called;
-  line_.front()->gate_changed_.notify_one();
+  line_.front()->rouse();
 }
 
 void gate::give_first(std::shared_ptr<hold> what) {
   acquisition& next = next_in_line();
   next.passed_ = std::move(what);
   next.at_gate_ = acquisition::at_gate::passed;
-  next.gate_changed_.notify_one();
+  next.rouse();
 }
 
 std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
@@ -144,7 +164,7 @@ void gate::leave() {
   }
   acquisition& next = next_in_line();
   next.at_gate_ = acquisition::at_gate::first;
-  next.gate_changed_.notify_one();
+  next.rouse();
 }
 
 acquisition* gate::take_next() {
@@ -158,7 +178,7 @@ acquisition* gate::take_next() {
 void gate::hand_to(acquisition& next) {
   const std::lock_guard guard{mutex_};
   next.at_gate_ = acquisition::at_gate::asked;
-  next.gate_changed_.notify_one();
+  next.rouse();
 }
 
 std::size_t gate::waiting() {
