@@ -26,12 +26,52 @@ class question {
   virtual result<std::optional<wait_hint>> ask(bool last) = 0;
   /// True if the notice settles it.
   virtual bool take(const store::notice& n) = 0;
+
+  /// ask() in two halves, so that many can be asked in one round trip: what to send, or nothing if
+  /// it has to be asked alone …
+  virtual std::optional<store::renewal> command(bool last);
+  /// … and what came of it.
+  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time sent);
 };
 
-/// The one wait loop. Asks, waits for a notice or until it is time to look again, asks again; one
-/// last try at the deadline. While the store is away it keeps trying, ever more slowly, until the
-/// deadline, or session_options::store_timeout if there is none.
-/// Fails with timed_out, cancelled, or what the store said.
+/// The policy of one wait at the store, step by step: a thread that sleeps between them and the
+/// runner, which does not, take the same ones. Asks, waits for a notice or until it is time to look
+/// again, asks again; one last try at the deadline. While the store is away it keeps trying, ever
+/// more slowly, until the deadline, or session_options::store_timeout if there is none.
+/// Ends with timed_out, or what the store said.
+class wait_steps {
+ public:
+  wait_steps(core& session, question& q, boot_time deadline);
+
+  /// Asks. How the wait ended; nothing if it goes on, until() or the next notice.
+  std::optional<status> ask();
+  /// The same in two halves, as in question.
+  std::optional<store::renewal> command();
+  std::optional<status> answered(result<store::permits_reply> reply, boot_time sent);
+  /// True if the notice ends it well.
+  bool take(const store::notice& n);
+
+  boot_time until() const noexcept { return until_; }
+  /// Whose death would be news.
+  const std::vector<std::string>& watched() const noexcept { return watched_; }
+
+ private:
+  bool at_deadline() const noexcept;
+  std::optional<status> judge(result<std::optional<wait_hint>> answer);
+  std::optional<status> judge_failure(failure f);
+
+  core& session_;
+  question& question_;
+  const boot_time deadline_;
+  boot_time until_;
+  boot_time give_up_ = forever;
+  std::chrono::nanoseconds pause_;
+  bool last_ = false;
+  std::vector<std::string> watched_;
+};
+
+/// The wait of a thread. Fails as wait_steps, or with cancelled.
 status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
                           std::stop_token stop);
 
@@ -56,6 +96,9 @@ class acquisition final : public question {
 
   result<std::optional<wait_hint>> ask(bool last) override;
   bool take(const store::notice& n) override;
+  std::optional<store::renewal> command(bool last) override;
+  result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
+                                         boot_time sent) override;
 
   /// Asks from another thread while this one stands at the gate, and in the same step gives back
   /// what `leaving` holds. The answer is what the next ask() returns. True if `leaving` held it.
@@ -72,8 +115,7 @@ class acquisition final : public question {
  private:
   friend class gate;
   void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
-  store::permits_command command() const noexcept;
-  result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time sent);
+  store::permits_command acquire_command(bool wait) const noexcept;
   failure mismatch(const store::permits_reply& reply) const;
 
   core& session_;
@@ -92,6 +134,19 @@ class acquisition final : public question {
   std::condition_variable gate_changed_;
   std::shared_ptr<hold> passed_;
 };
+
+// ---- what both forms of an acquisition do at its end
+// ---------------------------------------------
+
+/// Whether the session can be used, with everything started that a lease needs.
+status ready(core& session);
+failure waited_in_vain(errc why);
+failure kept_out(gate::entry why, const spec& s);
+/// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
+void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
+                          const failure& why);
+/// Tells the observer.
+failure gave_up(core& session, const spec& s, boot_time began, failure f);
 
 /// Gets permits: through the gate if the spec has one, then at the store. Whatever it fails with,
 /// nothing stays behind: what was won too late is released.
