@@ -126,6 +126,7 @@ store::permits_command acquisition::acquire_command(bool wait) const noexcept {
   c.peer = session_.peer();
   c.note = spec_.note;
   c.detached = spec_.detached;
+  c.lingers = spec_.linger > spec_.linger.zero();
   c.wait = wait;
   return c;
 }
@@ -232,9 +233,10 @@ failure gave_up(core& session, const spec& s, boot_time began, failure f) {
   return f;
 }
 
-status ready(core& session) {
+status ready(core& session, const spec& s) {
   if (auto usable = session.usable(); !usable) return usable;
-  return session.keeper().start();
+  if (auto keeper = session.keeper().start(); !keeper) return keeper;
+  return s.linger > s.linger.zero() ? session.linger_watch().start() : done{};
 }
 
 failure kept_out(gate::entry why, const spec& s) {
@@ -283,7 +285,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
 
 result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
                       const claim& c, wait_time wait, std::stop_token stop) {
-  if (auto can = ready(*session); !can) return std::move(can.error());
+  if (auto can = ready(*session, *s); !can) return std::move(can.error());
   const boot_time began = session->now();
   if (s->gate) {
     if (auto idle = s->gate->take_idle(*s)) {
@@ -297,7 +299,7 @@ result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_pt
 }
 
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {
-  if (auto can = ready(session); !can) return std::move(can.error());
+  if (auto can = ready(session, s); !can) return std::move(can.error());
   const boot_time began = session.now();
   acquisition a(session, s, {});
   mailroom::slot slot(session.mailroom(), a.owner());

@@ -33,7 +33,17 @@ gate::entry entry_of(acquisition::at_gate end, bool stopped) {
 }  // namespace
 
 gate::entry gate::join(acquisition& who, boot_time deadline) {
-  const std::lock_guard guard{mutex_};
+  std::unique_lock lock{mutex_};
+  while (line_.empty() && idle_) {
+    auto lingering = std::exchange(idle_, nullptr);
+    if (lingering->fits(who.spec_)) {
+      who.passed_ = std::move(lingering);
+      return entry::passed;
+    }
+    lock.unlock();
+    (void)lingering->end(hold::was::idle);
+    lock.lock();
+  }
   if (!occupied_) {
     occupied_ = true;
     return entry::first;
@@ -41,6 +51,7 @@ gate::entry gate::join(acquisition& who, boot_time deadline) {
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
   who.at_gate_ = acquisition::at_gate::waiting;
+  if (line_.empty()) bypassed_ = 0;
   who.place_ = line_.insert(line_.end(), &who);
   return entry::waiting;
 }
@@ -142,16 +153,45 @@ std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
   return std::exchange(idle_, nullptr);
 }
 
-bool gate::pass_on(std::shared_ptr<hold>& done) {
+gate::passed gate::pass_on(std::shared_ptr<hold>& done) {
   const std::lock_guard guard{mutex_};
-  if (line_.empty() || !done->fits(line_.front()->spec_) || !done->stays_in_process()) return false;
+  const boot_time now = clock_.now();
+  if (line_.empty()) {
+    if (wanted_ == done->owner() || !done->lingers(now)) return passed::back;
+    idle_ = std::move(done);
+    idle_since_ = now;
+    return std::exchange(looked_after_, true) ? passed::on : passed::lingers;
+  }
+  if (!done->fits(line_.front()->spec_) || !done->stays_in_process(now)) return passed::back;
   if (first_ == summons::insists || bypassed_ >= line_.front()->spec_.max_bypass) {
     give_first(std::move(done));
   } else {
     idle_ = std::move(done);
     call_first();
   }
-  return true;
+  return passed::on;
+}
+
+gate::lapsed gate::lapse() {
+  const std::lock_guard guard{mutex_};
+  looked_after_ = idle_ && line_.empty();
+  if (!looked_after_) return {};
+  const boot_time over_at = saturated_add(idle_since_, idle_->linger());
+  if (clock_.now() < over_at) return {nullptr, over_at};
+  looked_after_ = false;
+  return {std::exchange(idle_, nullptr), forever};
+}
+
+std::shared_ptr<hold> gate::wanted(const store::owner_id& held) {
+  const std::lock_guard guard{mutex_};
+  wanted_ = held;
+  const bool unused = idle_ && line_.empty() && idle_->owner() == held;
+  return unused ? std::exchange(idle_, nullptr) : nullptr;
+}
+
+std::shared_ptr<hold> gate::take_lingering() {
+  const std::lock_guard guard{mutex_};
+  return line_.empty() ? std::exchange(idle_, nullptr) : nullptr;
 }
 
 void gate::leave() {
@@ -184,6 +224,12 @@ void gate::hand_to(acquisition& next) {
 std::size_t gate::waiting() {
   const std::lock_guard guard{mutex_};
   return line_.size();
+}
+
+std::shared_ptr<gate> gate_list::find(const std::string& name) {
+  const std::lock_guard guard{mutex_};
+  const auto place = gates_.find(name);
+  return place == gates_.end() ? nullptr : place->second.lock();
 }
 
 std::shared_ptr<gate> gate_list::at(const std::string& name, clock& on) {

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/store/command.hpp>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -26,7 +27,8 @@ struct spec;
 /// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
 /// spec::max_bypass times: then, or as soon as it is awake, it is served next.
 ///
-///     a thread is done, nobody in line   │ back to the store
+///     a thread is done, nobody in line   │ back to the store; with linger: idle, until another comes,
+///                                        │ its time is over, or somebody elsewhere wants it
 ///     a thread is done, somebody in line │ idle, and the first in line is called
 ///       another comes, and may bypass    │ takes what is idle
 ///       the first in line is awake       │ takes what is idle; if it is in use, insists on being
@@ -56,9 +58,25 @@ class gate {
   /// nothing, or it is the turn of the first in line.
   std::shared_ptr<hold> take_idle(const spec& wanted);
 
-  /// A thread is done with it. False if it has to go back to the store; else it is not its any
-  /// more.
-  bool pass_on(std::shared_ptr<hold>& done);
+  /// A thread is done with it. If it does not have to go back to the store it is not its any more.
+  enum class passed {
+    back,     ///< it has to go back
+    on,       ///< it is for the next
+    lingers,  ///< so too, and linger_watch has to look at it when it has been idle for its time
+  };
+  passed pass_on(std::shared_ptr<hold>& done);
+
+  /// What was kept idle for longer than it lingers, to be given back; or when to look again.
+  struct lapsed {
+    std::shared_ptr<hold> over;
+    boot_time again_at = forever;
+  };
+  lapsed lapse();
+  /// Somebody elsewhere wants what this owner holds: gives it out if it is idle, and else sees to
+  /// it that it does not linger.
+  std::shared_ptr<hold> wanted(const store::owner_id& held);
+  /// What lingers, to be given back by one who will not come again.
+  std::shared_ptr<hold> take_lingering();
 
   /// The representative goes. The next in line becomes it, and asks for itself.
   void leave();
@@ -92,6 +110,9 @@ class gate {
   std::shared_ptr<hold> idle_;
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
+  boot_time idle_since_{};
+  bool looked_after_ = false;  ///< linger_watch comes by
+  store::owner_id wanted_{};   ///< the hold that somebody elsewhere waits for
 };
 
 /// The representative's place at a gate (or at none), which it leaves whatever happens.
@@ -116,6 +137,8 @@ class gate_place {
 class gate_list {
  public:
   std::shared_ptr<gate> at(const std::string& name, clock& on);
+  /// Null if nobody uses it.
+  std::shared_ptr<gate> find(const std::string& name);
 
  private:
   std::mutex mutex_;

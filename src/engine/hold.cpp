@@ -57,11 +57,19 @@ bool hold::fits(const spec& wanted) const noexcept {
 }
 
 // What limits a single hold, or was changed for one, is not for the next.
-bool hold::stays_in_process() const noexcept {
+bool hold::may_be_kept(boot_time now) const noexcept {
   const bool plain = spec_->renew && spec_->max_hold == std::chrono::milliseconds::max() &&
                      lease_.load(std::memory_order_relaxed) == spec_->lease;
   return plain && (fence() & last_local_fence) != last_local_fence &&
-         state() == lease_state::held && session_->now() < stays_until_;
+         state(now) == lease_state::held;
+}
+
+bool hold::stays_in_process(boot_time now) const noexcept {
+  return now < stays_until_ && may_be_kept(now);
+}
+
+bool hold::lingers(boot_time now) const noexcept {
+  return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
 }
 
 void hold::publish() noexcept {
@@ -71,11 +79,13 @@ void hold::publish() noexcept {
   }
 }
 
-lease_state hold::state() const noexcept {
+boot_time hold::session_now() const noexcept { return session_->now(); }
+
+lease_state hold::state(boot_time now) const noexcept {
   const lease_state s = state_.load(std::memory_order_acquire);
   if (s == lease_state::lost || s == lease_state::released) return s;
   if (session_->forked()) return lease_state::lost;
-  return session_->now() < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
+  return now < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
 }
 
 std::chrono::nanoseconds hold::remaining() const noexcept {
@@ -201,7 +211,11 @@ std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
   const auto s = self->spec_;
   const auto core = self->core_;
   const event released = core->options().observer ? self->about(event_kind::released) : event{};
-  if (!s->gate || !s->gate->pass_on(self)) return self->end(was::in_use);
+  const auto passed = s->gate ? s->gate->pass_on(self) : gate::passed::back;
+  if (passed == gate::passed::back) return self->end(was::in_use);
+  if (passed == gate::passed::lingers) {
+    core->linger_watch().look_at(s->gate, saturated_add(core->now(), s->linger));
+  }
   if (core->options().observer) core->tell(released);
   return {};
 } catch (...) {

@@ -16,6 +16,12 @@ status check_max_hold(std::chrono::milliseconds max_hold) {
                                              " ms is shorter than the shortest lease"};
 }
 
+status check_linger(std::chrono::microseconds linger) {
+  if (linger >= linger.zero() && linger <= max_lease) return done{};
+  return failure{errc::invalid_argument,
+                 "linger of " + std::to_string(linger.count()) + " us: from none to max_lease"};
+}
+
 status check_supported(bool supported, std::string_view what, const std::string& url) {
   if (supported) return done{};
   return failure{errc::unsupported, "the store " + url + " has no " + std::string(what) +
@@ -38,6 +44,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, engine::check_reason(options.reason));
   require(c, what, made->name, engine::check_lease(made->lease));
   require(c, what, made->name, check_max_hold(options.max_hold));
+  require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c.url()));
   made->kind = kind;
   made->capacity = capacity;
@@ -47,7 +54,14 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->local_time = options.local_time;
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
-  if (through_gate) made->gate = core->gates().at(made->name, core->clock());
+  if (!through_gate) return;
+  made->gate = core->gates().at(made->name, core->clock());
+  made->linger = options.linger;
+}
+
+subject::~subject() {
+  if (!spec->gate || spec->linger == spec->linger.zero() || core->forked()) return;
+  if (const auto unused = spec->gate->take_lingering()) (void)unused->end(engine::hold::was::idle);
 }
 
 std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,

@@ -25,6 +25,9 @@ struct subject {
   subject(const session& s, std::string_view what, const std::string& name,
           const lock_options& options, store::kind kind, std::uint32_t capacity,
           bool store::capabilities::*needs, bool through_gate = false);
+  subject(const subject&) = delete;
+  /// What it let linger goes back to the store.
+  ~subject();
 
   /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
   std::optional<lease> acquire(const engine::claim& c, wait_time wait, std::stop_token stop) const;
