@@ -153,23 +153,24 @@ std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
   return std::exchange(idle_, nullptr);
 }
 
-gate::passed gate::pass_on(std::shared_ptr<hold>& done) {
+bool gate::pass_on(std::shared_ptr<hold>& done) {
   const std::lock_guard guard{mutex_};
   const boot_time now = clock_.now();
   if (line_.empty()) {
-    if (wanted_ == done->owner() || !done->lingers(now)) return passed::back;
+    if (wanted_ == done->owner() || !done->lingers(now)) return false;
+    if (!std::exchange(looked_after_, true)) done->linger_until(saturated_add(now, done->linger()));
     idle_ = std::move(done);
     idle_since_ = now;
-    return std::exchange(looked_after_, true) ? passed::on : passed::lingers;
+    return true;
   }
-  if (!done->fits(line_.front()->spec_) || !done->stays_in_process(now)) return passed::back;
+  if (!done->fits(line_.front()->spec_) || !done->stays_in_process(now)) return false;
   if (first_ == summons::insists || bypassed_ >= line_.front()->spec_.max_bypass) {
     give_first(std::move(done));
   } else {
     idle_ = std::move(done);
     call_first();
   }
-  return passed::on;
+  return true;
 }
 
 gate::lapsed gate::lapse() {

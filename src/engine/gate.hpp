@@ -58,13 +58,9 @@ class gate {
   /// nothing, or it is the turn of the first in line.
   std::shared_ptr<hold> take_idle(const spec& wanted);
 
-  /// A thread is done with it. If it does not have to go back to the store it is not its any more.
-  enum class passed {
-    back,     ///< it has to go back
-    on,       ///< it is for the next
-    lingers,  ///< so too, and linger_watch has to look at it when it has been idle for its time
-  };
-  passed pass_on(std::shared_ptr<hold>& done);
+  /// A thread is done with it. False if it has to go back to the store; else it is not its any
+  /// more.
+  bool pass_on(std::shared_ptr<hold>& done);
 
   /// What was kept idle for longer than it lingers, to be given back; or when to look again.
   struct lapsed {

@@ -38,11 +38,11 @@ lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
   {
     const std::lock_guard guard{self->turn_mutex_};
     self->waited_ = w;
-    self->since_ = self->session_->now();
+    self->since_ = w.past_gate;
     self->lost_.reset();
-    self->fence_.fetch_add(1, std::memory_order_relaxed);
+    self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
   }
-  if (self->state() == lease_state::lost) {
+  if (self->state(w.past_gate) == lease_state::lost) {
     if (self->leaves_gate()) self->spec_->gate->leave();
     return {};
   }
@@ -66,6 +66,10 @@ bool hold::may_be_kept(boot_time now) const noexcept {
 
 bool hold::stays_in_process(boot_time now) const noexcept {
   return now < stays_until_ && may_be_kept(now);
+}
+
+void hold::linger_until(boot_time at) const {
+  session_->linger_watch().look_at(spec_->gate, at);
 }
 
 bool hold::lingers(boot_time now) const noexcept {
@@ -209,14 +213,14 @@ status hold::tell_store(engine::core& core) {
 std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
   if (self->session_->forked()) return errc::forked;
   const auto s = self->spec_;
-  const auto core = self->core_;
-  const event released = core->options().observer ? self->about(event_kind::released) : event{};
-  const auto passed = s->gate ? s->gate->pass_on(self) : gate::passed::back;
-  if (passed == gate::passed::back) return self->end(was::in_use);
-  if (passed == gate::passed::lingers) {
-    core->linger_watch().look_at(s->gate, saturated_add(core->now(), s->linger));
+  if (!s->gate) return self->end(was::in_use);
+  if (!self->session_->options().observer) {
+    return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use);
   }
-  if (core->options().observer) core->tell(released);
+  const auto core = self->core_;
+  const event released = self->about(event_kind::released);
+  if (!s->gate->pass_on(self)) return self->end(was::in_use);
+  core->tell(released);
   return {};
 } catch (...) {
   return errc::internal;

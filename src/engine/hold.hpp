@@ -88,6 +88,8 @@ class hold {
   /// False if it should go back to the store when no thread of the process wants it.
   bool lingers(boot_time now) const noexcept;
   std::chrono::nanoseconds linger() const noexcept { return spec_->linger; }
+  /// Has somebody look at it then.
+  void linger_until(boot_time at) const;
 
   std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return spec_->name; }

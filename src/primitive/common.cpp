@@ -93,27 +93,47 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 }
 
 void thread_holds::put(lease held) {
+  const auto me = std::this_thread::get_id();
+  std::thread::id nobody;
+  if (more_.load(std::memory_order_relaxed) == 0 &&
+      first_thread_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
+    first_ = std::move(held);
+    return;
+  }
   const std::lock_guard guard{mutex_};
-  entries_.push_back({std::this_thread::get_id(), std::make_unique<lease>(std::move(held))});
+  entries_.push_back({me, std::make_unique<lease>(std::move(held))});
+  more_.store(entries_.size(), std::memory_order_relaxed);
 }
 
+// The latest of a thread is in the list, if it has one there.
 lease thread_holds::take() noexcept {
-  const std::lock_guard guard{mutex_};
   const auto me = std::this_thread::get_id();
-  const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
-                                 [&](const entry& e) { return e.thread == me; });
-  if (mine == entries_.rend()) return {};
-  lease held = std::move(*mine->held);
-  entries_.erase(std::next(mine).base());
+  if (more_.load(std::memory_order_relaxed) > 0) {
+    const std::lock_guard guard{mutex_};
+    const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
+                                   [&](const entry& e) { return e.thread == me; });
+    if (mine != entries_.rend()) {
+      lease held = std::move(*mine->held);
+      entries_.erase(std::next(mine).base());
+      more_.store(entries_.size(), std::memory_order_relaxed);
+      return held;
+    }
+  }
+  if (first_thread_.load(std::memory_order_relaxed) != me) return {};
+  lease held = std::move(first_);
+  first_thread_.store({}, std::memory_order_release);
   return held;
 }
 
 lease* thread_holds::find() const noexcept {
-  const std::lock_guard guard{mutex_};
   const auto me = std::this_thread::get_id();
-  const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
-                                 [&](const entry& e) { return e.thread == me; });
-  return mine == entries_.rend() ? nullptr : mine->held.get();
+  if (more_.load(std::memory_order_relaxed) > 0) {
+    const std::lock_guard guard{mutex_};
+    const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
+                                   [&](const entry& e) { return e.thread == me; });
+    if (mine != entries_.rend()) return mine->held.get();
+  }
+  return first_thread_.load(std::memory_order_relaxed) == me ? &first_ : nullptr;
 }
 
 bool thread_holds::mine() const noexcept { return find() != nullptr; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/session.hpp>
@@ -65,6 +66,10 @@ class thread_holds {
   };
   lease* find() const noexcept;
 
+  // A mutex has one, and gets along without the list.
+  std::atomic<std::thread::id> first_thread_{};
+  mutable lease first_;
+  std::atomic<std::size_t> more_{0};
   mutable std::mutex mutex_;
   std::vector<entry> entries_;
 };
