@@ -23,6 +23,11 @@ std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
 constexpr std::chrono::nanoseconds first_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
 
+// Whether the hold is of interest to somebody who hears that it is wanted.
+bool listens(const spec& s, const claim& c) noexcept {
+  return s.linger > s.linger.zero() || c.told_when_wanted;
+}
+
 std::string describe(store::kind kind, std::uint32_t capacity) {
   std::string text = "a " + std::string(to_string(kind));
   if (kind == store::kind::semaphore) text += " of " + std::to_string(capacity) + " permits";
@@ -126,7 +131,7 @@ store::permits_command acquisition::acquire_command(bool wait) const noexcept {
   c.peer = session_.peer();
   c.note = spec_.note;
   c.detached = spec_.detached;
-  c.lingers = spec_.linger > spec_.linger.zero();
+  c.lingers = listens(spec_, claim_);
   c.wait = wait;
   return c;
 }
@@ -233,10 +238,10 @@ failure gave_up(core& session, const spec& s, boot_time began, failure f) {
   return f;
 }
 
-status ready(core& session, const spec& s) {
+status ready(core& session, const spec& s, const claim& c) {
   if (auto usable = session.usable(); !usable) return usable;
   if (auto keeper = session.keeper().start(); !keeper) return keeper;
-  return s.linger > s.linger.zero() ? session.linger_watch().start() : done{};
+  return listens(s, c) ? session.linger_watch().start() : done{};
 }
 
 failure kept_out(gate::entry why, const spec& s) {
@@ -285,7 +290,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
 
 result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
                       const claim& c, wait_time wait, std::stop_token stop) {
-  if (auto can = ready(*session, *s); !can) return std::move(can.error());
+  if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
   const boot_time began = session->now();
   if (s->gate) {
     if (auto idle = s->gate->take_idle(*s)) {
@@ -299,7 +304,7 @@ result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_pt
 }
 
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {
-  if (auto can = ready(session, s); !can) return std::move(can.error());
+  if (auto can = ready(session, s, {}); !can) return std::move(can.error());
   const boot_time began = session.now();
   acquisition a(session, s, {});
   mailroom::slot slot(session.mailroom(), a.owner());

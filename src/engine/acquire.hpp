@@ -139,7 +139,7 @@ class acquisition final : public question {
 // ---------------------------------------------
 
 /// Whether the session can be used, with everything started that a lease needs.
-status ready(core& session, const spec& s);
+status ready(core& session, const spec& s, const claim& c);
 failure waited_in_vain(errc why);
 failure kept_out(gate::entry why, const spec& s);
 /// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.

@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "engine/by_name.hpp"
 #include "engine/gate.hpp"
 #include "engine/keeper.hpp"
 #include "engine/linger_watch.hpp"
 #include "engine/mailroom.hpp"
 #include "engine/owner_ids.hpp"
+#include "engine/reader_group.hpp"
 
 namespace holdfast::engine {
 
@@ -42,7 +44,8 @@ class core {
   engine::mailroom& mailroom() noexcept { return *mailroom_; }
   engine::keeper& keeper() noexcept { return *keeper_; }
   engine::linger_watch& linger_watch() noexcept { return *linger_watch_; }
-  gate_list& gates() noexcept { return gates_; }
+  by_name<gate>& gates() noexcept { return gates_; }
+  by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
@@ -72,7 +75,8 @@ class core {
   unsigned generation_;
   std::string note_;
   owner_ids ids_;
-  gate_list gates_;
+  by_name<gate> gates_;
+  by_name<reader_group> reader_groups_;
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
   std::unique_ptr<engine::mailroom> mailroom_;

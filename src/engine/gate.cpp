@@ -232,22 +232,4 @@ std::size_t gate::waiting() {
   return line_.size();
 }
 
-std::shared_ptr<gate> gate_list::find(const std::string& name) {
-  const std::lock_guard guard{mutex_};
-  const auto place = gates_.find(name);
-  return place == gates_.end() ? nullptr : place->second.lock();
-}
-
-std::shared_ptr<gate> gate_list::at(const std::string& name, clock& on) {
-  const std::lock_guard guard{mutex_};
-  auto& place = gates_[name];
-  auto found = place.lock();
-  if (!found) place = found = std::make_shared<gate>(on);
-  if (gates_.size() >= sweep_at_) {
-    std::erase_if(gates_, [](const auto& entry) { return entry.second.expired(); });
-    sweep_at_ = std::max<std::size_t>(64, gates_.size() * 2);
-  }
-  return found;
-}
-
 }  // namespace holdfast::engine

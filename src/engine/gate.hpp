@@ -9,7 +9,6 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace holdfast::engine {
@@ -130,19 +129,6 @@ class gate_place {
 
  private:
   gate* gate_;
-};
-
-/// The gates of a session, by name. A gate lives while somebody uses it.
-class gate_list {
- public:
-  std::shared_ptr<gate> at(const std::string& name, clock& on);
-  /// Null if nobody uses it.
-  std::shared_ptr<gate> find(const std::string& name);
-
- private:
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::weak_ptr<gate>> gates_;
-  std::size_t sweep_at_ = 64;
 };
 
 }  // namespace holdfast::engine

@@ -210,10 +210,27 @@ status hold::tell_store(engine::core& core) {
   return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 }
 
+bool hold::add_user() noexcept {
+  unsigned users = this->users();
+  while (users > 0 && !users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire)) {
+  }
+  return users > 0;
+}
+
+lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
+  if (self->session_->options().observer) {
+    event e = self->about(event_kind::acquired);
+    e.waited = e.waited_at_gate = self->session_->now() - began;
+    e.held = {};
+    self->session_->tell(e);
+  }
+  return lease(std::move(self));
+}
+
 std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
   if (self->session_->forked()) return errc::forked;
   const auto s = self->spec_;
-  if (!s->gate) return self->end(was::in_use);
+  if (!s->gate) return leave_group(std::move(self));
   if (!self->session_->options().observer) {
     return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use);
   }
@@ -224,6 +241,16 @@ std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
   return {};
 } catch (...) {
   return errc::internal;
+}
+
+// As soon as we have left, the last one may take it apart.
+std::error_code hold::leave_group(std::shared_ptr<hold> self) {
+  const auto core = self->core_;
+  const event released = self->about(event_kind::released);
+  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use);
+  if (self->state() == lease_state::lost) return errc::lost;
+  core->tell(released);
+  return {};
 }
 
 std::error_code hold::end(was what) noexcept try {

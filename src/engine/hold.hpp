@@ -41,6 +41,7 @@ struct spec {
 struct claim {
   std::uint32_t weight = 1;
   std::int32_t priority = 0;
+  bool told_when_wanted = false;
 };
 
 /// A grant of the store, with the time it is good for already turned into this process's clock.
@@ -108,6 +109,14 @@ class hold {
   result<bool> resize(std::uint32_t weight);
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
+  static std::shared_ptr<hold> shared_behind(const lease& l) noexcept { return l.hold_; }
+
+  /// Readers that share it: each has a lease, and the last one's release is the hold's.
+  unsigned users() const noexcept { return users_.load(std::memory_order_relaxed); }
+  /// False if the last one has left.
+  bool add_user() noexcept;
+  /// For one that was added.
+  static lease joined(std::shared_ptr<hold> self, boot_time began);
   bool belongs_to(const core& session, const spec& s) const noexcept {
     return session_ == &session && spec_->kind == s.kind && spec_->name == s.name;
   }
@@ -117,6 +126,7 @@ class hold {
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept(boot_time now) const noexcept;
+  static std::error_code leave_group(std::shared_ptr<hold> self);
   std::stop_source loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
@@ -136,6 +146,7 @@ class hold {
   std::atomic<std::uint64_t> fence_;
   const boot_time stays_until_;
   std::atomic<bool> at_gate_;
+  std::atomic<unsigned> users_{1};
 
   // A copy of the timer's verdict, for readers without a lock.
   std::atomic<lease_state> state_{lease_state::held};

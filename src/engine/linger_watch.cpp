@@ -56,6 +56,7 @@ void linger_watch::run() {
     const auto notice = notices_->wait(next);
     if (!notice) continue;
     if (const auto at = session_.gates().find(notice->name)) give_back(at->wanted(notice->owner));
+    if (const auto at = session_.reader_groups().find(notice->name)) at->wanted(notice->owner);
   }
 }
 

@@ -70,15 +70,21 @@ subject::~subject() {
 
 std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,
                                       std::stop_token stop) const {
-  auto got = engine::acquire(core, spec, c, wait, std::move(stop));
+  return in_time(engine::acquire(core, spec, c, wait, std::move(stop)));
+}
+
+lease subject::take(const engine::claim& c, wait_time wait, std::stop_token stop) const {
+  return taken(engine::acquire(core, spec, c, wait, std::move(stop)));
+}
+
+std::optional<lease> subject::in_time(result<lease> got) const {
   if (got) return std::move(*got);
   const errc why = got.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
   fail(std::move(got.error()));
 }
 
-lease subject::take(const engine::claim& c, wait_time wait, std::stop_token stop) const {
-  auto got = engine::acquire(core, spec, c, wait, std::move(stop));
+lease subject::taken(result<lease> got) const {
   if (!got) fail(std::move(got.error()));
   return std::move(*got);
 }

@@ -35,6 +35,10 @@ struct subject {
   /// Throws also if cancelled.
   lease take(const engine::claim& c, wait_time wait, std::stop_token stop) const;
 
+  /// The same about what somebody else acquired for it.
+  std::optional<lease> in_time(result<lease> got) const;
+  lease taken(result<lease> got) const;
+
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;
 };

@@ -1,6 +1,8 @@
 #include <holdfast/shared_mutex.hpp>
 
+#include "engine/core.hpp"
 #include "engine/names.hpp"
+#include "engine/reader_group.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -16,6 +18,7 @@ constexpr std::uint32_t all = engine::max_permits;
 struct shared_mutex::state {
   subject of;
   preference prefers;
+  std::shared_ptr<engine::reader_group> group;
   thread_holds writers;
   thread_holds readers;
 
@@ -27,13 +30,25 @@ struct shared_mutex::state {
   thread_holds& holds(mode m) { return m == exclusive ? writers : readers; }
   thread_holds& mine() { return writers.mine() ? writers : readers; }
 
-  bool resize(lease& held, std::uint32_t weight) const;
+  result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
+    if (m == shared) {
+      const bool passes = prefers == preference::reader;
+      return group->enter(of.core, of.spec, claim(m), passes, wait, std::move(stop));
+    }
+    const engine::reader_group::writer waits(*group);
+    return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
+  }
+
+  engine::hold& behind(lease& held) const;
 };
 
 shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options options)
     : state_(new state{subject(s, "shared_mutex", name, options, store::kind::shared_mutex, all,
                                &store::capabilities::shared),
-                       options.preference, {}, {}}) {}
+                       options.preference, {}, {}, {}}) {
+  const auto& of = state_->of;
+  state_->group = of.core->reader_groups().at(of.spec->name, of.core->clock());
+}
 
 shared_mutex::~shared_mutex() = default;
 
@@ -43,18 +58,18 @@ bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
     state_->of.fail({errc::deadlock,
                      "this thread holds it already; downgrade() and try_upgrade() change the mode"});
   }
-  auto got = state_->of.acquire(state_->claim(m), wait, std::move(stop));
+  auto got = state_->of.in_time(state_->acquire(m, wait, std::move(stop)));
   if (!got) return false;
   state_->holds(m).put(std::move(*got));
   return true;
 }
 
 std::optional<lease> shared_mutex::acquire_within(mode m, wait_time wait, std::stop_token stop) {
-  return state_->of.acquire(state_->claim(m), wait, std::move(stop));
+  return state_->of.in_time(state_->acquire(m, wait, std::move(stop)));
 }
 
 lease shared_mutex::take(mode m, std::stop_token stop) {
-  return state_->of.take(state_->claim(m), no_limit, std::move(stop));
+  return state_->of.taken(state_->acquire(m, no_limit, std::move(stop)));
 }
 
 void shared_mutex::unlock() noexcept {
@@ -69,18 +84,26 @@ void shared_mutex::unlock_shared() noexcept {
   (void)held.release();
 }
 
-bool shared_mutex::state::resize(lease& held, std::uint32_t weight) const {
+engine::hold& shared_mutex::state::behind(lease& held) const {
   engine::hold* const hold = engine::hold::behind(held);
   if (hold == nullptr || !hold->belongs_to(*of.core, *of.spec)) {
     of.fail({errc::not_owner, "the lease is empty, or of another lock"});
   }
-  auto changed = hold->resize(weight);
-  if (!changed) of.fail(std::move(changed.error()));
-  return *changed;
+  return *hold;
 }
 
-void shared_mutex::downgrade(lease& held) { (void)state_->resize(held, 1); }
-bool shared_mutex::try_upgrade(lease& held) { return state_->resize(held, all); }
+void shared_mutex::downgrade(lease& held) {
+  auto changed = state_->behind(held).resize(1);
+  if (!changed) state_->of.fail(std::move(changed.error()));
+}
+
+bool shared_mutex::try_upgrade(lease& held) {
+  engine::hold& hold = state_->behind(held);
+  if (!state_->group->keep_alone(hold)) return false;
+  auto changed = hold.resize(all);
+  if (!changed) state_->of.fail(std::move(changed.error()));
+  return *changed;
+}
 
 void shared_mutex::downgrade() {
   state_->writers.with_mine(state_->of, [&](lease& held) { downgrade(held); });

@@ -59,7 +59,8 @@ TEST_P(sharing, fifo_a_waiting_writer_holds_up_later_readers_and_comes_first) {
     wrote = true;
   });
   until_waiting(1);
-  EXPECT_FALSE(lock_.try_acquire_shared());
+  // Those who share a hold hear of the writer by a notice.
+  harness::eventually("later readers wait", [&] { return !lock_.try_acquire_shared(); });
   std::thread late([&] {
     const lease held = lock_.acquire_shared();
     EXPECT_TRUE(wrote);
@@ -239,7 +240,7 @@ TEST_P(sharing, readers_and_writers_in_a_crowd_never_mix) {
   }
   for (auto& t : threads) t.join();
   EXPECT_EQ(history.size(), 200u);
-  const auto wrong = harness::violations(history, {.capacity = all});
+  const auto wrong = harness::violations(history, {.capacity = all, .readers_share = true});
   EXPECT_TRUE(wrong.empty()) << harness::summary(wrong);
   until_free();
 }

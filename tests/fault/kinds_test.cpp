@@ -64,10 +64,11 @@ TEST(kinds, a_killed_writer_lets_all_readers_in) {
   scene s;
   child writer("sharer", {s.g.url, "writes"});
   EXPECT_EQ(writer.expect_line(), "in");
-  holdfast::shared_mutex m{s.session, "rw"};
-  std::vector<std::thread> readers;
+  std::vector<std::thread> readers;  // each a session: within one they would ask together
   for (std::size_t i = 0; i < 3; ++i) {
-    readers.emplace_back([&] { EXPECT_TRUE(m.acquire_shared()); });
+    readers.emplace_back([&] {
+      EXPECT_TRUE((holdfast::shared_mutex{holdfast::open(s.g.url), "rw"}.acquire_shared()));
+    });
     s.g.await_waiters(s.session, "rw", i + 1);
   }
   writer.kill();

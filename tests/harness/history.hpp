@@ -22,12 +22,13 @@ struct hold_event {
 
 struct history_rules {
   std::uint32_t capacity = 1;  ///< an exclusive hold weighs as much
+  bool readers_share = false;  ///< those that do not exclude each other may have the same fence
   bool fair = false;  ///< whoever was seen in the queue before another asked, is served first
 };
 
 /// Every rule that the history breaks, in words; empty if it is as it should be.
 ///   - the weights of holds that overlap sum up to the capacity at most
-///   - no two holds have the same fence, and none has 0
+///   - no two holds have the same fence, and none has 0 (readers_share: see history_rules)
 ///   - of two holds that exclude each other, the later one has the greater fence
 ///   - fair: see history_rules
 std::vector<std::string> violations(std::vector<hold_event> history, const history_rules& rules);

@@ -51,6 +51,15 @@ TEST(history, weights_may_sum_up_to_the_capacity_and_no_further) {
   EXPECT_TRUE(complains(violations(events, {.capacity = 3}), "overlap"));
 }
 
+TEST(history, only_readers_may_share_a_fence_and_only_where_they_are_said_to) {
+  std::vector<hold_event> events{{.begin = 1, .end = 4, .worker = 1, .fence = 1, .weight = 1},
+                                 {.begin = 2, .end = 6, .worker = 2, .fence = 1, .weight = 1}};
+  EXPECT_TRUE(violations(events, {.capacity = 8, .readers_share = true}).empty());
+  EXPECT_TRUE(complains(violations(events, {.capacity = 8}), "same fence"));
+  events[1] = {.begin = 5, .end = 6, .worker = 2, .fence = 1, .weight = 8};
+  EXPECT_TRUE(complains(violations(events, {.capacity = 8, .readers_share = true}), "same fence"));
+}
+
 TEST(history, a_writer_beside_a_reader_is_seen) {
   constexpr std::uint32_t readers = 1u << 30;
   EXPECT_TRUE(

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace holdfast::engine {
+
+/// One thing for each name, which lives while somebody uses it. Thread-safe.
+template <class Thing>
+class by_name {
+ public:
+  template <class... Args>
+  std::shared_ptr<Thing> at(const std::string& name, Args&... args) {
+    const std::lock_guard guard{mutex_};
+    auto& place = things_[name];
+    auto found = place.lock();
+    if (!found) place = found = std::make_shared<Thing>(args...);
+    if (things_.size() >= sweep_at_) {
+      std::erase_if(things_, [](const auto& entry) { return entry.second.expired(); });
+      sweep_at_ = std::max<std::size_t>(64, things_.size() * 2);
+    }
+    return found;
+  }
+
+  /// Null if nobody uses it.
+  std::shared_ptr<Thing> find(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    const auto place = things_.find(name);
+    return place == things_.end() ? nullptr : place->second.lock();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::weak_ptr<Thing>> things_;
+  std::size_t sweep_at_ = 64;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,83 @@
+#include "engine/reader_group.hpp"
+
+#include "engine/acquire.hpp"
+#include "engine/core.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+// What limits a single hold is not for others.
+bool shares(const spec& s) noexcept {
+  return s.renew && s.max_hold == std::chrono::milliseconds::max();
+}
+
+}  // namespace
+
+reader_group::writer::writer(reader_group& at) : at_(at) {
+  const std::lock_guard guard{at_.mutex_};
+  ++at_.writers_;
+}
+
+reader_group::writer::~writer() {
+  const std::lock_guard guard{at_.mutex_};
+  --at_.writers_;
+}
+
+void reader_group::wanted(const store::owner_id& held) {
+  const std::lock_guard guard{mutex_};
+  wanted_ = held;
+}
+
+bool reader_group::keep_alone(const hold& mine) {
+  const std::lock_guard guard{mutex_};
+  if (mine.users() > 1) return false;
+  if (current_.lock().get() == &mine) current_.reset();
+  return true;
+}
+
+std::shared_ptr<hold> reader_group::join(const spec& s, bool passes_writers) {
+  auto h = current_.lock();
+  const bool writer_waits = h && (writers_ > 0 || wanted_ == h->owner());
+  if (!h || (writer_waits && !passes_writers) || !h->fits(s)) return nullptr;
+  return h->state() == lease_state::held && h->add_user() ? h : nullptr;
+}
+
+result<lease> reader_group::enter(const std::shared_ptr<core>& session,
+                                  const std::shared_ptr<const spec>& s, const claim& c,
+                                  bool passes_writers, wait_time wait, std::stop_token stop) {
+  if (!shares(*s)) return acquire(session, s, c, wait, std::move(stop));
+  if (auto usable = session->usable(); !usable) return std::move(usable.error());
+  const boot_time began = clock_.now(), deadline = saturated_add(began, wait);
+  const std::stop_callback on_stop{stop, [&] {
+                                     const std::lock_guard guard{mutex_};
+                                     changed_.notify_all();
+                                   }};
+  std::unique_lock lock{mutex_};
+  while (true) {
+    if (auto h = join(*s, passes_writers)) {
+      lock.unlock();
+      return hold::joined(std::move(h), began);
+    }
+    // Whoever cannot wait asks for itself.
+    if (!asking_ || stop.stop_requested() || clock_.now() >= deadline) break;
+    if (waiting_ >= s->max_waiters) return kept_out(gate::entry::overloaded, *s);
+    ++waiting_;
+    clock_.wait_until(lock, changed_, deadline);
+    --waiting_;
+  }
+  const bool for_all = !std::exchange(asking_, true);
+  lock.unlock();
+  claim shared = c;
+  shared.told_when_wanted = true;
+  const auto left = deadline == forever ? no_limit : wait_time{deadline - clock_.now()};
+  auto got = acquire(session, s, shared, left, stop);
+  if (!for_all) return got;
+  lock.lock();
+  asking_ = false;
+  if (got) current_ = hold::shared_behind(*got);
+  changed_.notify_all();
+  return got;
+}
+
+}  // namespace holdfast::engine
