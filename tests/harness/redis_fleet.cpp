@@ -19,10 +19,12 @@ std::vector<std::string> replicating(std::vector<std::string> more) {
   return words;
 }
 
-// In the line of the node itself, behind "connected": ranges of slots, and what is being moved.
-bool has_slot(const std::string& cluster_nodes, int slot) {
-  const auto me = cluster_nodes.find("myself,master");
+// In the line of the node that `who` finds, behind "connected": ranges of slots, and what is being
+// moved.
+bool has_slot(const std::string& cluster_nodes, const std::string& who, int slot) {
+  auto me = cluster_nodes.find(who);
   if (me == cluster_nodes.npos) return false;
+  me += who.size();
   const auto line = cluster_nodes.substr(me, cluster_nodes.find('\n', me) - me);
   std::istringstream words(line.substr(line.find(" connected") + 10));
   for (std::string range; words >> range;) {
@@ -33,6 +35,12 @@ bool has_slot(const std::string& cluster_nodes, int slot) {
     if (slot >= first && slot <= last) return true;
   }
   return false;
+}
+
+std::string demand(const redis_server& of, const std::vector<std::string>& words) {
+  auto reply = of.ask(words);
+  if (reply.starts_with("-")) throw std::runtime_error(words[1] + " failed: " + reply);
+  return reply;
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
@@ -52,12 +60,14 @@ redis_replicas::redis_replicas(int replicas) {
   until_connected();
 }
 
-// To the primary they are online a moment before they can acknowledge anything.
+// To the primary they are online a moment before they acknowledge anything.
 void redis_replicas::until_connected() const {
   eventually("replicas that follow", [&] {
-    return std::all_of(servers_.begin() + 1, servers_.end(), [](const auto& replica) {
-      return replica->field({"INFO", "replication"}, "master_link_status") == "up";
-    });
+    const auto info = primary().ask({"INFO", "replication"});
+    return !has(info, "offset=0,") &&
+           std::all_of(servers_.begin() + 1, servers_.end(), [](const auto& replica) {
+             return replica->field({"INFO", "replication"}, "master_link_status") == "up";
+           });
   });
 }
 
@@ -170,34 +180,46 @@ int redis_cluster::slot_of(const std::string& key) const {
   throw std::runtime_error("no node runs");
 }
 
-redis_server& redis_cluster::owner(int slot) const {
+redis_server* redis_cluster::find_owner(int slot) const {
   for (const auto& n : nodes_) {
-    if (n->runs() && has_slot(n->ask({"CLUSTER", "NODES"}), slot)) return *n;
+    if (n->runs() && has_slot(n->ask({"CLUSTER", "NODES"}), "myself,master", slot)) return n.get();
   }
+  return nullptr;
+}
+
+bool redis_cluster::is_served(int slot) const { return find_owner(slot) != nullptr; }
+
+redis_server& redis_cluster::owner(int slot) const {
+  if (auto* const found = find_owner(slot)) return *found;
   throw std::runtime_error("nobody has the slot " + std::to_string(slot));
 }
 
 void redis_cluster::begin_move(int slot, redis_server& from, redis_server& to) const {
   const auto number = std::to_string(slot);
-  to.ask({"CLUSTER", "SETSLOT", number, "IMPORTING", id(from)});
-  from.ask({"CLUSTER", "SETSLOT", number, "MIGRATING", id(to)});
+  demand(to, {"CLUSTER", "SETSLOT", number, "IMPORTING", id(from)});
+  demand(from, {"CLUSTER", "SETSLOT", number, "MIGRATING", id(to)});
 }
 
-// Keys that come while we move them keep coming: the owner changes when there is a moment without
-// any.
+// New keys come into being at the new place only; so the old one is empty in the end.
 void redis_cluster::end_move(int slot, redis_server& from, redis_server& to) const {
   const auto number = std::to_string(slot);
-  for (std::string keys; !(keys = from.ask({"CLUSTER", "GETKEYSINSLOT", number, "1"})).empty();) {
-    from.ask({"MIGRATE", "127.0.0.1", std::to_string(to.port()), keys, "0", "5000", "REPLACE"});
+  const auto port = std::to_string(to.port());
+  for (std::string key; !(key = demand(from, {"CLUSTER", "GETKEYSINSLOT", number, "1"})).empty();) {
+    demand(from, {"MIGRATE", "127.0.0.1", port, key, "0", "5000", "REPLACE"});
   }
-  to.ask({"CLUSTER", "SETSLOT", number, "NODE", id(to)});
-  from.ask({"CLUSTER", "SETSLOT", number, "NODE", id(to)});
+  demand(to, {"CLUSTER", "SETSLOT", number, "NODE", id(to)});
+  demand(from, {"CLUSTER", "SETSLOT", number, "NODE", id(to)});
 }
 
 void redis_cluster::move(int slot, redis_server& to) const {
   redis_server& from = owner(slot);
   begin_move(slot, from, to);
   end_move(slot, from, to);
+  eventually("all to know who has the slot", [&] {
+    return std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& n) {
+      return !n->runs() || has_slot("\n" + n->ask({"CLUSTER", "NODES"}), "\n" + id(to), slot);
+    });
+  });
 }
 
 }  // namespace harness

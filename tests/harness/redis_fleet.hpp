@@ -49,8 +49,9 @@ class redis_cluster {
   std::string url(const std::string& options = {}) const;
   const std::vector<std::unique_ptr<redis_server>>& nodes() const { return nodes_; }
   int slot_of(const std::string& key) const;
-  /// The primary that has the slot now, as those that run see it.
+  /// The running primary that has the slot now. Throws if there is none.
   redis_server& owner(int slot) const;
+  bool is_served(int slot) const;
   /// Waits until all that run agree that all slots are served.
   void until_well() const;
   /// Moves one slot with its keys, as redis-cli does it; the servers answer ASK and TRYAGAIN
@@ -62,6 +63,7 @@ class redis_cluster {
 
  private:
   static std::string id(const redis_server& node) { return node.ask({"CLUSTER", "MYID"}); }
+  redis_server* find_owner(int slot) const;
   void meet() const;
   std::vector<std::unique_ptr<redis_server>> nodes_;
 };

@@ -96,6 +96,8 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   learn_replicas(got->replies.back());
   answer all{std::move(got->replies), got->repeated, {}};
   all.replicas = {all.replies[count - 2].integer, wanted};  // 0 if it is an error
+  // They may follow another by now, which the sentinels know.
+  if (options_.locate && !all.replicas.enough()) link_.renew_connection();
   all.replies.resize(count - 2);
   std::reverse(all.replies.begin(), all.replies.end());
   return all;

@@ -126,16 +126,43 @@ TEST_F(redis_sentinels, with_ack_a_primary_without_replicas_grants_nothing_that_
   m.unlock();
 }
 
-TEST_F(redis_sentinels, a_failover_on_request_is_followed) {
+class redis_failover_on_request : public redis_sentinels {
+ protected:
+  void fail_over() {
+    EXPECT_EQ(fleet_.sentinel(0).ask({"SENTINEL", "FAILOVER", "locks"}), "OK");
+    harness::eventually("another primary", [&] { return &fleet_.primary() != &before_; });
+  }
+  bool new_primary_knows_m() {
+    return contains(fleet_.primary().ask({"GET", "holdfast:{m}"}), "hf1 mutex 1 ");
+  }
+  harness::redis_server& before_ = fleet_.primary();
+};
+
+TEST_F(redis_failover_on_request, is_followed_when_the_old_primary_is_told) {
   auto s = holdfast::open(fleet_.url());
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
-  const int before = fleet_.primary().port();
-  EXPECT_EQ(fleet_.sentinel(0).ask({"SENTINEL", "FAILOVER", "locks"}), "OK");
-  harness::eventually("another primary", [&] { return fleet_.primary().port() != before; });
+  fail_over();
+  harness::eventually("the old one to be a replica",
+                      [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
   EXPECT_TRUE(m.try_lock_for(60s));
-  EXPECT_TRUE(contains(fleet_.primary().ask({"GET", "holdfast:{m}"}), "hf1 mutex 1 "));
+  EXPECT_TRUE(new_primary_knows_m());
   m.unlock();
+}
+
+TEST_F(redis_failover_on_request, is_followed_before_that_by_who_wants_acknowledgements) {
+  auto s = holdfast::open(fleet_.url("?ack=all&ack_timeout=100ms"));
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  fail_over();
+  EXPECT_EQ(before_.field({"INFO", "replication"}, "role"), "master");
+  EXPECT_EQ(outcome_of([&] { (void)m.try_lock(); }).reason, errc::unavailable);
+  auto fresh = holdfast::open(fleet_.url("?ack=majority"));
+  holdfast::mutex other{fresh, "m"};
+  EXPECT_TRUE(other.try_lock_for(60s)) << "the former one gave back what it had there";
+  EXPECT_TRUE(new_primary_knows_m());
+  EXPECT_EQ(s.show("m").holders.size(), 1u) << "it talks to the new one";
+  other.unlock();
 }
 
 }  // namespace
