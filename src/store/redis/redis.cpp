@@ -48,7 +48,11 @@ class redis_store final : public session_store {
 
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
-    return inbox_.open();
+    auto listening = inbox_.open();
+    // Any node of a cluster will do; whoever waits tries the next one.
+    const bool others = options_.topology == topology::cluster;
+    if (!listening && listening.error().code == errc::unavailable && others) return done{};
+    return listening;
   }
 
   const capabilities& can() const noexcept override { return capabilities_; }
