@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
@@ -84,10 +85,14 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-redis_server::redis_server(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
-  // Somebody else may take the port before the server does.
+redis_server::redis_server(std::vector<std::string> arguments, const std::string& config) {
+  if (!config.empty()) {
+    config_ = dir_.file("redis.conf");
+    std::ofstream(config_) << config;
+  }
+  // Somebody else may take a port before the server does.
   for (int attempt = 0; attempt < 5 && pid_ < 0; ++attempt) {
-    port_ = free_port();
+    choose_ports(arguments);
     start_once();
   }
   if (pid_ < 0) throw std::runtime_error("redis-server does not start; is it installed? Its log: " + file("log"));
@@ -99,11 +104,22 @@ std::string redis_server::tcp_url(const std::string& options) const {
   return "redis://127.0.0.1:" + std::to_string(port_) + options;
 }
 
+void redis_server::choose_ports(const std::vector<std::string>& arguments) {
+  port_ = free_port();
+  arguments_ = arguments;
+  for (auto& word : arguments_) {
+    if (word == "a free port") word = std::to_string(free_port());
+  }
+}
+
 void redis_server::start_once() {
-  std::vector<std::string> words{"redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
+  std::vector<std::string> words{"redis-server"};
+  if (!config_.empty()) words.push_back(config_);
+  const std::vector<std::string> usual{"--port", std::to_string(port_), "--bind", "127.0.0.1",
                                  "--unixsocket", socket(), "--dir", dir_.path().string(), "--logfile",
                                  file("log"), "--save", "", "--daemonize", "no",
                                  "--enable-debug-command", "yes"};
+  words.insert(words.end(), usual.begin(), usual.end());
   words.insert(words.end(), arguments_.begin(), arguments_.end());
   std::vector<char*> argv;
   for (auto& w : words) argv.push_back(w.data());
@@ -143,6 +159,14 @@ std::string redis_server::ask(const std::vector<std::string>& words) const {
   for (const auto& w : words) bytes += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
   s.put(bytes);
   return read_reply(s);
+}
+
+std::string redis_server::field(const std::vector<std::string>& words, const std::string& name) const {
+  const std::string text = "\n" + ask(words);
+  const auto at = text.find("\n" + name + ":");
+  if (at == text.npos) return {};
+  const auto from = at + name.size() + 2;
+  return text.substr(from, text.find_first_of("\r\n", from) - from);
 }
 
 void redis_server::kill() {

@@ -13,8 +13,9 @@ namespace harness {
 /// nothing unless told to. A machine without redis-server fails the test.
 class redis_server {
  public:
-  /// More lines of its configuration, as in {"--requirepass", "secret"}.
-  explicit redis_server(std::vector<std::string> arguments = {});
+  /// More lines of its configuration, as in {"--requirepass", "secret"}; the word "a free port" stands
+  /// for one. `file` is a configuration file, if it has to have one.
+  explicit redis_server(std::vector<std::string> arguments = {}, const std::string& file = {});
   ~redis_server();
   redis_server(const redis_server&) = delete;
 
@@ -29,6 +30,10 @@ class redis_server {
   /// "-ERR …" for errors, "nil".
   std::string ask(const std::vector<std::string>& words) const;
 
+  /// The value of one line of INFO, or of another command's answer in that form.
+  std::string field(const std::vector<std::string>& words, const std::string& name) const;
+
+  bool runs() const { return pid_ >= 0; }
   void kill();
   void stop();
   void resume();
@@ -36,10 +41,12 @@ class redis_server {
   void start();
 
  private:
+  void choose_ports(const std::vector<std::string>& arguments);
   void start_once();
   bool answers() const;
 
   temp_dir dir_;
+  std::string config_;
   std::vector<std::string> arguments_;
   int port_ = 0;
   pid_t pid_ = -1;
