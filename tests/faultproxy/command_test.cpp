@@ -51,7 +51,7 @@ TEST(command, every_documented_command_is_obeyed) {
 
 TEST(command, the_help_names_every_command) {
   for (const char* name : {"latency", "rate", "stall", "swallow", "refuse", "heal", "cut", "reset",
-                           "cut-after", "drop-reply", "status"}) {
+                           "half-open", "half-open", "cut-after", "drop-reply", "status"}) {
     EXPECT_NE(commands().find("  " + std::string(name) + " "), std::string_view::npos) << name;
   }
 }

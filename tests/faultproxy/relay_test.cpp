@@ -134,6 +134,20 @@ TEST_F(relaying, a_server_that_goes_away_behind_a_silent_network_is_not_noticed)
   EXPECT_EQ(c.hear_all(), "");
 }
 
+TEST_F(relaying, half_open_is_what_was_there_and_not_what_comes) {
+  tcp_client before(proxy_.port());
+  expect_echo(before);
+  proxy_.with([](relay& r) { r.half_open(); });
+  before.say("lost");
+  tcp_client after(proxy_.port());
+  expect_echo(after);
+  EXPECT_EQ(arrived_, 10U);
+  EXPECT_EQ(proxy_.count().open, 2U);
+  proxy_.heal();
+  EXPECT_EQ(before.hear_all(), "");
+  expect_echo(after);
+}
+
 TEST_F(relaying, a_reply_is_cut_after_so_many_bytes) {
   for (const std::size_t n : {1U, 4U, 5U}) {
     tcp_client c(proxy_.port());

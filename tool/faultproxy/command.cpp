@@ -78,8 +78,8 @@ struct command {
   std::function<void(relay&, const words&)> act;
 };
 
-const std::array<command, 10>& all_commands() {
-  static const std::array<command, 10> all{{
+const std::array<command, 11>& all_commands() {
+  static const std::array<command, 11> all{{
       {"latency", 2, 2, [](relay& r, const words& w) { r.set_latency(duration(w[1])); }},
       {"rate", 2, 2, [](relay& r, const words& w) { r.set_rate(size(w[1])); }},
       {"stall", 1, 2,
@@ -90,6 +90,7 @@ const std::array<command, 10>& all_commands() {
       {"heal", 1, 1, [](relay& r, const words&) { r.heal(); }},
       {"cut", 1, 1, [](relay& r, const words&) { r.cut(); }},
       {"reset", 1, 1, [](relay& r, const words&) { r.reset(); }},
+      {"half-open", 1, 1, [](relay& r, const words&) { r.half_open(); }},
       {"cut-after", 3, 3,
        [](relay& r, const words& w) { r.cut_after(direction(w[1]), size(w[2])); }},
       {"drop-reply", 1, 1, [](relay& r, const words&) { r.cut_after(way::down, 0); }},
@@ -104,11 +105,12 @@ std::string_view commands() noexcept {
          "  rate BYTES               so many bytes a second, each way of each connection: 1500,\n"
          "                           100k, 2m; 0 is no limit\n"
          "  stall [up|down]          bytes wait; up is from client to server, neither is both\n"
-         "  swallow [up|down]        bytes are lost, and nobody is told: a half-open connection\n"
+         "  swallow [up|down]        bytes are lost, and nobody is told\n"
          "  refuse                   new connections are reset at once\n"
          "  heal                     ends all of the above; connections that lost bytes are reset\n"
          "  cut                      closes all connections\n"
          "  reset                    the same, with RST\n"
+         "  half-open                the connections there are lose everything; new ones work\n"
          "  cut-after up|down BYTES  the next so many bytes pass, then their connection is cut\n"
          "  drop-reply               the server's next answer is lost, and the connection is cut\n"
          "  status                   counts: accepted=3 open=2 cut=1 up=512 down=1024\n";
@@ -127,6 +129,7 @@ std::string obey(relay& to, std::string_view line) {
   }
   refuse(quoted(w.front()) +
          " is no command; there are latency, rate, stall, swallow, refuse, heal, cut, reset, "
+         "half-open, "
          "cut-after, drop-reply and status");
 }
 

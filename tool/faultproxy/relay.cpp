@@ -48,7 +48,9 @@ timespec until(moment due, moment now) {
 }  // namespace
 
 relay::relay(const endpoint& listen, const endpoint& to)
-    : to_(look_up(to)), listening_(listen_on(listen)) {}
+    : to_(look_up(to)), listening_(listen_on(listen)) {
+  for (const way w : both_ways) silence_[w].swallowing = true;
+}
 
 relay::~relay() {
   end_all(false);
@@ -58,7 +60,7 @@ relay::~relay() {
 void relay::heal() {
   faults_ = {};
   for (auto& c : connections_) {
-    if (c.up.lost_bytes() || c.down.lost_bytes()) cut_one(c, true);
+    if (c.half_open || c.up.lost_bytes() || c.down.lost_bytes()) cut_one(c, true);
   }
   forget_ended();
 }
@@ -66,6 +68,10 @@ void relay::heal() {
 void relay::cut() { end_all(false); }
 
 void relay::reset() { end_all(true); }
+
+void relay::half_open() {
+  for (auto& c : connections_) c.half_open = true;
+}
 
 void relay::end_all(bool with_reset) {
   for (auto& c : connections_) cut_one(c, with_reset);
@@ -121,16 +127,16 @@ bool relay::turn(int wake_fd) {
 }
 
 void relay::add_to(std::vector<pollfd>& all, const connection& c) const {
-  const bool reads = c.connected && c.down.wants_to_read(faults_[way::down]);
-  all.push_back(look_at(c.client, c.up.wants_to_read(faults_[way::up]), c.down.blocked()));
+  const bool reads = c.connected && c.down.wants_to_read(of(c)[way::down]);
+  all.push_back(look_at(c.client, c.up.wants_to_read(of(c)[way::up]), c.down.blocked()));
   all.push_back(look_at(c.server, reads, !c.connected || c.up.blocked()));
 }
 
 moment relay::next_due() const {
   moment first = moment::max();
   for (const auto& c : connections_) {
-    if (c.connected) first = std::min(first, c.up.due(faults_[way::up]));
-    first = std::min(first, c.down.due(faults_[way::down]));
+    if (c.connected) first = std::min(first, c.up.due(of(c)[way::up]));
+    first = std::min(first, c.down.due(of(c)[way::down]));
   }
   return first;
 }
@@ -170,17 +176,17 @@ void relay::serve(connection& c, short from_client, short from_server, moment no
   using enum stream::result;
   if (!c.connected && from_server != 0 && !finish_connecting(c)) return end(c, true);
   const bool up_ok =
-      (from_client & (POLLIN | bad)) == 0 || c.up.read(c.client, faults_, way::up, now) == fine;
+      (from_client & (POLLIN | bad)) == 0 || c.up.read(c.client, of(c), way::up, now) == fine;
   const bool down_ok = !c.connected || (from_server & (POLLIN | bad)) == 0 ||
-                       c.down.read(c.server, faults_, way::down, now) == fine;
+                       c.down.read(c.server, of(c), way::down, now) == fine;
   if (!up_ok || !down_ok) return end(c, true);
   write_both(c, now);
 }
 
 void relay::write_both(connection& c, moment now) {
   using enum stream::result;
-  const bool up_ok = !c.connected || c.up.write(c.server, faults_, way::up, now) == fine;
-  const bool down_ok = c.down.write(c.client, faults_, way::down, now) == fine;
+  const bool up_ok = !c.connected || c.up.write(c.server, of(c), way::up, now) == fine;
+  const bool down_ok = c.down.write(c.client, of(c), way::down, now) == fine;
   if (c.up.cut_now() || c.down.cut_now()) return cut_one(c, false);
   const bool both_closed = c.up.closed() && c.down.closed();
   if (!up_ok || !down_ok || both_closed) end(c, !both_closed);

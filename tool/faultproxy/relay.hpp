@@ -38,6 +38,8 @@ class relay {
   // ---- once
   void cut();    ///< closes all connections, as a server does
   void reset();  ///< the same with RST, as a crashed machine does when it is back
+  /// The connections that there are lose everything from now on, and nobody is told; new ones work.
+  void half_open();
   /// The next so many bytes pass, whichever connections they are on; then the connection that the
   /// last of them was on is cut. 0 down: the server does what it is told, and its answer is lost.
   void cut_after(way w, std::size_t bytes) { faults_[w].cut_after = bytes; }
@@ -61,6 +63,7 @@ class relay {
     int server = -1;
     bool connected = false;
     bool over = false;
+    bool half_open = false;
     stream up;
     stream down;
   };
@@ -76,10 +79,13 @@ class relay {
   void forget_ended();
   void add_to(std::vector<pollfd>& all, const connection& c) const;
   moment next_due() const;
+  const faults& of(const connection& c) const noexcept { return c.half_open ? silence_ : faults_; }
+  faults& of(connection& c) noexcept { return c.half_open ? silence_ : faults_; }
 
   const address to_;
   const int listening_;
   faults faults_;
+  faults silence_;  ///< of half-open connections
   std::list<connection> connections_;
   counts gone_;  ///< what connections that have ended had counted
 };
