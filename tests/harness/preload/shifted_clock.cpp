@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <ctime>
 
-// Preloaded into a server whose wall clock a test sets: adds the microseconds that stand in the file
-// that $HOLDFAST_CLOCK_SHIFT names. Only the wall clock: waiting goes by the monotonic one.
+// Preloaded into a server whose wall clock a test sets: adds the microseconds that stand in the
+// file that $HOLDFAST_CLOCK_SHIFT names. Only the wall clock: waiting goes by the monotonic one.
 // libfaketime is no help: it calls itself until it gives up when the server allocates by jemalloc.
 namespace {
 

@@ -109,8 +109,7 @@ TEST(redis_states, a_server_asleep_is_unavailable_within_the_command_timeout_and
 /// A server with one holder and one waiter, of two sessions.
 class redis_pair : public testing::Test {
  protected:
-  explicit redis_pair(std::chrono::milliseconds lease = 30s)
-      : first_(a_, "m", {.lease = lease}) {
+  explicit redis_pair(std::chrono::milliseconds lease = 30s) : first_(a_, "m", {.lease = lease}) {
     held_ = first_.acquire();
     waiting_ = std::thread([&] {
       auto got = second_.acquire();
