@@ -71,6 +71,22 @@ std::string read_reply(stream& in) {
   return all;
 }
 
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (auto& w : words) all.push_back(w.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+/// Our environment, for a server whose clock can be set.
+std::vector<std::string> with_shifted_clock(const std::string& file) {
+  std::vector<std::string> all{"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file};
+  for (char** e = environ; *e != nullptr; ++e) {
+    if (!std::string_view(*e).starts_with("LD_PRELOAD=")) all.emplace_back(*e);
+  }
+  return all;
+}
+
 }  // namespace
 
 int free_port() {
@@ -112,7 +128,7 @@ void redis_server::choose_ports(const std::vector<std::string>& arguments) {
   }
 }
 
-void redis_server::start_once() {
+void redis_server::start_once(bool loading_is_fine) {
   std::vector<std::string> words{"redis-server"};
   if (!config_.empty()) words.push_back(config_);
   const std::vector<std::string> usual{"--port", std::to_string(port_), "--bind", "127.0.0.1",
@@ -121,9 +137,9 @@ void redis_server::start_once() {
                                  "--enable-debug-command", "yes"};
   words.insert(words.end(), usual.begin(), usual.end());
   words.insert(words.end(), arguments_.begin(), arguments_.end());
-  std::vector<char*> argv;
-  for (auto& w : words) argv.push_back(w.data());
-  argv.push_back(nullptr);
+  const auto argv = pointers(words);
+  auto environment = with_shifted_clock(dir_.file("clock-shift"));
+  const auto envp = pointers(environment);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -131,13 +147,13 @@ void redis_server::start_once() {
     if (::getppid() != parent) ::_exit(1);
     const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; ++fd) ::dup2(nowhere, fd);
-    ::execvp(argv[0], argv.data());
+    ::execvpe(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
   pid_ = child;
   eventually("redis-server to answer", [&] {
     if (::waitpid(child, nullptr, WNOHANG) == child) pid_ = -1;
-    return pid_ < 0 || answers();
+    return pid_ < 0 || answers(loading_is_fine);
   });
 }
 
@@ -146,11 +162,23 @@ void redis_server::start() {
   if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
 }
 
-bool redis_server::answers() const {
+void redis_server::start_loading() {
+  start_once(true);
+  if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+}
+
+void redis_server::save_and_end() {
+  stream s(socket());
+  s.put("SHUTDOWN SAVE\r\n");
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+bool redis_server::answers(bool loading_is_fine) const {
   stream s(socket());
   s.put("PING\r\n");
   const std::string line = s.line();
-  return s.ok() && line.find("LOADING") == line.npos;
+  return s.ok() && (loading_is_fine || line.find("LOADING") == line.npos);
 }
 
 std::string redis_server::ask(const std::vector<std::string>& words) const {

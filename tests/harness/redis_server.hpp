@@ -2,9 +2,13 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "harness/shared_memory.hpp"
 #include "harness/temp_dir.hpp"
 
 namespace harness {
@@ -39,13 +43,21 @@ class redis_server {
   void resume();
   /// After kill(): the same port and socket, and what was saved.
   void start();
+  /// The same, not waiting until its data is read.
+  void start_loading();
+  /// Ends it in order: what it holds is saved first.
+  void save_and_end();
+
+  /// The wall clock of this server from now on, as far from the machine's.
+  void shift_clock(std::chrono::microseconds by) { *clock_shift_ = by.count(); }
 
  private:
   void choose_ports(const std::vector<std::string>& arguments);
-  void start_once();
-  bool answers() const;
+  void start_once(bool loading_is_fine = false);
+  bool answers(bool loading_is_fine) const;
 
   temp_dir dir_;
+  shared<std::atomic<std::int64_t>> clock_shift_{dir_.file("clock-shift")};
   std::string config_;
   std::vector<std::string> arguments_;
   int port_ = 0;

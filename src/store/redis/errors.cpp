@@ -51,7 +51,8 @@ failure server_says(std::string_view error) {
     return make(errc::unavailable, error, "raise its maxclients, or open fewer sessions");
   }
   for (const auto marker : {std::string_view("HOLDFAST_"), std::string_view("OOM "), std::string_view("WRONGTYPE "),
-                            std::string_view("READONLY "), std::string_view("MISCONF ")}) {
+                            std::string_view("READONLY "), std::string_view("MISCONF "),
+                            std::string_view("NOREPLICAS "), std::string_view("MASTERDOWN ")}) {
     // Raised inside a script, an error may come wrapped in another one.
     if (const auto at = error.find(marker); at != error.npos && at > 0) return server_says(error.substr(at));
   }
