@@ -354,7 +354,8 @@ TEST_F(run_command, writes_down_what_the_exit_code_leaves_open) {
 TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
   const std::string script = "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd";
   const auto direct = run_to_end({"sh", "-c", script}, around);
-  EXPECT_EQ(tool(run_sh("l", {}, script)).out, direct.out);
+  const auto r = tool(run_sh("l", {}, script));
+  EXPECT_EQ(r.out, direct.out) << r.code << " " << r.err;
 }
 
 TEST_F(run_command, leaves_closed_files_closed_and_writes_nowhere_else) {
