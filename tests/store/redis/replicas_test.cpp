@@ -1,4 +1,5 @@
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "engine/core.hpp"
@@ -118,7 +119,7 @@ TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_to
 
 TEST_F(redis_acknowledged, who_gives_back_for_the_next_at_the_gate_is_not_blamed_for_the_replicas) {
   auto s = open("all");
-  holdfast::mutex m{s, "m"};
+  holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.acquire();
   redis_test::outcome refused;
   std::thread next([&] { refused = outcome_of([&] { (void)m.try_lock_for(1s); }); });
@@ -129,6 +130,25 @@ TEST_F(redis_acknowledged, who_gives_back_for_the_next_at_the_gate_is_not_blamed
   next.join();
   resume_replicas();
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+}
+
+TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
+  auto s = open("all");
+  holdfast::mutex m{s, "m", {.local_time = 1h}};
+  auto held = m.acquire();
+  std::optional<holdfast::lease> passed;
+  std::thread next([&] { passed = m.try_acquire_for(1s); });
+  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
+  harness::eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  stop_replicas();
+  const auto operations = s.store_operations();
+  const auto fence = held.fence();
+  EXPECT_FALSE(held.release());
+  next.join();
+  ASSERT_TRUE(passed);
+  EXPECT_GT(passed->fence(), fence);
+  EXPECT_EQ(s.store_operations(), operations);
+  resume_replicas();
 }
 
 TEST_F(redis_acknowledged, a_renewal_that_no_replica_has_does_not_count) {
