@@ -14,6 +14,7 @@ class redis_replicas {
  public:
   explicit redis_replicas(int replicas = 2);
   redis_server& primary() const { return *servers_.front(); }
+  std::string url(const std::string& options = {}) const { return primary().url(options); }
   /// 0 is the first of them.
   redis_server& replica(std::size_t i) const { return *servers_.at(i + 1); }
   const std::vector<std::unique_ptr<redis_server>>& servers() const { return servers_; }
