@@ -215,9 +215,15 @@ void redis_cluster::move(int slot, redis_server& to) const {
   redis_server& from = owner(slot);
   begin_move(slot, from, to);
   end_move(slot, from, to);
+  // Of the epoch too: the former owner knows the new one by command, and if it gets the slot back
+  // before it has heard of that one's greater epoch, all others refuse to believe it.
+  const auto epoch = [](const redis_server& n) {
+    return n.field({"CLUSTER", "INFO"}, "cluster_current_epoch");
+  };
   eventually("all to know who has the slot", [&] {
     return std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& n) {
-      return !n->runs() || has_slot("\n" + n->ask({"CLUSTER", "NODES"}), "\n" + id(to), slot);
+      return !n->runs() || (epoch(*n) == epoch(to) &&
+                            has_slot("\n" + n->ask({"CLUSTER", "NODES"}), "\n" + id(to), slot));
     });
   });
 }
