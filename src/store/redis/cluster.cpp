@@ -66,8 +66,8 @@ void cluster::run(errands todo, bool patient) {
     for (auto& e : todo) {
       if (!e.to) e.to = owner(e.slot);
     }
-    std::stable_sort(todo.begin(), todo.end(),
-                     [](const errand& a, const errand& b) { return a.to < b.to; });
+    std::sort(todo.begin(), todo.end(),
+              [](const errand& a, const errand& b) { return a.to < b.to; });
     for (auto first = todo.begin(); first != todo.end();) {
       const auto last =
           std::find_if(first, todo.end(), [&](const errand& e) { return e.to != first->to; });

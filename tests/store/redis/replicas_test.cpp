@@ -196,6 +196,21 @@ TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_co
   EXPECT_EQ(told, threads) << "some were told something else: that the server does not answer";
 }
 
+TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
+  const harness::redis_replicas servers(3);
+  auto s = holdfast::open(servers.primary().url("?ack=majority&ack_timeout=100ms"));
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  servers.replica(0).stop();
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  servers.replica(1).stop();
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_TRUE(contains(refused.text, "1 replicas acknowledged")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
+  for (std::size_t i = 0; i < 2; ++i) servers.replica(i).resume();
+}
+
 TEST(redis_without_replicas, nothing_is_acknowledged) {
   const harness::redis_server server;
   auto s = holdfast::open(server.url("?ack=majority&ack_timeout=50ms"));
