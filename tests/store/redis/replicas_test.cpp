@@ -95,8 +95,10 @@ TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
   harness::eventually("the primary to see it", [&] {
     return contains(servers_.primary().ask({"INFO", "replication"}), "connected_slaves:1");
   });
-  const auto refused = outcome_of([&] { (void)m.try_lock(); });
-  EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
+  for (int i = 0; i < 2; ++i) {  // the answer to the first says that there is one
+    const auto refused = outcome_of([&] { (void)m.try_lock(); });
+    EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
+  }
 }
 
 TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_too) {

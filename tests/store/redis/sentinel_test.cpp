@@ -58,6 +58,15 @@ TEST_F(redis_sentinels, sentinels_with_a_login_of_their_own_get_it) {
   EXPECT_FALSE(opened.failed) << opened.text;
 }
 
+TEST_F(redis_sentinels, a_primary_that_is_none_any_more_is_not_used_although_they_name_it) {
+  auto& named = fleet_.primary();
+  const auto other = std::to_string(fleet_.servers().replica(0).port());
+  EXPECT_EQ(named.ask({"REPLICAOF", "127.0.0.1", other}), "OK");
+  const auto refused = opening(fleet_.url());
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "it is a slave by now")) << refused.text;
+}
+
 TEST_F(redis_sentinels, users_with_the_documented_rights_are_enough) {
   redis_test::give_documented_rights(fleet_.primary(), {"+role", "+wait"});
   for (std::size_t i = 0; i < 3; ++i) {
