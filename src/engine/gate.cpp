@@ -157,7 +157,7 @@ bool gate::pass_on(std::shared_ptr<hold>& done) {
   const std::lock_guard guard{mutex_};
   const boot_time now = clock_.now();
   if (line_.empty()) {
-    if (wanted_ == done->owner() || !done->lingers(now)) return false;
+    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers(now)) return false;
     if (!std::exchange(looked_after_, true)) done->linger_until(saturated_add(now, done->linger()));
     idle_ = std::move(done);
     idle_since_ = now;
@@ -190,9 +190,14 @@ std::shared_ptr<hold> gate::wanted(const store::owner_id& held) {
   return unused ? std::exchange(idle_, nullptr) : nullptr;
 }
 
-std::shared_ptr<hold> gate::take_lingering() {
+void gate::expect_one() {
   const std::lock_guard guard{mutex_};
-  return line_.empty() ? std::exchange(idle_, nullptr) : nullptr;
+  ++expected_;
+}
+
+std::shared_ptr<hold> gate::expect_one_less() {
+  const std::lock_guard guard{mutex_};
+  return --expected_ == 0 && line_.empty() ? std::exchange(idle_, nullptr) : nullptr;
 }
 
 void gate::leave() {

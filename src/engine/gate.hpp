@@ -71,8 +71,10 @@ class gate {
   /// Somebody elsewhere wants what this owner holds: gives it out if it is idle, and else sees to
   /// it that it does not linger.
   std::shared_ptr<hold> wanted(const store::owner_id& held);
-  /// What lingers, to be given back by one who will not come again.
-  std::shared_ptr<hold> take_lingering();
+  /// Something may linger here for as long as somebody may come for it: a lock object that does.
+  void expect_one();
+  /// It does not come any more. What lingered for it has to be given back, if it was the last.
+  std::shared_ptr<hold> expect_one_less();
 
   /// The representative goes. The next in line becomes it, and asks for itself.
   void leave();
@@ -106,6 +108,7 @@ class gate {
   std::shared_ptr<hold> idle_;
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
+  unsigned expected_ = 0;
   boot_time idle_since_{};
   bool looked_after_ = false;  ///< linger_watch comes by
   store::owner_id wanted_{};   ///< the hold that somebody elsewhere waits for

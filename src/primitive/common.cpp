@@ -56,12 +56,16 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->max_waiters = options.max_waiters;
   if (!through_gate) return;
   made->gate = core->gates().at(made->name, core->clock());
+  if (options.linger == options.linger.zero()) return;
   made->linger = options.linger;
+  made->gate->expect_one();
 }
 
 subject::~subject() {
-  if (!spec->gate || spec->linger == spec->linger.zero() || core->forked()) return;
-  if (const auto unused = spec->gate->take_lingering()) (void)unused->end(engine::hold::was::idle);
+  if (spec->linger == spec->linger.zero() || core->forked()) return;
+  if (const auto unused = spec->gate->expect_one_less()) {
+    (void)unused->end(engine::hold::was::idle);
+  }
 }
 
 std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,

@@ -152,6 +152,23 @@ TEST(linger, the_lock_object_takes_it_along_when_it_goes) {
   EXPECT_FALSE(held_at_store(s.session)) << "not unlocked before";
 }
 
+TEST(linger, a_lease_that_outlives_the_lock_object_does_not_linger) {
+  stage s;
+  lease last = mutex{s.session, "m", lingering(1h)}.acquire();
+  EXPECT_FALSE(last.release());
+  EXPECT_FALSE(held_at_store(s.session));
+}
+
+TEST(linger, it_stays_for_the_other_lock_objects_of_that_name) {
+  stage s;
+  mutex stays{s.session, "m", lingering(1h)};
+  { mutex goes{s.session, "m", lingering(1h)}; goes.lock(), goes.unlock(); }
+  const auto before = s.session.store_operations();
+  EXPECT_TRUE(stays.try_lock());
+  stays.unlock();
+  EXPECT_EQ(s.session.store_operations(), before);
+}
+
 TEST(linger, a_lock_with_other_options_gets_a_hold_of_its_own) {
   stage s;
   mutex m{s.session, "m", lingering(1h)};
