@@ -21,7 +21,7 @@ foreach(component IN LISTS components)
     FILE "${PROJECT_BINARY_DIR}/holdfast-${component}-targets.cmake")
 endforeach()
 if(TARGET holdfast_tool)
-  install(TARGETS holdfast_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS holdfast_tool holdfast_faultproxy RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
 # What the config file has to know about each store: the client to look for, or why it is not there.

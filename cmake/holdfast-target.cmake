@@ -82,6 +82,23 @@ function(holdfast_program target name folder)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 endfunction()
 
+# holdfast_faultproxy(<folder>): the program holdfast-faultproxy, and holdfast_faultproxy_parts for the tests. Needs nothing.
+function(holdfast_faultproxy folder)
+  holdfast_glob(sources ${folder})
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(holdfast_faultproxy_parts STATIC ${sources})
+  holdfast_own(holdfast_faultproxy_parts)
+  target_compile_features(holdfast_faultproxy_parts PUBLIC cxx_std_20)
+  target_include_directories(holdfast_faultproxy_parts PUBLIC "${PROJECT_SOURCE_DIR}")
+  if(HOLDFAST_BUILD_TOOL)
+    add_executable(holdfast_faultproxy ${folder}/main.cpp)
+    holdfast_own(holdfast_faultproxy)
+    target_link_libraries(holdfast_faultproxy PRIVATE holdfast_faultproxy_parts)
+    set_target_properties(holdfast_faultproxy PROPERTIES
+      OUTPUT_NAME holdfast-faultproxy RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  endif()
+endfunction()
+
 # holdfast_examples(<folder>): each file is one program, and each program is a test: it must exit with 0.
 function(holdfast_examples folder)
   holdfast_glob(sources ${folder})

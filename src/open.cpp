@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <holdfast/session.hpp>
 
@@ -76,15 +77,32 @@ std::function<void(std::string_view)> warn(const std::string& url,
   };
 }
 
+constexpr std::array<std::string_view, 7> redis_schemes{
+    "redis",           "rediss",        "redis+unix",    "redis+sentinel",
+    "rediss+sentinel", "redis+cluster", "rediss+cluster"};
+
 opened open_redis(const url& u, clock& on, const session_options& o) {
-  static constexpr std::array<std::string_view, 10> known{
-      "connect_timeout", "command_timeout", "password_env", "password_file", "database",
-      "prefix",          "ca",              "cert",         "key",           "server_name"};
+  static constexpr std::array<std::string_view, 15> known{"connect_timeout",
+                                                          "command_timeout",
+                                                          "password_env",
+                                                          "password_file",
+                                                          "database",
+                                                          "prefix",
+                                                          "ca",
+                                                          "cert",
+                                                          "key",
+                                                          "server_name",
+                                                          "ack",
+                                                          "ack_timeout",
+                                                          "sentinel_user",
+                                                          "sentinel_password_env",
+                                                          "sentinel_password_file"};
   if (auto ok = engine::check_options(u, known); !ok) return std::move(ok.error());
   auto options = store::redis::parse_address(u.scheme, u.rest);
   if (!options) return std::move(options.error());
   for (const auto& [name, value] : u.options) {
-    if (auto ok = store::redis::set_option(*options, name, value); !ok) return std::move(ok.error());
+    if (auto ok = store::redis::set_option(*options, name, value); !ok)
+      return std::move(ok.error());
   }
   options->clock = &on;
   options->warn = warn(options->url, o.observer);
@@ -94,12 +112,14 @@ opened open_redis(const url& u, clock& on, const session_options& o) {
 #endif
 
 opened unknown_scheme(const url& u) {
-  static constexpr std::array<std::string_view, 13> known{
-      "memory",    "sqlite", "redis",         "rediss",       "redis+unix", "redis+sentinel",
-      "redis+cluster", "postgres", "mariadb", "mysql", "zookeeper", "etcd", "memcached"};
+  static constexpr std::array<std::string_view, 15> known{
+      "memory",         "sqlite",          "redis",         "rediss",         "redis+unix",
+      "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "postgres",
+      "mariadb",        "mysql",           "zookeeper",     "etcd",           "memcached"};
   const auto near = engine::nearest(u.scheme, known);
   if (near == u.scheme) {
-    return failure{errc::unsupported, "this program was built without the store '" + u.scheme + "'"};
+    return failure{errc::unsupported,
+                   "this program was built without the store '" + u.scheme + "'"};
   }
   std::string what = "there is no store '" + u.scheme + ":'";
   if (!near.empty()) what += "; did you mean '" + std::string(near) + ":'?";
@@ -109,7 +129,7 @@ opened unknown_scheme(const url& u) {
 opened open_store(const url& u, clock& on, [[maybe_unused]] const session_options& options) {
   if (u.scheme == "memory") return open_memory(u, on);
 #ifdef HOLDFAST_WITH_REDIS
-  if (u.scheme == "redis" || u.scheme == "rediss" || u.scheme == "redis+unix") {
+  if (std::find(redis_schemes.begin(), redis_schemes.end(), u.scheme) != redis_schemes.end()) {
     return open_redis(u, on, options);
   }
 #endif

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <random>
 
 #include "harness/eventually.hpp"
-#include "harness/redis_server.hpp"
 #include "harness/seed.hpp"
+#include "harness/shared_servers.hpp"
 
 namespace conformance {
 
@@ -23,6 +24,19 @@ std::string fresh_memory_url(const harness::temp_dir&) {
 #ifdef HOLDFAST_WITH_SQLITE
 std::string fresh_sqlite_url(const harness::temp_dir& dir) {
   return "sqlite:" + dir.file("locks.db");
+}
+#endif
+
+#ifdef HOLDFAST_WITH_REDIS
+// Servers serve many tests, of other programs too; a prefix of its own makes each store a fresh
+// one.
+row redis_row(const std::string& servers, const std::string& options = {}) {
+  return {.name = servers, .url = [=](const harness::temp_dir&) {
+            static std::atomic<int> number{0};
+            const auto prefix =
+                std::to_string(std::random_device()()) + "-" + std::to_string(++number);
+            return harness::url_of_servers(servers) + "?prefix=conformance-" + prefix + options;
+          }};
 }
 #endif
 
@@ -45,15 +59,6 @@ decorator in_order(decorator first, decorator then) {
 
 }  // namespace
 
-#ifdef HOLDFAST_WITH_REDIS
-// One server for the whole program; a prefix of its own makes each store a fresh one.
-std::string fresh_redis_url(const harness::temp_dir&) {
-  static const harness::redis_server server;
-  static std::atomic<int> number{0};
-  return server.url("?prefix=conformance-" + std::to_string(++number));
-}
-#endif
-
 const std::vector<row>& rows() {
   static const std::vector<row> all{
       {.name = "memory", .url = fresh_memory_url, .several_processes = false},
@@ -65,7 +70,10 @@ const std::vector<row>& rows() {
       {.name = "sqlite", .url = fresh_sqlite_url},
 #endif
 #ifdef HOLDFAST_WITH_REDIS
-      {.name = "redis", .url = fresh_redis_url},
+      redis_row("redis"),
+      redis_row("redis_replicas", "&ack=all"),
+      redis_row("redis_sentinel"),
+      redis_row("redis_cluster"),
 #endif
   };
   return all;

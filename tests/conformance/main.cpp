@@ -3,6 +3,17 @@
 
 #include "conformance/matrix.hpp"
 #include "harness/process.hpp"
+#include "harness/shared_servers.hpp"
+
+namespace {
+
+// Run by ctest before the tests that need them: --play-role share-servers KIND FOLDER.
+const harness::role share_servers{"share-servers", [](const auto& args) {
+                                    harness::share_servers(args.at(0), args.at(1));
+                                    return 0;
+                                  }};
+
+}  // namespace
 
 // --print-matrix writes docs/matrix.md; without it the tests run.
 int main(int argc, char** argv) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
@@ -70,6 +71,22 @@ std::string read_reply(stream& in) {
   return all;
 }
 
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (auto& w : words) all.push_back(w.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+/// Our environment, for a server whose clock can be set.
+std::vector<std::string> with_shifted_clock(const std::string& file) {
+  std::vector<std::string> all{"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file};
+  for (char** e = environ; *e != nullptr; ++e) {
+    if (!std::string_view(*e).starts_with("LD_PRELOAD=")) all.emplace_back(*e);
+  }
+  return all;
+}
+
 }  // namespace
 
 int free_port() {
@@ -84,10 +101,14 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-redis_server::redis_server(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {
-  // Somebody else may take the port before the server does.
+redis_server::redis_server(std::vector<std::string> arguments, const std::string& config) {
+  if (!config.empty()) {
+    config_ = dir_.file("redis.conf");
+    std::ofstream(config_) << config;
+  }
+  // Somebody else may take a port before the server does.
   for (int attempt = 0; attempt < 5 && pid_ < 0; ++attempt) {
-    port_ = free_port();
+    choose_ports(arguments);
     start_once();
   }
   if (pid_ < 0) throw std::runtime_error("redis-server does not start; is it installed? Its log: " + file("log"));
@@ -99,15 +120,26 @@ std::string redis_server::tcp_url(const std::string& options) const {
   return "redis://127.0.0.1:" + std::to_string(port_) + options;
 }
 
-void redis_server::start_once() {
-  std::vector<std::string> words{"redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1",
+void redis_server::choose_ports(const std::vector<std::string>& arguments) {
+  port_ = free_port();
+  arguments_ = arguments;
+  for (auto& word : arguments_) {
+    if (word == "a free port") word = std::to_string(free_port());
+  }
+}
+
+void redis_server::start_once(bool loading_is_fine) {
+  std::vector<std::string> words{"redis-server"};
+  if (!config_.empty()) words.push_back(config_);
+  const std::vector<std::string> usual{"--port", std::to_string(port_), "--bind", "127.0.0.1",
                                  "--unixsocket", socket(), "--dir", dir_.path().string(), "--logfile",
                                  file("log"), "--save", "", "--daemonize", "no",
                                  "--enable-debug-command", "yes"};
+  words.insert(words.end(), usual.begin(), usual.end());
   words.insert(words.end(), arguments_.begin(), arguments_.end());
-  std::vector<char*> argv;
-  for (auto& w : words) argv.push_back(w.data());
-  argv.push_back(nullptr);
+  const auto argv = pointers(words);
+  auto environment = with_shifted_clock(dir_.file("clock-shift"));
+  const auto envp = pointers(environment);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -115,13 +147,13 @@ void redis_server::start_once() {
     if (::getppid() != parent) ::_exit(1);
     const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; ++fd) ::dup2(nowhere, fd);
-    ::execvp(argv[0], argv.data());
+    ::execvpe(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
   pid_ = child;
   eventually("redis-server to answer", [&] {
     if (::waitpid(child, nullptr, WNOHANG) == child) pid_ = -1;
-    return pid_ < 0 || answers();
+    return pid_ < 0 || answers(loading_is_fine);
   });
 }
 
@@ -130,11 +162,23 @@ void redis_server::start() {
   if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
 }
 
-bool redis_server::answers() const {
+void redis_server::start_loading() {
+  start_once(true);
+  if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+}
+
+void redis_server::save_and_end() {
+  stream s(socket());
+  s.put("SHUTDOWN SAVE\r\n");
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+bool redis_server::answers(bool loading_is_fine) const {
   stream s(socket());
   s.put("PING\r\n");
   const std::string line = s.line();
-  return s.ok() && line.find("LOADING") == line.npos;
+  return s.ok() && (loading_is_fine || line.find("LOADING") == line.npos);
 }
 
 std::string redis_server::ask(const std::vector<std::string>& words) const {
@@ -143,6 +187,14 @@ std::string redis_server::ask(const std::vector<std::string>& words) const {
   for (const auto& w : words) bytes += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
   s.put(bytes);
   return read_reply(s);
+}
+
+std::string redis_server::field(const std::vector<std::string>& words, const std::string& name) const {
+  const std::string text = "\n" + ask(words);
+  const auto at = text.find("\n" + name + ":");
+  if (at == text.npos) return {};
+  const auto from = at + name.size() + 2;
+  return text.substr(from, text.find_first_of("\r\n", from) - from);
 }
 
 void redis_server::kill() {

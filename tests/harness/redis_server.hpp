@@ -2,9 +2,13 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "harness/shared_memory.hpp"
 #include "harness/temp_dir.hpp"
 
 namespace harness {
@@ -13,8 +17,9 @@ namespace harness {
 /// nothing unless told to. A machine without redis-server fails the test.
 class redis_server {
  public:
-  /// More lines of its configuration, as in {"--requirepass", "secret"}.
-  explicit redis_server(std::vector<std::string> arguments = {});
+  /// More lines of its configuration, as in {"--requirepass", "secret"}; the word "a free port" stands
+  /// for one. `file` is a configuration file, if it has to have one.
+  explicit redis_server(std::vector<std::string> arguments = {}, const std::string& file = {});
   ~redis_server();
   redis_server(const redis_server&) = delete;
 
@@ -29,17 +34,31 @@ class redis_server {
   /// "-ERR …" for errors, "nil".
   std::string ask(const std::vector<std::string>& words) const;
 
+  /// The value of one line of INFO, or of another command's answer in that form.
+  std::string field(const std::vector<std::string>& words, const std::string& name) const;
+
+  bool runs() const { return pid_ >= 0; }
   void kill();
   void stop();
   void resume();
   /// After kill(): the same port and socket, and what was saved.
   void start();
+  /// The same, not waiting until its data is read.
+  void start_loading();
+  /// Ends it in order: what it holds is saved first.
+  void save_and_end();
+
+  /// The wall clock of this server from now on, as far from the machine's.
+  void shift_clock(std::chrono::microseconds by) { *clock_shift_ = by.count(); }
 
  private:
-  void start_once();
-  bool answers() const;
+  void choose_ports(const std::vector<std::string>& arguments);
+  void start_once(bool loading_is_fine = false);
+  bool answers(bool loading_is_fine) const;
 
   temp_dir dir_;
+  shared<std::atomic<std::int64_t>> clock_shift_{dir_.file("clock-shift")};
+  std::string config_;
   std::vector<std::string> arguments_;
   int port_ = 0;
   pid_t pid_ = -1;

@@ -28,9 +28,9 @@ constexpr std::array meanings{
     meaning{"HOLDFAST_FOREIGN", errc::foreign_data, "choose another name or ?prefix="},
     meaning{"HOLDFAST_NEWER", errc::newer_format, "update this program"},
     meaning{"HOLDFAST_CORRUPT", errc::corrupt, "look at the key with redis-cli; remove it if nobody holds the lock"},
-    meaning{"MOVED", errc::unsupported, "this is a node of a cluster, which this version does not speak"},
-    meaning{"ASK", errc::unsupported, "this is a node of a cluster, which this version does not speak"},
-    meaning{"CROSSSLOT", errc::unsupported, "this is a node of a cluster, which this version does not speak"},
+    meaning{"MOVED", errc::unsupported, "this is a node of a cluster; write redis+cluster://host"},
+    meaning{"ASK", errc::unsupported, "this is a node of a cluster; write redis+cluster://host"},
+    meaning{"CROSSSLOT", errc::internal, "the keys of one name have one hash tag; this is a defect in holdfast"},
     meaning{"CLUSTERDOWN", errc::unavailable, "the cluster does not serve all of its slots"},
     meaning{"TRYAGAIN", errc::unavailable, "the slot is being moved; try again soon"},
     meaning{"NOPROTO", errc::unsupported, "the server does not speak a protocol that holdfast knows"},
@@ -51,7 +51,8 @@ failure server_says(std::string_view error) {
     return make(errc::unavailable, error, "raise its maxclients, or open fewer sessions");
   }
   for (const auto marker : {std::string_view("HOLDFAST_"), std::string_view("OOM "), std::string_view("WRONGTYPE "),
-                            std::string_view("READONLY "), std::string_view("MISCONF ")}) {
+                            std::string_view("READONLY "), std::string_view("MISCONF "),
+                            std::string_view("NOREPLICAS "), std::string_view("MASTERDOWN ")}) {
     // Raised inside a script, an error may come wrapped in another one.
     if (const auto at = error.find(marker); at != error.npos && at > 0) return server_says(error.substr(at));
   }

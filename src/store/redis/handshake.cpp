@@ -16,6 +16,7 @@ void append(std::string& to, std::initializer_list<std::string_view> words) {
 }
 
 std::string where(const redis_options& o) {
+  if (o.locate && !o.primary_name.empty()) return "'" + o.primary_name + "'";
   return o.unix_path.empty() ? o.host + ":" + std::to_string(o.port) : o.unix_path;
 }
 
@@ -65,6 +66,7 @@ std::string preparation(const redis_options& o, purpose what_for, std::size_t& c
     append(bytes, {"SCRIPT", "LOAD", permits_script().text});
     append(bytes, {"SCRIPT", "LOAD", countdown_script().text});
     count += 2;
+    if (o.topology == topology::sentinel) append(bytes, {"ROLE"}), ++count;
   }
   return bytes;
 }
@@ -82,6 +84,15 @@ status all_fine(const redis_options& o, const result<std::vector<resp_value>>& r
   return done{};
 }
 
+// Sentinels may be late, and a server that they have replaced may not know it yet.
+status still_primary(const redis_options& o, const result<std::vector<resp_value>>& replies) {
+  if (o.topology != topology::sentinel || !replies) return done{};
+  const auto& role = replies->back().items;
+  if (role.empty() || role.front().text == "master") return done{};
+  return failure{errc::unavailable, "the sentinels name " + where(o) + " as the primary '" + o.primary_name +
+                                        "', and it is a " + role.front().text + " by now; a failover is under way"};
+}
+
 /// `field:value` lines of INFO.
 std::string_view field(std::string_view info, std::string_view name) {
   const std::string key = "\n" + std::string(name) + ":";
@@ -96,11 +107,15 @@ status refuse_or_warn(std::string_view info, const redis_options& o) {
   unsigned major = 0;
   std::from_chars(version.data(), version.data() + version.size(), major);
   if (!version.empty() && major < 5) return too_old(o, version);
-  if (field(info, "cluster_enabled") == "1") {
-    return failure{errc::unsupported, "the server at " + where(o) + " is a node of a cluster, which this version of "
-                                      "holdfast does not speak; name a standalone server"};
+  const bool in_cluster = field(info, "cluster_enabled") == "1";
+  if (in_cluster && o.topology != topology::cluster) {
+    return failure{errc::unsupported, "the server at " + where(o) + " is a node of a cluster; write redis+cluster://" +
+                                          where(o)};
   }
-  if (field(info, "role") == "slave") {
+  if (!in_cluster && o.topology == topology::cluster) {
+    return failure{errc::unsupported, "the server at " + where(o) + " is no node of a cluster; write redis://" + where(o)};
+  }
+  if (field(info, "role") == "slave" && o.topology == topology::single) {
     return failure{errc::read_only, "the server at " + where(o) + " is a replica; name its primary, " +
                                         std::string(field(info, "master_host")) + ":" +
                                         std::string(field(info, "master_port"))};
@@ -139,8 +154,9 @@ result<std::vector<resp_value>> exchange(connection& c, std::string_view command
   }
 }
 
-result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_for, int wake_fd) {
-  const patience p{boot_clock::now() + o.connect_timeout, wake_fd};
+namespace {
+
+result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose what_for, const patience& p) {
   auto wire = connect(o, p);
   if (!wire) return std::move(wire.error());
   auto c = std::make_unique<connection>();
@@ -153,8 +169,24 @@ result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_f
   std::size_t count = 0;
   const std::string rest = preparation(o, what_for, count);
   if (count == 0) return c;
-  if (auto ok = all_fine(o, exchange(*c, rest, count, p)); !ok) return std::move(ok.error());
+  const auto prepared = exchange(*c, rest, count, p);
+  if (auto ok = all_fine(o, prepared); !ok) return std::move(ok.error());
+  if (auto ok = still_primary(o, prepared); what_for == purpose::commands && !ok) return std::move(ok.error());
   return c;
+}
+
+}  // namespace
+
+result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_for, int wake_fd) {
+  const patience p{boot_clock::now() + o.connect_timeout, wake_fd};
+  if (!o.locate) return greet_there(o, what_for, p);
+  auto found = o.locate(p.until, wake_fd);
+  if (!found) return std::move(found.error());
+  redis_options there = o;
+  there.locate = nullptr;
+  there.host = std::move(found->host);
+  there.port = found->port;
+  return greet_there(there, what_for, p);
 }
 
 status check_server(connection& c, const redis_options& o) {

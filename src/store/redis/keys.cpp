@@ -4,16 +4,30 @@
 
 namespace holdfast::store::redis {
 
+namespace {
+
+void append_tag(std::string& to, std::string_view name) {
+  for (const char c : name) {
+    if (c == '}') to += "%7D";
+    else if (c == '%') to += "%25";
+    else to += c;
+  }
+}
+
+}  // namespace
+
+std::string hash_tag(std::string_view name) {
+  std::string tag;
+  append_tag(tag, name);
+  return tag;
+}
+
 name_keys::name_keys(std::string_view prefix, std::string_view name) {
   std::string& record = keys_[0];
   record.reserve(prefix.size() + name.size() + 8);
   record += prefix;
   record += ":{";
-  for (const char c : name) {
-    if (c == '}') record += "%7D";
-    else if (c == '%') record += "%25";
-    else record += c;
-  }
+  append_tag(record, name);
   record += '}';
   constexpr std::array<std::string_view, count> suffixes{"", ":d", ":q", ":p", ":l"};
   for (std::size_t i = 1; i < count; ++i) {

@@ -18,6 +18,9 @@ class name_keys {
   std::array<std::string, count> keys_;
 };
 
+/// What stands between the braces: of all that is in a key, this alone chooses the slot in a cluster.
+std::string hash_tag(std::string_view name);
+
 /// Back from the first of them; empty if it is none.
 std::string name_of_key(std::string_view key);
 

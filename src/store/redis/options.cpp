@@ -40,7 +40,8 @@ status take_database(std::string_view& rest, redis_options& o) {
   return bad("'" + std::string(text) + "' is not the number of a database; write redis://host:6379/0");
 }
 
-status take_host(std::string_view rest, redis_options& o) {
+result<address> read_address(std::string_view rest, std::uint16_t usual_port) {
+  address o{{}, usual_port};
   std::string_view port;
   if (rest.starts_with('[')) {
     const auto end = rest.find(']');
@@ -56,9 +57,43 @@ status take_host(std::string_view rest, redis_options& o) {
     if (o.host.find(':') != o.host.npos) return bad("an IPv6 address is written in brackets: [::1]:6379");
   }
   if (o.host.empty()) return bad("names no host; write for example redis://localhost:6379");
-  if (port.empty()) return done{};
-  if (parse_number(port, o.port) && o.port != 0) return done{};
+  if (port.empty() || (parse_number(port, o.port) && o.port != 0)) return o;
   return bad("'" + std::string(port) + "' is not a port; ports go from 1 to 65535");
+}
+
+status take_host(std::string_view rest, redis_options& o) {
+  auto found = read_address(rest, o.port);
+  if (!found) return std::move(found.error());
+  o.host = std::move(found->host);
+  o.port = found->port;
+  return done{};
+}
+
+status take_seeds(std::string_view rest, redis_options& o) {
+  const std::uint16_t usual_port = o.topology == topology::sentinel ? 26379 : 6379;
+  while (true) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    auto one = read_address(rest.substr(0, comma), usual_port);
+    if (!one) return std::move(one.error());
+    o.seeds.push_back(std::move(*one));
+    if (comma == rest.size()) return done{};
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+// After the hosts: the name of the primary, and perhaps the number of a database.
+status take_primary_name(std::string_view& rest, redis_options& o) {
+  const auto slash = std::min(rest.find('/'), rest.size());
+  std::string_view name = rest.substr(std::min(slash + 1, rest.size()));
+  rest = rest.substr(0, slash);
+  if (const auto next = name.find('/'); next != name.npos) {
+    std::string_view database = name.substr(next);
+    name = name.substr(0, next);
+    if (auto ok = take_database(database, o); !ok) return ok;
+  }
+  o.primary_name = name;
+  if (!name.empty()) return done{};
+  return bad("redis+sentinel: needs the name of the primary: redis+sentinel://host,host/mymaster");
 }
 
 result<std::string> read_first_line(const std::string& path) {
@@ -89,27 +124,66 @@ std::string describe(const redis_options& o, std::string_view scheme) {
   text += "://";
   if (!o.user.empty()) text += o.user + "@";
   if (!o.unix_path.empty()) return text + o.unix_path;
-  text += o.host.find(':') == o.host.npos ? o.host : "[" + o.host + "]";
-  return text + ":" + std::to_string(o.port) + "/" + std::to_string(o.database);
+  for (const auto& seed : o.seeds) text += (seed == o.seeds.front() ? "" : ",") + to_string(seed);
+  if (o.topology == topology::cluster) return text;
+  if (o.topology == topology::sentinel) text += "/" + o.primary_name;
+  else text += to_string(address{o.host, o.port});
+  return text + "/" + std::to_string(o.database);
+}
+
+status take_place(std::string_view rest, std::string_view scheme, redis_options& o) {
+  if (scheme == "redis+unix") {
+    if (!rest.starts_with('/')) return bad("redis+unix: needs an absolute path: redis+unix:///run/redis.sock");
+    o.unix_path = rest;
+    return done{};
+  }
+  if (o.topology == topology::sentinel) {
+    if (auto ok = take_primary_name(rest, o); !ok) return ok;
+  } else if (auto ok = take_database(rest, o); !ok) {
+    return ok;
+  }
+  return o.topology == topology::single ? take_host(rest, o) : take_seeds(rest, o);
+}
+
+topology topology_of(std::string_view scheme) {
+  if (scheme.ends_with("+sentinel")) return topology::sentinel;
+  return scheme.ends_with("+cluster") ? topology::cluster : topology::single;
+}
+
+status set_ack(redis_options& o, std::string_view value) {
+  if (value == "any") return o.ack = acknowledgement::any, done{};
+  if (value == "majority") return o.ack = acknowledgement::majority, done{};
+  if (value == "all") return o.ack = acknowledgement::all, done{};
+  return bad("ack='" + std::string(value) + "' is none of any, majority and all");
+}
+
+result<std::string> from_environment(const std::string& name) {
+  if (const char* const found = std::getenv(name.c_str())) return std::string(found);
+  return bad("the password is to be in the environment as " + name + ", which is not set");
+}
+
+status set_password(std::string& to, result<std::string> found) {
+  if (!found) return std::move(found.error());
+  return to = std::move(*found), done{};
 }
 
 }  // namespace
 
+std::string to_string(const address& a) {
+  const bool bare_v6 = a.host.find(':') != a.host.npos;
+  return (bare_v6 ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
+}
+
 result<redis_options> parse_address(std::string_view scheme, std::string_view rest) {
   redis_options o;
-  o.tls = scheme == "rediss";
+  o.tls = scheme.starts_with("rediss");
+  o.topology = topology_of(scheme);
   if (!rest.starts_with("//")) {
     return bad(std::string(scheme) + ": needs an address; write " + std::string(scheme) + "://host:6379");
   }
   rest.remove_prefix(2);
   take_credentials(rest, o);
-  if (scheme == "redis+unix") {
-    if (!rest.starts_with('/')) return bad("redis+unix: needs an absolute path: redis+unix:///run/redis.sock");
-    o.unix_path = rest;
-  } else {
-    if (auto ok = take_database(rest, o); !ok) return std::move(ok.error());
-    if (auto ok = take_host(rest, o); !ok) return std::move(ok.error());
-  }
+  if (auto ok = take_place(rest, scheme, o); !ok) return std::move(ok.error());
   o.url = describe(o, scheme);
   return o;
 }
@@ -117,6 +191,8 @@ result<redis_options> parse_address(std::string_view scheme, std::string_view re
 status set_option(redis_options& o, std::string_view name, const std::string& value) {
   if (name == "connect_timeout") return set_timeout(o.connect_timeout, name, value);
   if (name == "command_timeout") return set_timeout(o.command_timeout, name, value);
+  if (name == "ack_timeout") return set_timeout(o.ack_timeout, name, value);
+  if (name == "ack") return set_ack(o, value);
   if (name == "ca") return o.ca = value, done{};
   if (name == "cert") return o.cert = value, done{};
   if (name == "key") return o.key = value, done{};
@@ -131,17 +207,27 @@ status set_option(redis_options& o, std::string_view name, const std::string& va
     }
     return o.prefix = value, done{};
   }
-  if (name == "password_env") {
-    const char* const found = std::getenv(value.c_str());
-    if (found == nullptr) return bad("the password is to be in the environment as " + value + ", which is not set");
-    return o.password = found, done{};
-  }
-  if (name == "password_file") {
-    auto found = read_first_line(value);
-    if (!found) return std::move(found.error());
-    return o.password = std::move(*found), done{};
-  }
+  if (name == "password_env") return set_password(o.password, from_environment(value));
+  if (name == "password_file") return set_password(o.password, read_first_line(value));
+  if (name == "sentinel_user") return o.sentinel_user = value, done{};
+  if (name == "sentinel_password_env") return set_password(o.sentinel_password, from_environment(value));
+  if (name == "sentinel_password_file") return set_password(o.sentinel_password, read_first_line(value));
   return bad("there is no option '" + std::string(name) + "'");
+}
+
+status check_options(const redis_options& o) {
+  if (o.ack != acknowledgement::any && o.ack_timeout >= o.command_timeout) {
+    return bad("ack_timeout must be shorter than command_timeout, which is " +
+               std::to_string(o.command_timeout.count()) + " ms");
+  }
+  const bool for_sentinels = !o.sentinel_user.empty() || !o.sentinel_password.empty();
+  if (for_sentinels && o.topology != topology::sentinel) {
+    return bad("sentinel_user and sentinel_password_… are for redis+sentinel:");
+  }
+  if (o.topology == topology::cluster && o.database != 0) {
+    return bad("a cluster has one database, 0; tell locks apart by ?prefix=");
+  }
+  return done{};
 }
 
 }  // namespace holdfast::store::redis

@@ -7,8 +7,22 @@
 #include <holdfast/result.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::store::redis {
+
+struct address {
+  std::string host{};
+  std::uint16_t port = 6379;
+  auto operator<=>(const address&) const = default;
+};
+std::string to_string(const address& a);  ///< host:port, [host]:port
+
+enum class topology : std::uint8_t { single, sentinel, cluster };
+
+/// How many replicas must have a grant before it is one: none, so many that they and the primary are
+/// more than half of all, or all.
+enum class acknowledgement : std::uint8_t { any, majority, all };
 
 /// Where the server is and how to talk to it. Paths are those of PEM files.
 struct redis_options {
@@ -26,17 +40,31 @@ struct redis_options {
   std::string prefix = "holdfast";  ///< of keys and channels
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds command_timeout{2'000};
+  redis::topology topology = topology::single;
+  std::vector<address> seeds{};  ///< the sentinels; nodes of the cluster, of which one must answer
+  std::string primary_name{};    ///< what the sentinels call it
+  std::string sentinel_user{};
+  std::string sentinel_password{};
+  acknowledgement ack = acknowledgement::any;
+  std::chrono::milliseconds ack_timeout{1'000};
+  /// Asked before each connection where the server is now; empty: at host and port. Until a time, or
+  /// until the eventfd is ready.
+  std::function<result<address>(boot_time until, int wake_fd)> locate{};
   std::string url{};  ///< for messages: no password in it
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
   /// Told once at open() what a person should know about the server. May be empty.
   std::function<void(std::string_view)> warn{};
 };
 
-/// Reads `//user:password@host:port/database`, `//user:password@/path/of/socket` for redis+unix. The
-/// scheme says which; the password never comes back in a message.
+/// Reads `//user:password@host:port/database`, `//user:password@/path/of/socket` for redis+unix,
+/// `//user:password@host:port,host:port/name/database` for redis+sentinel, the same without the end for
+/// redis+cluster. The scheme says which; the password never comes back in a message.
 result<redis_options> parse_address(std::string_view scheme, std::string_view rest);
 
 /// One option of the URL: `password_env` and `password_file` name where the password is.
 status set_option(redis_options& options, std::string_view name, const std::string& value);
+
+/// What only all of them together show.
+status check_options(const redis_options& options);
 
 }  // namespace holdfast::store::redis

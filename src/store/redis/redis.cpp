@@ -5,8 +5,7 @@
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
-#include "store/redis/link.hpp"
-#include "store/redis/scripts.hpp"
+#include "store/redis/servers.hpp"
 #include "store/redis/subscription.hpp"
 
 namespace holdfast::store::redis {
@@ -25,11 +24,16 @@ void append(std::string& to, std::initializer_list<std::string_view> words) {
   append_command(to, std::span(words.begin(), words.size()));
 }
 
-bool has_no_script(const std::vector<resp_value>& replies) {
-  for (const auto& r : replies) {
-    if (r.is_error() && r.text.starts_with("NOSCRIPT")) return true;
-  }
-  return false;
+bool changes_who_has_it(permits_verb verb) {
+  return verb == permits_verb::acquire || verb == permits_verb::renew || verb == permits_verb::resize;
+}
+
+failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
+  const bool all = o.ack == acknowledgement::all;
+  return {errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
+                                 std::to_string(o.ack_timeout.count()) + " ms, and ack=" +
+                                 (all ? "all" : "majority") + " asks for " + std::to_string(replicas.wanted) + ": " +
+                                 std::string(then) + "; are the replicas connected?"};
 }
 
 class redis_store final : public session_store {
@@ -38,12 +42,17 @@ class redis_store final : public session_store {
       : options_(std::move(options)),
         channels_(channel_prefix(options_)),
         capabilities_(promises()),
-        link_(options_),
-        inbox_(options_) {}
+        servers_(make_servers(options_)),
+        for_notices_(servers_->for_notices()),
+        inbox_(for_notices_) {}
 
   status open() {
-    if (auto ok = link_.open(); !ok) return ok;
-    return inbox_.open();
+    if (auto ok = servers_->open(); !ok) return ok;
+    auto listening = inbox_.open();
+    // Any node of a cluster will do; whoever waits tries the next one.
+    const bool others = options_.topology == topology::cluster;
+    if (!listening && listening.error().code == errc::unavailable && others) return done{};
+    return listening;
   }
 
   const capabilities& can() const noexcept override { return capabilities_; }
@@ -53,48 +62,45 @@ class redis_store final : public session_store {
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     std::string bytes;
     append_permits(bytes, frame(), name, c);
-    auto answer = run(bytes, 1);
-    if (!answer) return std::move(answer.error());
-    return settle(answer->replies.front(), c.verb, answer->repeated);
+    const auto answer = servers_->ask({name, bytes, changes_who_has_it(c.verb)});
+    if (!answer) return answer.error();
+    return settle(name, *answer, c);
   }
 
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     std::string bytes;
     append_countdown(bytes, frame(), name, c);
-    auto answer = run(bytes, 1);
-    if (!answer) return std::move(answer.error());
-    return read_countdown(answer->replies.front(), c.verb);
+    const auto answer = servers_->ask({name, bytes, c.verb == countdown_verb::arrive});
+    if (!answer) return answer.error();
+    auto reply = read_countdown(answer->value, c.verb);
+    if (!reply || answer->replicas.enough()) return reply;
+    auto f = too_few(answer->replicas, options_, "the arrival may be lost, it is safe to repeat");
+    f.outcome_unknown = true;
+    return f;
   }
 
   std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
-    std::string bytes;
-    for (const auto& r : batch) append_permits(bytes, frame(), r.name, r.command);
-    const auto answer = run(bytes, batch.size());
+    std::vector<std::string> bytes(batch.size());
+    std::vector<request> requests;
+    requests.reserve(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      append_permits(bytes[i], frame(), batch[i].name, batch[i].command);
+      requests.push_back({batch[i].name, bytes[i], true});
+    }
+    const auto answers = servers_->ask(requests);
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (answer) replies.push_back(settle(answer->replies[i], batch[i].command.verb, answer->repeated));
-      else replies.push_back(answer.error());
+      if (answers[i]) replies.push_back(settle(batch[i].name, *answers[i], batch[i].command));
+      else replies.push_back(answers[i].error());
     }
     return replies;
   }
 
-  // Keys with a suffix do not end with the brace.
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
-    std::string cursor = "0";
-    const std::string pattern = options_.prefix + ":{*}";
-    do {
-      std::string bytes;
-      append(bytes, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
-      auto answer = run(bytes, 1);
-      if (!answer) return std::move(answer.error());
-      const resp_value& page = answer->replies.front();
-      if (page.is_error()) return server_says(page.text);
-      if (page.items.size() != 2) return strange_answer("SCAN");
-      cursor = page.items[0].text;
-      if (auto ok = add_used(page.items[1].items, found); !ok) return std::move(ok.error());
-    } while (cursor != "0");
+    const auto ok = servers_->for_each([&](node& n) { return scan(n, found); });
+    if (!ok) return ok.error();
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
@@ -103,45 +109,82 @@ class redis_store final : public session_store {
  private:
   script_frame frame() const noexcept { return {options_.prefix, channels_, {}}; }
 
-  // A server that was restarted, or whose scripts were flushed, is told them again.
-  result<link::answer> run(std::string_view bytes, std::size_t count) {
-    auto answer = link_.ask(bytes, count);
-    if (answer && has_no_script(answer->replies)) {
-      std::string again;
-      append(again, {"SCRIPT", "LOAD", permits_script().text});
-      append(again, {"SCRIPT", "LOAD", countdown_script().text});
-      again += bytes;
-      answer = link_.ask(again, count + 2);
-      if (answer) answer->replies.erase(answer->replies.begin(), answer->replies.begin() + 2);
+  result<permits_reply> settle(std::string_view name, const reply& answer, const permits_command& c) {
+    auto got = read_permits(answer.value, c.verb);
+    if (!got) return got;
+    // Whoever lets go for the second time, because the first answer was lost, has let go.
+    if (answer.repeated && c.verb == permits_verb::release && got->outcome == permits_outcome::absent) {
+      got->outcome = permits_outcome::done;
     }
-    if (answer && answer->replies.front().is_error() && ends_connection(answer->replies.front().text)) {
-      link_.renew_connection();
+    if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
+      return not_durable(name, answer.replicas, c, std::move(*got));
     }
-    return answer;
+    return got;
   }
 
-  // Whoever lets go for the second time, because the first answer was lost, has let go.
-  static result<permits_reply> settle(const resp_value& answer, permits_verb verb, bool repeated) {
-    auto reply = read_permits(answer, verb);
-    if (reply && repeated && verb == permits_verb::release && reply->outcome == permits_outcome::absent) {
-      reply->outcome = permits_outcome::done;
+  // The primary has granted, and too few replicas know of it. Who came in the place of another asks again
+  // by itself: the other has left, and that must not look as if it failed.
+  result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas, const permits_command& c,
+                                    permits_reply got) {
+    if (c.verb != permits_verb::acquire) {
+      auto f = too_few(replicas, options_, "a replica that takes over may not know of it");
+      f.outcome_unknown = true;
+      return f;
     }
-    return reply;
+    if (c.instead_of) {
+      got.outcome = permits_outcome::queued;
+      got.look_again_us = 1'000;
+      return got;
+    }
+    permits_command back;
+    back.verb = permits_verb::release;
+    back.owner = c.owner;
+    std::string bytes;
+    append_permits(bytes, frame(), name, back);
+    const auto given = servers_->ask({name, bytes});
+    const bool sure = given && !given->value.is_error();
+    auto f = too_few(replicas, options_, sure ? "it was given back" : "and it could not be given back");
+    f.outcome_unknown = !sure;
+    return f;
+  }
+
+  // Keys with a suffix do not end with the brace.
+  status scan(node& n, std::vector<std::string>& found) {
+    std::string cursor = "0";
+    const std::string pattern = options_.prefix + ":{*}";
+    do {
+      std::string bytes;
+      append(bytes, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
+      const auto answer = n.ask(bytes, 1, false);
+      if (!answer) return answer.error();
+      const resp_value& page = answer->replies.front();
+      if (page.is_error()) return server_says(page.text);
+      if (page.items.size() != 2) return strange_answer("SCAN");
+      cursor = page.items[0].text;
+      if (auto ok = add_used(page.items[1].items, found); !ok) return ok;
+    } while (cursor != "0");
+    return done{};
   }
 
   // A record with capacity 0 is only the last fence of a name that is free.
   status add_used(const std::vector<resp_value>& keys, std::vector<std::string>& found) {
-    if (keys.empty()) return done{};
-    std::string bytes;
-    for (const auto& key : keys) append(bytes, {"GETRANGE", key.text, "0", "40"});
-    const auto answer = run(bytes, keys.size());
-    if (!answer) return answer.error();
+    std::vector<std::string> names(keys.size()), bytes(keys.size());
+    std::vector<request> requests;
+    requests.reserve(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      const std::string& record = answer->replies[i].text;
+      names[i] = name_of_key(keys[i].text);
+      append(bytes[i], {"GETRANGE", keys[i].text, "0", "40"});
+      if (!names[i].empty()) requests.push_back({names[i], bytes[i]});
+    }
+    if (requests.empty()) return done{};
+    const auto answers = servers_->ask(requests);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!answers[i]) return answers[i].error();
+      const std::string& record = answers[i]->value.text;
       const auto after_kind = record.find(' ', 4);
       const bool idle = record.starts_with("hf1 ") && after_kind != record.npos &&
                         record.compare(after_kind, 3, " 0 ") == 0;
-      if (!record.empty() && !idle) found.push_back(name_of_key(keys[i].text));
+      if (!record.empty() && !idle) found.emplace_back(requests[i].name);
     }
     return done{};
   }
@@ -149,13 +192,15 @@ class redis_store final : public session_store {
   const redis_options options_;
   const std::string channels_;
   const capabilities capabilities_;
-  link link_;
+  const std::unique_ptr<servers> servers_;
+  const redis_options for_notices_;
   subscription inbox_;
 };
 
 }  // namespace
 
 result<std::unique_ptr<session_store>> open_redis(redis_options options) {
+  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   auto store = std::make_unique<redis_store>(std::move(options));
   if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<session_store>(std::move(store));

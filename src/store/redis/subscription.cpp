@@ -143,7 +143,11 @@ void subscription::read_all() {
 // Three words: message, channel, text. Anything else is an answer to PING or SUBSCRIBE.
 void subscription::take(const resp_value& v) {
   if (v.items.size() != 3 || v.items[0].text != "message") return;
-  if (auto n = parse_notice(v.items[2].text)) notices_.push_back(std::move(*n));
+  auto n = parse_notice(v.items[2].text);
+  if (!n) return;
+  // Published before the replicas know of it: it only prompts to ask.
+  if (options_.ack != acknowledgement::any) n->expires_at = 0;
+  notices_.push_back(std::move(*n));
 }
 
 void subscription::keep_alive() {

@@ -56,6 +56,26 @@ class listener final : public holdfast::observer {
   std::string details_;
 };
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+/// A user "app" with the password "pw" and the rights that docs/stores/redis.md lists, and no
+/// others but `more`.
+inline void give_documented_rights(const harness::redis_server& to,
+                                   const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"ACL",         "SETUSER",          "app", "on", ">pw",
+                                 "~holdfast:*", "&holdfast:inbox:*"};
+  for (const auto* right :
+       {"+hello",       "+auth",      "+select",  "+ping",    "+info",          "+evalsha",
+        "+script|load", "+subscribe", "+publish", "+time",    "+scan",          "+get",
+        "+set",         "+getrange",  "+del",     "+pexpire", "+hget",          "+hset",
+        "+hdel",        "+zadd",      "+zrem",    "+zrange",  "+zrangebyscore", "+zremrangebyscore",
+        "+zrank",       "+zscore",    "+zcard"}) {
+    words.emplace_back(right);
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  EXPECT_EQ(to.ask(words), "OK");
+}
 
 }  // namespace redis_test

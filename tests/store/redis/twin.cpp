@@ -38,9 +38,12 @@ void show(std::ostream& out, const permits_record& r) {
 
 void show_tell(std::ostream& out, std::vector<notice> tell) {
   // Grants are told in their order; who else hears that it is wanted has none.
-  const auto wanted = std::stable_partition(tell.begin(), tell.end(),
-                                            [](const notice& n) { return n.what != notice_kind::wanted; });
-  std::sort(wanted, tell.end(), [](const notice& a, const notice& b) { return a.owner < b.owner; });
+  const auto is_wanted = [](const notice& n) { return n.what == notice_kind::wanted; };
+  std::vector<notice> wanted;
+  std::copy_if(tell.begin(), tell.end(), std::back_inserter(wanted), is_wanted);
+  std::sort(wanted.begin(), wanted.end(), [](const notice& a, const notice& b) { return a.owner < b.owner; });
+  std::erase_if(tell, is_wanted);
+  tell.insert(tell.end(), wanted.begin(), wanted.end());
   for (const auto& n : tell) {
     out << "\n  tell " << static_cast<int>(n.what) << ' ' << n.owner << ' ' << n.fence << ' ' << n.expires_at << ' '
         << n.peer;

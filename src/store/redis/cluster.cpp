@@ -1,0 +1,259 @@
+#include "store/redis/cluster.hpp"
+
+#include <algorithm>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/random.hpp"
+
+namespace holdfast::store::redis {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::string_view asking = "*1\r\n$6\r\nASKING\r\n";
+/// The map is not asked for more often: many find out at once that it is old.
+constexpr auto refresh_at_most_every = 50ms;
+constexpr std::size_t longest_chase = 5;
+
+failure on_the_way(const address& from, std::string_view said) {
+  return {errc::unavailable,
+          to_string(from) + " answered '" + std::string(said.substr(0, 200)) +
+              "': the cluster is moving slots, or does not serve all of them; try again soon"};
+}
+
+address address_of(const node& n) { return {n.options().host, n.options().port}; }
+
+}  // namespace
+
+cluster::cluster(const redis_options& options)
+    : options_(options), notices_from_(std::hash<std::string>()(random_id())) {}
+
+status cluster::open() {
+  status last = failure{errc::unavailable, "no node was named"};
+  for (const auto& seed : options_.seeds) {
+    last = node_at(seed)->open();
+    if (last) return adopt(seed);
+    if (last.error().code != errc::unavailable) return last;
+  }
+  return last;
+}
+
+// ---- asking
+// --------------------------------------------------------------------------------------
+
+result<reply> cluster::ask(const request& r) {
+  result<reply> answer = reply{};
+  run({errand{&r, &answer, slot_of(r.name), {}}}, true);
+  return answer;
+}
+
+std::vector<result<reply>> cluster::ask(std::span<const request> all) {
+  std::vector<result<reply>> answers(all.size(), result<reply>(reply{}));
+  errands todo;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    todo.push_back({&all[i], &answers[i], slot_of(all[i].name), {}});
+  run(std::move(todo), false);
+  return answers;
+}
+
+// Round after round, until all have their answer. Who is left without one keeps the failure it has.
+void cluster::run(errands todo, bool patient) {
+  const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  std::chrono::nanoseconds wait = 1ms;
+  for (std::size_t rounds = 1; !todo.empty(); ++rounds) {
+    round r;
+    for (auto& e : todo) {
+      if (!e.to) e.to = owner(e.slot);
+    }
+    std::sort(todo.begin(), todo.end(),
+              [](const errand& a, const errand& b) { return a.to < b.to; });
+    for (auto first = todo.begin(); first != todo.end();) {
+      const auto last =
+          std::find_if(first, todo.end(), [&](const errand& e) { return e.to != first->to; });
+      send({first, last}, r);
+      first = last;
+    }
+    if (r.again.empty() || boot_clock::now() >= deadline) return;
+    if (r.dead != nullptr || r.stale) (void)refresh(r.dead);
+    if (r.dead != nullptr) keep_what_has_hope(r);
+    if (r.later || rounds > longest_chase) {
+      if (!patient) return;
+      pause(jittered(wait));
+      wait = std::min<std::chrono::nanoseconds>(wait * 2, 50ms);
+    }
+    todo = std::move(r.again);
+  }
+}
+
+// What goes to one node, in one write.
+void cluster::send(std::span<errand> together, round& r) {
+  const auto to = together.front().to;
+  if (!to) {
+    for (auto& e : together)
+      *e.answer = failure{errc::unavailable, "no node of the cluster has the slot of this name"};
+    r.again.insert(r.again.end(), together.begin(), together.end());
+    r.stale = r.later = true;
+    return;
+  }
+  std::string bytes;
+  std::size_t count = together.size();
+  bool durable = false;
+  for (const auto& e : together) {
+    if (e.asking) bytes += asking, ++count;
+    bytes += e.what->commands;
+    durable = durable || e.what->durable;
+  }
+  auto got = to->ask(bytes, count, durable);
+  std::size_t at = 0;
+  for (auto& e : together) {
+    if (got) {
+      at += e.asking ? 1 : 0;
+      judge(e, {std::move(got->replies[at++]), got->repeated, got->replicas}, r);
+      continue;
+    }
+    e.repeated = e.repeated || got.error().outcome_unknown;
+    e.asking = false;
+    *e.answer = got.error();
+    e.answer->error().outcome_unknown = e.repeated;
+    r.dead = to.get();
+    r.again.push_back(e);
+  }
+}
+
+void cluster::judge(errand& e, reply got, round& r) {
+  const std::string& text = got.value.text;
+  const address from = address_of(*e.to);
+  const auto elsewhere = got.value.is_error() ? read_redirection(text, from) : std::nullopt;
+  const bool later = got.value.is_error() && says_later(text);
+  if (!elsewhere && !later) {
+    got.repeated = got.repeated || e.repeated;
+    *e.answer = std::move(got);
+    return;
+  }
+  *e.answer = on_the_way(from, text);
+  e.answer->error().outcome_unknown = e.repeated;
+  e.asking = elsewhere && elsewhere->only_this_time;
+  e.to = e.asking ? node_at(elsewhere->to) : nullptr;
+  if (elsewhere && !e.asking) {
+    const std::lock_guard guard{mutex_};
+    map_.move(elsewhere->slot, elsewhere->to);
+  }
+  r.stale = r.stale || !e.asking;
+  r.later = r.later || later;
+  r.again.push_back(e);
+}
+
+// Whoever is to go to the node that did not answer again will be told by its caller when to.
+void cluster::keep_what_has_hope(round& r) {
+  std::erase_if(r.again, [&](errand& e) {
+    if (e.to.get() == r.dead) e.to = nullptr;
+    return !e.to && owner(e.slot).get() == r.dead;
+  });
+}
+
+void cluster::pause(std::chrono::nanoseconds d) {
+  std::unique_lock lock{mutex_};
+  changed_.wait_for(lock, d);
+}
+
+// ---- the map
+// -------------------------------------------------------------------------------------
+
+std::shared_ptr<node> cluster::node_at(const address& a) {
+  const std::lock_guard guard{mutex_};
+  auto& found = nodes_[a];
+  if (!found) {
+    redis_options o = options_;
+    o.host = a.host;
+    o.port = a.port;
+    found = std::make_shared<node>(std::move(o));
+  }
+  return found;
+}
+
+std::shared_ptr<node> cluster::owner(slot_number slot) {
+  std::unique_lock lock{mutex_};
+  const address* const found = map_.owner(slot);
+  if (found == nullptr) return nullptr;
+  const address copy = *found;
+  lock.unlock();
+  return node_at(copy);
+}
+
+// Whoever may know the map, those who are known to answer first.
+std::vector<address> cluster::candidates() const {
+  const std::lock_guard guard{mutex_};
+  std::vector<address> all{answered_last_};
+  all.insert(all.end(), map_.nodes().begin(), map_.nodes().end());
+  all.insert(all.end(), options_.seeds.begin(), options_.seeds.end());
+  std::vector<address> once;
+  for (const auto& a : all) {
+    if (!a.host.empty() && std::find(once.begin(), once.end(), a) == once.end()) once.push_back(a);
+  }
+  return once;
+}
+
+status cluster::refresh(const node* avoid) {
+  const std::lock_guard one_at_a_time{refreshing_};
+  if (boot_clock::now() < refreshed_at_ + refresh_at_most_every) return done{};
+  status last = done{};
+  for (const auto& a : candidates()) {
+    if (avoid != nullptr && a == address_of(*avoid)) continue;
+    last = adopt(a);
+    if (last) break;
+  }
+  refreshed_at_ = boot_clock::now();
+  return last;
+}
+
+status cluster::adopt(const address& from) {
+  std::string question;
+  const std::array<std::string_view, 2> words{"CLUSTER", "SLOTS"};
+  append_command(question, words);
+  const auto got = node_at(from)->ask(question, 1, false);
+  if (!got) return got.error();
+  auto map = slot_map::read(got->replies.front(), from);
+  if (!map) return std::move(map.error());
+  if (map->nodes().empty())
+    return failure{errc::unavailable, "the cluster has given no slots to its nodes yet"};
+  const std::lock_guard guard{mutex_};
+  map_ = std::move(*map);
+  answered_last_ = from;
+  std::erase_if(nodes_, [&](const auto& n) {
+    return std::find(map_.nodes().begin(), map_.nodes().end(), n.first) == map_.nodes().end();
+  });
+  changed_.notify_all();
+  return done{};
+}
+
+status cluster::for_each(const std::function<status(node&)>& look) {
+  for (int attempt = 1;; ++attempt) {
+    std::unique_lock lock{mutex_};
+    const auto primaries = map_.primaries();
+    lock.unlock();
+    status ok = done{};
+    for (auto a = primaries.begin(); ok && a != primaries.end(); ++a) {
+      const auto at = node_at(*a);
+      ok = look(*at);
+      if (!ok) (void)refresh(at.get());
+    }
+    if (ok || attempt == 2) return ok;
+  }
+}
+
+// PUBLISH reaches all nodes of a cluster, so it is enough to listen to one; if it goes away, to
+// another.
+redis_options cluster::for_notices() {
+  redis_options o = options_;
+  o.locate = [this](boot_time, int) -> result<address> { return next_for_notices(); };
+  return o;
+}
+
+address cluster::next_for_notices() {
+  const auto all = candidates();
+  const std::lock_guard guard{mutex_};
+  return all[notices_from_++ % all.size()];
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <map>
+
+#include "store/redis/servers.hpp"
+#include "store/redis/slot_map.hpp"
+
+namespace holdfast::store::redis {
+
+/// A cluster: a link to each node that is needed, and a map of the slots that one of them told.
+/// What the map has wrong the nodes correct: MOVED changes it, ASK is followed once, TRYAGAIN and
+/// CLUSTERDOWN are asked again until command_timeout; after a node that does not answer another one
+/// is asked for the map.
+class cluster final : public servers {
+ public:
+  explicit cluster(const redis_options& options);
+
+  status open() override;
+  result<reply> ask(const request& r) override;
+  std::vector<result<reply>> ask(std::span<const request> all) override;
+  status for_each(const std::function<status(node&)>& look) override;
+  redis_options for_notices() override;
+
+ private:
+  /// A request on its way to an answer.
+  struct errand {
+    const request* what;
+    result<reply>* answer;
+    slot_number slot;
+    std::shared_ptr<node> to;  ///< null: whoever has the slot
+    bool asking = false;
+    bool repeated = false;  ///< it may have been carried out already
+  };
+  using errands = std::vector<errand>;
+  /// What a round of them was good for.
+  struct round {
+    errands again;
+    bool later = false;          ///< something has to happen first
+    const node* dead = nullptr;  ///< it did not answer
+    bool stale = false;          ///< the map is
+  };
+
+  void run(errands todo, bool patient);
+  void send(std::span<errand> together, round& r);
+  void judge(errand& e, reply got, round& r);
+  void keep_what_has_hope(round& r);
+  void pause(std::chrono::nanoseconds d);
+
+  std::shared_ptr<node> node_at(const address& a);
+  std::shared_ptr<node> owner(slot_number slot);
+  std::vector<address> candidates() const;
+  status refresh(const node* avoid);
+  status adopt(const address& from);
+  address next_for_notices();
+
+  const redis_options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  slot_map map_;
+  std::map<address, std::shared_ptr<node>> nodes_;
+  std::size_t notices_from_;
+  address answered_last_;
+
+  std::mutex refreshing_;
+  boot_time refreshed_at_{};  ///< by the one who has refreshing_
+};
+
+}  // namespace holdfast::store::redis

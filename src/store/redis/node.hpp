@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "store/redis/link.hpp"
+
+namespace holdfast::store::redis {
+
+/// What the replicas said to what was written.
+struct acknowledged {
+  std::int64_t by = 0;      ///< so many have it
+  std::int64_t wanted = 0;  ///< so many were to have it
+  bool enough() const noexcept { return by >= wanted; }
+};
+
+/// One server: the connection to it, its scripts, and the word of its replicas where that is asked
+/// for. Thread-safe.
+class node {
+ public:
+  explicit node(redis_options options) : options_(std::move(options)), link_(options_) {}
+  node(const node&) = delete;
+
+  const redis_options& options() const noexcept { return options_; }
+  status open() { return link_.open(); }
+
+  struct answer {
+    std::vector<resp_value> replies;
+    bool repeated = false;
+    acknowledged replicas{};
+  };
+
+  /// Sends commands, already encoded, and waits for as many replies; and, where `durable` and the
+  /// URL says so, until the replicas have what they wrote, or ack_timeout is over.
+  result<answer> ask(std::string_view commands, std::size_t replies, bool durable);
+
+ private:
+  /// Commands of one thread, which go together with those of others.
+  struct part {
+    std::string_view commands;
+    std::size_t replies;
+    result<answer> outcome = answer{};
+    bool over = false;
+  };
+
+  result<link::answer> ask_server(std::string_view commands, std::size_t replies);
+  result<answer> ask_replicas_too(std::string_view commands, std::size_t replies);
+  void send_together(const std::vector<part*>& parts);
+  result<answer> settle_together(const std::vector<part*>& parts);
+  static void take_out(std::vector<resp_value>& all, part& p, const answer& shared);
+  std::int64_t replicas_wanted() const noexcept;
+  status ask_role();
+  void learn_replicas(const resp_value& role) noexcept;
+
+  const redis_options options_;
+  link link_;
+  /// The most that were seen at a time: one that is away still counts.
+  std::atomic<std::int64_t> replicas_{0};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool sending_ = false;
+  std::vector<part*> parts_;
+};
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,91 @@
+#include "store/redis/sentinel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <memory>
+#include <mutex>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/handshake.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+class sentinels {
+ public:
+  explicit sentinels(const redis_options& options) : asked_(options), seeds_(options.seeds) {
+    asked_.topology = topology::single;
+    asked_.user = options.sentinel_user;
+    asked_.password = options.sentinel_password;
+    asked_.database = 0;
+  }
+
+  // The one that answered last is asked first. Those that do not answer share the time.
+  result<address> locate(boot_time until, int wake_fd) {
+    std::unique_lock lock{mutex_};
+    auto order = seeds_;
+    lock.unlock();
+    std::string said;
+    errc code = errc::unavailable;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto now = boot_clock::now();
+      const auto share = (until - now) / static_cast<std::int64_t>(order.size() - i);
+      auto found = ask(order[i], {now + share, wake_fd});
+      if (found) return prefer(order[i]), found;
+      said += (i > 0 ? "; " : "") + to_string(order[i]) + ": " + found.error().what;
+      if (found.error().code == errc::not_permitted) code = errc::not_permitted;
+    }
+    if (code == errc::not_permitted)
+      said += "; the sentinels' own login is sentinel_user and sentinel_password_env";
+    return failure{code,
+                   "no sentinel says where the primary '" + asked_.primary_name + "' is: " + said};
+  }
+
+ private:
+  void prefer(const address& a) {
+    const std::lock_guard guard{mutex_};
+    std::swap(seeds_.front(), *std::find(seeds_.begin(), seeds_.end(), a));
+  }
+
+  result<address> ask(const address& sentinel, const patience& p) const {
+    redis_options o = asked_;
+    o.host = sentinel.host;
+    o.port = sentinel.port;
+    o.connect_timeout = std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
+    auto c = greet(o, purpose::notices, p.wake_fd);
+    if (!c) return std::move(c.error());
+    std::string bytes;
+    const std::array<std::string_view, 3> words{"SENTINEL", "get-master-addr-by-name",
+                                                o.primary_name};
+    append_command(bytes, words);
+    auto replies = exchange(**c, bytes, 1, p);
+    if (!replies) return std::move(replies.error());
+    return read(replies->front());
+  }
+
+  result<address> read(const resp_value& v) const {
+    if (v.is_error()) return server_says(v.text);
+    if (v.items.size() != 2) return failure{errc::unavailable, "it knows no primary of this name"};
+    address a{v.items[0].text, 0};
+    const std::string& port = v.items[1].text;
+    std::from_chars(port.data(), port.data() + port.size(), a.port);
+    if (a.host.empty() || a.port == 0) return strange_answer("SENTINEL get-master-addr-by-name");
+    return a;
+  }
+
+  redis_options asked_;
+  std::mutex mutex_;
+  std::vector<address> seeds_;
+};
+
+}  // namespace
+
+redis_options found_by_sentinels(redis_options o) {
+  const auto all = std::make_shared<sentinels>(o);
+  o.locate = [all](boot_time until, int wake_fd) { return all->locate(until, wake_fd); };
+  return o;
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,58 @@
+#include "store/redis/servers.hpp"
+
+#include "store/redis/cluster.hpp"
+#include "store/redis/sentinel.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+/// All names are on one server, wherever it may be.
+class one_server final : public servers {
+ public:
+  explicit one_server(const redis_options& options) : node_(options) {}
+
+  status open() override { return node_.open(); }
+  redis_options for_notices() override { return node_.options(); }
+  status for_each(const std::function<status(node&)>& look) override { return look(node_); }
+
+  result<reply> ask(const request& r) override {
+    auto got = node_.ask(r.commands, 1, r.durable);
+    if (!got) return std::move(got.error());
+    return reply{std::move(got->replies.front()), got->repeated, got->replicas};
+  }
+
+  std::vector<result<reply>> ask(std::span<const request> all) override {
+    std::string bytes;
+    bool durable = false;
+    for (const auto& r : all) bytes += r.commands, durable = durable || r.durable;
+    auto got = node_.ask(bytes, all.size(), durable);
+    std::vector<result<reply>> replies;
+    replies.reserve(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (got)
+        replies.push_back(reply{std::move(got->replies[i]), got->repeated, got->replicas});
+      else
+        replies.push_back(got.error());
+    }
+    return replies;
+  }
+
+ private:
+  node node_;
+};
+
+}  // namespace
+
+std::unique_ptr<servers> make_servers(const redis_options& options) {
+  switch (options.topology) {
+    case topology::cluster:
+      return std::make_unique<cluster>(options);
+    case topology::sentinel:
+      return std::make_unique<one_server>(found_by_sentinels(options));
+    default:
+      return std::make_unique<one_server>(options);
+  }
+}
+
+}  // namespace holdfast::store::redis

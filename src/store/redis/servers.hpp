@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "store/redis/node.hpp"
+
+namespace holdfast::store::redis {
+
+/// One command about one name.
+struct request {
+  std::string_view name;      ///< says which server has it
+  std::string_view commands;  ///< encoded; one reply
+  bool durable = false;       ///< see node::ask
+};
+
+struct reply {
+  resp_value value;
+  bool repeated = false;  ///< it may have been carried out before
+  acknowledged replicas{};
+};
+
+/// The servers behind a URL, be it one or many: who has a name, and how to get there. Thread-safe.
+class servers {
+ public:
+  virtual ~servers() = default;
+  virtual status open() = 0;
+  virtual result<reply> ask(const request& r) = 0;
+  /// Several, in the order of the answers; for renewals, which are tried again soon by themselves.
+  virtual std::vector<result<reply>> ask(std::span<const request> all) = 0;
+  /// Each that has names of its own, until one fails.
+  virtual status for_each(const std::function<status(node&)>& look) = 0;
+  /// How to get a connection for notices.
+  virtual redis_options for_notices() = 0;
+};
+
+std::unique_ptr<servers> make_servers(const redis_options& options);
+
+}  // namespace holdfast::store::redis

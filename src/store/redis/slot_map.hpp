@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <holdfast/result.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "store/redis/options.hpp"
+#include "store/redis/resp.hpp"
+
+namespace holdfast::store::redis {
+
+/// Keys of a cluster lie in 16384 slots, and those of one name in one.
+using slot_number = std::uint16_t;
+inline constexpr std::size_t slot_count = 16'384;
+
+/// The slot of the keys of a name: CRC16 of their hash tag.
+slot_number slot_of(std::string_view name) noexcept;
+
+/// Which node has which slots, as one of them said. A value, without any I/O.
+class slot_map {
+ public:
+  slot_map() { owners_.fill(nobody); }
+
+  /// From the answer to CLUSTER SLOTS; `asked` stands in where a node does not know its own
+  /// address.
+  static result<slot_map> read(const resp_value& answer, const address& asked);
+
+  const address* owner(slot_number slot) const noexcept;
+  void move(slot_number slot, const address& to);
+  /// The nodes that have slots; and all that were named, these first.
+  std::vector<address> primaries() const;
+  const std::vector<address>& nodes() const noexcept { return nodes_; }
+
+ private:
+  static constexpr std::uint16_t nobody = 0xFFFF;
+  std::uint16_t number_of(const address& a);
+
+  std::vector<address> nodes_;
+  std::array<std::uint16_t, slot_count> owners_;
+};
+
+/// `MOVED 3999 127.0.0.1:6381`, `ASK 3999 …`: where to go instead.
+struct redirection {
+  bool only_this_time = false;  ///< ASK
+  slot_number slot = 0;
+  address to{};
+};
+std::optional<redirection> read_redirection(std::string_view error, const address& asked);
+
+/// TRYAGAIN, CLUSTERDOWN: it will work soon, or there.
+bool says_later(std::string_view error) noexcept;
+
+}  // namespace holdfast::store::redis

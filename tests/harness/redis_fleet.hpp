@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/redis_server.hpp"
+
+/// Several redis-servers that belong together, each started for itself and ready when made.
+namespace harness {
+
+/// A primary with replicas that follow it.
+class redis_replicas {
+ public:
+  explicit redis_replicas(int replicas = 2);
+  redis_server& primary() const { return *servers_.front(); }
+  std::string url(const std::string& options = {}) const { return primary().url(options); }
+  /// 0 is the first of them.
+  redis_server& replica(std::size_t i) const { return *servers_.at(i + 1); }
+  const std::vector<std::unique_ptr<redis_server>>& servers() const { return servers_; }
+  void until_connected() const;
+
+ private:
+  std::vector<std::unique_ptr<redis_server>> servers_;
+};
+
+/// A primary with two replicas, watched by three sentinels that call it "locks" and replace it when
+/// it is silent for `patience_ms`.
+class redis_sentinels {
+ public:
+  explicit redis_sentinels(int patience_ms);
+  std::string url(const std::string& options = {}) const;
+  redis_replicas& servers() { return servers_; }
+  redis_server& sentinel(std::size_t i) const { return *sentinels_.at(i); }
+  /// Whom the sentinels call the primary.
+  redis_server& primary() const;
+  /// Kills the primary, and waits until all sentinels name another one.
+  void fail_over();
+
+ private:
+  int primary_port(const redis_server& sentinel) const;
+  redis_replicas servers_;
+  std::vector<std::unique_ptr<redis_server>> sentinels_;
+};
+
+/// Three primaries, each with a replica. A node that is silent for `patience_ms` is replaced.
+class redis_cluster {
+ public:
+  explicit redis_cluster(int patience_ms);
+  std::string url(const std::string& options = {}) const;
+  const std::vector<std::unique_ptr<redis_server>>& nodes() const { return nodes_; }
+  int slot_of(const std::string& key) const;
+  /// The running primary that has the slot now. Throws if there is none.
+  redis_server& owner(int slot) const;
+  bool is_served(int slot) const;
+  /// Waits until all that run agree that all slots are served.
+  void until_well() const;
+  /// Moves one slot with its keys, as redis-cli does it; the servers answer ASK and TRYAGAIN
+  /// meanwhile.
+  void move(int slot, redis_server& to) const;
+  /// The steps of it: everything but to tell who has it now; and that.
+  void begin_move(int slot, redis_server& from, redis_server& to) const;
+  void end_move(int slot, redis_server& from, redis_server& to) const;
+
+ private:
+  static std::string id(const redis_server& node) { return node.ask({"CLUSTER", "MYID"}); }
+  redis_server* find_owner(int slot) const;
+  void meet() const;
+  std::vector<std::unique_ptr<redis_server>> nodes_;
+};
+
+}  // namespace harness

@@ -1,0 +1,118 @@
+#include "harness/shared_servers.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <system_error>
+
+#include "harness/redis_fleet.hpp"
+
+namespace harness {
+
+namespace {
+
+/// A busy machine must not look like a dead primary.
+constexpr int never_replaced_ms = 60'000;
+
+template <class Servers, class... Arguments>
+servers launch(Arguments... arguments) {
+  const auto all = std::make_shared<Servers>(arguments...);
+  return {all, all->url()};
+}
+
+int checked(int fd, const char* what) {
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
+  return fd;
+}
+
+// Whoever reads our output would wait for it to end, and what ends ctest must not end us at once.
+void become_a_daemon() {
+  ::setsid();
+  const int nowhere = checked(::open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null");
+  for (int fd = 0; fd < 3; ++fd) ::dup2(nowhere, fd);
+}
+
+/// Written under another name first: whoever sees it sees all of it.
+int publish(const std::string& url, const std::string& file) {
+  const std::string unfinished = file + ".new";
+  std::ofstream(unfinished) << url << '\n';
+  const int watch = checked(::inotify_init1(IN_CLOEXEC), "inotify");
+  checked(::inotify_add_watch(watch, unfinished.c_str(), IN_DELETE_SELF), "inotify");
+  std::filesystem::rename(unfinished, file);
+  return watch;
+}
+
+// The child that has the servers. It says so by a byte, or ends without one.
+[[noreturn]] void serve(const std::string& kind, const std::string& file, int caller, int ready) {
+  {
+    const auto mine = start_servers(kind);
+    become_a_daemon();
+    const int removed = publish(mine.url, file);
+    if (::write(ready, "!", 1) != 1) ::_exit(1);
+    pollfd ends[2] = {{caller, POLLIN, 0}, {removed, POLLIN, 0}};
+    while (::poll(ends, 2, -1) < 0 && errno == EINTR) {
+    }
+  }
+  ::_exit(0);
+}
+
+std::string read_first_line(const std::string& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) throw std::runtime_error("no servers are running: " + file);
+  return line;
+}
+
+}  // namespace
+
+servers start_servers(const std::string& kind) {
+  if (kind == "redis") return launch<redis_server>();
+  if (kind == "redis_replicas") return launch<redis_replicas>();
+  if (kind == "redis_sentinel") return launch<redis_sentinels>(never_replaced_ms);
+  if (kind == "redis_cluster") return launch<redis_cluster>(never_replaced_ms);
+  throw std::invalid_argument("no servers called " + kind);
+}
+
+void share_servers(const std::string& kind, const std::string& folder) {
+  const std::string file = folder + "/" + kind;
+  std::filesystem::create_directories(folder);
+  std::filesystem::remove(file);
+  const int caller =
+      checked(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0)), "pidfd_open");
+  int ready[2];
+  checked(::pipe2(ready, O_CLOEXEC), "pipe");
+  if (checked(::fork(), "fork") == 0) {
+    ::close(ready[0]);
+    try {
+      serve(kind, file, caller, ready[1]);
+    } catch (const std::exception& e) {
+      std::cerr << e.what() << std::endl;
+      ::_exit(1);
+    }
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  if (::read(ready[0], &byte, 1) != 1) throw std::runtime_error(kind + " do not start");
+}
+
+std::string url_of_servers(const std::string& kind) {
+  if (const char* const folder = std::getenv("HOLDFAST_TEST_SERVERS")) {
+    return read_first_line(std::string(folder) + "/" + kind);
+  }
+  static std::map<std::string, servers> own;
+  auto& mine = own[kind];
+  if (!mine.running) mine = start_servers(kind);
+  return mine.url;
+}
+
+}  // namespace harness

@@ -1,0 +1,234 @@
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "engine/core.hpp"
+#include "fixture.hpp"
+#include "harness/redis_fleet.hpp"
+
+// ack=majority and ack=all: a grant is one when the replicas have it.
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+class redis_acknowledged : public testing::Test {
+ protected:
+  holdfast::session open(const std::string& ack) {
+    holdfast::session_options o;
+    o.store_timeout = 300ms;
+    return holdfast::open(servers_.primary().url("?ack=" + ack + "&ack_timeout=100ms"), o);
+  }
+  void stop_replicas() {
+    for (std::size_t i = 0; i < 2; ++i) servers_.replica(i).stop();
+  }
+  void resume_replicas() {
+    for (std::size_t i = 0; i < 2; ++i) servers_.replica(i).resume();
+  }
+  harness::redis_replicas servers_;
+};
+
+TEST_F(redis_acknowledged, all_replicas_have_what_was_granted) {
+  auto s = open("all");
+  holdfast::mutex m{s, "m"};
+  for (int i = 0; i < 20; ++i) {
+    m.lock();
+    for (std::size_t r = 0; r < 2; ++r) {
+      EXPECT_TRUE(contains(servers_.replica(r).ask({"GET", "holdfast:{m}"}), "hf1 mutex 1 "));
+    }
+    m.unlock();
+  }
+}
+
+TEST_F(redis_acknowledged, without_enough_replicas_nothing_is_granted_and_nothing_stays) {
+  auto s = open("majority");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  stop_replicas();
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(refused.retryable);
+  EXPECT_TRUE(contains(refused.text, "0 replicas acknowledged")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "asks for 1")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "given back")) << refused.text;
+  EXPECT_TRUE(s.show("m").holders.empty());
+  resume_replicas();
+  EXPECT_TRUE(m.try_lock_for(10s));
+  m.unlock();
+}
+
+TEST_F(redis_acknowledged, a_failure_says_whether_the_lock_may_be_held) {
+  auto s = open("majority");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  stop_replicas();
+  try {
+    (void)m.try_acquire();
+    ADD_FAILURE() << "it was granted";
+  } catch (const holdfast::error& e) {
+    EXPECT_FALSE(e.outcome_unknown()) << e.what();
+  }
+  resume_replicas();
+}
+
+TEST_F(redis_acknowledged, a_majority_goes_on_without_one_replica_and_all_does_not) {
+  auto most = open("majority"), every = open("all");
+  holdfast::mutex a{most, "a"}, b{every, "b"};
+  b.lock(), b.unlock();
+  servers_.replica(0).stop();
+  EXPECT_TRUE(a.try_lock());
+  const auto refused = outcome_of([&] { (void)b.try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "1 replicas acknowledged")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
+  servers_.replica(0).resume();
+  a.unlock();
+}
+
+TEST_F(redis_acknowledged, a_replica_that_is_gone_still_counts) {
+  auto s = open("all");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  servers_.replica(0).kill();
+  harness::eventually("the primary to see it", [&] {
+    return contains(servers_.primary().ask({"INFO", "replication"}), "connected_slaves:1");
+  });
+  for (int i = 0; i < 2; ++i) {  // the answer to the first says that there is one
+    const auto refused = outcome_of([&] { (void)m.try_lock(); });
+    EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
+  }
+}
+
+TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_too) {
+  auto a = open("any"), b = open("all");
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  {
+    auto seen = holdfast::mutex(b, "other").acquire();
+  }
+  first.lock();
+  redis_test::outcome refused;
+  std::thread waiter([&] { refused = outcome_of([&] { (void)second.try_lock_for(2s); }); });
+  harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  stop_replicas();
+  first.unlock();
+  waiter.join();
+  resume_replicas();
+  EXPECT_EQ(refused.reason, errc::unavailable) << "it was told that it has the lock";
+  EXPECT_TRUE(contains(refused.text, "acknowledged")) << refused.text;
+}
+
+TEST_F(redis_acknowledged, who_gives_back_for_the_next_at_the_gate_is_not_blamed_for_the_replicas) {
+  auto s = open("all");
+  holdfast::mutex m{s, "m", {.local_time = 0us}};
+  auto held = m.acquire();
+  redis_test::outcome refused;
+  std::thread next([&] { refused = outcome_of([&] { (void)m.try_lock_for(1s); }); });
+  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
+  harness::eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  stop_replicas();
+  EXPECT_FALSE(held.release());
+  next.join();
+  resume_replicas();
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+}
+
+TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
+  auto s = open("all");
+  holdfast::mutex m{s, "m", {.local_time = 1h}};
+  auto held = m.acquire();
+  std::optional<holdfast::lease> passed;
+  std::thread next([&] { passed = m.try_acquire_for(1s); });
+  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
+  harness::eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  stop_replicas();
+  const auto operations = s.store_operations();
+  const auto fence = held.fence();
+  EXPECT_FALSE(held.release());
+  next.join();
+  ASSERT_TRUE(passed);
+  EXPECT_GT(passed->fence(), fence);
+  EXPECT_EQ(s.store_operations(), operations);
+  resume_replicas();
+}
+
+TEST_F(redis_acknowledged, a_renewal_that_no_replica_has_does_not_count) {
+  auto s = open("majority");
+  holdfast::mutex m{s, "m"};
+  auto held = m.acquire();
+  stop_replicas();
+  const auto refused = outcome_of([&] { held.extend(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "0 replicas acknowledged")) << refused.text;
+  EXPECT_EQ(held.state(), holdfast::lease_state::suspect);
+  resume_replicas();
+  EXPECT_EQ(outcome_of([&] { held.extend(); }).text, "");
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+}
+
+TEST_F(redis_acknowledged, an_arrival_at_a_latch_waits_for_the_replicas) {
+  auto s = open("majority");
+  holdfast::latch l{s, "l", 2};
+  l.count_down();
+  stop_replicas();
+  const auto refused = outcome_of([&] { l.count_down(); });
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  resume_replicas();
+}
+
+TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_cost_one) {
+  auto s = open("majority");
+  {
+    auto seen = holdfast::mutex(s, "m").acquire();
+  }
+  stop_replicas();
+  constexpr int threads = 32;  // each by itself: longer than the command timeout in all
+  std::atomic<int> told{0};
+  std::vector<std::thread> crew;
+  for (int t = 0; t < threads; ++t) {
+    crew.emplace_back([&, t] {
+      holdfast::mutex m{s, "own" + std::to_string(t)};
+      const auto refused = outcome_of([&] { (void)m.try_lock(); });
+      if (contains(refused.text, "0 replicas acknowledged")) ++told;
+    });
+  }
+  for (auto& t : crew) t.join();
+  resume_replicas();
+  EXPECT_EQ(told, threads) << "some were told something else: that the server does not answer";
+}
+
+TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
+  const harness::redis_replicas servers(3);
+  auto s = holdfast::open(servers.primary().url("?ack=majority&ack_timeout=100ms"));
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  servers.replica(0).stop();
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  servers.replica(1).stop();
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_TRUE(contains(refused.text, "1 replicas acknowledged")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "asks for 2")) << refused.text;
+  for (std::size_t i = 0; i < 2; ++i) servers.replica(i).resume();
+}
+
+TEST(redis_without_replicas, nothing_is_acknowledged) {
+  const harness::redis_server server;
+  auto s = holdfast::open(server.url("?ack=majority&ack_timeout=50ms"));
+  const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "asks for 1")) << refused.text;
+}
+
+TEST(redis_without_replicas, who_may_not_see_them_is_told_which_right_is_missing) {
+  const harness::redis_server server;
+  server.ask({"ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", "-role"});
+  auto s =
+      holdfast::open("redis://limited:x@127.0.0.1:" + std::to_string(server.port()) + "?ack=all");
+  const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+  EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "role")) << refused.text;
+}
+
+}  // namespace

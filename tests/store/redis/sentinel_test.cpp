@@ -1,0 +1,209 @@
+#include <cstdlib>
+#include <thread>
+
+#include "crew.hpp"
+#include "fixture.hpp"
+#include "harness/redis_fleet.hpp"
+
+// A primary that sentinels watch, and replace.
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+redis_test::outcome opening(const std::string& url) {
+  return outcome_of([&] { (void)holdfast::open(url); });
+}
+
+class redis_sentinels : public testing::Test {
+ protected:
+  harness::redis_sentinels fleet_{500};
+};
+
+TEST_F(redis_sentinels, one_that_answers_is_enough) {
+  fleet_.sentinel(0).kill();
+  fleet_.sentinel(1).stop();
+  auto s = holdfast::open(fleet_.url());
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
+  EXPECT_TRUE(contains(s.url(), "/locks")) << s.url();
+  fleet_.sentinel(1).resume();
+}
+
+TEST_F(redis_sentinels, what_cannot_be_found_is_said_with_who_was_asked) {
+  const std::string one = "redis+sentinel://127.0.0.1:" + std::to_string(fleet_.sentinel(0).port());
+  const auto unknown = opening(one + "/other");
+  EXPECT_EQ(unknown.reason, errc::unavailable);
+  EXPECT_TRUE(contains(unknown.text, "'other'")) << unknown.text;
+  EXPECT_TRUE(contains(unknown.text, "knows no primary of this name")) << unknown.text;
+  const auto port = std::to_string(harness::free_port());
+  const auto nobody = opening("redis+sentinel://127.0.0.1:" + port + "/locks");
+  EXPECT_EQ(nobody.reason, errc::unavailable);
+  EXPECT_TRUE(contains(nobody.text, port)) << nobody.text;
+  const auto server =
+      opening("redis+sentinel://127.0.0.1:" + std::to_string(fleet_.primary().port()) + "/locks");
+  EXPECT_TRUE(contains(server.text, "unknown command")) << server.text;
+}
+
+TEST_F(redis_sentinels, sentinels_with_a_login_of_their_own_get_it) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    fleet_.sentinel(i).ask({"ACL", "SETUSER", "default", ">secret"});
+  }
+  const auto refused = opening(fleet_.url());
+  EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "sentinel_password_env")) << refused.text;
+  ::setenv("HOLDFAST_TEST_SENTINEL", "secret", 1);
+  const auto opened = opening(fleet_.url("?sentinel_password_env=HOLDFAST_TEST_SENTINEL"));
+  EXPECT_FALSE(opened.failed) << opened.text;
+}
+
+TEST_F(redis_sentinels, a_primary_that_is_none_any_more_is_not_used_although_they_name_it) {
+  auto& named = fleet_.primary();
+  const auto other = std::to_string(fleet_.servers().replica(0).port());
+  EXPECT_EQ(named.ask({"REPLICAOF", "127.0.0.1", other}), "OK");
+  const auto refused = opening(fleet_.url());
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "it is a slave by now")) << refused.text;
+}
+
+TEST_F(redis_sentinels, users_with_the_documented_rights_are_enough) {
+  redis_test::give_documented_rights(fleet_.primary(), {"+role", "+wait"});
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto& s = fleet_.sentinel(i);
+    EXPECT_EQ(s.ask({"ACL", "SETUSER", "asker", "on", ">pw", "+hello", "+auth", "+ping",
+                     "+sentinel|get-master-addr-by-name"}),
+              "OK");
+  }
+  ::setenv("HOLDFAST_TEST_ASKER", "pw", 1);
+  std::string url =
+      fleet_.url("?ack=all&sentinel_user=asker&sentinel_password_env=HOLDFAST_TEST_ASKER");
+  url.insert(url.find("//") + 2, "app:pw@");
+  EXPECT_EQ(outcome_of([&] { holdfast::mutex(holdfast::open(url), "m").lock(); }).text, "");
+}
+
+TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_nobody_is_stuck_and_fences_grow) {
+  redis_test::crew crew(fleet_.url(), 4, 3, {"a", "b"});
+  crew.everybody_goes_on(20);
+  fleet_.fail_over();
+  crew.everybody_goes_on(20);
+  crew.stop();
+  const auto t = crew.count();
+  EXPECT_EQ(t.same_fence, 0);
+  EXPECT_EQ(t.lost_counts, 0);
+  EXPECT_LE(t.failed, 12) << "each once at most, while nobody was primary: " << t.failure;
+  std::cout << t << '\n';
+}
+
+// One of the replicas is primary then, so that two are there again only with the former one.
+TEST_F(redis_sentinels, what_all_replicas_have_is_not_lost_when_the_primary_is_killed_under_load) {
+  redis_test::crew crew(fleet_.url("?ack=all&ack_timeout=200ms"), 4, 3, {"a", "b"});
+  crew.everybody_goes_on(20);
+  auto& killed = fleet_.primary();
+  fleet_.fail_over();
+  killed.start();
+  crew.everybody_goes_on(5);
+  crew.stop();
+  const auto t = crew.count();
+  EXPECT_EQ(t.overlaps, 0);
+  EXPECT_EQ(t.refused, 0);
+  EXPECT_EQ(t.same_fence, 0);
+  EXPECT_EQ(t.lost_counts, 0);
+  std::cout << t << '\n';
+}
+
+TEST_F(redis_sentinels, who_waits_while_the_primary_is_replaced_gets_the_lock_in_the_end) {
+  holdfast::session_options o;
+  o.lease = 1s;
+  auto a = holdfast::open(fleet_.url(), o), b = holdfast::open(fleet_.url(), o);
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  auto held = first.acquire();
+  std::uint64_t fence = 0;
+  std::thread waiter([&] { fence = second.try_acquire_for(60s).value().fence(); });
+  harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  fleet_.fail_over();
+  const auto before = held.fence();
+  (void)held.release();
+  waiter.join();
+  EXPECT_GT(fence, before);
+}
+
+TEST_F(redis_sentinels, a_failover_that_lost_the_last_grant_is_told_to_its_holder_and_fences_grow) {
+  auto a = holdfast::open(fleet_.url()), b = holdfast::open(fleet_.url());
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  {
+    auto before = first.acquire();
+  }
+  // The replicas are cut off, so what comes now is on the primary alone.
+  const auto nowhere = std::to_string(harness::free_port());
+  for (std::size_t i = 0; i < 2; ++i) {
+    fleet_.servers().replica(i).ask({"REPLICAOF", "127.0.0.1", nowhere});
+  }
+  auto lost = first.acquire();
+  EXPECT_EQ(b.show("m").holders.size(), 1u);
+  fleet_.fail_over();
+  auto next = second.try_acquire_for(60s);
+  ASSERT_TRUE(next);
+  EXPECT_GT(next->fence(), lost.fence());
+  EXPECT_EQ(outcome_of([&] { lost.extend(); }).reason, errc::lost);
+  EXPECT_EQ(lost.state(), holdfast::lease_state::lost);
+  EXPECT_TRUE(lost.lost().stop_requested());
+  EXPECT_EQ(b.show("m").holders.size(), 1u) << "the new holder keeps it";
+}
+
+TEST_F(redis_sentinels, with_ack_a_primary_without_replicas_grants_nothing_that_could_be_lost) {
+  auto s = holdfast::open(fleet_.url("?ack=majority&ack_timeout=200ms"));
+  holdfast::mutex m{s, "m"};
+  {
+    auto before = m.acquire();
+  }
+  const auto nowhere = std::to_string(harness::free_port());
+  for (std::size_t i = 0; i < 2; ++i) {
+    fleet_.servers().replica(i).ask({"REPLICAOF", "127.0.0.1", nowhere});
+  }
+  EXPECT_EQ(outcome_of([&] { (void)m.try_lock(); }).reason, errc::unavailable);
+  fleet_.fail_over();
+  EXPECT_TRUE(m.try_lock_for(60s));
+  m.unlock();
+}
+
+class redis_failover_on_request : public redis_sentinels {
+ protected:
+  void fail_over() {
+    EXPECT_EQ(fleet_.sentinel(0).ask({"SENTINEL", "FAILOVER", "locks"}), "OK");
+    harness::eventually("another primary", [&] { return &fleet_.primary() != &before_; });
+  }
+  bool new_primary_knows_m() {
+    return contains(fleet_.primary().ask({"GET", "holdfast:{m}"}), "hf1 mutex 1 ");
+  }
+  harness::redis_server& before_ = fleet_.primary();
+};
+
+TEST_F(redis_failover_on_request, is_followed_when_the_old_primary_is_told) {
+  auto s = holdfast::open(fleet_.url());
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  fail_over();
+  harness::eventually("the old one to be a replica",
+                      [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
+  EXPECT_TRUE(m.try_lock_for(60s));
+  EXPECT_TRUE(new_primary_knows_m());
+  m.unlock();
+}
+
+TEST_F(redis_failover_on_request, is_followed_before_that_by_who_wants_acknowledgements) {
+  auto s = holdfast::open(fleet_.url("?ack=all&ack_timeout=100ms"));
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  fail_over();
+  EXPECT_EQ(before_.field({"INFO", "replication"}, "role"), "master");
+  EXPECT_EQ(outcome_of([&] { (void)m.try_lock(); }).reason, errc::unavailable);
+  auto fresh = holdfast::open(fleet_.url("?ack=majority"));
+  holdfast::mutex other{fresh, "m"};
+  EXPECT_TRUE(other.try_lock_for(60s)) << "the former one gave back what it had there";
+  EXPECT_TRUE(new_primary_knows_m());
+  EXPECT_EQ(s.show("m").holders.size(), 1u) << "it talks to the new one";
+  other.unlock();
+}
+
+}  // namespace

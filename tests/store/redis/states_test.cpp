@@ -1,0 +1,196 @@
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/fake_redis.hpp"
+
+// States of the server: loading, without its replicas or its primary, asleep, stopped, with a clock
+// that jumps.
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using harness::redis_server;
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome;
+using redis_test::outcome_of;
+
+/// For calls that keep trying while the store is away.
+holdfast::session impatient(const std::string& url) {
+  holdfast::session_options o;
+  o.store_timeout = 300ms;
+  return holdfast::open(url, o);
+}
+
+outcome trying(holdfast::session& s) {
+  return outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+}
+
+void expect_unavailable(const outcome& o, const std::string& word) {
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_TRUE(o.retryable);
+  EXPECT_TRUE(contains(o.text, word)) << o.text;
+}
+
+void await_waiters(const holdfast::session& s, std::size_t n) {
+  eventually("waiters", [&] { return s.show("m").waiters.size() == n; });
+}
+
+TEST(redis_states, a_server_that_reads_its_data_is_unavailable_until_it_has) {
+  redis_server server(
+      {"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
+  auto s = impatient(server.url());
+  server.ask({"DEBUG", "POPULATE", "1000000", "k", "100"});  // to be read for a quarter of an hour
+  server.save_and_end();
+  server.start_loading();
+  expect_unavailable(trying(s), "reading its data");
+  expect_unavailable(outcome_of([&] { (void)holdfast::open(server.url()); }), "reading its data");
+  server.ask({"CONFIG", "SET", "key-load-delay", "0"});
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock_for(60s));
+}
+
+TEST(redis_states, a_primary_without_enough_replicas_is_unavailable_until_it_has_them) {
+  const redis_server server;
+  auto s = impatient(server.url());
+  server.ask({"CONFIG", "SET", "min-replicas-to-write", "1"});
+  expect_unavailable(trying(s), "min-replicas-to-write");
+  std::thread patient([&] { EXPECT_TRUE(holdfast::mutex(s, "n").try_lock_for(60s)); });
+  server.ask({"CONFIG", "SET", "min-replicas-to-write", "0"});
+  patient.join();
+}
+
+TEST(redis_states, a_replica_that_has_lost_its_primary_is_unavailable) {
+  const redis_server server({"--replica-serve-stale-data", "no"});
+  auto s = impatient(server.url());
+  server.ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
+  expect_unavailable(trying(s), "primary");
+  server.ask({"REPLICAOF", "NO", "ONE"});
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock_for(60s));
+}
+
+TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
+  std::string error;
+  harness::fake_redis server([&](const harness::fake_redis::words& w) {
+    return w[0] == "EVALSHA" ? "-" + error + "\r\n" : std::string();
+  });
+  auto s = impatient(server.url("?command_timeout=500ms"));
+  // As Redis 7 says it, and as versions before it wrap what a script's command was told.
+  for (const std::string before :
+       {"", "ERR Error running script (call to f_01): @user_script:1: -"}) {
+    for (const std::string word : {"MASTERDOWN", "NOREPLICAS", "READONLY"}) {
+      error = before + word + " some reason";
+      EXPECT_EQ(trying(s).reason, errc::unavailable) << error;
+    }
+    error = before + "MISCONF some reason";
+    EXPECT_EQ(trying(s).reason, errc::read_only) << error;
+    error = before + "OOM command not allowed";
+    EXPECT_EQ(trying(s).reason, errc::no_space) << error;
+  }
+}
+
+TEST(redis_states, a_server_asleep_is_unavailable_within_the_command_timeout_and_used_afterwards) {
+  const redis_server server;
+  auto s = impatient(server.url("?command_timeout=200ms"));
+  holdfast::mutex m{s, "m"};
+  m.lock();
+  std::thread sleeper([&] { server.ask({"DEBUG", "SLEEP", "1"}); });
+  outcome o;
+  eventually("a call during the sleep", [&] {
+    o = outcome_of([&] { (void)s.show("m"); });
+    return o.failed;
+  });
+  sleeper.join();
+  expect_unavailable(o, "did not answer within 200 ms");
+  eventually("the server again", [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
+  EXPECT_EQ(s.show("m").holders.size(), 1U);
+  EXPECT_NO_THROW(m.unlock());
+}
+
+/// A server with one holder and one waiter, of two sessions.
+class redis_pair : public testing::Test {
+ protected:
+  explicit redis_pair(std::chrono::milliseconds lease = 30s) : first_(a_, "m", {.lease = lease}) {
+    held_ = first_.acquire();
+    waiting_ = std::thread([&] {
+      auto got = second_.acquire();
+      next_fence_ = got.fence();
+    });
+    await_waiters(a_, 1);
+  }
+  ~redis_pair() override {
+    if (waiting_.joinable()) waiting_.join();
+  }
+
+  /// Stops the server until a command has failed, as a long stop does.
+  void stop_beyond_the_timeout() {
+    server_.stop();
+    eventually("a failed command", [&] { return outcome_of([&] { (void)a_.show("m"); }).failed; });
+  }
+
+  redis_server server_;
+  const std::string url_ = server_.url("?command_timeout=150ms&connect_timeout=150ms");
+  holdfast::session a_ = holdfast::open(url_), b_ = holdfast::open(url_);
+  holdfast::mutex first_;
+  holdfast::mutex second_{b_, "m"};
+  holdfast::lease held_;
+  std::thread waiting_;
+  std::uint64_t next_fence_ = 0;
+};
+
+TEST_F(redis_pair, a_server_stopped_for_a_while_changes_nothing_for_holder_and_waiter) {
+  const auto fence = held_.fence();
+  stop_beyond_the_timeout();
+  EXPECT_NE(held_.state(), holdfast::lease_state::lost);
+  server_.resume();
+  eventually("the server again", [&] { return !outcome_of([&] { (void)a_.show("m"); }).failed; });
+  held_.extend();
+  EXPECT_EQ(held_.fence(), fence);
+  await_waiters(a_, 1);
+  EXPECT_FALSE(held_.release());
+  waiting_.join();
+  EXPECT_GT(next_fence_, fence);
+}
+
+TEST_F(redis_pair, the_holders_of_a_server_that_was_flushed_are_told_and_the_waiters_served) {
+  const auto fence = held_.fence();
+  server_.ask({"FLUSHALL"});
+  waiting_.join();  // it looks for itself within a second
+  EXPECT_GT(next_fence_, fence) << "the counter was lost, the fence was not";
+  EXPECT_EQ(outcome_of([&] { held_.extend(); }).reason, errc::lost);
+  EXPECT_EQ(held_.state(), holdfast::lease_state::lost);
+}
+
+TEST_F(redis_pair, a_clock_of_the_server_set_forward_ends_leases_and_fences_grow) {
+  const auto fence = held_.fence();
+  server_.shift_clock(1h);
+  waiting_.join();
+  EXPECT_GT(next_fence_, fence);
+  EXPECT_EQ(outcome_of([&] { held_.extend(); }).reason, errc::lost);
+}
+
+TEST_F(redis_pair, a_clock_of_the_server_set_back_keeps_leases_and_fences_grow) {
+  const auto fence = held_.fence();
+  server_.shift_clock(-1h);
+  held_.extend();
+  EXPECT_EQ(held_.fence(), fence);
+  EXPECT_FALSE(held_.release());
+  waiting_.join();
+  EXPECT_GT(next_fence_, fence);
+}
+
+class redis_short_lease : public redis_pair {
+ protected:
+  redis_short_lease() : redis_pair(600ms) {}
+};
+
+TEST_F(redis_short_lease, a_server_stopped_longer_than_a_lease_means_lost_before_it_goes_on) {
+  const auto fence = held_.fence();
+  server_.stop();
+  eventually("the loss, without the server", [&] { return held_.lost().stop_requested(); });
+  EXPECT_EQ(next_fence_, 0U) << "nobody can have got it";
+  server_.resume();
+  waiting_.join();
+  EXPECT_GT(next_fence_, fence);
+}
+
+}  // namespace
