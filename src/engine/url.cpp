@@ -89,6 +89,10 @@ result<url> parse_url(std::string_view text) {
   }
   text.remove_prefix(colon + 1);
   const auto question = std::min(text.find('?'), text.size());
+  if (text.starts_with("//") && text.find('@') > question && text.find('@') != text.npos) {
+    return malformed(text,
+                     "has an @ behind a ?; in a password write %3F for ?, in an option %40 for @");
+  }
   auto rest = unescape(text.substr(0, question));
   if (!rest) return std::move(rest.error());
   u.rest = std::move(*rest);
