@@ -20,10 +20,11 @@ bool parse_number(std::string_view text, Number& number) {
   return wrong == std::errc{} && after == end;
 }
 
-// A path may hold an @ itself: what comes before it is a user only if it does not look like a path.
-void take_credentials(std::string_view& rest, redis_options& o) {
+// The path of a socket may hold an @ itself: what comes before it is a user only if it does not
+// look like a path.
+void take_credentials(std::string_view& rest, bool may_be_path, redis_options& o) {
   const auto at = rest.rfind('@');
-  if (at == rest.npos || rest.starts_with('/')) return;
+  if (at == rest.npos || (may_be_path && rest.starts_with('/'))) return;
   const auto credentials = rest.substr(0, at);
   rest.remove_prefix(at + 1);
   const auto colon = std::min(credentials.find(':'), credentials.size());
@@ -186,7 +187,7 @@ result<redis_options> parse_address(std::string_view scheme, std::string_view re
     return bad(std::string(scheme) + ": needs an address; write " + std::string(scheme) + "://host:6379");
   }
   rest.remove_prefix(2);
-  take_credentials(rest, o);
+  take_credentials(rest, scheme == "redis+unix", o);
   if (auto ok = take_place(rest, scheme, o); !ok) return std::move(ok.error());
   o.url = describe(o, scheme);
   return o;
