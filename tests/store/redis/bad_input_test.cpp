@@ -130,6 +130,16 @@ TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_
   }
 }
 
+TEST(redis_bad_input, an_answer_of_four_gigabytes_is_refused_when_it_is_announced) {
+  const fake_redis server([&](const fake_redis::words& w) {
+    return w[0] == "EVALSHA" ? "$4294967296\r\n" : std::string();
+  });
+  auto s = holdfast::open(server.url("?command_timeout=30s"));
+  const auto o = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_TRUE(contains(o.text, "a string of 4294967296 bytes")) << o.text;
+}
+
 TEST(redis_bad_input, tls_to_a_server_that_says_nothing_is_given_up_in_time) {
   const harness::fake_server silent([](std::string&) { return std::string(); });
   const auto o =

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <iostream>
@@ -74,6 +75,36 @@ INSTANTIATE_TEST_SUITE_P(redis, storm,
                                          std::pair{"read_only", "-READONLY You can't write.\r\n"},
                                          std::pair{"logged_out", "-NOAUTH Authentication\r\n"}),
                          [](const auto& i) { return std::string(i.param.first); });
+
+TEST(redis_storm, a_hundred_waiters_cut_off_at_once_are_served_in_order_and_without_one) {
+  const harness::redis_server server;
+  auto first = holdfast::open(server.url());
+  auto held = holdfast::fair_mutex(first, "m").acquire();
+  constexpr std::size_t waiters = 100;
+  std::vector<std::size_t> served;  // the lock protects it
+  std::vector<std::thread> crew;
+  for (std::size_t i = 0; i < waiters; ++i) {
+    crew.emplace_back([&, i] {
+      auto s = holdfast::open(server.url());
+      const auto mine = holdfast::fair_mutex(s, "m").acquire();
+      served.push_back(i);
+    });
+    harness::eventually("the next", [&] { return first.show("m").waiters.size() == i + 1; });
+  }
+  const auto commands = [&] {
+    return std::stol(server.field({"INFO", "stats"}, "total_commands_processed"));
+  };
+  const auto before = commands();
+  server.ask({"CLIENT", "KILL", "TYPE", "normal"});
+  server.ask({"CLIENT", "KILL", "TYPE", "pubsub"});
+  EXPECT_FALSE(held.release());
+  for (auto& t : crew) t.join();
+  EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
+  EXPECT_EQ(served.size(), waiters);
+  const auto each = static_cast<double>(commands() - before) / waiters;
+  std::cout << "commands for each that was served: " << each << '\n';
+  EXPECT_LT(each, 40);
+}
 
 TEST(redis_storm, a_subscription_that_is_ended_again_and_again_is_made_again_at_pauses) {
   const harness::redis_server server;
