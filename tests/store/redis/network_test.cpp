@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "fixture.hpp"
@@ -109,6 +110,23 @@ TEST_F(redis_network, a_waiter_behind_a_half_open_connection_is_still_served) {
   std::thread waiter([&] { second.lock(), second.unlock(); });
   eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
   proxy_.with([](relay& r) { r.half_open(); });
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+TEST_F(redis_network, a_waiter_whose_output_buffer_was_full_is_still_served) {
+  auto s = behind();
+  holdfast::mutex first{direct_, "m"}, second{s, "m"};
+  auto held = first.acquire();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
+  server_.ask({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 1024 0 0"});
+  const auto before = proxy_.count();
+  // More than what the server keeps for a moment without counting it.
+  std::istringstream channels(server_.ask({"PUBSUB", "CHANNELS", "holdfast:inbox:*"}));
+  for (std::string c; channels >> c;) server_.ask({"PUBLISH", c, std::string(1'000'000, 'x')});
+  eventually("another connection for notices",
+             [&] { return proxy_.count().accepted > before.accepted; });
   EXPECT_FALSE(held.release());
   waiter.join();
 }
