@@ -74,7 +74,7 @@ TEST_F(redis_network, an_acquire_whose_answer_is_lost_gets_the_grant_that_it_has
 }
 
 TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_no_ghost) {
-  auto s = behind("?command_timeout=100ms&connect_timeout=100ms");
+  auto s = behind("?command_timeout=100ms");
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};
   proxy_.with([](relay& r) { r.swallow(way::down); });
   try {
@@ -90,21 +90,21 @@ TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_n
 }
 
 TEST_F(redis_network, a_half_open_connection_costs_one_command_timeout_and_no_lock) {
-  auto s = behind("?command_timeout=200ms");
+  auto s = behind("?command_timeout=500ms");
   holdfast::mutex m{s, "m"};
   auto held = m.acquire();
   const auto fence = held.fence();
   proxy_.with([](relay& r) { r.half_open(); });
   const auto o = outcome_of([&] { (void)s.show("m"); });
   EXPECT_EQ(o.reason, errc::unavailable);
-  EXPECT_TRUE(contains(o.text, "did not answer within 200 ms")) << o.text;
+  EXPECT_TRUE(contains(o.text, "did not answer within 500 ms")) << o.text;
   held.extend();
   EXPECT_EQ(held.fence(), fence);
   EXPECT_FALSE(held.release());
 }
 
 TEST_F(redis_network, a_waiter_behind_a_half_open_connection_is_still_served) {
-  auto s = behind("?command_timeout=200ms");
+  auto s = behind("?command_timeout=500ms");
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   auto held = first.acquire();
   std::thread waiter([&] { second.lock(), second.unlock(); });
