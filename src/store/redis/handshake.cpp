@@ -137,7 +137,8 @@ result<std::vector<resp_value>> exchange(connection& c, std::string_view command
   const auto lost = [&](const std::string& why) {
     return failure{errc::unavailable, why, true};
   };
-  if (write_all(*c.wire, commands, p) != io::done) return lost("the connection broke: " + c.wire->problem());
+  // Also if that failed: who closes the door may have said why before it did.
+  (void)write_all(*c.wire, commands, p);
   std::vector<resp_value> all;
   std::array<char, 16 * 1024> buffer;
   while (true) {

@@ -153,9 +153,11 @@ TEST(redis_opening, a_database_that_does_not_exist_is_named) {
 TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {
   const harness::redis_server server({"--maxclients", "3"});
   auto first = holdfast::open(server.url());
-  const auto o = opening(server.url());
-  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
-  EXPECT_TRUE(contains(o.text, "maxclients")) << o.text;
+  for (int i = 0; i < 1000; ++i) {  // it may have closed the door before anything was said
+    const auto o = opening(server.url());
+    ASSERT_EQ(o.reason, errc::unavailable) << o.text;
+    ASSERT_TRUE(contains(o.text, "maxclients")) << o.text;
+  }
 }
 
 }  // namespace
