@@ -1,3 +1,4 @@
+#include <atomic>
 #include <thread>
 
 #include "fixture.hpp"
@@ -133,7 +134,7 @@ class redis_pair : public testing::Test {
   holdfast::mutex second_{b_, "m"};
   holdfast::lease held_;
   std::thread waiting_;
-  std::uint64_t next_fence_ = 0;
+  std::atomic<std::uint64_t> next_fence_{0};
 };
 
 TEST_F(redis_pair, a_server_stopped_for_a_while_changes_nothing_for_holder_and_waiter) {
