@@ -50,7 +50,7 @@ class member {
       : area_{a},
         number_{number},
         workload_{*find_workload(a.workload)},
-        subject_{find_subject(a.subject)->open({a.folder, a.url})} {
+        subject_{find_subject(a.subject)->open({a.folder, a.url, workload_.variant})} {
     const auto [first, end] = seats_of(a, number);
     for (unsigned i = first; i < end; ++i) {
       threads_.emplace_back([this, i] { sit_down(area_, i, *subject_, workload_); });

@@ -14,6 +14,8 @@ struct place {
   std::filesystem::path
       folder;       ///< for the files of the floors; beside the store's file if it has one
   std::string url;  ///< holdfast's store
+  /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0).
+  std::string_view variant{};
 };
 
 /// So many locks there are at most; they are numbered from 0.
@@ -67,6 +69,8 @@ inline bool always(const place&) { return true; }
 inline void nothing(const place&) {}
 
 extern const subject_kind holdfast_subject;
+extern const subject_kind fair_mutex_floor;
+extern const subject_kind std_floor;
 extern const subject_kind flock_floor;
 extern const subject_kind pthread_floor;
 extern const subject_kind sqlite_row_floor;

@@ -17,12 +17,20 @@ class mutex_grip final : public handle {
   holdfast::mutex& mutex_;
 };
 
+holdfast::lock_options options_for(std::string_view variant) {
+  holdfast::lock_options o;
+  if (variant == "linger") o.linger = std::chrono::seconds{1};
+  if (variant == "fifo") o.max_bypass = 0;
+  return o;
+}
+
 /// One session a process, one mutex object a name, as programs have it.
+template <class Mutex>
 class holdfast_locks final : public subject {
  public:
   explicit holdfast_locks(const place& at) : session_{holdfast::open(at.url)} {
     for (unsigned i = 0; i < max_locks; ++i) {
-      mutexes_[i].emplace(session_, "bench:" + std::to_string(i));
+      mutexes_[i].emplace(session_, "bench:" + std::to_string(i), options_for(at.variant));
     }
   }
   std::unique_ptr<handle> grip(unsigned lock) override {
@@ -32,15 +40,16 @@ class holdfast_locks final : public subject {
 
  private:
   holdfast::session session_;
-  std::array<std::optional<holdfast::mutex>, max_locks> mutexes_;
+  std::array<std::optional<Mutex>, max_locks> mutexes_;
 };
 
 bool works_everywhere(std::string_view) { return true; }
 
 bool several_processes(const place& at) { return holdfast::open(at.url).can().several_processes; }
 
+template <class Mutex>
 std::unique_ptr<subject> open_holdfast(const place& at) {
-  return std::make_unique<holdfast_locks>(at);
+  return std::make_unique<holdfast_locks<Mutex>>(at);
 }
 
 }  // namespace
@@ -51,7 +60,17 @@ const subject_kind holdfast_subject{
     .fits = works_everywhere,
     .across_processes = several_processes,
     .prepare = nothing,
-    .open = open_holdfast,
+    .open = open_holdfast<holdfast::mutex>,
+};
+
+// Without the gate: each thread stands in the queue at the store.
+const subject_kind fair_mutex_floor{
+    .name = "fair_mutex",
+    .counts_operations = true,
+    .fits = works_everywhere,
+    .across_processes = several_processes,
+    .prepare = nothing,
+    .open = open_holdfast<holdfast::fair_mutex>,
 };
 
 }  // namespace bench

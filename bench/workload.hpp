@@ -35,6 +35,7 @@ struct workload {
   bool own_process;  ///< if false, and there is one process, its threads are in this one
   compared by;
   std::string_view host_floor;  ///< which floor on one host a ratio is taken to
+  std::string_view variant{};   ///< as in place
   /// What one thread does.
   void (*sit)(area&, unsigned seat, subject&);
   /// What the conductor does between "everybody is ready" and "everybody is done".
@@ -47,7 +48,7 @@ std::span<const workload> all_workloads();
 /// Null if there is none of that name.
 const workload* find_workload(std::string_view name);
 
-extern const workload w1, w2, w3, w4, w5, w5_busy, w6, w6_one_process, w7, idle;
+extern const workload w1, w1_linger, w2, w3, w3_fifo, w4, w5, w5_busy, w6, w6_one_process, w7, idle;
 
 /// The waits of all threads.
 histogram all_waits(const area& a);

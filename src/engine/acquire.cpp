@@ -19,23 +19,9 @@ std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
   return d - std::chrono::nanoseconds(jitter(quarter));
 }
 
-/// The pauses between attempts to reach a store that is away.
-class back_off {
- public:
-  std::chrono::nanoseconds next() {
-    pause_ = std::min<std::chrono::nanoseconds>(pause_ * 2, 1s);
-    return jittered(pause_);
-  }
-  void reset() { pause_ = 5ms; }
-
- private:
-  std::chrono::nanoseconds pause_ = 5ms;
-};
-
-failure waited_in_vain(errc why) {
-  return {why, why == errc::cancelled ? "asked to stop while waiting"
-                                      : "still held by somebody else at the deadline"};
-}
+/// The first pause between attempts to reach a store that is away, and the longest.
+constexpr std::chrono::nanoseconds first_pause = 5ms;
+constexpr std::chrono::nanoseconds longest_pause = 1s;
 
 std::string describe(store::kind kind, std::uint32_t capacity) {
   std::string text = "a " + std::string(to_string(kind));
@@ -49,44 +35,85 @@ boot_time deadline_of(core& session, wait_time wait) noexcept {
   return saturated_add(session.now(), wait);
 }
 
+failure waited_in_vain(errc why) {
+  return {why, why == errc::cancelled ? "asked to stop while waiting"
+                                      : "still held by somebody else at the deadline"};
+}
+
+std::optional<store::renewal> question::command(bool) { return std::nullopt; }
+
+result<std::optional<wait_hint>> question::learn(result<store::permits_reply>, boot_time) {
+  return failure{errc::internal, "an answer to what was not asked"};
+}
+
+wait_steps::wait_steps(core& session, question& q, boot_time deadline)
+    : session_(session), question_(q), deadline_(deadline), until_(deadline), pause_(first_pause) {}
+
+bool wait_steps::at_deadline() const noexcept {
+  return deadline_ != forever && session_.now() >= deadline_;
+}
+
+std::optional<status> wait_steps::ask() {
+  last_ = at_deadline();
+  return judge(question_.ask(last_));
+}
+
+std::optional<store::renewal> wait_steps::command() {
+  last_ = at_deadline();
+  return question_.command(last_);
+}
+
+std::optional<status> wait_steps::answered(result<store::permits_reply> reply, boot_time sent) {
+  return judge(question_.learn(std::move(reply), sent));
+}
+
+std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer) {
+  if (!answer) return judge_failure(std::move(answer.error()));
+  if (!*answer) return done{};
+  if (last_) return waited_in_vain(errc::timed_out);
+  give_up_ = forever;
+  pause_ = first_pause;
+  watched_ = std::move((*answer)->watch);
+  until_ = std::min(deadline_, session_.now() + jittered((*answer)->look_again));
+  return std::nullopt;
+}
+
+std::optional<status> wait_steps::judge_failure(failure f) {
+  const boot_time now = session_.now();
+  if (give_up_ == forever) {
+    give_up_ = saturated_add(now, saturated_nanoseconds(session_.options().store_timeout));
+  }
+  const bool hopeless = f.code != errc::unavailable;
+  if (hopeless || last_ || (deadline_ == forever && now >= give_up_)) return status(std::move(f));
+  pause_ = std::min(pause_ * 2, longest_pause);
+  until_ = std::min(deadline_, now + jittered(pause_));
+  return std::nullopt;
+}
+
+bool wait_steps::take(const store::notice& n) {
+  if (!question_.take(n)) return false;
+  core::observe();
+  return true;
+}
+
 status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
                           std::stop_token stop) {
   const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
-  back_off pause;
-  boot_time give_up = forever;
+  wait_steps steps(session, q, deadline);
   while (!stop.stop_requested()) {
-    const bool last = deadline != forever && session.now() >= deadline;
-    auto answer = q.ask(last);
-    boot_time until = deadline;
-    if (!answer) {
-      const boot_time now = session.now();
-      if (give_up == forever) give_up = saturated_add(now, saturated_nanoseconds(session.options().store_timeout));
-      const bool hopeless = answer.error().code != errc::unavailable;
-      if (hopeless || last || (deadline == forever && now >= give_up)) return answer.error();
-      until = std::min(until, now + pause.next());
-    } else if (!*answer) {
-      return done{};
-    } else {
-      if (last) return waited_in_vain(errc::timed_out);
-      give_up = forever;
-      pause.reset();
-      slot.watch(std::move((*answer)->watch));
-      until = std::min(until, session.now() + jittered((*answer)->look_again));
-    }
-    if (const auto n = slot.wait(until); n && q.take(*n)) {
-      core::observe();
-      return done{};
-    }
+    if (auto end = steps.ask()) return std::move(*end);
+    slot.watch(steps.watched());
+    if (const auto n = slot.wait(steps.until()); n && steps.take(*n)) return done{};
   }
   return waited_in_vain(errc::cancelled);
 }
 
-acquisition::acquisition(core& session, const spec& s, const claim& c)
-    : session_(session), spec_(s), claim_(c) {
+acquisition::acquisition(core& session, const spec& s, const claim& c, waker* w)
+    : session_(session), spec_(s), claim_(c), waker_(w) {
   grant_.owner = session.ids().next();
 }
 
-store::permits_command acquisition::command() const noexcept {
+store::permits_command acquisition::acquire_command(bool wait) const noexcept {
   store::permits_command c;
   c.verb = permits_verb::acquire;
   c.owner = grant_.owner;
@@ -99,6 +126,8 @@ store::permits_command acquisition::command() const noexcept {
   c.peer = session_.peer();
   c.note = spec_.note;
   c.detached = spec_.detached;
+  c.lingers = spec_.linger > spec_.linger.zero();
+  c.wait = wait;
   return c;
 }
 
@@ -109,15 +138,17 @@ result<std::optional<wait_hint>> acquisition::ask(bool last) {
     const bool settled = answer && !*answer;
     if (settled || !last) return answer;
   }
-  auto c = command();
-  c.wait = !last;
   const boot_time sent = session_.now();
-  return learn(session_.permits(spec_.name, c), sent);
+  return learn(session_.permits(spec_.name, acquire_command(!last)), sent);
+}
+
+std::optional<store::renewal> acquisition::command(bool last) {
+  if (answer_) return std::nullopt;
+  return store::renewal{spec_.name, acquire_command(!last)};
 }
 
 result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
-  auto c = command();
-  c.wait = true;
+  auto c = acquire_command(true);
   c.instead_of = leaving;
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
@@ -156,12 +187,15 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::queued:
     case permits_outcome::busy: {
       wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
-      if (reply->position == 1 && session_.can().sees_death) hint.watch = std::move(reply->blockers);
+      if (reply->position == 1 && session_.can().sees_death)
+        hint.watch = std::move(reply->blockers);
       return std::optional<wait_hint>{std::move(hint)};
     }
     case permits_outcome::kind_mismatch:
-    case permits_outcome::capacity_mismatch: return mismatch(*reply);
-    default: return failure{errc::internal, "the store gave an answer that does not fit"};
+    case permits_outcome::capacity_mismatch:
+      return mismatch(*reply);
+    default:
+      return failure{errc::internal, "the store gave an answer that does not fit"};
   }
 }
 
@@ -173,10 +207,14 @@ failure acquisition::mismatch(const store::permits_reply& reply) const {
               ": choose another name, or the same kind and capacity everywhere"};
 }
 
-namespace {
-
-// It may have been granted, or may be in the queue: neither must stay.
-void give_up(core& session, const spec& s, const store::owner_id& owner) {
+// After a definite no to the last try nothing is there. Else it may have been granted, or may be in
+// the queue.
+void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
+                          const failure& why) {
+  if (why.code == errc::timed_out || why.code == errc::kind_mismatch ||
+      why.code == errc::capacity_mismatch || why.code == errc::forked) {
+    return;
+  }
   store::permits_command c;
   c.verb = permits_verb::release;
   c.owner = owner;
@@ -184,13 +222,7 @@ void give_up(core& session, const spec& s, const store::owner_id& owner) {
   session.keeper().abandon(s.name, owner, s.lease);
 }
 
-// After a definite no to the last try nothing is left at the store.
-bool may_have_left_something(const failure& f) {
-  return f.code != errc::timed_out && f.code != errc::kind_mismatch &&
-         f.code != errc::capacity_mismatch && f.code != errc::forked;
-}
-
-failure gave_up(core& session, const spec& s, boot_time began, const failure& f) {
+failure gave_up(core& session, const spec& s, boot_time began, failure f) {
   event e;
   e.kind = event_kind::gave_up;
   e.name = s.name;
@@ -201,26 +233,29 @@ failure gave_up(core& session, const spec& s, boot_time began, const failure& f)
   return f;
 }
 
-status ready(core& session) {
+status ready(core& session, const spec& s) {
   if (auto usable = session.usable(); !usable) return usable;
-  return session.keeper().start();
+  if (auto keeper = session.keeper().start(); !keeper) return keeper;
+  return s.linger > s.linger.zero() ? session.linger_watch().start() : done{};
 }
+
+failure kept_out(gate::entry why, const spec& s) {
+  if (why == gate::entry::overloaded) {
+    return {errc::overloaded,
+            std::to_string(s.max_waiters) + " of this process wait for it already (max_waiters)"};
+  }
+  return waited_in_vain(why == gate::entry::cancelled ? errc::cancelled : errc::timed_out);
+}
+
+namespace {
 
 // At the store, by the one who represents the process.
 result<grant> win(core& session, const spec& s, acquisition& a, mailroom::slot& slot,
                   boot_time deadline, std::stop_token stop) {
   const status settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
   if (settled) return a.granted();
-  if (may_have_left_something(settled.error())) give_up(session, s, a.owner());
+  leave_nothing_behind(session, s, a.owner(), settled.error());
   return settled.error();
-}
-
-failure kept_out(gate::entry why, const spec& s) {
-  if (why == gate::entry::overloaded) {
-    return {errc::overloaded, std::to_string(s.max_waiters) +
-                                  " threads of this process wait for it already (max_waiters)"};
-  }
-  return waited_in_vain(why == gate::entry::cancelled ? errc::cancelled : errc::timed_out);
 }
 
 // Through the gate: either it gives what the process holds already, or its place at the store.
@@ -250,20 +285,21 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
 
 result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
                       const claim& c, wait_time wait, std::stop_token stop) {
-  if (auto can = ready(*session); !can) return std::move(can.error());
+  if (auto can = ready(*session, *s); !can) return std::move(can.error());
   const boot_time began = session->now();
   if (s->gate) {
     if (auto idle = s->gate->take_idle(*s)) {
       if (auto mine = hold::next_turn(std::move(idle), {began, began})) return mine;
     }
   }
-  auto got = acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
+  auto got =
+      acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
   if (!got) return gave_up(*session, *s, began, got.error());
   return got;
 }
 
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {
-  if (auto can = ready(session); !can) return std::move(can.error());
+  if (auto can = ready(session, s); !can) return std::move(can.error());
   const boot_time began = session.now();
   acquisition a(session, s, {});
   mailroom::slot slot(session.mailroom(), a.owner());

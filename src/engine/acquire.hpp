@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/timed.hpp>
+#include <list>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -25,25 +26,79 @@ class question {
   virtual result<std::optional<wait_hint>> ask(bool last) = 0;
   /// True if the notice settles it.
   virtual bool take(const store::notice& n) = 0;
+
+  /// ask() in two halves, so that many can be asked in one round trip: what to send, or nothing if
+  /// it has to be asked alone …
+  virtual std::optional<store::renewal> command(bool last);
+  /// … and what came of it.
+  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time sent);
 };
 
-/// The one wait loop. Asks, waits for a notice or until it is time to look again, asks again; one
-/// last try at the deadline. While the store is away it keeps trying, ever more slowly, until the
-/// deadline, or session_options::store_timeout if there is none.
-/// Fails with timed_out, cancelled, or what the store said.
+/// The policy of one wait at the store, step by step: a thread that sleeps between them and the
+/// runner, which does not, take the same ones. Asks, waits for a notice or until it is time to look
+/// again, asks again; one last try at the deadline. While the store is away it keeps trying, ever
+/// more slowly, until the deadline, or session_options::store_timeout if there is none.
+/// Ends with timed_out, or what the store said.
+class wait_steps {
+ public:
+  wait_steps(core& session, question& q, boot_time deadline);
+
+  /// Asks. How the wait ended; nothing if it goes on, until() or the next notice.
+  std::optional<status> ask();
+  /// The same in two halves, as in question.
+  std::optional<store::renewal> command();
+  std::optional<status> answered(result<store::permits_reply> reply, boot_time sent);
+  /// True if the notice ends it well.
+  bool take(const store::notice& n);
+
+  boot_time until() const noexcept { return until_; }
+  /// Whose death would be news.
+  const std::vector<std::string>& watched() const noexcept { return watched_; }
+
+ private:
+  bool at_deadline() const noexcept;
+  std::optional<status> judge(result<std::optional<wait_hint>> answer);
+  std::optional<status> judge_failure(failure f);
+
+  core& session_;
+  question& question_;
+  const boot_time deadline_;
+  boot_time until_;
+  boot_time give_up_ = forever;
+  std::chrono::nanoseconds pause_;
+  bool last_ = false;
+  std::vector<std::string> watched_;
+};
+
+/// The wait of a thread. Fails as wait_steps, or with cancelled.
 status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
                           std::stop_token stop);
 
 /// When a wait that begins now has to end.
 boot_time deadline_of(core& session, wait_time wait) noexcept;
 
+/// Whoever waits without a thread of its own is told so that there may be news for it. From any
+/// thread, and with the gate's mutex held.
+class waker {
+ public:
+  virtual void wake() = 0;
+
+ protected:
+  ~waker() = default;
+};
+
 /// One attempt to get permits.
 class acquisition final : public question {
  public:
-  acquisition(core& session, const spec& s, const claim& c);
+  /// Without a waker it is a thread's, which sleeps.
+  acquisition(core& session, const spec& s, const claim& c, waker* w = nullptr);
 
   result<std::optional<wait_hint>> ask(bool last) override;
   bool take(const store::notice& n) override;
+  std::optional<store::renewal> command(bool last) override;
+  result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
+                                         boot_time sent) override;
 
   /// Asks from another thread while this one stands at the gate, and in the same step gives back
   /// what `leaving` holds. The answer is what the next ask() returns. True if `leaving` held it.
@@ -59,8 +114,8 @@ class acquisition final : public question {
 
  private:
   friend class gate;
-  store::permits_command command() const noexcept;
-  result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time sent);
+  void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
+  store::permits_command acquire_command(bool wait) const noexcept;
   failure mismatch(const store::permits_reply& reply) const;
 
   core& session_;
@@ -72,11 +127,26 @@ class acquisition final : public question {
   std::int64_t store_now_at_ = 0;
   std::optional<result<std::optional<wait_hint>>> answer_;
 
+  waker* const waker_;
   // Changed with the gate's mutex held.
+  std::list<acquisition*>::iterator place_{};
   std::atomic<at_gate> at_gate_{at_gate::waiting};
   std::condition_variable gate_changed_;
   std::shared_ptr<hold> passed_;
 };
+
+// ---- what both forms of an acquisition do at its end
+// ---------------------------------------------
+
+/// Whether the session can be used, with everything started that a lease needs.
+status ready(core& session, const spec& s);
+failure waited_in_vain(errc why);
+failure kept_out(gate::entry why, const spec& s);
+/// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
+void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
+                          const failure& why);
+/// Tells the observer.
+failure gave_up(core& session, const spec& s, boot_time began, failure f);
 
 /// Gets permits: through the gate if the spec has one, then at the store. Whatever it fails with,
 /// nothing stays behind: what was won too late is released.

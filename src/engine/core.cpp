@@ -51,12 +51,13 @@ core::core(std::unique_ptr<store::session_store> store, session_options options)
       note_(describe_process()),
       store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
       mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
-      keeper_(std::make_unique<engine::keeper>(*this)) {}
+      keeper_(std::make_unique<engine::keeper>(*this)),
+      linger_watch_(std::make_unique<engine::linger_watch>(*this)) {}
 
 std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
                                  session_options options) {
   const auto let_go = [](core* c) {
-    if (!c->keeper().on_own_thread()) {
+    if (!c->keeper().on_own_thread() && !c->linger_watch().on_own_thread()) {
       delete c;
     } else {
       try {
@@ -71,6 +72,7 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
 
 core::~core() {
   if (!forked()) return;
+  (void)linger_watch_.release();
   (void)keeper_.release();
   (void)mailroom_.release();
   (void)store_.release();

@@ -8,6 +8,7 @@
 
 #include "engine/gate.hpp"
 #include "engine/keeper.hpp"
+#include "engine/linger_watch.hpp"
 #include "engine/mailroom.hpp"
 #include "engine/owner_ids.hpp"
 
@@ -40,6 +41,7 @@ class core {
   boot_time now() const noexcept { return clock_->now(); }
   engine::mailroom& mailroom() noexcept { return *mailroom_; }
   engine::keeper& keeper() noexcept { return *keeper_; }
+  engine::linger_watch& linger_watch() noexcept { return *linger_watch_; }
   gate_list& gates() noexcept { return gates_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
@@ -74,7 +76,9 @@ class core {
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
   std::unique_ptr<engine::mailroom> mailroom_;
-  std::unique_ptr<engine::keeper> keeper_;  // last: its threads use everything above
+  // Last: their threads use everything above.
+  std::unique_ptr<engine::keeper> keeper_;
+  std::unique_ptr<engine::linger_watch> linger_watch_;
 };
 
 }  // namespace holdfast::engine

@@ -19,50 +19,80 @@ void relax() noexcept {
 
 gate::entry entry_of(acquisition::at_gate end, bool stopped) {
   switch (end) {
-    case acquisition::at_gate::first: return gate::entry::first;
-    case acquisition::at_gate::passed: return gate::entry::passed;
+    case acquisition::at_gate::first:
+      return gate::entry::first;
+    case acquisition::at_gate::passed:
+      return gate::entry::passed;
     case acquisition::at_gate::gone:
       return stopped ? gate::entry::cancelled : gate::entry::timed_out;
-    default: return gate::entry::asked;
+    default:
+      return gate::entry::asked;
   }
 }
 
 }  // namespace
 
-gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token stop) {
-  using at_gate = acquisition::at_gate;
+gate::entry gate::join(acquisition& who, boot_time deadline) {
   std::unique_lock lock{mutex_};
+  while (line_.empty() && idle_) {
+    auto lingering = std::exchange(idle_, nullptr);
+    if (lingering->fits(who.spec_)) {
+      who.passed_ = std::move(lingering);
+      return entry::passed;
+    }
+    lock.unlock();
+    (void)lingering->end(hold::was::idle);
+    lock.lock();
+  }
   if (!occupied_) {
     occupied_ = true;
     return entry::first;
   }
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
-  who.at_gate_ = at_gate::waiting;
-  line_.push_back(&who);
-  lock.unlock();
+  who.at_gate_ = acquisition::at_gate::waiting;
+  if (line_.empty()) bypassed_ = 0;
+  who.place_ = line_.insert(line_.end(), &who);
+  return entry::waiting;
+}
+
+gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token stop) {
+  if (const entry at = join(who, deadline); at != entry::waiting) return at;
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
-                                     who.gate_changed_.notify_one();
+                                     who.rouse();
                                    }};
-  lock.lock();
+  std::unique_lock lock{mutex_};
   std::shared_ptr<hold> left_behind;
-  for (at_gate at; (at = who.at_gate_) == at_gate::waiting || at == at_gate::chosen;) {
-    if (at == at_gate::chosen) {
-      clock_.wait_until(lock, who.gate_changed_, forever);
-    } else if (stop.stop_requested()) {
-      left_behind = step_out(who);
-    } else if (own_turn(lock, who)) {
-      continue;
-    } else if (clock_.now() >= deadline) {
-      left_behind = step_out(who);
-    } else {
-      clock_.wait_until(lock, who.gate_changed_, deadline);
-    }
+  while (still_waits(lock, who, deadline, stop, left_behind)) {
+    const bool chosen = who.at_gate_ == acquisition::at_gate::chosen;
+    clock_.wait_until(lock, who.gate_changed_, chosen ? forever : deadline);
   }
   lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
   if (left_behind) (void)left_behind->end(hold::was::idle);
   return entry_of(who.at_gate_, stop.stop_requested());
+}
+
+gate::entry gate::look(acquisition& who, boot_time deadline, const std::stop_token& stop) {
+  std::unique_lock lock{mutex_};
+  std::shared_ptr<hold> left_behind;
+  if (still_waits(lock, who, deadline, stop, left_behind)) return entry::waiting;
+  lock.unlock();
+  if (left_behind) (void)left_behind->end(hold::was::idle);
+  return entry_of(who.at_gate_, stop.stop_requested());
+}
+
+// One who was chosen waits for what comes of it, whatever happens.
+bool gate::still_waits(std::unique_lock<std::mutex>& lock, acquisition& who, boot_time deadline,
+                       const std::stop_token& stop, std::shared_ptr<hold>& left_behind) {
+  while (who.at_gate_ == acquisition::at_gate::waiting) {
+    if (!stop.stop_requested()) {
+      if (own_turn(lock, who)) continue;
+      if (clock_.now() < deadline) return true;
+    }
+    left_behind = step_out(who);
+  }
+  return who.at_gate_ == acquisition::at_gate::chosen;
 }
 
 // True if something may have changed.
@@ -74,6 +104,7 @@ bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
   }
   if (first_ != summons::called) return false;
   first_ = summons::insists;
+  if (who.waker_ != nullptr) return true;  // its thread has others to see to
   lock.unlock();
   for (int i = 0; i < spins && who.at_gate_ == acquisition::at_gate::waiting; ++i) relax();
   lock.lock();
@@ -84,7 +115,7 @@ bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
 std::shared_ptr<hold> gate::step_out(acquisition& who) {
   who.at_gate_ = acquisition::at_gate::gone;
   if (line_.front() != &who) {
-    std::erase(line_, &who);
+    line_.erase(who.place_);
     return nullptr;
   }
   next_in_line();
@@ -105,14 +136,14 @@ acquisition& gate::next_in_line() {
 void gate::call_first() {
   if (first_ != summons::none) return;
   first_ = summons::called;
-  line_.front()->gate_changed_.notify_one();
+  line_.front()->rouse();
 }
 
 void gate::give_first(std::shared_ptr<hold> what) {
   acquisition& next = next_in_line();
   next.passed_ = std::move(what);
   next.at_gate_ = acquisition::at_gate::passed;
-  next.gate_changed_.notify_one();
+  next.rouse();
 }
 
 std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
@@ -124,7 +155,15 @@ std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
 
 bool gate::pass_on(std::shared_ptr<hold>& done) {
   const std::lock_guard guard{mutex_};
-  if (line_.empty() || !done->fits(line_.front()->spec_) || !done->stays_in_process()) return false;
+  const boot_time now = clock_.now();
+  if (line_.empty()) {
+    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers(now)) return false;
+    if (!std::exchange(looked_after_, true)) done->linger_until(saturated_add(now, done->linger()));
+    idle_ = std::move(done);
+    idle_since_ = now;
+    return true;
+  }
+  if (!done->fits(line_.front()->spec_) || !done->stays_in_process(now)) return false;
   if (first_ == summons::insists || bypassed_ >= line_.front()->spec_.max_bypass) {
     give_first(std::move(done));
   } else {
@@ -132,6 +171,33 @@ bool gate::pass_on(std::shared_ptr<hold>& done) {
     call_first();
   }
   return true;
+}
+
+gate::lapsed gate::lapse() {
+  const std::lock_guard guard{mutex_};
+  looked_after_ = idle_ && line_.empty();
+  if (!looked_after_) return {};
+  const boot_time over_at = saturated_add(idle_since_, idle_->linger());
+  if (clock_.now() < over_at) return {nullptr, over_at};
+  looked_after_ = false;
+  return {std::exchange(idle_, nullptr), forever};
+}
+
+std::shared_ptr<hold> gate::wanted(const store::owner_id& held) {
+  const std::lock_guard guard{mutex_};
+  wanted_ = held;
+  const bool unused = idle_ && line_.empty() && idle_->owner() == held;
+  return unused ? std::exchange(idle_, nullptr) : nullptr;
+}
+
+void gate::expect_one() {
+  const std::lock_guard guard{mutex_};
+  ++expected_;
+}
+
+std::shared_ptr<hold> gate::expect_one_less() {
+  const std::lock_guard guard{mutex_};
+  return --expected_ == 0 && line_.empty() ? std::exchange(idle_, nullptr) : nullptr;
 }
 
 void gate::leave() {
@@ -144,7 +210,7 @@ void gate::leave() {
   }
   acquisition& next = next_in_line();
   next.at_gate_ = acquisition::at_gate::first;
-  next.gate_changed_.notify_one();
+  next.rouse();
 }
 
 acquisition* gate::take_next() {
@@ -158,12 +224,18 @@ acquisition* gate::take_next() {
 void gate::hand_to(acquisition& next) {
   const std::lock_guard guard{mutex_};
   next.at_gate_ = acquisition::at_gate::asked;
-  next.gate_changed_.notify_one();
+  next.rouse();
 }
 
 std::size_t gate::waiting() {
   const std::lock_guard guard{mutex_};
   return line_.size();
+}
+
+std::shared_ptr<gate> gate_list::find(const std::string& name) {
+  const std::lock_guard guard{mutex_};
+  const auto place = gates_.find(name);
+  return place == gates_.end() ? nullptr : place->second.lock();
 }
 
 std::shared_ptr<gate> gate_list::at(const std::string& name, clock& on) {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/store/command.hpp>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -26,11 +27,12 @@ struct spec;
 /// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
 /// spec::max_bypass times: then, or as soon as it is awake, it is served next.
 ///
-///     a thread is done, nobody in line   │ back to the store
+///     a thread is done, nobody in line   │ back to the store; with linger: idle, until another comes,
+///                                        │ its time is over, or somebody elsewhere wants it
 ///     a thread is done, somebody in line │ idle, and the first in line is called
 ///       another comes, and may bypass    │ takes what is idle
-///       the first in line is awake       │ takes what is idle; if it is in use, insists on being next
-///       it insists, or was bypassed enough, and a thread is done │ goes to it directly
+///       the first in line is awake       │ takes what is idle; if it is in use, insists on being
+///       next it insists, or was bypassed enough, and a thread is done │ goes to it directly
 class gate {
  public:
   explicit gate(clock& on) : clock_(on) {}
@@ -43,15 +45,36 @@ class gate {
     overloaded,
     timed_out,
     cancelled,
+    waiting,  ///< in line: only from join() and look()
   };
   entry enter(acquisition& who, boot_time deadline, std::stop_token stop);
+
+  /// The same without sleeping, for one who is roused by its waker: joins the line, and looks again
+  /// when roused, at the deadline and when asked to stop.
+  entry join(acquisition& who, boot_time deadline);
+  entry look(acquisition& who, boot_time deadline, const std::stop_token& stop);
 
   /// What the process holds and no thread uses, for one that has just come. Null if there is
   /// nothing, or it is the turn of the first in line.
   std::shared_ptr<hold> take_idle(const spec& wanted);
 
-  /// A thread is done with it. False if it has to go back to the store; else it is not its any more.
+  /// A thread is done with it. False if it has to go back to the store; else it is not its any
+  /// more.
   bool pass_on(std::shared_ptr<hold>& done);
+
+  /// What was kept idle for longer than it lingers, to be given back; or when to look again.
+  struct lapsed {
+    std::shared_ptr<hold> over;
+    boot_time again_at = forever;
+  };
+  lapsed lapse();
+  /// Somebody elsewhere wants what this owner holds: gives it out if it is idle, and else sees to
+  /// it that it does not linger.
+  std::shared_ptr<hold> wanted(const store::owner_id& held);
+  /// Something may linger here for as long as somebody may come for it: a lock object that does.
+  void expect_one();
+  /// It does not come any more. What lingered for it has to be given back, if it was the last.
+  std::shared_ptr<hold> expect_one_less();
 
   /// The representative goes. The next in line becomes it, and asks for itself.
   void leave();
@@ -66,9 +89,12 @@ class gate {
 
  private:
   friend class acquisition;
-  /// What was done to wake the first in line. What is idle is never without somebody who was called.
+  /// What was done to wake the first in line. What is idle is never without somebody who was
+  /// called.
   enum class summons { none, called, insists };
 
+  bool still_waits(std::unique_lock<std::mutex>& lock, acquisition& who, boot_time deadline,
+                   const std::stop_token& stop, std::shared_ptr<hold>& left_behind);
   bool own_turn(std::unique_lock<std::mutex>& lock, acquisition& who);
   std::shared_ptr<hold> step_out(acquisition& who);
   acquisition& next_in_line();
@@ -78,10 +104,14 @@ class gate {
   clock& clock_;
   std::mutex mutex_;
   bool occupied_ = false;
-  std::deque<acquisition*> line_;
+  std::list<acquisition*> line_;
   std::shared_ptr<hold> idle_;
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
+  unsigned expected_ = 0;
+  boot_time idle_since_{};
+  bool looked_after_ = false;  ///< linger_watch comes by
+  store::owner_id wanted_{};   ///< the hold that somebody elsewhere waits for
 };
 
 /// The representative's place at a gate (or at none), which it leaves whatever happens.
@@ -106,6 +136,8 @@ class gate_place {
 class gate_list {
  public:
   std::shared_ptr<gate> at(const std::string& name, clock& on);
+  /// Null if nobody uses it.
+  std::shared_ptr<gate> find(const std::string& name);
 
  private:
   std::mutex mutex_;

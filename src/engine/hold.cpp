@@ -38,11 +38,11 @@ lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
   {
     const std::lock_guard guard{self->turn_mutex_};
     self->waited_ = w;
-    self->since_ = self->session_->now();
+    self->since_ = w.past_gate;
     self->lost_.reset();
-    self->fence_.fetch_add(1, std::memory_order_relaxed);
+    self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
   }
-  if (self->state() == lease_state::lost) {
+  if (self->state(w.past_gate) == lease_state::lost) {
     if (self->leaves_gate()) self->spec_->gate->leave();
     return {};
   }
@@ -57,11 +57,23 @@ bool hold::fits(const spec& wanted) const noexcept {
 }
 
 // What limits a single hold, or was changed for one, is not for the next.
-bool hold::stays_in_process() const noexcept {
+bool hold::may_be_kept(boot_time now) const noexcept {
   const bool plain = spec_->renew && spec_->max_hold == std::chrono::milliseconds::max() &&
                      lease_.load(std::memory_order_relaxed) == spec_->lease;
   return plain && (fence() & last_local_fence) != last_local_fence &&
-         state() == lease_state::held && session_->now() < stays_until_;
+         state(now) == lease_state::held;
+}
+
+bool hold::stays_in_process(boot_time now) const noexcept {
+  return now < stays_until_ && may_be_kept(now);
+}
+
+void hold::linger_until(boot_time at) const {
+  session_->linger_watch().look_at(spec_->gate, at);
+}
+
+bool hold::lingers(boot_time now) const noexcept {
+  return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
 }
 
 void hold::publish() noexcept {
@@ -71,11 +83,13 @@ void hold::publish() noexcept {
   }
 }
 
-lease_state hold::state() const noexcept {
+boot_time hold::session_now() const noexcept { return session_->now(); }
+
+lease_state hold::state(boot_time now) const noexcept {
   const lease_state s = state_.load(std::memory_order_acquire);
   if (s == lease_state::lost || s == lease_state::released) return s;
   if (session_->forked()) return lease_state::lost;
-  return session_->now() < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
+  return now < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
 }
 
 std::chrono::nanoseconds hold::remaining() const noexcept {
@@ -199,10 +213,14 @@ status hold::tell_store(engine::core& core) {
 std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
   if (self->session_->forked()) return errc::forked;
   const auto s = self->spec_;
+  if (!s->gate) return self->end(was::in_use);
+  if (!self->session_->options().observer) {
+    return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use);
+  }
   const auto core = self->core_;
-  const event released = core->options().observer ? self->about(event_kind::released) : event{};
-  if (!s->gate || !s->gate->pass_on(self)) return self->end(was::in_use);
-  if (core->options().observer) core->tell(released);
+  const event released = self->about(event_kind::released);
+  if (!s->gate->pass_on(self)) return self->end(was::in_use);
+  core->tell(released);
   return {};
 } catch (...) {
   return errc::internal;

@@ -31,6 +31,7 @@ struct spec {
   std::string note;
   bool detached = false;  ///< nobody renews, and the hold may outlive the session
   std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
+  std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
   unsigned max_bypass = 0;
   std::size_t max_waiters = 0;
   std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
@@ -83,12 +84,17 @@ class hold {
   /// What `wanted` asks for is what this is.
   bool fits(const spec& wanted) const noexcept;
   /// False if it should go back to the store: somebody else's turn, or in doubt.
-  bool stays_in_process() const noexcept;
+  bool stays_in_process(boot_time now) const noexcept;
+  /// False if it should go back to the store when no thread of the process wants it.
+  bool lingers(boot_time now) const noexcept;
+  std::chrono::nanoseconds linger() const noexcept { return spec_->linger; }
+  /// Has somebody look at it then.
+  void linger_until(boot_time at) const;
 
   std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return spec_->name; }
   const store::owner_id& owner() const noexcept { return owner_; }
-  lease_state state() const noexcept;
+  lease_state state() const noexcept { return state(session_now()); }
   std::chrono::nanoseconds remaining() const noexcept;
   std::stop_token lost_token();
   void check() const;
@@ -108,6 +114,9 @@ class hold {
 
  private:
   friend class keeper;
+  boot_time session_now() const noexcept;
+  lease_state state(boot_time now) const noexcept;
+  bool may_be_kept(boot_time now) const noexcept;
   std::stop_source loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;

@@ -37,7 +37,7 @@ void mailroom::slot::watch(std::vector<std::string> peers) {
 std::optional<store::notice> mailroom::slot::wait(boot_time until) {
   std::unique_lock lock{room_.mutex_};
   waiting_ = true;
-  while (!got_ && !woken_ && room_.clock_.now() < until) {
+  while (got_.empty() && !woken_ && room_.clock_.now() < until) {
     if (room_.reader_ == nullptr) {
       room_.read_one(lock, *this, until);
     } else {
@@ -47,7 +47,10 @@ std::optional<store::notice> mailroom::slot::wait(boot_time until) {
   waiting_ = false;
   woken_ = false;
   room_.promote();
-  return std::exchange(got_, std::nullopt);
+  if (got_.empty()) return std::nullopt;
+  store::notice first = std::move(got_.front());
+  got_.erase(got_.begin());
+  return first;
 }
 
 void mailroom::slot::wake() {
@@ -67,13 +70,14 @@ void mailroom::read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_t
 
 void mailroom::deliver(store::notice&& n) {
   const bool departed = n.what == store::notice_kind::departed;
+  const auto to = n.what == store::notice_kind::wanted ? store::owner_id{} : n.owner;
   for (slot* s = slots_; s != nullptr; s = s->next_) {
     if (departed) {
       if (std::find(s->watched_.begin(), s->watched_.end(), n.peer) == s->watched_.end()) continue;
       s->woken_ = true;
       rouse(*s);
-    } else if (s->owner_ == n.owner) {
-      s->got_ = std::move(n);
+    } else if (s->owner_ == to) {
+      s->got_.push_back(std::move(n));
       return rouse(*s);
     }
   }

@@ -22,11 +22,13 @@ class mailroom {
   class slot {
    public:
     slot(mailroom& room, const store::owner_id& owner);
+    /// For what the store wants of the session: the *wanted* notices, whichever hold they are about.
+    explicit slot(mailroom& room) : slot(room, {}) {}
     ~slot();
     slot(const slot&) = delete;
     slot& operator=(const slot&) = delete;
 
-    /// Returns a notice for this owner, or nothing at `until` or after wake(). A departed peer that
+    /// Returns a notice for this slot, or nothing at `until` or after wake(). A departed peer that
     /// this slot watches counts as a wake().
     std::optional<store::notice> wait(boot_time until);
 
@@ -41,7 +43,7 @@ class mailroom {
     mailroom& room_;
     store::owner_id owner_;
     std::condition_variable changed_;
-    std::optional<store::notice> got_;
+    std::vector<store::notice> got_;
     std::vector<std::string> watched_;
     bool woken_ = false;
     bool waiting_ = false;

@@ -58,11 +58,12 @@ class writer {
   void put(const std::string& word) { put(std::string_view(word)); }
   void put(const owner_id& id) { put(to_string(id)); }
   void put(const holder& h) {
-    put_array(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note);
+    put_array(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note,
+              int{h.lingers});
   }
   void put(const waiter& w) {
     put_array(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
-              w.note);
+              w.note, int{w.lingers});
   }
   void put(const arrival& a) { put_array(a.owner, a.forget_at); }
 
@@ -110,6 +111,12 @@ class reader {
     text_.remove_prefix(static_cast<std::size_t>(after - text_.data()));
   }
 
+  void get(bool& flag) {
+    const bool set = skip('1');
+    if (!set) expect('0');
+    flag = set;
+  }
+
   void get(std::string& word) {
     expect('"');
     word.clear();
@@ -133,11 +140,11 @@ class reader {
   }
 
   void get(holder& h) {
-    get_array(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note);
+    get_array(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note, h.lingers);
   }
   void get(waiter& w) {
     get_array(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
-              w.note);
+              w.note, w.lingers);
   }
   void get(arrival& a) { get_array(a.owner, a.forget_at); }
 

@@ -11,8 +11,8 @@
 ///
 ///     [1,"mutex",capacity,last_fence,[holder…],[waiter…]]         shared_mutex, semaphore alike
 ///     [1,"latch",count,remaining,expires_at,[[owner,forget_at]…],[waiter…]]
-///     holder: [owner,weight,fence,expires_at,since_wall_at,peer,note]
-///     waiter: [owner,weight,priority,lease_us,expires_at,since_wall_at,peer,note]
+///     holder: [owner,weight,fence,expires_at,since_wall_at,peer,note,lingers]
+///     waiter: [owner,weight,priority,lease_us,expires_at,since_wall_at,peer,note,lingers]
 ///
 /// The first number is the version of this format: a reader refuses a newer one.
 namespace holdfast::family {

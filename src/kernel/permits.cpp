@@ -7,6 +7,7 @@ namespace holdfast::kernel {
 namespace {
 
 using store::holder;
+using store::notice_kind;
 using store::owner_id;
 using store::permits_outcome;
 using store::permits_verb;
@@ -56,15 +57,24 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   const auto behind = std::find_if(r.queue.begin(), r.queue.end(),
                                    [&](const waiter& w) { return w.priority < c.priority; });
   r.queue.insert(behind, waiter{c.owner, c.weight, c.priority, c.lease_us, now.now_at + c.place_us,
-                                now.wall_at, std::string(c.peer), std::string(c.note)});
+                                now.wall_at, std::string(c.peer), std::string(c.note), c.lingers});
+}
+
+// Whoever keeps it idle gives it up.
+void tell_lingering(const permits_record& r, permits_reply& reply) {
+  for (const holder& h : r.holders) {
+    if (h.lingers) reply.tell.push_back({notice_kind::wanted, {}, h.owner, h.fence, h.expires_at, h.peer});
+  }
 }
 
 // Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive
-// its grant, and gets the whole lease; the others have to claim theirs.
+// its grant, and gets the whole lease; the others have to claim theirs. If some still wait, those
+// served are told so.
 void hand_over(permits_record& r, const permits_command& c, const circumstances& now,
                permits_reply& reply) {
   const bool asks = c.verb == permits_verb::acquire || c.verb == permits_verb::renew;
-  std::uint64_t used = held_weight(r);
+  const std::uint64_t before = held_weight(r);
+  std::uint64_t used = before;
   while (!r.queue.empty() && used + r.queue.front().weight <= r.capacity) {
     waiter w = std::move(r.queue.front());
     r.queue.erase(r.queue.begin());
@@ -73,12 +83,13 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
     const std::uint64_t fence = next_fence(r, now);
     if (!own) {
-      reply.tell.push_back({store::notice_kind::granted, {}, w.owner, fence, now.now_at + lasts, w.peer});
+      reply.tell.push_back({notice_kind::granted, {}, w.owner, fence, now.now_at + lasts, w.peer});
     }
     if (own && c.detached) w.peer.clear();
     r.holders.push_back({w.owner, w.weight, fence, now.now_at + lasts, now.wall_at,
-                         std::move(w.peer), std::move(w.note)});
+                         std::move(w.peer), std::move(w.note), w.lingers});
   }
+  if (used != before && !r.queue.empty()) tell_lingering(r, reply);
 }
 
 void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
@@ -128,6 +139,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
   describe_wait(r, c, now, reply);
   reply.outcome = c.wait ? permits_outcome::queued : permits_outcome::busy;
+  if (reply.position == 1 && reply.tell.empty()) tell_lingering(r, reply);
   if (c.wait) return;
   drop(r.queue, c.owner);  // those behind may fit now that it has given up
   hand_over(r, c, now, reply);

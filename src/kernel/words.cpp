@@ -7,6 +7,18 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kind_names{"mutex", "shared_mutex", "semaphore", "latch"};
 
+constexpr std::array<std::string_view, 4> notice_names{"granted", "wanted", "opened", "departed"};
+
+template <class Word, std::size_t count>
+bool parse(const std::array<std::string_view, count>& names, std::string_view text, Word& into) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (names[i] != text) continue;
+    into = static_cast<Word>(i);
+    return true;
+  }
+  return false;
+}
+
 void append_hex(std::string& to, std::uint64_t number) {
   constexpr std::string_view digits = "0123456789abcdef";
   for (int shift = 60; shift >= 0; shift -= 4) to += digits[(number >> shift) & 15];
@@ -49,12 +61,15 @@ bool parse_owner_id(std::string_view text, owner_id& id) noexcept {
 std::string_view to_string(kind k) noexcept { return kind_names[static_cast<std::size_t>(k)]; }
 
 bool parse_kind(std::string_view text, kind& k) noexcept {
-  for (std::size_t i = 0; i < kind_names.size(); ++i) {
-    if (kind_names[i] != text) continue;
-    k = static_cast<kind>(i);
-    return true;
-  }
-  return false;
+  return parse(kind_names, text, k);
+}
+
+std::string_view to_string(notice_kind k) noexcept {
+  return notice_names[static_cast<std::size_t>(k)];
+}
+
+bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept {
+  return parse(notice_names, text, k);
 }
 
 }  // namespace holdfast::store

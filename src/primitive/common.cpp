@@ -16,6 +16,12 @@ status check_max_hold(std::chrono::milliseconds max_hold) {
                                              " ms is shorter than the shortest lease"};
 }
 
+status check_linger(std::chrono::microseconds linger) {
+  if (linger >= linger.zero() && linger <= max_lease) return done{};
+  return failure{errc::invalid_argument,
+                 "linger of " + std::to_string(linger.count()) + " us: from none to max_lease"};
+}
+
 status check_supported(bool supported, std::string_view what, const std::string& url) {
   if (supported) return done{};
   return failure{errc::unsupported, "the store " + url + " has no " + std::string(what) +
@@ -38,6 +44,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, engine::check_reason(options.reason));
   require(c, what, made->name, engine::check_lease(made->lease));
   require(c, what, made->name, check_max_hold(options.max_hold));
+  require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c.url()));
   made->kind = kind;
   made->capacity = capacity;
@@ -47,7 +54,18 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->local_time = options.local_time;
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
-  if (through_gate) made->gate = core->gates().at(made->name, core->clock());
+  if (!through_gate) return;
+  made->gate = core->gates().at(made->name, core->clock());
+  if (options.linger == options.linger.zero()) return;
+  made->linger = options.linger;
+  made->gate->expect_one();
+}
+
+subject::~subject() {
+  if (spec->linger == spec->linger.zero() || core->forked()) return;
+  if (const auto unused = spec->gate->expect_one_less()) {
+    (void)unused->end(engine::hold::was::idle);
+  }
 }
 
 std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,
@@ -79,27 +97,47 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 }
 
 void thread_holds::put(lease held) {
+  const auto me = std::this_thread::get_id();
+  std::thread::id nobody;
+  if (more_.load(std::memory_order_relaxed) == 0 &&
+      first_thread_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
+    first_ = std::move(held);
+    return;
+  }
   const std::lock_guard guard{mutex_};
-  entries_.push_back({std::this_thread::get_id(), std::make_unique<lease>(std::move(held))});
+  entries_.push_back({me, std::make_unique<lease>(std::move(held))});
+  more_.store(entries_.size(), std::memory_order_relaxed);
 }
 
+// The latest of a thread is in the list, if it has one there.
 lease thread_holds::take() noexcept {
-  const std::lock_guard guard{mutex_};
   const auto me = std::this_thread::get_id();
-  const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
-                                 [&](const entry& e) { return e.thread == me; });
-  if (mine == entries_.rend()) return {};
-  lease held = std::move(*mine->held);
-  entries_.erase(std::next(mine).base());
+  if (more_.load(std::memory_order_relaxed) > 0) {
+    const std::lock_guard guard{mutex_};
+    const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
+                                   [&](const entry& e) { return e.thread == me; });
+    if (mine != entries_.rend()) {
+      lease held = std::move(*mine->held);
+      entries_.erase(std::next(mine).base());
+      more_.store(entries_.size(), std::memory_order_relaxed);
+      return held;
+    }
+  }
+  if (first_thread_.load(std::memory_order_relaxed) != me) return {};
+  lease held = std::move(first_);
+  first_thread_.store({}, std::memory_order_release);
   return held;
 }
 
 lease* thread_holds::find() const noexcept {
-  const std::lock_guard guard{mutex_};
   const auto me = std::this_thread::get_id();
-  const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
-                                 [&](const entry& e) { return e.thread == me; });
-  return mine == entries_.rend() ? nullptr : mine->held.get();
+  if (more_.load(std::memory_order_relaxed) > 0) {
+    const std::lock_guard guard{mutex_};
+    const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
+                                   [&](const entry& e) { return e.thread == me; });
+    if (mine != entries_.rend()) return mine->held.get();
+  }
+  return first_thread_.load(std::memory_order_relaxed) == me ? &first_ : nullptr;
 }
 
 bool thread_holds::mine() const noexcept { return find() != nullptr; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/session.hpp>
@@ -25,6 +26,9 @@ struct subject {
   subject(const session& s, std::string_view what, const std::string& name,
           const lock_options& options, store::kind kind, std::uint32_t capacity,
           bool store::capabilities::*needs, bool through_gate = false);
+  subject(const subject&) = delete;
+  /// What it let linger goes back to the store.
+  ~subject();
 
   /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
   std::optional<lease> acquire(const engine::claim& c, wait_time wait, std::stop_token stop) const;
@@ -62,6 +66,10 @@ class thread_holds {
   };
   lease* find() const noexcept;
 
+  // A mutex has one, and gets along without the list.
+  std::atomic<std::thread::id> first_thread_{};
+  mutable lease first_;
+  std::atomic<std::size_t> more_{0};
   mutable std::mutex mutex_;
   std::vector<entry> entries_;
 };

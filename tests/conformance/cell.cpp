@@ -89,6 +89,7 @@ const std::vector<primitive>& primitives() {
   using c = holdfast::store::capabilities;
   static const std::vector<primitive> all{
       {"mutex", &c::mutex},
+      {"lingering_mutex", &c::mutex},
       {"recursive_mutex", &c::mutex},
       {"fair_mutex", &c::fair},
       {"shared_mutex", &c::shared},

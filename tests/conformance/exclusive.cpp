@@ -59,6 +59,12 @@ class lockable_of final : public lockable {
   Lock lock_;
 };
 
+// Longer than any test waits: who gets it was told so, and did not wait for the time to be over.
+lock_options lingering(lock_options o) {
+  o.linger = std::chrono::hours(1);
+  return o;
+}
+
 holdfast::shared_mutex_options shared_options(const lock_options& o) {
   holdfast::shared_mutex_options all;
   static_cast<lock_options&>(all) = o;
@@ -71,6 +77,9 @@ std::unique_ptr<exclusive> make_exclusive(const std::string& primitive, session 
                                           const std::string& name, const lock_options& o) {
   using namespace holdfast;
   if (primitive == "mutex") return std::make_unique<exclusive_of<mutex>>(s, name, o);
+  if (primitive == "lingering_mutex") {
+    return std::make_unique<exclusive_of<mutex>>(s, name, lingering(o));
+  }
   if (primitive == "fair_mutex") return std::make_unique<exclusive_of<fair_mutex>>(s, name, o);
   if (primitive == "semaphore") return std::make_unique<whole_semaphore>(s, name, o);
   if (primitive == "shared_mutex") {
@@ -83,6 +92,9 @@ std::unique_ptr<lockable> make_lockable(const std::string& primitive, session s,
                                         const std::string& name, const lock_options& o) {
   using namespace holdfast;
   if (primitive == "mutex") return std::make_unique<lockable_of<mutex>>(s, name, o);
+  if (primitive == "lingering_mutex") {
+    return std::make_unique<lockable_of<mutex>>(s, name, lingering(o));
+  }
   if (primitive == "fair_mutex") return std::make_unique<lockable_of<fair_mutex>>(s, name, o);
   if (primitive == "recursive_mutex") {
     return std::make_unique<lockable_of<recursive_mutex>>(s, name, o);

@@ -50,7 +50,7 @@ class forks : public suite {
 };
 
 INSTANTIATE_TEST_SUITE_P(
-    stores, forks, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
+    stores, forks, testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex", "shared_mutex", "semaphore"})),
     cell_name);
 
 TEST_P(forks, a_child_holds_nothing_and_every_use_there_is_a_clear_error) {

@@ -31,7 +31,7 @@ class losing : public suite {
 };
 
 INSTANTIATE_TEST_SUITE_P(
-    stores, losing, testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})),
+    stores, losing, testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex", "shared_mutex", "semaphore"})),
     cell_name);
 
 TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {

@@ -68,7 +68,7 @@ class unreliable : public suite {
 
 INSTANTIATE_TEST_SUITE_P(
     stores, unreliable,
-    testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
+    testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
 
 TEST_P(unreliable, a_store_may_be_and_still_one_is_inside_at_a_time) {
   const auto history = crowd(

@@ -38,6 +38,16 @@ TEST(kill, a_try_after_the_holder_was_killed_succeeds) {
   EXPECT_TRUE(m.try_acquire());
 }
 
+TEST(kill, an_idle_lock_of_a_killed_process_is_free_at_once) {
+  ground g;
+  child holder("lingerer", {g.url, "m"});
+  EXPECT_EQ(holder.expect_line(), "idle");
+  auto session = holdfast::open(g.url);
+  EXPECT_EQ(session.show("m").holders.size(), 1U);
+  holder.kill();
+  EXPECT_TRUE((holdfast::mutex{session, "m"}.try_acquire()));
+}
+
 TEST(kill, a_killed_waiter_at_any_place_of_the_queue_is_passed_over) {
   constexpr std::size_t waiters = 4;
   for (std::size_t victim = 0; victim < waiters; ++victim) {

@@ -47,6 +47,19 @@ const harness::role permit_holder{"permit_holder", [](const std::vector<std::str
                                     return 0;
                                   }};
 
+// URL NAME: locks and unlocks, and keeps what is idle then.
+const harness::role lingerer{"lingerer", [](const std::vector<std::string>& args) {
+                               auto session = holdfast::open(args[0]);
+                               holdfast::lock_options options;
+                               options.lease = a_month;
+                               options.linger = std::chrono::hours(1);
+                               holdfast::mutex m{session, args[1], options};
+                               m.lock(), m.unlock();
+                               harness::say("idle");
+                               (void)harness::hear();
+                               return 0;
+                             }};
+
 // URL NAME: waits for the lock, says so, gives it back.
 const harness::role waiter{"waiter", [](const std::vector<std::string>& args) {
                              auto session = holdfast::open(args[0]);

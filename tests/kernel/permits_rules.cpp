@@ -56,6 +56,11 @@ struct permits_rules::situation {
   }
   bool is_held(const owner_id& owner) const { return find(after.holders, owner) != nullptr; }
   bool is_queued(const owner_id& owner) const { return find(after.queue, owner) != nullptr; }
+  std::ptrdiff_t told(notice_kind what, const owner_id& owner = {}) const {
+    return std::count_if(reply.tell.begin(), reply.tell.end(), [&](const notice& n) {
+      return n.what == what && (!owner || n.owner == owner);
+    });
+  }
   bool decided() const { return command.verb != permits_verb::inspect && !mismatch(reply); }
 
  private:
@@ -71,6 +76,7 @@ permits_reply permits_rules::step(const permits_command& c, const moment& now) {
   check_state(s);
   check_fences(s);
   check_grants(s);
+  check_wanted(s);
   check_order(s);
   check_others(s);
   check_reply(s);
@@ -125,7 +131,7 @@ void permits_rules::check_fences(const situation& s) {
 
 void permits_rules::check_grants(const situation& s) {
   const auto& c = s.command;
-  std::size_t told = 0;
+  std::ptrdiff_t told = 0;
   for (const auto& h : s.after.holders) {
     if (s.was_held(h.owner)) continue;
     const bool own = h.owner == c.owner;
@@ -141,7 +147,24 @@ void permits_rules::check_grants(const situation& s) {
     expect(said, s, "whoever is granted something is told");
     ++told;
   }
-  expect(told == s.reply.tell.size(), s, "nobody else is told");
+  expect(told == s.told(notice_kind::granted), s, "nobody else is told that it has it");
+}
+
+// Who may keep it idle hears of the first in line when that one looks, and when it gets it itself.
+void permits_rules::check_wanted(const situation& s) {
+  const bool looks = s.decided() && s.command.verb == permits_verb::acquire &&
+                     !s.is_held(s.command.owner) && s.reply.position == 1;
+  const bool left_waiting = s.told(notice_kind::granted) > 0 && !s.after.queue.empty();
+  for (const auto& n : s.reply.tell) {
+    if (n.what != notice_kind::wanted) continue;
+    const auto* const h = find(s.after.holders, n.owner);
+    expect(h != nullptr && h->lingers && h->peer == n.peer && h->fence == n.fence, s,
+           "only who holds it and lingers hears that it is wanted");
+  }
+  for (const auto& h : s.after.holders) {
+    if (!h.lingers || !(left_waiting || (looks && s.was_held(h.owner)))) continue;
+    expect(s.told(notice_kind::wanted, h.owner) > 0, s, "who lingers hears that somebody waits");
+  }
 }
 
 // Whoever comes in takes a number; those with the same priority are served by it.
@@ -236,7 +259,10 @@ void permits_rules::check_repetition(const situation& s) {
   const permits_reply second = apply_(again, s.command, s.now);
   const bool leaves =
       s.command.verb == permits_verb::release || s.command.verb == permits_verb::evict;
-  expect(again == s.after && second.tell.empty(), s, "repeating a command changes nothing more");
+  const bool only_wanted =
+      std::all_of(second.tell.begin(), second.tell.end(),
+                  [](const notice& n) { return n.what == notice_kind::wanted; });
+  expect(again == s.after && only_wanted, s, "repeating a command changes nothing more");
   expect(leaves || (second.outcome == s.reply.outcome && second.fence == s.reply.fence), s,
          "repeating a command gives the same answer");
 }

@@ -41,6 +41,7 @@ class permits_rules {
   void check_state(const situation& s);
   void check_fences(const situation& s);
   void check_grants(const situation& s);
+  void check_wanted(const situation& s);
   void check_order(const situation& s);
   void check_others(const situation& s);
   void check_reply(const situation& s);

@@ -94,6 +94,47 @@ TEST_F(permits, release_hands_over_in_the_same_step_and_says_whom_to_tell) {
   EXPECT_GT(told.fence, first.fence);
 }
 
+TEST_F(permits, a_holder_that_lingers_hears_of_the_first_in_line_each_time_it_looks) {
+  permits_command keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  apply(keeps);
+  for (int look = 0; look < 2; ++look) {
+    const auto reply = acquire(2);
+    ASSERT_EQ(reply.tell.size(), 1u);
+    EXPECT_EQ(reply.tell[0].what, notice_kind::wanted);
+    EXPECT_EQ(reply.tell[0].owner.low, 1u);
+    EXPECT_EQ(reply.tell[0].peer, "p1");
+  }
+  EXPECT_TRUE(acquire(3).tell.empty()) << "the one before it has told";
+  EXPECT_EQ(try_acquire(4).tell.size(), 0u);
+}
+
+TEST_F(permits, a_holder_that_lingers_hears_of_one_who_only_tries) {
+  permits_command keeps = command(permits_verb::acquire, 1);
+  keeps.lingers = true;
+  apply(keeps);
+  EXPECT_EQ(try_acquire(2).tell.size(), 1u) << "it may have it the next time";
+}
+
+TEST_F(permits, who_is_served_and_lingers_hears_that_others_wait_behind) {
+  acquire(1);
+  permits_command keeps = command(permits_verb::acquire, 2);
+  keeps.lingers = true;
+  keeps.wait = true;
+  apply(keeps);
+  acquire(3);
+  const auto reply = release(1);
+  ASSERT_EQ(reply.tell.size(), 2u);
+  EXPECT_EQ(reply.tell[0].what, notice_kind::granted);
+  EXPECT_EQ(reply.tell[1].what, notice_kind::wanted);
+  EXPECT_EQ(reply.tell[1].owner.low, 2u);
+}
+
+TEST_F(permits, nobody_is_told_that_it_is_wanted_who_does_not_linger) {
+  acquire(1);
+  EXPECT_TRUE(acquire(2).tell.empty());
+}
+
 TEST_F(permits, release_lets_in_all_who_fit) {
   capacity_ = 3;
   kind_ = kind::semaphore;

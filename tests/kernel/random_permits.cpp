@@ -97,6 +97,7 @@ permits_command random_history::command(const permits_record& record) {
   c.place_us = random_.between<std::int64_t>(1 * second, 4 * second);
   c.peer = random_.pick(peers_);
   c.note = "note";
+  c.lingers = random_.one_in(3);
   const int verb = random_.between(0, 19);
   c.verb = verb < 10   ? permits_verb::acquire
            : verb < 12 ? permits_verb::renew

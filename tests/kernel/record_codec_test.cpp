@@ -25,7 +25,7 @@ class random_record {
     r.last_fence = random_.bits();
     for (int i = random_.between(0, 4); i > 0; --i) {
       r.holders.push_back({owner(), random_.between(1u, 1u << 28), random_.bits(), number(),
-                           number(), text(), text()});
+                           number(), text(), text(), random_.one_in(2)});
       r.capacity += r.holders.back().weight;
     }
     for (int i = random_.between(0, 4); i > 0; --i) r.queue.push_back(make_waiter());
@@ -217,11 +217,11 @@ TEST(record_codec, the_text_is_what_the_header_says) {
   permits_record r;
   r.capacity = 1;
   r.last_fence = 5;
-  r.holders.push_back({{1, 2}, 1, 5, 10, 11, "p", "n"});
-  r.queue.push_back({{3, 4}, 1, 2, 30, 40, 50, "q", ""});
+  r.holders.push_back({{1, 2}, 1, 5, 10, 11, "p", "n", true});
+  r.queue.push_back({{3, 4}, 1, 2, 30, 40, 50, "q", "", false});
   EXPECT_EQ(encoded(r),
-            "[1,\"mutex\",1,5,[[\"00000000000000010000000000000002\",1,5,10,11,\"p\",\"n\"]],"
-            "[[\"00000000000000030000000000000004\",1,2,30,40,50,\"q\",\"\"]]]");
+            "[1,\"mutex\",1,5,[[\"00000000000000010000000000000002\",1,5,10,11,\"p\",\"n\",1]],"
+            "[[\"00000000000000030000000000000004\",1,2,30,40,50,\"q\",\"\",0]]]");
   EXPECT_EQ(encoded(countdown_record{3, 2, 9, {{{1, 2}, 7}}, {}}),
             "[1,\"latch\",3,2,9,[[\"00000000000000010000000000000002\",7]],[]]");
 }

@@ -48,7 +48,7 @@ permits_reply hands_over_to_two(permits_record& r, const permits_command& c, con
   const waiter next = r.queue.front();
   r.queue.erase(r.queue.begin());
   const auto ends = now.now_at + 1'000;
-  r.holders.push_back({next.owner, next.weight, ++r.last_fence, ends, now.wall_at, next.peer, ""});
+  r.holders.push_back({next.owner, next.weight, ++r.last_fence, ends, now.wall_at, next.peer, "", false});
   reply.tell.push_back({notice_kind::granted, {}, next.owner, r.last_fence, ends, next.peer});
   return reply;
 }
@@ -56,7 +56,7 @@ permits_reply hands_over_to_two(permits_record& r, const permits_command& c, con
 permits_reply grants_the_same_fence_twice(permits_record& r, const permits_command& c,
                                           const moment& now) {
   permits_reply reply = apply(r, c, now);
-  if (reply.tell.size() < 2) return reply;
+  if (reply.tell.size() < 2 || reply.tell[1].what != notice_kind::granted) return reply;
   find(r.holders, reply.tell[1].owner)->fence = reply.tell[0].fence;
   reply.tell[1].fence = reply.tell[0].fence;
   return reply;
@@ -73,10 +73,19 @@ permits_reply forgets_to_hand_over(permits_record& r, const permits_command& c, 
   return reply;
 }
 
-permits_reply tells_nobody(permits_record& r, const permits_command& c, const moment& now) {
+permits_reply leaves_untold(notice_kind what, permits_record& r, const permits_command& c,
+                            const moment& now) {
   permits_reply reply = apply(r, c, now);
-  reply.tell.clear();
+  std::erase_if(reply.tell, [&](const notice& n) { return n.what == what; });
   return reply;
+}
+
+permits_reply tells_nobody(permits_record& r, const permits_command& c, const moment& now) {
+  return leaves_untold(notice_kind::granted, r, c, now);
+}
+
+permits_reply lets_them_linger(permits_record& r, const permits_command& c, const moment& now) {
+  return leaves_untold(notice_kind::wanted, r, c, now);
 }
 
 permits_reply grants_for_the_whole_lease(permits_record& r, const permits_command& c,
@@ -84,6 +93,7 @@ permits_reply grants_for_the_whole_lease(permits_record& r, const permits_comman
   const auto queue = r.queue;
   permits_reply reply = apply(r, c, now);
   for (notice& n : reply.tell) {
+    if (n.what != notice_kind::granted) continue;
     n.expires_at = now.now_at + find(queue, n.owner)->lease_us;
     find(r.holders, n.owner)->expires_at = n.expires_at;
   }
@@ -220,6 +230,7 @@ std::vector<bug> permits_bugs() {
       make("grants_the_same_fence_twice", grants_the_same_fence_twice, ""),
       make("forgets_to_hand_over", forgets_to_hand_over, "nobody waits while there is room"),
       make("tells_nobody", tells_nobody, "whoever is granted something is told"),
+      make("lets_them_linger", lets_them_linger, "who lingers hears that somebody waits"),
       make("grants_for_the_whole_lease", grants_for_the_whole_lease,
            "a grant that is not claimed yet ends soon"),
       make("counts_fences_from_one", counts_fences_from_one, "a new hold has a greater fence"),

@@ -56,6 +56,7 @@ struct permits_command {
   std::int64_t lease_us = 0;    ///< how long it is held without renewal
   std::int64_t place_us = 0;    ///< how long a place in the queue lasts without renewal
   bool detached = false;        ///< the hold is not tied to the life of the session that got it
+  bool lingers = false;         ///< the hold may be kept idle: to be told when somebody wants it
   owner_id instead_of{};        ///< release this one first, in the same step
   std::string_view peer{};      ///< the session's address: where notices go, whose life counts
   std::string_view note{};      ///< who and why, for people
@@ -69,6 +70,7 @@ struct holder {
   std::int64_t since_wall_at = 0;
   std::string peer;
   std::string note;
+  bool lingers = false;
   bool operator==(const holder&) const = default;
 };
 
@@ -81,6 +83,7 @@ struct waiter {
   std::int64_t since_wall_at = 0;
   std::string peer;
   std::string note;
+  bool lingers = false;
   bool operator==(const waiter&) const = default;
 };
 
@@ -104,9 +107,12 @@ enum class permits_outcome : std::uint8_t {
   capacity_mismatch,
 };
 
-/// A message to a session: "granted" to the next in line, "opened" to those at a latch, "departed"
-/// when a watched session died (only from stores that can tell).
-enum class notice_kind : std::uint8_t { granted, opened, departed };
+/// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
+/// "opened" to those at a latch, "departed" when a watched session died (only from stores that can
+/// tell).
+enum class notice_kind : std::uint8_t { granted, wanted, opened, departed };
+std::string_view to_string(notice_kind k) noexcept;
+bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept;
 
 struct notice {
   notice_kind what = notice_kind::granted;
@@ -114,7 +120,7 @@ struct notice {
   owner_id owner{};
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::string peer;             ///< granted, opened: where to; departed: who
+  std::string peer;             ///< where to; departed: who
   bool operator==(const notice&) const = default;
 };
 
@@ -127,7 +133,7 @@ struct permits_reply {
   std::uint32_t position = 0;       ///< queued: 1 is next; evict: how many were removed
   bool replaced = false;            ///< `instead_of` was there until this step
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
-  std::vector<notice> tell{};       ///< whom this step granted to; the family sends them on
+  std::vector<notice> tell{};       ///< to whom it matters; the family sends them on
   permits_record found{};           ///< inspect, and the mismatches: what is there
 };
 

@@ -34,6 +34,14 @@ std::string text_of(const owner_id& id, bool or_empty = false) {
 // The scripts separate by spaces, and need something there.
 std::string_view word_or_dash(std::string_view text) { return text.empty() ? std::string_view("-") : text; }
 
+std::string flags_of(const permits_command& c) {
+  std::string flags;
+  if (c.wait) flags += 'w';
+  if (c.detached) flags += 'd';
+  if (c.lingers) flags += 'l';
+  return flags;
+}
+
 /// EVALSHA, with the keys of a name and the arguments.
 class call {
  public:
@@ -118,12 +126,13 @@ void drop_dash(std::string& peer) {
 }
 
 void read_holder(items& in, holder& h) {
-  in.get_all(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note);
+  in.get_all(h.owner, h.weight, h.fence, h.expires_at, h.since_wall_at, h.peer, h.note, h.lingers);
   drop_dash(h.peer);
 }
 
 void read_waiter(items& in, waiter& w) {
-  in.get_all(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer, w.note);
+  in.get_all(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer, w.note,
+             w.lingers);
   drop_dash(w.peer);
 }
 
@@ -145,6 +154,7 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
   const auto leaving = text_of(c.instead_of, true);
   const digits lease(c.lease_us), capacity(c.capacity), weight(c.weight), place(c.place_us), priority(c.priority);
   const digits time(frame.time.value_or(0));
+  const auto flags = flags_of(c);
   words.add(permits_verbs[static_cast<std::size_t>(c.verb)]);
   words.add(owner);
   words.add(frame.channels);
@@ -155,7 +165,7 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
     words.add(to_string(c.kind));
     words.add(capacity);
     words.add(weight);
-    words.add(c.wait ? (c.detached ? "wd" : "w") : (c.detached ? "d" : ""));
+    words.add(flags);
     words.add(place);
     words.add(word_or_dash(c.peer));
     words.add(c.note);

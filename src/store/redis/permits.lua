@@ -7,9 +7,9 @@
 -- of it (a free mutex costs one GET and one SET), and everything that can be many is looked up:
 --
 --   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until[ holder]"
---                   holder: "owner fence expires_at since peer note", if the capacity is 1
---   KEYS[2] data    hash, owner -> "w weight priority seq lease since peer note" of a waiter,
---                   "h weight fence since peer note" of a holder, if the capacity is more than 1
+--                   holder: "owner fence expires_at since lingers peer note", if the capacity is 1
+--   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter,
+--                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
 --   KEYS[4] places  sorted set of waiting owners by the end of their place
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
@@ -29,6 +29,7 @@ local record_key, data, queue, places, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[
 local verb, owner, lease = ARGV[1], ARGV[2], tonumber(ARGV[4])
 local flags = ARGV[8] or ''
 local detached = match(flags, 'd') ~= nil
+local lingers = match(flags, 'l') and 1 or 0
 
 local now = tonumber(ARGV[14])
 local on_server_time = not now
@@ -47,8 +48,8 @@ if short and verb == 'acquire' and ARGV[6] == '1' and ARGV[7] == '1' then
   local last = text and match(text, '^hf1 %l[%l_]* 0 (%d+) ') or not text and 0
   if last then  -- nobody has it
     local fence, expires = max(last + 1, now), now + lease
-    local record = format('hf1 %s 1 %.0f 1 0 0 %.0f %s %.0f %.0f %.0f %s %s', ARGV[5], fence, expires, owner, fence,
-                          expires, now, detached and '-' or ARGV[10], ARGV[11])
+    local record = format('hf1 %s 1 %.0f 1 0 0 %.0f %s %.0f %.0f %.0f %d %s %s', ARGV[5], fence, expires, owner, fence,
+                          expires, now, lingers, detached and '-' or ARGV[10], ARGV[11])
     if on_server_time then
       call('SET', record_key, record, 'PX', format('%.0f', lease / 1000 + 1))
     else
@@ -92,9 +93,10 @@ local function load()
   absent_before = capacity == 0
   if waiters > 0 then waiters = call('ZCARD', queue) end
   if capacity == 1 and used > 0 then
-    local o, hf, e, since, peer, note = match(rest, '^(%x+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+    local o, hf, e, since, l, peer, note = match(rest, '^(%x+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
     if not o then return nil, 'HOLDFAST_CORRUPT the record is damaged' end
-    held = {owner = o, fence = tonumber(hf), expires = tonumber(e), since = since, peer = peer, note = note}
+    held = {owner = o, fence = tonumber(hf), expires = tonumber(e), since = since, lingers = tonumber(l),
+            peer = peer, note = note}
   end
   return true
 end
@@ -109,7 +111,8 @@ local function save()
   local lasts = in_use and kept - now or FENCE_KEPT + max(0, fence - now)
   local tail = ''
   if held then
-    tail = format(' %s %.0f %.0f %s %s %s', held.owner, held.fence, held.expires, held.since, held.peer, held.note)
+    tail = format(' %s %.0f %.0f %s %d %s %s', held.owner, held.fence, held.expires, held.since, held.lingers,
+                  held.peer, held.note)
   end
   local text = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f%s', kind, capacity, fence, used, waiters, seq, kept, tail)
   if not on_server_time then
@@ -147,15 +150,16 @@ local function holder_of(o)
   if used == 0 then return nil end
   local raw = call('HGET', data, o)
   if not raw or sub(raw, 1, 1) ~= 'h' then return nil end
-  local weight, f, since, peer, note = match(raw, '^h (%d+) (%d+) (%d+) (%S+) (.*)$')
-  return {owner = o, weight = tonumber(weight), fence = tonumber(f), since = since, peer = peer, note = note}
+  local weight, f, since, l, peer, note = match(raw, '^h (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+  return {owner = o, weight = tonumber(weight), fence = tonumber(f), since = since, lingers = tonumber(l), peer = peer,
+          note = note}
 end
 
 local function put_holder(h)
   if capacity == 1 then
     held = h
   else
-    call('HSET', data, h.owner, format('h %.0f %.0f %s %s %s', h.weight, h.fence, h.since, h.peer, h.note))
+    call('HSET', data, h.owner, format('h %.0f %.0f %s %d %s %s', h.weight, h.fence, h.since, h.lingers, h.peer, h.note))
     call('ZADD', leases, format('%.0f', h.expires), h.owner)
   end
   keep_until(h.expires)
@@ -185,9 +189,10 @@ local function waiter_of(o)
   if waiters == 0 then return nil end
   local raw = call('HGET', data, o)
   if not raw or sub(raw, 1, 1) ~= 'w' then return nil end
-  local weight, priority, s, l, since, peer, note = match(raw, '^w (%d+) (%-?%d+) (%d+) (%d+) (%d+) (%S+) (.*)$')
+  local weight, priority, s, l, since, lingers, peer, note =
+      match(raw, '^w (%d+) (%-?%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
   return {owner = o, weight = tonumber(weight), priority = priority, member = format('%014x', tonumber(s)) .. o,
-          lease = tonumber(l), since = since, peer = peer, note = note}
+          lease = tonumber(l), since = since, lingers = tonumber(lingers), peer = peer, note = note}
 end
 
 local function drop_waiter(o, member)
@@ -214,7 +219,7 @@ local function enqueue(weight, place, peer, note, priority)
   seq = seq + 1
   waiters = waiters + 1
   call('ZADD', queue, -priority, format('%014x', seq) .. owner)
-  call('HSET', data, owner, format('w %.0f %d %.0f %.0f %.0f %s %s', weight, priority, seq, lease, now, peer, note))
+  call('HSET', data, owner, format('w %.0f %d %.0f %.0f %.0f %d %s %s', weight, priority, seq, lease, now, lingers, peer, note))
   put_place(owner, now + place)
 end
 
@@ -237,38 +242,56 @@ local function next_fence()
   return fence
 end
 
-local function grant(o, weight, lasts, peer, note)
+local function grant(o, weight, lasts, lingers, peer, note)
   before_first(capacity > 1 and used == 0 and waiters == 0)
   used = used + weight
   local h = {owner = o, weight = weight, fence = next_fence(), expires = now + lasts,
-             since = format('%.0f', now), peer = peer, note = note}
+             since = format('%.0f', now), lingers = lingers, peer = peer, note = note}
   put_holder(h)
   return h
 end
 
-local function tell(o, peer, expires)
-  local text = format('granted %s %.0f %.0f %s', o, fence, expires, record_key)
+local function tell(what, o, peer, fence, expires)
+  local text = format('%s %s %.0f %.0f %s', what, o, fence, expires, record_key)
   if told then told[#told + 1] = text .. ' ' .. peer end
   call('PUBLISH', ARGV[3] .. peer, text)
 end
 
+-- Whoever keeps it idle gives it up.
+local function tell_lingering()
+  local function maybe(h, expires)
+    if h and h.lingers == 1 then tell('wanted', h.owner, h.peer, h.fence, expires) end
+  end
+  if held then maybe(held, held.expires) end
+  if capacity == 1 or used == 0 then return end
+  local pairs_of = call('ZRANGE', leases, 0, -1, 'WITHSCORES')
+  for i = 1, #pairs_of, 2 do maybe(holder_of(pairs_of[i]), tonumber(pairs_of[i + 1])) end
+end
+
 -- Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive its
--- grant, and gets the whole lease; the others have to claim theirs.
+-- grant, and gets the whole lease; the others have to claim theirs. If some still wait, those served are
+-- told so.
 local function hand_over()
   local asks = verb == 'acquire' or verb == 'renew'
+  local served = false
   while waiters > 0 do
     local head = call('ZRANGE', queue, 0, 0)[1]
     local o = sub(head, 15)
     local w = waiter_of(o)
-    if w and used + w.weight > capacity then return end
+    if w and used + w.weight > capacity then
+      if served then tell_lingering() end
+      return served
+    end
     drop_waiter(o, head)
     if w then  -- else its data was evicted: it asks again
       local own = asks and o == owner
       local lasts = own and w.lease or min(w.lease, CLAIM)
-      grant(o, w.weight, lasts, own and detached and '-' or w.peer, w.note)
-      if not own then tell(o, w.peer, now + lasts) end
+      grant(o, w.weight, lasts, w.lingers, own and detached and '-' or w.peer, w.note)
+      if not own then tell('granted', o, w.peer, fence, now + lasts) end
+      served = true
     end
   end
+  return served
 end
 
 local function earliest_end()
@@ -311,19 +334,21 @@ function commands.acquire()
     return report_holding(holder_of(owner))
   end
   if waiters == 0 and used + weight <= capacity then  -- into the queue and at once out of it
-    return report_holding(grant(owner, weight, lease, detached and '-' or peer, note))
+    return report_holding(grant(owner, weight, lease, lingers, detached and '-' or peer, note))
   end
   if waiters == 0 and not wait then
     describe_wait(1)
+    tell_lingering()
     reply[1] = BUSY
     return
   end
   if waiter_of(owner) then put_place(owner, now + place) else enqueue(weight, place, peer, note, priority) end
-  hand_over()
+  local served = hand_over()
   mine = holder_of(owner)
   if mine then return report_holding(mine) end
   describe_wait(position_of(waiter_of(owner)))
   reply[1] = wait and QUEUED or BUSY
+  if reply[6] == 1 and not served then tell_lingering() end
   if wait then return end
   drop_waiter(owner)  -- those behind may fit now that it has given up
   hand_over()
@@ -385,7 +410,7 @@ end
 local function found_holders()
   local all = {}
   local function add(h, expires)
-    all[#all + 1] = {h.owner, h.weight or 1, h.fence, expires, h.since, h.peer, h.note}
+    all[#all + 1] = {h.owner, h.weight or 1, h.fence, expires, h.since, h.peer, h.note, h.lingers}
   end
   if held then add(held, held.expires) end
   if capacity > 1 and used > 0 then
@@ -405,7 +430,7 @@ local function found_waiters()
     local w = waiter_of(sub(member, 15))
     if w then
       all[#all + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, tonumber(call('ZSCORE', places, w.owner)),
-                       w.since, w.peer, w.note}
+                       w.since, w.peer, w.note, w.lingers}
     end
   end
   return all

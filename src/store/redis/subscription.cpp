@@ -39,10 +39,8 @@ std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"
 
 std::optional<notice> parse_notice(std::string_view text) {
   notice n;
-  const auto what = next_word(text);
-  if (what != "granted" && what != "opened") return std::nullopt;
-  n.what = what == "granted" ? notice_kind::granted : notice_kind::opened;
-  if (!parse_owner_id(next_word(text), n.owner) || !read_number(next_word(text), n.fence) ||
+  if (!parse_notice_kind(next_word(text), n.what) || n.what == notice_kind::departed ||
+      !parse_owner_id(next_word(text), n.owner) || !read_number(next_word(text), n.fence) ||
       !read_number(next_word(text), n.expires_at)) {
     return std::nullopt;
   }

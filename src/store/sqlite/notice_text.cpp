@@ -14,10 +14,6 @@ bool can_be_sent(std::string_view name) noexcept {
          name.find_first_of(std::string_view{"\n\0", 2}) == std::string_view::npos;
 }
 
-std::string_view word_of(notice_kind what) noexcept {
-  return what == notice_kind::granted ? "granted" : "opened";
-}
-
 std::string_view take_word(std::string_view& rest) noexcept {
   const auto space = rest.find(' ');
   const std::string_view word = rest.substr(0, space);
@@ -34,9 +30,7 @@ bool take_number(std::string_view& rest, Number& into) noexcept {
 }
 
 bool take_kind(std::string_view& rest, notice_kind& into) noexcept {
-  const std::string_view word = take_word(rest);
-  into = word == "granted" ? notice_kind::granted : notice_kind::opened;
-  return word == word_of(into);
+  return parse_notice_kind(take_word(rest), into) && into != notice_kind::departed;
 }
 
 }  // namespace
@@ -45,7 +39,7 @@ std::string encode(const notice& n) {
   if (n.what == notice_kind::departed || !can_be_sent(n.name)) return {};
   std::string line;
   line.reserve(100 + n.name.size());
-  line.append(version).append(" ").append(word_of(n.what)).append(" ");
+  line.append(version).append(" ").append(to_string(n.what)).append(" ");
   line.append(to_string(n.owner)).append(" ").append(std::to_string(n.fence)).append(" ");
   return line.append(std::to_string(n.expires_at)).append(" ").append(n.name).append("\n");
 }

@@ -28,15 +28,19 @@ void show(std::ostream& out, const permits_record& r) {
   std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });
   for (const auto& h : holders) {
     out << "\n  holder " << h.owner << ' ' << h.weight << ' ' << h.fence << ' ' << h.expires_at << ' '
-        << h.since_wall_at << ' ' << h.peer << " '" << h.note << "'";
+        << h.since_wall_at << ' ' << h.lingers << ' ' << h.peer << " '" << h.note << "'";
   }
   for (const auto& w : r.queue) {
     out << "\n  waiter " << w.owner << ' ' << w.weight << ' ' << w.priority << ' ' << w.lease_us << ' '
-        << w.expires_at << ' ' << w.since_wall_at << ' ' << w.peer << " '" << w.note << "'";
+        << w.expires_at << ' ' << w.since_wall_at << ' ' << w.lingers << ' ' << w.peer << " '" << w.note << "'";
   }
 }
 
-void show_tell(std::ostream& out, const std::vector<notice>& tell) {
+void show_tell(std::ostream& out, std::vector<notice> tell) {
+  // Grants are told in their order; who else hears that it is wanted has none.
+  const auto wanted = std::stable_partition(tell.begin(), tell.end(),
+                                            [](const notice& n) { return n.what != notice_kind::wanted; });
+  std::sort(wanted, tell.end(), [](const notice& a, const notice& b) { return a.owner < b.owner; });
   for (const auto& n : tell) {
     out << "\n  tell " << static_cast<int>(n.what) << ' ' << n.owner << ' ' << n.fence << ' ' << n.expires_at << ' '
         << n.peer;

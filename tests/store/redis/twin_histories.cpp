@@ -74,6 +74,7 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.lease_us = dice.between(1, 8) * 250'000;
   c.place_us = dice.between(1, 8) * 250'000;
   c.detached = dice.one_in(6);
+  c.lingers = dice.one_in(3);
   if (c.verb == permits_verb::acquire && dice.one_in(6)) c.instead_of = random_owner(dice, s.owners);
   if (c.verb == permits_verb::evict && dice.one_in(2)) c.owner = {};
   c.peer = dice.pick(peers);

@@ -51,6 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"own and w.lease or min(w.lease, CLAIM)", "w.lease"},         // nobody has to claim
         twin::seeded_bug{"used = used - h.weight", "used = used - 1"},                 // a weight is not given back
         twin::seeded_bug{"drop_waiter(owner)  -- those", "-- those"},                  // stays after it gave up
+        twin::seeded_bug{"reply[6] == 1 and not served", "served"},                    // nobody is told that it is wanted
         twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"}));         // jumps the queue
 
 }  // namespace

@@ -30,8 +30,10 @@ std::string line_of(const notice& n) {
 TEST(notice_text, what_was_encoded_is_decoded_unchanged) {
   notice n = example();
   EXPECT_EQ(decode(line_of(n)), n);
-  n.what = notice_kind::opened;
-  EXPECT_EQ(decode(line_of(n)), n);
+  for (const auto what : {notice_kind::wanted, notice_kind::opened}) {
+    n.what = what;
+    EXPECT_EQ(decode(line_of(n)), n);
+  }
 }
 
 TEST(notice_text, every_other_line_is_nothing) {

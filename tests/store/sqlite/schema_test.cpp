@@ -28,12 +28,12 @@ const std::string owner = "0123456789abcdef0123456789abcdef";
 
 std::string holder(long expires_at) {
   return "[\"" + owner + "\",1,77," + std::to_string(expires_at) +
-         ",1700000000000000,\"peer\",\"host 4711 program the nightly run\"]";
+         ",1700000000000000,\"peer\",\"host 4711 program the nightly run\",1]";
 }
 
 std::string waiter(long expires_at) {
   return "[\"" + owner + "\",2,0,30000000," + std::to_string(expires_at) +
-         ",1700000001000000,\"peer\",\"host 4712 other\"]";
+         ",1700000001000000,\"peer\",\"host 4712 other\",0]";
 }
 
 TEST_F(tables, a_shell_shows_who_holds_what) {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/gate.hpp"
+#include "engine/mailroom.hpp"
+
+namespace holdfast::engine {
+
+class core;
+
+/// Looks after what the process keeps though no thread uses it (lock_options::linger): gives it back
+/// when its time is over, and at once when the store says that somebody wants it. One thread for a
+/// session, started with the first lock that lingers. Thread-safe.
+class linger_watch {
+ public:
+  explicit linger_watch(core& session) : session_(session) {}
+  ~linger_watch();
+
+  /// Before anything is taken that may linger. errc::unavailable if the system gives no thread.
+  status start() noexcept;
+  bool on_own_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
+
+  /// The time of what is idle at the gate may be over then.
+  void look_at(const std::shared_ptr<gate>& at, boot_time when);
+
+ private:
+  void run();
+  bool stopping();
+  boot_time look_at_due();
+
+  core& session_;
+  std::mutex mutex_;
+  std::multimap<boot_time, std::weak_ptr<gate>> due_;
+  std::optional<mailroom::slot> notices_;
+  bool stopping_ = false;
+  std::atomic<bool> started_{false};
+  std::thread thread_;
+};
+
+}  // namespace holdfast::engine

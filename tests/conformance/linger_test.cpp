@@ -1,0 +1,89 @@
+#include <thread>
+
+#include "conformance/cell.hpp"
+#include "harness/eventually.hpp"
+
+// An idle lock that stays with its process (lock_options::linger): on every store whoever else wants
+// it is given it, though nobody's time is over.
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::mutex;
+
+class lingering : public suite {
+ protected:
+  static holdfast::lock_options for_an_hour() {
+    holdfast::lock_options o;
+    o.linger = 1h;
+    return o;
+  }
+  mutex lock_{here_, name_, for_an_hour()};
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, lingering, testing::ValuesIn(cells({"lingering_mutex"})),
+                         cell_name);
+
+TEST_P(lingering, an_idle_lock_is_taken_again_without_the_store) {
+  { const std::lock_guard first{lock_}; }
+  const auto before = here_.store_operations();
+  std::uint64_t last = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::lock_guard guard{lock_};
+    EXPECT_GT(lock_.fence(), last);
+    last = lock_.fence();
+  }
+  EXPECT_EQ(here_.store_operations(), before);
+  EXPECT_EQ(holders(), 1U);
+}
+
+TEST_P(lingering, who_wants_it_elsewhere_gets_it_and_so_back_and_forth) {
+  auto session = another();
+  mutex rival{session, name_, for_an_hour()};
+  std::uint64_t last = 0;
+  for (int i = 0; i < 10; ++i) {
+    for (mutex* m : {&lock_, &rival}) {
+      const std::lock_guard guard{*m};
+      EXPECT_GT(m->fence(), last);
+      last = m->fence();
+    }
+  }
+}
+
+TEST_P(lingering, who_only_tries_elsewhere_gets_it_the_next_time) {
+  { const std::lock_guard first{lock_}; }
+  auto session = another();
+  mutex rival{session, name_};
+  harness::eventually("a try succeeds", [&] { return rival.try_lock(); });
+}
+
+TEST_P(lingering, threads_of_several_sessions_are_never_inside_together) {
+  auto session = another();
+  mutex rival{session, name_, for_an_hour()};
+  holdfast::fair_mutex queues{session, name_};
+  long inside = 0;  // not atomic: the lock is all that protects it
+  constexpr int rounds = 50;
+  std::vector<std::thread> crew;
+  for (mutex* m : {&lock_, &lock_, &rival, &rival, static_cast<mutex*>(&queues)}) {
+    crew.emplace_back([&inside, m] {
+      for (int i = 0; i < rounds; ++i) {
+        const std::lock_guard guard{*m};
+        ++inside;
+      }
+    });
+  }
+  for (auto& t : crew) t.join();
+  EXPECT_EQ(inside, 5 * rounds);
+}
+
+TEST_P(lingering, it_goes_back_when_its_time_is_over) {
+  auto session = another();
+  holdfast::lock_options shortly;
+  shortly.linger = 1ms;
+  mutex m{session, name_, shortly};
+  { const std::lock_guard guard{m}; }
+  until_free();
+}
+
+}  // namespace
+}  // namespace conformance

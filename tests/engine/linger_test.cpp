@@ -1,0 +1,254 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/core.hpp"
+#include "stage.hpp"
+
+// An idle lock that stays with the process (lock_options::linger).
+namespace {
+
+using namespace engine_test;
+using holdfast::lease;
+using holdfast::lock_options;
+using holdfast::mutex;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+lock_options lingering(std::chrono::microseconds linger = 100ms) {
+  lock_options o;
+  o.linger = linger;
+  return o;
+}
+
+bool held_at_store(const holdfast::session& s) { return !s.show("m").holders.empty(); }
+
+void await_free(const holdfast::session& s) {
+  harness::eventually("it goes back to the store", [&] { return !held_at_store(s); });
+}
+
+TEST(linger, an_idle_lock_is_taken_again_without_the_store) {
+  stage s;
+  mutex m{s.session, "m", lingering()};
+  const auto before = s.session.store_operations();
+  std::uint64_t last = 0;
+  for (int i = 0; i < 100; ++i) {
+    const lease mine = m.acquire();
+    EXPECT_GT(mine.fence(), last);
+    last = mine.fence();
+  }
+  EXPECT_EQ(s.session.store_operations() - before, 1U);
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  EXPECT_EQ(s.session.store_operations() - before, 1U);
+}
+
+TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
+  stage s;
+  mutex m{s.session, "m", lingering()};
+  m.lock(), m.unlock();
+  s.clock->advance(60ms);
+  m.lock(), m.unlock();
+  s.clock->advance(99ms);
+  EXPECT_TRUE(held_at_store(s.session));
+  EXPECT_EQ(s.script->count(verb::release), 0U);
+  s.clock->advance(1ms);
+  await_free(s.session);
+  m.lock(), m.unlock();
+  EXPECT_TRUE(held_at_store(s.session)) << "and lingers again";
+  s.clock->advance(100ms);
+  await_free(s.session);
+}
+
+TEST(linger, what_is_in_use_when_its_time_is_over_lingers_from_its_release_on) {
+  stage s;
+  mutex m{s.session, "m", lingering()};
+  m.lock(), m.unlock();
+  {
+    const lease mine = m.acquire();
+    s.clock->advance(10s);
+  }
+  s.clock->advance(99ms);
+  EXPECT_TRUE(held_at_store(s.session));
+  s.clock->advance(1ms);
+  await_free(s.session);
+}
+
+TEST(linger, another_process_that_wants_it_gets_it_at_once) {
+  stage s("memory:linger1");
+  auto other = holdfast::open("memory:linger1", s.options());
+  mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m"};
+  std::uint64_t last = 0;
+  for (int i = 0; i < 20; ++i) {
+    mine.lock();
+    EXPECT_GT(mine.fence(), last);
+    last = mine.fence();
+    mine.unlock();
+    theirs.lock();  // the clock stands still
+    EXPECT_GT(theirs.fence(), last);
+    last = theirs.fence();
+    theirs.unlock();
+  }
+}
+
+TEST(linger, two_processes_that_both_let_it_linger_take_turns) {
+  stage s("memory:linger2");
+  auto other = holdfast::open("memory:linger2", s.options());
+  mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m", lingering(1h)};
+  int together = 0;  // not atomic: the lock is all that protects it
+  const auto work = [&together](mutex& m) {
+    for (int i = 0; i < 200; ++i) {
+      const std::lock_guard guard{m};
+      ++together;
+    }
+  };
+  std::thread a(work, std::ref(mine)), b(work, std::ref(mine)), c(work, std::ref(theirs));
+  a.join(), b.join(), c.join();
+  EXPECT_EQ(together, 600);
+}
+
+TEST(linger, it_does_not_linger_when_somebody_else_waits) {
+  stage s("memory:linger3");
+  auto other = holdfast::open("memory:linger3", s.options());
+  mutex m{s.session, "m", lingering(1h)};
+  lease held = m.acquire();
+  std::thread remote([&] { (void)mutex{other, "m"}.acquire(); });
+  s.await_waiters("m", 1);
+  // Its notice may still be on its way: then it goes back a moment later.
+  EXPECT_FALSE(held.release());
+  remote.join();
+}
+
+TEST(linger, one_who_only_tries_gets_it_the_next_time) {
+  stage s("memory:linger4");
+  auto other = holdfast::open("memory:linger4", s.options());
+  mutex mine{s.session, "m", lingering(1h)}, theirs{other, "m"};
+  mine.lock(), mine.unlock();
+  harness::eventually("a later try succeeds", [&] { return theirs.try_lock(); });
+}
+
+TEST(linger, a_lost_notice_costs_others_no_more_than_the_time) {
+  stage s("memory:linger5");
+  auto other_options = s.options();
+  holdfast::testing::fault_plan plan;
+  plan.choose = [](auto, auto, auto) { return fault::drop_notice; };
+  auto deaf = s.options();
+  deaf.decorate = holdfast::testing::faulty(plan, s.clock);
+  auto session = holdfast::open("memory:linger5", deaf);
+  auto other = holdfast::open("memory:linger5", other_options);
+  mutex mine{session, "m", lingering(50ms)};
+  mine.lock(), mine.unlock();
+  std::thread remote([&] { (void)mutex{other, "m"}.acquire(); });
+  s.await_waiters("m", 1);
+  s.clock->advance(50ms);
+  remote.join();
+}
+
+TEST(linger, the_lock_object_takes_it_along_when_it_goes) {
+  stage s;
+  { mutex m{s.session, "m", lingering(1h)}; m.lock(), m.unlock(); }
+  EXPECT_FALSE(held_at_store(s.session));
+  { mutex m{s.session, "m", lingering(1h)}; m.lock(); }
+  EXPECT_FALSE(held_at_store(s.session)) << "not unlocked before";
+}
+
+TEST(linger, a_lease_that_outlives_the_lock_object_does_not_linger) {
+  stage s;
+  lease last = mutex{s.session, "m", lingering(1h)}.acquire();
+  EXPECT_FALSE(last.release());
+  EXPECT_FALSE(held_at_store(s.session));
+}
+
+TEST(linger, it_stays_for_the_other_lock_objects_of_that_name) {
+  stage s;
+  mutex stays{s.session, "m", lingering(1h)};
+  { mutex goes{s.session, "m", lingering(1h)}; goes.lock(), goes.unlock(); }
+  const auto before = s.session.store_operations();
+  EXPECT_TRUE(stays.try_lock());
+  stays.unlock();
+  EXPECT_EQ(s.session.store_operations(), before);
+}
+
+TEST(linger, a_lock_with_other_options_gets_a_hold_of_its_own) {
+  stage s;
+  mutex m{s.session, "m", lingering(1h)};
+  mutex different{s.session, "m", {.reason = "another"}};
+  m.lock(), m.unlock();
+  EXPECT_TRUE(different.try_lock());
+  EXPECT_NE(s.session.show("m").holders.at(0).reason.find("another"), std::string::npos);
+  different.unlock();
+}
+
+TEST(linger, what_is_lost_while_idle_is_not_given_out) {
+  stage s;
+  mutex m{s.session, "m", lingering(1h)};
+  m.lock();
+  const auto before = m.fence();
+  m.unlock();
+  s.script->set(verb::renew, fault::drop_request);
+  s.clock->advance(31s);
+  s.seen->await(holdfast::event_kind::lost);
+  const lease again = m.acquire();
+  EXPECT_GT(again.fence(), before);
+  EXPECT_EQ(again.state(), holdfast::lease_state::held);
+  EXPECT_GE(s.script->count(verb::acquire), 2U);
+}
+
+TEST(linger, it_is_renewed_while_idle) {
+  stage s("memory:linger6");
+  auto other = holdfast::open("memory:linger6", s.options());
+  mutex m{s.session, "m", lingering(1h)};
+  m.lock(), m.unlock();
+  for (int i = 1; i <= 6; ++i) {
+    s.clock->advance(10s);
+    s.script->await(verb::renew, static_cast<std::size_t>(i));
+  }
+  EXPECT_TRUE(held_at_store(s.session));
+}
+
+TEST(linger, what_is_limited_or_strictly_fair_does_not_linger) {
+  stage s;
+  auto options = lingering(1h);
+  {
+    holdfast::fair_mutex fair{s.session, "m", options};
+    fair.lock(), fair.unlock();
+    EXPECT_FALSE(held_at_store(s.session));
+  }
+  options.max_hold = 1h;
+  mutex limited{s.session, "m", options};
+  limited.lock(), limited.unlock();
+  EXPECT_FALSE(held_at_store(s.session));
+}
+
+TEST(linger, local_fences_never_run_into_the_store_s_next) {
+  stage s;
+  mutex m{s.session, "m", lingering(1h)};
+  std::uint64_t last = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const lease mine = m.acquire();
+    ASSERT_GT(mine.fence(), last);
+    last = mine.fence();
+  }
+  EXPECT_EQ(s.script->count(verb::acquire), 3U) << "4,096 fences for each of the store's";
+}
+
+TEST(linger, a_store_that_is_away_when_it_goes_back_is_told_later) {
+  stage s;
+  mutex m{s.session, "m", lingering()};
+  m.lock(), m.unlock();
+  s.script->set(verb::release, fault::drop_request);
+  s.clock->advance(100ms);
+  s.seen->await(holdfast::event_kind::release_failed);
+  s.script->set(verb::release, fault::none);
+  s.clock->advance(1s);
+  await_free(s.session);
+}
+
+TEST(linger, a_negative_or_endless_time_is_refused) {
+  stage s;
+  for (const auto bad : {std::chrono::microseconds(-1), std::chrono::microseconds::max()}) {
+    EXPECT_THROW((mutex{s.session, "m", lingering(bad)}), holdfast::error);
+  }
+}
+
+}  // namespace
