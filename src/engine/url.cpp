@@ -31,6 +31,15 @@ result<std::string> unescape(std::string_view text) {
   return plain;
 }
 
+// RFC 3986, 3.1. Something else in front of the first colon may be the user, and the password
+// follows.
+bool is_scheme(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return letter || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  });
+}
+
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -72,14 +81,15 @@ const std::string* url::option(std::string_view name) const noexcept {
 std::string without_secrets(std::string_view text) {
   const auto at = text.rfind('@');
   if (at == text.npos) return std::string(text);
-  const auto slashes = text.find("//");
-  const auto from = slashes < at ? slashes + 2 : std::min(text.find(':') + 1, at);
+  const auto colon = text.find(':');
+  auto from = colon < at ? colon + 1 : 0;
+  if (text.substr(from).starts_with("//")) from += 2;
   return std::string(text.substr(0, from)) + "***" + std::string(text.substr(at));
 }
 
 result<url> parse_url(std::string_view text) {
   const auto colon = text.find(':');
-  if (colon == text.npos || colon == 0) {
+  if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
     return malformed(text, "names no store; write for example sqlite:locks.db");
   }
   url u;
@@ -89,6 +99,10 @@ result<url> parse_url(std::string_view text) {
   }
   text.remove_prefix(colon + 1);
   const auto question = std::min(text.find('?'), text.size());
+  if (text.starts_with("//") && text.find('@', question) != text.npos) {
+    return malformed(text,
+                     "has an @ behind a ?; in a password write %3F for ?, in an option %40 for @");
+  }
   auto rest = unescape(text.substr(0, question));
   if (!rest) return std::move(rest.error());
   u.rest = std::move(*rest);

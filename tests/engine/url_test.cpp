@@ -51,6 +51,9 @@ TEST(url, a_message_never_repeats_what_may_be_a_password) {
   EXPECT_EQ(message_of("etcd://user:secret@host").find("secret"), std::string::npos);
   EXPECT_EQ(message_of("user:secret@host").find("secret"), std::string::npos);
   EXPECT_EQ(message_of("ettcd://u:secret%zz@host").find("secret"), std::string::npos);
+  EXPECT_EQ(message_of("redis//:secret@host:1/%zz@").find("secret"), std::string::npos);
+  EXPECT_EQ(message_of("redis://u:pa?secret=x@host").find("secret"), std::string::npos);
+  EXPECT_EQ(message_of("redis:///:secret@host").find("secret"), std::string::npos);
 }
 
 TEST(url, durations_are_written_as_people_write_them) {

@@ -44,6 +44,7 @@ fake_redis::fake_redis(answers say)
         std::string all;
         for (words command; take_command(heard, command);) {
           const auto answer = say(command);
+          if (answer == hang_up) return std::nullopt;
           all += answer.empty() ? usual(command) : answer;
         }
         return all;

@@ -13,7 +13,8 @@ class fake_redis {
  public:
   using words = std::vector<std::string>;
   /// The answer to one command, in the protocol's own form, as in "-ERR no\r\n"; empty for the
-  /// usual one: a greeting, the lines of INFO, "+OK".
+  /// usual one: a greeting, the lines of INFO, "+OK"; or this, to end the connection.
+  static constexpr const char* hang_up = "hang up";
   using answers = std::function<std::string(const words& command)>;
 
   explicit fake_redis(answers say);

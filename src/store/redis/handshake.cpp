@@ -31,10 +31,12 @@ failure too_old(const redis_options& o, std::string_view version) {
                                  "; holdfast needs 5.0 or later"};
 }
 
+bool anonymous(const redis_options& o) { return o.user.empty() && o.password.empty(); }
+
 std::string greeting(const redis_options& o) {
   std::string bytes;
   const std::string_view user = o.user.empty() ? std::string_view("default") : std::string_view(o.user);
-  if (o.password.empty()) {
+  if (anonymous(o)) {
     append(bytes, {"HELLO", "3", "SETNAME", "holdfast"});
   } else {
     append(bytes, {"HELLO", "3", "AUTH", user, o.password, "SETNAME", "holdfast"});
@@ -44,7 +46,7 @@ std::string greeting(const redis_options& o) {
 
 std::string old_greeting(const redis_options& o) {
   std::string bytes;
-  if (o.password.empty()) {
+  if (anonymous(o)) {
     append(bytes, {"PING"});
   } else if (o.user.empty()) {
     append(bytes, {"AUTH", o.password});
@@ -135,7 +137,8 @@ result<std::vector<resp_value>> exchange(connection& c, std::string_view command
   const auto lost = [&](const std::string& why) {
     return failure{errc::unavailable, why, true};
   };
-  if (write_all(*c.wire, commands, p) != io::done) return lost("the connection broke: " + c.wire->problem());
+  // Also if that failed: who closes the door may have said why before it did.
+  (void)write_all(*c.wire, commands, p);
   std::vector<resp_value> all;
   std::array<char, 16 * 1024> buffer;
   while (true) {

@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto longest_pause = 1000ms;
+/// Of a pause this much is worth waiting for.
+constexpr auto short_pause = 100ms;
 
 std::chrono::milliseconds next_pause(std::chrono::milliseconds before) {
   return std::clamp<std::chrono::milliseconds>(before * 2, 4ms, longest_pause);
@@ -35,9 +37,10 @@ status link::open() {
   return check_server(*connection_, options_);  // nobody else is here yet
 }
 
-void link::renew_connection() {
+void link::renew_connection(failure why) {
+  why.outcome_unknown = true;
   const std::lock_guard guard{mutex_};
-  break_off(broken("the server is not the one to talk to any more"));
+  break_off(why);
 }
 
 result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
@@ -75,7 +78,8 @@ status link::ensure_connected(lock& l, boot_time deadline) {
       if (now >= deadline) return failure{errc::unavailable, "no connection yet; the server is being called"};
       connected_.wait_for(l, std::min<std::chrono::nanoseconds>(deadline - now, 100ms));
     } else if (last_problem_ && now < next_attempt_at_) {
-      return *last_problem_;
+      if (std::min(deadline, now + short_pause) < next_attempt_at_) return *last_problem_;
+      connected_.wait_for(l, next_attempt_at_ - now);
     } else {
       connect_now(l);
       if (!connection_) return last_problem_ ? *last_problem_ : broken("it was closed again");
@@ -94,14 +98,21 @@ void link::connect_now(lock& l) {
     connection_ = std::move(*made);
     out_.clear();
     last_problem_.reset();
-    pause_ = 0ms;
   } else {
-    last_problem_ = std::move(made.error());
-    last_problem_->outcome_unknown = false;  // greetings change nothing
-    pause_ = next_pause(pause_);
-    next_attempt_at_ = boot_clock::now() + jittered(pause_);
+    pause_before_next(std::move(made.error()));
   }
   connected_.notify_all();
+}
+
+// One that was of use is replaced at once. One that was made for nothing is as bad as none: a
+// server that lets everybody in and then hangs up, or is only a replica, would see them come back
+// for ever.
+void link::pause_before_next(failure why) {
+  pause_ = useful_ ? 0ms : next_pause(pause_);
+  useful_ = false;
+  next_attempt_at_ = boot_clock::now() + jittered(pause_);
+  last_problem_ = std::move(why);
+  last_problem_->outcome_unknown = false;  // what has not been sent yet changed nothing
 }
 
 // ---- writing -------------------------------------------------------------------------------------
@@ -195,6 +206,7 @@ void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& fini
     t.replies.push_back(std::move(r));
     if (t.replies.size() < t.wanted) continue;
     t.over = true;
+    useful_ = useful_ || !t.replies.front().is_error();
     finished.push_back(&t);
     in_flight_.pop_front();
   }
@@ -208,7 +220,10 @@ void link::fail_overdue() {
 // Settles with the mutex held: a ticket's thread may be the one that reads, which does not wait to be
 // woken before it goes away.
 void link::break_off(const failure& why) {
-  if (connection_) connection_->wire->shut_down();
+  if (connection_) {
+    connection_->wire->shut_down();
+    pause_before_next(why);
+  }
   connection_.reset();
   out_.clear();
   for (ticket* t : in_flight_) {

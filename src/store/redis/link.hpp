@@ -10,15 +10,17 @@
 
 namespace holdfast::store::redis {
 
-/// The one connection over which all threads of a session talk to the server, and no thread of its own.
+/// The one connection over which all threads of a session talk to the server, and no thread of its
+/// own.
 ///
 /// Whoever has something to say puts it into one buffer; the first of them writes, for all who came
-/// meanwhile. Of those who wait for replies one reads, for all; when it has its own, the next in line
-/// goes on. So a thread that is alone pays no thread switch, and many share each system call.
+/// meanwhile. Of those who wait for replies one reads, for all; when it has its own, the next in
+/// line goes on. So a thread that is alone pays no thread switch, and many share each system call.
 ///
-/// A connection that breaks is made again by the next who needs it, after pauses that grow. What was
-/// under way then is asked once more, because every command may be repeated; what cannot be answered
-/// in command_timeout fails with outcome_unknown. Thread-safe.
+/// A connection that breaks is made again by the next who needs it, after pauses that grow as long
+/// as none is of any use: those who come in a short pause wait for its end, in a long one they
+/// fail. What was under way then is asked once more, because every command may be repeated; what
+/// cannot be answered in command_timeout fails with outcome_unknown. Thread-safe.
 class link {
  public:
   explicit link(const redis_options& options) : options_(options) {}
@@ -37,7 +39,7 @@ class link {
   status open();
 
   /// After READONLY and the like: the next command goes over a new connection.
-  void renew_connection();
+  void renew_connection(failure why);
 
  private:
   /// A thread that waits for replies. Guarded by mutex_ while it is in in_flight_.
@@ -61,6 +63,7 @@ class link {
   bool read_some(connection& c, std::vector<resp_value>& replies, std::string& problem);
   void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
   void break_off(const failure& why);
+  void pause_before_next(failure why);
   void fail_overdue();
   void wake_all(std::vector<ticket*>& finished, const ticket& but);
 
@@ -73,7 +76,8 @@ class link {
   bool leading_ = false;
   std::string out_;
   std::deque<ticket*> in_flight_;
-  // After a connection that could not be made.
+  // After a connection that could not be made, or was of no use.
+  bool useful_ = false;  ///< this connection has answered something
   std::optional<failure> last_problem_;
   boot_time next_attempt_at_{};
   std::chrono::milliseconds pause_{0};

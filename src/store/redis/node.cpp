@@ -35,7 +35,9 @@ result<link::answer> node::ask_server(std::string_view commands, std::size_t rep
   }
   if (!got) return got;
   const resp_value& first = got->replies.front();
-  if (first.is_error() && ends_connection(first.text)) link_.renew_connection();
+  if (first.is_error() && ends_connection(first.text)) {
+    link_.renew_connection(server_says(first.text));
+  }
   return got;
 }
 
@@ -97,7 +99,11 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   answer all{std::move(got->replies), got->repeated, {}};
   all.replicas = {all.replies[count - 2].integer, wanted};  // 0 if it is an error
   // They may follow another by now, which the sentinels know.
-  if (options_.locate && !all.replicas.enough()) link_.renew_connection();
+  if (options_.locate && !all.replicas.enough()) {
+    link_.renew_connection({errc::unavailable,
+                            "too few replicas follow the server; another may be "
+                            "the primary by now"});
+  }
   all.replies.resize(count - 2);
   std::reverse(all.replies.begin(), all.replies.end());
   return all;

@@ -20,15 +20,18 @@ bool parse_number(std::string_view text, Number& number) {
   return wrong == std::errc{} && after == end;
 }
 
-// A path may hold an @ itself: what comes before it is a user only if it does not look like a path.
-void take_credentials(std::string_view& rest, redis_options& o) {
+// The path of a socket may hold an @ itself: what comes before it is a user only if it does not
+// look like a path.
+void take_credentials(std::string_view& rest, bool may_be_path, redis_options& o) {
   const auto at = rest.rfind('@');
-  if (at == rest.npos || rest.starts_with('/')) return;
+  if (at == rest.npos || (may_be_path && rest.starts_with('/'))) return;
   const auto credentials = rest.substr(0, at);
   rest.remove_prefix(at + 1);
   const auto colon = std::min(credentials.find(':'), credentials.size());
   o.user = credentials.substr(0, colon);
-  if (colon < credentials.size()) o.password = credentials.substr(colon + 1);
+  if (colon == credentials.size()) return;
+  o.password = credentials.substr(colon + 1);
+  o.empty_password = o.password.empty();
 }
 
 status take_database(std::string_view& rest, redis_options& o) {
@@ -162,8 +165,10 @@ result<std::string> from_environment(const std::string& name) {
   return bad("the password is to be in the environment as " + name + ", which is not set");
 }
 
-status set_password(std::string& to, result<std::string> found) {
+status set_password(std::string& to, std::string_view option, result<std::string> found) {
   if (!found) return std::move(found.error());
+  if (found->empty())
+    return bad("what " + std::string(option) + " names is empty, which is no password");
   return to = std::move(*found), done{};
 }
 
@@ -182,7 +187,7 @@ result<redis_options> parse_address(std::string_view scheme, std::string_view re
     return bad(std::string(scheme) + ": needs an address; write " + std::string(scheme) + "://host:6379");
   }
   rest.remove_prefix(2);
-  take_credentials(rest, o);
+  take_credentials(rest, scheme == "redis+unix", o);
   if (auto ok = take_place(rest, scheme, o); !ok) return std::move(ok.error());
   o.url = describe(o, scheme);
   return o;
@@ -207,15 +212,28 @@ status set_option(redis_options& o, std::string_view name, const std::string& va
     }
     return o.prefix = value, done{};
   }
-  if (name == "password_env") return set_password(o.password, from_environment(value));
-  if (name == "password_file") return set_password(o.password, read_first_line(value));
+  if (name == "password_env") return set_password(o.password, name, from_environment(value));
+  if (name == "password_file") return set_password(o.password, name, read_first_line(value));
   if (name == "sentinel_user") return o.sentinel_user = value, done{};
-  if (name == "sentinel_password_env") return set_password(o.sentinel_password, from_environment(value));
-  if (name == "sentinel_password_file") return set_password(o.sentinel_password, read_first_line(value));
+  if (name == "sentinel_password_env")
+    return set_password(o.sentinel_password, name, from_environment(value));
+  if (name == "sentinel_password_file")
+    return set_password(o.sentinel_password, name, read_first_line(value));
   return bad("there is no option '" + std::string(name) + "'");
 }
 
 status check_options(const redis_options& o) {
+  // It may be a password that lacks its colon: it is not repeated.
+  if (!o.user.empty() && o.password.empty() && !o.empty_password) {
+    return bad(
+        "there is a user and no password; write redis://user:password@host, redis://:password@host "
+        "without a user, or say where it is by ?password_env= or ?password_file=");
+  }
+  if (!o.sentinel_user.empty() && o.sentinel_password.empty()) {
+    return bad(
+        "there is a sentinel_user and no password: add sentinel_password_env= or "
+        "sentinel_password_file=");
+  }
   if (o.ack != acknowledgement::any && o.ack_timeout >= o.command_timeout) {
     return bad("ack_timeout must be shorter than command_timeout, which is " +
                std::to_string(o.command_timeout.count()) + " ms");

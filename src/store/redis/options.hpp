@@ -32,6 +32,7 @@ struct redis_options {
   bool tls = false;
   std::string user{};
   std::string password{};
+  bool empty_password = false;  ///< and meant to be: user:@host
   unsigned database = 0;
   std::string ca{};           ///< empty: the machine's own authorities
   std::string cert{};         ///< a client certificate, with its key

@@ -71,7 +71,6 @@ status subscription::subscribe() {
   connection_ = std::move(*made);
   heard_at_ = boot_clock::now();
   pinged_ = false;
-  pause_ = 0ns;
   return done{};
 }
 
@@ -108,8 +107,13 @@ void subscription::reconnect_or_pause(boot_time until) {
     (void)wait_ready(wake_fd_, POLLIN, {now + pause});
     return;
   }
-  if (subscribe()) return;
-  pause_ = std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
+  if (!subscribe()) pause_before_next();
+}
+
+// As in link: one over which nothing ever came is as bad as none.
+void subscription::pause_before_next() {
+  pause_ = useful_ ? 0ns : std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
+  useful_ = false;
   next_attempt_at_ = boot_clock::now() + jittered(pause_);
 }
 
@@ -132,6 +136,7 @@ void subscription::read_all() {
   if (r.status == io::again) return;
   if (r.status != io::done) return disconnect();
   heard_at_ = boot_clock::now();
+  useful_ = true;
   pinged_ = false;
   connection_->reader.put(std::string_view(buffer.data(), r.bytes));
   resp_value v;
@@ -160,6 +165,9 @@ void subscription::keep_alive() {
   if (connection_->wire->write("*1\r\n$4\r\nPING\r\n").status != io::done) disconnect();
 }
 
-void subscription::disconnect() { connection_.reset(); }
+void subscription::disconnect() {
+  connection_.reset();
+  pause_before_next();
+}
 
 }  // namespace holdfast::store::redis

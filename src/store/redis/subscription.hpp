@@ -33,6 +33,7 @@ class subscription final : public inbox {
   void keep_alive();
   void take(const resp_value& v);
   void disconnect();
+  void pause_before_next();
   bool clear_interrupt() noexcept;
 
   const redis_options& options_;
@@ -44,6 +45,7 @@ class subscription final : public inbox {
   std::deque<notice> notices_;
   boot_time heard_at_{};
   bool pinged_ = false;
+  bool useful_ = false;  ///< something came over this connection
   boot_time next_attempt_at_{};
   std::chrono::nanoseconds pause_{0};
 };

@@ -92,6 +92,30 @@ TEST(resp_fuzz, random_replies_in_random_pieces_are_what_hiredis_reads) {
   }
 }
 
+TEST(resp_fuzz, random_replies_split_at_every_byte_are_what_hiredis_reads) {
+  harness::random dice(4);
+  for (int round = 0; round < 300; ++round) {
+    std::string bytes;
+    for (int more = dice.between(1, 3); more > 0; --more) append_reply(dice, bytes, 1);
+    const std::string_view all = bytes;
+    for (std::size_t at = 0; at <= all.size(); ++at) {
+      resp_reader ours;
+      oracle theirs;
+      for (const auto piece : {all.substr(0, at), all.substr(at)}) {
+        ours.put(piece);
+        resp_value value, expected;
+        bool more = theirs.read(piece, expected);
+        for (; more; more = theirs.read({}, expected)) {
+          ASSERT_EQ(ours.next(value), progress::ready) << ours.problem();
+          ASSERT_EQ(value, expected);
+        }
+        ASSERT_EQ(ours.next(value), progress::need_more) << ours.problem();
+      }
+      ASSERT_TRUE(ours.at_rest());
+    }
+  }
+}
+
 TEST(resp_fuzz, damaged_replies_are_refused_or_are_what_hiredis_reads) {
   harness::random dice(2);
   int accepted = 0;

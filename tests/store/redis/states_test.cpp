@@ -1,3 +1,4 @@
+#include <atomic>
 #include <thread>
 
 #include "fixture.hpp"
@@ -69,22 +70,21 @@ TEST(redis_states, a_replica_that_has_lost_its_primary_is_unavailable) {
 }
 
 TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
-  std::string error;
-  harness::fake_redis server([&](const harness::fake_redis::words& w) {
-    return w[0] == "EVALSHA" ? "-" + error + "\r\n" : std::string();
-  });
-  auto s = impatient(server.url("?command_timeout=500ms"));
+  const auto reason_for = [](const std::string& error) {
+    const harness::fake_redis server([&](const harness::fake_redis::words& w) {
+      return w[0] == "EVALSHA" ? "-" + error + "\r\n" : std::string();
+    });
+    auto s = impatient(server.url("?command_timeout=500ms"));
+    return trying(s).reason;
+  };
   // As Redis 7 says it, and as versions before it wrap what a script's command was told.
   for (const std::string before :
        {"", "ERR Error running script (call to f_01): @user_script:1: -"}) {
     for (const std::string word : {"MASTERDOWN", "NOREPLICAS", "READONLY"}) {
-      error = before + word + " some reason";
-      EXPECT_EQ(trying(s).reason, errc::unavailable) << error;
+      EXPECT_EQ(reason_for(before + word + " some reason"), errc::unavailable) << before << word;
     }
-    error = before + "MISCONF some reason";
-    EXPECT_EQ(trying(s).reason, errc::read_only) << error;
-    error = before + "OOM command not allowed";
-    EXPECT_EQ(trying(s).reason, errc::no_space) << error;
+    EXPECT_EQ(reason_for(before + "MISCONF some reason"), errc::read_only) << before;
+    EXPECT_EQ(reason_for(before + "OOM command not allowed"), errc::no_space) << before;
   }
 }
 
@@ -134,7 +134,7 @@ class redis_pair : public testing::Test {
   holdfast::mutex second_{b_, "m"};
   holdfast::lease held_;
   std::thread waiting_;
-  std::uint64_t next_fence_ = 0;
+  std::atomic<std::uint64_t> next_fence_{0};
 };
 
 TEST_F(redis_pair, a_server_stopped_for_a_while_changes_nothing_for_holder_and_waiter) {

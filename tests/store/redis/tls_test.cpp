@@ -19,6 +19,7 @@ class authority {
     issue("good", "IP:127.0.0.1,DNS:localhost", "-days 2");
     issue("elsewhere", "DNS:elsewhere.example", "-days 2");
     issue("client", "DNS:client", "-days 2");
+    issue("yesterday", "IP:127.0.0.1", "-days -1");
   }
   std::string file(const std::string& name) const { return dir_.file(name); }
 
@@ -84,6 +85,13 @@ TEST_F(redis_tls, a_certificate_for_another_host_is_refused_unless_that_host_is_
   EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
   EXPECT_TRUE(contains(o.text, "server_name")) << o.text;
   EXPECT_NO_THROW((void)holdfast::open(s.url(trusting() + "&server_name=elsewhere.example")));
+}
+
+TEST_F(redis_tls, a_certificate_that_has_expired_is_refused_with_the_reason) {
+  const server s("yesterday");
+  const auto o = outcome_of([&] { (void)holdfast::open(s.url(trusting())); });
+  EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+  EXPECT_TRUE(contains(o.text, "expired")) << o.text;
 }
 
 TEST_F(redis_tls, a_server_that_wants_a_client_certificate_gets_it) {

@@ -1,0 +1,152 @@
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+
+#include "fixture.hpp"
+#include "harness/fake_redis.hpp"
+
+// Addresses and servers that cannot work: what is wrong, and what to do, before anything happens.
+namespace {
+
+using harness::fake_redis;
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+redis_test::outcome opening(const std::string& url) {
+  return outcome_of([&] { (void)holdfast::open(url); });
+}
+
+void expect_refused(const std::string& url, const std::string& word) {
+  const auto o = opening(url);
+  EXPECT_EQ(o.reason, errc::invalid_argument) << url << ": " << o.text;
+  EXPECT_TRUE(contains(o.text, word)) << url << ": " << o.text;
+}
+
+TEST(redis_bad_input, schemes_that_are_none_are_refused_with_the_nearest_one) {
+  expect_refused("reddis://h", "'redis:'");
+  expect_refused("redis+tls://h", "redis");
+  expect_refused("redis+ssl://h", "redis");
+  expect_refused("redis+sentinels://h/m", "'redis+sentinel:'");
+  expect_refused("redis+clutser://h", "'redis+cluster:'");
+}
+
+TEST(redis_bad_input, addresses_that_are_none_say_what_is_missing) {
+  expect_refused("redis+sentinel://h", "name of the primary");
+  expect_refused("redis+sentinel://h/", "name of the primary");
+  expect_refused("redis+sentinel://h:0/m", "port");
+  expect_refused("redis+sentinel://h,/m", "no host");
+  expect_refused("redis+sentinel://h/m/x", "database");
+  expect_refused("redis+cluster://", "no host");
+  expect_refused("redis+cluster://a:1,b:70000", "port");
+  expect_refused("redis+cluster://h/3", "one database");
+  expect_refused("redis://h:6379x", "port");
+  expect_refused("redis://h:-1", "port");
+  expect_refused("redis://h/1/2", "database");
+  expect_refused("redis://h/1000001", "database");
+  expect_refused("redis://h?database=x", "database");
+}
+
+TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
+  expect_refused("redis://h?comand_timeout=1s", "'command_timeout'");
+  expect_refused("redis://h?ack=some", "any, majority and all");
+  expect_refused("redis://h?ack=all&ack_timeout=5s", "shorter than command_timeout");
+  expect_refused("redis://h?sentinel_user=x", "sentinel_password");
+  expect_refused("redis+sentinel://h/m?sentinel_user=x", "sentinel_password_env");
+  expect_refused("redis://h?connect_timeout=1e99", "connect_timeout");
+}
+
+TEST(redis_bad_input, a_user_without_a_password_is_refused_and_not_repeated) {
+  const harness::redis_server server;
+  const auto at = "127.0.0.1:" + std::to_string(server.port());
+  const auto o = opening("redis://s3cret@" + at);
+  EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
+  EXPECT_TRUE(contains(o.text, "password_env")) << o.text;
+  EXPECT_FALSE(contains(o.text, "s3cret")) << "it may be a password without its colon: " << o.text;
+}
+
+TEST(redis_bad_input, a_user_whose_password_is_empty_logs_in_as_that_user) {
+  const harness::redis_server server;
+  server.ask({"ACL", "SETUSER", "app", "on", "nopass", "~*", "&*", "+@all"});
+  const auto s = holdfast::open("redis://app:@127.0.0.1:" + std::to_string(server.port()));
+  EXPECT_TRUE(contains(server.ask({"CLIENT", "LIST"}), "user=app"));
+}
+
+TEST(redis_bad_input, a_place_that_holds_no_password_is_named) {
+  ::setenv("HOLDFAST_TEST_EMPTY", "", 1);
+  expect_refused("redis://app@h?password_env=HOLDFAST_TEST_EMPTY", "password_env");
+  const harness::temp_dir dir;
+  std::ofstream(dir.file("empty")) << "\n";
+  expect_refused("redis://app@h?password_file=" + dir.file("empty"), "password_file");
+}
+
+TEST(redis_bad_input, a_question_mark_in_a_password_is_asked_to_be_escaped) {
+  const auto o = opening("redis://app:12?prefix=s3cret@h");
+  EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
+  EXPECT_TRUE(contains(o.text, "%3F")) << o.text;
+  EXPECT_FALSE(contains(o.text, "s3cret")) << o.text;
+}
+
+TEST(redis_bad_input, protected_mode_is_not_permitted_and_says_how_it_is_let_in) {
+  const fake_redis server([](const fake_redis::words&) {
+    return "-DENIED Redis is running in protected mode because protected mode is enabled\r\n";
+  });
+  const auto o = opening(server.url());
+  EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+  EXPECT_TRUE(contains(o.text, "set a password")) << o.text;
+}
+
+TEST(redis_bad_input, a_version_that_is_too_old_is_unsupported_and_both_are_named) {
+  const fake_redis server([](const fake_redis::words& w) {
+    return w[0] == "INFO" ? harness::bulk("# Server\r\nredis_version:4.0.14\r\n") : std::string();
+  });
+  const auto o = opening(server.url());
+  EXPECT_EQ(o.reason, errc::unsupported) << o.text;
+  EXPECT_TRUE(contains(o.text, "4.0.14")) << o.text;
+  EXPECT_TRUE(contains(o.text, "5.0")) << o.text;
+}
+
+TEST(redis_bad_input, a_server_that_knows_no_hello_is_greeted_as_they_were_before) {
+  std::atomic<bool> logged_in{false};
+  const fake_redis server([&](const fake_redis::words& w) -> std::string {
+    if (w[0] == "HELLO") return "-ERR unknown command `HELLO`\r\n";
+    if (w[0] == "AUTH") logged_in = w[1] == "app" && w[2] == "pw";
+    return {};
+  });
+  const auto port = server.url().substr(server.url().rfind(':'));
+  EXPECT_EQ(opening("redis://app:pw@127.0.0.1" + port).text, "");
+  EXPECT_TRUE(logged_in);
+}
+
+TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_says) {
+  for (const std::string says : {"-MOVED 42 10.0.0.1:6379\r\n", "-ASK 42 10.0.0.1:6379\r\n"}) {
+    const fake_redis server(
+        [&](const fake_redis::words& w) { return w[0] == "EVALSHA" ? says : std::string(); });
+    const auto o = outcome_of([&] {
+      auto s = holdfast::open(server.url());
+      (void)holdfast::mutex(s, "m").try_lock();
+    });
+    EXPECT_EQ(o.reason, errc::unsupported) << o.text;
+    EXPECT_TRUE(contains(o.text, "redis+cluster://")) << o.text;
+  }
+}
+
+TEST(redis_bad_input, an_answer_of_four_gigabytes_is_refused_when_it_is_announced) {
+  const fake_redis server([&](const fake_redis::words& w) {
+    return w[0] == "EVALSHA" ? "$4294967296\r\n" : std::string();
+  });
+  auto s = holdfast::open(server.url("?command_timeout=30s"));
+  const auto o = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_TRUE(contains(o.text, "a string of 4294967296 bytes")) << o.text;
+}
+
+TEST(redis_bad_input, tls_to_a_server_that_says_nothing_is_given_up_in_time) {
+  const harness::fake_server silent([](std::string&) { return std::string(); });
+  const auto o =
+      opening("rediss://127.0.0.1:" + std::to_string(silent.port()) + "?connect_timeout=200ms");
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_TRUE(contains(o.text, "no answer to the handshake in time")) << o.text;
+}
+
+}  // namespace

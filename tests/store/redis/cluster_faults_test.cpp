@@ -1,0 +1,81 @@
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/redis_fleet.hpp"
+
+// What the nodes of a cluster say instead of doing it, by the names that they have for it.
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+class redis_cluster_says : public testing::Test {
+ protected:
+  explicit redis_cluster_says(int patience_ms = 15'000) : cluster_(patience_ms) {}
+
+  static std::string said(const harness::redis_server& node) {
+    return node.ask({"INFO", "errorstats"});
+  }
+  harness::redis_server& other() const {
+    return *cluster_.nodes()[cluster_.nodes()[0].get() == &owner_ ? 1 : 0];
+  }
+
+  harness::redis_cluster cluster_;
+  holdfast::session s_ = holdfast::open(cluster_.url("?command_timeout=30s"));
+  holdfast::mutex m_{s_, "m"};
+  const int slot_ = cluster_.slot_of("holdfast:{m}");
+  harness::redis_server& owner_ = cluster_.owner(slot_);
+};
+
+TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {
+  auto held = m_.acquire();
+  const auto fence = held.fence();
+  cluster_.move(slot_, other());
+  held.extend();
+  EXPECT_EQ(held.fence(), fence);
+  EXPECT_TRUE(contains(said(owner_), "errorstat_MOVED")) << said(owner_);
+  const auto before = said(owner_);
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(said(owner_), before) << "once is enough";
+}
+
+TEST_F(redis_cluster_says, tryagain_is_waited_out) {
+  auto held = m_.acquire();
+  const auto fence = held.fence();
+  cluster_.begin_move(slot_, owner_, other());  // one of the name's keys is there, and others not
+  std::thread extending([&] { held.extend(); });
+  harness::eventually("TRYAGAIN", [&] { return contains(said(owner_), "errorstat_TRYAGAIN"); });
+  cluster_.end_move(slot_, owner_, other());
+  extending.join();
+  EXPECT_EQ(held.fence(), fence);
+  EXPECT_FALSE(held.release());
+}
+
+/// One whose nodes are missed soon.
+class redis_cluster_falls : public redis_cluster_says {
+ protected:
+  redis_cluster_falls() : redis_cluster_says(1'000) {}
+};
+
+TEST_F(redis_cluster_falls, clusterdown_is_unavailable_until_all_slots_are_served_again) {
+  auto lost = cluster_.nodes()[0].get() == &owner_ ? 1U : 0U;
+  for (const auto i : {lost, lost + 3}) cluster_.nodes()[i]->kill();
+  harness::eventually("a cluster that is down",
+                      [&] { return owner_.field({"CLUSTER", "INFO"}, "cluster_state") == "fail"; });
+  holdfast::session_options o;
+  o.store_timeout = 300ms;
+  const auto refused = outcome_of([&] {
+    auto s = holdfast::open(
+        "redis+cluster://127.0.0.1:" + std::to_string(owner_.port()) + "?command_timeout=300ms", o);
+    (void)holdfast::mutex(s, "m").try_lock();
+  });
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "CLUSTERDOWN")) << refused.text;
+  EXPECT_TRUE(refused.retryable);
+  for (const auto i : {lost, lost + 3}) cluster_.nodes()[i]->start();
+  EXPECT_TRUE(m_.try_lock_for(60s));
+}
+
+}  // namespace

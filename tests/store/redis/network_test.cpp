@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
+#include "harness/tcp.hpp"
+
+// What the network does between us and the server, and who is let in while we run.
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using harness::relay;
+using harness::way;
+using holdfast::errc;
+using redis_test::contains;
+using redis_test::outcome_of;
+
+/// A server behind a bad network, and a session that looks at it directly.
+class redis_network : public testing::Test {
+ protected:
+  holdfast::session behind(const std::string& options = {}) {
+    holdfast::session_options o;
+    o.store_timeout = 60s;
+    return holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) + "/0" + options, o);
+  }
+  std::vector<holdfast::participant> holders() { return direct_.show("m").holders; }
+  void cut_the_answer_after(std::size_t bytes) {
+    proxy_.with([&](relay& r) { r.cut_after(way::down, bytes); });
+  }
+
+  harness::redis_server server_;
+  harness::fault_proxy proxy_{server_.port()};
+  holdfast::session direct_ = holdfast::open(server_.url());
+};
+
+TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
+  auto s = behind();
+  holdfast::mutex m{s, "m"}, rival{direct_, "m"};
+  const auto before = proxy_.count().down;
+  auto held = m.acquire();
+  const auto granted = proxy_.count().down;
+  EXPECT_FALSE(held.release());
+  const auto released = proxy_.count().down;
+  ASSERT_GT(granted, before);
+  ASSERT_GT(released, granted);
+  for (std::size_t byte = 0; byte < granted - before; ++byte) {
+    cut_the_answer_after(byte);
+    held = m.acquire();
+    const auto seen = holders();
+    ASSERT_EQ(seen.size(), 1U) << byte;
+    EXPECT_EQ(seen[0].fence, held.fence()) << byte;
+    if (byte < released - granted) cut_the_answer_after(byte);
+    EXPECT_FALSE(held.release()) << byte;
+    EXPECT_TRUE(rival.try_acquire()) << "nobody is left behind, byte " << byte;
+  }
+  EXPECT_EQ(proxy_.count().cut, granted - before + std::min(granted - before, released - granted));
+}
+
+TEST_F(redis_network, an_acquire_whose_answer_is_lost_gets_the_grant_that_it_has) {
+  auto s = behind("?command_timeout=100ms");
+  holdfast::mutex m{s, "m"};
+  proxy_.with([](relay& r) { r.swallow(way::down); });
+  std::optional<holdfast::lease> got;
+  std::thread asking([&] { got = m.acquire(); });
+  eventually("a grant that nobody heard of", [&] { return holders().size() == 1; });
+  const auto fence = holders()[0].fence;
+  proxy_.heal();
+  asking.join();
+  EXPECT_EQ(got->fence(), fence);
+  EXPECT_EQ(holders().size(), 1U);
+}
+
+TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_no_ghost) {
+  auto s = behind("?command_timeout=100ms");
+  holdfast::mutex m{s, "m"}, rival{direct_, "m"};
+  proxy_.with([](relay& r) { r.swallow(way::down); });
+  try {
+    (void)m.try_lock();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+    EXPECT_TRUE(e.outcome_unknown()) << e.what();
+  }
+  proxy_.heal();
+  eventually("the ghost to go", [&] { return holders().empty(); });
+  EXPECT_TRUE(rival.try_acquire());
+}
+
+TEST_F(redis_network, a_half_open_connection_costs_one_command_timeout_and_no_lock) {
+  auto s = behind("?command_timeout=500ms");
+  holdfast::mutex m{s, "m"};
+  auto held = m.acquire();
+  const auto fence = held.fence();
+  proxy_.with([](relay& r) { r.half_open(); });
+  const auto o = outcome_of([&] { (void)s.show("m"); });
+  EXPECT_EQ(o.reason, errc::unavailable);
+  EXPECT_TRUE(contains(o.text, "did not answer within 500 ms")) << o.text;
+  held.extend();
+  EXPECT_EQ(held.fence(), fence);
+  EXPECT_FALSE(held.release());
+}
+
+TEST_F(redis_network, a_waiter_behind_a_half_open_connection_is_still_served) {
+  auto s = behind("?command_timeout=500ms");
+  holdfast::mutex first{direct_, "m"}, second{s, "m"};
+  auto held = first.acquire();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
+  proxy_.with([](relay& r) { r.half_open(); });
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+TEST_F(redis_network, a_waiter_whose_output_buffer_was_full_is_still_served) {
+  auto s = behind();
+  holdfast::mutex first{direct_, "m"}, second{s, "m"};
+  auto held = first.acquire();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
+  server_.ask({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 1024 0 0"});
+  const auto before = proxy_.count();
+  // More than what the server keeps for a moment without counting it.
+  std::istringstream channels(server_.ask({"PUBSUB", "CHANNELS", "holdfast:inbox:*"}));
+  for (std::string c; channels >> c;) server_.ask({"PUBLISH", c, std::string(1'000'000, 'x')});
+  eventually("another connection for notices",
+             [&] { return proxy_.count().accepted > before.accepted; });
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+/// A session, and a connection that stays, to change the server's mind.
+class redis_doors : public testing::Test {
+ protected:
+  void say(const std::string& line, const std::string& answer) {
+    control_.say(line + "\r\n");
+    EXPECT_EQ(control_.hear(answer.size()), answer);
+  }
+  void hang_up_on_the_session() { say("CLIENT KILL TYPE normal SKIPME yes", ":1\r\n"); }
+
+  harness::redis_server server_;
+  harness::tcp_client control_{server_.port()};
+  holdfast::session s_ = [&] {
+    holdfast::session_options o;
+    o.store_timeout = 300ms;
+    return holdfast::open(server_.url(), o);
+  }();
+  holdfast::mutex m_{s_, "m"};
+};
+
+TEST_F(redis_doors, a_server_that_is_full_when_we_come_back_is_unavailable_until_it_is_not) {
+  say("CONFIG SET maxclients 2", "+OK\r\n");  // the other one listens for notices
+  hang_up_on_the_session();
+  const auto o = outcome_of([&] { m_.lock(); });
+  EXPECT_EQ(o.reason, errc::unavailable) << o.text;
+  EXPECT_TRUE(contains(o.text, "maxclients")) << o.text;
+  say("CONFIG SET maxclients 100", "+OK\r\n");
+  EXPECT_TRUE(m_.try_lock_for(60s));
+}
+
+TEST_F(redis_doors, a_password_set_while_we_run_is_not_permitted_at_the_next_connection) {
+  say("CONFIG SET requirepass s3cret", "+OK\r\n");
+  EXPECT_TRUE(m_.try_lock()) << "who is in stays in";
+  hang_up_on_the_session();
+  const auto o = outcome_of([&] { m_.unlock(), (void)m_.try_lock(); });
+  EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
+  EXPECT_TRUE(contains(o.text, "NOAUTH")) << o.text;
+}
+
+}  // namespace
