@@ -11,6 +11,7 @@
 #include "engine/linger_watch.hpp"
 #include "engine/mailroom.hpp"
 #include "engine/owner_ids.hpp"
+#include "engine/runner.hpp"
 
 namespace holdfast::engine {
 
@@ -31,6 +32,8 @@ class core {
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
   result<std::vector<std::string>> names();
+  /// Many of them in as few round trips as the store can.
+  std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
@@ -42,6 +45,7 @@ class core {
   engine::mailroom& mailroom() noexcept { return *mailroom_; }
   engine::keeper& keeper() noexcept { return *keeper_; }
   engine::linger_watch& linger_watch() noexcept { return *linger_watch_; }
+  engine::runner& runner() noexcept { return *runner_; }
   gate_list& gates() noexcept { return gates_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
@@ -77,6 +81,7 @@ class core {
   std::unique_ptr<store::session_store> store_;
   std::unique_ptr<engine::mailroom> mailroom_;
   // Last: their threads use everything above.
+  std::unique_ptr<engine::runner> runner_;
   std::unique_ptr<engine::keeper> keeper_;
   std::unique_ptr<engine::linger_watch> linger_watch_;
 };
