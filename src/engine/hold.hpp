@@ -108,6 +108,9 @@ class hold {
   result<bool> resize(std::uint32_t weight);
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
+  static std::shared_ptr<hold> shared_behind(const lease& l) noexcept { return l.hold_; }
+  /// Null when it was released.
+  std::shared_ptr<engine::core> session() const noexcept { return core_; }
   bool belongs_to(const core& session, const spec& s) const noexcept {
     return session_ == &session && spec_->kind == s.kind && spec_->name == s.name;
   }

@@ -83,6 +83,10 @@ lease subject::take(const engine::claim& c, wait_time wait, std::stop_token stop
   return std::move(*got);
 }
 
+engine::order subject::order(wait_limit limit, std::stop_token stop) const {
+  return {core, spec, operation, engine::deadline_of(*core, limit.wait()), std::move(stop)};
+}
+
 void subject::fail(failure f) const {
   throw_failure(core->located(std::move(f), operation, spec->name));
 }

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/acquire.hpp"
+#include "engine/pending_wait.hpp"
 
 /// What the primitives have in common: checked options, and who holds what in the std style.
 namespace holdfast::primitive {
@@ -34,6 +34,9 @@ struct subject {
   std::optional<lease> acquire(const engine::claim& c, wait_time wait, std::stop_token stop) const;
   /// Throws also if cancelled.
   lease take(const engine::claim& c, wait_time wait, std::stop_token stop) const;
+
+  /// What async_acquire() and the like begin with.
+  engine::order order(wait_limit limit, std::stop_token stop) const;
 
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;
