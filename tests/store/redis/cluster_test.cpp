@@ -137,12 +137,8 @@ TEST_F(redis_clusters, slots_that_move_under_load_hinder_nobody) {
   crew.everybody_goes_on(5);
   crew.stop();
   const auto t = crew.count();
-  EXPECT_EQ(t.overlaps, 0);
-  EXPECT_EQ(t.refused, 0);
-  EXPECT_EQ(t.same_fence, 0);
-  EXPECT_EQ(t.lost_counts, 0);
+  redis_test::expect_one_at_a_time(t);
   EXPECT_EQ(t.failed, 0) << t.failure;
-  std::cout << t << " while 12 slots were moved\n";
 }
 
 TEST_F(redis_clusters, a_name_whose_slot_is_half_moved_is_waited_for_until_it_has_moved) {
@@ -183,10 +179,8 @@ TEST_F(redis_cluster_failover,
   crew.everybody_goes_on(10);
   crew.stop();
   const auto t = crew.count();
-  EXPECT_EQ(t.same_fence, 0);
-  EXPECT_EQ(t.lost_counts, 0);
+  redis_test::expect_right_data(t);
   EXPECT_LE(t.failed, 9) << "each once at most, while the slot was not served: " << t.failure;
-  std::cout << t << '\n';
 }
 
 TEST_F(redis_cluster_failover, a_holder_keeps_its_lock_also_if_its_slot_was_moved_before) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <holdfast/holdfast.hpp>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -146,5 +147,19 @@ class crew {
   std::mutex mutex_;
   totals totals_;
 };
+
+/// What must hold whatever was lost: at a resource that checks the fence, no work is.
+inline void expect_right_data(const crew::totals& t) {
+  EXPECT_EQ(t.same_fence, 0);
+  EXPECT_EQ(t.lost_counts, 0);
+  std::cout << t << '\n';
+}
+
+/// What must hold where nothing was lost.
+inline void expect_one_at_a_time(const crew::totals& t) {
+  expect_right_data(t);
+  EXPECT_EQ(t.overlaps, 0);
+  EXPECT_EQ(t.refused, 0);
+}
 
 }  // namespace redis_test
