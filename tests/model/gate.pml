@@ -26,7 +26,7 @@
 #define WAITING 1
 #define CHOSEN 2
 #define FIRST 3
-#define ASKED 4
+#define AT_STORE 4
 #define PASSED 5
 /* gate::summons */
 #define NOT_CALLED 0
@@ -124,6 +124,42 @@ inline tell_wanted() {
   fi
 }
 
+/* Only the order of fences matters: those that nobody has any more are cut off below. */
+inline cut(f) {
+  f = (f > x -> f - x : 0)
+}
+inline rebase() {
+  x = last_fence - 1;
+  y = 0;
+  do
+  :: y < THREADS ->
+     if
+     :: turn_fence[y] != 0 && turn_fence[y] / LOCAL_FENCES - 1 < x -> x = turn_fence[y] / LOCAL_FENCES - 1
+     :: else
+     fi;
+     y++
+  :: else -> break
+  od;
+  if
+  :: fence[0] != 0 && fence[0] / LOCAL_FENCES - 1 < x -> x = fence[0] / LOCAL_FENCES - 1
+  :: else
+  fi;
+  if
+  :: fence[1] != 0 && fence[1] / LOCAL_FENCES - 1 < x -> x = fence[1] / LOCAL_FENCES - 1
+  :: else
+  fi;
+  last_fence = last_fence - x;
+  x = x * LOCAL_FENCES;
+  cut(fence[0]);
+  cut(fence[1]);
+  cut(turn_fence[0]);
+  cut(turn_fence[1]);
+  cut(turn_fence[2]);
+  cut(turn_fence[3]);
+  cut(last_turn_fence);
+  cut(resource);
+}
+
 inline hand_over() {
   if
   :: holder == NOBODY && !is_empty(queue) ->
@@ -131,6 +167,7 @@ inline hand_over() {
      step_up(queue);
      last_fence++;
      valid = 1;
+     rebase();
      if
      :: !is_empty(queue) -> tell_wanted()
      :: else
@@ -238,7 +275,7 @@ inline tell_store(p, o, next) {
 
 inline after_end(p, o, led, next) {
   if
-  :: next != NOBODY -> place[next] = ASKED
+  :: next != NOBODY -> place[next] = AT_STORE
   :: next == NOBODY && led -> leave(p)
   :: else
   fi;
@@ -259,6 +296,7 @@ inline begin_turn(t) {
   last_turn = t
 }
 
+#define has_passed(t) (turn_fence[t] == 0 || turn_fence[t] >= resource)
 inline write(t) {
   if
   :: turn_fence[t] >= resource ->
@@ -275,7 +313,15 @@ inline write(t) {
   :: else -> assert(!believes[t])
   fi;
   turn_fence[t] = 0;
-  overtaken[t] = 0
+  overtaken[t] = 0;
+  if
+  :: last_turn == t -> last_turn = NOBODY
+  :: else
+  fi;
+  if
+  :: has_passed(0) && has_passed(1) && has_passed(2) && has_passed(3) -> resource = 0
+  :: else
+  fi
 }
 
 /* ==== the processes ==== */
@@ -283,31 +329,39 @@ inline write(t) {
 #define P process_of(t)
 #define mine own[t]
 
+inline turn_over(t) {
+  if
+  :: turns == 0 && turn_fence[t] == 0 -> finished++; goto over
+  :: else -> goto away
+  fi
+}
+
 proctype thread(byte t) {
   byte turns = TURNS(t);
   byte next = NOBODY;
   bit led;
 
-again:
-  if
-  :: atomic { turns == 0 -> finished++; goto over }
-  :: atomic { turns > 0 && idle[P] != NOBODY && summons[P] != INSISTS ->
+away:
+  do
+  :: atomic { turn_fence[t] != 0 -> write(t); turn_over(t) }  /* written in its turn, arrives now */
+  :: atomic { turn_fence[t] == 0 && idle[P] != NOBODY && summons[P] != INSISTS ->
        turns--;
        mine = idle[P];
        idle[P] = NOBODY;
        if
        :: !is_empty(line(P)) -> bypassed[P]++
        :: else
-       fi
+       fi;
+       break
      }
-     goto passed
-  :: atomic { turns > 0 -> turns--; goto enter }
-  fi;
+  :: atomic { turn_fence[t] == 0 -> turns--; goto enter }
+  od;
+  goto passed;
 
 enter:
   atomic {
     if
-    :: !occupied[P] -> occupied[P] = 1; place[t] = FIRST
+    :: !occupied[P] -> occupied[P] = 1; place[t] = AT_STORE; new_owner(P, mine); acquire(mine)
     :: else -> line_up(line(P), t); place[t] = WAITING; roused[t] = 1
     fi
   };
@@ -338,32 +392,41 @@ enter:
           fi
        :: else -> step_away(line(P), t)
        fi;
-       goto again
+       turn_over(t)
      }
   :: atomic { place[t] == PASSED -> place[t] = AWAY; goto passed }
-  :: atomic { place[t] == ASKED -> place[t] = AWAY; break }
-  :: atomic { place[t] == FIRST -> place[t] = AWAY; new_owner(P, mine); acquire(mine); break }
-  od;
-
-  do
-  :: atomic { good(mine) -> present[P] = mine; fence[P] = last_fence * LOCAL_FENCES; begin_turn(t); goto use }
-  :: atomic { can_learn(mine) -> acquire(mine) }
-  :: atomic { drop(mine); hand_over() } ->  /* gives up */
-     atomic { leave(P); mine = NOBODY; goto again }
+  :: atomic { place[t] == FIRST -> place[t] = AT_STORE; new_owner(P, mine); acquire(mine) }
+  :: atomic { place[t] == AT_STORE && good(mine) ->
+       place[t] = AWAY;
+       present[P] = mine;
+       fence[P] = last_fence * LOCAL_FENCES;
+       begin_turn(t);
+       goto use
+     }
+  :: atomic { place[t] == AT_STORE && can_learn(mine) -> acquire(mine) }
+  :: atomic { place[t] == AT_STORE ->  /* gives up */
+       place[t] = AWAY;
+       drop(mine);
+       hand_over();
+       leave(P);
+       mine = NOBODY;
+       turn_over(t)
+     }
   od;
 
 passed:
-  if
-  :: atomic { good(mine) -> fence[P]++; begin_turn(t) }
-  :: atomic { !good(mine) ->
+  atomic {
+    if
+    :: good(mine) -> fence[P]++; begin_turn(t)
+    :: else ->
        if
        :: present[P] == mine -> present[P] = NOBODY; fence[P] = 0; is_wanted[P] = 0; leave(P)
        :: else
        fi;
        mine = NOBODY;
        goto enter
-     }
-  fi;
+    fi
+  };
 
 use:
   atomic {
@@ -373,25 +436,19 @@ use:
     fi;
     believes[t] = 0;
     if
-    :: is_empty(line(P)) && lingers(P, mine) -> idle[P] = mine; mine = NOBODY; goto done
+    :: is_empty(line(P)) && lingers(P, mine) -> idle[P] = mine; mine = NOBODY; turn_over(t)
     :: !is_empty(line(P)) && stays(P, mine) ->
        if
        :: summons[P] == INSISTS || bypassed[P] >= MAX_BYPASS -> give_first(P, mine)
        :: else -> idle[P] = mine; call_first(P)
        fi;
        mine = NOBODY;
-       goto done
+       turn_over(t)
     :: !(is_empty(line(P)) && lingers(P, mine)) -> leaves_gate(P, mine, led, next)
     fi
   };
 give_back:
-  atomic { tell_store(P, mine, next) };
-  atomic { after_end(P, mine, led, next) };
-done:
-  if
-  :: atomic { turn_fence[t] != 0 -> write(t); goto again }
-  :: atomic { turn_fence[t] == 0 -> goto again }
-  fi;
+  atomic { tell_store(P, mine, next); after_end(P, mine, led, next); turn_over(t) };
 over:
   skip
 }
@@ -418,8 +475,7 @@ again:
   fi;
 give_back:
   atomic { leaves_gate(p, ending[p], led, next) };
-  atomic { tell_store(p, ending[p], next) };
-  atomic { after_end(p, ending[p], led, next); goto again };
+  atomic { tell_store(p, ending[p], next); after_end(p, ending[p], led, next); goto again };
 over:
   skip
 }
