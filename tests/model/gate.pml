@@ -1,10 +1,11 @@
-#ifndef TURNS_FIRST
-#define TURNS_FIRST 1
-#endif
-#ifndef TURNS_SECOND
-#define TURNS_SECOND 1
-#endif
+/* Turns of the first and of the second thread of each process. */
+#ifdef TURNS_FIRST
 #define TURNS(t) ((t) % 2 == 0 -> TURNS_FIRST : TURNS_SECOND)
+#define COME turns--
+#else
+#define TURNS(t) 1  /* as many as it likes */
+#define COME skip
+#endif
 #ifndef ENDS
 #define ENDS 1
 #endif
@@ -124,40 +125,34 @@ inline tell_wanted() {
   fi
 }
 
-/* Only the order of fences matters: those that nobody has any more are cut off below. */
-inline cut(f) {
-  f = (f > x -> f - x : 0)
+/* Only the order of fences matters: numbers of the store that nobody has any more are closed up. */
+#define is_in(f) ((f) / LOCAL_FENCES == x)
+inline close_up(f, between) {
+  f = (f / LOCAL_FENCES > x -> f - LOCAL_FENCES : (is_in(f) -> between : f))
 }
 inline rebase() {
-  x = last_fence - 1;
-  y = 0;
-  do
-  :: y < THREADS ->
-     if
-     :: turn_fence[y] != 0 && turn_fence[y] / LOCAL_FENCES - 1 < x -> x = turn_fence[y] / LOCAL_FENCES - 1
-     :: else
-     fi;
-     y++
-  :: else -> break
-  od;
-  if
-  :: fence[0] != 0 && fence[0] / LOCAL_FENCES - 1 < x -> x = fence[0] / LOCAL_FENCES - 1
-  :: else
-  fi;
-  if
-  :: fence[1] != 0 && fence[1] / LOCAL_FENCES - 1 < x -> x = fence[1] / LOCAL_FENCES - 1
-  :: else
-  fi;
-  last_fence = last_fence - x;
-  x = x * LOCAL_FENCES;
-  cut(fence[0]);
-  cut(fence[1]);
-  cut(turn_fence[0]);
-  cut(turn_fence[1]);
-  cut(turn_fence[2]);
-  cut(turn_fence[3]);
-  cut(last_turn_fence);
-  cut(resource);
+  d_step {
+    x = last_fence - 1;
+    do
+    :: x == 0 -> break
+    :: x > 0 ->
+       if
+       :: is_in(turn_fence[0]) || is_in(turn_fence[1]) || is_in(turn_fence[2]) || is_in(turn_fence[3]) ||
+          is_in(fence[0]) || is_in(fence[1])
+       :: else ->
+          close_up(fence[0], 0);
+          close_up(fence[1], 0);
+          close_up(turn_fence[0], 0);
+          close_up(turn_fence[1], 0);
+          close_up(turn_fence[2], 0);
+          close_up(turn_fence[3], 0);
+          close_up(last_turn_fence, x * LOCAL_FENCES - 1);
+          close_up(resource, x * LOCAL_FENCES);
+          last_fence--
+       fi;
+       x--
+    od
+  }
 }
 
 inline hand_over() {
@@ -345,7 +340,7 @@ away:
   do
   :: atomic { turn_fence[t] != 0 -> write(t); turn_over(t) }  /* written in its turn, arrives now */
   :: atomic { turn_fence[t] == 0 && idle[P] != NOBODY && summons[P] != INSISTS ->
-       turns--;
+       COME;
        mine = idle[P];
        idle[P] = NOBODY;
        if
@@ -354,7 +349,10 @@ away:
        fi;
        break
      }
-  :: atomic { turn_fence[t] == 0 -> turns--; goto enter }
+  :: atomic { turn_fence[t] == 0 -> COME; goto enter }
+#ifndef TURNS_FIRST
+  :: atomic { turn_fence[t] == 0 -> turns = 0; turn_over(t) }
+#endif
   od;
   goto passed;
 
