@@ -1,10 +1,18 @@
-/* Turns of the first and of the second thread of each process. */
-#ifdef TURNS_FIRST
-#define TURNS(t) ((t) % 2 == 0 -> TURNS_FIRST : TURNS_SECOND)
-#define COME turns--
-#else
-#define TURNS(t) 1  /* as many as it likes */
+/* Turns of the four threads, a digit each. FOREVER: as many as they like. */
+#ifndef TURNS
+#define TURNS 2111
+#endif
+#ifdef FOREVER
+#define turns_of(t) 1
 #define COME skip
+#else
+#define turns_of(t) \
+  ((t) == 0 -> TURNS / 1000 : ((t) == 1 -> TURNS / 100 % 10 : ((t) == 2 -> TURNS / 10 % 10 : TURNS % 10)))
+#define COME turns--
+#endif
+/* The thread that may leave its write on its way. */
+#ifndef LATE_WRITER
+#define LATE_WRITER NOBODY
 #endif
 #ifndef ENDS
 #define ENDS 1
@@ -332,7 +340,7 @@ inline turn_over(t) {
 }
 
 proctype thread(byte t) {
-  byte turns = TURNS(t);
+  byte turns = turns_of(t);
   byte next = NOBODY;
   bit led;
 
@@ -350,7 +358,7 @@ away:
        break
      }
   :: atomic { turn_fence[t] == 0 -> COME; goto enter }
-#ifndef TURNS_FIRST
+#ifdef FOREVER
   :: atomic { turn_fence[t] == 0 -> turns = 0; turn_over(t) }
 #endif
   od;
@@ -430,7 +438,7 @@ use:
   atomic {
     if
     :: write(t)
-    :: t == 0
+    :: t == LATE_WRITER
     fi;
     believes[t] = 0;
     if
