@@ -1,152 +1,183 @@
-/* Turns of the four threads, a digit each. FOREVER: as many as they like. */
+/* The gate, checked by Spin: two processes of two threads each want one lock.
+
+   What is modelled, and where the code is:
+     thread   comes, stands in line, may pass those who still sleep, represents its process at the
+              store, has its turn, passes the hold on or gives it back; gives up at any moment while
+              it waits                                           src/engine/gate.cpp, acquire.cpp
+     keeper   of a process: hears that somebody else wants the lock, gives back what lingered long
+              enough, tells the gate that a hold is lost          src/engine/hold.cpp, keeper.cpp
+     store    one holder and its queue; each command is one step  src/kernel/permits.cpp
+     time     a lease ends in the process first (the margin), then at the store; a place in the
+              queue may run out
+
+   What is checked:
+     - at most one thread believes that it has the lock, and it does so when its turn begins
+     - fences grow from turn to turn, across hand-overs in a process and grants of the store
+     - who has written is never followed by an earlier turn's write; who believes is never refused
+     - nobody waits for ever: no state without a way on (safety search), and no endless run in which
+       nobody's turn ends (search for cycles, weak fairness: -DNP, pan -l -f)
+     - nothing is left at the end, neither at the store nor at the gates
+
+   What is left out:
+     - Time is an order of events: "10 ms", "a third of the lease" are "at some moment". So a thread
+       that could pass the hold on may always give it back instead (local_time is over), what idles
+       may be given back at any moment (linger is over), and the renewals that succeed are no steps.
+     - How long somebody waits, and that local_time bounds the others' wait: a run has few turns.
+     - Commands get an answer. A store that is away ends leases; the release that is tried again
+       (keeper::abandon) is not here.
+     - The notice "granted" and looking again in its place are the same step: the waiter finds out.
+     - A process that dies or is stopped: it does nothing, and its lease ends as every lease may.
+     - Holds that do not fit each other, weights, priorities, max_waiters, eviction.
+
+   What a waiter would learn nothing from by looking again, it does not do: so a state in which only
+   that is left is found as one without a way on.
+
+   Variants, by -D:
+     TURNS=2111    how often each thread comes, a digit each; FOREVER: as often as it likes (14 million
+                   states with ENDS=0)
+     ENDS=1        so many leases and places end before their time
+     LATE_WRITER=0 the thread that may leave a write on its way, to arrive when its turn is over
+     NO_LINGER, LOSSES=n (of "wanted"; else any), NO_LINGER_END, NO_LOOK_AGAIN
+   and those that are wrong, each of which has to fail (CMakeLists.txt):
+     HAND_OVER_AFTER_END, GRANT_TO_CANCELLED, NO_MARGIN, SAME_FENCE, NOT_CALLED_AWAKE,
+     LEFT_IN_QUEUE, LOSS_UNHEARD, WANTED_IN_USE_FORGOTTEN */
+
 #ifndef TURNS
 #define TURNS 2111
-#endif
-#ifdef FOREVER
-#define turns_of(t) 1
-#define COME skip
-#else
-#define turns_of(t) \
-  ((t) == 0 -> TURNS / 1000 : ((t) == 1 -> TURNS / 100 % 10 : ((t) == 2 -> TURNS / 10 % 10 : TURNS % 10)))
-#define COME turns--
-#endif
-/* The thread that may leave its write on its way. */
-#ifndef LATE_WRITER
-#define LATE_WRITER NOBODY
 #endif
 #ifndef ENDS
 #define ENDS 1
 #endif
-#ifndef LOCAL_FENCES
-#define LOCAL_FENCES 2
-#endif
-#ifndef MAX_BYPASS
-#define MAX_BYPASS 1
-#endif
-#ifndef LINGERS
-#define LINGERS(p) true
+#ifndef LATE_WRITER
+#define LATE_WRITER NOBODY
 #endif
 
-#define THREADS 4
+#ifdef FOREVER
+#define turns_of(t) 1
+#define come skip
+#else
+#define turns_of(t) \
+  ((t) == 0 -> TURNS / 1000 : ((t) == 1 -> TURNS / 100 % 10 : ((t) == 2 -> TURNS / 10 % 10 : TURNS % 10)))
+#define come turns--
+#endif
+
+#ifdef NO_LINGER
+#define LINGERS false
+#else
+#define LINGERS true
+#endif
+
+#define LOCAL_FENCES 2 /* the low bit of a fence is for a hand-over in the process */
+#define MAX_BYPASS 1
 #define NOBODY 7
 
-/* acquisition::at_gate */
-#define AWAY 0
-#define WAITING 1
-#define CHOSEN 2
-#define FIRST 3
-#define AT_STORE 4
-#define PASSED 5
-/* gate::summons */
-#define NOT_CALLED 0
-#define CALLED 1
-#define INSISTS 2
+/* ---- lines of two ---------------------------------------------------------------------------- */
 
-/* ---- lines of two: */
 byte seats[6] = NOBODY;
-#define line(p) (2 * (p))
-#define queue 4
+#define line_at(p) (2 * (p)) /* threads, at the gate of process p */
+#define queue 4              /* owners, at the store */
+
 #define first_of(row) seats[row]
 #define is_empty(row) (seats[row] == NOBODY)
 #define stands_in(row, who) (seats[row] == (who) || seats[(row) + 1] == (who))
 
-inline step_up(row) {
+inline move_up(row) {
   seats[row] = seats[row + 1];
   seats[row + 1] = NOBODY
 }
+
 inline line_up(row, who) {
   if
   :: is_empty(row) -> seats[row] = who
   :: else -> assert(seats[row + 1] == NOBODY); seats[row + 1] = who
   fi
 }
-inline step_away(row, who) {
+
+inline step_out(row, who) {
   if
-  :: seats[row] == who -> step_up(row)
+  :: seats[row] == who -> move_up(row)
   :: else -> assert(seats[row + 1] == who); seats[row + 1] = NOBODY
   fi
 }
 
-/* ---- the store */
+/* ---- what there is ---------------------------------------------------------------------------- */
+
+/* The store. Owners 0, 1, 2 are the first process's, 3, 4, 5 the second's. */
 byte holder = NOBODY;
 byte last_fence;
-bit valid;        /* the process may rely on what the holder has */
-bit told_wanted;  /* a notice to the holder, on its way */
+bit valid;       /* time: the process may rely on what the holder was granted */
+bit told_wanted; /* a notice to the holder, on its way */
 
-/* ---- the two processes */
+/* The processes. */
 bit occupied[2];
 byte idle[2] = NOBODY;
 byte summons[2];
 byte bypassed[2];
-byte present[2] = NOBODY;  /* the hold that represents the process at the gate */
-byte ending[2] = NOBODY;
-byte fence[2];
-bit is_wanted[2];
+byte present[2] = NOBODY; /* the hold that occupies the gate: hold::at_gate_ */
+byte fence[2];            /* its fence */
+bit is_wanted[2];         /* somebody else wants it */
+byte given_back[2] = NOBODY; /* by the keeper */
 
-/* ---- the threads */
-byte place[THREADS];
-bit roused[THREADS];
-byte own[THREADS] = NOBODY;
+/* gate::summons */
+#define NOT_CALLED 0
+#define CALLED 1
+#define INSISTS 2
+
+/* The threads. */
+byte place[4];
+bit roused[4];
+byte own[4] = NOBODY; /* the owner it asks for, or the hold that it has */
+
+/* acquisition::at_gate, and what follows it */
+#define AWAY 0
+#define WAITING 1
+#define CHOSEN 2
+#define FIRST 3
+#define AT_STORE 4
+#define PASSED 5
 
 byte ends = ENDS;
-byte finished;
-byte closed;
+byte finished; /* threads */
+byte closed;   /* keepers */
+#ifdef LOSSES
+byte losses = LOSSES;
+#define lose_it losses > 0 -> losses--
+#else
+#define lose_it skip
+#endif
 
-/* ---- what is checked */
-bit believes[THREADS];
-byte turn_fence[THREADS];
-bit overtaken[THREADS];
+/* What is checked. */
+bit believes[4];
+byte turn_fence[4]; /* until its write has arrived */
+bit overtaken[4];   /* a later turn has written */
 byte last_turn = NOBODY;
 byte last_turn_fence;
-byte resource;
+byte resource; /* the greatest fence it has seen */
 
 hidden byte x, y;
 
 #define process_of(t) ((t) / 2)
 #define process_of_owner(o) ((o) / 3)
-#define good(o) (holder == (o) && valid)
+#define is_good(o) (holder == (o) && valid)
 
-/* ==== the store ==== */
+/* ---- fences ----------------------------------------------------------------------------------- */
 
-inline vacate() {
-  holder = NOBODY;
-  valid = 0;
-  told_wanted = 0
-}
-
-inline drop(o) {
-  if
-  :: holder == o -> vacate()
-  :: holder != o && stands_in(queue, o) -> step_away(queue, o)
-  :: else
-  fi
-}
-
-inline tell_wanted() {
-  if
-  :: LINGERS(process_of_owner(holder)) && !told_wanted ->
-     if
-     :: told_wanted = 1
-     :: skip  /* lost */
-     fi
-  :: else
-  fi
-}
-
-/* Only the order of fences matters: numbers of the store that nobody has any more are closed up. */
+/* Only their order matters. The store's numbers that nobody has any more are closed up, so that any
+   number of turns has a bounded number of states. */
 #define is_in(f) ((f) / LOCAL_FENCES == x)
 inline close_up(f, between) {
   f = (f / LOCAL_FENCES > x -> f - LOCAL_FENCES : (is_in(f) -> between : f))
 }
-inline rebase() {
+
+inline close_up_fences() {
   d_step {
     x = last_fence - 1;
     do
     :: x == 0 -> break
     :: x > 0 ->
        if
-       :: is_in(turn_fence[0]) || is_in(turn_fence[1]) || is_in(turn_fence[2]) || is_in(turn_fence[3]) ||
-          is_in(fence[0]) || is_in(fence[1])
+       :: is_in(turn_fence[0]) || is_in(turn_fence[1]) || is_in(turn_fence[2]) ||
+          is_in(turn_fence[3]) || is_in(fence[0]) || is_in(fence[1])
        :: else ->
           close_up(fence[0], 0);
           close_up(fence[1], 0);
@@ -163,14 +194,41 @@ inline rebase() {
   }
 }
 
+/* ---- the store: the kernel's steps ------------------------------------------------------------ */
+
+inline vacate() {
+  holder = NOBODY;
+  valid = 0;
+  told_wanted = 0
+}
+
+inline drop(o) {
+  if
+  :: holder == o -> vacate()
+  :: holder != o && stands_in(queue, o) -> step_out(queue, o)
+  :: else
+  fi
+}
+
+inline tell_wanted() {
+  if
+  :: LINGERS && !told_wanted ->
+     if
+     :: told_wanted = 1
+     :: lose_it
+     fi
+  :: else
+  fi
+}
+
 inline hand_over() {
   if
   :: holder == NOBODY && !is_empty(queue) ->
      holder = first_of(queue);
-     step_up(queue);
+     move_up(queue);
      last_fence++;
      valid = 1;
-     rebase();
+     close_up_fences();
      if
      :: !is_empty(queue) -> tell_wanted()
      :: else
@@ -181,7 +239,7 @@ inline hand_over() {
 
 inline acquire(o) {
   if
-  :: holder == o -> valid = 1
+  :: holder == o -> valid = 1 /* granted, and heard too late: it has not begun its turn */
   :: else ->
      if
      :: stands_in(queue, o)
@@ -195,15 +253,22 @@ inline acquire(o) {
   fi
 }
 
-#define can_learn(o) (holder == NOBODY || (holder == o && !valid) || \
-  (holder != o && (!stands_in(queue, o) || \
-   (first_of(queue) == o && LINGERS(process_of_owner(holder)) && !told_wanted && \
-    !is_wanted[process_of_owner(holder)]))))
+/* What looking again may change. */
+#ifdef NO_LOOK_AGAIN
+#define would_tell(o) false
+#else
+#define would_tell(o) \
+  (first_of(queue) == o && LINGERS && !told_wanted && !is_wanted[process_of_owner(holder)])
+#endif
+#define worth_a_look(o) \
+  (holder == NOBODY || (holder == o && !valid) || \
+   (holder != o && (!stands_in(queue, o) || would_tell(o))))
 
-/* ==== owner ids ==== */
+/* ---- owner ids: the least that nobody uses ---------------------------------------------------- */
 
-#define is_free(p, o) (holder != (o) && !stands_in(queue, o) && own[2 * (p)] != (o) && own[2 * (p) + 1] != (o) && \
-                       idle[p] != (o) && ending[p] != (o))
+#define is_free(p, o) \
+  (holder != (o) && !stands_in(queue, o) && own[2 * (p)] != (o) && own[2 * (p) + 1] != (o) && \
+   idle[p] != (o) && given_back[p] != (o))
 
 inline new_owner(p, o) {
   if
@@ -213,13 +278,11 @@ inline new_owner(p, o) {
   fi
 }
 
-/* ==== the gate: each inline is a section under its mutex ==== */
-
-inline rouse(t) { roused[t] = 1 }
+/* ---- the gate --------------------------------------------------------------------------------- */
 
 inline next_in_line(p, t) {
-  t = first_of(line(p));
-  step_up(line(p));
+  t = first_of(line_at(p));
+  move_up(line_at(p));
   roused[t] = 0;
   summons[p] = NOT_CALLED;
   bypassed[p] = 0
@@ -227,7 +290,11 @@ inline next_in_line(p, t) {
 
 inline call_first(p) {
   if
-  :: summons[p] == NOT_CALLED -> summons[p] = CALLED; y = first_of(line(p)); rouse(y)
+  :: summons[p] == NOT_CALLED ->
+     summons[p] = CALLED;
+#ifndef NOT_CALLED_AWAKE
+     roused[first_of(line_at(p))] = 1
+#endif
   :: else
   fi
 }
@@ -241,53 +308,63 @@ inline give_first(p, o) {
 inline leave(p) {
   idle[p] = NOBODY;
   if
-  :: is_empty(line(p)) -> occupied[p] = 0
+  :: is_empty(line_at(p)) -> occupied[p] = 0
   :: else -> next_in_line(p, y); place[y] = FIRST
   fi
 }
 
-#define stays(p, o) (good(o) && fence[p] % LOCAL_FENCES != LOCAL_FENCES - 1)
-#define lingers(p, o) (LINGERS(p) && stays(p, o) && !is_wanted[p])
+#ifdef HAND_OVER_AFTER_END
+#define is_kept(o) true
+#else
+#define is_kept(o) is_good(o)
+#endif
+#ifdef WANTED_IN_USE_FORGOTTEN
+#define is_asked_for(p) false
+#else
+#define is_asked_for(p) is_wanted[p]
+#endif
+#define stays(p, o) (is_kept(o) && fence[p] % LOCAL_FENCES != LOCAL_FENCES - 1)
+#define lingers(p, o) (LINGERS && stays(p, o) && !is_asked_for(p))
 
-/* ==== a hold's end ==== */
+/* ---- the end of a hold: hold::end(), in two steps --------------------------------------------- */
 
-/* hold::leaves_gate() and gate::take_next() */
-inline leaves_gate(p, o, led, next) {
-  next = NOBODY;
+inline absent(p) {
+  present[p] = NOBODY;
+  fence[p] = 0;
+  is_wanted[p] = 0
+}
+
+/* From here on the keeper does not see to the gate for it; and who is first in line is chosen. */
+inline begin_end(p, o, at_gate, next) {
   if
   :: present[p] == o ->
-     present[p] = NOBODY;
-     fence[p] = 0;
-     is_wanted[p] = 0;
-     led = 1;
+     absent(p);
+     at_gate = 1;
      if
-     :: !is_empty(line(p)) -> next_in_line(p, next); place[next] = CHOSEN
+     :: !is_empty(line_at(p)) -> next_in_line(p, next); place[next] = CHOSEN
      :: else
      fi
-  :: else -> led = 0
+  :: else
   fi
 }
 
-inline tell_store(p, o, next) {
+/* At the store: giving it back, and queueing for the next of this process, are one command. */
+inline end(p, o, at_gate, next) {
   drop(o);
   if
-  :: next != NOBODY -> new_owner(p, own[next]); acquire(own[next])
+  :: next != NOBODY ->
+     new_owner(p, own[next]);
+     acquire(own[next]);
+     place[next] = AT_STORE
+  :: next == NOBODY && at_gate -> hand_over(); leave(p)
   :: else -> hand_over()
-  fi
-}
-
-inline after_end(p, o, led, next) {
-  if
-  :: next != NOBODY -> place[next] = AT_STORE
-  :: next == NOBODY && led -> leave(p)
-  :: else
   fi;
   next = NOBODY;
-  led = 0;
+  at_gate = 0;
   o = NOBODY
 }
 
-/* ==== what is checked ==== */
+/* ---- what is checked -------------------------------------------------------------------------- */
 
 inline begin_turn(t) {
   turn_fence[t] = fence[process_of(t)];
@@ -299,7 +376,9 @@ inline begin_turn(t) {
   last_turn = t
 }
 
-#define has_passed(t) (turn_fence[t] == 0 || turn_fence[t] >= resource)
+#define is_later(t, other) (other != t && turn_fence[other] != 0)
+#define will_not_mind(t) (turn_fence[t] == 0 || turn_fence[t] >= resource)
+
 inline write(t) {
   if
   :: turn_fence[t] >= resource ->
@@ -307,10 +386,10 @@ inline write(t) {
      resource = turn_fence[t];
      if
      :: last_turn == t ->
-        overtaken[0] = (t != 0 && turn_fence[0] != 0);
-        overtaken[1] = (t != 1 && turn_fence[1] != 0);
-        overtaken[2] = (t != 2 && turn_fence[2] != 0);
-        overtaken[3] = (t != 3 && turn_fence[3] != 0)
+        overtaken[0] = is_later(t, 0);
+        overtaken[1] = is_later(t, 1);
+        overtaken[2] = is_later(t, 2);
+        overtaken[3] = is_later(t, 3)
      :: else
      fi
   :: else -> assert(!believes[t])
@@ -322,44 +401,45 @@ inline write(t) {
   :: else
   fi;
   if
-  :: has_passed(0) && has_passed(1) && has_passed(2) && has_passed(3) -> resource = 0
+  :: will_not_mind(0) && will_not_mind(1) && will_not_mind(2) && will_not_mind(3) -> resource = 0
   :: else
   fi
 }
 
-/* ==== the processes ==== */
+/* ---- the processes ---------------------------------------------------------------------------- */
 
-#define P process_of(t)
-#define mine own[t]
-
-inline turn_over(t) {
+inline go_away() {
   if
   :: turns == 0 && turn_fence[t] == 0 -> finished++; goto over
   :: else -> goto away
   fi
 }
 
+#define P process_of(t)
+#define mine own[t]
+
 proctype thread(byte t) {
   byte turns = turns_of(t);
   byte next = NOBODY;
-  bit led;
+  bit at_gate;
 
 away:
   do
-  :: atomic { turn_fence[t] != 0 -> write(t); turn_over(t) }  /* written in its turn, arrives now */
-  :: atomic { turn_fence[t] == 0 && idle[P] != NOBODY && summons[P] != INSISTS ->
-       COME;
+  :: atomic { turn_fence[t] != 0 -> write(t); go_away() } /* was on its way */
+  :: atomic { /* gate::take_idle */
+       turn_fence[t] == 0 && idle[P] != NOBODY && summons[P] != INSISTS ->
+       come;
        mine = idle[P];
        idle[P] = NOBODY;
        if
-       :: !is_empty(line(P)) -> bypassed[P]++
+       :: !is_empty(line_at(P)) -> bypassed[P]++
        :: else
        fi;
        break
      }
-  :: atomic { turn_fence[t] == 0 -> COME; goto enter }
+  :: atomic { turn_fence[t] == 0 -> come; goto enter } /* also if that idles since it looked */
 #ifdef FOREVER
-  :: atomic { turn_fence[t] == 0 -> turns = 0; turn_over(t) }
+  :: atomic { turn_fence[t] == 0 -> turns = 0; go_away() }
 #endif
   od;
   goto passed;
@@ -368,65 +448,78 @@ enter:
   atomic {
     if
     :: !occupied[P] -> occupied[P] = 1; place[t] = AT_STORE; new_owner(P, mine); acquire(mine)
-    :: else -> line_up(line(P), t); place[t] = WAITING; roused[t] = 1
+    :: else -> line_up(line_at(P), t); place[t] = WAITING; roused[t] = 1
     fi
   };
   do
-  :: atomic { place[t] == WAITING && roused[t] ->
+  :: atomic { /* gate::own_turn */
+       place[t] == WAITING && roused[t] ->
        roused[t] = 0;
        if
-       :: first_of(line(P)) == t && idle[P] != NOBODY -> give_first(P, idle[P]); idle[P] = NOBODY
-       :: first_of(line(P)) == t && idle[P] == NOBODY && summons[P] == CALLED -> summons[P] = INSISTS
+       :: first_of(line_at(P)) == t && idle[P] != NOBODY -> give_first(P, idle[P]); idle[P] = NOBODY
+       :: first_of(line_at(P)) == t && idle[P] == NOBODY && summons[P] == CALLED ->
+          summons[P] = INSISTS
        :: else
        fi
      }
-  :: atomic { place[t] == WAITING ->  /* gives up */
+  :: atomic { /* gate::step_out */
+       place[t] == WAITING ->
        place[t] = AWAY;
        roused[t] = 0;
+#ifndef GRANT_TO_CANCELLED
        if
-       :: first_of(line(P)) == t ->
+       :: first_of(line_at(P)) == t ->
           next_in_line(P, y);
           if
           :: idle[P] == NOBODY
-          :: idle[P] != NOBODY && !is_empty(line(P)) -> call_first(P)
-          :: idle[P] != NOBODY && is_empty(line(P)) && lingers(P, idle[P])
-          :: idle[P] != NOBODY && is_empty(line(P)) && !lingers(P, idle[P]) ->
+          :: idle[P] != NOBODY && !is_empty(line_at(P)) -> call_first(P)
+          :: idle[P] != NOBODY && is_empty(line_at(P)) && lingers(P, idle[P])
+          :: idle[P] != NOBODY && is_empty(line_at(P)) && !lingers(P, idle[P]) ->
              mine = idle[P];
              idle[P] = NOBODY;
-             leaves_gate(P, mine, led, next);
+             begin_end(P, mine, at_gate, next);
              goto give_back
           fi
-       :: else -> step_away(line(P), t)
+       :: else -> step_out(line_at(P), t)
        fi;
-       turn_over(t)
+#endif
+       go_away()
      }
-  :: atomic { place[t] == PASSED -> place[t] = AWAY; goto passed }
+  :: atomic { place[t] == PASSED -> place[t] = AWAY; break }
   :: atomic { place[t] == FIRST -> place[t] = AT_STORE; new_owner(P, mine); acquire(mine) }
-  :: atomic { place[t] == AT_STORE && good(mine) ->
+  :: atomic { /* told, or looked again */
+       place[t] == AT_STORE && is_good(mine) ->
        place[t] = AWAY;
        present[P] = mine;
        fence[P] = last_fence * LOCAL_FENCES;
        begin_turn(t);
        goto use
      }
-  :: atomic { place[t] == AT_STORE && can_learn(mine) -> acquire(mine) }
-  :: atomic { place[t] == AT_STORE ->  /* gives up */
+  :: atomic { place[t] == AT_STORE && worth_a_look(mine) -> acquire(mine) }
+  :: atomic { /* gives up at the store: leave_nothing_behind */
+       place[t] == AT_STORE ->
        place[t] = AWAY;
+#ifndef LEFT_IN_QUEUE
        drop(mine);
        hand_over();
+#endif
        leave(P);
        mine = NOBODY;
-       turn_over(t)
+       go_away()
      }
   od;
 
-passed:
+passed: /* hold::next_turn */
   atomic {
     if
-    :: good(mine) -> fence[P]++; begin_turn(t)
+    :: is_kept(mine) ->
+#ifndef SAME_FENCE
+       fence[P]++;
+#endif
+       begin_turn(t)
     :: else ->
        if
-       :: present[P] == mine -> present[P] = NOBODY; fence[P] = 0; is_wanted[P] = 0; leave(P)
+       :: present[P] == mine -> absent(P); leave(P)
        :: else
        fi;
        mine = NOBODY;
@@ -434,7 +527,7 @@ passed:
     fi
   };
 
-use:
+use: /* hold::release and gate::pass_on */
   atomic {
     if
     :: write(t)
@@ -442,72 +535,90 @@ use:
     fi;
     believes[t] = 0;
     if
-    :: is_empty(line(P)) && lingers(P, mine) -> idle[P] = mine; mine = NOBODY; turn_over(t)
-    :: !is_empty(line(P)) && stays(P, mine) ->
+    :: is_empty(line_at(P)) && lingers(P, mine) -> idle[P] = mine; mine = NOBODY; go_away()
+    :: !is_empty(line_at(P)) && stays(P, mine) ->
        if
        :: summons[P] == INSISTS || bypassed[P] >= MAX_BYPASS -> give_first(P, mine)
        :: else -> idle[P] = mine; call_first(P)
        fi;
        mine = NOBODY;
-       turn_over(t)
-    :: !(is_empty(line(P)) && lingers(P, mine)) -> leaves_gate(P, mine, led, next)
+       go_away()
+    :: !(is_empty(line_at(P)) && lingers(P, mine)) -> begin_end(P, mine, at_gate, next)
     fi
   };
 give_back:
-  atomic { tell_store(P, mine, next); after_end(P, mine, led, next); turn_over(t) };
+  atomic { end(P, mine, at_gate, next); go_away() };
 over:
   skip
 }
 
 proctype keeper(byte p) {
   byte next = NOBODY;
-  bit led;
-again:
+  bit at_gate;
+
+watch:
   if
-  :: atomic { told_wanted && process_of_owner(holder) == p ->
+  :: atomic { /* "wanted" */
+       told_wanted && process_of_owner(holder) == p ->
        told_wanted = 0;
        is_wanted[p] = (present[p] == holder);
        if
-       :: idle[p] == holder && is_empty(line(p)) -> ending[p] = holder; idle[p] = NOBODY
-       :: else -> goto again
+       :: idle[p] == holder && is_empty(line_at(p)) -> given_back[p] = holder; idle[p] = NOBODY
+       :: else -> goto watch
        fi
      }
-     goto give_back
-  :: atomic { idle[p] != NOBODY && is_empty(line(p)) -> ending[p] = idle[p]; idle[p] = NOBODY }
-     goto give_back
-  :: atomic { present[p] != NOBODY && !good(present[p]) -> present[p] = NOBODY; fence[p] = 0; is_wanted[p] = 0 }
-     atomic { leave(p); goto again }
-  :: atomic { finished == THREADS && idle[p] == NOBODY -> closed++; goto over }
+#ifndef NO_LINGER_END
+  :: atomic { /* linger is over */
+       idle[p] != NOBODY && is_empty(line_at(p)) -> given_back[p] = idle[p]; idle[p] = NOBODY
+     }
+#else
+  :: atomic { /* nobody comes any more */
+       finished == 4 && idle[p] != NOBODY && is_empty(line_at(p)) ->
+       given_back[p] = idle[p];
+       idle[p] = NOBODY
+     }
+#endif
+#ifndef LOSS_UNHEARD
+  :: atomic { /* hold::announce_lost */
+       present[p] != NOBODY && !is_good(present[p]) -> absent(p)
+     }
+     atomic { leave(p); goto watch }
+#endif
+  :: atomic { finished == 4 && idle[p] == NOBODY -> closed++; goto over }
   fi;
-give_back:
-  atomic { leaves_gate(p, ending[p], led, next) };
-  atomic { tell_store(p, ending[p], next); after_end(p, ending[p], led, next); goto again };
+  atomic { begin_end(p, given_back[p], at_gate, next) };
+  atomic { end(p, given_back[p], at_gate, next); goto watch };
 over:
   skip
 }
 
+inline stop_believing(t) {
+  if
+  :: own[t] == holder -> believes[t] = 0
+  :: else
+  fi
+}
+
 proctype time() {
   do
-  :: atomic { ends > 0 && holder != NOBODY && valid ->
+  :: atomic { /* a lease, in its process */
+       ends > 0 && holder != NOBODY && valid ->
        ends--;
        valid = 0;
-       x = 0;
-       do
-       :: x < THREADS ->
-          if
-          :: own[x] == holder -> believes[x] = 0
-          :: else
-          fi;
-          x++
-       :: else -> break
-       od
+#ifndef NO_MARGIN
+       stop_believing(0);
+       stop_believing(1);
+       stop_believing(2);
+       stop_believing(3)
+#endif
      }
-  :: atomic { holder != NOBODY && !valid -> vacate() }
-  :: atomic { ends > 0 && !is_empty(queue) -> ends--; step_up(queue) }
-  :: atomic { ends > 0 -> ends = 0 }
-  :: atomic { closed == 2 && ends == 0 && !(holder != NOBODY && !valid) -> break }
+  :: atomic { holder != NOBODY && !valid -> vacate() } /* at the store */
+  :: atomic { ends > 0 && !is_empty(queue) -> ends--; move_up(queue) } /* a place in the queue */
+  :: atomic { ends > 0 -> ends = 0 } /* no more of that */
+  :: atomic { closed == 2 && ends == 0 && (holder == NOBODY || valid) -> break }
   od;
-  assert(holder == NOBODY && is_empty(queue) && !occupied[0] && !occupied[1])
+  assert(holder == NOBODY && is_empty(queue));
+  assert(!occupied[0] && !occupied[1])
 }
 
 init {
