@@ -1,52 +1,49 @@
 /* The gate, checked by Spin: two processes of two threads each want one lock.
 
    What is modelled, and where the code is:
-     thread   comes, stands in line, may pass those who still sleep, represents its process at the
+     thread   comes, stands in line, may pass one who still sleeps, represents its process at the
               store, has its turn, passes the hold on or gives it back; gives up at any moment while
               it waits                                           src/engine/gate.cpp, acquire.cpp
      keeper   of a process: hears that somebody else wants the lock, gives back what lingered long
-              enough, tells the gate that a hold is lost          src/engine/hold.cpp, keeper.cpp
-     store    one holder and its queue; each command is one step  src/kernel/permits.cpp
+              enough, tells the gate that a hold is lost         src/engine/hold.cpp, keeper.cpp
+     store    one holder and its queue; each command is one step; tells a holder that lingers that
+              it is wanted, which may be lost                    src/kernel/permits.cpp
      time     a lease ends in the process first (the margin), then at the store; a place in the
-              queue may run out
+              queue may run out; at some moment it is quiet: no more of that, and nobody gives up
 
    What is checked:
-     - at most one thread believes that it has the lock, and it does so when its turn begins
+     - at most one thread believes that it has the lock
      - fences grow from turn to turn, across hand-overs in a process and grants of the store
-     - who has written is never followed by an earlier turn's write; who believes is never refused
-     - nobody waits for ever: no state without a way on (safety search), and no endless run in which
-       nobody's turn ends (search for cycles, weak fairness: -DNP, pan -l -f)
-     - nothing is left at the end, neither at the store nor at the gates
+     - the resource refuses the write of a turn when a later one has written, and never that of a
+       thread which believes
+     - once it is quiet, everybody who waits has a turn: there is no state without a way on, and no
+       endless run (NP, weak fairness)
+     - at the end nothing is left, neither at the store nor at the gates
 
    What is left out:
-     - Time is an order of events: "10 ms", "a third of the lease" are "at some moment". So a thread
-       that could pass the hold on may always give it back instead (local_time is over), what idles
-       may be given back at any moment (linger is over), and the renewals that succeed are no steps.
-     - How long somebody waits, and that local_time bounds the others' wait: a run has few turns.
-     - Commands get an answer. A store that is away ends leases; the release that is tried again
-       (keeper::abandon) is not here.
-     - The notice "granted" and looking again in its place are the same step: the waiter finds out.
-     - A process that dies or is stopped: it does nothing, and its lease ends as every lease may.
-     - Holds that do not fit each other, weights, priorities, max_waiters, eviction.
+     - Time is an order of events: a duration is over "at some moment". So a thread that could pass
+       the hold on may always give it back instead (local_time), what idles may be given back at any
+       moment (linger), and a renewal that succeeds is no step. How long somebody waits, and how
+       often others come first, is not checked: a run has few turns.
+     - Commands get an answer. A store that is away makes leases end; keeper::abandon is not here.
+     - The notice "granted", and looking again in its place, are one step: the waiter finds out.
+     - A process that dies or is stopped: others see that its lease ends, as every lease may.
+     - Holds that do not fit each other, weights, priorities, max_waiters, eviction, lost records.
+   Nobody looks again when that would change nothing: so "only that is left" has no way on.
 
-   What a waiter would learn nothing from by looking again, it does not do: so a state in which only
-   that is left is found as one without a way on.
-
-   Variants, by -D:
-     TURNS=2111    how often each thread comes, a digit each; FOREVER: as often as it likes (14 million
-                   states with ENDS=0)
-     ENDS=1        so many leases and places end before their time
-     LATE_WRITER=0 the thread that may leave a write on its way, to arrive when its turn is over
-     NO_LINGER, LOSSES=n (of "wanted"; else any), NO_LINGER_END, NO_LOOK_AGAIN
-   and those that are wrong, each of which has to fail (CMakeLists.txt):
-     HAND_OVER_AFTER_END, GRANT_TO_CANCELLED, NO_MARGIN, SAME_FENCE, NOT_CALLED_AWAKE,
-     LEFT_IN_QUEUE, LOSS_UNHEARD, WANTED_IN_USE_FORGOTTEN */
+   By -D (CMakeLists.txt says which are run):
+     TURNS=2111     how often each thread comes, a digit each. FOREVER: as often as it likes
+     ENDS=n         so many leases and places end early; else any number
+     LATE_WRITER=0  this thread may leave its write on its way, to arrive after its turn
+     NO_LINGER      what idles is given back
+     NO_LINGER_END, NO_LOOK_AGAIN   without one of the two repairs of a lost "wanted"
+     LOSSES=n       so many of them are lost; else any number
+   and what is wrong, and has to be found out:
+     HAND_OVER_AFTER_END, GRANT_TO_CANCELLED, NO_LINGER_END with NO_LOOK_AGAIN; NO_MARGIN,
+     SAME_FENCE, UNFENCED, NOT_CALLED_AWAKE, LEFT_IN_QUEUE */
 
 #ifndef TURNS
 #define TURNS 2111
-#endif
-#ifndef ENDS
-#define ENDS 1
 #endif
 #ifndef LATE_WRITER
 #define LATE_WRITER NOBODY
@@ -136,7 +133,15 @@ byte own[4] = NOBODY; /* the owner it asks for, or the hold that it has */
 #define AT_STORE 4
 #define PASSED 5
 
+#ifdef ENDS
 byte ends = ENDS;
+#define may_end (!quiet && ends > 0)
+#define end_one ends--
+#else
+#define may_end !quiet
+#define end_one skip
+#endif
+bit quiet; /* from now on no lease and no place ends early, and nobody gives up: all must get on */
 byte finished; /* threads */
 byte closed;   /* keepers */
 #ifdef LOSSES
@@ -318,13 +323,8 @@ inline leave(p) {
 #else
 #define is_kept(o) is_good(o)
 #endif
-#ifdef WANTED_IN_USE_FORGOTTEN
-#define is_asked_for(p) false
-#else
-#define is_asked_for(p) is_wanted[p]
-#endif
 #define stays(p, o) (is_kept(o) && fence[p] % LOCAL_FENCES != LOCAL_FENCES - 1)
-#define lingers(p, o) (LINGERS && stays(p, o) && !is_asked_for(p))
+#define lingers(p, o) (LINGERS && stays(p, o) && !is_wanted[p])
 
 /* ---- the end of a hold: hold::end(), in two steps --------------------------------------------- */
 
@@ -376,12 +376,17 @@ inline begin_turn(t) {
   last_turn = t
 }
 
+#ifdef UNFENCED
+#define is_accepted(t) true
+#else
+#define is_accepted(t) (turn_fence[t] >= resource)
+#endif
 #define is_later(t, other) (other != t && turn_fence[other] != 0)
 #define will_not_mind(t) (turn_fence[t] == 0 || turn_fence[t] >= resource)
 
 inline write(t) {
   if
-  :: turn_fence[t] >= resource ->
+  :: is_accepted(t) ->
      assert(!overtaken[t]);
      resource = turn_fence[t];
      if
@@ -463,7 +468,7 @@ enter:
        fi
      }
   :: atomic { /* gate::step_out */
-       place[t] == WAITING ->
+       !quiet && place[t] == WAITING ->
        place[t] = AWAY;
        roused[t] = 0;
 #ifndef GRANT_TO_CANCELLED
@@ -497,7 +502,7 @@ enter:
      }
   :: atomic { place[t] == AT_STORE && worth_a_look(mine) -> acquire(mine) }
   :: atomic { /* gives up at the store: leave_nothing_behind */
-       place[t] == AT_STORE ->
+       !quiet && place[t] == AT_STORE ->
        place[t] = AWAY;
 #ifndef LEFT_IN_QUEUE
        drop(mine);
@@ -578,12 +583,10 @@ watch:
        idle[p] = NOBODY
      }
 #endif
-#ifndef LOSS_UNHEARD
   :: atomic { /* hold::announce_lost */
        present[p] != NOBODY && !is_good(present[p]) -> absent(p)
      }
      atomic { leave(p); goto watch }
-#endif
   :: atomic { finished == 4 && idle[p] == NOBODY -> closed++; goto over }
   fi;
   atomic { begin_end(p, given_back[p], at_gate, next) };
@@ -602,8 +605,8 @@ inline stop_believing(t) {
 proctype time() {
   do
   :: atomic { /* a lease, in its process */
-       ends > 0 && holder != NOBODY && valid ->
-       ends--;
+       may_end && holder != NOBODY && valid ->
+       end_one;
        valid = 0;
 #ifndef NO_MARGIN
        stop_believing(0);
@@ -613,9 +616,13 @@ proctype time() {
 #endif
      }
   :: atomic { holder != NOBODY && !valid -> vacate() } /* at the store */
-  :: atomic { ends > 0 && !is_empty(queue) -> ends--; move_up(queue) } /* a place in the queue */
-  :: atomic { ends > 0 -> ends = 0 } /* no more of that */
-  :: atomic { closed == 2 && ends == 0 && (holder == NOBODY || valid) -> break }
+  :: atomic { /* a place in the queue */
+       may_end && !is_empty(queue) ->
+       end_one;
+       move_up(queue)
+     }
+  :: atomic { !quiet -> quiet = 1 }
+  :: atomic { quiet && closed == 2 && (holder == NOBODY || valid) -> break }
   od;
   assert(holder == NOBODY && is_empty(queue));
   assert(!occupied[0] && !occupied[1])

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# check.sh MODEL FOLDER safety|cycles EXPECTED [-DNAME...]: has Spin search all states of a variant of the model.
+# EXPECTED is "nothing", or a part of the error's words; then it fails if another error is found, or none.
+set -euo pipefail
+model=$1 folder=$2 search=$3 expected=$4
+shift 4
+mkdir -p "$folder"
+cd "$folder"
+rm -f pan* ./*.trail
+
+case $search in
+  safety) options=(-DSAFETY) arguments=(-m20000) ;;
+  cycles) options=(-DNP -DNFAIR=3 -DCOLLAPSE) arguments=(-m20000 -l -f) ;;
+  *)      echo "which search is '$search'?" >&2; exit 2 ;;
+esac
+spin "$@" -a "$model"
+gcc -O2 -w -DMEMLIM=1500 "${options[@]}" -o pan pan.c
+./pan "${arguments[@]}" | tee found | grep -E '^pan|errors:|states, stored|total actual memory' || true
+
+if [[ $expected == nothing ]]; then
+  grep -q 'errors: 0' found && ! grep -Eq 'not completed|too small|out of memory' found && exit 0
+  echo "the model does not hold: ${*:-as it is}" >&2
+elif grep -q 'errors: 1' found && grep -Fq "$expected" found; then
+  exit 0
+else
+  echo "expected '$expected' of the model with $*: it cannot tell right from wrong" >&2
+fi
+trail=("$(basename "$model")".trail)
+[[ ! -e ${trail[0]} ]] || spin "$@" -k "${trail[0]}" -p "$model" | grep -v '^spin:' | cut -c1-120 | tail -n 80
+exit 1
