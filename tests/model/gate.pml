@@ -24,7 +24,7 @@
      - Time is an order of events: a duration is over "at some moment". So a thread that could pass
        the hold on may always give it back instead (local_time), what idles may be given back at any
        moment (linger), and a renewal that succeeds is no step. How long somebody waits, and how
-       often others come first, is not checked: a run has few turns.
+       often others come first, is not checked.
      - Commands get an answer. A store that is away makes leases end; keeper::abandon is not here.
      - The notice "granted", and looking again in its place, are one step: the waiter finds out.
      - A process that dies or is stopped: others see that its lease ends, as every lease may.
@@ -32,7 +32,8 @@
    Nobody looks again when that would change nothing: so "only that is left" has no way on.
 
    By -D (CMakeLists.txt says which are run):
-     TURNS=2111     how often each thread comes, a digit each. FOREVER: as often as it likes
+     TURNS=2111     how often each thread comes, a digit each. FOREVER: as often as it likes (with
+                    ENDS=1 that is 6 million states: held when this was written, no test)
      ENDS=n         so many leases and places end early; else any number
      LATE_WRITER=0  this thread may leave its write on its way, to arrive after its turn
      NO_LINGER      what idles is given back
