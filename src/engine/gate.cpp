@@ -201,16 +201,17 @@ std::shared_ptr<hold> gate::expect_one_less() {
 }
 
 void gate::leave() {
-  std::shared_ptr<hold> lost;  // let go of without the mutex
-  const std::lock_guard guard{mutex_};
-  lost.swap(idle_);
+  std::unique_lock lock{mutex_};
+  const auto lost = std::exchange(idle_, nullptr);
   if (line_.empty()) {
     occupied_ = false;
-    return;
+  } else {
+    acquisition& next = next_in_line();
+    next.at_gate_ = acquisition::at_gate::first;
+    next.rouse();
   }
-  acquisition& next = next_in_line();
-  next.at_gate_ = acquisition::at_gate::first;
-  next.rouse();
+  lock.unlock();
+  if (lost) lost->forget();
 }
 
 acquisition* gate::take_next() {

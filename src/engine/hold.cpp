@@ -274,6 +274,14 @@ std::error_code hold::end(was what) noexcept try {
   return errc::internal;
 }
 
+// By whoever tells the loss: a thread of the keeper, which must not wait for the store.
+void hold::forget() noexcept try {
+  const auto core = std::move(core_);
+  core->keeper().remove(*this);
+  core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+} catch (...) {
+}
+
 event hold::about(event_kind kind) noexcept {
   const std::lock_guard guard{turn_mutex_};
   event e;

@@ -194,6 +194,20 @@ TEST(linger, what_is_lost_while_idle_is_not_given_out) {
   EXPECT_GE(s.script->count(verb::acquire), 2U);
 }
 
+TEST(linger, what_is_lost_while_idle_does_not_keep_its_session) {
+  std::weak_ptr<recorder> seen;
+  {
+    stage s;
+    mutex m{s.session, "m", lingering(1h)};
+    m.lock(), m.unlock();
+    s.script->set(verb::renew, fault::drop_request);
+    s.clock->advance(31s);
+    s.seen->await(holdfast::event_kind::lost);
+    seen = s.seen;
+  }
+  harness::eventually("the session's end", [&] { return seen.expired(); });
+}
+
 TEST(linger, it_is_renewed_while_idle) {
   stage s("memory:linger6");
   auto other = holdfast::open("memory:linger6", s.options());

@@ -9,8 +9,8 @@ cd "$folder"
 rm -f pan* ./*.trail
 
 case $search in
-  safety) options=(-DSAFETY) arguments=(-m20000) ;;
-  cycles) options=(-DNP -DNFAIR=3) arguments=(-m20000 -l -f) ;;
+  safety) options=(-DSAFETY) arguments=(-m200000) ;;
+  cycles) options=(-DNP -DNFAIR=3) arguments=(-m200000 -l -f) ;;
   *)      echo "which search is '$search'?" >&2; exit 2 ;;
 esac
 spin "$@" -a "$model"

@@ -5,7 +5,7 @@
               store, has its turn, passes the hold on or gives it back; gives up at any moment while
               it waits                                           src/engine/gate.cpp, acquire.cpp
      keeper   of a process: hears that somebody else wants the lock, gives back what lingered long
-              enough, tells the gate that a hold is lost         src/engine/hold.cpp, keeper.cpp
+              enough, tells the gate that a hold is lost   src/engine/linger_watch.cpp, keeper.cpp
      store    one holder and its queue; each command is one step; tells a holder that lingers that
               it is wanted, which may be lost                    src/kernel/permits.cpp
      time     a lease ends in the process first (the margin), then at the store; a place in the
@@ -24,7 +24,7 @@
      - Time is an order of events: a duration is over "at some moment". So a thread that could pass
        the hold on may always give it back instead (local_time), what idles may be given back at any
        moment (linger), and a renewal that succeeds is no step. How long somebody waits, and how
-       often others come first, is not checked: a run has few turns.
+       often others come first, is not checked.
      - Commands get an answer. A store that is away makes leases end; keeper::abandon is not here.
      - The notice "granted", and looking again in its place, are one step: the waiter finds out.
      - A process that dies or is stopped: others see that its lease ends, as every lease may.
@@ -32,7 +32,8 @@
    Nobody looks again when that would change nothing: so "only that is left" has no way on.
 
    By -D (CMakeLists.txt says which are run):
-     TURNS=2111     how often each thread comes, a digit each. FOREVER: as often as it likes
+     TURNS=2111     how often each thread comes, a digit each. FOREVER: as often as it likes (with
+                    ENDS=1 that is 6 million states: held when this was written, no test)
      ENDS=n         so many leases and places end early; else any number
      LATE_WRITER=0  this thread may leave its write on its way, to arrive after its turn
      NO_LINGER      what idles is given back
@@ -442,16 +443,17 @@ away:
        fi;
        break
      }
-  :: atomic { turn_fence[t] == 0 -> come; goto enter } /* also if that idles since it looked */
+  :: atomic { turn_fence[t] == 0 -> come; goto enter }
 #ifdef FOREVER
   :: atomic { turn_fence[t] == 0 -> turns = 0; go_away() }
 #endif
   od;
   goto passed;
 
-enter:
+enter: /* gate::join; something may idle since it looked */
   atomic {
     if
+    :: idle[P] != NOBODY && is_empty(line_at(P)) -> mine = idle[P]; idle[P] = NOBODY; goto passed
     :: !occupied[P] -> occupied[P] = 1; place[t] = AT_STORE; new_owner(P, mine); acquire(mine)
     :: else -> line_up(line_at(P), t); place[t] = WAITING; roused[t] = 1
     fi
@@ -478,8 +480,7 @@ enter:
           if
           :: idle[P] == NOBODY
           :: idle[P] != NOBODY && !is_empty(line_at(P)) -> call_first(P)
-          :: idle[P] != NOBODY && is_empty(line_at(P)) && lingers(P, idle[P])
-          :: idle[P] != NOBODY && is_empty(line_at(P)) && !lingers(P, idle[P]) ->
+          :: idle[P] != NOBODY && is_empty(line_at(P)) ->
              mine = idle[P];
              idle[P] = NOBODY;
              begin_end(P, mine, at_gate, next);
@@ -557,6 +558,7 @@ over:
   skip
 }
 
+/* linger_watch, and the keeper's part */
 proctype keeper(byte p) {
   byte next = NOBODY;
   bit at_gate;
@@ -577,7 +579,7 @@ watch:
        idle[p] != NOBODY && is_empty(line_at(p)) -> given_back[p] = idle[p]; idle[p] = NOBODY
      }
 #else
-  :: atomic { /* nobody comes any more */
+  :: atomic { /* nobody comes any more: gate::expect_one_less */
        finished == 4 && idle[p] != NOBODY && is_empty(line_at(p)) ->
        given_back[p] = idle[p];
        idle[p] = NOBODY
