@@ -12,14 +12,24 @@ mailroom::~mailroom() { clock_.forget(advance_id_); }
 
 mailroom::slot::slot(mailroom& room, const store::owner_id& owner) : room_(room), owner_(owner) {
   const std::lock_guard guard{room_.mutex_};
-  next_ = room_.slots_;
-  if (next_ != nullptr) next_->previous_ = this;
-  room_.slots_ = this;
+  room_.put_in(*this);
+}
+
+mailroom::slot::slot(mailroom& room, for_many) : slot(room, store::owner_id{~0U, ~0U}) {
+  const std::lock_guard guard{room_.mutex_};
+  room_.for_many_ = this;
+}
+
+void mailroom::put_in(slot& s) {
+  s.next_ = slots_;
+  if (slots_ != nullptr) slots_->previous_ = &s;
+  slots_ = &s;
 }
 
 mailroom::slot::~slot() {
   watch({});
   const std::lock_guard guard{room_.mutex_};
+  if (room_.for_many_ == this) room_.for_many_ = nullptr;
   (previous_ != nullptr ? previous_->next_ : room_.slots_) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
 }
@@ -28,10 +38,16 @@ void mailroom::slot::watch(std::vector<std::string> peers) {
   std::unique_lock lock{room_.mutex_};
   if (peers == watched_) return;
   watched_.swap(peers);
-  const std::vector<std::string> now = watched_;
+  std::vector<std::string> now = watched_;
   lock.unlock();
-  for (const auto& peer : now) room_.inbox_.watch(peer);
-  for (const auto& peer : peers) room_.inbox_.unwatch(peer);
+  room_.rewatch(peers, std::move(now));
+}
+
+void mailroom::rewatch(std::vector<std::string>& from, std::vector<std::string> to) {
+  if (from == to) return;
+  for (const auto& peer : to) inbox_.watch(peer);
+  for (const auto& peer : from) inbox_.unwatch(peer);
+  from = std::move(to);
 }
 
 std::optional<store::notice> mailroom::slot::wait(boot_time until) {
@@ -53,19 +69,44 @@ std::optional<store::notice> mailroom::slot::wait(boot_time until) {
   return first;
 }
 
+// What has come is read also if there is news already: else who is always busy never learns it.
+std::vector<store::notice> mailroom::slot::collect(boot_time until) {
+  constexpr std::size_t at_once = 64;
+  std::unique_lock lock{room_.mutex_};
+  waiting_ = true;
+  while (got_.size() < at_once) {
+    const bool enough = woken_ || !got_.empty() || room_.clock_.now() >= until;
+    if (room_.reader_ == nullptr) {
+      const bool read = room_.read_one(lock, *this, enough ? boot_time{} : until);
+      if (enough && !read) break;
+    } else if (enough) {
+      break;
+    } else {
+      room_.clock_.wait_until(lock, changed_, until);
+    }
+  }
+  waiting_ = false;
+  woken_ = false;
+  room_.promote();
+  return std::exchange(got_, {});
+}
+
 void mailroom::slot::wake() {
   const std::lock_guard guard{room_.mutex_};
   woken_ = true;
   room_.rouse(*this);
 }
 
-void mailroom::read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until) {
+// True if there was something.
+bool mailroom::read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until) {
   reader_ = &reader;
   lock.unlock();
   auto notice = inbox_.receive(until);
   lock.lock();
   reader_ = nullptr;
-  if (notice) deliver(std::move(*notice));
+  if (!notice) return false;
+  deliver(std::move(*notice));
+  return true;
 }
 
 void mailroom::deliver(store::notice&& n) {
@@ -81,6 +122,9 @@ void mailroom::deliver(store::notice&& n) {
       return rouse(*s);
     }
   }
+  if (for_many_ == nullptr) return;
+  for_many_->got_.push_back(std::move(n));
+  rouse(*for_many_);
 }
 
 void mailroom::rouse(slot& s) {

@@ -24,6 +24,9 @@ class mailroom {
     slot(mailroom& room, const store::owner_id& owner);
     /// For what the store wants of the session: the *wanted* notices, whichever hold they are about.
     explicit slot(mailroom& room) : slot(room, {}) {}
+    /// For many owners: gets what is for none of the other slots. One of them at a time.
+    enum class for_many { owners };
+    slot(mailroom& room, for_many);
     ~slot();
     slot(const slot&) = delete;
     slot& operator=(const slot&) = delete;
@@ -31,6 +34,9 @@ class mailroom {
     /// Returns a notice for this slot, or nothing at `until` or after wake(). A departed peer that
     /// this slot watches counts as a wake().
     std::optional<store::notice> wait(boot_time until);
+
+    /// The same for a slot for many: all that is there already, else what comes first until then.
+    std::vector<store::notice> collect(boot_time until);
 
     /// Ends this wait() or the next one. From any thread.
     void wake();
@@ -51,8 +57,13 @@ class mailroom {
     slot* previous_ = nullptr;
   };
 
+  /// Somebody watches other peers now: `from` becomes `to`. Their deaths are news for the slot for
+  /// many.
+  void rewatch(std::vector<std::string>& from, std::vector<std::string> to);
+
  private:
-  void read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until);
+  void put_in(slot& s);
+  bool read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until);
   void deliver(store::notice&& n);
   void rouse(slot& s);
   void promote();
@@ -63,6 +74,7 @@ class mailroom {
   std::mutex mutex_;
   slot* slots_ = nullptr;
   slot* reader_ = nullptr;
+  slot* for_many_ = nullptr;
 };
 
 }  // namespace holdfast::engine

@@ -18,6 +18,7 @@ class inbox {
   virtual const std::string& peer() const noexcept = 0;
 
   /// Blocks until a notice is there, `until` has come, or interrupt() was called (then nothing).
+  /// What is there already it gives also after `until`.
   virtual std::optional<notice> receive(boot_time until) = 0;
 
   /// Makes the receive() in progress return, or the next one if there is none.

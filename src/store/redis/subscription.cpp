@@ -76,8 +76,9 @@ status subscription::subscribe() {
 }
 
 std::optional<notice> subscription::receive(boot_time until) {
-  while (notices_.empty()) {
-    if (clear_interrupt() || clock_.now() >= until) return std::nullopt;
+  for (bool looked = false; notices_.empty(); looked = true) {
+    const bool late = clock_.now() >= until;
+    if (clear_interrupt() || (late && (looked || !connection_))) return std::nullopt;
     if (!connection_) {
       reconnect_or_pause(until);
       continue;
