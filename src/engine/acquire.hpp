@@ -78,16 +78,6 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
 /// When a wait that begins now has to end.
 boot_time deadline_of(core& session, wait_time wait) noexcept;
 
-/// Whoever waits without a thread of its own is told so that there may be news for it. From any
-/// thread, and with the gate's mutex held.
-class waker {
- public:
-  virtual void wake() = 0;
-
- protected:
-  ~waker() = default;
-};
-
 /// One attempt to get permits.
 class acquisition final : public question {
  public:
@@ -142,6 +132,8 @@ class acquisition final : public question {
 status ready(core& session, const spec& s, const claim& c);
 failure waited_in_vain(errc why);
 failure kept_out(gate::entry why, const spec& s);
+/// Whether a wait that ended so has left nothing at the store.
+bool leaves_nothing(const failure& why) noexcept;
 /// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why);

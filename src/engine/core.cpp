@@ -51,13 +51,15 @@ core::core(std::unique_ptr<store::session_store> store, session_options options)
       note_(describe_process()),
       store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
       mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
+      runner_(std::make_unique<engine::runner>(*this)),
       keeper_(std::make_unique<engine::keeper>(*this)),
       linger_watch_(std::make_unique<engine::linger_watch>(*this)) {}
 
 std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
                                  session_options options) {
   const auto let_go = [](core* c) {
-    if (!c->keeper().on_own_thread() && !c->linger_watch().on_own_thread()) {
+    if (!c->keeper().on_own_thread() && !c->linger_watch().on_own_thread() &&
+        !c->runner().on_own_thread()) {
       delete c;
     } else {
       try {
@@ -71,9 +73,13 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
 }
 
 core::~core() {
-  if (!forked()) return;
+  if (!forked()) {
+    runner_->close();  // its errands need the keeper, and the keeper's news the runner
+    return;
+  }
   (void)linger_watch_.release();
   (void)keeper_.release();
+  (void)runner_.release();
   (void)mailroom_.release();
   (void)store_.release();
 }
@@ -111,6 +117,14 @@ result<std::vector<std::string>> core::names() {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   return store_->names();
+}
+
+std::vector<result<store::permits_reply>> core::permits(std::span<const store::renewal> batch) {
+  if (auto u = usable(); !u) return {batch.size(), result<store::permits_reply>(u.error())};
+  publish();
+  auto replies = renew(batch);
+  observe();
+  return replies;
 }
 
 std::vector<result<store::permits_reply>> core::renew(std::span<const store::renewal> batch) {

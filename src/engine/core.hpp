@@ -13,6 +13,7 @@
 #include "engine/mailroom.hpp"
 #include "engine/owner_ids.hpp"
 #include "engine/reader_group.hpp"
+#include "engine/runner.hpp"
 
 namespace holdfast::engine {
 
@@ -33,6 +34,8 @@ class core {
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
   result<std::vector<std::string>> names();
+  /// Many of them in as few round trips as the store can.
+  std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
@@ -46,6 +49,7 @@ class core {
   engine::linger_watch& linger_watch() noexcept { return *linger_watch_; }
   by_name<gate>& gates() noexcept { return gates_; }
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
+  engine::runner& runner() noexcept { return *runner_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
@@ -81,6 +85,7 @@ class core {
   std::unique_ptr<store::session_store> store_;
   std::unique_ptr<engine::mailroom> mailroom_;
   // Last: their threads use everything above.
+  std::unique_ptr<engine::runner> runner_;
   std::unique_ptr<engine::keeper> keeper_;
   std::unique_ptr<engine::linger_watch> linger_watch_;
 };

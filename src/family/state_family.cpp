@@ -157,7 +157,12 @@ class state_family final : public store::session_store {
   store::inbox& inbox() noexcept override { return port_->inbox(); }
 
   result<permits_reply> permits(std::string_view name, const permits_command& command) override {
-    auto reply = step(name, command, {});
+    return pass_over_dead(name, command, step(name, command, {}));
+  }
+
+  // Who waits behind the dead asks once more, without them.
+  result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
+                                       result<permits_reply> reply) {
     if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
     const auto dead = departed(reply->blockers);
     if (dead.empty()) return reply;
@@ -204,7 +209,8 @@ class state_family final : public store::session_store {
     const auto statuses = port_->transact(steps);
     std::vector<result<permits_reply>> replies;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      replies.push_back(finish(batch[i].name, statuses[i], changes[i]));
+      replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
+                                       finish(batch[i].name, statuses[i], changes[i])));
     }
     return replies;
   }

@@ -34,7 +34,8 @@ class session_store {
   virtual result<countdown_reply> countdown(std::string_view name,
                                             const countdown_command& command) = 0;
 
-  /// Renewals of many names together; answers in the same order. The default asks one by one.
+  /// Renewals of many names together, and what else is asked together; answers in the same order.
+  /// The default asks one by one.
   virtual std::vector<result<permits_reply>> renew(std::span<const renewal> batch);
 
   /// All names in use. Costs a scan.
