@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
+#include <holdfast/async.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>

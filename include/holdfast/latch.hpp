@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/timed.hpp>
 #include <memory>
@@ -68,6 +69,8 @@ class latch {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop);
+  friend pending<done> async_count_down(latch& l, std::uint32_t n);
   bool wait_within(wait_time wait, std::stop_token stop) const;
   struct state;
   std::unique_ptr<state> state_;

@@ -49,6 +49,8 @@ class semaphore {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit,
+                                      std::stop_token stop);
   std::optional<lease> acquire_within(std::uint32_t weight, wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
@@ -125,6 +127,8 @@ class expiring_semaphore {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
+                                       wait_limit limit, std::stop_token stop);
   std::optional<permit> acquire_within(std::chrono::milliseconds lease, wait_time wait,
                                        std::stop_token stop);
   struct state;

@@ -125,6 +125,9 @@ class shared_mutex {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop);
+  friend pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit,
+                                             std::stop_token stop);
   enum mode { exclusive, shared };
   bool lock_within(mode m, wait_time wait, std::stop_token stop);
   std::optional<lease> acquire_within(mode m, wait_time wait, std::stop_token stop);

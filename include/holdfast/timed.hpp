@@ -24,4 +24,23 @@ wait_time wait_until(const std::chrono::time_point<Clock, Duration>& deadline) {
   return wait_for(wide{deadline.time_since_epoch()} - wide{Clock::now().time_since_epoch()});
 }
 
+/// How long an asynchronous operation may take: for so long, until then, or without a limit.
+class wait_limit {
+ public:
+  constexpr wait_limit() noexcept = default;
+  template <class Rep, class Period>
+  constexpr wait_limit(const std::chrono::duration<Rep, Period>& timeout)
+      : wait_(holdfast::wait_for(timeout)) {}
+  template <class Clock, class Duration>
+  wait_limit(const std::chrono::time_point<Clock, Duration>& deadline)
+      : wait_(holdfast::wait_until(deadline)) {}
+  constexpr wait_time wait() const noexcept { return wait_; }
+
+ private:
+  wait_time wait_ = no_limit;
+};
+
+template <class T>
+class pending;  // async.hpp
+
 }  // namespace holdfast

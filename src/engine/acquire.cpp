@@ -214,12 +214,14 @@ failure acquisition::mismatch(const store::permits_reply& reply) const {
 
 // After a definite no to the last try nothing is there. Else it may have been granted, or may be in
 // the queue.
+bool leaves_nothing(const failure& why) noexcept {
+  return why.code == errc::timed_out || why.code == errc::kind_mismatch ||
+         why.code == errc::capacity_mismatch || why.code == errc::forked;
+}
+
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why) {
-  if (why.code == errc::timed_out || why.code == errc::kind_mismatch ||
-      why.code == errc::capacity_mismatch || why.code == errc::forked) {
-    return;
-  }
+  if (leaves_nothing(why)) return;
   store::permits_command c;
   c.verb = permits_verb::release;
   c.owner = owner;

@@ -117,6 +117,8 @@ class hold {
   bool add_user() noexcept;
   /// For one that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
+  /// Null when it was released.
+  std::shared_ptr<engine::core> session() const noexcept { return core_; }
   bool belongs_to(const core& session, const spec& s) const noexcept {
     return session_ == &session && spec_->kind == s.kind && spec_->name == s.name;
   }

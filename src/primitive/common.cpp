@@ -89,6 +89,10 @@ lease subject::taken(result<lease> got) const {
   return std::move(*got);
 }
 
+engine::order subject::order(wait_limit limit, std::stop_token stop) const {
+  return {core, spec, operation, engine::deadline_of(*core, limit.wait()), std::move(stop)};
+}
+
 void subject::fail(failure f) const {
   throw_failure(core->located(std::move(f), operation, spec->name));
 }

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/acquire.hpp"
+#include "engine/pending_wait.hpp"
 
 /// What the primitives have in common: checked options, and who holds what in the std style.
 namespace holdfast::primitive {
@@ -38,6 +38,8 @@ struct subject {
   /// The same about what somebody else acquired for it.
   std::optional<lease> in_time(result<lease> got) const;
   lease taken(result<lease> got) const;
+  /// What async_acquire() and the like begin with.
+  engine::order order(wait_limit limit, std::stop_token stop) const;
 
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;

@@ -33,10 +33,12 @@ bool is_mismatch(const store::countdown_reply& reply) {
 /// One command of one latch, repeated as it is if its reply is lost.
 class countdown_question final : public engine::question {
  public:
-  countdown_question(const subject& of, const store::countdown_command& c) : of_(of), command_(c) {}
+  countdown_question(engine::core& session, const std::string& name,
+                     const store::countdown_command& c)
+      : session_(session), name_(name), command_(c) {}
 
   result<std::optional<engine::wait_hint>> ask(bool last) override {
-    auto answer = of_.core->countdown(of_.spec->name, command_);
+    auto answer = session_.countdown(name_, command_);
     if (!answer) return std::move(answer.error());
     reply = std::move(*answer);
     if (is_mismatch(reply)) return mismatch(reply, command_.count);
@@ -53,14 +55,47 @@ class countdown_question final : public engine::question {
   void leave() {
     auto c = command_;
     c.verb = countdown_verb::leave;
-    (void)of_.core->countdown(of_.spec->name, c);
+    (void)session_.countdown(name_, c);
   }
+
+  const store::countdown_command& command() const noexcept { return command_; }
 
   store::countdown_reply reply;
 
  private:
-  const subject& of_;
+  engine::core& session_;
+  const std::string& name_;
   store::countdown_command command_;
+};
+
+failure too_many(std::uint32_t n, std::uint32_t remaining) {
+  return {errc::invalid_argument, "count_down(" + std::to_string(n) + ") of a latch with " +
+                                      std::to_string(remaining) + " left to count"};
+}
+
+/// The same without a thread.
+class pending_countdown final : public engine::telling_wait<engine::pending_wait, done> {
+ public:
+  pending_countdown(engine::order o, const store::countdown_command& c)
+      : telling_wait(std::move(o)), question_(session_, spec_->name, c) {}
+  const store::owner_id& owner() const noexcept override { return question_.command().owner; }
+
+ private:
+  engine::question& asked() override { return question_; }
+
+  void won(std::shared_ptr<engine::core>) override {
+    const auto& reply = question_.reply;
+    if (reply.outcome != countdown_outcome::too_many) return tell(done{});
+    tell(session_.located(too_many(question_.command().drop, reply.remaining), "latch",
+                          spec_->name));
+  }
+
+  std::optional<store::renewal> leaving(const failure& why) override {
+    if (why.code == errc::cancelled) question_.leave();
+    return std::nullopt;
+  }
+
+  countdown_question question_;
 };
 
 std::uint32_t checked_count(std::uint32_t count) {
@@ -99,7 +134,7 @@ struct latch::state {
                                             std::stop_token stop) const {
     auto& core = *of.core;
     if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
-    countdown_question q(of, c);
+    countdown_question q(core, of.spec->name, c);
     engine::mailroom::slot slot(core.mailroom(), c.owner);
     auto settled = engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait),
                                               std::move(stop));
@@ -108,6 +143,14 @@ struct latch::state {
     if (why == errc::cancelled) q.leave();
     if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
     of.fail(std::move(settled.error()));
+  }
+
+  pending<done> pend(countdown_verb verb, std::uint32_t drop, wait_limit limit,
+                     std::stop_token stop) const {
+    auto c = command(verb);
+    c.drop = drop;
+    return pending<done>(
+        std::make_shared<pending_countdown>(of.order(limit, std::move(stop)), c));
   }
 };
 
@@ -123,8 +166,15 @@ void latch::count_down(std::uint32_t n) {
   c.drop = n;
   const auto reply = state_->run(c, no_limit, {});
   if (reply->outcome != countdown_outcome::too_many) return;
-  state_->of.fail({errc::invalid_argument, "count_down(" + std::to_string(n) + ") of a latch with " +
-                                               std::to_string(reply->remaining) + " left to count"});
+  state_->of.fail(too_many(n, reply->remaining));
+}
+
+pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop) {
+  return l.state_->pend(countdown_verb::wait, 0, limit, std::move(stop));
+}
+
+pending<done> async_count_down(latch& l, std::uint32_t n) {
+  return l.state_->pend(countdown_verb::arrive, n, {}, {});
 }
 
 bool latch::try_wait() const { return remaining() == 0; }

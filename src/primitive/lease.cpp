@@ -5,6 +5,7 @@
 #include "engine/core.hpp"
 #include "engine/hold.hpp"
 #include "engine/names.hpp"
+#include "engine/pending_wait.hpp"
 
 namespace holdfast {
 
@@ -54,6 +55,41 @@ std::string lease::short_id() const {
 std::error_code lease::release() noexcept {
   if (!hold_) return {};
   return engine::hold::release(std::move(hold_));
+}
+
+pending<done> async_release(lease held) {
+  auto session = deref(engine::hold::shared_behind(held)).session();
+  // A std::function wants to be copied.
+  auto shared = std::make_shared<lease>(std::move(held));
+  return engine::async_do(std::move(session), [shared]() -> status {
+    const std::string name = shared->name();
+    const std::error_code why = shared->release();
+    if (!why) return done{};
+    return failure{static_cast<errc>(why.value()), why.message(), false, "release", name};
+  });
+}
+
+namespace {
+pending<done> async_extend_to(const lease& held, std::chrono::milliseconds length) {
+  const auto hold = engine::hold::shared_behind(held);
+  auto session = deref(hold).session();
+  auto* const core = session.get();
+  return engine::async_do(std::move(session), [hold, core, length]() -> status {
+    auto extended = hold->extend(length);
+    if (extended) return extended;
+    return core->located(std::move(extended.error()), "extend", hold->name());
+  });
+}
+}  // namespace
+
+pending<done> async_extend(const lease& held) {
+  return async_extend_to(held, std::chrono::milliseconds::zero());
+}
+
+pending<done> async_extend(const lease& held, std::chrono::milliseconds length) {
+  auto& hold = deref(engine::hold::shared_behind(held));
+  if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
+  return async_extend_to(held, length);
 }
 
 std::string_view to_string(lease_state s) noexcept {

@@ -57,6 +57,10 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
   return state_->of.acquire({}, wait, std::move(stop));
 }
 
+pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop) {
+  return engine::async_acquire(lock.state_->of.order(limit, std::move(stop)), {});
+}
+
 std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
 void mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token mutex::lost() const { return state_->holds.lost(); }

@@ -67,6 +67,13 @@ std::optional<lease> semaphore::acquire_within(std::uint32_t weight, wait_time w
   return state_->of.acquire({weight, 0}, wait, std::move(stop));
 }
 
+pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit,
+                             std::stop_token stop) {
+  const auto& subject = of.state_->of;
+  check_weight(subject, weight);
+  return engine::async_acquire(subject.order(limit, std::move(stop)), {weight, 0});
+}
+
 std::uint32_t semaphore::available() const { return free_permits(state_->of); }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.spec->name; }
@@ -163,6 +170,13 @@ std::optional<permit> expiring_semaphore::acquire_within(std::chrono::millisecon
   const errc why = got.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
   state_->of.fail(std::move(got.error()));
+}
+
+pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
+                              wait_limit limit, std::stop_token stop) {
+  auto order = of.state_->of.order(limit, std::move(stop));
+  order.what = std::make_shared<engine::spec>(of.state_->spec_for(lease));
+  return engine::async_acquire_detached(std::move(order));
 }
 
 bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {

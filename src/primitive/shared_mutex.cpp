@@ -72,6 +72,16 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
   return state_->of.taken(state_->acquire(m, no_limit, std::move(stop)));
 }
 
+pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
+  const auto& s = *lock.state_;
+  return engine::async_acquire(s.of.order(limit, std::move(stop)), s.claim(shared_mutex::exclusive));
+}
+
+pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
+  const auto& s = *lock.state_;
+  return engine::async_acquire(s.of.order(limit, std::move(stop)), s.claim(shared_mutex::shared));
+}
+
 void shared_mutex::unlock() noexcept {
   lease held = state_->writers.take();
   if (!held) return state_->of.report_misuse("unlock() by a thread that does not hold it");

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <concepts>
+#include <coroutine>
+#include <future>
+#include <holdfast/fair_mutex.hpp>
+#include <holdfast/latch.hpp>
+#include <holdfast/recursive_mutex.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+/// Waiting without a thread: coroutines, callbacks and futures. For Asio: holdfast/asio.hpp.
+///
+///     holdfast::result<holdfast::lease> held = co_await async_acquire(orders, 500ms);
+///     async_acquire(orders).start([](holdfast::result<holdfast::lease> held) { … });
+///     std::future<holdfast::result<holdfast::lease>> held = async_acquire(orders).future();
+namespace holdfast {
+
+namespace detail {
+
+/// Who is told how an operation ended, once.
+template <class T>
+class receiver {
+ public:
+  virtual void receive(result<T> how) noexcept = 0;
+  /// Its own way to say stop, besides that of the operation.
+  virtual std::stop_token stop() const noexcept { return {}; }
+
+ protected:
+  ~receiver() = default;
+};
+
+/// What is to be done, and has not begun.
+template <class T>
+class operation {
+ public:
+  virtual ~operation() = default;
+  /// Once. `to` has to stay until it was told.
+  virtual void start(receiver<T>& to) = 0;
+};
+
+/// Keeps what is to be called, until it was called.
+template <class T, class F>
+class callback final : public receiver<T> {
+ public:
+  explicit callback(F f) : f_(std::move(f)) {}
+  void receive(result<T> how) noexcept override {
+    const std::unique_ptr<callback> self(this);
+    f_(std::move(how));
+  }
+
+ private:
+  F f_;
+};
+
+/// Lives in the frame of the coroutine that waits.
+template <class T>
+class awaiter final : public receiver<T> {
+ public:
+  explicit awaiter(std::shared_ptr<operation<T>> what) noexcept : operation_(std::move(what)) {}
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    waiting_ = waiting;
+    const auto begun = std::move(operation_);  // this object may be gone when start() returns
+    begun->start(*this);
+  }
+  result<T> await_resume() { return std::move(*how_); }
+  void receive(result<T> how) noexcept override {
+    how_.emplace(std::move(how));
+    waiting_.resume();
+  }
+
+ private:
+  std::shared_ptr<operation<T>> operation_;
+  std::coroutine_handle<> waiting_;
+  std::optional<result<T>> how_;
+};
+
+}  // namespace detail
+
+/// An operation that has not begun: begin it in one of the ways below, once; they leave this object
+/// empty. Destroyed before that it does nothing. Move-only; not thread-safe.
+///
+/// However it ends, a `result<T>` says so: the value, or a `failure`, whose code is timed_out,
+/// cancelled, or what the synchronous form would throw; `.value()` throws that. Nothing stays
+/// behind at the store after a failure: a place in the queue is given up, what was won too late is
+/// released. If the session goes first (with the last object that uses it; what was begun here does
+/// not count), it ends with errc::cancelled before the session's destruction returns.
+///
+/// The result comes on a thread of the session, one for all that wait, or on the calling thread if
+/// it could not even begin (errc::forked; errc::unavailable without a thread). Who blocks there
+/// holds up the others. Waiting there with a synchronous form for what one of those others has to
+/// give back never ends. What is called must not throw. In a child of fork() nothing that was begun before
+/// ends.
+template <class T>
+class [[nodiscard]] pending {
+ public:
+  using value_type = T;
+
+  explicit pending(std::shared_ptr<detail::operation<T>> what) noexcept : what_(std::move(what)) {}
+  pending(pending&&) noexcept = default;
+  pending& operator=(pending&&) noexcept = default;
+
+  /// False if it was begun or moved from: then none of the others may be called.
+  explicit operator bool() const noexcept { return what_ != nullptr; }
+
+  /// Calls `then` with the result. It may be move-only.
+  template <std::invocable<result<T>> F>
+  void start(F then) && {
+    auto to = std::make_unique<detail::callback<T, F>>(std::move(then));
+    const auto begun = std::move(what_);
+    begun->start(*to.release());
+  }
+
+  std::future<result<T>> future() && {
+    std::promise<result<T>> promise;
+    auto made = promise.get_future();
+    std::move(*this).start([promise = std::move(promise)](result<T> how) mutable {
+      promise.set_value(std::move(how));
+    });
+    return made;
+  }
+
+  /// In any coroutine, which goes on where the result comes. While it waits it must not be
+  /// destroyed: stop it.
+  detail::awaiter<T> operator co_await() && noexcept { return detail::awaiter<T>(std::move(what_)); }
+
+  /// With an Asio completion token. Needs holdfast/asio.hpp.
+  template <class CompletionToken>
+  auto operator()(CompletionToken&& token) &&;
+
+  /// For what is built on this: begins it, and tells `to`, which has to stay until then.
+  void start(detail::receiver<T>& to) && {
+    const auto begun = std::move(what_);
+    begun->start(to);
+  }
+
+ private:
+  std::shared_ptr<detail::operation<T>> what_;
+};
+
+// All of these return at once, without a round trip. A limit counts from the call; zero is one try.
+// Stopping gives errc::cancelled soon. The lock object may go while its operation is on its way. Costs at
+// the store as the synchronous forms; those that wait for a session ask in one round trip together,
+// if they ask at the same time. Thread-safe. Errors, and the limit of
+// waiters (errc::overloaded), as the synchronous forms, in the result. At the gate of a mutex a
+// hundred thousand may wait; where each has a place at the store (all others), hundreds.
+
+pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
+pending<lease> async_acquire(shared_mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
+pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit = {},
+                                    std::stop_token stop = {});
+pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit = {},
+                             std::stop_token stop = {});
+inline pending<lease> async_acquire(semaphore& of, wait_limit limit = {},
+                                    std::stop_token stop = {}) {
+  return async_acquire(of, 1, limit, std::move(stop));
+}
+pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
+                              wait_limit limit = {}, std::stop_token stop = {});
+
+/// Until it is open.
+pending<done> async_wait(const latch& l, wait_limit limit = {}, std::stop_token stop = {});
+pending<done> async_count_down(latch& l, std::uint32_t n = 1);
+
+/// As lease::release() and extend(), on the session's thread: nobody here waits for the round trip.
+/// If it is never begun, the lease is released all the same.
+pending<done> async_release(lease held);
+pending<done> async_extend(const lease& held);
+pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
+
+/// Not to be had: a thread may lock it again because it is that thread, and a coroutine or callback has none.
+/// Take a mutex, and pass its lease on.
+template <class... Args>
+void async_acquire(recursive_mutex&, Args&&...) {
+  static_assert(sizeof...(Args) > 1000, "a recursive_mutex belongs to a thread, and what waits "
+                                        "without one has none: use a mutex and pass its lease on");
+}
+
+/// Not to be had: it keeps its permits for its threads. A semaphore gives each as a lease.
+template <class... Args>
+void async_acquire(counting_semaphore&, Args&&...) {
+  static_assert(sizeof...(Args) > 1000, "a counting_semaphore keeps what its threads acquire: use "
+                                        "a semaphore, whose permits are leases");
+}
+
+}  // namespace holdfast

@@ -1,0 +1,132 @@
+#include "engine/gate.hpp"
+#include "engine/pending_wait.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+/// acquire(), step by step.
+class pending_acquire : public pending_wait {
+ public:
+  pending_acquire(order o, const claim& c)
+      : pending_wait(std::move(o)), claim_(c), acquisition_(session_, *spec_, c, this) {}
+
+  const store::owner_id& owner() const noexcept final { return acquisition_.owner(); }
+
+ protected:
+  /// What the process holds already.
+  virtual void won(lease mine) = 0;
+  using pending_wait::won;
+
+  const claim claim_;
+  acquisition acquisition_;
+  std::optional<gate_place> place_;
+
+ private:
+  question& asked() final { return acquisition_; }
+
+  next come_in() final {
+    gate* const at = spec_->gate.get();
+    if (in_line_) return on_entry(at->look(acquisition_, deadline_, stop()));
+    in_line_ = true;
+    if (at == nullptr) return at_store();
+    if (auto idle = at->take_idle(*spec_)) {
+      if (auto mine = hold::next_turn(std::move(idle), waited_)) return won_at_gate(std::move(mine));
+    }
+    return on_entry(at->join(acquisition_, deadline_));
+  }
+
+  next on_entry(gate::entry in) {
+    for (; in == gate::entry::passed; in = spec_->gate->join(acquisition_, deadline_)) {
+      waited_.past_gate = session_.now();
+      if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
+        return won_at_gate(std::move(mine));
+      }
+    }
+    // One who is chosen waits for what comes of it, also after the deadline.
+    if (in == gate::entry::waiting) {
+      return look_again(session_.now() < deadline_ ? deadline_ : forever);
+    }
+    if (in == gate::entry::cancelled) return end(stopped());
+    if (in != gate::entry::first && in != gate::entry::asked) return end(kept_out(in, *spec_));
+    waited_.past_gate = session_.now();
+    place_.emplace(spec_->gate.get());
+    return at_store();
+  }
+
+  next won_at_gate(lease mine) {
+    won(std::move(mine));
+    return over();
+  }
+
+  std::optional<store::renewal> leaving(const failure& why) final {
+    if (leaves_nothing(why)) return std::nullopt;
+    store::permits_command c;
+    c.verb = store::permits_verb::release;
+    c.owner = owner();
+    return store::renewal{spec_->name, c};
+  }
+
+  void let_go() final { place_.reset(); }
+
+  bool in_line_ = false;
+};
+
+class pending_lease final : public telling_wait<pending_acquire, lease> {
+ public:
+  using telling_wait::telling_wait;
+
+ private:
+  void won(lease mine) override { tell(std::move(mine)); }
+  void won(std::shared_ptr<core> session) override {
+    if (place_) place_->keep();  // until the hold is given back
+    tell(hold::start(std::make_shared<hold>(std::move(session), spec_, claim_,
+                                            acquisition_.granted(), waited_)));
+  }
+};
+
+class pending_permit final : public telling_wait<pending_acquire, permit> {
+ public:
+  using telling_wait::telling_wait;
+
+ private:
+  void won(lease) override {}  // there is no gate
+  void won(std::shared_ptr<core>) override {
+    const grant& g = acquisition_.granted();
+    tell(permit{to_string(g.owner), public_fence(g.fence), spec_->lease});
+  }
+};
+
+class pending_chore final : public telling<chore, done> {
+ public:
+  pending_chore(std::shared_ptr<core> session, std::function<status()> work)
+      : telling(std::move(session)), work_(std::move(work)) {}
+
+  void start(detail::receiver<done>& to) override {
+    receiver_ = &to;
+    if (auto ok = begin(); !ok) tell(std::move(ok.error()));
+  }
+  next step() override {
+    tell(work_());
+    return {.over = true};
+  }
+
+ private:
+  std::function<status()> work_;
+};
+
+}  // namespace
+
+pending<lease> async_acquire(order o, const claim& c) {
+  return pending<lease>(std::make_shared<pending_lease>(std::move(o), c));
+}
+
+pending<permit> async_acquire_detached(order o) {
+  return pending<permit>(std::make_shared<pending_permit>(std::move(o), claim{}));
+}
+
+pending<done> async_do(std::shared_ptr<core> session, std::function<status()> work) {
+  return pending<done>(std::make_shared<pending_chore>(std::move(session), std::move(work)));
+}
+
+}  // namespace holdfast::engine

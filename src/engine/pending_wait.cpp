@@ -1,0 +1,130 @@
+#include "engine/pending_wait.hpp"
+
+namespace holdfast::engine {
+
+pending_wait::pending_wait(order o)
+    : errand(o.session->runner()),
+      session_(*o.session),
+      spec_(std::move(o.what)),
+      deadline_(o.deadline),
+      keeps_session_(std::move(o.session)),
+      weak_session_(keeps_session_),
+      operation_(o.operation),
+      stop_(std::move(o.stop)),
+      closing_(session_.runner().closing()) {}
+
+// The session is kept until its runner has this errand, which it makes to give up when it goes.
+void pending_wait::begin(std::stop_token stop) {
+  const auto session = std::move(keeps_session_);
+  receivers_stop_ = std::move(stop);
+  auto can = session->usable();
+  if (can) can = session->runner().start();
+  if (can) return wake();
+  fail(session->located(std::move(can.error()), operation_, spec_->name));
+}
+
+const std::stop_token& pending_wait::stop() const noexcept {
+  if (stop_.stop_requested()) return stop_;
+  return receivers_stop_.stop_requested() ? receivers_stop_ : closing_;
+}
+
+failure pending_wait::stopped() const {
+  if (!closing_.stop_requested()) return waited_in_vain(errc::cancelled);
+  return {errc::cancelled, "the session ended while this waited: keep the session, or something "
+                           "that uses it, for as long as you wait"};
+}
+
+errand::next pending_wait::step() {
+  if (leaving_) return {};
+  if (steps_) return ask();
+  if (waited_.began == boot_time{}) {
+    waited_ = {session_.now(), session_.now()};
+    if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
+    if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
+    if (auto can = ready(session_); !can) return end(std::move(can.error()));
+    if (stop().stop_requested()) return end(stopped());
+  }
+  return come_in();
+}
+
+errand::next pending_wait::at_store() {
+  steps_.emplace(session_, asked(), deadline_);
+  return ask();
+}
+
+errand::next pending_wait::ask() {
+  if (stop().stop_requested()) return give_up(stopped());
+  if (auto question = steps_->command()) return {.ask = *question};
+  return settle(steps_->ask());
+}
+
+errand::next pending_wait::answer(result<store::permits_reply> reply, boot_time sent) {
+  if (!leaving_) return settle(steps_->answered(std::move(reply), sent));
+  if (!reply) session_.keeper().abandon(spec_->name, owner(), spec_->lease);
+  return end(std::move(*leaving_));
+}
+
+errand::next pending_wait::settle(std::optional<status> ended) {
+  if (ended) return *ended ? succeed() : give_up(std::move(ended->error()));
+  until_ = steps_->until();
+  if (const auto n = std::exchange(early_, nullptr)) return take(*n);
+  return look_again(until_);
+}
+
+// A grant may come before it is known here that somebody else has asked for us.
+errand::next pending_wait::take(const store::notice& n) {
+  if (leaving_) return {};
+  if (!steps_) {
+    early_ = std::make_unique<store::notice>(n);
+  } else if (steps_->take(n)) {
+    return succeed();
+  } else {
+    wake();
+  }
+  return look_again(until_);
+}
+
+errand::next pending_wait::look_again(boot_time until) {
+  until_ = until;
+  return {.until = until};
+}
+
+std::vector<std::string> pending_wait::watched() const {
+  return steps_ ? steps_->watched() : std::vector<std::string>{};
+}
+
+errand::next pending_wait::succeed() {
+  auto session = weak_session_.lock();
+  if (!session) return give_up(stopped());
+  won(std::move(session));
+  return over();
+}
+
+errand::next pending_wait::give_up(failure f) {
+  const auto goodbye = leaving(f);
+  if (!goodbye) return end(std::move(f));
+  leaving_ = std::make_unique<failure>(std::move(f));
+  return {.ask = *goodbye};
+}
+
+errand::next pending_wait::end(failure f) {
+  let_go();
+  f = gave_up(session_, *spec_, waited_.began, std::move(f));
+  fail(session_.located(std::move(f), operation_, spec_->name));
+  return over();
+}
+
+errand::next pending_wait::over() {
+  on_stop_.reset();
+  on_receivers_stop_.reset();
+  return {.over = true};
+}
+
+status chore::begin() {
+  if (auto can = session_->usable(); !can) return can;
+  if (auto can = session_->runner().start(); !can) return can;
+  wake();
+  return done{};
+}
+
+}  // namespace holdfast::engine

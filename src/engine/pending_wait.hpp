@@ -1,0 +1,135 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/async.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include "engine/acquire.hpp"
+
+namespace holdfast::engine {
+
+/// What somebody wants to wait for without a thread.
+struct order {
+  std::shared_ptr<core> session;  ///< let go of when it is begun
+  std::shared_ptr<const spec> what;
+  std::string_view operation;  ///< "mutex", for messages
+  boot_time deadline = forever;
+  std::stop_token stop{};
+};
+
+/// One wait without a thread: the steps of wait_steps, with questions that go out together with
+/// those of others, and every way to end. Subclasses say what is asked, and who is told.
+class pending_wait : public errand {
+ public:
+  explicit pending_wait(order o);
+
+  next step() final;
+  next answer(result<store::permits_reply> reply, boot_time sent) final;
+  next take(const store::notice& n) final;
+  std::vector<std::string> watched() const final;
+
+ protected:
+  void begin(std::stop_token stop);
+
+  virtual question& asked() = 0;
+  /// What comes before the store.
+  virtual next come_in() { return at_store(); }
+  virtual void won(std::shared_ptr<core> session) = 0;
+  /// What is to be sent so that nothing stays behind, if anything.
+  virtual std::optional<store::renewal> leaving(const failure& why) = 0;
+  virtual void fail(failure f) = 0;
+  /// Before anybody is told.
+  virtual void let_go() {}
+
+  next at_store();
+  next look_again(boot_time until);
+  next over();
+  next end(failure f);
+  /// The one that asked to stop, if any did; else one that did not.
+  const std::stop_token& stop() const noexcept;
+  failure stopped() const;
+
+  core& session_;
+  const std::shared_ptr<const spec> spec_;
+  const boot_time deadline_;
+  waits waited_{};
+
+ private:
+  struct rouse {
+    errand* who;
+    void operator()() const { who->wake(); }
+  };
+  using on_stop = std::optional<std::stop_callback<rouse>>;
+
+  next ask();
+  next settle(std::optional<status> ended);
+  next succeed();
+  next give_up(failure f);
+
+  std::shared_ptr<core> keeps_session_;
+  std::weak_ptr<core> weak_session_;
+  const std::string_view operation_;
+  const std::stop_token stop_;
+  std::stop_token receivers_stop_;
+  const std::stop_token closing_;
+
+  // Of the runner's thread.
+  on_stop on_stop_;
+  on_stop on_receivers_stop_;
+  boot_time until_ = forever;
+  std::optional<wait_steps> steps_;
+  std::unique_ptr<store::notice> early_;
+  std::unique_ptr<failure> leaving_;
+};
+
+/// Something short that is done on the runner's thread.
+class chore : public errand {
+ public:
+  explicit chore(std::shared_ptr<core> session)
+      : errand(session->runner()), session_(std::move(session)), id_(session_->ids().next()) {}
+  next answer(result<store::permits_reply>, boot_time) final { return {}; }
+  next take(const store::notice&) final { return {}; }
+  const store::owner_id& owner() const noexcept final { return id_; }
+
+ protected:
+  /// Whether somebody will do it.
+  status begin();
+  const std::shared_ptr<core> session_;
+
+ private:
+  const store::owner_id id_;
+};
+
+/// An errand that tells a receiver how it ended.
+template <class Base, class T>
+class telling : public Base, public detail::operation<T> {
+ public:
+  using Base::Base;
+
+ protected:
+  void tell(result<T> how) { std::exchange(receiver_, nullptr)->receive(std::move(how)); }
+  detail::receiver<T>* receiver_ = nullptr;
+};
+
+template <class Base, class T>
+class telling_wait : public telling<Base, T> {
+ public:
+  using telling<Base, T>::telling;
+  void start(detail::receiver<T>& to) final {
+    this->receiver_ = &to;
+    this->begin(to.stop());
+  }
+
+ protected:
+  void fail(failure f) final { this->tell(std::move(f)); }
+};
+
+pending<lease> async_acquire(order o, const claim& c);
+pending<permit> async_acquire_detached(order o);
+/// `work` is done on the thread of the session.
+pending<done> async_do(std::shared_ptr<core> session, std::function<status()> work);
+
+}  // namespace holdfast::engine
