@@ -1,0 +1,550 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "engine/core.hpp"
+#include "stage.hpp"
+
+namespace {
+
+using namespace engine_test;
+using holdfast::done;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::mutex;
+using holdfast::result;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+using held_future = std::future<result<lease>>;
+
+held_future wait_for(mutex& m, holdfast::wait_limit limit = {}, std::stop_token stop = {}) {
+  return async_acquire(m, limit, std::move(stop)).future();
+}
+
+/// The failure's code, or `internal` if it went well.
+template <class T>
+errc why(std::future<result<T>>& f) {
+  const auto r = f.get();
+  return r ? errc::internal : r.error().code;
+}
+
+bool is_ready(const held_future& f) { return f.wait_for(0s) == std::future_status::ready; }
+
+std::size_t in_line(const stage& s, const mutex& m) {
+  return s.session.core()->gates().at(m.name(), *s.clock)->waiting();
+}
+
+void await_in_line(const stage& s, const mutex& m, std::size_t n) {
+  harness::eventually("in line", [&] { return in_line(s, m) == n; });
+}
+
+/// Two sessions on one store; the other one has the lock.
+struct two_sessions : stage {
+  explicit two_sessions(const std::string& url) : stage(url), other(holdfast::open(url, options())) {
+    theirs = mutex{other, "m"}.acquire();
+  }
+  holdfast::session other;
+  lease theirs;
+};
+
+TEST(async, what_is_free_is_had_and_what_is_given_back_goes_to_the_next_in_line) {
+  stage s;
+  mutex m{s.session, "m"};
+  auto first = wait_for(m).get();
+  ASSERT_TRUE(first);
+  auto second = wait_for(m);
+  await_in_line(s, m, 1);
+  EXPECT_FALSE(is_ready(second));
+  const auto fence = first->fence();
+  EXPECT_FALSE(first->release());
+  const auto got = second.get();
+  ASSERT_TRUE(got);
+  EXPECT_GT(got->fence(), fence);
+}
+
+TEST(async, nothing_happens_before_it_is_begun) {
+  stage s;
+  mutex m{s.session, "m"};
+  {
+    const auto never = async_acquire(m);
+    EXPECT_TRUE(never);
+  }
+  EXPECT_EQ(s.session.store_operations(), 0U);
+  EXPECT_EQ(s.seen->count(holdfast::event_kind::gave_up), 0U);
+}
+
+TEST(async, those_at_the_gate_are_served_in_order_and_without_the_store) {
+  stage s;
+  mutex m{s.session, "m"};
+  auto held = m.acquire();
+  std::vector<int> order;
+  std::promise<void> all;
+  for (int i = 1; i <= 20; ++i) {
+    async_acquire(m).start([&, i](result<lease> mine) {
+      EXPECT_TRUE(mine);
+      order.push_back(i);
+      if (i == 20) all.set_value();
+    });
+  }
+  await_in_line(s, m, 20);
+  const auto before = s.session.store_operations();
+  EXPECT_FALSE(held.release());
+  all.get_future().wait();
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  harness::eventually("given back", [&] { return s.session.show("m").holders.empty(); });
+  EXPECT_LE(s.script->count(verb::release), 1U);
+  EXPECT_EQ(s.script->count(verb::acquire), 1U);
+  EXPECT_GE(s.session.store_operations(), before);
+}
+
+TEST(async, a_wait_at_the_gate_ends_at_its_deadline) {
+  stage s;
+  mutex m{s.session, "m"};
+  const lease held = m.acquire();
+  auto waiting = wait_for(m, 1s);
+  await_in_line(s, m, 1);
+  s.clock->advance(999ms);
+  EXPECT_FALSE(is_ready(waiting));
+  s.clock->advance(1ms);
+  EXPECT_EQ(why(waiting), errc::timed_out);
+  EXPECT_EQ(in_line(s, m), 0U);
+}
+
+TEST(async, a_wait_at_the_store_ends_at_its_deadline_and_leaves_no_place) {
+  two_sessions s("memory:async1");
+  mutex m{s.session, "m"};
+  auto waiting = wait_for(m, 10s);
+  s.await_waiters("m", 1);
+  harness::eventually("the deadline", [&] {
+    s.clock->advance(100ms);
+    return is_ready(waiting);
+  });
+  EXPECT_EQ(why(waiting), errc::timed_out);
+  EXPECT_TRUE(s.session.show("m").waiters.empty());
+}
+
+TEST(async, a_limit_of_zero_is_one_try) {
+  two_sessions s("memory:async2");
+  mutex m{s.session, "m"};
+  auto at_store = wait_for(m, 0s);
+  EXPECT_EQ(why(at_store), errc::timed_out);
+  EXPECT_FALSE(s.theirs.release());
+  const auto got = wait_for(m, 0s).get();
+  ASSERT_TRUE(got);
+  auto at_gate = wait_for(m, 0s);
+  EXPECT_EQ(why(at_gate), errc::timed_out);
+}
+
+TEST(async, one_that_was_stopped_before_never_asks_the_store) {
+  stage s;
+  mutex m{s.session, "m"};
+  std::stop_source stop;
+  stop.request_stop();
+  auto waiting = wait_for(m, {}, stop.get_token());
+  EXPECT_EQ(why(waiting), errc::cancelled);
+  EXPECT_EQ(s.session.store_operations(), 0U);
+}
+
+TEST(async, one_that_is_stopped_at_the_gate_leaves_the_line) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  std::stop_source stop;
+  auto waiting = wait_for(m, {}, stop.get_token());
+  auto behind = wait_for(m);
+  await_in_line(s, m, 2);
+  stop.request_stop();
+  EXPECT_EQ(why(waiting), errc::cancelled);
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(behind.get());
+}
+
+TEST(async, one_that_is_stopped_at_the_store_gives_up_its_place) {
+  two_sessions s("memory:async3");
+  mutex m{s.session, "m"};
+  std::stop_source stop;
+  auto waiting = wait_for(m, {}, stop.get_token());
+  s.await_waiters("m", 1);
+  auto behind = wait_for(m);
+  await_in_line(s, m, 1);
+  stop.request_stop();
+  EXPECT_EQ(why(waiting), errc::cancelled);
+  EXPECT_FALSE(s.theirs.release());
+  EXPECT_TRUE(behind.get());
+}
+
+TEST(async, a_grant_that_races_with_a_stop_is_held_or_released_and_never_left) {
+  auto session = holdfast::open("memory:");
+  mutex m{session, "m"};
+  holdfast::fair_mutex fair{session, "fair"};
+  for (int i = 0; i < 2'000; ++i) {
+    for (mutex* const lock : {&m, static_cast<mutex*>(&fair)}) {
+      lease held = lock->acquire();
+      std::stop_source stop;
+      auto waiting = wait_for(*lock, {}, stop.get_token());
+      std::thread canceller([&] { stop.request_stop(); });
+      EXPECT_FALSE(held.release());
+      canceller.join();
+      const auto how = waiting.get();
+      EXPECT_TRUE(how || how.error().code == errc::cancelled) << how.error().what;
+    }
+  }
+  for (const char* const name : {"m", "fair"}) {
+    const auto info = session.show(name);
+    EXPECT_TRUE(info.holders.empty()) << name;
+    EXPECT_TRUE(info.waiters.empty()) << name;
+  }
+}
+
+TEST(async, a_stop_after_the_end_changes_nothing) {
+  stage s;
+  mutex m{s.session, "m"};
+  std::stop_source stop;
+  const auto got = wait_for(m, {}, stop.get_token()).get();
+  stop.request_stop();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->state(), holdfast::lease_state::held);
+}
+
+TEST(async, too_many_at_the_gate_are_sent_away) {
+  stage s;
+  mutex m{s.session, "m", {.max_waiters = 1}};
+  const lease held = m.acquire();
+  auto waiting = wait_for(m);
+  await_in_line(s, m, 1);
+  auto shed = wait_for(m);
+  EXPECT_EQ(why(shed), errc::overloaded);
+  EXPECT_FALSE(is_ready(waiting));
+}
+
+TEST(async, a_lost_notice_costs_a_second_at_most) {
+  two_sessions s("memory:async4");
+  mutex m{s.session, "m"};
+  auto waiting = wait_for(m);
+  s.await_waiters("m", 1);
+  s.script->set(verb::release, fault::drop_notice);  // of the waiter's own session: none is dropped
+  s.script->set(verb::acquire, fault::drop_notice);
+  EXPECT_FALSE(s.theirs.release());
+  harness::eventually("granted", [&] {
+    s.clock->advance(50ms);
+    return is_ready(waiting);
+  });
+  EXPECT_TRUE(waiting.get());
+}
+
+// Its thread has the lock, somebody of another process waits, and one of this process stands at the
+// gate without a thread: it is taken along, and told when it is its turn.
+TEST(async, one_that_is_taken_along_to_the_store_is_told_of_its_grant) {
+  stage s("memory:async5");
+  auto other = holdfast::open("memory:async5", s.options());
+  mutex m{s.session, "m", {.local_time = 0us}};
+  for (int i = 0; i < 300; ++i) {
+    lease held = m.acquire();
+    auto remote = async_acquire(*std::make_unique<mutex>(other, "m")).future();
+    s.await_waiters("m", 1);
+    auto waiting = wait_for(m);
+    await_in_line(s, m, 1);
+    EXPECT_FALSE(held.release());
+    { const auto theirs = remote.get(); }
+    EXPECT_TRUE(waiting.get());
+  }
+}
+
+TEST(async, threads_and_those_without_take_turns) {
+  auto session = holdfast::open("memory:");
+  mutex m{session, "m"};
+  constexpr int each = 2'000;
+  int counter = 0;  // not atomic: the lock is what protects it
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < each; ++i) {
+        const lease mine = m.acquire();
+        ++counter;
+      }
+    });
+    threads.emplace_back([&] {
+      for (int i = 0; i < each; ++i) {
+        const auto mine = async_acquire(m).future().get();
+        ASSERT_TRUE(mine);
+        ++counter;
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(counter, 4 * each);
+}
+
+TEST(async, while_the_store_is_away_it_keeps_trying_until_the_deadline) {
+  stage s;
+  mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_request);
+  auto waiting = wait_for(m, 60s);
+  s.script->await(verb::acquire, 1);
+  harness::eventually("tried again", [&] {
+    s.clock->advance(100ms);
+    return s.script->count(verb::acquire) >= 5;
+  });
+  s.script->set(verb::acquire, fault::none);
+  harness::eventually("granted", [&] {
+    s.clock->advance(100ms);
+    return is_ready(waiting);
+  });
+  EXPECT_TRUE(waiting.get());
+}
+
+TEST(async, without_a_deadline_it_gives_up_on_a_store_that_is_away_after_store_timeout) {
+  stage s;
+  mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_reply);
+  auto waiting = wait_for(m);
+  harness::eventually("given up", [&] {
+    s.clock->advance(1s);
+    return is_ready(waiting);
+  });
+  EXPECT_EQ(why(waiting), errc::unavailable);
+  EXPECT_TRUE(s.session.show("m").holders.empty()) << "what the lost reply may have granted";
+}
+
+TEST(async, what_cannot_be_released_at_the_end_is_released_when_the_store_is_back) {
+  stage s;
+  mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_reply);
+  s.script->set(verb::release, fault::drop_request);
+  auto waiting = wait_for(m);
+  harness::eventually("given up", [&] {
+    s.clock->advance(1s);
+    return is_ready(waiting);
+  });
+  EXPECT_EQ(s.session.show("m").holders.size(), 1U);
+  s.script->set(verb::release, fault::none);
+  harness::eventually("released", [&] {
+    s.clock->advance(100ms);
+    return s.session.show("m").holders.empty();
+  });
+}
+
+TEST(async, an_error_says_what_was_tried_on_which_name_and_store) {
+  stage s;
+  mutex m{s.session, "m"};
+  const lease held = m.acquire();
+  try {
+    (void)wait_for(m, 0s).get().value();
+    FAIL() << "nothing was thrown";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.operation(), "mutex");
+    EXPECT_EQ(e.name(), "m");
+    EXPECT_EQ(e.store(), "memory:");
+  }
+}
+
+// ---- the end of a session ------------------------------------------------------------------------
+
+TEST(async_end, those_that_wait_when_the_session_goes_are_told_and_leave_no_place) {
+  const auto clock = std::make_shared<holdfast::testing::fake_clock>();
+  auto other = holdfast::open("memory:async6", {.clock = clock});
+  const lease theirs = mutex{other, "m"}.acquire();
+  std::vector<held_future> waiting;
+  {
+    auto session = holdfast::open("memory:async6", {.clock = clock});
+    mutex m{session, "m"};
+    holdfast::fair_mutex fair{session, "m"};
+    for (int i = 0; i < 10; ++i) waiting.push_back(wait_for(m));
+    for (int i = 0; i < 10; ++i) waiting.push_back(wait_for(fair));
+    harness::eventually("waiters", [&] { return other.show("m").waiters.size() == 11; });
+  }
+  for (auto& w : waiting) {
+    ASSERT_TRUE(is_ready(w));
+    const auto how = w.get();
+    ASSERT_FALSE(how);
+    EXPECT_EQ(how.error().code, errc::cancelled);
+    EXPECT_NE(how.error().what.find("session ended"), std::string::npos) << how.error().what;
+  }
+  EXPECT_TRUE(other.show("m").waiters.empty());
+}
+
+TEST(async_end, one_that_was_just_begun_when_the_session_goes_is_told) {
+  for (int i = 0; i < 500; ++i) {
+    held_future waiting;
+    {
+      auto session = holdfast::open("memory:");
+      mutex m{session, "m"};
+      waiting = wait_for(m);
+    }
+    ASSERT_TRUE(is_ready(waiting));
+    const auto how = waiting.get();
+    EXPECT_TRUE(how || how.error().code == errc::cancelled);
+  }
+}
+
+TEST(async_end, what_has_not_begun_keeps_its_session) {
+  std::optional<holdfast::pending<lease>> later;
+  {
+    auto session = holdfast::open("memory:");
+    later = async_acquire(*std::make_unique<mutex>(session, "m"));
+  }
+  auto how = std::move(*later).future();
+  EXPECT_EQ(why(how), errc::cancelled) << "nothing keeps it from then on";
+}
+
+TEST(async_end, a_lease_keeps_the_session_and_may_let_go_of_it_on_its_own_thread) {
+  for (int i = 0; i < 200; ++i) {
+    std::promise<void> told;
+    {
+      auto session = std::make_unique<holdfast::session>(holdfast::open("memory:"));
+      auto m = std::make_shared<mutex>(*session, "m");
+      auto& lock = *m;
+      async_acquire(lock).start([m = std::move(m), &told](result<lease> mine) mutable {
+        EXPECT_TRUE(mine);
+        m.reset();
+        mine = holdfast::failure{};  // the last that kept the session
+        told.set_value();
+      });
+    }
+    told.get_future().wait();
+  }
+}
+
+TEST(async_end, a_session_that_cannot_reach_its_store_goes_all_the_same) {
+  stage s("memory:async7");
+  auto session = std::make_unique<holdfast::session>(holdfast::open("memory:async7", s.options()));
+  s.script->set(verb::acquire, fault::drop_request);
+  s.script->set(verb::release, fault::drop_request);
+  auto waiting = wait_for(*std::make_unique<mutex>(*session, "m"));
+  s.script->await(verb::acquire, 1);
+  session.reset();
+  EXPECT_EQ(why(waiting), errc::cancelled);
+}
+
+TEST(async_end, a_forked_child_cannot_begin_and_does_not_disturb_the_parent) {
+  auto session = holdfast::open("memory:");
+  mutex m{session, "m"};
+  lease held = m.acquire();
+  std::stop_source stop;
+  auto waiting = wait_for(m, {}, stop.get_token());
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    stop.request_stop();  // of one that only the parent has
+    auto mine = wait_for(m);
+    ::_exit(why(mine) == errc::forked ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(is_ready(waiting));
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(waiting.get());
+}
+
+// ---- together ------------------------------------------------------------------------------------
+
+/// Counts the round trips that carry many commands.
+class counting final : public holdfast::store::session_store {
+ public:
+  counting(std::unique_ptr<session_store> inner, std::shared_ptr<script> s)
+      : inner_(std::move(inner)), script_(std::move(s)) {}
+  const holdfast::store::capabilities& can() const noexcept override { return inner_->can(); }
+  const std::string& url() const noexcept override { return inner_->url(); }
+  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
+  result<std::vector<std::string>> names() override { return inner_->names(); }
+  result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    return inner_->permits(name, c);
+  }
+  result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    return inner_->countdown(name, c);
+  }
+  std::vector<result<holdfast::store::permits_reply>> renew(
+      std::span<const holdfast::store::renewal> batch) override {
+    (void)script_->choose(batch.front().command.verb);
+    return inner_->renew(batch);
+  }
+
+ private:
+  std::unique_ptr<session_store> inner_;
+  std::shared_ptr<script> script_;
+};
+
+TEST(async_together, questions_of_the_same_time_are_one_round_trip) {
+  const auto batches = std::make_shared<script>();
+  auto session = holdfast::open("memory:", {.decorate = [&](auto inner) {
+                                  return std::make_unique<counting>(std::move(inner), batches);
+                                }});
+  holdfast::semaphore permits{session, "s", 100};
+  batches->hang(verb::acquire);
+  std::vector<held_future> all;
+  all.push_back(async_acquire(permits).future());
+  batches->await(verb::acquire, 1);
+  for (int i = 0; i < 50; ++i) all.push_back(async_acquire(permits).future());
+  batches->let_go();
+  std::vector<lease> held;
+  for (auto& f : all) held.push_back(f.get().value());
+  EXPECT_EQ(batches->count(verb::acquire), 2U);
+}
+
+TEST(async_together, a_callback_may_begin_the_next) {
+  stage s;
+  mutex m{s.session, "m"};
+  std::promise<int> end;
+  std::function<void(int)> again = [&](int left) {
+    async_acquire(m).start([&, left](result<lease> mine) {
+      EXPECT_TRUE(mine);
+      mine = holdfast::failure{};
+      left == 0 ? end.set_value(left) : again(left - 1);
+    });
+  };
+  again(1'000);
+  EXPECT_EQ(end.get_future().get(), 0);
+}
+
+// ---- what is held --------------------------------------------------------------------------------
+
+TEST(async_lease, it_is_given_back_without_waiting_for_the_round_trip) {
+  stage s;
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->hang(verb::release);
+  auto released = async_release(std::move(held)).future();
+  s.script->await(verb::release, 1);
+  EXPECT_EQ(released.wait_for(0s), std::future_status::timeout);
+  s.script->let_go();
+  EXPECT_TRUE(released.get());
+  EXPECT_TRUE(s.session.show("m").holders.empty());
+}
+
+TEST(async_lease, giving_back_what_was_lost_says_so) {
+  stage s;
+  mutex m{s.session, "m", {.renew = false}};
+  lease held = m.acquire();
+  s.clock->advance(31s);
+  auto released = async_release(std::move(held)).future();
+  EXPECT_EQ(why(released), errc::lost);
+}
+
+TEST(async_lease, one_whose_release_is_never_begun_is_released) {
+  stage s;
+  mutex m{s.session, "m"};
+  { const auto never = async_release(m.acquire()); }
+  EXPECT_TRUE(s.session.show("m").holders.empty());
+}
+
+TEST(async_lease, it_is_extended_without_waiting_for_the_round_trip) {
+  stage s;
+  mutex m{s.session, "m", {.renew = false}};
+  const lease held = m.acquire();
+  s.clock->advance(20s);
+  EXPECT_TRUE(async_extend(held).future().get());
+  EXPECT_GT(held.remaining(), 25s);
+  EXPECT_TRUE(async_extend(held, 60s).future().get());
+  EXPECT_GT(held.remaining(), 50s);
+  EXPECT_THROW((void)async_extend(held, 1ms), holdfast::error);
+  s.clock->advance(61s);
+  auto extended = async_extend(held).future();
+  EXPECT_EQ(why(extended), errc::lost);
+}
+
+}  // namespace
