@@ -48,7 +48,7 @@ errand::next pending_wait::step() {
 }
 
 errand::next pending_wait::at_store() {
-  steps_.emplace(session_, asked(), deadline_);
+  steps_ = std::make_unique<wait_steps>(session_, asked(), deadline_);
   return ask();
 }
 

@@ -80,7 +80,7 @@ class pending_wait : public errand {
   on_stop on_stop_;
   on_stop on_receivers_stop_;
   boot_time until_ = forever;
-  std::optional<wait_steps> steps_;
+  std::unique_ptr<wait_steps> steps_;  // of few: most stand at a gate
   std::unique_ptr<store::notice> early_;
   std::unique_ptr<failure> leaving_;
 };
