@@ -41,7 +41,7 @@ errand::next pending_wait::step() {
     waited_ = {session_.now(), session_.now()};
     if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
     if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
-    if (auto can = ready(session_); !can) return end(std::move(can.error()));
+    if (auto can = ready(session_, *spec_); !can) return end(std::move(can.error()));
     if (stop().stop_requested()) return end(stopped());
   }
   return come_in();
