@@ -30,7 +30,9 @@ void runner::close() noexcept {
 status runner::start() noexcept try {
   const std::lock_guard guard{mutex_};
   if (thread_.joinable()) return done{};
-  if (!slot_) slot_ = std::make_unique<mailroom::slot>(session_.mailroom(), mailroom::slot::for_many::owners);
+  if (!slot_) {
+    slot_ = std::make_unique<mailroom::slot>(session_.mailroom(), mailroom::slot::for_many::owners);
+  }
   thread_ = std::thread([this] { run(); });
   return done{};
 } catch (const std::system_error& e) {
@@ -68,7 +70,9 @@ bool runner::sleep_while_idle() {
   while (errands_.empty() && woken_.empty() && !closing_.stop_requested()) idle_.wait(lock);
   lock.unlock();
   if (!closing_.stop_requested()) return true;
-  for (const auto& entry : errands_) entry.second->wake();
+  if (!std::exchange(told_to_close_, true)) {
+    for (const auto& entry : errands_) entry.second->wake();
+  }
   lock.lock();
   return !errands_.empty() || !woken_.empty();
 }

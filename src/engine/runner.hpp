@@ -115,6 +115,7 @@ class runner {
   std::map<store::owner_id, std::shared_ptr<errand>> errands_;
   std::set<std::pair<boot_time, errand*>> times_;
   std::vector<std::pair<errand*, store::renewal>> asking_;
+  bool told_to_close_ = false;
 };
 
 }  // namespace holdfast::engine

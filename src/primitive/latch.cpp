@@ -58,7 +58,7 @@ class countdown_question final : public engine::question {
     (void)session_.countdown(name_, c);
   }
 
-  const store::countdown_command& command() const noexcept { return command_; }
+  const store::countdown_command& asks() const noexcept { return command_; }
 
   store::countdown_reply reply;
 
@@ -78,7 +78,7 @@ class pending_countdown final : public engine::telling_wait<engine::pending_wait
  public:
   pending_countdown(engine::order o, const store::countdown_command& c)
       : telling_wait(std::move(o)), question_(session_, spec_->name, c) {}
-  const store::owner_id& owner() const noexcept override { return question_.command().owner; }
+  const store::owner_id& owner() const noexcept override { return question_.asks().owner; }
 
  private:
   engine::question& asked() override { return question_; }
@@ -86,7 +86,7 @@ class pending_countdown final : public engine::telling_wait<engine::pending_wait
   void won(std::shared_ptr<engine::core>) override {
     const auto& reply = question_.reply;
     if (reply.outcome != countdown_outcome::too_many) return tell(done{});
-    tell(session_.located(too_many(question_.command().drop, reply.remaining), "latch",
+    tell(session_.located(too_many(question_.asks().drop, reply.remaining), "latch",
                           spec_->name));
   }
 

@@ -141,7 +141,7 @@ detached_task add_in_turn(async_exclusive& lock, int times, int& sum, std::promi
 }
 
 TEST_P(async_waiting, coroutines_of_two_sessions_take_turns) {
-  constexpr int times = 20;
+  constexpr int times = 5;
   int sum = 0;
   std::vector<std::promise<void>> ends(6);
   for (std::size_t i = 0; i < ends.size(); ++i) {
