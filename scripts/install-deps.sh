@@ -10,8 +10,9 @@ case "${1:-}" in
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
   bench) packages=("${library[@]}" "${programs[@]}" python3) ;;
   test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
-                   sqlite3 redis-server libhiredis-dev openssl) ;;
-  lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev python3 ninja-build clang-format-19 clang-tidy-19) ;;
+                   sqlite3 redis-server libhiredis-dev libasio-dev openssl) ;;
+  lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev libasio-dev python3 ninja-build
+                   clang-format-19 clang-tidy-19) ;;
   *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;
 esac
 

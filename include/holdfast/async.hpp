@@ -95,9 +95,8 @@ class awaiter final : public receiver<T> {
 ///
 /// The result comes on a thread of the session, one for all that wait, or on the calling thread if
 /// it could not even begin (errc::forked; errc::unavailable without a thread). Who blocks there
-/// holds up the others. Waiting there with a synchronous form for what one of those others has to
-/// give back never ends. What is called must not throw. In a child of fork() nothing that was begun before
-/// ends.
+/// holds up the others, and a synchronous wait there for what one of them has to give back never
+/// ends. What is called must not throw. In a child of fork() nothing ends that was begun before.
 template <class T>
 class [[nodiscard]] pending {
  public:
@@ -145,12 +144,12 @@ class [[nodiscard]] pending {
   std::shared_ptr<detail::operation<T>> what_;
 };
 
-// All of these return at once, without a round trip. A limit counts from the call; zero is one try.
-// Stopping gives errc::cancelled soon. The lock object may go while its operation is on its way. Costs at
-// the store as the synchronous forms; those that wait for a session ask in one round trip together,
-// if they ask at the same time. Thread-safe. Errors, and the limit of
-// waiters (errc::overloaded), as the synchronous forms, in the result. At the gate of a mutex a
-// hundred thousand may wait; where each has a place at the store (all others), hundreds.
+// All of these return at once, without a round trip, and are thread-safe. A limit counts from the
+// call; zero is one try. Stopping it gives errc::cancelled soon. The lock object may go while its
+// operation is under way; the session may not. Errors as the synchronous forms, in the result; only
+// arguments that can never be right throw here (errc::invalid_argument). Costs at the store as the
+// synchronous forms, and what a session asks at the same time is one round trip. At the gate of a
+// mutex a hundred thousand may wait; of the others each has a place at the store: hundreds.
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
@@ -175,19 +174,19 @@ pending<done> async_release(lease held);
 pending<done> async_extend(const lease& held);
 pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
 
-/// Not to be had: a thread may lock it again because it is that thread, and a coroutine or callback has none.
-/// Take a mutex, and pass its lease on.
+/// These do not compile. A thread may lock a recursive_mutex again because it is that thread; what
+/// waits without one has none.
 template <class... Args>
-void async_acquire(recursive_mutex&, Args&&...) {
+pending<lease> async_acquire(recursive_mutex&, Args&&...) {
   static_assert(sizeof...(Args) > 1000, "a recursive_mutex belongs to a thread, and what waits "
                                         "without one has none: use a mutex and pass its lease on");
+  return pending<lease>(nullptr);
 }
-
-/// Not to be had: it keeps its permits for its threads. A semaphore gives each as a lease.
 template <class... Args>
-void async_acquire(counting_semaphore&, Args&&...) {
+pending<lease> async_acquire(counting_semaphore&, Args&&...) {
   static_assert(sizeof...(Args) > 1000, "a counting_semaphore keeps what its threads acquire: use "
                                         "a semaphore, whose permits are leases");
+  return pending<lease>(nullptr);
 }
 
 }  // namespace holdfast

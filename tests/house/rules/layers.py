@@ -37,6 +37,11 @@ VENDORS = {
     r"libmemcached.*": "memcached",
 }
 CPP_STANDARD = re.compile(r"[a-z_]+\Z")
+# Public headers that are asked for by name, and what of other libraries they may include.
+BY_NAME = {
+    "include/holdfast/testing.hpp": None,
+    "include/holdfast/asio.hpp": re.compile(r"asio(\.hpp|/[\w/]+\.hpp)\Z"),
+}
 # Vendor headers are allowed where a test or the tool looks at a store's own tables.
 VENDOR_ELSEWHERE = ("tests", "tool", "bench", "examples")
 
@@ -119,7 +124,8 @@ def _judge_room(room, target, name):
 def check_vendor(tree):
     for file in tree.under("include"):
         for line, name, _ in file.includes:
-            if not name.startswith("holdfast/") and not CPP_STANDARD.match(name):
+            others = BY_NAME.get(file.path)
+            if not name.startswith("holdfast/") and not CPP_STANDARD.match(name) and not (others and others.match(name)):
                 yield Finding(file.path, line, "vendor", f"<{name}> in a public header: users would need it too; only the "
                               "C++ standard library is allowed here")
     for file in tree.under("src"):
@@ -131,7 +137,7 @@ def check_vendor(tree):
 
 
 def check_umbrella(tree):
-    """Every top-level public header is reached from holdfast.hpp; only testing.hpp is asked for by name."""
+    """Every top-level public header is reached from holdfast.hpp, but for those that are asked for by name."""
     top = "include/holdfast/holdfast.hpp"
     if not tree.get(top):
         return
@@ -142,6 +148,6 @@ def check_umbrella(tree):
             reached.add(file.path)
             todo += ["include/" + name for _, name, _ in file.includes if name.startswith("holdfast/")]
     for file in tree.under("include/holdfast"):
-        if file.path.count("/") == 2 and file.path not in reached and not file.path.endswith("/testing.hpp"):
+        if file.path.count("/") == 2 and file.path not in reached and file.path not in BY_NAME:
             yield Finding(file.path, 1, "umbrella", "holdfast.hpp does not include it, so whoever includes the umbrella "
                           "does not get it")

@@ -1,0 +1,60 @@
+// Waiting for locks without a thread for each: a coroutine, a future, a callback, and a wait that is
+// called off.
+#include <coroutine>
+#include <exception>
+#include <future>
+#include <holdfast/holdfast.hpp>
+#include <iostream>
+
+// The smallest coroutine that does: nobody waits for it. Any other kind works as well.
+struct task {
+  struct promise_type {
+    task get_return_object() { return {}; }
+    std::suspend_never initial_suspend() { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+int shipped = 0;  // protected by the lock
+
+// #region coroutine
+task ship(holdfast::mutex& dock, int parcels, std::promise<void>& done) {
+  for (int i = 0; i < parcels; ++i) {
+    holdfast::result<holdfast::lease> held = co_await async_acquire(dock);
+    if (!held) break;  // held.error() says why; held.value() would throw it
+    ++shipped;
+    co_await async_release(std::move(*held));
+  }
+  done.set_value();
+}
+// #endregion
+
+int main() {
+  using namespace std::chrono_literals;
+  auto session = holdfast::open("sqlite:locks.db");
+  holdfast::mutex dock{session, "dock"};
+
+  std::vector<std::promise<void>> done(50);  // fifty at the same time, and one thread for them all
+  for (auto& d : done) ship(dock, 10, d);
+  for (auto& d : done) d.get_future().wait();
+
+  // #region ways
+  // A future, with a limit.
+  std::future<holdfast::result<holdfast::lease>> later = async_acquire(dock, 500ms).future();
+  holdfast::lease held = later.get().value();
+
+  // A callback, and a wait that is called off: its place in the queue is given up.
+  std::stop_source stop;
+  std::promise<holdfast::errc> why;
+  async_acquire(dock, {}, stop.get_token()).start([&](holdfast::result<holdfast::lease> mine) {
+    if (!mine) why.set_value(mine.error().code);
+  });
+  stop.request_stop();
+  const bool called_off = why.get_future().get() == holdfast::errc::cancelled;
+  // #endregion
+
+  std::cout << shipped << " parcels\n";
+  return shipped == 500 && called_off && held ? 0 : 1;
+}
