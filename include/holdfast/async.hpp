@@ -149,7 +149,7 @@ class [[nodiscard]] pending {
 // operation is under way; the session may not. Errors as the synchronous forms, in the result; only
 // arguments that can never be right throw here (errc::invalid_argument). Costs at the store as the
 // synchronous forms, and what a session asks at the same time is one round trip. At the gate of a
-// mutex a hundred thousand may wait; of the others each has a place at the store: hundreds.
+// mutex a hundred thousand may wait; of the others each has a place at the store (docs/async.md).
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
