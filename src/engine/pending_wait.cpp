@@ -17,7 +17,7 @@ pending_wait::pending_wait(order o)
 void pending_wait::begin(std::stop_token stop) {
   const auto session = std::move(keeps_session_);
   receivers_stop_ = std::move(stop);
-  auto can = session->usable();
+  auto can = ready(*session, *spec_);
   if (can) can = session->runner().start();
   if (can) return wake();
   fail(session->located(std::move(can.error()), operation_, spec_->name));
@@ -41,7 +41,6 @@ errand::next pending_wait::step() {
     waited_ = {session_.now(), session_.now()};
     if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
     if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
-    if (auto can = ready(session_, *spec_); !can) return end(std::move(can.error()));
     if (stop().stop_requested()) return end(stopped());
   }
   return come_in();
