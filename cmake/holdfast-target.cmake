@@ -29,6 +29,9 @@ function(holdfast_own target)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
       target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on "text" + string, GCC bug 105651
     endif()
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      target_compile_definitions(${target} PRIVATE ASIO_HAS_CO_AWAIT)  # Asio 1.22 does not know that clang has it
+    endif()
     if(HOLDFAST_WERROR)
       target_compile_options(${target} PRIVATE -Werror)
     endif()

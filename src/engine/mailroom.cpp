@@ -15,9 +15,12 @@ mailroom::slot::slot(mailroom& room, const store::owner_id& owner) : room_(room)
   room_.put_in(*this);
 }
 
-mailroom::slot::slot(mailroom& room, for_many) : slot(room, store::owner_id{~0U, ~0U}) {
+mailroom::slot::slot(mailroom& room, for_many) : slot(room, store::owner_id{~0U, ~0U}) {}
+
+void mailroom::slot::listen(bool on) {
   const std::lock_guard guard{room_.mutex_};
-  room_.for_many_ = this;
+  room_.for_many_ = on ? this : nullptr;
+  got_.clear();
 }
 
 void mailroom::put_in(slot& s) {

@@ -24,7 +24,8 @@ class mailroom {
     slot(mailroom& room, const store::owner_id& owner);
     /// For what the store wants of the session: the *wanted* notices, whichever hold they are about.
     explicit slot(mailroom& room) : slot(room, {}) {}
-    /// For many owners: gets what is for none of the other slots. One of them at a time.
+    /// For many owners: gets what is for none of the other slots, while it listens. One of them at a
+    /// time.
     enum class for_many { owners };
     slot(mailroom& room, for_many);
     ~slot();
@@ -35,7 +36,8 @@ class mailroom {
     /// this slot watches counts as a wake().
     std::optional<store::notice> wait(boot_time until);
 
-    /// The same for a slot for many: all that is there already, else what comes first until then.
+    void listen(bool on);
+    /// wait() for a slot for many: all that is there already, else what comes first until then.
     std::vector<store::notice> collect(boot_time until);
 
     /// Ends this wait() or the next one. From any thread.

@@ -63,11 +63,16 @@ void runner::run() {
   }
 }
 
-// Without errands others read the inbox: their notices would take a detour through this thread.
-// False when there will be no more; those that are left are woken to find out.
+// Without errands others read the inbox: their notices would take a detour through this thread, and
+// those for nobody would pile up. False when there will be no more errands; those that are left are
+// woken to find out.
 bool runner::sleep_while_idle() {
   std::unique_lock lock{mutex_};
-  while (errands_.empty() && woken_.empty() && !closing_.stop_requested()) idle_.wait(lock);
+  if (errands_.empty()) {
+    slot_->listen(false);
+    while (woken_.empty() && !closing_.stop_requested()) idle_.wait(lock);
+    slot_->listen(true);
+  }
   lock.unlock();
   if (!closing_.stop_requested()) return true;
   if (!std::exchange(told_to_close_, true)) {
