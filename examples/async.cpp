@@ -1,5 +1,5 @@
-// Waiting for locks without a thread for each: a coroutine, a future, a callback, and a wait that is
-// called off.
+// Waiting for locks without a thread for each: a coroutine, a future, a callback, and a wait that
+// is called off.
 #include <coroutine>
 #include <exception>
 #include <future>

@@ -128,7 +128,9 @@ class [[nodiscard]] pending {
 
   /// In any coroutine, which goes on where the result comes. While it waits it must not be
   /// destroyed: stop it.
-  detail::awaiter<T> operator co_await() && noexcept { return detail::awaiter<T>(std::move(what_)); }
+  detail::awaiter<T> operator co_await() && noexcept {
+    return detail::awaiter<T>(std::move(what_));
+  }
 
   /// With an Asio completion token. Needs holdfast/asio.hpp.
   template <class CompletionToken>
@@ -178,14 +180,16 @@ pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
 /// waits without one has none.
 template <class... Args>
 pending<lease> async_acquire(recursive_mutex&, Args&&...) {
-  static_assert(sizeof...(Args) > 1000, "a recursive_mutex belongs to a thread, and what waits "
-                                        "without one has none: use a mutex and pass its lease on");
+  static_assert(sizeof...(Args) > 1000,
+                "a recursive_mutex belongs to a thread, and what waits "
+                "without one has none: use a mutex and pass its lease on");
   return pending<lease>(nullptr);
 }
 template <class... Args>
 pending<lease> async_acquire(counting_semaphore&, Args&&...) {
-  static_assert(sizeof...(Args) > 1000, "a counting_semaphore keeps what its threads acquire: use "
-                                        "a semaphore, whose permits are leases");
+  static_assert(sizeof...(Args) > 1000,
+                "a counting_semaphore keeps what its threads acquire: use "
+                "a semaphore, whose permits are leases");
   return pending<lease>(nullptr);
 }
 

@@ -31,7 +31,8 @@ class pending_acquire : public pending_wait {
     in_line_ = true;
     if (at == nullptr) return at_store();
     if (auto idle = at->take_idle(*spec_)) {
-      if (auto mine = hold::next_turn(std::move(idle), waited_)) return won_at_gate(std::move(mine));
+      if (auto mine = hold::next_turn(std::move(idle), waited_))
+        return won_at_gate(std::move(mine));
     }
     return on_entry(at->join(acquisition_, deadline_));
   }

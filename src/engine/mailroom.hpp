@@ -22,10 +22,11 @@ class mailroom {
   class slot {
    public:
     slot(mailroom& room, const store::owner_id& owner);
-    /// For what the store wants of the session: the *wanted* notices, whichever hold they are about.
+    /// For what the store wants of the session: the *wanted* notices, whichever hold they are
+    /// about.
     explicit slot(mailroom& room) : slot(room, {}) {}
-    /// For many owners: gets what is for none of the other slots, while it listens. One of them at a
-    /// time.
+    /// For many owners: gets what is for none of the other slots, while it listens. One of them at
+    /// a time.
     enum class for_many { owners };
     slot(mailroom& room, for_many);
     ~slot();

@@ -44,8 +44,8 @@ class errand : public waker, public std::enable_shared_from_this<errand> {
 
   /// What is to be done next.
   struct next {
-    bool over = false;                   ///< its receiver has been told
-    boot_time until = forever;           ///< step() at the latest then
+    bool over = false;                    ///< its receiver has been told
+    boot_time until = forever;            ///< step() at the latest then
     std::optional<store::renewal> ask{};  ///< send this, and then answer()
   };
 

@@ -1,5 +1,5 @@
-#include <asio/bind_executor.hpp>
 #include <asio/bind_cancellation_slot.hpp>
+#include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
@@ -75,11 +75,11 @@ TEST_P(async_asio, a_cancellation_gives_up_the_place_in_the_queue) {
   lease theirs = holdfast::mutex{there, name_}.acquire();
   asio::cancellation_signal cancel;
   errc why = errc::internal;
-  async_acquire(lock_)(asio::bind_cancellation_slot(
-      cancel.slot(), asio::bind_executor(io_, [&](result<lease> mine) {
-        ASSERT_FALSE(mine);
-        why = mine.error().code;
-      })));
+  async_acquire(lock_)(
+      asio::bind_cancellation_slot(cancel.slot(), asio::bind_executor(io_, [&](result<lease> mine) {
+                                     ASSERT_FALSE(mine);
+                                     why = mine.error().code;
+                                   })));
   until_waiting(1);
   cancel.emit(asio::cancellation_type::total);
   io_.run();

@@ -1,9 +1,8 @@
-#include <coroutine>
-#include <exception>
 #include <future>
 #include <thread>
 
 #include "conformance/cell.hpp"
+#include "harness/detached_task.hpp"
 #include "harness/eventually.hpp"
 
 // The asynchronous form of each primitive: as a future, called back, and in coroutines.
@@ -17,17 +16,6 @@ using holdfast::lease;
 using holdfast::pending;
 using holdfast::result;
 using holdfast::wait_limit;
-
-/// A coroutine that nobody waits for.
-struct detached_task {
-  struct promise_type {
-    detached_task get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
 
 template <class T>
 errc why(const result<T>& r) {
@@ -129,7 +117,8 @@ TEST_P(async_waiting, those_of_a_session_that_ends_are_told_and_leave_no_place) 
   EXPECT_EQ(waiters(), 0U);
 }
 
-detached_task add_in_turn(async_exclusive& lock, int times, int& sum, std::promise<void>& end) {
+harness::detached_task add_in_turn(async_exclusive& lock, int times, int& sum,
+                                   std::promise<void>& end) {
   for (int i = 0; i < times; ++i) {
     auto held = co_await lock.acquire();
     EXPECT_TRUE(held);
@@ -161,10 +150,12 @@ TEST_P(async_waiting, callbacks_get_the_lease_and_may_be_move_only) {
   EXPECT_EQ(given.get().state(), holdfast::lease_state::held);
 }
 
-// ---- what only one of them has -------------------------------------------------------------------
+// ---- what only one of them has
+// -------------------------------------------------------------------
 
 class async_shared : public suite {};
-INSTANTIATE_TEST_SUITE_P(stores, async_shared, testing::ValuesIn(cells({"shared_mutex"})), cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, async_shared, testing::ValuesIn(cells({"shared_mutex"})),
+                         cell_name);
 
 TEST_P(async_shared, readers_enter_together_and_a_writer_after_them) {
   holdfast::shared_mutex lock{here_, name_};
@@ -179,7 +170,8 @@ TEST_P(async_shared, readers_enter_together_and_a_writer_after_them) {
 }
 
 class async_semaphore : public suite {};
-INSTANTIATE_TEST_SUITE_P(stores, async_semaphore, testing::ValuesIn(cells({"semaphore"})), cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, async_semaphore, testing::ValuesIn(cells({"semaphore"})),
+                         cell_name);
 
 TEST_P(async_semaphore, a_weight_is_had_whole_or_not_at_all) {
   holdfast::semaphore permits{here_, name_, 5};

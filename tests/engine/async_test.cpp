@@ -43,7 +43,8 @@ void await_in_line(const stage& s, const mutex& m, std::size_t n) {
 
 /// Two sessions on one store; the other one has the lock.
 struct two_sessions : stage {
-  explicit two_sessions(const std::string& url) : stage(url), other(holdfast::open(url, options())) {
+  explicit two_sessions(const std::string& url)
+      : stage(url), other(holdfast::open(url, options())) {
     theirs = mutex{other, "m"}.acquire();
   }
   holdfast::session other;
@@ -248,7 +249,9 @@ TEST(async, one_that_is_taken_along_to_the_store_is_told_of_its_grant) {
     auto waiting = wait_for(m);
     await_in_line(s, m, 1);
     EXPECT_FALSE(held.release());
-    { const auto theirs = remote.get(); }
+    {
+      const auto theirs = remote.get();
+    }
     EXPECT_TRUE(waiting.get());
   }
 }
@@ -341,7 +344,8 @@ TEST(async, an_error_says_what_was_tried_on_which_name_and_store) {
   }
 }
 
-// ---- the end of a session ------------------------------------------------------------------------
+// ---- the end of a session
+// ------------------------------------------------------------------------
 
 TEST(async_end, those_that_wait_when_the_session_goes_are_told_and_leave_no_place) {
   const auto clock = std::make_shared<holdfast::testing::fake_clock>();
@@ -438,7 +442,8 @@ TEST(async_end, a_forked_child_cannot_begin_and_does_not_disturb_the_parent) {
   EXPECT_TRUE(waiting.get());
 }
 
-// ---- together ------------------------------------------------------------------------------------
+// ---- together
+// ------------------------------------------------------------------------------------
 
 /// Counts the round trips that carry many commands.
 class counting final : public holdfast::store::session_store {
@@ -500,7 +505,8 @@ TEST(async_together, a_callback_may_begin_the_next) {
   EXPECT_EQ(end.get_future().get(), 0);
 }
 
-// ---- what is held --------------------------------------------------------------------------------
+// ---- what is held
+// --------------------------------------------------------------------------------
 
 TEST(async_lease, it_is_given_back_without_waiting_for_the_round_trip) {
   stage s;
@@ -527,7 +533,9 @@ TEST(async_lease, giving_back_what_was_lost_says_so) {
 TEST(async_lease, one_whose_release_is_never_begun_is_released) {
   stage s;
   mutex m{s.session, "m"};
-  { const auto never = async_release(m.acquire()); }
+  {
+    const auto never = async_release(m.acquire());
+  }
   EXPECT_TRUE(s.session.show("m").holders.empty());
 }
 

@@ -2,7 +2,6 @@
 #include <malloc.h>
 
 #include <atomic>
-#include <coroutine>
 #include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "engine/core.hpp"
+#include "harness/detached_task.hpp"
 #include "harness/eventually.hpp"
 #include "harness/temp_dir.hpp"
 
@@ -30,16 +30,6 @@ int threads_of_this_process() {
   return 0;
 }
 
-struct detached_task {
-  struct promise_type {
-    detached_task get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() { std::terminate(); }
-  };
-};
-
 /// Not atomic: the lock is what protects the count.
 struct tally {
   int served = 0;
@@ -54,7 +44,9 @@ struct tally {
   }
 };
 
-detached_task wait_in_a_coroutine(mutex& m, tally& of) { of.serve(co_await async_acquire(m)); }
+harness::detached_task wait_in_a_coroutine(mutex& m, tally& of) {
+  of.serve(co_await async_acquire(m));
+}
 
 void wait_for_a_callback(mutex& m, tally& of) {
   async_acquire(m).start([&](result<lease> held) { of.serve(std::move(held)); });
