@@ -170,8 +170,9 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
 pending<done> async_wait(const latch& l, wait_limit limit = {}, std::stop_token stop = {});
 pending<done> async_count_down(latch& l, std::uint32_t n = 1);
 
-/// As lease::release() and extend(), on the session's thread: nobody here waits for the round trip.
-/// If it is never begun, the lease is released all the same.
+/// As lease::release() and extend(), on the session's thread, one round trip each: nobody here
+/// waits for it. A release that is never begun is made when it is destroyed. Throw errc::not_owner
+/// for an empty lease.
 pending<done> async_release(lease held);
 pending<done> async_extend(const lease& held);
 pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
@@ -181,15 +182,15 @@ pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
 template <class... Args>
 pending<lease> async_acquire(recursive_mutex&, Args&&...) {
   static_assert(sizeof...(Args) > 1000,
-                "a recursive_mutex belongs to a thread, and what waits "
-                "without one has none: use a mutex and pass its lease on");
+                "a recursive_mutex belongs to a thread, and what waits without one has none: use "
+                "a mutex and pass its lease on");
   return pending<lease>(nullptr);
 }
 template <class... Args>
 pending<lease> async_acquire(counting_semaphore&, Args&&...) {
   static_assert(sizeof...(Args) > 1000,
-                "a counting_semaphore keeps what its threads acquire: use "
-                "a semaphore, whose permits are leases");
+                "a counting_semaphore keeps what its threads acquire: use a semaphore, whose "
+                "permits are leases");
   return pending<lease>(nullptr);
 }
 

@@ -24,7 +24,7 @@ class mailroom {
     slot(mailroom& room, const store::owner_id& owner);
     /// For what the store wants of the session: the *wanted* notices, whichever hold they are
     /// about.
-    explicit slot(mailroom& room) : slot(room, {}) {}
+    explicit slot(mailroom& room) : slot(room, store::owner_id{}) {}
     /// For many owners: gets what is for none of the other slots, while it listens. One of them at
     /// a time.
     enum class for_many { owners };
