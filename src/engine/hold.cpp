@@ -44,6 +44,7 @@ lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
   }
   if (self->state(w.past_gate) == lease_state::lost) {
     if (self->leaves_gate()) self->spec_->gate->leave();
+    self->forget();
     return {};
   }
   self->announce(*self->session_, event_kind::acquired);

@@ -81,7 +81,7 @@ class hold {
   /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
   enum class was { in_use, idle };
   std::error_code end(was what) noexcept;
-  /// The end of one that was lost while no thread had it.
+  /// The end of one that was lost before the next thread had it.
   void forget() noexcept;
 
   /// What `wanted` asks for is what this is.
