@@ -46,13 +46,14 @@ class asio_receiver final : public receiver<T> {
   std::stop_token stop() const noexcept override { return stop_.get_token(); }
 
   void receive(result<T> how) noexcept override {
+    // Last to go: else run() could end, and the context be destroyed, while it is used here.
+    const auto work = std::move(work_);
     const std::unique_ptr<asio_receiver> self(this);
-    const auto executor = work_.get_executor();
-    asio::post(executor, [handler = std::move(handler_), work = std::move(work_),
-                          how = std::move(how)]() mutable {
-      asio::get_associated_cancellation_slot(handler).clear();
-      std::move(handler)(std::move(how));
-    });
+    asio::post(work.get_executor(),
+               [handler = std::move(handler_), how = std::move(how)]() mutable {
+                 asio::get_associated_cancellation_slot(handler).clear();
+                 std::move(handler)(std::move(how));
+               });
   }
 
  private:
