@@ -19,7 +19,7 @@ asio::awaitable<void> bill(holdfast::mutex& orders) {
   auto held = co_await async_acquire(orders, 5s)(asio::use_awaitable);
   if (!held) co_return;
   ++billed;
-  co_await async_release(std::move(*held))(asio::use_awaitable);
+  (void)co_await async_release(std::move(*held))(asio::use_awaitable);
 }
 
 asio::awaitable<void> wait_for_one_of_two(holdfast::mutex& orders) {
