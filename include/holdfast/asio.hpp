@@ -10,6 +10,7 @@
 #include <asio/cancellation_type.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
+#include <atomic>
 #include <holdfast/async.hpp>
 #include <memory>
 #include <stop_token>
@@ -46,14 +47,21 @@ class asio_receiver final : public receiver<T> {
   std::stop_token stop() const noexcept override { return stop_.get_token(); }
 
   void receive(result<T> how) noexcept override {
-    // Last to go: else run() could end, and the context be destroyed, while it is used here.
-    const auto work = std::move(work_);
-    const std::unique_ptr<asio_receiver> self(this);
-    asio::post(work.get_executor(),
-               [handler = std::move(handler_), how = std::move(how)]() mutable {
-                 asio::get_associated_cancellation_slot(handler).clear();
-                 std::move(handler)(std::move(how));
-               });
+    // The handler waits until nothing of the executor is left here: run() may end with it, and the
+    // context be destroyed, which even the end of a strand's copy would need.
+    const auto let_go = std::make_shared<std::atomic<bool>>(false);
+    {
+      const std::unique_ptr<asio_receiver> self(this);
+      const auto executor = work_.get_executor();
+      asio::post(executor, [let_go, work = std::move(work_), handler = std::move(handler_),
+                            how = std::move(how)]() mutable {
+        let_go->wait(false);
+        asio::get_associated_cancellation_slot(handler).clear();
+        std::move(handler)(std::move(how));
+      });
+    }
+    let_go->store(true);
+    let_go->notify_one();
   }
 
  private:
