@@ -8,7 +8,7 @@ programs=(libcli11-dev nlohmann-json3-dev libfmt-dev)
 case "${1:-}" in
   make)  packages=(make) ;;
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
-  bench) packages=("${library[@]}" "${programs[@]}" python3) ;;
+  bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev) ;;
   test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    sqlite3 redis-server libhiredis-dev libasio-dev openssl spin) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev libasio-dev python3 ninja-build
