@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; redis is a server of this run's own) and SECONDS_EACH is holdfast-bench's own.
+# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs;
+# redis is a server of this run's own) and SECONDS_EACH is holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=build/release/bin/holdfast-bench
