@@ -393,9 +393,11 @@ TEST(async_end, one_that_was_just_begun_when_the_session_goes_is_told) {
 }
 
 TEST(async_end, what_has_not_begun_keeps_its_session) {
+  auto other = holdfast::open("memory:async-end");
+  const lease held = mutex{other, "m"}.acquire();  // or it could be won before the session ends
   std::optional<holdfast::pending<lease>> later;
   {
-    auto session = holdfast::open("memory:");
+    auto session = holdfast::open("memory:async-end");
     later = async_acquire(*std::make_unique<mutex>(session, "m"));
   }
   auto how = std::move(*later).future();
