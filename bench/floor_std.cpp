@@ -6,16 +6,6 @@
 namespace bench {
 namespace {
 
-class std_grip final : public handle {
- public:
-  explicit std_grip(std::mutex& m) : mutex_{m} {}
-  void lock() override { mutex_.lock(); }
-  void unlock() override { mutex_.unlock(); }
-
- private:
-  std::mutex& mutex_;
-};
-
 struct alignas(64) padded_mutex {
   std::mutex mutex;
 };
@@ -24,14 +14,13 @@ struct alignas(64) padded_mutex {
 class std_locks final : public subject {
  public:
   std::unique_ptr<handle> grip(unsigned lock) override {
-    return std::make_unique<std_grip>(mutexes_[lock].mutex);
+    return std::make_unique<grip_of<std::mutex>>(mutexes_[lock].mutex);
   }
 
  private:
   std::array<padded_mutex, max_locks> mutexes_;
 };
 
-bool everywhere(std::string_view) { return true; }
 bool never(const place&) { return false; }
 std::unique_ptr<subject> open_std(const place&) { return std::make_unique<std_locks>(); }
 

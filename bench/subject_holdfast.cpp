@@ -7,16 +7,6 @@
 namespace bench {
 namespace {
 
-class mutex_grip final : public handle {
- public:
-  explicit mutex_grip(holdfast::mutex& m) : mutex_{m} {}
-  void lock() override { mutex_.lock(); }
-  void unlock() override { mutex_.unlock(); }
-
- private:
-  holdfast::mutex& mutex_;
-};
-
 holdfast::lock_options options_for(std::string_view variant) {
   holdfast::lock_options o;
   if (variant == "linger") o.linger = std::chrono::seconds{1};
@@ -34,7 +24,7 @@ class holdfast_locks final : public subject {
     }
   }
   std::unique_ptr<handle> grip(unsigned lock) override {
-    return std::make_unique<mutex_grip>(*mutexes_[lock]);
+    return std::make_unique<grip_of<Mutex>>(*mutexes_[lock]);
   }
   std::uint64_t store_operations() const override { return session_.store_operations(); }
 
@@ -42,8 +32,6 @@ class holdfast_locks final : public subject {
   holdfast::session session_;
   std::array<std::optional<Mutex>, max_locks> mutexes_;
 };
-
-bool works_everywhere(std::string_view) { return true; }
 
 bool several_processes(const place& at) { return holdfast::open(at.url).can().several_processes; }
 
@@ -57,7 +45,7 @@ std::unique_ptr<subject> open_holdfast(const place& at) {
 const subject_kind holdfast_subject{
     .name = "holdfast",
     .counts_operations = true,
-    .fits = works_everywhere,
+    .fits = everywhere,
     .across_processes = several_processes,
     .prepare = nothing,
     .open = open_holdfast<holdfast::mutex>,
@@ -67,7 +55,7 @@ const subject_kind holdfast_subject{
 const subject_kind fair_mutex_floor{
     .name = "fair_mutex",
     .counts_operations = true,
-    .fits = works_everywhere,
+    .fits = everywhere,
     .across_processes = several_processes,
     .prepare = nothing,
     .open = open_holdfast<holdfast::fair_mutex>,

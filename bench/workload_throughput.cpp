@@ -100,6 +100,15 @@ outcome sum_up_working(const area& a) {
   return o;
 }
 
+constexpr workload variant_of(workload w, std::string_view variant, std::string_view name,
+                              std::string_view about, std::string_view host_floor) {
+  w.variant = variant;
+  w.name = name;
+  w.about = about;
+  w.host_floor = host_floor;
+  return w;
+}
+
 }  // namespace
 
 const workload w1{
@@ -115,19 +124,7 @@ const workload w1{
     .sum_up = sum_up,
 };
 
-const workload w1_linger{
-    .name = "W1-linger",
-    .about = "as W1, with linger",
-    .processes = 1,
-    .threads = 1,
-    .own_process = false,
-    .by = compared::ops_per_s,
-    .host_floor = "flock",
-    .variant = "linger",
-    .sit = sit_at_one_lock,
-    .conduct = run_for_a_while,
-    .sum_up = sum_up,
-};
+const workload w1_linger = variant_of(w1, "linger", "W1-linger", "as W1, with linger", "flock");
 
 const workload w2{
     .name = "W2",
@@ -155,19 +152,8 @@ const workload w3{
     .sum_up = sum_up,
 };
 
-const workload w3_fifo{
-    .name = "W3-fifo",
-    .about = "as W3, strictly in order (max_bypass = 0)",
-    .processes = 1,
-    .threads = 8,
-    .own_process = false,
-    .by = compared::ops_per_s,
-    .host_floor = "sqlite",
-    .variant = "fifo",
-    .sit = sit_at_one_lock,
-    .conduct = run_for_a_while,
-    .sum_up = sum_up,
-};
+const workload w3_fifo = variant_of(
+    w3, "fifo", "W3-fifo", "as W3, strictly in order (max_bypass = 0)", w3.host_floor);
 
 const workload w4{
     .name = "W4",

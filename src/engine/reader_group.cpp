@@ -24,6 +24,30 @@ reader_group::writer::~writer() {
   --at_.writers_;
 }
 
+/// The turn to ask for all, if nobody has it. Made with the mutex held; ends whatever happens.
+class reader_group::turn {
+ public:
+  explicit turn(reader_group& at) : at_(at), for_all_(!std::exchange(at.asking_, true)) {}
+  ~turn() {
+    if (!for_all_) return;
+    const std::lock_guard guard{at_.mutex_};
+    at_.asking_ = false;
+    at_.changed_.notify_all();
+  }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+
+  bool for_all() const noexcept { return for_all_; }
+  void share(const std::shared_ptr<hold>& won) const {
+    const std::lock_guard guard{at_.mutex_};
+    at_.current_ = won;
+  }
+
+ private:
+  reader_group& at_;
+  const bool for_all_;
+};
+
 void reader_group::wanted(const store::owner_id& held) {
   const std::lock_guard guard{mutex_};
   wanted_ = held;
@@ -66,17 +90,13 @@ result<lease> reader_group::enter(const std::shared_ptr<core>& session,
     clock_.wait_until(lock, changed_, deadline);
     --waiting_;
   }
-  const bool for_all = !std::exchange(asking_, true);
+  const turn mine(*this);
   lock.unlock();
   claim shared = c;
   shared.told_when_wanted = true;
   const auto left = deadline == forever ? no_limit : wait_time{deadline - clock_.now()};
   auto got = acquire(session, s, shared, left, stop);
-  if (!for_all) return got;
-  lock.lock();
-  asking_ = false;
-  if (got) current_ = hold::shared_behind(*got);
-  changed_.notify_all();
+  if (got && mine.for_all()) mine.share(hold::shared_behind(*got));
   return got;
 }
 

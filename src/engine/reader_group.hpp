@@ -44,6 +44,7 @@ class reader_group {
   bool keep_alone(const hold& mine);
 
  private:
+  class turn;
   std::shared_ptr<hold> join(const spec& s, bool passes_writers);
 
   clock& clock_;

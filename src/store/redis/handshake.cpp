@@ -11,10 +11,6 @@ namespace holdfast::store::redis {
 
 namespace {
 
-void append(std::string& to, std::initializer_list<std::string_view> words) {
-  append_command(to, std::span(words.begin(), words.size()));
-}
-
 std::string where(const redis_options& o) {
   if (o.locate && !o.primary_name.empty()) return "'" + o.primary_name + "'";
   return o.unix_path.empty() ? o.host + ":" + std::to_string(o.port) : o.unix_path;
@@ -37,9 +33,9 @@ std::string greeting(const redis_options& o) {
   std::string bytes;
   const std::string_view user = o.user.empty() ? std::string_view("default") : std::string_view(o.user);
   if (anonymous(o)) {
-    append(bytes, {"HELLO", "3", "SETNAME", "holdfast"});
+    append_command(bytes, {"HELLO", "3", "SETNAME", "holdfast"});
   } else {
-    append(bytes, {"HELLO", "3", "AUTH", user, o.password, "SETNAME", "holdfast"});
+    append_command(bytes, {"HELLO", "3", "AUTH", user, o.password, "SETNAME", "holdfast"});
   }
   return bytes;
 }
@@ -47,11 +43,11 @@ std::string greeting(const redis_options& o) {
 std::string old_greeting(const redis_options& o) {
   std::string bytes;
   if (anonymous(o)) {
-    append(bytes, {"PING"});
+    append_command(bytes, {"PING"});
   } else if (o.user.empty()) {
-    append(bytes, {"AUTH", o.password});
+    append_command(bytes, {"AUTH", o.password});
   } else {
-    append(bytes, {"AUTH", o.user, o.password});
+    append_command(bytes, {"AUTH", o.user, o.password});
   }
   return bytes;
 }
@@ -63,12 +59,12 @@ bool does_not_know_hello(std::string_view error) {
 std::string preparation(const redis_options& o, purpose what_for, std::size_t& count) {
   std::string bytes;
   count = 0;
-  if (o.database != 0) append(bytes, {"SELECT", std::to_string(o.database)}), ++count;
+  if (o.database != 0) append_command(bytes, {"SELECT", std::to_string(o.database)}), ++count;
   if (what_for == purpose::commands) {
-    append(bytes, {"SCRIPT", "LOAD", permits_script().text});
-    append(bytes, {"SCRIPT", "LOAD", countdown_script().text});
+    append_command(bytes, {"SCRIPT", "LOAD", permits_script().text});
+    append_command(bytes, {"SCRIPT", "LOAD", countdown_script().text});
     count += 2;
-    if (o.topology == topology::sentinel) append(bytes, {"ROLE"}), ++count;
+    if (o.topology == topology::sentinel) append_command(bytes, {"ROLE"}), ++count;
   }
   return bytes;
 }
@@ -194,7 +190,7 @@ result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_f
 
 status check_server(connection& c, const redis_options& o) {
   std::string bytes;
-  append(bytes, {"INFO"});
+  append_command(bytes, {"INFO"});
   const auto info = exchange(c, bytes, 1, {boot_clock::now() + o.connect_timeout});
   if (!info) return no_redis(o, info.error());
   // Whoever may not ask is not told.

@@ -10,10 +10,6 @@ namespace holdfast::store::redis {
 
 namespace {
 
-void append(std::string& to, std::initializer_list<std::string_view> words) {
-  append_command(to, std::span(words.begin(), words.size()));
-}
-
 bool has_no_script(const std::vector<resp_value>& replies) {
   return std::any_of(replies.begin(), replies.end(), [](const resp_value& r) {
     return r.is_error() && r.text.starts_with("NOSCRIPT");
@@ -27,8 +23,8 @@ result<link::answer> node::ask_server(std::string_view commands, std::size_t rep
   auto got = link_.ask(commands, replies);
   if (got && has_no_script(got->replies)) {
     std::string again;
-    append(again, {"SCRIPT", "LOAD", permits_script().text});
-    append(again, {"SCRIPT", "LOAD", countdown_script().text});
+    append_command(again, {"SCRIPT", "LOAD", permits_script().text});
+    append_command(again, {"SCRIPT", "LOAD", countdown_script().text});
     again += commands;
     got = link_.ask(again, replies + 2);
     if (got) got->replies.erase(got->replies.begin(), got->replies.begin() + 2);
@@ -91,8 +87,8 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   std::string bytes;
   std::size_t count = 2;
   for (const part* p : parts) bytes += p->commands, count += p->replies;
-  append(bytes, {"WAIT", std::to_string(wanted), std::to_string(options_.ack_timeout.count())});
-  append(bytes, {"ROLE"});
+  append_command(bytes, {"WAIT", std::to_string(wanted), std::to_string(options_.ack_timeout.count())});
+  append_command(bytes, {"ROLE"});
   auto got = ask_server(bytes, count);
   if (!got) return std::move(got.error());
   learn_replicas(got->replies.back());
@@ -128,7 +124,7 @@ std::int64_t node::replicas_wanted() const noexcept {
 
 status node::ask_role() {
   std::string bytes;
-  append(bytes, {"ROLE"});
+  append_command(bytes, {"ROLE"});
   const auto role = ask_server(bytes, 1);
   if (!role) return role.error();
   if (role->replies.front().is_error()) return server_says(role->replies.front().text);

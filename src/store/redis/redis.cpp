@@ -20,10 +20,6 @@ capabilities promises() {
   return c;
 }
 
-void append(std::string& to, std::initializer_list<std::string_view> words) {
-  append_command(to, std::span(words.begin(), words.size()));
-}
-
 bool changes_who_has_it(permits_verb verb) {
   return verb == permits_verb::acquire || verb == permits_verb::renew || verb == permits_verb::resize;
 }
@@ -154,7 +150,7 @@ class redis_store final : public session_store {
     const std::string pattern = options_.prefix + ":{*}";
     do {
       std::string bytes;
-      append(bytes, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
+      append_command(bytes, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
       const auto answer = n.ask(bytes, 1, false);
       if (!answer) return answer.error();
       const resp_value& page = answer->replies.front();
@@ -173,7 +169,7 @@ class redis_store final : public session_store {
     requests.reserve(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       names[i] = name_of_key(keys[i].text);
-      append(bytes[i], {"GETRANGE", keys[i].text, "0", "40"});
+      append_command(bytes[i], {"GETRANGE", keys[i].text, "0", "40"});
       if (!names[i].empty()) requests.push_back({names[i], bytes[i]});
     }
     if (requests.empty()) return done{};

@@ -70,5 +70,8 @@ class resp_reader {
 
 /// Appends one command as the server wants it: an array of bulk strings.
 void append_command(std::string& to, std::span<const std::string_view> words);
+inline void append_command(std::string& to, std::initializer_list<std::string_view> words) {
+  append_command(to, std::span(words.begin(), words.size()));
+}
 
 }  // namespace holdfast::store::redis
