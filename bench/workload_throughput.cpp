@@ -152,8 +152,8 @@ const workload w3{
     .sum_up = sum_up,
 };
 
-const workload w3_fifo = variant_of(
-    w3, "fifo", "W3-fifo", "as W3, strictly in order (max_bypass = 0)", w3.host_floor);
+const workload w3_fifo =
+    variant_of(w3, "fifo", "W3-fifo", "as W3, strictly in order (max_bypass = 0)", w3.host_floor);
 
 const workload w4{
     .name = "W4",

@@ -1,9 +1,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <tuple>
-#include <chrono>
 
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
@@ -59,7 +59,8 @@ void sort(std::vector<name_info>& names, const std::string& by) {
   };
   if (by == "age")
     std::sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-      return std::tuple(age(a), std::string_view(a.name)) < std::tuple(age(b), std::string_view(b.name));
+      return std::tuple(age(a), std::string_view(a.name)) <
+             std::tuple(age(b), std::string_view(b.name));
     });
   if (by == "waiters")
     std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {

@@ -10,8 +10,8 @@ namespace holdfast {
 ///
 /// A waiter that dies, sleeps for longer than its place lasts (4 s), or does not take its turn in
 /// time (0.5 s; 2 s on stores that see a death) loses the place; the order of the others is
-/// unchanged. Never lingers, nor stays in the process (lock_options::linger, local_time). Shares names
-/// with mutex and recursive_mutex.
+/// unchanged. Never lingers, nor stays in the process (lock_options::linger, local_time). Shares
+/// names with mutex and recursive_mutex.
 class fair_mutex : public mutex {
  public:
   /// As mutex.

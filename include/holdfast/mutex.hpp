@@ -23,20 +23,20 @@ namespace holdfast {
 ///     held      │ the caller queues        │ next in line    │ next in line, or free
 ///
 /// Meets Lockable and TimedLockable: works with std::lock_guard, unique_lock and scoped_lock. The
-/// std forms belong to the calling thread; acquire() gives a lease, which belongs to whoever has it.
-/// Within a process waiters are served in order, but running threads may pass the first in line
-/// lock_options::max_bypass times while it wakes up. Between processes: what the store gave stays in the
-/// process for lock_options::local_time while its threads want it, then the others are served. Strictly
-/// in order of arrival, between processes too: fair_mutex.
-/// Thread-safe. Not recursive: the holding thread's second lock() of the same object throws
-/// errc::deadlock, its try forms give false.
+/// std forms belong to the calling thread; acquire() gives a lease, which belongs to whoever has
+/// it. Within a process waiters are served in order, but running threads may pass the first in line
+/// lock_options::max_bypass times while it wakes up. Between processes: what the store gave stays
+/// in the process for lock_options::local_time while its threads want it, then the others are
+/// served. Strictly in order of arrival, between processes too: fair_mutex. Thread-safe. Not
+/// recursive: the holding thread's second lock() of the same object throws errc::deadlock, its try
+/// forms give false.
 ///
 /// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
-/// use as something else), forked. Cost: one round trip to take a free lock, one to give it back. While
-/// it is held: the first in line asks about four times a second, the others at the store once a second,
-/// those who stand behind another thread of their process not at all. With lock_options::linger an idle
-/// lock costs no round trip to take again.
+/// use as something else), forked. Cost: one round trip to take a free lock, one to give it back.
+/// While it is held: the first in line asks about four times a second, the others at the store once
+/// a second, those who stand behind another thread of their process not at all. With
+/// lock_options::linger an idle lock costs no round trip to take again.
 class mutex {
  public:
   /// No round trip. Throws errc::invalid_name, errc::invalid_argument (options), unsupported.

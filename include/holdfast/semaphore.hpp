@@ -61,7 +61,8 @@ class semaphore {
 /// permit can not be made by releasing it).
 class counting_semaphore {
  public:
-  counting_semaphore(session s, std::string name, std::uint32_t capacity, lock_options options = {});
+  counting_semaphore(session s, std::string name, std::uint32_t capacity,
+                     lock_options options = {});
   ~counting_semaphore();
 
   void acquire();
@@ -83,10 +84,10 @@ class counting_semaphore {
   std::unique_ptr<state> state_;
 };
 
-/// A permit that ends by itself unless it is extended. Its id may travel to other threads, processes
-/// and machines, which extend or release by it: whoever knows the id owns the permit.
+/// A permit that ends by itself unless it is extended. Its id may travel to other threads,
+/// processes and machines, which extend or release by it: whoever knows the id owns the permit.
 struct permit {
-  std::string id;           ///< 32 hexadecimal digits from 128 random bits: a secret
+  std::string id;  ///< 32 hexadecimal digits from 128 random bits: a secret
   std::uint64_t fence = 0;
   std::chrono::milliseconds lease{};
 };
@@ -95,7 +96,8 @@ struct permit {
 /// with semaphore of the same capacity. Thread-safe. Errors and costs as semaphore.
 class expiring_semaphore {
  public:
-  expiring_semaphore(session s, std::string name, std::uint32_t capacity, lock_options options = {});
+  expiring_semaphore(session s, std::string name, std::uint32_t capacity,
+                     lock_options options = {});
   expiring_semaphore(const expiring_semaphore&) = delete;
   expiring_semaphore& operator=(const expiring_semaphore&) = delete;
   ~expiring_semaphore();

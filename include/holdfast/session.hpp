@@ -21,17 +21,17 @@ struct participant {
   std::string program;
   std::string reason;
   std::uint32_t weight = 1;
-  std::uint64_t fence = 0;                   ///< holders only
+  std::uint64_t fence = 0;                        ///< holders only
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
-  std::chrono::milliseconds expires_in{};    ///< without renewal, by the store's clock
+  std::chrono::milliseconds expires_in{};         ///< without renewal, by the store's clock
 };
 
 /// What the store knows about one name.
 struct name_info {
   std::string name;
-  std::string kind;            ///< mutex, shared_mutex, semaphore, latch; empty if not in use
-  std::uint32_t capacity = 0;  ///< permits in all; a latch's starting count
-  std::uint32_t remaining = 0; ///< permits free; a latch's count now
+  std::string kind;             ///< mutex, shared_mutex, semaphore, latch; empty if not in use
+  std::uint32_t capacity = 0;   ///< permits in all; a latch's starting count
+  std::uint32_t remaining = 0;  ///< permits free; a latch's count now
   std::uint64_t last_fence = 0;
   std::vector<participant> holders;
   std::vector<participant> waiters;  ///< in the order in which they will be served
@@ -71,10 +71,10 @@ class session {
   std::shared_ptr<engine::core> core_;
 };
 
-/// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`, and one Redis server
-/// by `redis://`, `rediss://` or `redis+unix://`.
-/// Throws errc::invalid_argument for a URL it does not understand (naming the nearest valid one),
-/// errc::unsupported for a store that was not built in, and what the store's page says.
+/// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`, and one Redis
+/// server by `redis://`, `rediss://` or `redis+unix://`. Throws errc::invalid_argument for a URL it
+/// does not understand (naming the nearest valid one), errc::unsupported for a store that was not
+/// built in, and what the store's page says.
 session open(std::string_view url, session_options options = {});
 
 }  // namespace holdfast

@@ -34,12 +34,12 @@ struct shared_mutex_options : lock_options {
 ///                 │             │                       │ readers are woken│
 ///
 /// Meets SharedLockable and SharedTimedLockable (std::shared_lock) and what mutex meets.
-/// Readers of one session that hold at the same time share one hold at the store, and its fence: the
-/// first asks for it, the last gives it back, those between cost no round trip. Each has a lease of its
-/// own; what extend() does it does for all of them. A writer of the session stops others from joining
-/// at once, one of another as soon as the store's notice is there (a lost notice: a quarter of a second
-/// later). With max_hold, or without renewal, a reader holds by itself.
-/// Thread-safe. Errors and costs as mutex. At most 2^30 readers.
+/// Readers of one session that hold at the same time share one hold at the store, and its fence:
+/// the first asks for it, the last gives it back, those between cost no round trip. Each has a
+/// lease of its own; what extend() does it does for all of them. A writer of the session stops
+/// others from joining at once, one of another as soon as the store's notice is there (a lost
+/// notice: a quarter of a second later). With max_hold, or without renewal, a reader holds by
+/// itself. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
 class shared_mutex {
  public:
   shared_mutex(session s, std::string name, shared_mutex_options options = {});
@@ -89,7 +89,9 @@ class shared_mutex {
 
   // -- native handles
   lease acquire(std::stop_token stop = {}) { return take(exclusive, std::move(stop)); }
-  [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(exclusive, one_try, {}); }
+  [[nodiscard]] std::optional<lease> try_acquire() {
+    return acquire_within(exclusive, one_try, {});
+  }
   template <class Rep, class Period>
   [[nodiscard]] std::optional<lease> try_acquire_for(
       const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {

@@ -45,7 +45,8 @@ enum class fault {
 
 struct fault_plan {
   /// Asked before every command with its running number, from 1. Called from several threads.
-  std::function<fault(std::uint64_t number, std::string_view name, store::permits_verb verb)> choose;
+  std::function<fault(std::uint64_t number, std::string_view name, store::permits_verb verb)>
+      choose;
   std::chrono::milliseconds delay{50};
 };
 
@@ -60,7 +61,7 @@ struct fault_rates {
 fault_plan random_faults(fault_rates rates);
 
 /// For session_options::decorate: a store that is as unreliable as the plan says.
-std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)>
-faulty(fault_plan plan, std::shared_ptr<clock> on = {});
+std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)> faulty(
+    fault_plan plan, std::shared_ptr<clock> on = {});
 
 }  // namespace holdfast::testing

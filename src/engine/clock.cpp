@@ -1,8 +1,8 @@
+#include <time.h>
 #include <algorithm>
 #include <cstddef>
 #include <holdfast/clock.hpp>
 #include <new>
-#include <time.h>
 
 namespace holdfast {
 

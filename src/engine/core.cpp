@@ -1,9 +1,9 @@
 #include "engine/core.hpp"
 
-#include <algorithm>
-#include <system_error>
 #include <pthread.h>
 #include <unistd.h>
+#include <algorithm>
+#include <system_error>
 
 #include "engine/names.hpp"
 

@@ -55,11 +55,13 @@ class core {
 
   /// "host pid program reason": how people see who holds a name.
   std::string note(std::string_view reason) const;
-  std::string full_name(std::string_view name) const { return options_.name_prefix + std::string(name); }
+  std::string full_name(std::string_view name) const {
+    return options_.name_prefix + std::string(name);
+  }
 
-  /// What a thread of this process did before a command that it sent happens before what another one
-  /// does after an answer or notice that it had later, whatever session each uses. The store orders
-  /// them; these say so in terms of the memory model, as std::mutex promises.
+  /// What a thread of this process did before a command that it sent happens before what another
+  /// one does after an answer or notice that it had later, whatever session each uses. The store
+  /// orders them; these say so in terms of the memory model, as std::mutex promises.
   static void publish() noexcept;
   static void observe() noexcept;
 

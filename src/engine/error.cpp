@@ -7,27 +7,48 @@ namespace {
 
 std::string_view describe(errc code) noexcept {
   switch (code) {
-    case errc::busy: return "somebody else holds it";
-    case errc::timed_out: return "timed out";
-    case errc::cancelled: return "cancelled";
-    case errc::lost: return "the lock was lost";
-    case errc::not_owner: return "not held by the caller";
-    case errc::unavailable: return "the store is not available";
-    case errc::overloaded: return "too many waiters";
-    case errc::deadlock: return "waiting would never end";
-    case errc::kind_mismatch: return "the name is in use as another kind";
-    case errc::capacity_mismatch: return "the name is in use with another capacity";
-    case errc::unsupported: return "not supported by this store";
-    case errc::invalid_name: return "invalid name";
-    case errc::invalid_argument: return "invalid argument";
-    case errc::foreign_data: return "not written by holdfast";
-    case errc::newer_format: return "written by a newer holdfast";
-    case errc::corrupt: return "damaged data";
-    case errc::read_only: return "the store is read-only";
-    case errc::no_space: return "the store is full";
-    case errc::not_permitted: return "not permitted";
-    case errc::forked: return "used in a forked child";
-    case errc::internal: return "internal error";
+    case errc::busy:
+      return "somebody else holds it";
+    case errc::timed_out:
+      return "timed out";
+    case errc::cancelled:
+      return "cancelled";
+    case errc::lost:
+      return "the lock was lost";
+    case errc::not_owner:
+      return "not held by the caller";
+    case errc::unavailable:
+      return "the store is not available";
+    case errc::overloaded:
+      return "too many waiters";
+    case errc::deadlock:
+      return "waiting would never end";
+    case errc::kind_mismatch:
+      return "the name is in use as another kind";
+    case errc::capacity_mismatch:
+      return "the name is in use with another capacity";
+    case errc::unsupported:
+      return "not supported by this store";
+    case errc::invalid_name:
+      return "invalid name";
+    case errc::invalid_argument:
+      return "invalid argument";
+    case errc::foreign_data:
+      return "not written by holdfast";
+    case errc::newer_format:
+      return "written by a newer holdfast";
+    case errc::corrupt:
+      return "damaged data";
+    case errc::read_only:
+      return "the store is read-only";
+    case errc::no_space:
+      return "the store is full";
+    case errc::not_permitted:
+      return "not permitted";
+    case errc::forked:
+      return "used in a forked child";
+    case errc::internal:
+      return "internal error";
   }
   return "unknown error";
 }
@@ -41,16 +62,25 @@ class category final : public std::error_category {
   // So that a caller can compare with what the standard already has a word for.
   std::error_condition default_error_condition(int code) const noexcept override {
     switch (static_cast<errc>(code)) {
-      case errc::timed_out: return std::errc::timed_out;
-      case errc::cancelled: return std::errc::operation_canceled;
-      case errc::deadlock: return std::errc::resource_deadlock_would_occur;
-      case errc::busy: return std::errc::device_or_resource_busy;
-      case errc::unsupported: return std::errc::not_supported;
+      case errc::timed_out:
+        return std::errc::timed_out;
+      case errc::cancelled:
+        return std::errc::operation_canceled;
+      case errc::deadlock:
+        return std::errc::resource_deadlock_would_occur;
+      case errc::busy:
+        return std::errc::device_or_resource_busy;
+      case errc::unsupported:
+        return std::errc::not_supported;
       case errc::invalid_argument:
-      case errc::invalid_name: return std::errc::invalid_argument;
-      case errc::not_permitted: return std::errc::permission_denied;
-      case errc::no_space: return std::errc::no_space_on_device;
-      default: return {code, *this};
+      case errc::invalid_name:
+        return std::errc::invalid_argument;
+      case errc::not_permitted:
+        return std::errc::permission_denied;
+      case errc::no_space:
+        return std::errc::no_space_on_device;
+      default:
+        return {code, *this};
     }
   }
 };

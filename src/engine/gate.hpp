@@ -26,7 +26,8 @@ struct spec;
 /// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
 /// spec::max_bypass times: then, or as soon as it is awake, it is served next.
 ///
-///     a thread is done, nobody in line   │ back to the store; with linger: idle, until another comes,
+///     a thread is done, nobody in line   │ back to the store; with linger: idle, until another
+///     comes,
 ///                                        │ its time is over, or somebody elsewhere wants it
 ///     a thread is done, somebody in line │ idle, and the first in line is called
 ///       another comes, and may bypass    │ takes what is idle

@@ -69,9 +69,7 @@ bool hold::stays_in_process(boot_time now) const noexcept {
   return now < stays_until_ && may_be_kept(now);
 }
 
-void hold::linger_until(boot_time at) const {
-  session_->linger_watch().look_at(spec_->gate, at);
-}
+void hold::linger_until(boot_time at) const { session_->linger_watch().look_at(spec_->gate, at); }
 
 bool hold::lingers(boot_time now) const noexcept {
   return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
@@ -119,8 +117,9 @@ void hold::check() const {
   if (auto u = session_->usable(); !u) {
     fail(std::move(u.error()), "check");
   }
-  fail({errc::lost, "the lease has ended, somebody else may hold it: stop the work, its resource "
-                    "refuses this fence once the next holder has written"},
+  fail({errc::lost,
+        "the lease has ended, somebody else may hold it: stop the work, its resource "
+        "refuses this fence once the next holder has written"},
        "check");
 }
 
@@ -138,8 +137,9 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
 
 namespace {
 failure no_longer_held() {
-  return {errc::lost, "the store does not know this hold any more: its lease ended, or it was "
-                      "taken away"};
+  return {errc::lost,
+          "the store does not know this hold any more: its lease ended, or it was "
+          "taken away"};
 }
 }  // namespace
 

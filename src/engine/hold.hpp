@@ -29,7 +29,7 @@ struct spec {
   bool renew = true;
   std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
   std::string note;
-  bool detached = false;  ///< nobody renews, and the hold may outlive the session
+  bool detached = false;                  ///< nobody renews, and the hold may outlive the session
   std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
   std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
   unsigned max_bypass = 0;
@@ -61,7 +61,9 @@ struct waits {
 /// not see: 12 bits under a number that grows with the microseconds.
 inline constexpr unsigned local_fence_bits = 12;
 inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
-inline std::uint64_t public_fence(std::uint64_t stored) noexcept { return stored << local_fence_bits; }
+inline std::uint64_t public_fence(std::uint64_t stored) noexcept {
+  return stored << local_fence_bits;
+}
 
 using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
 

@@ -139,7 +139,8 @@ void keeper::ended(hold& h) {
   end_renewal([&] { return on_lost(h, lease_ended); });
 }
 
-// ---- the thread that watches the time ------------------------------------------------------------
+// ---- the thread that watches the time
+// ------------------------------------------------------------
 
 boot_time keeper::take_due(batch& suspected, batch& lost) {
   const boot_time now = session_.now();
@@ -175,7 +176,8 @@ void keeper::watch_time() {
   }
 }
 
-// ---- the thread that talks to the store ----------------------------------------------------------
+// ---- the thread that talks to the store
+// ----------------------------------------------------------
 
 void keeper::renew_forever() {
   std::unique_lock lock{mutex_};

@@ -33,9 +33,9 @@ class keeper {
   /// After it nothing more is announced about this hold, but what is on its way right now.
   void remove(hold& h) noexcept;
 
-  /// Somebody else than the keeper renews this hold: waits until no renewal is on its way, and keeps
-  /// the keeper from beginning one. The answers of two could come in another order than the store
-  /// carried them out, and the longer one be believed. Ends with one of those below.
+  /// Somebody else than the keeper renews this hold: waits until no renewal is on its way, and
+  /// keeps the keeper from beginning one. The answers of two could come in another order than the
+  /// store carried them out, and the longer one be believed. Ends with one of those below.
   void begin_renewal(hold& h);
   void renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
   void failed(hold& h, const failure& why);

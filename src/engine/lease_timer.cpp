@@ -46,8 +46,7 @@ boot_time lease_timer::next() const noexcept {
   return std::min(suspect_at_, valid_until_);
 }
 
-bool lease_timer::renewed(boot_time now, boot_time sent,
-                          std::chrono::nanoseconds lease) noexcept {
+bool lease_timer::renewed(boot_time now, boot_time sent, std::chrono::nanoseconds lease) noexcept {
   in_flight_ = false;
   if (state_ == lease_state::lost || now >= valid_until_) return false;
   terms_.lease = lease;

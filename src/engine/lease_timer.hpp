@@ -31,7 +31,8 @@ class lease_timer {
 
   static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
 
-  /// What is due at `now`, once: after `renew` the answer has to come by renewed(), failed(), gone().
+  /// What is due at `now`, once: after `renew` the answer has to come by renewed(), failed(),
+  /// gone().
   step due(boot_time now) noexcept;
   /// When to ask again.
   boot_time next() const noexcept;

@@ -15,10 +15,10 @@ namespace holdfast::engine {
 
 class core;
 
-/// Looks after what the process keeps though no thread uses it (lock_options::linger): gives it back
-/// when its time is over, and at once when the store says that somebody wants it. Tells the readers
-/// that share a hold, too. One thread for a session, started with the first lock that lingers or
-/// shares. Thread-safe.
+/// Looks after what the process keeps though no thread uses it (lock_options::linger): gives it
+/// back when its time is over, and at once when the store says that somebody wants it. Tells the
+/// readers that share a hold, too. One thread for a session, started with the first lock that
+/// lingers or shares. Thread-safe.
 class linger_watch {
  public:
   explicit linger_watch(core& session) : session_(session) {}

@@ -18,11 +18,16 @@ std::size_t sequence_length(unsigned char first) noexcept {
 // The second byte rules out overlong forms, surrogates and what lies beyond U+10FFFF (RFC 3629).
 bool second_byte_allowed(unsigned char first, unsigned char second) noexcept {
   switch (first) {
-    case 0xE0: return second >= 0xA0;
-    case 0xED: return second <= 0x9F;
-    case 0xF0: return second >= 0x90;
-    case 0xF4: return second <= 0x8F;
-    default: return true;
+    case 0xE0:
+      return second >= 0xA0;
+    case 0xED:
+      return second <= 0x9F;
+    case 0xF0:
+      return second >= 0x90;
+    case 0xF4:
+      return second <= 0x8F;
+    default:
+      return true;
   }
 }
 
@@ -75,17 +80,16 @@ status check_reason(std::string_view reason) {
                                                std::to_string(max_reason_bytes) + " are kept"};
   }
   if (!is_utf8(reason) || has_control_characters(reason)) {
-    return failure{errc::invalid_argument,
-                   "the reason must be UTF-8 without control characters"};
+    return failure{errc::invalid_argument, "the reason must be UTF-8 without control characters"};
   }
   return done{};
 }
 
 status check_lease(std::chrono::milliseconds lease) {
   if (lease >= min_lease && lease <= max_lease) return done{};
-  return failure{errc::invalid_argument,
-                 "a lease of " + std::to_string(lease.count()) + " ms is not possible; choose from " +
-                     std::to_string(min_lease.count()) + " ms to 31 days"};
+  return failure{errc::invalid_argument, "a lease of " + std::to_string(lease.count()) +
+                                             " ms is not possible; choose from " +
+                                             std::to_string(min_lease.count()) + " ms to 31 days"};
 }
 
 bool matches(std::string_view pattern, std::string_view text) noexcept {

@@ -1,8 +1,8 @@
 #include "engine/owner_ids.hpp"
 
-#include <holdfast/error.hpp>
-#include <cerrno>
 #include <sys/random.h>
+#include <cerrno>
+#include <holdfast/error.hpp>
 
 namespace holdfast::engine {
 

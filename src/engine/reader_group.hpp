@@ -15,8 +15,8 @@ namespace holdfast::engine {
 
 /// The readers of one process and one name, who share one hold at the store: the first asks for it,
 /// who comes while it is held joins, the last gives it back. Once a writer waits, here or (a notice
-/// says so) elsewhere, nobody joins any more: the next reader asks for a new hold, behind the writer.
-/// Thread-safe.
+/// says so) elsewhere, nobody joins any more: the next reader asks for a new hold, behind the
+/// writer. Thread-safe.
 class reader_group {
  public:
   explicit reader_group(clock& on) : clock_(on) {}

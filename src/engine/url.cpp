@@ -22,7 +22,8 @@ result<std::string> unescape(std::string_view text) {
     unsigned byte = 0;
     const char* const digits = text.data() + i + 1;
     if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
-      return malformed(text, "has a % without two hexadecimal digits; write %25 for the sign itself");
+      return malformed(text,
+                       "has a % without two hexadecimal digits; write %25 for the sign itself");
     }
     plain += static_cast<char>(byte);
     i += 2;

@@ -15,7 +15,8 @@ using store::owner_id;
 using store::permits_record;
 using store::waiter;
 
-// ---- writing -------------------------------------------------------------------------------------
+// ---- writing
+// -------------------------------------------------------------------------------------
 
 /// Appends to the text.
 class writer {
@@ -80,7 +81,8 @@ class writer {
   std::string& text_;
 };
 
-// ---- reading -------------------------------------------------------------------------------------
+// ---- reading
+// -------------------------------------------------------------------------------------
 
 /// A cursor over the text. After the first thing that is not as expected it stays bad.
 class reader {
@@ -124,7 +126,8 @@ class reader {
       if (text_.empty()) return fail();
       const auto plain = std::min(text_.find_first_of("\"\\"), text_.size());
       const auto raw_control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-      if (std::any_of(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(plain), raw_control)) {
+      if (std::any_of(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(plain),
+                      raw_control)) {
         return fail();
       }
       word.append(text_.substr(0, plain));
@@ -182,7 +185,8 @@ class reader {
     } else if (text_.size() >= 5 && text_.substr(0, 3) == "u00") {
       unsigned byte = 0;
       const auto end = text_.data() + 5;
-      const bool lower = std::none_of(text_.data() + 3, end, [](char c) { return c >= 'A' && c <= 'F'; });
+      const bool lower =
+          std::none_of(text_.data() + 3, end, [](char c) { return c >= 'A' && c <= 'F'; });
       if (!lower || std::from_chars(text_.data() + 3, end, byte, 16).ptr != end || byte >= 0x20) {
         return fail();
       }
@@ -198,9 +202,10 @@ class reader {
 };
 
 failure corrupt() {
-  return {errc::corrupt,
-          "the record in the store is damaged; look at it with the store's own tools, and remove it "
-          "if nobody holds the lock"};
+  return {
+      errc::corrupt,
+      "the record in the store is damaged; look at it with the store's own tools, and remove it "
+      "if nobody holds the lock"};
 }
 
 bool sound(const permits_record& r) {
@@ -229,12 +234,13 @@ result<any_record> decode_countdown(reader& in) {
 }  // namespace
 
 void encode(const permits_record& r, std::string& text) {
-  writer(text).put_array(record_version, to_string(r.kind), r.capacity, r.last_fence, r.holders, r.queue);
+  writer(text).put_array(record_version, to_string(r.kind), r.capacity, r.last_fence, r.holders,
+                         r.queue);
 }
 
 void encode(const countdown_record& r, std::string& text) {
-  writer(text).put_array(record_version, to_string(store::kind::latch), r.count, r.remaining, r.expires_at,
-            r.arrivals, r.waiting);
+  writer(text).put_array(record_version, to_string(store::kind::latch), r.count, r.remaining,
+                         r.expires_at, r.arrivals, r.waiting);
 }
 
 result<any_record> decode(std::string_view text) {
@@ -243,14 +249,16 @@ result<any_record> decode(std::string_view text) {
   in.expect('[');
   in.get(version);
   if (!in.good() || version < 1) {
-    return failure{errc::foreign_data,
-                   "what is stored under this name was not written by holdfast; choose another name "
-                   "or another store"};
+    return failure{
+        errc::foreign_data,
+        "what is stored under this name was not written by holdfast; choose another name "
+        "or another store"};
   }
   if (version > record_version) {
-    return failure{errc::newer_format,
-                   "the record was written by a newer holdfast (format " + std::to_string(version) +
-                       ", this one knows " + std::to_string(record_version) + "): update this program"};
+    return failure{errc::newer_format, "the record was written by a newer holdfast (format " +
+                                           std::to_string(version) + ", this one knows " +
+                                           std::to_string(record_version) +
+                                           "): update this program"};
   }
   std::string word;
   store::kind kind{};

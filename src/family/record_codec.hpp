@@ -25,7 +25,8 @@ using any_record = std::variant<store::permits_record, store::countdown_record>;
 void encode(const store::permits_record& record, std::string& text);
 void encode(const store::countdown_record& record, std::string& text);
 
-/// Reads exactly what encode writes. errc::newer_format, errc::foreign_data (not ours), errc::corrupt.
+/// Reads exactly what encode writes. errc::newer_format, errc::foreign_data (not ours),
+/// errc::corrupt.
 result<any_record> decode(std::string_view text);
 
 }  // namespace holdfast::family

@@ -183,7 +183,8 @@ class state_family final : public store::session_store {
     return std::move(change.reply);
   }
 
-  // A record may be kept for its fence only: then the name is free. One that cannot be read is in use.
+  // A record may be kept for its fence only: then the name is free. One that cannot be read is in
+  // use.
   result<std::vector<std::string>> names() override {
     auto all = port_->entries();
     if (!all) return std::move(all.error());
@@ -243,8 +244,9 @@ class state_family final : public store::session_store {
     return dead;
   }
 
-  // A grant to a session that is known to be gone is passed on at once, which may grant to others. One
-  // that could not be told but may live keeps what it holds; its grant ends with the claim time.
+  // A grant to a session that is known to be gone is passed on at once, which may grant to others.
+  // One that could not be told but may live keeps what it holds; its grant ends with the claim
+  // time.
   void deliver(std::string_view name, const std::vector<notice>& grants) {
     std::vector<std::string> dead;
     for (notice to : grants) {

@@ -74,20 +74,26 @@ void wait(countdown_record& r, const countdown_command& c, const moment& now,
     mine->expires_at = now.now_at + c.place_us;
     return;
   }
-  r.waiting.push_back({c.owner, 1, 0, 0, now.now_at + c.place_us, now.wall_at,
-                       std::string(c.peer), std::string(c.note)});
+  r.waiting.push_back({c.owner, 1, 0, 0, now.now_at + c.place_us, now.wall_at, std::string(c.peer),
+                       std::string(c.note)});
 }
 
 void carry_out(countdown_record& r, const countdown_command& c, const moment& now,
                countdown_reply& reply) {
   switch (c.verb) {
-    case countdown_verb::arrive: return arrive(r, c, now, reply);
-    case countdown_verb::wait: return wait(r, c, now, reply);
+    case countdown_verb::arrive:
+      return arrive(r, c, now, reply);
+    case countdown_verb::wait:
+      return wait(r, c, now, reply);
     case countdown_verb::leave:
       std::erase_if(r.waiting, [&](const auto& w) { return w.owner == c.owner; });
       return;
-    case countdown_verb::remove: r = {}; return;
-    case countdown_verb::inspect: reply.found = r; return;
+    case countdown_verb::remove:
+      r = {};
+      return;
+    case countdown_verb::inspect:
+      reply.found = r;
+      return;
   }
 }
 

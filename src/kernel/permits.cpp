@@ -63,7 +63,8 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
 // Whoever keeps it idle gives it up.
 void tell_lingering(const permits_record& r, permits_reply& reply) {
   for (const holder& h : r.holders) {
-    if (h.lingers) reply.tell.push_back({notice_kind::wanted, {}, h.owner, h.fence, h.expires_at, h.peer});
+    if (h.lingers)
+      reply.tell.push_back({notice_kind::wanted, {}, h.owner, h.fence, h.expires_at, h.peer});
   }
 }
 
@@ -97,7 +98,8 @@ void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
   if (std::find(blockers.begin(), blockers.end(), peer) == blockers.end()) blockers.push_back(peer);
 }
 
-// The first in line looks when the lease in its way ends; the others are told when it is their turn.
+// The first in line looks when the lease in its way ends; the others are told when it is their
+// turn.
 void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
                    permits_reply& reply) {
   for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);
@@ -189,8 +191,8 @@ void resize(permits_record& r, const permits_command& c, const circumstances& no
 // Step 5, evict.
 void evict(permits_record& r, const permits_command& c, const circumstances& now,
            permits_reply& reply) {
-  const auto gone = std::erase_if(
-      r.holders, [&](const holder& h) { return !c.owner || h.owner == c.owner; });
+  const auto gone =
+      std::erase_if(r.holders, [&](const holder& h) { return !c.owner || h.owner == c.owner; });
   reply.outcome = gone > 0 ? permits_outcome::done : permits_outcome::absent;
   reply.position = static_cast<std::uint32_t>(gone);
   hand_over(r, c, now, reply);
@@ -199,12 +201,18 @@ void evict(permits_record& r, const permits_command& c, const circumstances& now
 void carry_out(permits_record& r, const permits_command& c, const circumstances& now,
                permits_reply& reply) {
   switch (c.verb) {
-    case permits_verb::acquire: return acquire(r, c, now, reply);
-    case permits_verb::renew: return renew(r, c, now, reply);
-    case permits_verb::release: return release(r, c, now, reply);
-    case permits_verb::resize: return resize(r, c, now, reply);
-    case permits_verb::evict: return evict(r, c, now, reply);
-    case permits_verb::inspect: return;
+    case permits_verb::acquire:
+      return acquire(r, c, now, reply);
+    case permits_verb::renew:
+      return renew(r, c, now, reply);
+    case permits_verb::release:
+      return release(r, c, now, reply);
+    case permits_verb::resize:
+      return resize(r, c, now, reply);
+    case permits_verb::evict:
+      return evict(r, c, now, reply);
+    case permits_verb::inspect:
+      return;
   }
 }
 
@@ -228,8 +236,8 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
       r.kind = c.kind;
       r.capacity = c.capacity;
     } else if (r.kind != c.kind || r.capacity != c.capacity) {
-      reply.outcome = r.kind != c.kind ? permits_outcome::kind_mismatch
-                                       : permits_outcome::capacity_mismatch;
+      reply.outcome =
+          r.kind != c.kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
       reply.found = r;
       return reply;
     }

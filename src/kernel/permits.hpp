@@ -14,9 +14,9 @@
 /// so a large request is not starved by small ones. Whoever makes room (release, expiry, a smaller
 /// weight) hands it over in the same step and learns whom to tell.
 ///
-/// A grant that is made to a waiter lasts only for the claim time: long enough for a live session to
-/// claim it by a renewal, short enough that a dead successor costs little. A place in the queue is a short
-/// lease too. Both are judged by the store's time, which comes in as an argument.
+/// A grant that is made to a waiter lasts only for the claim time: long enough for a live session
+/// to claim it by a renewal, short enough that a dead successor costs little. A place in the queue
+/// is a short lease too. Both are judged by the store's time, which comes in as an argument.
 namespace holdfast::kernel {
 
 using store::moment;
@@ -24,8 +24,8 @@ using store::permits_command;
 using store::permits_record;
 using store::permits_reply;
 
-/// How long a grant lasts that a waiter has not claimed yet. Where a death is seen, only a waiter that
-/// sleeps costs the others so much, and one that is merely slow keeps its turn.
+/// How long a grant lasts that a waiter has not claimed yet. Where a death is seen, only a waiter
+/// that sleeps costs the others so much, and one that is merely slow keeps its turn.
 inline constexpr std::int64_t claim_us = 500'000;
 inline constexpr std::int64_t claim_where_death_is_seen_us = 2'000'000;
 /// No waiter sleeps longer on a notice that may be lost; the first in line looks more often.

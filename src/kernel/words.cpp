@@ -28,8 +28,10 @@ void append_hex(std::string& to, std::uint64_t number) {
 constexpr auto hex_values = [] {
   std::array<std::int8_t, 256> values{};
   values.fill(-1);
-  for (int i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
-  for (int i = 0; i < 6; ++i) values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+  for (int i = 0; i < 10; ++i)
+    values[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
+  for (int i = 0; i < 6; ++i)
+    values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
   return values;
 }();
 
@@ -60,9 +62,7 @@ bool parse_owner_id(std::string_view text, owner_id& id) noexcept {
 
 std::string_view to_string(kind k) noexcept { return kind_names[static_cast<std::size_t>(k)]; }
 
-bool parse_kind(std::string_view text, kind& k) noexcept {
-  return parse(kind_names, text, k);
-}
+bool parse_kind(std::string_view text, kind& k) noexcept { return parse(kind_names, text, k); }
 
 std::string_view to_string(notice_kind k) noexcept {
   return notice_names[static_cast<std::size_t>(k)];

@@ -32,7 +32,7 @@ status check_supported(bool supported, std::string_view what, const std::string&
 
 subject::subject(const session& s, std::string_view what, const std::string& name,
                  const lock_options& options, store::kind kind, std::uint32_t capacity,
-                 bool store::capabilities::*needs, bool through_gate)
+                 bool store::capabilities::* needs, bool through_gate)
     : core(s.core()), operation(what) {
   const auto& c = *core;
   const auto made = std::make_shared<engine::spec>();

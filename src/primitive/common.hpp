@@ -25,7 +25,7 @@ struct subject {
 
   subject(const session& s, std::string_view what, const std::string& name,
           const lock_options& options, store::kind kind, std::uint32_t capacity,
-          bool store::capabilities::*needs, bool through_gate = false);
+          bool store::capabilities::* needs, bool through_gate = false);
   subject(const subject&) = delete;
   /// What it let linger goes back to the store.
   ~subject();
@@ -56,8 +56,8 @@ class thread_holds {
   std::stop_token lost() const;
   /// Throws errc::not_owner or errc::lost.
   void check(const subject& of) const;
-  /// Calls `use` with this thread's hold; throws errc::not_owner if it has none. The hold stays where
-  /// it is: only this thread can take it away.
+  /// Calls `use` with this thread's hold; throws errc::not_owner if it has none. The hold stays
+  /// where it is: only this thread can take it away.
   template <class Use>
   auto with_mine(const subject& of, Use use) {
     lease* const held = find();

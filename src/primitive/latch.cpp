@@ -86,8 +86,7 @@ class pending_countdown final : public engine::telling_wait<engine::pending_wait
   void won(std::shared_ptr<engine::core>) override {
     const auto& reply = question_.reply;
     if (reply.outcome != countdown_outcome::too_many) return tell(done{});
-    tell(session_.located(too_many(question_.asks().drop, reply.remaining), "latch",
-                          spec_->name));
+    tell(session_.located(too_many(question_.asks().drop, reply.remaining), "latch", spec_->name));
   }
 
   std::optional<store::renewal> leaving(const failure& why) override {
@@ -106,8 +105,8 @@ std::uint32_t checked_count(std::uint32_t count) {
 
 std::chrono::seconds checked_keep(std::chrono::seconds keep) {
   if (keep >= 1s && keep <= max_lease) return keep;
-  throw_failure({errc::invalid_argument, "a latch is kept for 1 s to 31 days, not " +
-                                             std::to_string(keep.count()) + " s"});
+  throw_failure({errc::invalid_argument,
+                 "a latch is kept for 1 s to 31 days, not " + std::to_string(keep.count()) + " s"});
 }
 
 }  // namespace
@@ -136,8 +135,8 @@ struct latch::state {
     if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
     countdown_question q(core, of.spec->name, c);
     engine::mailroom::slot slot(core.mailroom(), c.owner);
-    auto settled = engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait),
-                                              std::move(stop));
+    auto settled =
+        engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
     if (settled) return std::move(q.reply);
     const errc why = settled.error().code;
     if (why == errc::cancelled) q.leave();
@@ -149,8 +148,7 @@ struct latch::state {
                      std::stop_token stop) const {
     auto c = command(verb);
     c.drop = drop;
-    return pending<done>(
-        std::make_shared<pending_countdown>(of.order(limit, std::move(stop)), c));
+    return pending<done>(std::make_shared<pending_countdown>(of.order(limit, std::move(stop)), c));
   }
 };
 
@@ -195,9 +193,7 @@ std::uint32_t latch::remaining() const {
   return found.remaining;
 }
 
-void latch::remove() {
-  (void)state_->run(state_->command(countdown_verb::remove), no_limit, {});
-}
+void latch::remove() { (void)state_->run(state_->command(countdown_verb::remove), no_limit, {}); }
 
 const std::string& latch::name() const noexcept { return state_->of.spec->name; }
 

@@ -94,10 +94,14 @@ pending<done> async_extend(const lease& held, std::chrono::milliseconds length) 
 
 std::string_view to_string(lease_state s) noexcept {
   switch (s) {
-    case lease_state::held: return "held";
-    case lease_state::suspect: return "suspect";
-    case lease_state::lost: return "lost";
-    case lease_state::released: return "released";
+    case lease_state::held:
+      return "held";
+    case lease_state::suspect:
+      return "suspect";
+    case lease_state::lost:
+      return "lost";
+    case lease_state::released:
+      return "released";
   }
   return "unknown";
 }

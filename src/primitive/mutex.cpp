@@ -17,10 +17,10 @@ mutex::mutex(session s, std::string name, lock_options options)
     : mutex(std::move(s), std::move(name), std::move(options), false) {}
 
 mutex::mutex(session s, std::string name, lock_options options, bool fair)
-    : state_(new state{subject(s, fair ? "fair_mutex" : "mutex", name, options, store::kind::mutex, 1,
-                               fair ? &store::capabilities::fair : &store::capabilities::mutex,
-                               !fair),
-                       {}}) {}
+    : state_(
+          new state{subject(s, fair ? "fair_mutex" : "mutex", name, options, store::kind::mutex, 1,
+                            fair ? &store::capabilities::fair : &store::capabilities::mutex, !fair),
+                    {}}) {}
 
 mutex::~mutex() = default;
 
@@ -34,8 +34,8 @@ bool mutex::try_lock() { return lock_within(one_try, {}); }
 bool mutex::lock_within(wait_time wait, std::stop_token stop) {
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
-    state_->of.fail({errc::deadlock,
-                     "this thread holds it already; recursive_mutex may be locked again"});
+    state_->of.fail(
+        {errc::deadlock, "this thread holds it already; recursive_mutex may be locked again"});
   }
   auto got = state_->of.acquire({}, wait, std::move(stop));
   if (!got) return false;

@@ -34,7 +34,9 @@ struct recursive_mutex::state {
 recursive_mutex::recursive_mutex(session s, std::string name, lock_options options)
     : state_(new state{subject(s, "recursive_mutex", name, options, store::kind::mutex, 1,
                                &store::capabilities::mutex, true),
-                       {}, {}, {}}) {}
+                       {},
+                       {},
+                       {}}) {}
 
 recursive_mutex::~recursive_mutex() = default;
 

@@ -11,8 +11,8 @@ namespace {
 
 std::uint32_t checked_capacity(std::uint32_t capacity) {
   if (capacity >= 1 && capacity <= engine::max_permits) return capacity;
-  throw_failure({errc::invalid_argument, "a semaphore has from 1 to 2^30 permits, not " +
-                                             std::to_string(capacity)});
+  throw_failure({errc::invalid_argument,
+                 "a semaphore has from 1 to 2^30 permits, not " + std::to_string(capacity)});
 }
 
 subject make_subject(const session& s, std::string_view what, const std::string& name,
@@ -78,7 +78,8 @@ std::uint32_t semaphore::available() const { return free_permits(state_->of); }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.spec->name; }
 
-// ---- counting_semaphore --------------------------------------------------------------------------
+// ---- counting_semaphore
+// --------------------------------------------------------------------------
 
 struct counting_semaphore::state {
   subject of;
@@ -122,7 +123,8 @@ void counting_semaphore::release(std::uint32_t permits) {
 
 std::uint32_t counting_semaphore::max() const noexcept { return state_->of.spec->capacity; }
 
-// ---- expiring_semaphore --------------------------------------------------------------------------
+// ---- expiring_semaphore
+// --------------------------------------------------------------------------
 
 struct expiring_semaphore::state {
   subject of;

@@ -138,16 +138,26 @@ std::size_t session::force_release(std::string_view name, std::string_view short
 
 std::string_view to_string(event_kind kind) noexcept {
   switch (kind) {
-    case event_kind::acquired: return "acquired";
-    case event_kind::released: return "released";
-    case event_kind::gave_up: return "gave_up";
-    case event_kind::suspect: return "suspect";
-    case event_kind::held_again: return "held_again";
-    case event_kind::lost: return "lost";
-    case event_kind::renew_failed: return "renew_failed";
-    case event_kind::release_failed: return "release_failed";
-    case event_kind::misuse: return "misuse";
-    case event_kind::warning: return "warning";
+    case event_kind::acquired:
+      return "acquired";
+    case event_kind::released:
+      return "released";
+    case event_kind::gave_up:
+      return "gave_up";
+    case event_kind::suspect:
+      return "suspect";
+    case event_kind::held_again:
+      return "held_again";
+    case event_kind::lost:
+      return "lost";
+    case event_kind::renew_failed:
+      return "renew_failed";
+    case event_kind::release_failed:
+      return "release_failed";
+    case event_kind::misuse:
+      return "misuse";
+    case event_kind::warning:
+      return "warning";
   }
   return "unknown";
 }

@@ -45,7 +45,10 @@ struct shared_mutex::state {
 shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options options)
     : state_(new state{subject(s, "shared_mutex", name, options, store::kind::shared_mutex, all,
                                &store::capabilities::shared),
-                       options.preference, {}, {}, {}}) {
+                       options.preference,
+                       {},
+                       {},
+                       {}}) {
   const auto& of = state_->of;
   state_->group = of.core->reader_groups().at(of.spec->name, of.core->clock());
 }
@@ -55,8 +58,9 @@ shared_mutex::~shared_mutex() = default;
 bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
   if (state_->writers.mine() || state_->readers.mine()) {
     if (wait != no_limit) return false;
-    state_->of.fail({errc::deadlock,
-                     "this thread holds it already; downgrade() and try_upgrade() change the mode"});
+    state_->of.fail(
+        {errc::deadlock,
+         "this thread holds it already; downgrade() and try_upgrade() change the mode"});
   }
   auto got = state_->of.in_time(state_->acquire(m, wait, std::move(stop)));
   if (!got) return false;
@@ -74,7 +78,8 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  return engine::async_acquire(s.of.order(limit, std::move(stop)), s.claim(shared_mutex::exclusive));
+  return engine::async_acquire(s.of.order(limit, std::move(stop)),
+                               s.claim(shared_mutex::exclusive));
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {

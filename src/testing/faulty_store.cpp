@@ -40,7 +40,9 @@ class faulty_store final : public store::session_store {
  public:
   faulty_store(std::unique_ptr<store::session_store> inner, fault_plan plan,
                std::shared_ptr<clock> on)
-      : inner_(std::move(inner)), plan_(std::move(plan)), clock_(std::move(on)),
+      : inner_(std::move(inner)),
+        plan_(std::move(plan)),
+        clock_(std::move(on)),
         inbox_(inner_->inbox()) {}
 
   const store::capabilities& can() const noexcept override { return inner_->can(); }
@@ -80,15 +82,23 @@ class faulty_store final : public store::session_store {
   template <class Call>
   auto with_fault(std::string_view name, store::permits_verb verb, Call call) -> decltype(call()) {
     switch (plan_.choose ? plan_.choose(++number_, name, verb) : fault::none) {
-      case fault::drop_request: return lost_on_the_way(false);
-      case fault::drop_reply: (void)call(); return lost_on_the_way(true);
+      case fault::drop_request:
+        return lost_on_the_way(false);
+      case fault::drop_reply:
+        (void)call();
+        return lost_on_the_way(true);
       case fault::duplicate: {
         auto first = call();
         return latest(verb, std::move(first), call());
       }
-      case fault::delay: wait(); return call();
-      case fault::drop_notice: inbox_.drop_next(); return call();
-      case fault::none: break;
+      case fault::delay:
+        wait();
+        return call();
+      case fault::drop_notice:
+        inbox_.drop_next();
+        return call();
+      case fault::none:
+        break;
     }
     return call();
   }

@@ -49,9 +49,10 @@ class forks : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    stores, forks, testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex", "shared_mutex", "semaphore"})),
-    cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, forks,
+                         testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex",
+                                                  "shared_mutex", "semaphore"})),
+                         cell_name);
 
 TEST_P(forks, a_child_holds_nothing_and_every_use_there_is_a_clear_error) {
   lease held = lock_->acquire();

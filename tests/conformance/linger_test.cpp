@@ -3,8 +3,8 @@
 #include "conformance/cell.hpp"
 #include "harness/eventually.hpp"
 
-// An idle lock that stays with its process (lock_options::linger): on every store whoever else wants
-// it is given it, though nobody's time is over.
+// An idle lock that stays with its process (lock_options::linger): on every store whoever else
+// wants it is given it, though nobody's time is over.
 namespace conformance {
 namespace {
 
@@ -25,7 +25,9 @@ INSTANTIATE_TEST_SUITE_P(stores, lingering, testing::ValuesIn(cells({"lingering_
                          cell_name);
 
 TEST_P(lingering, an_idle_lock_is_taken_again_without_the_store) {
-  { const std::lock_guard first{lock_}; }
+  {
+    const std::lock_guard first{lock_};
+  }
   const auto before = here_.store_operations();
   std::uint64_t last = 0;
   for (int i = 0; i < 100; ++i) {
@@ -51,7 +53,9 @@ TEST_P(lingering, who_wants_it_elsewhere_gets_it_and_so_back_and_forth) {
 }
 
 TEST_P(lingering, who_only_tries_elsewhere_gets_it_the_next_time) {
-  { const std::lock_guard first{lock_}; }
+  {
+    const std::lock_guard first{lock_};
+  }
   auto session = another();
   mutex rival{session, name_};
   harness::eventually("a try succeeds", [&] { return rival.try_lock(); });
@@ -81,7 +85,9 @@ TEST_P(lingering, it_goes_back_when_its_time_is_over) {
   holdfast::lock_options shortly;
   shortly.linger = 1ms;
   mutex m{session, name_, shortly};
-  { const std::lock_guard guard{m}; }
+  {
+    const std::lock_guard guard{m};
+  }
   until_free();
 }
 

@@ -30,9 +30,10 @@ class losing : public suite {
   std::unique_ptr<exclusive> rival_ = make(another());
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    stores, losing, testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex", "shared_mutex", "semaphore"})),
-    cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, losing,
+                         testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex",
+                                                  "shared_mutex", "semaphore"})),
+                         cell_name);
 
 TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {
   lease held = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();

@@ -108,7 +108,8 @@ TEST_P(sessions, impossible_session_options_are_refused) {
 
 // 10,000 names and one connection.
 class crowds : public suite {};
-INSTANTIATE_TEST_SUITE_P(stores, crowds, testing::ValuesIn(cells({"mutex", "lingering_mutex"})), cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, crowds, testing::ValuesIn(cells({"mutex", "lingering_mutex"})),
+                         cell_name);
 
 TEST_P(crowds, ten_thousand_names_over_one_session_and_eight_threads) {
   constexpr int threads_count = 8;

@@ -61,15 +61,17 @@ class unreliable : public suite {
   void expect_correct(const std::vector<harness::hold_event>& history, std::uint32_t capacity,
                       bool readers_share = false) {
     EXPECT_EQ(history.size(), std::size_t{threads_count} * rounds);
-    const auto wrong = harness::violations(history, {.capacity = capacity, .readers_share = readers_share});
+    const auto wrong =
+        harness::violations(history, {.capacity = capacity, .readers_share = readers_share});
     EXPECT_TRUE(wrong.empty()) << harness::summary(wrong);
     until_free();
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    stores, unreliable,
-    testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, unreliable,
+                         testing::ValuesIn(cells({"mutex", "lingering_mutex", "fair_mutex",
+                                                  "shared_mutex", "semaphore"})),
+                         cell_name);
 
 TEST_P(unreliable, a_store_may_be_and_still_one_is_inside_at_a_time) {
   const auto history = crowd(

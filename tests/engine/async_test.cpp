@@ -213,7 +213,9 @@ TEST(async, a_stop_after_the_end_changes_nothing) {
 TEST(async, what_lingers_is_had_again_without_the_store) {
   stage s;
   mutex m{s.session, "m", {.linger = 1h}};
-  { const auto first = wait_for(m).get().value(); }
+  {
+    const auto first = wait_for(m).get().value();
+  }
   const auto before = s.session.store_operations();
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(wait_for(m).get());
   EXPECT_EQ(s.session.store_operations(), before);

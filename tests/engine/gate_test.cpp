@@ -113,9 +113,8 @@ TEST(gate, the_fence_of_the_next_process_is_greater_than_the_last_local_one) {
     std::vector<std::thread> threads;
     for (std::size_t i = 1; i <= 3; ++i) {
       threads.emplace_back([&] { fences.push_back(m.acquire().fence()); });
-      harness::eventually("in line", [&] {
-        return s.session.core()->gates().at("m", *s.clock)->waiting() == i;
-      });
+      harness::eventually(
+          "in line", [&] { return s.session.core()->gates().at("m", *s.clock)->waiting() == i; });
     }
     fences.push_back(held.fence());
     EXPECT_FALSE(held.release());
@@ -233,9 +232,8 @@ TEST(gate, the_token_of_a_former_holder_is_not_stopped_by_the_loss_of_a_later_on
     });
     lost = true;
   });
-  harness::eventually("in line", [&] {
-    return s.session.core()->gates().at("m", *s.clock)->waiting() == 1;
-  });
+  harness::eventually("in line",
+                      [&] { return s.session.core()->gates().at("m", *s.clock)->waiting() == 1; });
   EXPECT_FALSE(held.release());
   next.join();
   EXPECT_TRUE(lost);
@@ -251,7 +249,8 @@ TEST(gate, while_the_store_is_away_the_threads_of_a_process_still_take_turns) {
     crowd c(s, order);
     c.join_line(m, 1);
     c.join_line(m, 2);
-    for (const auto v : {verb::acquire, verb::renew, verb::release}) s.script->set(v, fault::drop_request);
+    for (const auto v : {verb::acquire, verb::renew, verb::release})
+      s.script->set(v, fault::drop_request);
     EXPECT_FALSE(held.release());
   }
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
@@ -329,7 +328,8 @@ TEST(gate, the_next_one_asks_for_itself_when_taking_it_along_failed) {
     got = true;
   });
   // Nothing shows from outside that a thread stands at the gate: its wait begins with the entry.
-  harness::eventually("in line", [&] { return s.session.core()->gates().at("m", *s.clock)->waiting() == 1; });
+  harness::eventually("in line",
+                      [&] { return s.session.core()->gates().at("m", *s.clock)->waiting() == 1; });
   s.script->set(verb::acquire, fault::drop_request);
   EXPECT_EQ(held.release(), holdfast::errc::unavailable);
   s.script->set(verb::acquire, fault::none);
@@ -347,7 +347,8 @@ TEST(gate, a_waiter_cancelled_at_any_moment_leaves_the_gate) {
   for (int i = 0; i < 5'000; ++i) {
     std::stop_source stop;
     std::thread waiter([&] { EXPECT_FALSE(m.lock(stop.get_token())); });
-    for (int spin = 0; spin < (i % 400) * 10; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (int spin = 0; spin < (i % 400) * 10; ++spin)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
     stop.request_stop();
     waiter.join();
   }

@@ -131,7 +131,9 @@ TEST(keeper, max_hold_ends_a_hold_that_is_renewed) {
 TEST(keeper, a_destroyed_lease_is_not_renewed) {
   stage s;
   mutex m{s.session, "m"};
-  { lease held = m.acquire(); }
+  {
+    lease held = m.acquire();
+  }
   lease other = mutex{s.session, "other"}.acquire();
   s.clock->advance(10s);
   s.script->await(verb::renew, 1);
@@ -171,7 +173,8 @@ TEST(keeper, ten_thousand_leases_are_renewed_together) {
   for (int i = 0; i < 10'000; ++i) held.push_back(mutex{s.session, std::to_string(i)}.acquire());
   s.clock->advance(10s);
   harness::eventually("all renewed", [&] {
-    return std::all_of(held.begin(), held.end(), [](const lease& l) { return l.remaining() > 28s; });
+    return std::all_of(held.begin(), held.end(),
+                       [](const lease& l) { return l.remaining() > 28s; });
   });
 }
 
@@ -283,7 +286,7 @@ TEST(keeper, who_is_told_about_one_lease_may_extend_another) {
   holdfast::testing::fault_plan plan;
   plan.choose = [first](auto, std::string_view name, auto v) {
     return v == verb::renew && name == "a" && first->exchange(false) ? fault::drop_request
-                                                                      : fault::none;
+                                                                     : fault::none;
   };
   options.decorate = holdfast::testing::faulty(plan, s.clock);
   auto session = holdfast::open("memory:", options);

@@ -146,9 +146,15 @@ TEST(linger, a_lost_notice_costs_others_no_more_than_the_time) {
 
 TEST(linger, the_lock_object_takes_it_along_when_it_goes) {
   stage s;
-  { mutex m{s.session, "m", lingering(1h)}; m.lock(), m.unlock(); }
+  {
+    mutex m{s.session, "m", lingering(1h)};
+    m.lock(), m.unlock();
+  }
   EXPECT_FALSE(held_at_store(s.session));
-  { mutex m{s.session, "m", lingering(1h)}; m.lock(); }
+  {
+    mutex m{s.session, "m", lingering(1h)};
+    m.lock();
+  }
   EXPECT_FALSE(held_at_store(s.session)) << "not unlocked before";
 }
 
@@ -162,7 +168,10 @@ TEST(linger, a_lease_that_outlives_the_lock_object_does_not_linger) {
 TEST(linger, it_stays_for_the_other_lock_objects_of_that_name) {
   stage s;
   mutex stays{s.session, "m", lingering(1h)};
-  { mutex goes{s.session, "m", lingering(1h)}; goes.lock(), goes.unlock(); }
+  {
+    mutex goes{s.session, "m", lingering(1h)};
+    goes.lock(), goes.unlock();
+  }
   const auto before = s.session.store_operations();
   EXPECT_TRUE(stays.try_lock());
   stays.unlock();

@@ -12,8 +12,8 @@ using namespace holdfast::engine;
 errc reason(const holdfast::status& s) { return s ? errc{} : s.error().code; }
 
 TEST(names, utf8_without_control_characters_is_allowed) {
-  for (const char* const good : {"a", "order:1", "mit Leerzeichen", "zürich", "日本", "🔒", "a'b\"c",
-                                 "%41{}$(rm)", "../..", "*?"}) {
+  for (const char* const good : {"a", "order:1", "mit Leerzeichen", "zürich", "日本", "🔒",
+                                 "a'b\"c", "%41{}$(rm)", "../..", "*?"}) {
     EXPECT_TRUE(check_name(good, 255)) << good;
   }
 }
@@ -34,8 +34,8 @@ TEST(names, the_length_limit_counts_bytes) {
 TEST(names, a_lease_is_from_100_ms_to_31_days) {
   EXPECT_TRUE(check_lease(100ms));
   EXPECT_TRUE(check_lease(holdfast::max_lease));
-  for (const auto bad : {0ms, -1ms, 99ms, std::chrono::milliseconds::max(),
-                         std::chrono::milliseconds::min()}) {
+  for (const auto bad :
+       {0ms, -1ms, 99ms, std::chrono::milliseconds::max(), std::chrono::milliseconds::min()}) {
     EXPECT_EQ(reason(check_lease(bad)), errc::invalid_argument);
   }
 }

@@ -68,7 +68,9 @@ TEST(session, lists_only_names_in_use) {
   stage s;
   lease a = mutex{s.session, "a:1"}.acquire();
   lease b = mutex{s.session, "b:1"}.acquire();
-  { lease c = mutex{s.session, "a:2"}.acquire(); }
+  {
+    lease c = mutex{s.session, "a:2"}.acquire();
+  }
   EXPECT_EQ(s.session.names(), (std::vector<std::string>{"a:1", "b:1"}));
   EXPECT_EQ(s.session.names("a:*"), (std::vector<std::string>{"a:1"}));
 }
@@ -163,8 +165,10 @@ TEST(session, a_count_of_something_else_is_never_made_up) {
   l.count_down();
   using holdfast::latch;
   using holdfast::semaphore;
-  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "m", 5).available(); }), errc::kind_mismatch);
-  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "l", 5).available(); }), errc::kind_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "m", 5).available(); }),
+            errc::kind_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "l", 5).available(); }),
+            errc::kind_mismatch);
   EXPECT_EQ(reason_of([&] { (void)semaphore(s.session, "s", 5).available(); }),
             errc::capacity_mismatch);
   EXPECT_EQ(reason_of([&] { (void)latch(s.session, "m", 5).remaining(); }), errc::kind_mismatch);

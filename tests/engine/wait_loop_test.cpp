@@ -73,9 +73,8 @@ TEST(wait_loop, a_cancelled_waiter_leaves_the_queue) {
   fair_mutex m{s.session, "m"};
   lease held = m.acquire();
   std::stop_source stop;
-  std::thread waiter([&] {
-    EXPECT_EQ(reason_of([&] { (void)m.acquire(stop.get_token()); }), errc::cancelled);
-  });
+  std::thread waiter(
+      [&] { EXPECT_EQ(reason_of([&] { (void)m.acquire(stop.get_token()); }), errc::cancelled); });
   s.await_waiters("m", 1);
   stop.request_stop();
   waiter.join();

@@ -138,7 +138,8 @@ TEST_P(killed_at, passes_the_lock_to_those_who_wait) {
   std::thread waiting([&] { EXPECT_GT(m.acquire().fence(), 0U); });
   harness::eventually("this process waits", [&] {
     const auto all = session.show("m").waiters;
-    return std::any_of(all.begin(), all.end(), [](const auto& w) { return static_cast<pid_t>(w.pid) == getpid(); });
+    return std::any_of(all.begin(), all.end(),
+                       [](const auto& w) { return static_cast<pid_t>(w.pid) == getpid(); });
   });
   if (as_waiter) {
     EXPECT_FALSE(held.release());

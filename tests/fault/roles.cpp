@@ -72,7 +72,8 @@ const harness::role waiter{"waiter", [](const std::vector<std::string>& args) {
 // URL NAME VERB ANSWERED: takes the lock, renews it, gives it back, and is killed on the way.
 const harness::role mortal{
     "mortal", [](const std::vector<std::string>& args) {
-      const death end{static_cast<holdfast::store::permits_verb>(std::stoi(args[2])), args[3] == "1"};
+      const death end{static_cast<holdfast::store::permits_verb>(std::stoi(args[2])),
+                      args[3] == "1"};
       holdfast::session_options options;
       options.decorate = [&](std::unique_ptr<holdfast::store::session_store> inner) {
         return std::make_unique<mortal_store>(std::move(inner), end);

@@ -64,7 +64,8 @@ void check_fences_are_unique(const history& events, const history_rules& rules, 
   for (const auto& e : events) {
     if (e.fence == 0) out.push_back("no fence: " + describe(e));
     const auto [at, fresh] = seen.emplace(e.fence, &e);
-    if (!fresh && !may_share(*at->second, e)) out.push_back("same fence: " + describe(*at->second) + " and " + describe(e));
+    if (!fresh && !may_share(*at->second, e))
+      out.push_back("same fence: " + describe(*at->second) + " and " + describe(e));
   }
 }
 

@@ -33,7 +33,8 @@ class stream {
 
   bool ok() const { return ok_; }
   void put(const std::string& bytes) {
-    ok_ = ok_ && ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+    ok_ = ok_ && ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+                     static_cast<ssize_t>(bytes.size());
   }
   std::string line() {
     std::string text;
@@ -80,7 +81,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 /// Our environment, for a server whose clock can be set.
 std::vector<std::string> with_shifted_clock(const std::string& file) {
-  std::vector<std::string> all{"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file};
+  std::vector<std::string> all{"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK,
+                               "HOLDFAST_CLOCK_SHIFT=" + file};
   for (char** e = environ; *e != nullptr; ++e) {
     if (!std::string_view(*e).starts_with("LD_PRELOAD=")) all.emplace_back(*e);
   }
@@ -111,7 +113,9 @@ redis_server::redis_server(std::vector<std::string> arguments, const std::string
     choose_ports(arguments);
     start_once();
   }
-  if (pid_ < 0) throw std::runtime_error("redis-server does not start; is it installed? Its log: " + file("log"));
+  if (pid_ < 0)
+    throw std::runtime_error("redis-server does not start; is it installed? Its log: " +
+                             file("log"));
 }
 
 redis_server::~redis_server() { kill(); }
@@ -131,10 +135,22 @@ void redis_server::choose_ports(const std::vector<std::string>& arguments) {
 void redis_server::start_once(bool loading_is_fine) {
   std::vector<std::string> words{"redis-server"};
   if (!config_.empty()) words.push_back(config_);
-  const std::vector<std::string> usual{"--port", std::to_string(port_), "--bind", "127.0.0.1",
-                                 "--unixsocket", socket(), "--dir", dir_.path().string(), "--logfile",
-                                 file("log"), "--save", "", "--daemonize", "no",
-                                 "--enable-debug-command", "yes"};
+  const std::vector<std::string> usual{"--port",
+                                       std::to_string(port_),
+                                       "--bind",
+                                       "127.0.0.1",
+                                       "--unixsocket",
+                                       socket(),
+                                       "--dir",
+                                       dir_.path().string(),
+                                       "--logfile",
+                                       file("log"),
+                                       "--save",
+                                       "",
+                                       "--daemonize",
+                                       "no",
+                                       "--enable-debug-command",
+                                       "yes"};
   words.insert(words.end(), usual.begin(), usual.end());
   words.insert(words.end(), arguments_.begin(), arguments_.end());
   const auto argv = pointers(words);
@@ -159,12 +175,14 @@ void redis_server::start_once(bool loading_is_fine) {
 
 void redis_server::start() {
   start_once();
-  if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+  if (pid_ < 0)
+    throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
 }
 
 void redis_server::start_loading() {
   start_once(true);
-  if (pid_ < 0) throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+  if (pid_ < 0)
+    throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
 }
 
 void redis_server::save_and_end() {
@@ -189,7 +207,8 @@ std::string redis_server::ask(const std::vector<std::string>& words) const {
   return read_reply(s);
 }
 
-std::string redis_server::field(const std::vector<std::string>& words, const std::string& name) const {
+std::string redis_server::field(const std::vector<std::string>& words,
+                                const std::string& name) const {
   const std::string text = "\n" + ask(words);
   const auto at = text.find("\n" + name + ":");
   if (at == text.npos) return {};

@@ -17,8 +17,8 @@ namespace harness {
 /// nothing unless told to. A machine without redis-server fails the test.
 class redis_server {
  public:
-  /// More lines of its configuration, as in {"--requirepass", "secret"}; the word "a free port" stands
-  /// for one. `file` is a configuration file, if it has to have one.
+  /// More lines of its configuration, as in {"--requirepass", "secret"}; the word "a free port"
+  /// stands for one. `file` is a configuration file, if it has to have one.
   explicit redis_server(std::vector<std::string> arguments = {}, const std::string& file = {});
   ~redis_server();
   redis_server(const redis_server&) = delete;
@@ -27,7 +27,9 @@ class redis_server {
   std::string socket() const { return dir_.file("redis.sock"); }
   std::string file(const std::string& name) const { return dir_.file(name); }
   /// redis+unix:// and redis:// URLs; `options` as in "?prefix=x".
-  std::string url(const std::string& options = {}) const { return "redis+unix://" + socket() + options; }
+  std::string url(const std::string& options = {}) const {
+    return "redis+unix://" + socket() + options;
+  }
   std::string tcp_url(const std::string& options = {}) const;
 
   /// One command over a connection of its own; the reply as one line of text: "OK", "3", "a b c",

@@ -259,9 +259,9 @@ void permits_rules::check_repetition(const situation& s) {
   const permits_reply second = apply_(again, s.command, s.now);
   const bool leaves =
       s.command.verb == permits_verb::release || s.command.verb == permits_verb::evict;
-  const bool only_wanted =
-      std::all_of(second.tell.begin(), second.tell.end(),
-                  [](const notice& n) { return n.what == notice_kind::wanted; });
+  const bool only_wanted = std::all_of(second.tell.begin(), second.tell.end(), [](const notice& n) {
+    return n.what == notice_kind::wanted;
+  });
   expect(again == s.after && only_wanted, s, "repeating a command changes nothing more");
   expect(leaves || (second.outcome == s.reply.outcome && second.fence == s.reply.fence), s,
          "repeating a command gives the same answer");

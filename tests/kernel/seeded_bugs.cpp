@@ -48,7 +48,8 @@ permits_reply hands_over_to_two(permits_record& r, const permits_command& c, con
   const waiter next = r.queue.front();
   r.queue.erase(r.queue.begin());
   const auto ends = now.now_at + 1'000;
-  r.holders.push_back({next.owner, next.weight, ++r.last_fence, ends, now.wall_at, next.peer, "", false});
+  r.holders.push_back(
+      {next.owner, next.weight, ++r.last_fence, ends, now.wall_at, next.peer, "", false});
   reply.tell.push_back({notice_kind::granted, {}, next.owner, r.last_fence, ends, next.peer});
   return reply;
 }

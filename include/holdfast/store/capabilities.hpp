@@ -7,15 +7,15 @@ namespace holdfast::store {
 /// What a store promises. The primitive × store matrix in docs/matrix.md is made from it, and a
 /// primitive that needs what is missing refuses at construction (errc::unsupported).
 struct capabilities {
-  bool mutex = true;            ///< exclusive locks (mutex, recursive_mutex)
-  bool fair = true;             ///< a queue in order of arrival across processes
-  bool shared = true;           ///< shared_mutex
-  bool semaphore = true;        ///< weighted permits, and permits with ids
+  bool mutex = true;      ///< exclusive locks (mutex, recursive_mutex)
+  bool fair = true;       ///< a queue in order of arrival across processes
+  bool shared = true;     ///< shared_mutex
+  bool semaphore = true;  ///< weighted permits, and permits with ids
   bool latch = true;
-  bool fences = true;           ///< fences grow for ever, also when the store lost data
-  bool notices = true;          ///< waiters are told; if false they look again, at a cost
-  bool lists_waiters = true;    ///< who waits can be shown
-  bool sees_death = false;      ///< a holder that died on this machine is seen before its lease ends
+  bool fences = true;         ///< fences grow for ever, also when the store lost data
+  bool notices = true;        ///< waiters are told; if false they look again, at a cost
+  bool lists_waiters = true;  ///< who waits can be shown
+  bool sees_death = false;    ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
   std::uint32_t max_name_bytes = 255;

@@ -18,7 +18,7 @@ struct owner_id {
   explicit operator bool() const noexcept { return high != 0 || low != 0; }
 };
 
-std::string to_string(const owner_id& id);                      ///< 32 hexadecimal digits
+std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
 bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
 
 /// What a name is in use as. Two kinds cannot share a name (errc::kind_mismatch).
@@ -34,7 +34,8 @@ struct moment {
   bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
-// ---- permits: mutex, shared mutex, semaphore -----------------------------------------------------
+// ---- permits: mutex, shared mutex, semaphore
+// -----------------------------------------------------
 
 enum class permits_verb : std::uint8_t {
   acquire,  ///< get `weight` permits, or a place in the queue if `wait`; by the holder: renew
@@ -51,15 +52,15 @@ struct permits_command {
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 1;
   std::uint32_t weight = 1;
-  std::int32_t priority = 0;    ///< greater comes first in the queue; equals in order of arrival
-  bool wait = false;            ///< queue up if it cannot be had now; if false, also leave the queue
-  std::int64_t lease_us = 0;    ///< how long it is held without renewal
-  std::int64_t place_us = 0;    ///< how long a place in the queue lasts without renewal
-  bool detached = false;        ///< the hold is not tied to the life of the session that got it
-  bool lingers = false;         ///< the hold may be kept idle: to be told when somebody wants it
-  owner_id instead_of{};        ///< release this one first, in the same step
-  std::string_view peer{};      ///< the session's address: where notices go, whose life counts
-  std::string_view note{};      ///< who and why, for people
+  std::int32_t priority = 0;  ///< greater comes first in the queue; equals in order of arrival
+  bool wait = false;          ///< queue up if it cannot be had now; if false, also leave the queue
+  std::int64_t lease_us = 0;  ///< how long it is held without renewal
+  std::int64_t place_us = 0;  ///< how long a place in the queue lasts without renewal
+  bool detached = false;      ///< the hold is not tied to the life of the session that got it
+  bool lingers = false;       ///< the hold may be kept idle: to be told when somebody wants it
+  owner_id instead_of{};      ///< release this one first, in the same step
+  std::string_view peer{};    ///< the session's address: where notices go, whose life counts
+  std::string_view note{};    ///< who and why, for people
 };
 
 struct holder {
@@ -90,10 +91,10 @@ struct waiter {
 /// Everything a store knows about one name of the permits family.
 struct permits_record {
   store::kind kind = kind::mutex;
-  std::uint32_t capacity = 0;    ///< 0: nobody has used the name yet, or all have left
+  std::uint32_t capacity = 0;  ///< 0: nobody has used the name yet, or all have left
   std::uint64_t last_fence = 0;
   std::vector<holder> holders;
-  std::vector<waiter> queue;     ///< in the order in which they will be served
+  std::vector<waiter> queue;  ///< in the order in which they will be served
   bool operator==(const permits_record&) const = default;
 };
 
@@ -120,7 +121,7 @@ struct notice {
   owner_id owner{};
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::string peer;             ///< where to; departed: who
+  std::string peer;  ///< where to; departed: who
   bool operator==(const notice&) const = default;
 };
 
@@ -128,26 +129,27 @@ struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::int64_t now_at = 0;          ///< the store's time of this reply
-  std::int64_t look_again_us = 0;   ///< queued: ask again after so long even if nobody told us
-  std::uint32_t position = 0;       ///< queued: 1 is next; evict: how many were removed
-  bool replaced = false;            ///< `instead_of` was there until this step
+  std::int64_t now_at = 0;              ///< the store's time of this reply
+  std::int64_t look_again_us = 0;       ///< queued: ask again after so long even if nobody told us
+  std::uint32_t position = 0;           ///< queued: 1 is next; evict: how many were removed
+  bool replaced = false;                ///< `instead_of` was there until this step
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
-  std::vector<notice> tell{};       ///< to whom it matters; the family sends them on
-  permits_record found{};           ///< inspect, and the mismatches: what is there
+  std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
+  permits_record found{};               ///< inspect, and the mismatches: what is there
 };
 
-// ---- countdown: latch ----------------------------------------------------------------------------
+// ---- countdown: latch
+// ----------------------------------------------------------------------------
 
 enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect };
 
 struct countdown_command {
   countdown_verb verb = countdown_verb::inspect;
-  owner_id owner{};               ///< one an arrival or a wait: repeating it counts once
-  std::uint32_t count = 0;        ///< what the latch starts from
-  std::uint32_t drop = 0;         ///< arrive: by how much
-  std::int64_t place_us = 0;      ///< wait: how long the place lasts without renewal
-  std::int64_t keep_us = 0;       ///< how long the record outlives its last use
+  owner_id owner{};           ///< one an arrival or a wait: repeating it counts once
+  std::uint32_t count = 0;    ///< what the latch starts from
+  std::uint32_t drop = 0;     ///< arrive: by how much
+  std::int64_t place_us = 0;  ///< wait: how long the place lasts without renewal
+  std::int64_t keep_us = 0;   ///< how long the record outlives its last use
   std::string_view peer{};
   std::string_view note{};
 };
@@ -159,7 +161,7 @@ struct arrival {
 };
 
 struct countdown_record {
-  std::uint32_t count = 0;        ///< 0: nobody has used the name yet
+  std::uint32_t count = 0;  ///< 0: nobody has used the name yet
   std::uint32_t remaining = 0;
   std::int64_t expires_at = 0;
   std::vector<arrival> arrivals;  ///< the recent ones, so that a repeated arrival counts once
@@ -168,9 +170,9 @@ struct countdown_record {
 };
 
 enum class countdown_outcome : std::uint8_t {
-  open,       ///< the count is zero
-  closed,     ///< it is not; a waiter is in the list
-  too_many,   ///< the drop is greater than what remains: nothing changed
+  open,      ///< the count is zero
+  closed,    ///< it is not; a waiter is in the list
+  too_many,  ///< the drop is greater than what remains: nothing changed
   done,
   kind_mismatch,
   capacity_mismatch,

@@ -11,14 +11,18 @@ namespace holdfast::store::redis {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "release", "resize", "evict", "inspect"};
-constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove", "inspect"};
+constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "release",
+                                                        "resize",  "evict", "inspect"};
+constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove",
+                                                          "inspect"};
 
 /// A number as text, without a string on the heap.
 class digits {
  public:
   template <class Number>
-  explicit digits(Number n) : size_(static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, n).ptr - text_)) {}
+  explicit digits(Number n)
+      : size_(static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, n).ptr - text_)) {
+  }
   operator std::string_view() const noexcept { return {text_, size_}; }
 
  private:
@@ -32,7 +36,9 @@ std::string text_of(const owner_id& id, bool or_empty = false) {
 }
 
 // The scripts separate by spaces, and need something there.
-std::string_view word_or_dash(std::string_view text) { return text.empty() ? std::string_view("-") : text; }
+std::string_view word_or_dash(std::string_view text) {
+  return text.empty() ? std::string_view("-") : text;
+}
 
 std::string flags_of(const permits_command& c) {
   std::string flags;
@@ -45,7 +51,8 @@ std::string flags_of(const permits_command& c) {
 /// EVALSHA, with the keys of a name and the arguments.
 class call {
  public:
-  call(const script_frame& frame, const script& what, std::string_view name) : keys_(frame.prefix, name) {
+  call(const script_frame& frame, const script& what, std::string_view name)
+      : keys_(frame.prefix, name) {
     add("EVALSHA");
     add(what.sha);
     add("5");
@@ -60,7 +67,8 @@ class call {
   std::size_t size_ = 0;
 };
 
-// ---- reading -------------------------------------------------------------------------------------
+// ---- reading
+// -------------------------------------------------------------------------------------
 
 /// A cursor over the items of an array; what is missing or of another type makes it bad.
 class items {
@@ -131,8 +139,8 @@ void read_holder(items& in, holder& h) {
 }
 
 void read_waiter(items& in, waiter& w) {
-  in.get_all(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer, w.note,
-             w.lingers);
+  in.get_all(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
+             w.note, w.lingers);
   drop_dash(w.peer);
 }
 
@@ -152,7 +160,8 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
   call words(frame, permits_script(), name);
   const auto owner = text_of(c.owner);
   const auto leaving = text_of(c.instead_of, true);
-  const digits lease(c.lease_us), capacity(c.capacity), weight(c.weight), place(c.place_us), priority(c.priority);
+  const digits lease(c.lease_us), capacity(c.capacity), weight(c.weight), place(c.place_us),
+      priority(c.priority);
   const digits time(frame.time.value_or(0));
   const auto flags = flags_of(c);
   words.add(permits_verbs[static_cast<std::size_t>(c.verb)]);
@@ -180,11 +189,12 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
                       const countdown_command& c) {
   call words(frame, countdown_script(), name);
   const auto owner = text_of(c.owner);
-  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us), time(frame.time.value_or(0));
+  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us),
+      time(frame.time.value_or(0));
   for (const std::string_view word :
        {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner), frame.channels,
-        std::string_view(count), std::string_view(drop), std::string_view(place), std::string_view(keep),
-        word_or_dash(c.peer), c.note}) {
+        std::string_view(count), std::string_view(drop), std::string_view(place),
+        std::string_view(keep), word_or_dash(c.peer), c.note}) {
     words.add(word);
   }
   if (frame.time) words.add(time);
@@ -223,7 +233,8 @@ result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb 
   if (r.outcome == countdown_outcome::capacity_mismatch) in.get(r.found.count);
   if (verb == countdown_verb::inspect && in.more()) {
     in.get_all(r.found.count, r.found.remaining, r.found.expires_at);
-    in.get_list(r.found.arrivals, [](items& one, arrival& a) { one.get_all(a.owner, a.forget_at); });
+    in.get_list(r.found.arrivals,
+                [](items& one, arrival& a) { one.get_all(a.owner, a.forget_at); });
     in.get_list(r.found.waiting, read_waiting);
   }
   if (!in.good()) return strange_answer("countdown.lua");

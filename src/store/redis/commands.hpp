@@ -8,8 +8,8 @@
 
 #include "store/redis/resp.hpp"
 
-/// The words of the ports as calls of the scripts, and the scripts' answers as replies. The order of
-/// arguments and items is written down at the head of permits.lua and countdown.lua.
+/// The words of the ports as calls of the scripts, and the scripts' answers as replies. The order
+/// of arguments and items is written down at the head of permits.lua and countdown.lua.
 namespace holdfast::store::redis {
 
 /// Where the names live; and, for tests only, what time it is to be.

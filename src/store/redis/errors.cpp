@@ -55,7 +55,8 @@ bool too_many_clients(std::string_view error) noexcept {
 }
 
 failure make(errc code, std::string_view error, std::string_view advice) {
-  return {code, "the server answered '" + std::string(error.substr(0, 200)) + "': " + std::string(advice)};
+  return {code, "the server answered '" + std::string(error.substr(0, 200)) +
+                    "': " + std::string(advice)};
 }
 
 }  // namespace
@@ -64,30 +65,35 @@ failure server_says(std::string_view error) {
   if (too_many_clients(error)) {
     return make(errc::unavailable, error, "raise its maxclients, or open fewer sessions");
   }
-  for (const auto marker : {std::string_view("HOLDFAST_"), std::string_view("OOM "), std::string_view("WRONGTYPE "),
-                            std::string_view("READONLY "), std::string_view("MISCONF "),
-                            std::string_view("NOREPLICAS "), std::string_view("MASTERDOWN ")}) {
+  for (const auto marker :
+       {std::string_view("HOLDFAST_"), std::string_view("OOM "), std::string_view("WRONGTYPE "),
+        std::string_view("READONLY "), std::string_view("MISCONF "),
+        std::string_view("NOREPLICAS "), std::string_view("MASTERDOWN ")}) {
     // Raised inside a script, an error may come wrapped in another one.
-    if (const auto at = error.find(marker); at != error.npos && at > 0) return server_says(error.substr(at));
+    if (const auto at = error.find(marker); at != error.npos && at > 0)
+      return server_says(error.substr(at));
   }
   const auto word = error.substr(0, error.find(' '));
   for (const auto& m : meanings) {
     if (m.word == word) return make(m.code, error, m.advice);
   }
   if (error.find("NOPERM") != error.npos || error.find("ACL failure") != error.npos) {
-    return make(errc::not_permitted, error, "docs/stores/redis.md lists the rights that holdfast needs");
+    return make(errc::not_permitted, error,
+                "docs/stores/redis.md lists the rights that holdfast needs");
   }
   return make(errc::internal, error, "holdfast does not know this error");
 }
 
 failure strange_answer(std::string_view what) {
-  return {errc::corrupt, "the server's answer to " + std::string(what) + " is none that holdfast knows; is something "
-                         "other than Redis between it and us?"};
+  return {errc::corrupt, "the server's answer to " + std::string(what) +
+                             " is none that holdfast knows; is something "
+                             "other than Redis between it and us?"};
 }
 
 bool ends_connection(std::string_view error) noexcept {
-  return error.starts_with("READONLY") || error.starts_with("NOAUTH") || error.find("-READONLY") != error.npos ||
-         error.find("READONLY You") != error.npos || too_many_clients(error);
+  return error.starts_with("READONLY") || error.starts_with("NOAUTH") ||
+         error.find("-READONLY") != error.npos || error.find("READONLY You") != error.npos ||
+         too_many_clients(error);
 }
 
 }  // namespace holdfast::store::redis

@@ -11,10 +11,13 @@ class wake_flag {
  public:
   /// Waits until bits are set, and returns them.
   std::uint32_t wait() noexcept;
-  /// The waiter may be gone, and this object with it, as soon as this is called. `bits` below 1 << 31.
+  /// The waiter may be gone, and this object with it, as soon as this is called. `bits` below 1
+  /// << 31.
   void set(std::uint32_t bits) noexcept;
   /// By the waiting thread.
-  void clear(std::uint32_t bits) noexcept { state_.fetch_and(~(bits | asleep), std::memory_order_relaxed); }
+  void clear(std::uint32_t bits) noexcept {
+    state_.fetch_and(~(bits | asleep), std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::uint32_t asleep = std::uint32_t{1} << 31;

@@ -1,8 +1,8 @@
 #include "store/redis/handshake.hpp"
 
+#include <poll.h>
 #include <array>
 #include <charconv>
-#include <poll.h>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
@@ -31,7 +31,8 @@ bool anonymous(const redis_options& o) { return o.user.empty() && o.password.emp
 
 std::string greeting(const redis_options& o) {
   std::string bytes;
-  const std::string_view user = o.user.empty() ? std::string_view("default") : std::string_view(o.user);
+  const std::string_view user =
+      o.user.empty() ? std::string_view("default") : std::string_view(o.user);
   if (anonymous(o)) {
     append_command(bytes, {"HELLO", "3", "SETNAME", "holdfast"});
   } else {
@@ -75,7 +76,8 @@ status all_fine(const redis_options& o, const result<std::vector<resp_value>>& r
     if (!r.is_error()) continue;
     failure f = server_says(r.text);
     if (r.text.find("DB index") != r.text.npos) {
-      f = {errc::invalid_argument, "the server has no database " + std::to_string(o.database) + " ('" + r.text + "')"};
+      f = {errc::invalid_argument,
+           "the server has no database " + std::to_string(o.database) + " ('" + r.text + "')"};
     }
     return no_redis(o, f);
   }
@@ -87,8 +89,9 @@ status still_primary(const redis_options& o, const result<std::vector<resp_value
   if (o.topology != topology::sentinel || !replies) return done{};
   const auto& role = replies->back().items;
   if (role.empty() || role.front().text == "master") return done{};
-  return failure{errc::unavailable, "the sentinels name " + where(o) + " as the primary '" + o.primary_name +
-                                        "', and it is a " + role.front().text + " by now; a failover is under way"};
+  return failure{errc::unavailable, "the sentinels name " + where(o) + " as the primary '" +
+                                        o.primary_name + "', and it is a " + role.front().text +
+                                        " by now; a failover is under way"};
 }
 
 /// `field:value` lines of INFO.
@@ -107,14 +110,17 @@ status refuse_or_warn(std::string_view info, const redis_options& o) {
   if (!version.empty() && major < 5) return too_old(o, version);
   const bool in_cluster = field(info, "cluster_enabled") == "1";
   if (in_cluster && o.topology != topology::cluster) {
-    return failure{errc::unsupported, "the server at " + where(o) + " is a node of a cluster; write redis+cluster://" +
-                                          where(o)};
+    return failure{
+        errc::unsupported,
+        "the server at " + where(o) + " is a node of a cluster; write redis+cluster://" + where(o)};
   }
   if (!in_cluster && o.topology == topology::cluster) {
-    return failure{errc::unsupported, "the server at " + where(o) + " is no node of a cluster; write redis://" + where(o)};
+    return failure{errc::unsupported, "the server at " + where(o) +
+                                          " is no node of a cluster; write redis://" + where(o)};
   }
   if (field(info, "role") == "slave" && o.topology == topology::single) {
-    return failure{errc::read_only, "the server at " + where(o) + " is a replica; name its primary, " +
+    return failure{errc::read_only, "the server at " + where(o) +
+                                        " is a replica; name its primary, " +
                                         std::string(field(info, "master_host")) + ":" +
                                         std::string(field(info, "master_port"))};
   }
@@ -128,34 +134,38 @@ status refuse_or_warn(std::string_view info, const redis_options& o) {
 
 }  // namespace
 
-result<std::vector<resp_value>> exchange(connection& c, std::string_view commands, std::size_t replies,
-                                         const patience& p) {
-  const auto lost = [&](const std::string& why) {
-    return failure{errc::unavailable, why, true};
-  };
+result<std::vector<resp_value>> exchange(connection& c, std::string_view commands,
+                                         std::size_t replies, const patience& p) {
+  const auto lost = [&](const std::string& why) { return failure{errc::unavailable, why, true}; };
   // Also if that failed: who closes the door may have said why before it did.
   (void)write_all(*c.wire, commands, p);
   std::vector<resp_value> all;
   std::array<char, 16 * 1024> buffer;
   while (true) {
     resp_value v;
-    for (auto got = c.reader.next(v); got != resp_reader::progress::need_more; got = c.reader.next(v)) {
-      if (got == resp_reader::progress::broken) return failure{errc::unavailable, c.reader.problem()};
+    for (auto got = c.reader.next(v); got != resp_reader::progress::need_more;
+         got = c.reader.next(v)) {
+      if (got == resp_reader::progress::broken)
+        return failure{errc::unavailable, c.reader.problem()};
       all.push_back(std::move(v));
       if (all.size() == replies) return all;
     }
-    if (!c.wire->pending() && !wait_ready(c.wire->fd(), POLLIN, p)) return lost("no answer in time");
+    if (!c.wire->pending() && !wait_ready(c.wire->fd(), POLLIN, p))
+      return lost("no answer in time");
     const auto r = c.wire->read(buffer, false);
     if (r.status == io::done) c.reader.put(std::string_view(buffer.data(), r.bytes));
-    if (r.status == io::closed) return lost("the server closed the connection without an answer; if it wants TLS there, "
-                                            "write rediss:// instead of redis://");
+    if (r.status == io::closed)
+      return lost(
+          "the server closed the connection without an answer; if it wants TLS there, "
+          "write rediss:// instead of redis://");
     if (r.status == io::failed) return lost("the connection broke: " + c.wire->problem());
   }
 }
 
 namespace {
 
-result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose what_for, const patience& p) {
+result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose what_for,
+                                                const patience& p) {
   auto wire = connect(o, p);
   if (!wire) return std::move(wire.error());
   auto c = std::make_unique<connection>();
@@ -163,14 +173,16 @@ result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose 
   auto hello = exchange(*c, greeting(o), 1, p);
   if (!hello) return no_redis(o, hello.error());
   c->resp3 = !hello->front().is_error();
-  if (!c->resp3 && does_not_know_hello(hello->front().text)) hello = exchange(*c, old_greeting(o), 1, p);
+  if (!c->resp3 && does_not_know_hello(hello->front().text))
+    hello = exchange(*c, old_greeting(o), 1, p);
   if (auto ok = all_fine(o, hello); !ok) return std::move(ok.error());
   std::size_t count = 0;
   const std::string rest = preparation(o, what_for, count);
   if (count == 0) return c;
   const auto prepared = exchange(*c, rest, count, p);
   if (auto ok = all_fine(o, prepared); !ok) return std::move(ok.error());
-  if (auto ok = still_primary(o, prepared); what_for == purpose::commands && !ok) return std::move(ok.error());
+  if (auto ok = still_primary(o, prepared); what_for == purpose::commands && !ok)
+    return std::move(ok.error());
   return c;
 }
 

@@ -18,13 +18,16 @@ struct connection {
 enum class purpose { commands, notices };
 
 /// Connects and greets: HELLO 3 with the login, RESP2 if the server is too old for it, SELECT; the
-/// scripts for `commands`. The server is where `locate` says, if there is one; the primary that sentinels
-/// name must say itself that it is one. Within connect_timeout, or until `wake_fd` is ready.
-result<std::unique_ptr<connection>> greet(const redis_options& options, purpose what_for, int wake_fd = -1);
+/// scripts for `commands`. The server is where `locate` says, if there is one; the primary that
+/// sentinels name must say itself that it is one. Within connect_timeout, or until `wake_fd` is
+/// ready.
+result<std::unique_ptr<connection>> greet(const redis_options& options, purpose what_for,
+                                          int wake_fd = -1);
 
-/// Sends commands, already encoded, and waits for their replies. Nobody else may use the connection.
-result<std::vector<resp_value>> exchange(connection& c, std::string_view commands, std::size_t replies,
-                                         const patience& p);
+/// Sends commands, already encoded, and waits for their replies. Nobody else may use the
+/// connection.
+result<std::vector<resp_value>> exchange(connection& c, std::string_view commands,
+                                         std::size_t replies, const patience& p);
 
 /// Looks at what the server says of itself: refuses what cannot work, warns of what may lose locks.
 status check_server(connection& c, const redis_options& options);

@@ -8,9 +8,12 @@ namespace {
 
 void append_tag(std::string& to, std::string_view name) {
   for (const char c : name) {
-    if (c == '}') to += "%7D";
-    else if (c == '%') to += "%25";
-    else to += c;
+    if (c == '}')
+      to += "%7D";
+    else if (c == '%')
+      to += "%25";
+    else
+      to += c;
   }
 }
 
@@ -46,9 +49,12 @@ std::string name_of_key(std::string_view key) {
     const auto plain = key.substr(0, key.find('%'));
     name += plain;
     key.remove_prefix(plain.size());
-    if (key.starts_with("%7D")) name += '}';
-    else if (key.starts_with("%25")) name += '%';
-    else if (!key.empty()) return {};
+    if (key.starts_with("%7D"))
+      name += '}';
+    else if (key.starts_with("%25"))
+      name += '%';
+    else if (!key.empty())
+      return {};
     key.remove_prefix(std::min<std::size_t>(3, key.size()));
   }
   return name;

@@ -6,8 +6,10 @@
 
 namespace holdfast::store::redis {
 
-/// The keys of one name, all under one hash tag: `holdfast:{name}` and four with a suffix. In the name
-/// `}` and `%` are written %7D and %25: an early or an empty tag would scatter the keys of a cluster.
+/// The keys of one name, all under one hash tag: `holdfast:{name}` and four with a suffix. In the
+/// name
+/// `}` and `%` are written %7D and %25: an early or an empty tag would scatter the keys of a
+/// cluster.
 class name_keys {
  public:
   name_keys(std::string_view prefix, std::string_view name);
@@ -18,7 +20,8 @@ class name_keys {
   std::array<std::string, count> keys_;
 };
 
-/// What stands between the braces: of all that is in a key, this alone chooses the slot in a cluster.
+/// What stands between the braces: of all that is in a key, this alone chooses the slot in a
+/// cluster.
 std::string hash_tag(std::string_view name);
 
 /// Back from the first of them; empty if it is none.

@@ -21,8 +21,10 @@ std::chrono::milliseconds next_pause(std::chrono::milliseconds before) {
 }
 
 failure timed_out(const redis_options& o) {
-  return {errc::unavailable, "the server did not answer within " + std::to_string(o.command_timeout.count()) +
-                                 " ms; is it stopped, or the network cut?", true};
+  return {errc::unavailable,
+          "the server did not answer within " + std::to_string(o.command_timeout.count()) +
+              " ms; is it stopped, or the network cut?",
+          true};
 }
 
 failure broken(std::string why) {
@@ -49,12 +51,15 @@ result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
   if (first || !first.error().outcome_unknown || boot_clock::now() >= deadline) return first;
   // The connection broke under way: a server that closed an idle one, or was restarted.
   auto second = ask_once(commands, replies, deadline);
-  if (second) second->repeated = true;
-  else second.error().outcome_unknown = true;
+  if (second)
+    second->repeated = true;
+  else
+    second.error().outcome_unknown = true;
   return second;
 }
 
-result<link::answer> link::ask_once(std::string_view commands, std::size_t replies, boot_time deadline) {
+result<link::answer> link::ask_once(std::string_view commands, std::size_t replies,
+                                    boot_time deadline) {
   ticket mine;
   mine.wanted = replies;
   mine.deadline = deadline;
@@ -69,13 +74,15 @@ result<link::answer> link::ask_once(std::string_view commands, std::size_t repli
   return answer{std::move(mine.replies)};
 }
 
-// ---- connecting ----------------------------------------------------------------------------------
+// ---- connecting
+// ----------------------------------------------------------------------------------
 
 status link::ensure_connected(lock& l, boot_time deadline) {
   while (!connection_) {
     const auto now = boot_clock::now();
     if (connecting_) {
-      if (now >= deadline) return failure{errc::unavailable, "no connection yet; the server is being called"};
+      if (now >= deadline)
+        return failure{errc::unavailable, "no connection yet; the server is being called"};
       connected_.wait_for(l, std::min<std::chrono::nanoseconds>(deadline - now, 100ms));
     } else if (last_problem_ && now < next_attempt_at_) {
       if (std::min(deadline, now + short_pause) < next_attempt_at_) return *last_problem_;
@@ -115,7 +122,8 @@ void link::pause_before_next(failure why) {
   last_problem_->outcome_unknown = false;  // what has not been sent yet changed nothing
 }
 
-// ---- writing -------------------------------------------------------------------------------------
+// ---- writing
+// -------------------------------------------------------------------------------------
 
 // One writes at a time. What others add meanwhile goes out with the next write of the same thread.
 void link::flush(lock& l) {
@@ -134,7 +142,8 @@ void link::flush(lock& l) {
   flushing_ = false;
 }
 
-// ---- reading -------------------------------------------------------------------------------------
+// ---- reading
+// -------------------------------------------------------------------------------------
 
 void link::wait_for(lock& l, ticket& mine) {
   if (leading_ || mine.over) {
@@ -217,8 +226,8 @@ void link::fail_overdue() {
   break_off(timed_out(options_));
 }
 
-// Settles with the mutex held: a ticket's thread may be the one that reads, which does not wait to be
-// woken before it goes away.
+// Settles with the mutex held: a ticket's thread may be the one that reads, which does not wait to
+// be woken before it goes away.
 void link::break_off(const failure& why) {
   if (connection_) {
     connection_->wire->shut_down();

@@ -87,7 +87,8 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   std::string bytes;
   std::size_t count = 2;
   for (const part* p : parts) bytes += p->commands, count += p->replies;
-  append_command(bytes, {"WAIT", std::to_string(wanted), std::to_string(options_.ack_timeout.count())});
+  append_command(bytes,
+                 {"WAIT", std::to_string(wanted), std::to_string(options_.ack_timeout.count())});
   append_command(bytes, {"ROLE"});
   auto got = ask_server(bytes, count);
   if (!got) return std::move(got.error());

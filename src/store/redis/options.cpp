@@ -1,11 +1,11 @@
 #include "store/redis/options.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace holdfast::store::redis {
 
@@ -40,7 +40,8 @@ status take_database(std::string_view& rest, redis_options& o) {
   const auto text = rest.substr(slash + 1);
   rest = rest.substr(0, slash);
   if (text.empty() || (parse_number(text, o.database) && o.database <= 1'000'000)) return done{};
-  return bad("'" + std::string(text) + "' is not the number of a database; write redis://host:6379/0");
+  return bad("'" + std::string(text) +
+             "' is not the number of a database; write redis://host:6379/0");
 }
 
 result<address> read_address(std::string_view rest, std::uint16_t usual_port) {
@@ -57,7 +58,8 @@ result<address> read_address(std::string_view rest, std::uint16_t usual_port) {
     const auto colon = rest.rfind(':');
     if (colon != rest.npos) port = rest.substr(colon + 1);
     o.host = rest.substr(0, colon);
-    if (o.host.find(':') != o.host.npos) return bad("an IPv6 address is written in brackets: [::1]:6379");
+    if (o.host.find(':') != o.host.npos)
+      return bad("an IPv6 address is written in brackets: [::1]:6379");
   }
   if (o.host.empty()) return bad("names no host; write for example redis://localhost:6379");
   if (port.empty() || (parse_number(port, o.port) && o.port != 0)) return o;
@@ -129,14 +131,17 @@ std::string describe(const redis_options& o, std::string_view scheme) {
   if (!o.unix_path.empty()) return text + o.unix_path;
   for (const auto& seed : o.seeds) text += (seed == o.seeds.front() ? "" : ",") + to_string(seed);
   if (o.topology == topology::cluster) return text;
-  if (o.topology == topology::sentinel) text += "/" + o.primary_name;
-  else text += to_string(address{o.host, o.port});
+  if (o.topology == topology::sentinel)
+    text += "/" + o.primary_name;
+  else
+    text += to_string(address{o.host, o.port});
   return text + "/" + std::to_string(o.database);
 }
 
 status take_place(std::string_view rest, std::string_view scheme, redis_options& o) {
   if (scheme == "redis+unix") {
-    if (!rest.starts_with('/')) return bad("redis+unix: needs an absolute path: redis+unix:///run/redis.sock");
+    if (!rest.starts_with('/'))
+      return bad("redis+unix: needs an absolute path: redis+unix:///run/redis.sock");
     o.unix_path = rest;
     return done{};
   }
@@ -184,7 +189,8 @@ result<redis_options> parse_address(std::string_view scheme, std::string_view re
   o.tls = scheme.starts_with("rediss");
   o.topology = topology_of(scheme);
   if (!rest.starts_with("//")) {
-    return bad(std::string(scheme) + ": needs an address; write " + std::string(scheme) + "://host:6379");
+    return bad(std::string(scheme) + ": needs an address; write " + std::string(scheme) +
+               "://host:6379");
   }
   rest.remove_prefix(2);
   take_credentials(rest, scheme == "redis+unix", o);

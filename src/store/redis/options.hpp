@@ -20,8 +20,8 @@ std::string to_string(const address& a);  ///< host:port, [host]:port
 
 enum class topology : std::uint8_t { single, sentinel, cluster };
 
-/// How many replicas must have a grant before it is one: none, so many that they and the primary are
-/// more than half of all, or all.
+/// How many replicas must have a grant before it is one: none, so many that they and the primary
+/// are more than half of all, or all.
 enum class acknowledgement : std::uint8_t { any, majority, all };
 
 /// Where the server is and how to talk to it. Paths are those of PEM files.
@@ -34,10 +34,10 @@ struct redis_options {
   std::string password{};
   bool empty_password = false;  ///< and meant to be: user:@host
   unsigned database = 0;
-  std::string ca{};           ///< empty: the machine's own authorities
-  std::string cert{};         ///< a client certificate, with its key
+  std::string ca{};    ///< empty: the machine's own authorities
+  std::string cert{};  ///< a client certificate, with its key
   std::string key{};
-  std::string server_name{};  ///< what the certificate must be for; empty: the host
+  std::string server_name{};        ///< what the certificate must be for; empty: the host
   std::string prefix = "holdfast";  ///< of keys and channels
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds command_timeout{2'000};
@@ -48,18 +48,18 @@ struct redis_options {
   std::string sentinel_password{};
   acknowledgement ack = acknowledgement::any;
   std::chrono::milliseconds ack_timeout{1'000};
-  /// Asked before each connection where the server is now; empty: at host and port. Until a time, or
-  /// until the eventfd is ready.
+  /// Asked before each connection where the server is now; empty: at host and port. Until a time,
+  /// or until the eventfd is ready.
   std::function<result<address>(boot_time until, int wake_fd)> locate{};
-  std::string url{};  ///< for messages: no password in it
+  std::string url{};                 ///< for messages: no password in it
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
   /// Told once at open() what a person should know about the server. May be empty.
   std::function<void(std::string_view)> warn{};
 };
 
 /// Reads `//user:password@host:port/database`, `//user:password@/path/of/socket` for redis+unix,
-/// `//user:password@host:port,host:port/name/database` for redis+sentinel, the same without the end for
-/// redis+cluster. The scheme says which; the password never comes back in a message.
+/// `//user:password@host:port,host:port/name/database` for redis+sentinel, the same without the end
+/// for redis+cluster. The scheme says which; the password never comes back in a message.
 result<redis_options> parse_address(std::string_view scheme, std::string_view rest);
 
 /// One option of the URL: `password_env` and `password_file` name where the password is.

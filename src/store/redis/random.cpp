@@ -1,7 +1,7 @@
 #include "store/redis/random.hpp"
 
-#include <cerrno>
 #include <sys/random.h>
+#include <cerrno>
 
 namespace holdfast::store::redis {
 

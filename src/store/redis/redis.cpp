@@ -21,15 +21,17 @@ capabilities promises() {
 }
 
 bool changes_who_has_it(permits_verb verb) {
-  return verb == permits_verb::acquire || verb == permits_verb::renew || verb == permits_verb::resize;
+  return verb == permits_verb::acquire || verb == permits_verb::renew ||
+         verb == permits_verb::resize;
 }
 
 failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
   const bool all = o.ack == acknowledgement::all;
   return {errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
-                                 std::to_string(o.ack_timeout.count()) + " ms, and ack=" +
-                                 (all ? "all" : "majority") + " asks for " + std::to_string(replicas.wanted) + ": " +
-                                 std::string(then) + "; are the replicas connected?"};
+                                 std::to_string(o.ack_timeout.count()) +
+                                 " ms, and ack=" + (all ? "all" : "majority") + " asks for " +
+                                 std::to_string(replicas.wanted) + ": " + std::string(then) +
+                                 "; are the replicas connected?"};
 }
 
 class redis_store final : public session_store {
@@ -87,8 +89,10 @@ class redis_store final : public session_store {
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (answers[i]) replies.push_back(settle(batch[i].name, *answers[i], batch[i].command));
-      else replies.push_back(answers[i].error());
+      if (answers[i])
+        replies.push_back(settle(batch[i].name, *answers[i], batch[i].command));
+      else
+        replies.push_back(answers[i].error());
     }
     return replies;
   }
@@ -105,11 +109,13 @@ class redis_store final : public session_store {
  private:
   script_frame frame() const noexcept { return {options_.prefix, channels_, {}}; }
 
-  result<permits_reply> settle(std::string_view name, const reply& answer, const permits_command& c) {
+  result<permits_reply> settle(std::string_view name, const reply& answer,
+                               const permits_command& c) {
     auto got = read_permits(answer.value, c.verb);
     if (!got) return got;
     // Whoever lets go for the second time, because the first answer was lost, has let go.
-    if (answer.repeated && c.verb == permits_verb::release && got->outcome == permits_outcome::absent) {
+    if (answer.repeated && c.verb == permits_verb::release &&
+        got->outcome == permits_outcome::absent) {
       got->outcome = permits_outcome::done;
     }
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
@@ -118,10 +124,10 @@ class redis_store final : public session_store {
     return got;
   }
 
-  // The primary has granted, and too few replicas know of it. Who came in the place of another asks again
-  // by itself: the other has left, and that must not look as if it failed.
-  result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas, const permits_command& c,
-                                    permits_reply got) {
+  // The primary has granted, and too few replicas know of it. Who came in the place of another asks
+  // again by itself: the other has left, and that must not look as if it failed.
+  result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas,
+                                    const permits_command& c, permits_reply got) {
     if (c.verb != permits_verb::acquire) {
       auto f = too_few(replicas, options_, "a replica that takes over may not know of it");
       f.outcome_unknown = true;
@@ -139,7 +145,8 @@ class redis_store final : public session_store {
     append_permits(bytes, frame(), name, back);
     const auto given = servers_->ask({name, bytes});
     const bool sure = given && !given->value.is_error();
-    auto f = too_few(replicas, options_, sure ? "it was given back" : "and it could not be given back");
+    auto f =
+        too_few(replicas, options_, sure ? "it was given back" : "and it could not be given back");
     f.outcome_unknown = !sure;
     return f;
   }

@@ -5,8 +5,8 @@
 
 #include "store/redis/options.hpp"
 
-/// Redis: the decision is shipped to the data (permits.lua, countdown.lua), one round trip a command
-/// over one connection that all threads share; a second one brings the notices.
+/// Redis: the decision is shipped to the data (permits.lua, countdown.lua), one round trip a
+/// command over one connection that all threads share; a second one brings the notices.
 namespace holdfast::store::redis {
 
 /// Connects and looks at the server. errc::unavailable within connect_timeout if nobody answers;

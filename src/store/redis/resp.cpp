@@ -17,11 +17,16 @@ bool parse_integer(std::string_view text, std::int64_t& number) noexcept {
 
 resp_type aggregate(char mark) noexcept {
   switch (mark) {
-    case '~': return resp_type::set;
-    case '%': return resp_type::map;
-    case '>': return resp_type::push;
-    case '|': return resp_type::attribute;
-    default: return resp_type::array;
+    case '~':
+      return resp_type::set;
+    case '%':
+      return resp_type::map;
+    case '>':
+      return resp_type::push;
+    case '|':
+      return resp_type::attribute;
+    default:
+      return resp_type::array;
   }
 }
 
@@ -49,10 +54,14 @@ resp_reader::progress resp_reader::next(resp_value& out) {
   while (problem_.empty()) {
     resp_value v;
     switch (read_piece(v)) {
-      case piece::need_more: return progress::need_more;
-      case piece::broken: return progress::broken;
-      case piece::opened: continue;
-      case piece::whole: break;
+      case piece::need_more:
+        return progress::need_more;
+      case piece::broken:
+        return progress::broken;
+      case piece::opened:
+        continue;
+      case piece::whole:
+        break;
     }
     if (!close_full(v)) continue;
     items_ = 0;
@@ -62,8 +71,8 @@ resp_reader::progress resp_reader::next(resp_value& out) {
   return progress::broken;
 }
 
-// A value is complete: it goes into the aggregate around it, which may be complete with it. True when
-// nothing is around it. What is only said about a reply (an attribute) is dropped.
+// A value is complete: it goes into the aggregate around it, which may be complete with it. True
+// when nothing is around it. What is only said about a reply (an attribute) is dropped.
 bool resp_reader::close_full(resp_value& v) {
   while (true) {
     if (v.type == resp_type::attribute) return false;
@@ -104,11 +113,20 @@ resp_reader::piece resp_reader::read_piece(resp_value& v) {
 
 resp_reader::piece resp_reader::read_scalar(char mark, std::string_view line, resp_value& v) {
   switch (mark) {
-    case '+': v.type = resp_type::simple; break;
-    case '-': v.type = resp_type::error; break;
-    case ',': v.type = resp_type::real; break;
-    case '(': v.type = resp_type::bulk; break;  // a number too large for 64 bits stays text
-    case '_': return line.empty() ? piece::whole : fail("a null with something in it");
+    case '+':
+      v.type = resp_type::simple;
+      break;
+    case '-':
+      v.type = resp_type::error;
+      break;
+    case ',':
+      v.type = resp_type::real;
+      break;
+    case '(':
+      v.type = resp_type::bulk;
+      break;  // a number too large for 64 bits stays text
+    case '_':
+      return line.empty() ? piece::whole : fail("a null with something in it");
     case '#':
       if (line != "t" && line != "f") return fail("a boolean that is neither");
       v.type = resp_type::boolean;
@@ -126,7 +144,8 @@ resp_reader::piece resp_reader::read_scalar(char mark, std::string_view line, re
 resp_reader::piece resp_reader::read_bulk(char mark, std::string_view line, std::size_t line_end,
                                           resp_value& v) {
   std::int64_t length = 0;
-  if (!parse_integer(line, length) || length < -1) return fail("a length that is none: " + excerpt(line));
+  if (!parse_integer(line, length) || length < -1)
+    return fail("a length that is none: " + excerpt(line));
   if (length == -1) {
     at_ += line_end;
     return mark == '$' ? piece::whole : fail("a length below zero");
@@ -145,7 +164,8 @@ resp_reader::piece resp_reader::read_bulk(char mark, std::string_view line, std:
 
 resp_reader::piece resp_reader::open_aggregate(char mark, std::string_view line, resp_value& v) {
   std::int64_t count = 0;
-  if (!parse_integer(line, count) || count < -1) return fail("a count that is none: " + excerpt(line));
+  if (!parse_integer(line, count) || count < -1)
+    return fail("a count that is none: " + excerpt(line));
   if (count == -1) return mark == '*' ? piece::whole : fail("a count below zero");
   if (static_cast<std::size_t>(count) > limits_.items) return fail("a reply of too many items");
   const bool pairs = mark == '%' || mark == '|';

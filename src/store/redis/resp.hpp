@@ -6,15 +6,27 @@
 #include <string_view>
 #include <vector>
 
-/// The Redis serialization protocol, versions 2 and 3, without any I/O: bytes come in as the network
-/// delivers them, values come out when they are complete.
+/// The Redis serialization protocol, versions 2 and 3, without any I/O: bytes come in as the
+/// network delivers them, values come out when they are complete.
 namespace holdfast::store::redis {
 
 enum class resp_type : std::uint8_t {
-  null, simple, error, integer, bulk, boolean, real, array, set, map, push, attribute,
+  null,
+  simple,
+  error,
+  integer,
+  bulk,
+  boolean,
+  real,
+  array,
+  set,
+  map,
+  push,
+  attribute,
 };
 
-/// One reply. Aggregates have `items` (a map: key, value, key, value …), the rest `text` or `integer`.
+/// One reply. Aggregates have `items` (a map: key, value, key, value …), the rest `text` or
+/// `integer`.
 struct resp_value {
   resp_type type = resp_type::null;
   std::int64_t integer = 0;  ///< also 0 or 1 of a boolean

@@ -4,7 +4,8 @@
 
 namespace holdfast::store::redis {
 
-/// A file of this folder, put into the library when it is built, and its SHA-1, by which servers call it.
+/// A file of this folder, put into the library when it is built, and its SHA-1, by which servers
+/// call it.
 struct script {
   std::string_view text;
   std::string_view sha;

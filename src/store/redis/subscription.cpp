@@ -1,11 +1,11 @@
 #include "store/redis/subscription.hpp"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A connection that is silent for so long is asked whether it lives; and given up after twice that.
+/// A connection that is silent for so long is asked whether it lives; and given up after twice
+/// that.
 constexpr auto silence = 5s;
 
 std::string_view next_word(std::string_view& text) {
@@ -65,7 +66,8 @@ status subscription::subscribe() {
   std::string bytes;
   const std::array<std::string_view, 2> words{"SUBSCRIBE", channel_};
   append_command(bytes, words);
-  const auto reply = exchange(**made, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd_});
+  const auto reply =
+      exchange(**made, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd_});
   if (!reply) return reply.error();
   if (reply->front().is_error()) return server_says(reply->front().text);
   connection_ = std::move(*made);
@@ -104,7 +106,8 @@ bool subscription::clear_interrupt() noexcept {
 void subscription::reconnect_or_pause(boot_time until) {
   const auto now = boot_clock::now();
   if (now < next_attempt_at_) {
-    const auto pause = std::min<std::chrono::nanoseconds>(next_attempt_at_ - now, clock_.sleep_for(until));
+    const auto pause =
+        std::min<std::chrono::nanoseconds>(next_attempt_at_ - now, clock_.sleep_for(until));
     (void)wait_ready(wake_fd_, POLLIN, {now + pause});
     return;
   }
@@ -122,8 +125,8 @@ void subscription::pause_before_next() {
 subscription::event subscription::wait_for_data(boot_time until) {
   if (connection_->wire->pending()) return event::data;
   const auto look_after_it = heard_at_ + (pinged_ ? 2 : 1) * silence - boot_clock::now();
-  const auto longest = std::clamp<std::chrono::nanoseconds>(std::min<std::chrono::nanoseconds>(
-      clock_.sleep_for(until), look_after_it), 0ns, 60s);
+  const auto longest = std::clamp<std::chrono::nanoseconds>(
+      std::min<std::chrono::nanoseconds>(clock_.sleep_for(until), look_after_it), 0ns, 60s);
   const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
   pollfd both[] = {{connection_->wire->fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
   const int n = ::ppoll(both, 2, &timeout, nullptr);

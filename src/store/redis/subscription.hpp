@@ -7,11 +7,12 @@
 
 namespace holdfast::store::redis {
 
-/// One channel a session, on a connection of its own: the thread that waits reads the socket itself, so
-/// a grant costs no thread switch, and a slow reader that the server throws out loses no command.
+/// One channel a session, on a connection of its own: the thread that waits reads the socket
+/// itself, so a grant costs no thread switch, and a slow reader that the server throws out loses no
+/// command.
 ///
-/// When the connection breaks it is made again, after pauses that grow, while somebody waits. What was
-/// published meanwhile is lost; the waiters look for themselves within a second.
+/// When the connection breaks it is made again, after pauses that grow, while somebody waits. What
+/// was published meanwhile is lost; the waiters look for themselves within a second.
 class subscription final : public inbox {
  public:
   explicit subscription(const redis_options& options);

@@ -3,13 +3,13 @@
 #include <openssl/x509v3.h>
 
 #include <arpa/inet.h>
-#include <cerrno>
-#include <cstdint>
 #include <fcntl.h>
-#include <mutex>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
 
 #include "store/redis/transport.hpp"
 
@@ -48,10 +48,12 @@ int bio_read(BIO* b, char* bytes, int size) {
 
 BIO* make_bio(int fd) {
   static BIO_METHOD* const method = [] {
-    BIO_METHOD* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "holdfast socket");
+    BIO_METHOD* const m =
+        BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "holdfast socket");
     BIO_meth_set_write(m, bio_write);
     BIO_meth_set_read(m, bio_read);
-    BIO_meth_set_ctrl(m, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH; });
+    BIO_meth_set_ctrl(
+        m, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH; });
     return m;
   }();
   BIO* const b = BIO_new(method);
@@ -60,11 +62,12 @@ BIO* make_bio(int fd) {
   return b;
 }
 
-/// The library's object may not be used by two threads at once, so a mutex goes around each call, none
-/// of which blocks.
+/// The library's object may not be used by two threads at once, so a mutex goes around each call,
+/// none of which blocks.
 class tls_transport final : public transport {
  public:
-  tls_transport(int fd, context c, stream s) : fd_(fd), context_(std::move(c)), stream_(std::move(s)) {}
+  tls_transport(int fd, context c, stream s)
+      : fd_(fd), context_(std::move(c)), stream_(std::move(s)) {}
   ~tls_transport() override {
     stream_.reset();
     ::close(fd_);
@@ -72,14 +75,17 @@ class tls_transport final : public transport {
   tls_transport(const tls_transport&) = delete;
 
   io_result read(std::span<char> into, bool wait) override {
-    auto r = attempt([&](SSL* s, std::size_t& n) { return SSL_read_ex(s, into.data(), into.size(), &n); });
+    auto r = attempt(
+        [&](SSL* s, std::size_t& n) { return SSL_read_ex(s, into.data(), into.size(), &n); });
     if (r.status != io::again || !wait) return r;
     (void)wait_ready(fd_, POLLIN, {boot_clock::now() + std::chrono::milliseconds(100)});
-    return attempt([&](SSL* s, std::size_t& n) { return SSL_read_ex(s, into.data(), into.size(), &n); });
+    return attempt(
+        [&](SSL* s, std::size_t& n) { return SSL_read_ex(s, into.data(), into.size(), &n); });
   }
 
   io_result write(std::string_view bytes) override {
-    return attempt([&](SSL* s, std::size_t& n) { return SSL_write_ex(s, bytes.data(), bytes.size(), &n); });
+    return attempt(
+        [&](SSL* s, std::size_t& n) { return SSL_write_ex(s, bytes.data(), bytes.size(), &n); });
   }
 
   bool pending() const override {
@@ -103,9 +109,12 @@ class tls_transport final : public transport {
     if (ok == 1) return {io::done, bytes};
     switch (SSL_get_error(stream_.get(), ok)) {
       case SSL_ERROR_WANT_READ:
-      case SSL_ERROR_WANT_WRITE: return {io::again};
-      case SSL_ERROR_ZERO_RETURN: return {io::closed};
-      default: break;
+      case SSL_ERROR_WANT_WRITE:
+        return {io::again};
+      case SSL_ERROR_ZERO_RETURN:
+        return {io::closed};
+      default:
+        break;
     }
     problem_ = openssl_says();
     return {io::failed};
@@ -127,7 +136,8 @@ result<context> make_context(const redis_options& o) {
   if (!c) return failure{errc::internal, "TLS cannot be set up: " + openssl_says()};
   SSL_CTX_set_min_proto_version(c.get(), TLS1_2_VERSION);
   SSL_CTX_set_verify(c.get(), SSL_VERIFY_PEER, nullptr);
-  SSL_CTX_set_mode(c.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_mode(c.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                SSL_MODE_AUTO_RETRY);
   const bool trusted = o.ca.empty() ? SSL_CTX_set_default_verify_paths(c.get()) == 1
                                     : SSL_CTX_load_verify_file(c.get(), o.ca.c_str()) == 1;
   if (!trusted) return wrong_file("authorities in", o.ca);
@@ -135,8 +145,10 @@ result<context> make_context(const redis_options& o) {
     return failure{errc::invalid_argument, "a client certificate needs both options, cert and key"};
   }
   if (o.cert.empty()) return c;
-  if (SSL_CTX_use_certificate_chain_file(c.get(), o.cert.c_str()) != 1) return wrong_file("certificate", o.cert);
-  if (SSL_CTX_use_PrivateKey_file(c.get(), o.key.c_str(), SSL_FILETYPE_PEM) != 1) return wrong_file("key", o.key);
+  if (SSL_CTX_use_certificate_chain_file(c.get(), o.cert.c_str()) != 1)
+    return wrong_file("certificate", o.cert);
+  if (SSL_CTX_use_PrivateKey_file(c.get(), o.key.c_str(), SSL_FILETYPE_PEM) != 1)
+    return wrong_file("key", o.key);
   return c;
 }
 
@@ -152,17 +164,18 @@ bool expect_host(SSL* s, const std::string& host) {
 failure no_handshake(SSL* s, const redis_options& o, int why) {
   const std::string where = o.host + ":" + std::to_string(o.port);
   if (const long bad = SSL_get_verify_result(s); bad != X509_V_OK) {
-    return {errc::not_permitted, "the certificate of " + where + " is refused: " +
-                                     X509_verify_cert_error_string(bad) +
-                                     "; name its authority with ?ca=FILE, or the host it is for with ?server_name="};
+    return {errc::not_permitted,
+            "the certificate of " + where + " is refused: " + X509_verify_cert_error_string(bad) +
+                "; name its authority with ?ca=FILE, or the host it is for with ?server_name="};
   }
   const bool closed = why == SSL_ERROR_SYSCALL || why == SSL_ERROR_ZERO_RETURN;
   const bool silent = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
   const std::string said = silent   ? "no answer to the handshake in time"
                            : closed ? "the connection was closed"
                                     : openssl_says();
-  return {errc::unavailable, "no TLS with " + where + ": " + said +
-                                 "; if the server speaks plain Redis there, write redis:// instead of rediss://"};
+  return {errc::unavailable,
+          "no TLS with " + where + ": " + said +
+              "; if the server speaks plain Redis there, write redis:// instead of rediss://"};
 }
 
 }  // namespace
@@ -173,7 +186,8 @@ result<std::unique_ptr<transport>> start_tls(int fd, const redis_options& o, con
   stream s(SSL_new(c->get()));
   const std::string& host = o.server_name.empty() ? o.host : o.server_name;
   if (!s || !expect_host(s.get(), host)) {
-    return ::close(fd), failure{errc::invalid_argument, "TLS cannot be set up for the host '" + host + "'"};
+    return ::close(fd),
+           failure{errc::invalid_argument, "TLS cannot be set up for the host '" + host + "'"};
   }
   BIO* const bio = make_bio(fd);
   SSL_set_bio(s.get(), bio, bio);
@@ -189,7 +203,8 @@ result<std::unique_ptr<transport>> start_tls(int fd, const redis_options& o, con
     s.reset();
     return ::close(fd), std::move(f);
   }
-  return std::unique_ptr<transport>(std::make_unique<tls_transport>(fd, std::move(*c), std::move(s)));
+  return std::unique_ptr<transport>(
+      std::make_unique<tls_transport>(fd, std::move(*c), std::move(s)));
 }
 
 }  // namespace holdfast::store::redis

@@ -1,9 +1,5 @@
 #include "store/redis/transport.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -12,6 +8,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 
 namespace holdfast::store::redis {
 
@@ -61,7 +61,8 @@ void tune(int fd, const redis_options& o) {
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::max<std::int64_t>(o.command_timeout.count(), 1'000)));
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+      static_cast<int>(std::max<std::int64_t>(o.command_timeout.count(), 1'000)));
 }
 
 std::string place(const redis_options& o) {
@@ -100,7 +101,8 @@ result<int> connect_to(const sockaddr* address, socklen_t size, int family, cons
 result<int> connect_unix(const redis_options& o, const patience& p) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (o.unix_path.size() >= sizeof address.sun_path) return unreachable(o, "the path is too long for a socket");
+  if (o.unix_path.size() >= sizeof address.sun_path)
+    return unreachable(o, "the path is too long for a socket");
   std::memcpy(address.sun_path, o.unix_path.data(), o.unix_path.size());
   return connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address, AF_UNIX, o, p);
 }
@@ -108,7 +110,9 @@ result<int> connect_unix(const redis_options& o, const patience& p) {
 result<int> connect_tcp(const redis_options& o, const patience& p) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (const int wrong = ::getaddrinfo(o.host.c_str(), std::to_string(o.port).c_str(), &hints, &found); wrong != 0) {
+  if (const int wrong =
+          ::getaddrinfo(o.host.c_str(), std::to_string(o.port).c_str(), &hints, &found);
+      wrong != 0) {
     return unreachable(o, ::gai_strerror(wrong));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
@@ -124,11 +128,14 @@ result<int> connect_tcp(const redis_options& o, const patience& p) {
 
 bool wait_ready(int fd, short events, const patience& p) {
   while (true) {
-    const auto left = p.until == forever ? std::chrono::milliseconds(60'000)
-                                         : std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
+    const auto left =
+        p.until == forever
+            ? std::chrono::milliseconds(60'000)
+            : std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
     if (left.count() <= 0) return false;
     pollfd both[] = {{fd, events, 0}, {p.wake_fd, POLLIN, 0}};
-    const int n = ::poll(both, p.wake_fd < 0 ? 1 : 2, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+    const int n = ::poll(both, p.wake_fd < 0 ? 1 : 2,
+                         static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
     if (n < 0 && errno != EINTR) return false;
     if (n <= 0) continue;
     return both[0].revents != 0;

@@ -44,13 +44,15 @@ class transport {
 /// Connects, and shakes hands if it is TLS. errc::unavailable, or what is wrong with certificates.
 result<std::unique_ptr<transport>> connect(const redis_options& options, const patience& p);
 
-/// Waits until `fd` is ready for `events` (as in poll). False if the time is up or somebody woke us.
+/// Waits until `fd` is ready for `events` (as in poll). False if the time is up or somebody woke
+/// us.
 bool wait_ready(int fd, short events, const patience& p);
 
 /// Writes all, waiting as long as it may.
 io write_all(transport& to, std::string_view bytes, const patience& p);
 
 /// TLS over a connected socket, which it owns from now on, also when it fails.
-result<std::unique_ptr<transport>> start_tls(int fd, const redis_options& options, const patience& p);
+result<std::unique_ptr<transport>> start_tls(int fd, const redis_options& options,
+                                             const patience& p);
 
 }  // namespace holdfast::store::redis

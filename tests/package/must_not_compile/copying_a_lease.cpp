@@ -4,7 +4,8 @@
 
 holdfast::lease twice(holdfast::lease held) {
 #ifdef MISTAKE
-  holdfast::lease copy = held;  // two owners of one acquisition: the first to go would release for both
+  holdfast::lease copy =
+      held;  // two owners of one acquisition: the first to go would release for both
 #else
   holdfast::lease copy = std::move(held);
 #endif

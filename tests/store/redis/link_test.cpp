@@ -49,13 +49,15 @@ TEST(redis_link, requests_made_close_together_share_system_calls) {
     return std::stoll(info.substr(info.find(field + ":") + field.size() + 1));
   };
   const auto after = server.ask({"INFO", "stats"});
-  const auto reads = number(after, "total_reads_processed") - number(reads_before, "total_reads_processed");
+  const auto reads =
+      number(after, "total_reads_processed") - number(reads_before, "total_reads_processed");
   EXPECT_LT(reads, threads * 300 * 2) << "each request was read by itself";
 }
 
 TEST(redis_link, nobody_is_stuck_and_nothing_overlaps_while_connections_are_cut) {
   const harness::redis_server server;
-  std::array<holdfast::session, 2> sessions{holdfast::open(server.url()), holdfast::open(server.tcp_url())};
+  std::array<holdfast::session, 2> sessions{holdfast::open(server.url()),
+                                            holdfast::open(server.tcp_url())};
   std::array<shared_counter, 3> counters;
   std::atomic<int> acquired{0};
   constexpr int rounds = 20;
@@ -63,7 +65,8 @@ TEST(redis_link, nobody_is_stuck_and_nothing_overlaps_while_connections_are_cut)
   for (int t = 0; t < threads; ++t) {
     crew.emplace_back([&, t] {
       const auto which = static_cast<std::size_t>(t) % counters.size();
-      holdfast::mutex m{sessions[static_cast<std::size_t>(t) % 2], "shared" + std::to_string(which)};
+      holdfast::mutex m{sessions[static_cast<std::size_t>(t) % 2],
+                        "shared" + std::to_string(which)};
       for (int i = 0; i < rounds; ++i) {
         auto held = m.acquire();
         ++counters[which].value;

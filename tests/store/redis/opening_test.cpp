@@ -18,11 +18,20 @@ redis_test::outcome opening(const std::string& url) {
 
 TEST(redis_opening, bad_urls_are_refused_with_what_to_write_instead) {
   const std::vector<std::pair<const char*, const char*>> bad{
-      {"redis:localhost", "redis://host"},    {"redis://", "no host"},           {"redis://h:0", "port"},
-      {"redis://h:99999", "port"},            {"redis://h:x", "port"},           {"redis://h/abc", "database"},
-      {"redis://h/-1", "database"},           {"redis://::1", "brackets"},       {"redis://[::1", "]"},
-      {"redis+unix://relative", "absolute"},  {"redis://h?prefx=a", "prefix"},   {"redis://h?prefix={}", "prefix"},
-      {"redis://h?command_timeout=-1", "command_timeout"}, {"redis://h?connect_timeout=0", "connect_timeout"},
+      {"redis:localhost", "redis://host"},
+      {"redis://", "no host"},
+      {"redis://h:0", "port"},
+      {"redis://h:99999", "port"},
+      {"redis://h:x", "port"},
+      {"redis://h/abc", "database"},
+      {"redis://h/-1", "database"},
+      {"redis://::1", "brackets"},
+      {"redis://[::1", "]"},
+      {"redis+unix://relative", "absolute"},
+      {"redis://h?prefx=a", "prefix"},
+      {"redis://h?prefix={}", "prefix"},
+      {"redis://h?command_timeout=-1", "command_timeout"},
+      {"redis://h?connect_timeout=0", "connect_timeout"},
       {"redis://h?password_env=HOLDFAST_NOT_SET_ANYWHERE", "HOLDFAST_NOT_SET_ANYWHERE"},
       {"redis://h?password_file=/does/not/exist", "/does/not/exist"}};
   for (const auto& [url, word] : bad) {
@@ -110,7 +119,8 @@ TEST(redis_opening, a_user_without_rights_is_told_where_they_are_listed) {
   EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
   EXPECT_TRUE(contains(o.text, "docs/stores/redis.md")) << o.text;
   server.ask({"ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "resetchannels"});
-  EXPECT_EQ(opening("redis://mute:pw@127.0.0.1:" + std::to_string(server.port())).reason, errc::not_permitted);
+  EXPECT_EQ(opening("redis://mute:pw@127.0.0.1:" + std::to_string(server.port())).reason,
+            errc::not_permitted);
 }
 
 TEST(redis_opening, an_eviction_policy_that_may_drop_locks_is_warned_of) {

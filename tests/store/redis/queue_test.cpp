@@ -28,7 +28,8 @@ permits_command releasing(std::uint64_t number) {
 long long commands(const harness::redis_server& server) {
   const std::string info = server.ask({"INFO", "commandstats"});
   long long sum = 0;
-  for (auto at = info.find("calls="); at != info.npos; at = info.find("calls=", at + 1)) sum += std::stoll(info.substr(at + 6));
+  for (auto at = info.find("calls="); at != info.npos; at = info.find("calls=", at + 1))
+    sum += std::stoll(info.substr(at + 6));
   return sum;
 }
 
@@ -36,7 +37,8 @@ long long commands(const harness::redis_server& server) {
 long long cost_with(std::uint64_t waiters) {
   const harness::redis_server server;
   auto s = holdfast::open(server.url());
-  for (std::uint64_t i = 1; i <= waiters + 1; ++i) (void)s.core()->permits("m", acquiring(i)).value();
+  for (std::uint64_t i = 1; i <= waiters + 1; ++i)
+    (void)s.core()->permits("m", acquiring(i)).value();
   server.ask({"CONFIG", "RESETSTAT"});
   EXPECT_EQ(s.core()->permits("m", releasing(1)).value().outcome, permits_outcome::done);
   EXPECT_EQ(s.core()->permits("m", acquiring(waiters + 2)).value().position, waiters);

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "store/redis/resp.hpp"
 #include "harness/seed.hpp"
+#include "store/redis/resp.hpp"
 
 namespace {
 
@@ -22,10 +22,18 @@ std::string random_text(harness::random& dice, std::size_t longest, bool line) {
 // A reply of RESP2, which is what hiredis 0.14 knows.
 void append_reply(harness::random& dice, std::string& to, int depth) {
   switch (dice.between(0, depth < 4 ? 6 : 4)) {
-    case 0: to += "+" + random_text(dice, 20, true) + "\r\n"; return;
-    case 1: to += "-ERR " + random_text(dice, 20, true) + "\r\n"; return;
-    case 2: to += ":" + std::to_string(static_cast<std::int64_t>(dice.bits())) + "\r\n"; return;
-    case 3: to += dice.one_in(2) ? "$-1\r\n" : "*-1\r\n"; return;
+    case 0:
+      to += "+" + random_text(dice, 20, true) + "\r\n";
+      return;
+    case 1:
+      to += "-ERR " + random_text(dice, 20, true) + "\r\n";
+      return;
+    case 2:
+      to += ":" + std::to_string(static_cast<std::int64_t>(dice.bits())) + "\r\n";
+      return;
+    case 3:
+      to += dice.one_in(2) ? "$-1\r\n" : "*-1\r\n";
+      return;
     case 4: {
       const auto text = random_text(dice, dice.one_in(20) ? 5000 : 30, false);
       to += "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
@@ -42,15 +50,24 @@ void append_reply(harness::random& dice, std::string& to, int depth) {
 resp_value converted(const redisReply& r) {
   resp_value v;
   switch (r.type) {
-    case REDIS_REPLY_STATUS: v.type = resp_type::simple; break;
-    case REDIS_REPLY_ERROR: v.type = resp_type::error; break;
-    case REDIS_REPLY_STRING: v.type = resp_type::bulk; break;
-    case REDIS_REPLY_INTEGER: v.type = resp_type::integer, v.integer = r.integer; return v;
+    case REDIS_REPLY_STATUS:
+      v.type = resp_type::simple;
+      break;
+    case REDIS_REPLY_ERROR:
+      v.type = resp_type::error;
+      break;
+    case REDIS_REPLY_STRING:
+      v.type = resp_type::bulk;
+      break;
+    case REDIS_REPLY_INTEGER:
+      v.type = resp_type::integer, v.integer = r.integer;
+      return v;
     case REDIS_REPLY_ARRAY:
       v.type = resp_type::array;
       for (std::size_t i = 0; i < r.elements; ++i) v.items.push_back(converted(*r.element[i]));
       return v;
-    default: return v;
+    default:
+      return v;
   }
   v.text.assign(r.str, static_cast<std::size_t>(r.len));
   return v;
@@ -123,7 +140,8 @@ TEST(resp_fuzz, damaged_replies_are_refused_or_are_what_hiredis_reads) {
     std::string bytes;
     append_reply(dice, bytes, 0);
     for (int hits = dice.between(1, 3); hits > 0; --hits) {
-      dice.pick(bytes) = dice.one_in(2) ? static_cast<char>(dice.between(0, 255)) : "+-:$*\r\n019"[dice.between(0, 9)];
+      dice.pick(bytes) = dice.one_in(2) ? static_cast<char>(dice.between(0, 255))
+                                        : "+-:$*\r\n019"[dice.between(0, 9)];
     }
     if (bytes.find_first_of("_#,(!=%~>|") != bytes.npos) continue;  // what only RESP3 has
     resp_reader ours;
@@ -146,7 +164,8 @@ std::string read_in_pieces(std::string_view bytes, const std::vector<std::size_t
     ours.put(bytes.substr(from, until - from));
     from = until;
     for (resp_value v; ours.next(v) == progress::ready;) {
-      seen += std::to_string(static_cast<int>(v.type)) + ' ' + v.text + std::to_string(v.items.size());
+      seen +=
+          std::to_string(static_cast<int>(v.type)) + ' ' + v.text + std::to_string(v.items.size());
     }
   };
   for (const auto cut : cuts) take(cut);
@@ -163,7 +182,8 @@ TEST(resp_fuzz, random_bytes_are_read_the_same_however_they_are_cut) {
       if (!dice.one_in(8)) c = "+-:$*_#,(!=%~>|\r\n0123"[dice.between(0, 20)];
     }
     std::vector<std::size_t> cuts;
-    for (std::size_t at = 1; at < bytes.size(); at += dice.between<std::size_t>(1, 20)) cuts.push_back(at);
+    for (std::size_t at = 1; at < bytes.size(); at += dice.between<std::size_t>(1, 20))
+      cuts.push_back(at);
     const auto whole = read_in_pieces(bytes, {});
     ASSERT_EQ(read_in_pieces(bytes, cuts), whole);
     broken += whole.empty() ? 0 : 1;

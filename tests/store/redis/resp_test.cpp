@@ -34,7 +34,8 @@ const std::string_view everything =
     "*3\r\n:1\r\n*2\r\n$0\r\n\r\n+x\r\n_\r\n"
     "%2\r\n+a\r\n:1\r\n+b\r\n~1\r\n#t\r\n"
     ">3\r\n+message\r\n+c\r\n$2\r\nhi\r\n"
-    "|1\r\n+ttl\r\n:3600\r\n,1.5\r\n=7\r\ntxt:abc\r\n!5\r\nERR x\r\n(12345678901234567890\r\n#f\r\n";
+    "|1\r\n+ttl\r\n:3600\r\n,1.5\r\n=7\r\ntxt:abc\r\n!5\r\nERR "
+    "x\r\n(12345678901234567890\r\n#f\r\n";
 
 std::vector<resp_value> read_all(resp_reader& reader) {
   std::vector<resp_value> values;
@@ -121,9 +122,9 @@ TEST(resp, another_protocol_is_named_by_what_it_said) {
 }
 
 TEST(resp, damaged_replies_are_refused) {
-  for (const auto* const bytes : {":\r\n", ":1x\r\n", "$-2\r\n", "$x\r\n", "*x\r\n", "#x\r\n", "_x\r\n",
-                                  "%-1\r\n", "!-1\r\n", "$2\r\nabc\r\n", ":99999999999999999999\r\n",
-                                  "$?\r\n", "*?\r\n"}) {
+  for (const auto* const bytes :
+       {":\r\n", ":1x\r\n", "$-2\r\n", "$x\r\n", "*x\r\n", "#x\r\n", "_x\r\n", "%-1\r\n", "!-1\r\n",
+        "$2\r\nabc\r\n", ":99999999999999999999\r\n", "$?\r\n", "*?\r\n"}) {
     EXPECT_FALSE(problem_with(bytes).empty());
   }
 }

@@ -14,7 +14,9 @@ using redis_test::outcome_of;
 
 class redis_faults : public testing::Test {
  protected:
-  holdfast::session open(const std::string& options = {}) { return holdfast::open(server_.url(options)); }
+  holdfast::session open(const std::string& options = {}) {
+    return holdfast::open(server_.url(options));
+  }
   /// For calls that keep trying while the store is away.
   holdfast::session impatient(const std::string& options = {}) {
     holdfast::session_options o;
@@ -35,7 +37,9 @@ TEST_F(redis_faults, nothing_is_left_behind_when_nobody_holds_or_waits) {
   EXPECT_NE(server_.ask({"DBSIZE"}), "0");
   first.unlock();
   waiter.join();
-  { auto p = permits.acquire(2); }
+  {
+    auto p = permits.acquire(2);
+  }
   rw.lock_shared(), rw.unlock_shared();
   rw.lock(), rw.unlock();
   harness::eventually("an empty server", [&] { return server_.ask({"DBSIZE"}) == "0"; });
@@ -131,7 +135,8 @@ TEST_F(redis_faults, a_key_of_somebody_else_is_left_alone) {
   EXPECT_EQ(reason("text"), errc::foreign_data);
   EXPECT_EQ(reason("newer"), errc::newer_format);
   EXPECT_EQ(reason("torn"), errc::corrupt);
-  EXPECT_EQ(outcome_of([&] { holdfast::latch(s, "text", 1).count_down(); }).reason, errc::foreign_data);
+  EXPECT_EQ(outcome_of([&] { holdfast::latch(s, "text", 1).count_down(); }).reason,
+            errc::foreign_data);
   EXPECT_EQ(server_.ask({"GET", "holdfast:{text}"}), "theirs");
   EXPECT_EQ(server_.ask({"LRANGE", "holdfast:{list}", "0", "-1"}), "theirs");
 }
@@ -140,10 +145,12 @@ TEST_F(redis_faults, a_latch_and_a_mutex_cannot_share_a_name) {
   auto s = open();
   holdfast::latch l{s, "a", 2};
   l.count_down();
-  EXPECT_EQ(outcome_of([&] { (void)holdfast::mutex(s, "a").try_lock(); }).reason, errc::kind_mismatch);
+  EXPECT_EQ(outcome_of([&] { (void)holdfast::mutex(s, "a").try_lock(); }).reason,
+            errc::kind_mismatch);
   holdfast::mutex m{s, "b"};
   m.lock();
-  EXPECT_EQ(outcome_of([&] { holdfast::latch(s, "b", 2).count_down(); }).reason, errc::kind_mismatch);
+  EXPECT_EQ(outcome_of([&] { holdfast::latch(s, "b", 2).count_down(); }).reason,
+            errc::kind_mismatch);
   m.unlock();
 }
 
@@ -181,7 +188,8 @@ TEST_F(redis_faults, a_server_that_became_a_replica_is_unavailable_and_may_come_
   server_.ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
   const auto refused = outcome_of([&] { (void)m.try_lock_for(200ms); });
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
-  EXPECT_TRUE(contains(refused.text, "READONLY") || contains(refused.text, "replica")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "READONLY") || contains(refused.text, "replica"))
+      << refused.text;
   server_.ask({"REPLICAOF", "NO", "ONE"});
   EXPECT_TRUE(m.try_lock_for(10s));
   m.unlock();
@@ -196,7 +204,8 @@ TEST_F(redis_faults, a_stopped_server_is_unavailable_within_the_command_timeout)
   server_.resume();
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
   EXPECT_TRUE(refused.retryable);
-  harness::eventually("the server again", [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
+  harness::eventually("the server again",
+                      [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
   EXPECT_EQ(s.show("m").holders.size(), 1u);
   m.unlock();
 }

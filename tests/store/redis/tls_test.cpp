@@ -15,7 +15,8 @@ class authority {
  public:
   authority() {
     run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
-    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stranger -keyout stranger.key -out stranger.pem");
+    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stranger -keyout stranger.key -out "
+        "stranger.pem");
     issue("good", "IP:127.0.0.1,DNS:localhost", "-days 2");
     issue("elsewhere", "DNS:elsewhere.example", "-days 2");
     issue("client", "DNS:client", "-days 2");
@@ -25,12 +26,14 @@ class authority {
 
  private:
   void issue(const std::string& name, const std::string& hosts, const std::string& dates) const {
-    run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name + ".csr");
-    run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial " + dates + " -out " + name +
-        ".pem -extfile <(echo subjectAltName=" + hosts + ")");
+    run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name +
+        ".csr");
+    run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial " + dates +
+        " -out " + name + ".pem -extfile <(echo subjectAltName=" + hosts + ")");
   }
   void run(const std::string& words) const {
-    const std::string line = "cd " + dir_.path().string() + " && bash -c 'openssl " + words + "' 2> log";
+    const std::string line =
+        "cd " + dir_.path().string() + " && bash -c 'openssl " + words + "' 2> log";
     if (std::system(line.c_str()) != 0) throw std::runtime_error("openssl " + words + " failed");
   }
   harness::temp_dir dir_;
@@ -46,8 +49,9 @@ class redis_tls : public testing::Test {
   struct server {
     explicit server(const std::string& shows, const std::string& wants = "no")
         : port(harness::free_port()),
-          redis({"--tls-port", std::to_string(port), "--tls-cert-file", file(shows + ".pem"), "--tls-key-file",
-                 file(shows + ".key"), "--tls-ca-cert-file", file("ca.pem"), "--tls-auth-clients", wants}) {}
+          redis({"--tls-port", std::to_string(port), "--tls-cert-file", file(shows + ".pem"),
+                 "--tls-key-file", file(shows + ".key"), "--tls-ca-cert-file", file("ca.pem"),
+                 "--tls-auth-clients", wants}) {}
     std::string url(const std::string& options) const {
       return "rediss://127.0.0.1:" + std::to_string(port) + options;
     }
@@ -97,16 +101,19 @@ TEST_F(redis_tls, a_certificate_that_has_expired_is_refused_with_the_reason) {
 TEST_F(redis_tls, a_server_that_wants_a_client_certificate_gets_it) {
   const server s("good", "yes");
   EXPECT_TRUE(outcome_of([&] { (void)holdfast::open(s.url(trusting())); }).failed);
-  EXPECT_NO_THROW((void)holdfast::open(s.url(trusting() + "&cert=" + file("client.pem") + "&key=" + file("client.key"))));
+  EXPECT_NO_THROW((void)holdfast::open(
+      s.url(trusting() + "&cert=" + file("client.pem") + "&key=" + file("client.key"))));
 }
 
 TEST_F(redis_tls, tls_to_a_plain_port_and_plain_to_a_tls_port_are_named) {
   const server s("good");
-  const auto tls_to_plain = outcome_of(
-      [&] { (void)holdfast::open("rediss://127.0.0.1:" + std::to_string(s.redis.port()) + trusting()); });
+  const auto tls_to_plain = outcome_of([&] {
+    (void)holdfast::open("rediss://127.0.0.1:" + std::to_string(s.redis.port()) + trusting());
+  });
   EXPECT_EQ(tls_to_plain.reason, errc::unavailable) << tls_to_plain.text;
   EXPECT_TRUE(contains(tls_to_plain.text, "redis://")) << tls_to_plain.text;
-  const auto plain_to_tls = outcome_of([&] { (void)holdfast::open("redis://127.0.0.1:" + std::to_string(s.port)); });
+  const auto plain_to_tls =
+      outcome_of([&] { (void)holdfast::open("redis://127.0.0.1:" + std::to_string(s.port)); });
   EXPECT_EQ(plain_to_tls.reason, errc::unavailable) << plain_to_tls.text;
   EXPECT_TRUE(contains(plain_to_tls.text, "rediss://")) << plain_to_tls.text;
 }
@@ -116,7 +123,8 @@ TEST_F(redis_tls, files_that_cannot_be_read_are_named) {
   const auto o = outcome_of([&] { (void)holdfast::open(s.url("?ca=/does/not/exist.pem")); });
   EXPECT_EQ(o.reason, errc::invalid_argument);
   EXPECT_TRUE(contains(o.text, "/does/not/exist.pem")) << o.text;
-  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(s.url(trusting() + "&cert=x.pem")); }).reason, errc::invalid_argument);
+  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(s.url(trusting() + "&cert=x.pem")); }).reason,
+            errc::invalid_argument);
 }
 
 }  // namespace

@@ -18,21 +18,24 @@ namespace redis = holdfast::store::redis;
 
 namespace {
 
-// ---- as text, so that one comparison does for all and a difference can be read --------------------
+// ---- as text, so that one comparison does for all and a difference can be read
+// --------------------
 
 std::ostream& operator<<(std::ostream& out, const owner_id& id) { return out << to_string(id); }
 
 void show(std::ostream& out, const permits_record& r) {
   out << " | " << to_string(r.kind) << ' ' << r.capacity << ' ' << r.last_fence;
   auto holders = r.holders;  // the order of holders has no meaning
-  std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });
+  std::sort(holders.begin(), holders.end(),
+            [](const auto& a, const auto& b) { return a.owner < b.owner; });
   for (const auto& h : holders) {
-    out << "\n  holder " << h.owner << ' ' << h.weight << ' ' << h.fence << ' ' << h.expires_at << ' '
-        << h.since_wall_at << ' ' << h.lingers << ' ' << h.peer << " '" << h.note << "'";
+    out << "\n  holder " << h.owner << ' ' << h.weight << ' ' << h.fence << ' ' << h.expires_at
+        << ' ' << h.since_wall_at << ' ' << h.lingers << ' ' << h.peer << " '" << h.note << "'";
   }
   for (const auto& w : r.queue) {
-    out << "\n  waiter " << w.owner << ' ' << w.weight << ' ' << w.priority << ' ' << w.lease_us << ' '
-        << w.expires_at << ' ' << w.since_wall_at << ' ' << w.lingers << ' ' << w.peer << " '" << w.note << "'";
+    out << "\n  waiter " << w.owner << ' ' << w.weight << ' ' << w.priority << ' ' << w.lease_us
+        << ' ' << w.expires_at << ' ' << w.since_wall_at << ' ' << w.lingers << ' ' << w.peer
+        << " '" << w.note << "'";
   }
 }
 
@@ -41,40 +44,45 @@ void show_tell(std::ostream& out, std::vector<notice> tell) {
   const auto is_wanted = [](const notice& n) { return n.what == notice_kind::wanted; };
   std::vector<notice> wanted;
   std::copy_if(tell.begin(), tell.end(), std::back_inserter(wanted), is_wanted);
-  std::sort(wanted.begin(), wanted.end(), [](const notice& a, const notice& b) { return a.owner < b.owner; });
+  std::sort(wanted.begin(), wanted.end(),
+            [](const notice& a, const notice& b) { return a.owner < b.owner; });
   std::erase_if(tell, is_wanted);
   tell.insert(tell.end(), wanted.begin(), wanted.end());
   for (const auto& n : tell) {
-    out << "\n  tell " << static_cast<int>(n.what) << ' ' << n.owner << ' ' << n.fence << ' ' << n.expires_at << ' '
-        << n.peer;
+    out << "\n  tell " << static_cast<int>(n.what) << ' ' << n.owner << ' ' << n.fence << ' '
+        << n.expires_at << ' ' << n.peer;
   }
 }
 
-// Whom a waiter stands behind is said only by stores that see sessions die; and a mismatch tells only
-// what the name is in use as.
+// Whom a waiter stands behind is said only by stores that see sessions die; and a mismatch tells
+// only what the name is in use as.
 std::string text_of(const permits_reply& r) {
   std::ostringstream out;
-  out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at << ' '
-      << r.look_again_us << ' ' << r.position << ' ' << r.replaced;
-  const bool mismatch = r.outcome == permits_outcome::kind_mismatch || r.outcome == permits_outcome::capacity_mismatch;
-  if (mismatch) out << " | " << to_string(r.found.kind) << ' ' << r.found.capacity;
-  else show(out, r.found);
+  out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at
+      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced;
+  const bool mismatch = r.outcome == permits_outcome::kind_mismatch ||
+                        r.outcome == permits_outcome::capacity_mismatch;
+  if (mismatch)
+    out << " | " << to_string(r.found.kind) << ' ' << r.found.capacity;
+  else
+    show(out, r.found);
   show_tell(out, r.tell);
   return out.str();
 }
 
 std::string text_of(const countdown_reply& r) {
   std::ostringstream out;
-  out << static_cast<int>(r.outcome) << ' ' << r.remaining << ' ' << r.now_at << ' ' << r.look_again_us << " | "
-      << r.found.count;
+  out << static_cast<int>(r.outcome) << ' ' << r.remaining << ' ' << r.now_at << ' '
+      << r.look_again_us << " | " << r.found.count;
   if (r.outcome == countdown_outcome::done) {
     out << ' ' << r.found.remaining << ' ' << r.found.expires_at;
     auto arrivals = r.found.arrivals;
-    std::sort(arrivals.begin(), arrivals.end(), [](const auto& a, const auto& b) { return a.owner < b.owner; });
+    std::sort(arrivals.begin(), arrivals.end(),
+              [](const auto& a, const auto& b) { return a.owner < b.owner; });
     for (const auto& a : arrivals) out << "\n  arrival " << a.owner << ' ' << a.forget_at;
     for (const auto& w : r.found.waiting) {
-      out << "\n  waiter " << w.owner << ' ' << w.expires_at << ' ' << w.since_wall_at << ' ' << w.peer << " '"
-          << w.note << "'";
+      out << "\n  waiter " << w.owner << ' ' << w.expires_at << ' ' << w.since_wall_at << ' '
+          << w.peer << " '" << w.note << "'";
     }
   }
   show_tell(out, r.tell);
@@ -107,15 +115,18 @@ result<countdown_reply> read(const redis::resp_value& v, const countdown_command
   return r;
 }
 
-void append(std::string& to, const redis::script_frame& f, const std::string& name, const permits_command& c) {
+void append(std::string& to, const redis::script_frame& f, const std::string& name,
+            const permits_command& c) {
   redis::append_permits(to, f, name, c);
 }
-void append(std::string& to, const redis::script_frame& f, const std::string& name, const countdown_command& c) {
+void append(std::string& to, const redis::script_frame& f, const std::string& name,
+            const countdown_command& c) {
   redis::append_countdown(to, f, name, c);
 }
 
 template <class Record, class History>
-std::optional<std::string> compare(const History& history, const std::vector<redis::resp_value>& answers) {
+std::optional<std::string> compare(const History& history,
+                                   const std::vector<redis::resp_value>& answers) {
   Record record;
   for (std::size_t i = 0; i < history.size(); ++i) {
     const auto& [time, command] = history[i];
@@ -123,8 +134,9 @@ std::optional<std::string> compare(const History& history, const std::vector<red
     const auto wanted = text_of(holdfast::kernel::apply(record, command, {time, time}));
     const auto found = ours ? text_of(*ours) : "failed: " + ours.error().what;
     if (found == wanted) continue;
-    return "step " + std::to_string(i) + ", verb " + std::to_string(static_cast<int>(command.verb)) + " of " +
-           to_string(command.owner) + "\nkernel: " + wanted + "\nscript: " + found;
+    return "step " + std::to_string(i) + ", verb " +
+           std::to_string(static_cast<int>(command.verb)) + " of " + to_string(command.owner) +
+           "\nkernel: " + wanted + "\nscript: " + found;
   }
   return std::nullopt;
 }
@@ -154,15 +166,19 @@ stage::stage(const harness::redis_server& server, std::optional<seeded_bug> bug)
   std::string bytes;
   redis::append_command(bytes, words);
   sha_ = run(std::move(bytes), 1).front().text;
-  if (sha_.size() != true_sha_.size()) throw std::runtime_error("the changed script is refused: " + sha_);
+  if (sha_.size() != true_sha_.size())
+    throw std::runtime_error("the changed script is refused: " + sha_);
 }
 
 std::vector<redis::resp_value> stage::run(std::string bytes, std::size_t count) {
-  for (auto at = bytes.find(true_sha_); sha_ != true_sha_ && at != bytes.npos; at = bytes.find(true_sha_, at + 1)) {
+  for (auto at = bytes.find(true_sha_); sha_ != true_sha_ && at != bytes.npos;
+       at = bytes.find(true_sha_, at + 1)) {
     bytes.replace(at, sha_.size(), sha_);
   }
   using std::chrono::seconds;
-  return std::move(redis::exchange(*connection_, bytes, count, {holdfast::boot_clock::now() + seconds(60)})).value();
+  return std::move(redis::exchange(*connection_, bytes, count,
+                                   {holdfast::boot_clock::now() + seconds(60)}))
+      .value();
 }
 
 std::optional<std::string> stage::play(const permits_history& history) {

@@ -10,23 +10,33 @@ namespace {
 
 constexpr std::int64_t year_2026 = 1'790'000'000'000'000;
 constexpr std::array<std::string_view, 4> peers{"p1", "p2", "p3", ""};
-constexpr std::array<std::string_view, 4> notes{"", "host 12 program", "a  b\nc 'x' \"%d\" {}", "-"};
+constexpr std::array<std::string_view, 4> notes{"", "host 12 program", "a  b\nc 'x' \"%d\" {}",
+                                                "-"};
 
 owner_id random_owner(harness::random& dice, int owners) {
-  return {static_cast<std::uint64_t>(dice.between(0, 1)), static_cast<std::uint64_t>(dice.between(1, owners))};
+  return {static_cast<std::uint64_t>(dice.between(0, 1)),
+          static_cast<std::uint64_t>(dice.between(1, owners))};
 }
 
 /// Time goes on by nothing, by little, to exactly where something ends, and beyond.
 std::int64_t pass(harness::random& dice) {
   switch (dice.between(0, 7)) {
-    case 0: return 0;
-    case 1: return 1;
-    case 2: return 1'000;
-    case 3: return 250'000;
-    case 4: return 500'000;
-    case 5: return 1'000'000;
-    case 6: return dice.between(0, 700'000);
-    default: return dice.between(0, 12) * 250'000;
+    case 0:
+      return 0;
+    case 1:
+      return 1;
+    case 2:
+      return 1'000;
+    case 3:
+      return 250'000;
+    case 4:
+      return 500'000;
+    case 5:
+      return 1'000'000;
+    case 6:
+      return dice.between(0, 700'000);
+    default:
+      return dice.between(0, 12) * 250'000;
   }
 }
 
@@ -43,9 +53,14 @@ scene random_scene(harness::random& dice) {
   s.owners = dice.between(1, 5);
   s.priorities = dice.one_in(3);
   switch (dice.between(0, 3)) {
-    case 0: s = {kind::semaphore, dice.between(2u, 6u), s.owners, s.priorities}; break;
-    case 1: s = {kind::shared_mutex, 1u << 30, s.owners, s.priorities}; break;
-    default: break;
+    case 0:
+      s = {kind::semaphore, dice.between(2u, 6u), s.owners, s.priorities};
+      break;
+    case 1:
+      s = {kind::shared_mutex, 1u << 30, s.owners, s.priorities};
+      break;
+    default:
+      break;
   }
   return s;
 }
@@ -56,9 +71,10 @@ std::uint32_t random_weight(harness::random& dice, const scene& s) {
 }
 
 permits_verb random_verb(harness::random& dice) {
-  constexpr std::array verbs{permits_verb::acquire, permits_verb::acquire, permits_verb::acquire, permits_verb::acquire,
-                             permits_verb::renew,   permits_verb::renew,   permits_verb::release, permits_verb::release,
-                             permits_verb::resize,  permits_verb::inspect, permits_verb::release, permits_verb::evict};
+  constexpr std::array verbs{permits_verb::acquire, permits_verb::acquire, permits_verb::acquire,
+                             permits_verb::acquire, permits_verb::renew,   permits_verb::renew,
+                             permits_verb::release, permits_verb::release, permits_verb::resize,
+                             permits_verb::inspect, permits_verb::release, permits_verb::evict};
   return dice.pick(verbs);
 }
 
@@ -75,7 +91,8 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.place_us = dice.between(1, 8) * 250'000;
   c.detached = dice.one_in(6);
   c.lingers = dice.one_in(3);
-  if (c.verb == permits_verb::acquire && dice.one_in(6)) c.instead_of = random_owner(dice, s.owners);
+  if (c.verb == permits_verb::acquire && dice.one_in(6))
+    c.instead_of = random_owner(dice, s.owners);
   if (c.verb == permits_verb::evict && dice.one_in(2)) c.owner = {};
   c.peer = dice.pick(peers);
   c.note = dice.pick(notes);
@@ -97,8 +114,9 @@ permits_history random_permits(harness::random& dice, int steps) {
 }
 
 countdown_history random_countdown(harness::random& dice, int steps) {
-  constexpr std::array verbs{countdown_verb::arrive, countdown_verb::arrive, countdown_verb::arrive, countdown_verb::wait,
-                             countdown_verb::wait,   countdown_verb::leave,  countdown_verb::inspect};
+  constexpr std::array verbs{countdown_verb::arrive, countdown_verb::arrive, countdown_verb::arrive,
+                             countdown_verb::wait,   countdown_verb::wait,   countdown_verb::leave,
+                             countdown_verb::inspect};
   const int owners = dice.between(1, 8);
   const auto count = dice.between(1u, 6u);
   countdown_history h;

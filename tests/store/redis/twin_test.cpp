@@ -43,15 +43,21 @@ TEST_P(seeded_script, a_mistake_in_the_script_is_noticed) {
 INSTANTIATE_TEST_SUITE_P(
     mistakes, seeded_script,
     testing::Values(
-        twin::seeded_bug{"held and held.owner == o and held or nil", "held"},          // the owner is not checked
-        twin::seeded_bug{"if held and held.expires <= now then", "if false then"},     // nothing expires
-        twin::seeded_bug{"held.expires <= now", "held.expires < now"},                 // expires a moment too late
-        twin::seeded_bug{"fence = max(fence + 1, now)", "fence = now"},                // two fences in a microsecond
+        twin::seeded_bug{"held and held.owner == o and held or nil",
+                         "held"},  // the owner is not checked
+        twin::seeded_bug{"if held and held.expires <= now then",
+                         "if false then"},                              // nothing expires
+        twin::seeded_bug{"held.expires <= now", "held.expires < now"},  // expires a moment too late
+        twin::seeded_bug{"fence = max(fence + 1, now)",
+                         "fence = now"},  // two fences in a microsecond
         twin::seeded_bug{"call('ZADD', queue, -priority", "call('ZADD', queue, priority"},
-        twin::seeded_bug{"own and w.lease or min(w.lease, CLAIM)", "w.lease"},         // nobody has to claim
-        twin::seeded_bug{"used = used - h.weight", "used = used - 1"},                 // a weight is not given back
-        twin::seeded_bug{"drop_waiter(owner)  -- those", "-- those"},                  // stays after it gave up
-        twin::seeded_bug{"reply[6] == 1 and not served", "served"},                    // nobody is told that it is wanted
-        twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"}));         // jumps the queue
+        twin::seeded_bug{"own and w.lease or min(w.lease, CLAIM)",
+                         "w.lease"},  // nobody has to claim
+        twin::seeded_bug{"used = used - h.weight",
+                         "used = used - 1"},                           // a weight is not given back
+        twin::seeded_bug{"drop_waiter(owner)  -- those", "-- those"},  // stays after it gave up
+        twin::seeded_bug{"reply[6] == 1 and not served",
+                         "served"},  // nobody is told that it is wanted
+        twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"}));  // jumps the queue
 
 }  // namespace
