@@ -11,4 +11,15 @@ else
   scripts/build.sh "$lane"
 fi
 echo "---- lane $lane: test"
-ctest --preset "$lane" --no-label-summary --parallel "${JOBS:-$(nproc)}"
+seen=build/$lane/test.log
+if ctest --preset "$lane" --no-label-summary --parallel "${JOBS:-$(nproc)}" 2>&1 | tee "$seen"; then exit; fi
+
+echo "---- lane $lane: what the failed tests said"
+while IFS=: read -r _ test; do
+  awk -v head=" Testing: $test" '
+    substr($0, length($0) - length(head) + 1) == head { said = 1 }
+    said { print }
+    /^<end of output>/ { said = 0 }' "build/$lane/Testing/Temporary/LastTest.log" | tail -n 40
+done <"build/$lane/Testing/Temporary/LastTestsFailed.log"
+sed -n '/tests passed, /,$p' "$seen"
+exit 1

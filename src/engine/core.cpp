@@ -65,7 +65,7 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
       try {
         std::thread([c] { delete c; }).detach();
       } catch (const std::system_error&) {
-        // No thread to be had: better to leave it than to end the program.
+        return;  // no thread to be had: better to leave it than to end the program
       }
     }
   };
@@ -144,6 +144,7 @@ void core::tell(event what) noexcept try {
   what.store = url();
   options_.observer->on_event(what);
 } catch (...) {
+  return;  // an observer that throws must not disturb what it watches
 }
 
 failure core::located(failure f, std::string_view operation, std::string_view name) const {

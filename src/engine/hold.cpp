@@ -281,6 +281,7 @@ void hold::forget() noexcept try {
   core->keeper().remove(*this);
   core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
 } catch (...) {
+  return;  // no memory to remember it by: the store forgets it when the lease ends
 }
 
 event hold::about(event_kind kind) noexcept {

@@ -6,6 +6,12 @@
 
 namespace holdfast::engine {
 
+namespace {
+
+thread_local std::uint64_t jitter_state = 0;
+
+}  // namespace
+
 void owner_ids::refill() {
   // Up to 256 bytes getrandom() neither fails halfway nor is interrupted: 64 words are two calls.
   static_assert(sizeof(random_) == 512);
@@ -28,7 +34,7 @@ store::owner_id owner_ids::next() {
 
 std::uint64_t jitter(std::uint64_t below) noexcept {
   if (below == 0) return 0;
-  thread_local std::uint64_t state = 0;
+  auto& state = jitter_state;
   if (state == 0) (void)!getrandom(&state, sizeof state, GRND_NONBLOCK);
   // xorshift64: good enough to keep waiters from looking all at once.
   state |= 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 namespace holdfast::engine {
@@ -163,7 +164,7 @@ result<std::chrono::milliseconds> parse_duration(std::string_view text) {
     if (!(total < longest)) return bad;
   }
   if (!any) return bad;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(total + 0.5));
+  return std::chrono::milliseconds(std::llround(total));
 }
 
 }  // namespace holdfast::engine

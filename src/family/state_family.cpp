@@ -209,6 +209,7 @@ class state_family final : public store::session_store {
     }
     const auto statuses = port_->transact(steps);
     std::vector<result<permits_reply>> replies;
+    replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
                                        finish(batch[i].name, statuses[i], changes[i])));

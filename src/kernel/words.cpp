@@ -26,12 +26,10 @@ void append_hex(std::string& to, std::uint64_t number) {
 
 // Owner ids are read and written by every command.
 constexpr auto hex_values = [] {
-  std::array<std::int8_t, 256> values{};
+  std::array<int, 256> values{};
   values.fill(-1);
-  for (int i = 0; i < 10; ++i)
-    values[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
-  for (int i = 0; i < 6; ++i)
-    values[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+  for (std::size_t i = 0; i < 10; ++i) values['0' + i] = static_cast<int>(i);
+  for (std::size_t i = 0; i < 6; ++i) values['a' + i] = static_cast<int>(10 + i);
   return values;
 }();
 

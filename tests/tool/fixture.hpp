@@ -8,10 +8,16 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
-#include "tool/program.hpp"
 
 namespace tool_test {
+
+using harness::outcome;
+using harness::program;
+using harness::reader;
+using harness::run_to_end;
+using harness::surroundings;
 
 using words = std::vector<std::string>;
 

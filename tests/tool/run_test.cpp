@@ -355,7 +355,8 @@ TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
   const std::string script = "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd";
   const auto direct = run_to_end({"sh", "-c", script}, around);
   const auto r = tool(run_sh("l", {}, script));
-  EXPECT_EQ(r.out, direct.out) << r.code << " " << r.err;
+  EXPECT_EQ(r.out, direct.out) << r.code << " " << r.err
+                               << tool(run_sh("l", {}, "ls -l /proc/self/fd")).out;
 }
 
 TEST_F(run_command, leaves_closed_files_closed_and_writes_nowhere_else) {

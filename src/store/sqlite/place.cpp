@@ -147,7 +147,7 @@ result<std::string> locate(std::string_view path, bool allow_network) {
   if (!text) return text.error();
   const auto directory = resolve_directory(*text);
   if (!directory) return directory.error();
-  const auto file = resolve_file(join(*directory, text->substr(text->rfind('/') + 1)));
+  auto file = resolve_file(join(*directory, text->substr(text->rfind('/') + 1)));
   if (!file) return file.error();
   if (file->size() > longest_path) {
     return refuse("the path has " + std::to_string(file->size()) +

@@ -298,8 +298,9 @@ void lock_file::note_free(std::string_view name) {
 
 void lock_file::sweep() noexcept {
   try {
-    (void)remove_free();  // what could not be removed costs a little room
+    (void)remove_free();
   } catch (const std::bad_alloc&) {
+    last_free_.clear();  // what could not be removed costs a little room
   }
   last_free_.clear();
   free_.clear();

@@ -26,7 +26,8 @@ bool watchlist::watch(std::string_view who) {
 void watchlist::unwatch(std::string_view who) noexcept {
   const std::lock_guard lock{mutex_};
   const auto at = entries_.find(who);
-  if (at == entries_.end() || at->second.times == 0 || --at->second.times > 0) return;
+  if (at == entries_.end() || at->second.times == 0) return;
+  if (--at->second.times > 0) return;
   if (!at->second.process) entries_.erase(at);
 }
 

@@ -1,4 +1,4 @@
-#include "tool/program.hpp"
+#include "harness/program.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace tool_test {
+namespace harness {
 
 namespace {
 
@@ -229,4 +229,4 @@ outcome run_to_end(const std::vector<std::string>& argv, const surroundings& aro
   return o;
 }
 
-}  // namespace tool_test
+}  // namespace harness

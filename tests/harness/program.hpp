@@ -7,7 +7,7 @@
 #include <vector>
 
 /// Programs as a user starts them: with pipes or a terminal, waited for by what they say.
-namespace tool_test {
+namespace harness {
 
 /// The reading side of a pipe or a terminal. Throws when nothing comes for a minute: that is a test
 /// that hangs, never one that is slow.
@@ -81,4 +81,4 @@ struct outcome {
 outcome run_to_end(const std::vector<std::string>& argv, const surroundings& around,
                    std::string_view input = {});
 
-}  // namespace tool_test
+}  // namespace harness

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/program.hpp"
+#include "harness/temp_dir.hpp"
+
+namespace {
+
+using nlohmann::json;
+
+class command : public testing::Test {
+ protected:
+  /// Short: whether it works, not how fast.
+  harness::outcome run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(),
+                     {HOLDFAST_BENCH, "--seconds", "0.01", "--repeat", "1", "--json"});
+    return harness::run_to_end(arguments, around);
+  }
+
+  static std::vector<json> lines(const harness::outcome& o) {
+    std::istringstream text(o.out);
+    std::vector<json> all;
+    for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
+    return all;
+  }
+
+  const harness::temp_dir folder;
+  const std::string store = "sqlite:" + folder.file("bench.db");
+  harness::surroundings around{};
+};
+
+TEST_F(command, every_workload_yields_one_line_a_subject_with_the_promised_keys) {
+  const auto r = run({"--store", store, "--subject", "holdfast,flock"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.err, "");
+  std::set<std::string> seen;
+  for (const auto& line : lines(r)) {
+    seen.insert(line["workload"].get<std::string>() + " " + line["subject"].get<std::string>());
+    for (const char* const key : {"ops_per_s", "p50_us", "p99_us", "min_share", "max_share",
+                                  "store_ops_per_acquire", "ratio_to_floor"}) {
+      EXPECT_TRUE(line.contains(key)) << key << " in " << line;
+    }
+  }
+  for (const std::string w : {"W1", "W2", "W3", "W4", "W5", "W6", "W7"}) {
+    EXPECT_TRUE(seen.contains(w + " holdfast")) << w;
+    EXPECT_TRUE(seen.contains(w + " flock")) << w;
+  }
+}
+
+TEST_F(command, ratio_is_that_of_the_figures_beside_it) {
+  const auto all =
+      lines(run({"--store", store, "--workload", "W1", "--subject", "holdfast,sqlite"}));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["subject"], "holdfast");
+  EXPECT_EQ(all[0]["floor"], "sqlite");
+  EXPECT_NEAR(all[0]["ratio_to_floor"].get<double>(),
+              all[0]["ops_per_s"].get<double>() / all[1]["ops_per_s"].get<double>(), 1e-6);
+  EXPECT_TRUE(all[1]["ratio_to_floor"].is_null());
+}
+
+TEST_F(command, two_workloads_can_be_named_at_once) {
+  const auto all = lines(run({"--store", store, "--workload", "W1,W7", "--subject", "holdfast"}));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["workload"], "W1");
+  EXPECT_EQ(all[1]["workload"], "W7");
+}
+
+TEST_F(command, what_a_store_cannot_take_part_in_is_left_out_by_name) {
+  const auto r = run({"--store", "memory:", "--workload", "W4", "--subject", "holdfast"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("W4 is left out: memory: lives inside one process"), std::string::npos);
+}
+
+TEST_F(command, unknown_words_are_refused_before_anything_is_measured) {
+  for (const char* const option : {"--workload", "--subject"}) {
+    const auto r = run({option, "W99"});
+    EXPECT_EQ(r.code, 64);
+    EXPECT_EQ(r.out, "");
+    EXPECT_NE(r.err.find("there is no 'W99'"), std::string::npos) << r.err;
+  }
+}
+
+TEST_F(command, a_store_that_cannot_be_had_is_named) {
+  const std::string unusable = "sqlite:" + folder.path().string();
+  const auto r = run({"--store", unusable, "--workload", "W1"});
+  EXPECT_EQ(r.code, 1);
+  EXPECT_NE(r.err.find(unusable), std::string::npos) << r.err;
+}
+
+TEST_F(command, leaves_nothing_behind_beside_the_store) {
+  run({"--store", store, "--workload", "W1"});
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_EQ(entry.path().filename().string().find("holdfast-bench-"), std::string::npos) << entry;
+  }
+}
+
+}  // namespace
