@@ -54,7 +54,7 @@ errand::next pending_wait::at_store() {
 
 errand::next pending_wait::ask() {
   if (stop().stop_requested()) return give_up(stopped());
-  if (auto question = steps_->command()) return {.ask = std::move(question)};
+  if (auto question = steps_->command()) return {.ask = question};
   return settle(steps_->ask());
 }
 
@@ -101,10 +101,10 @@ errand::next pending_wait::succeed() {
 }
 
 errand::next pending_wait::give_up(failure f) {
-  auto goodbye = leaving(f);
+  const auto goodbye = leaving(f);
   if (!goodbye) return end(std::move(f));
   leaving_ = std::make_unique<failure>(std::move(f));
-  return {.ask = std::move(goodbye)};
+  return {.ask = goodbye};
 }
 
 errand::next pending_wait::end(failure f) {
