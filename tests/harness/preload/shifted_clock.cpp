@@ -9,12 +9,16 @@
 #include <cstdlib>
 #include <ctime>
 
-// Preloaded into a server whose wall clock a test sets: adds the microseconds that stand in the
-// file that $HOLDFAST_CLOCK_SHIFT names. Only the wall clock: waiting goes by the monotonic one.
+// Preloaded into a process whose clocks a test sets: adds the microseconds that stand in the file
+// that $HOLDFAST_CLOCK_SHIFT names, the first number to the wall clock, the second to
+// CLOCK_BOOTTIME, as a suspended machine would. Waiting goes by the monotonic one.
 // libfaketime is no help: it calls itself until it gives up when the server allocates by jemalloc.
 namespace {
 
-std::atomic<std::int64_t>* shift = nullptr;
+struct shifts {
+  std::atomic<std::int64_t> wall_us, boot_us;
+};
+shifts* shift = nullptr;
 
 __attribute__((constructor)) void map_shift() {
   const char* const path = std::getenv("HOLDFAST_CLOCK_SHIFT");
@@ -22,17 +26,20 @@ __attribute__((constructor)) void map_shift() {
   if (fd < 0) return;
   void* const page = ::mmap(nullptr, sizeof *shift, PROT_READ, MAP_SHARED, fd, 0);
   ::close(fd);
-  if (page != MAP_FAILED) shift = static_cast<std::atomic<std::int64_t>*>(page);
+  if (page != MAP_FAILED) shift = static_cast<shifts*>(page);
 }
 
-timespec wall() {
+timespec read(clockid_t id, const std::atomic<std::int64_t>* by_us) {
   timespec t{};
-  ::syscall(SYS_clock_gettime, CLOCK_REALTIME, &t);
+  ::syscall(SYS_clock_gettime, id, &t);
   constexpr std::int64_t billion = 1'000'000'000;
-  const std::int64_t by = shift == nullptr ? 0 : shift->load() * 1000;
+  const std::int64_t by = by_us == nullptr ? 0 : by_us->load() * 1000;
   const std::int64_t ns = t.tv_sec * billion + t.tv_nsec + by;
   return {ns / billion, ns % billion};
 }
+
+timespec wall() { return read(CLOCK_REALTIME, shift == nullptr ? nullptr : &shift->wall_us); }
+timespec boot() { return read(CLOCK_BOOTTIME, shift == nullptr ? nullptr : &shift->boot_us); }
 
 bool is_wall(clockid_t id) { return id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE; }
 
@@ -41,8 +48,9 @@ bool is_wall(clockid_t id) { return id == CLOCK_REALTIME || id == CLOCK_REALTIME
 extern "C" {
 
 int clock_gettime(clockid_t id, timespec* t) noexcept {
-  if (!is_wall(id)) return static_cast<int>(::syscall(SYS_clock_gettime, id, t));
-  *t = wall();
+  if (!is_wall(id) && id != CLOCK_BOOTTIME)
+    return static_cast<int>(::syscall(SYS_clock_gettime, id, t));
+  *t = is_wall(id) ? wall() : boot();
   return 0;
 }
 
