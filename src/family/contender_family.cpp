@@ -147,7 +147,10 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
       if (!in) return in.error();
       replaced |= *in;
     } else if (c.wait && mine->nothing_new()) {
-      places_.change(c.owner, [&](own_place& p) { p.ends = after(clock_.now(), c.place_us); });
+      places_.change(c.owner, [&](own_place& p) {
+        p.ends = after(clock_.now(), c.place_us);
+        ++p.quiet;
+      });
       return in_line(c, 0);
     }
     auto turn = take_turn(name, c);
@@ -337,6 +340,7 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
   }
   places_.change(c.owner, [&](own_place& p) {
     p.ends = after(clock_.now(), c.place_us);
+    p.quiet = 0;
     p.waits_for.clear();
     for (const std::size_t w : d.watch) p.waits_for.push_back(all[w].place);
   });
