@@ -115,6 +115,9 @@ bool is_host_unknown(int error) { return error == ENOENT || error == EINVAL || e
 }  // namespace
 
 result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o) {
+  // Its log is of the whole program, and so is the C library's lock on the time zone that it takes
+  // for every line: a child that was forked at that moment would wait for it for ever.
+  zoo_set_debug_level(ZooLogLevel{});
   std::shared_ptr<connection> c(new connection(o));
   c->handle_ =
       zookeeper_init2(o.hosts.c_str(), &connection::on_session, static_cast<int>(o.session.count()),
