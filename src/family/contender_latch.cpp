@@ -57,7 +57,7 @@ result<contender_latch::state> contender_latch::read(std::string_view name,
   const auto now = port_.time();
   if (!now) return now.error();
   state s{{}, found->version, *now};
-  if (found->text.empty()) return s;
+  if (found->version < 0) return s;
   auto any = decode(found->text);
   if (!any) return std::move(any.error());
   auto* const latch = std::get_if<countdown_record>(&*any);

@@ -88,7 +88,8 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore"}},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore"},
+       .names_at_once = 200},
 #endif
   };
   return all;

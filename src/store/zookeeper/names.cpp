@@ -42,8 +42,11 @@ void append_escaped(std::string& to, std::string_view bytes) {
   }
 }
 
-std::size_t length_of_sequence(unsigned char first) {
-  return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+/// A character: its first byte, and those that go on with it.
+std::string_view first_character(std::string_view text) {
+  std::size_t size = 1;
+  while (size < text.size() && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) ++size;
+  return text.substr(0, size);
 }
 
 template <class Number>
@@ -132,7 +135,7 @@ std::string escape(std::string_view name) {
     return name == "zookeeper" ? part + std::string(name.substr(1)) : part;
   }
   while (!name.empty()) {
-    const auto one = name.substr(0, length_of_sequence(static_cast<unsigned char>(name[0])));
+    const auto one = first_character(name);
     if (needs_escape(static_cast<unsigned char>(one[0])) || is_refused(one)) {
       append_escaped(part, one);
     } else {
