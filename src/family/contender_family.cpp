@@ -126,8 +126,8 @@ class contender_family final : public store::session_store {
   result<std::optional<permits_reply>> not_granted(std::string_view name, const permits_command& c,
                                                    const line& all, const decision& d);
   permits_reply in_line(const permits_command& c, std::uint32_t position);
-  permits_reply holds(const own_place& mine, std::int64_t lease_us);
-  permits_reply kept(const owner_id& owner, const permits_command& c);
+  permits_reply holds(const own_place& mine, const permits_command& c);
+  permits_reply kept(const permits_command& c);
   result<permits_reply> weaken(std::string_view name, const permits_command& c, own_place mine);
   result<permits_reply> strengthen(std::string_view name, const permits_command& c,
                                    const own_place& mine);
@@ -346,7 +346,7 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
     p.held = true;
     p.watched.clear();
     p.waits_for.clear();
-    p.ends = after(clock_.now(), c.lease_us);
+    p.ends = after(clock_.now(), c.place_us);
   });
   // Who waited for long knows its turn, and not whether its session still counts.
   const auto lease = std::min<std::chrono::nanoseconds>(std::chrono::microseconds(c.lease_us),
@@ -361,7 +361,7 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
   if (c.lingers) see_arrivals(name, c.owner);
   const auto mine = places_.find(c.owner);
   if (!mine) return std::optional<permits_reply>{};
-  return std::optional(holds(*mine, c.lease_us));
+  return std::optional(holds(*mine, c));
 }
 
 result<std::optional<permits_reply>> contender_family::not_granted(std::string_view name,
@@ -392,13 +392,16 @@ permits_reply contender_family::in_line(const permits_command& c, std::uint32_t 
   return reply;
 }
 
-permits_reply contender_family::holds(const own_place& mine, std::int64_t lease_us) {
+// Who is told so believes it until then, and no longer: then the place goes, if nothing comes.
+permits_reply contender_family::holds(const own_place& mine, const permits_command& c) {
   const boot_time now = clock_.now();
+  const boot_time until = std::min(after(now, c.lease_us), port_->safe_until());
+  places_.change(c.owner, [&](own_place& p) { p.ends = until; });
   permits_reply reply;
   reply.outcome = permits_outcome::granted;
   reply.fence = mine.fence;
   reply.now_at = micros(now);
-  reply.expires_at = micros(std::min(after(now, lease_us), port_->safe_until()));
+  reply.expires_at = micros(until);
   return reply;
 }
 
@@ -440,7 +443,7 @@ std::vector<result<permits_reply>> contender_family::renew(
       continue;
     }
     if (!*there[i]) places_.erase(c.owner);
-    replies[whose[i]] = kept(c.owner, c);
+    replies[whose[i]] = kept(c);
   }
   for (auto& r : replies) {
     if (r && r->now_at == 0) r->now_at = micros(clock_.now());
@@ -448,13 +451,11 @@ std::vector<result<permits_reply>> contender_family::renew(
   return replies;
 }
 
-permits_reply contender_family::kept(const owner_id& owner, const permits_command& c) {
-  const boot_time now = clock_.now();
-  places_.change(owner, [&](own_place& p) {
-    p.ends = after(now, p.held ? c.lease_us : std::max(c.place_us, kernel::look_again_us));
-  });
-  const auto mine = places_.find(owner);
-  if (mine && mine->held) return holds(*mine, c.lease_us);
+permits_reply contender_family::kept(const permits_command& c) {
+  const auto mine = places_.find(c.owner);
+  if (mine && mine->held) return holds(*mine, c);
+  const auto lasts = std::max(c.place_us, kernel::look_again_us);
+  places_.change(c.owner, [&](own_place& p) { p.ends = after(clock_.now(), lasts); });
   permits_reply reply = in_line(c, 1);
   reply.look_again_us = kernel::look_again_us;
   if (!mine) reply.outcome = permits_outcome::absent;
@@ -494,7 +495,7 @@ result<permits_reply> contender_family::resize(std::string_view name, const perm
     reply.outcome = permits_outcome::absent;
     return reply;
   }
-  if (c.weight == mine->weight) return holds(*mine, c.lease_us);
+  if (c.weight == mine->weight) return holds(*mine, c);
   return c.weight < mine->weight ? weaken(name, c, std::move(*mine)) : strengthen(name, c, *mine);
 }
 
@@ -522,7 +523,7 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
     p.nodes = mine.nodes;
     p.weight = c.weight;
   });
-  return holds(mine, c.lease_us);
+  return holds(mine, c);
 }
 
 // A second place at the end keeps out whoever comes later; it counts if nobody else is in already.
@@ -566,7 +567,7 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
     p.weight = now.weight;
     p.unsure = false;
   });
-  return holds(now, c.lease_us);
+  return holds(now, c);
 }
 
 // ---- what others see
