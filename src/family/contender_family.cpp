@@ -46,8 +46,8 @@ void fit(line& all, std::uint32_t capacity) {
 }
 
 std::size_t index_of(const line& all, const std::string& place) {
-  const auto at = std::find_if(all.begin(), all.end(),
-                               [&](const contender& c) { return c.place == place; });
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const contender& c) { return c.place == place; });
   return static_cast<std::size_t>(at - all.begin());
 }
 
@@ -148,8 +148,7 @@ class contender_family final : public store::session_store {
   std::thread thread_;
 };
 
-result<permits_reply> contender_family::carry_out(std::string_view name,
-                                                  const permits_command& c) {
+result<permits_reply> contender_family::carry_out(std::string_view name, const permits_command& c) {
   switch (c.verb) {
     case permits_verb::acquire:
       return acquire(name, c);
@@ -197,8 +196,9 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
     (*turn)->replaced = replaced;
     return std::move(**turn);
   }
-  return failure{errc::unavailable, "the place in line went away each time it was taken: does "
-                                    "somebody remove them, or does the session end too soon?"};
+  return failure{errc::unavailable,
+                 "the place in line went away each time it was taken: does "
+                 "somebody remove them, or does the session end too soon?"};
 }
 
 // True if `instead_of` was there until this step.
@@ -349,8 +349,8 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
     p.ends = after(clock_.now(), c.place_us);
   });
   // Who waited for long knows its turn, and not whether its session still counts.
-  const auto lease = std::min<std::chrono::nanoseconds>(std::chrono::microseconds(c.lease_us),
-                                                        port_->safe_span());
+  const auto lease =
+      std::min<std::chrono::nanoseconds>(std::chrono::microseconds(c.lease_us), port_->safe_span());
   if (port_->safe_until() < clock_.now() + lease / 2) {
     auto command = c;
     command.verb = permits_verb::renew;
@@ -416,8 +416,7 @@ contender_store::alarm contender_family::wake(std::string_view name, const owner
 // ---- keeping and leaving
 // -------------------------------------------------------------------------
 
-std::vector<result<permits_reply>> contender_family::renew(
-    std::span<const store::renewal> batch) {
+std::vector<result<permits_reply>> contender_family::renew(std::span<const store::renewal> batch) {
   std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
   std::vector<contender_store::place_of> asked;
   std::vector<std::size_t> whose;
@@ -614,7 +613,8 @@ result<permits_reply> contender_family::inspect(std::string_view name) {
   reply.found.capacity = capacity;
   for (std::size_t i = 0; i < all->size(); ++i) {
     const auto& p = (*says)[i];
-    if (p && p->weight != 0 && !(*all)[i].raises) (*all)[i].weight = std::min((*all)[i].weight, p->weight);
+    if (p && p->weight != 0 && !(*all)[i].raises)
+      (*all)[i].weight = std::min((*all)[i].weight, p->weight);
   }
   auto& holders = reply.found.holders;
   for (std::size_t i = 0; i < all->size(); ++i) {
@@ -622,9 +622,8 @@ result<permits_reply> contender_family::inspect(std::string_view name) {
     if (!(*says)[i]) continue;
     const auto& p = *(*says)[i];
     const std::int64_t ends = reply.now_at + p.lease_us;
-    const auto same = std::find_if(holders.begin(), holders.end(), [&](const auto& h) {
-      return c.raises && h.owner == c.owner;
-    });
+    const auto same = std::find_if(holders.begin(), holders.end(),
+                                   [&](const auto& h) { return c.raises && h.owner == c.owner; });
     if (same != holders.end()) {
       same->weight = c.weight;
       same->fence = p.fence;

@@ -85,9 +85,8 @@ store::contender_store::alarm contender_latch::call(std::string_view name,
 result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& reply) {
   const auto line = port_.contenders(name, as_of::latest, nullptr);
   if (!line) return line.error();
-  const auto other = std::find_if(line->begin(), line->end(), [](const contender& x) {
-    return x.kind != store::kind::latch;
-  });
+  const auto other = std::find_if(line->begin(), line->end(),
+                                  [](const contender& x) { return x.kind != store::kind::latch; });
   if (other == line->end()) return false;
   reply = {};
   reply.outcome = countdown_outcome::kind_mismatch;
@@ -161,8 +160,8 @@ status contender_latch::leave(std::string_view name, const store::owner_id& owne
     if (left) return done{};
   }
   // By and by; its session would end it as well.
-  places_.later({own_places::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure,
-                 clock_.now()});
+  places_.later(
+      {own_places::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure, clock_.now()});
   return done{};
 }
 

@@ -5,9 +5,8 @@
 namespace holdfast::family {
 
 bool own_place::nothing_new() const {
-  return !waits_for.empty() && std::all_of(waits_for.begin(), waits_for.end(), [&](const auto& p) {
-    return watched.contains(p);
-  });
+  return !waits_for.empty() && std::all_of(waits_for.begin(), waits_for.end(),
+                                           [&](const auto& p) { return watched.contains(p); });
 }
 
 std::optional<own_place> own_places::find(const store::owner_id& owner) const {

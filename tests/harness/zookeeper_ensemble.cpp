@@ -19,7 +19,8 @@ namespace harness {
 namespace {
 
 constexpr const char* classes =
-    "/usr/share/java/zookeeper.jar:/usr/share/java/zookeeper-jute.jar:/usr/share/java/slf4j-nop.jar";
+    "/usr/share/java/zookeeper.jar:/usr/share/java/zookeeper-jute.jar:/usr/share/java/"
+    "slf4j-nop.jar";
 
 pid_t run_java(const std::string& config, const std::string& log) {
   const char* const words[] = {"java",
@@ -61,7 +62,8 @@ zookeeper_ensemble::zookeeper_ensemble(int servers) {
     write_configs();
     if (starts()) return;
   }
-  throw std::runtime_error("the ZooKeeper servers do not start; are zookeeper and a JRE installed?");
+  throw std::runtime_error(
+      "the ZooKeeper servers do not start; are zookeeper and a JRE installed?");
 }
 
 zookeeper_ensemble::~zookeeper_ensemble() {
@@ -134,7 +136,8 @@ int zookeeper_ensemble::leader() const {
   for (int i = 0; i < size(); ++i) {
     const auto& m = members_[static_cast<std::size_t>(i)];
     const auto said = m.pid > 0 ? ask(i, "srvr") : std::string();
-    if (said.find("Mode: leader") != said.npos || said.find("Mode: standalone") != said.npos) return i;
+    if (said.find("Mode: leader") != said.npos || said.find("Mode: standalone") != said.npos)
+      return i;
   }
   return -1;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,8 +101,8 @@ class contender_store {
     std::int32_t version = -1;
   };
   virtual result<versioned> record(std::string_view name, alarm on_change) = 0;
-  /// Replaces exactly that version (−1: there must be none) by `text`, or removes it if empty. False
-  /// if there is another.
+  /// Replaces exactly that version (−1: there must be none) by `text`, or removes it if empty.
+  /// False if there is another.
   virtual result<bool> replace(std::string_view name, std::string_view text,
                                std::int32_t version) = 0;
   /// The store's clock, to judge records. No round trip but now and then.

@@ -116,14 +116,14 @@ bool is_host_unknown(int error) { return error == ENOENT || error == EINVAL || e
 result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o) {
   std::shared_ptr<connection> c(new connection(o));
   c->handle_ =
-      zookeeper_init2(o.hosts.c_str(), &connection::on_session,
-                      static_cast<int>(o.session.count()), nullptr, c.get(), 0, &say_nothing);
+      zookeeper_init2(o.hosts.c_str(), &connection::on_session, static_cast<int>(o.session.count()),
+                      nullptr, c.get(), 0, &say_nothing);
   if (c->handle_ == nullptr) {
     const int error = errno;
-    return failure{errc::unavailable, is_host_unknown(error)
-                                          ? "the servers' names are not known: " + o.hosts
-                                          : "cannot be reached: " +
-                                                std::string(std::strerror(error))};
+    return failure{errc::unavailable,
+                   is_host_unknown(error)
+                       ? "the servers' names are not known: " + o.hosts
+                       : "cannot be reached: " + std::string(std::strerror(error))};
   }
   if (!o.user.empty()) {
     const std::string who = o.user + ":" + o.password;
@@ -247,8 +247,8 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
     case ZSESSIONMOVED:
     case ZINVALIDSTATE:
     case ZCLOSING:
-      return {errc::unavailable, "the session has ended (" + said + "); the next call opens another",
-              writes};
+      return {errc::unavailable,
+              "the session has ended (" + said + "); the next call opens another", writes};
     case ZNOAUTH:
     case ZINVALIDACL:
       return {errc::not_permitted,
@@ -258,8 +258,10 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
     case ZAUTHFAILED:
       return {errc::not_permitted, "the server refuses '" + o.user + "' (" + said + ")"};
     case ZUNIMPLEMENTED:
-      return {errc::unsupported, "the server is older than ZooKeeper 3.5, which is the first with "
-                                 "containers (" + said + ")"};
+      return {errc::unsupported,
+              "the server is older than ZooKeeper 3.5, which is the first with "
+              "containers (" +
+                  said + ")"};
     case ZNOTREADONLY:
       return {errc::unavailable, "the server is cut off from the majority (" + said + ")"};
     default:

@@ -22,7 +22,7 @@ struct answer {
   int rc = ZOPERATIONTIMEOUT;
   std::string text;                ///< data, or the path that was made
   std::vector<std::string> names;  ///< children
-  struct Stat stat {};
+  struct Stat stat{};
 };
 
 /// Requests that are on their way together. The client's threads put the answers in and go on at

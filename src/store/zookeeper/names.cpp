@@ -16,13 +16,12 @@ constexpr std::string_view reader_mark = "__rlock__";
 constexpr std::string_view other_mark = "__place__";
 constexpr std::size_t digits = 10;
 
-constexpr std::array<std::pair<char, kind>, 4> letters{{{'m', kind::mutex},
-                                                        {'s', kind::shared_mutex},
-                                                        {'p', kind::semaphore},
-                                                        {'l', kind::latch}}};
+constexpr std::array<std::pair<char, kind>, 4> letters{
+    {{'m', kind::mutex}, {'s', kind::shared_mutex}, {'p', kind::semaphore}, {'l', kind::latch}}};
 
 char letter_of(kind k) {
-  return std::find_if(letters.begin(), letters.end(), [&](auto& l) { return l.second == k; })->first;
+  return std::find_if(letters.begin(), letters.end(), [&](auto& l) { return l.second == k; })
+      ->first;
 }
 
 bool needs_escape(unsigned char c) { return c < 0x20 || c == 0x7F || c == '/' || c == '%'; }
@@ -184,7 +183,8 @@ std::vector<contender> in_order(const std::vector<std::string>& children) {
       found.push_back(std::move(*p));
     }
   }
-  // The server counts on from 2^31 - 1 at -2^31: what lies less than half the circle ahead is later.
+  // The server counts on from 2^31 - 1 at -2^31: what lies less than half the circle ahead is
+  // later.
   const auto origin = found.empty() ? 0U : static_cast<std::uint32_t>(found.front().number);
   const auto ahead = [&](const parsed& p) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(p.number) - origin);

@@ -107,8 +107,9 @@ status set_option(zookeeper_options& o, std::string_view name, const std::string
 
 status check_options(zookeeper_options& o) {
   if (o.user.empty() != o.password.empty()) {
-    return bad("a user and a password come together: zookeeper://user:password@h1,h2/locks, or "
-               "?password_env= or ?password_file=");
+    return bad(
+        "a user and a password come together: zookeeper://user:password@h1,h2/locks, or "
+        "?password_env= or ?password_file=");
   }
   if (o.private_acl && o.user.empty()) {
     return bad("acl=creator needs a user: zookeeper://user:password@h1,h2/locks");

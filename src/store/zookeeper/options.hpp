@@ -9,11 +9,11 @@
 namespace holdfast::store::zookeeper {
 
 struct zookeeper_options {
-  std::string hosts;      ///< host:port,host:port
-  std::string base;       ///< "/locks"; empty: the root
-  std::string user;       ///< of the scheme digest
+  std::string hosts;  ///< host:port,host:port
+  std::string base;   ///< "/locks"; empty: the root
+  std::string user;   ///< of the scheme digest
   std::string password;
-  std::string url;        ///< for messages: without the password
+  std::string url;           ///< for messages: without the password
   bool private_acl = false;  ///< what is created is for this user only
   std::chrono::milliseconds session = std::chrono::seconds(30);
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);

@@ -57,8 +57,7 @@ class zookeeper_store final : public contender_store {
                                       alarm on_change) override;
   result<std::vector<std::optional<placard>>> read(std::string_view name,
                                                    std::span<const contender> line) override;
-  result<bool> write(std::string_view name, const std::string& place,
-                     const placard& says) override;
+  result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
   std::vector<result<bool>> confirm(std::span<const place_of> places) override;
   result<versioned> record(std::string_view name, alarm on_change) override;
   result<bool> replace(std::string_view name, std::string_view text, std::int32_t version) override;
@@ -68,7 +67,9 @@ class zookeeper_store final : public contender_store {
  private:
   link present() const;
   result<link> current();
-  const ACL_vector* acl() const { return options_.private_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE; }
+  const ACL_vector* acl() const {
+    return options_.private_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+  }
   std::string path_of(std::string_view name) const { return options_.base + "/" + escape(name); }
   std::string path_of(std::string_view name, std::string_view node) const {
     return path_of(name) + "/" + std::string(node);
@@ -161,9 +162,8 @@ status zookeeper_store::make_base() {
     // Of those above it, some may be there that we must not touch.
     if (!made && (whole || made.error().code != errc::not_permitted)) {
       if (made.error().code == errc::not_permitted) {
-        made.error().what =
-            "the base path " + options_.base + " is not there, and cannot be made: " +
-            made.error().what;
+        made.error().what = "the base path " + options_.base +
+                            " is not there, and cannot be made: " + made.error().what;
       }
       return made;
     }
@@ -174,8 +174,8 @@ status zookeeper_store::make_base() {
 // ---- places
 // --------------------------------------------------------------------------------------
 
-result<contender_store::entered> zookeeper_store::enter(std::string_view name,
-                                                        const contender& who, const placard& says,
+result<contender_store::entered> zookeeper_store::enter(std::string_view name, const contender& who,
+                                                        const placard& says,
                                                         std::span<const std::string> leaving) {
   const std::string prefix = path_of(name, node_prefix(who));
   const std::string data = zookeeper::write(says);
@@ -192,8 +192,8 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name,
     const answer& a = made->front();
     if (a.rc == ZOK) {
       know_time(options_.clock->now(), a.stat.ctime);
-      return entered{a.text.substr(a.text.rfind('/') + 1),
-                     static_cast<std::uint64_t>(a.stat.czxid), false};
+      return entered{a.text.substr(a.text.rfind('/') + 1), static_cast<std::uint64_t>(a.stat.czxid),
+                     false};
     }
     if (a.rc != ZNONODE) return wrong(a.rc, true);
     if (auto ok = make(path_of(name), ZOO_CONTAINER); !ok) {
@@ -301,8 +301,8 @@ result<std::optional<placard>> zookeeper_store::read(std::string_view name,
   return std::optional(placard_of(a));
 }
 
-result<std::vector<std::optional<placard>>> zookeeper_store::read(
-    std::string_view name, std::span<const contender> line) {
+result<std::vector<std::optional<placard>>> zookeeper_store::read(std::string_view name,
+                                                                  std::span<const contender> line) {
   std::vector<std::optional<placard>> said(line.size());
   if (line.empty()) return said;
   const auto answers =
@@ -359,17 +359,15 @@ std::vector<result<bool>> zookeeper_store::confirm(std::span<const place_of> pla
 // ---- records
 // -------------------------------------------------------------------------------------
 
-result<contender_store::versioned> zookeeper_store::record(std::string_view name,
-                                                           alarm on_change) {
+result<contender_store::versioned> zookeeper_store::record(std::string_view name, alarm on_change) {
   const std::string path = path_of(name, record_node);
   const std::size_t count = on_change ? 3 : 2;
-  const auto answers =
-      ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
-        if (i == 0) return zoo_async(c.handle(), path.c_str(), &requests::on_text, token);
-        if (i == 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
-        return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch,
-                            c.watch(std::move(on_change)), &requests::on_stat, token);
-      });
+  const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
+    if (i == 0) return zoo_async(c.handle(), path.c_str(), &requests::on_text, token);
+    if (i == 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
+    return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch,
+                        c.watch(std::move(on_change)), &requests::on_stat, token);
+  });
   if (!answers) return answers.error();
   if (answers->front().rc != ZOK) return wrong(answers->front().rc);
   const answer& a = (*answers)[1];

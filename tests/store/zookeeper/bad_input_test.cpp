@@ -17,15 +17,28 @@ errc reason_of(const std::string& url) {
 }
 
 TEST(zookeeper_bad_input, addresses_and_options_that_can_not_be_are_refused) {
-  for (const char* url :
-       {"zookeeper:", "zookeeper://", "zookeeper://,h2", "zookeeper://h:0", "zookeeper://h:port",
-        "zookeeper://h:65536", "zookeeper://::1", "zookeeper://h/a//b", "zookeeper://h/a/../b",
-        "zookeeper://h/zookeeper", "zookeeper://h/zookeeper/config", "zookeeper://user@h/a",
-        "zookeeper://:secret@h/a", "zookeeper://h/a?session=99ms", "zookeeper://h/a?session=25h",
-        "zookeeper://h/a?session=soon", "zookeeper://h/a?acl=mine", "zookeeper://h/a?acl=creator",
-        "zookeeper://h/a?sesion=20s", "zookeeper://h/a?command_timeout=0ms",
-        "zookeeper://user@h/a?password_env=NO_SUCH_VARIABLE_IS_SET",
-        "zookeeper://user@h/a?password_file=/no/such/file"}) {
+  for (const char* url : {"zookeeper:",
+                          "zookeeper://",
+                          "zookeeper://,h2",
+                          "zookeeper://h:0",
+                          "zookeeper://h:port",
+                          "zookeeper://h:65536",
+                          "zookeeper://::1",
+                          "zookeeper://h/a//b",
+                          "zookeeper://h/a/../b",
+                          "zookeeper://h/zookeeper",
+                          "zookeeper://h/zookeeper/config",
+                          "zookeeper://user@h/a",
+                          "zookeeper://:secret@h/a",
+                          "zookeeper://h/a?session=99ms",
+                          "zookeeper://h/a?session=25h",
+                          "zookeeper://h/a?session=soon",
+                          "zookeeper://h/a?acl=mine",
+                          "zookeeper://h/a?acl=creator",
+                          "zookeeper://h/a?sesion=20s",
+                          "zookeeper://h/a?command_timeout=0ms",
+                          "zookeeper://user@h/a?password_env=NO_SUCH_VARIABLE_IS_SET",
+                          "zookeeper://user@h/a?password_file=/no/such/file"}) {
     EXPECT_EQ(reason_of(url), errc::invalid_argument) << url;
   }
 }
@@ -59,7 +72,8 @@ TEST(zookeeper_bad_input, a_base_path_that_can_not_be_made_is_not_permitted) {
   const std::string base = fresh_base();
   const tree owner(hosts(), "owner:secret");
   owner.make(base, true);
-  const auto e = thrown_by([&] { (void)holdfast::open("zookeeper://" + hosts() + base + "/locks"); });
+  const auto e =
+      thrown_by([&] { (void)holdfast::open("zookeeper://" + hosts() + base + "/locks"); });
   EXPECT_EQ(e.reason(), errc::not_permitted);
   EXPECT_NE(std::string(e.what()).find(base), std::string::npos) << e.what();
 }
@@ -92,8 +106,8 @@ TEST(zookeeper_bad_input, with_its_password_a_user_s_places_are_its_own) {
 
 TEST(zookeeper_bad_input, names_that_look_like_paths_are_names) {
   auto session = holdfast::open("zookeeper://" + hosts() + fresh_base());
-  const std::vector<std::string> names{".", "..", "a/b", "/", "zookeeper", "../zookeeper", "%2F",
-                                       "\xf0\x9f\x94\x92"};
+  const std::vector<std::string> names{".",         "..",           "a/b", "/",
+                                       "zookeeper", "../zookeeper", "%2F", "\xf0\x9f\x94\x92"};
   std::vector<holdfast::lease> held;
   for (const auto& name : names) held.push_back(holdfast::mutex(session, name).acquire());
   auto used = session.names();

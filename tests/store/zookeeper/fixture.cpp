@@ -45,7 +45,7 @@ std::vector<std::string> tree::children(const std::string& path) const {
 }
 
 bool tree::has(const std::string& path) const {
-  struct Stat stat {};
+  struct Stat stat{};
   return zoo_exists(handle_, path.c_str(), 0, &stat) == ZOK;
 }
 

@@ -49,8 +49,7 @@ class kazoo {
 
  private:
   void until(const std::string& word) const {
-    harness::eventually("kazoo " + word,
-                        [&] { return std::filesystem::exists(dir_.file(word)); });
+    harness::eventually("kazoo " + word, [&] { return std::filesystem::exists(dir_.file(word)); });
   }
   harness::temp_dir dir_;
   std::thread thread_;

@@ -24,9 +24,21 @@ std::vector<std::uint64_t> owners(const std::vector<contender>& line) {
 }
 
 TEST(zookeeper_names, what_is_escaped_is_one_part_of_a_path_and_comes_back) {
-  const std::string names[] = {"orders",  "a/b",        "100%", "%2F",     ".",     "..",
-                               "...",     "zookeeper",  "a\nb", "caf\xc3\xa9", "\xc2\x85",
-                               "\xf0\x9f\x94\x92", "\xef\xbf\xbd", std::string("a\0b", 3), " {} \"'"};
+  const std::string names[] = {"orders",
+                               "a/b",
+                               "100%",
+                               "%2F",
+                               ".",
+                               "..",
+                               "...",
+                               "zookeeper",
+                               "a\nb",
+                               "caf\xc3\xa9",
+                               "\xc2\x85",
+                               "\xf0\x9f\x94\x92",
+                               "\xef\xbf\xbd",
+                               std::string("a\0b", 3),
+                               " {} \"'"};
   for (const auto& name : names) {
     const std::string part = escape(name);
     EXPECT_EQ(unescape(part), name) << part;
@@ -41,7 +53,8 @@ TEST(zookeeper_names, any_bytes_come_back) {
   harness::random random;
   for (int i = 0; i < 2'000; ++i) {
     std::string name;
-    for (int n = random.between(1, 12); n > 0; --n) name += static_cast<char>(random.between(0, 255));
+    for (int n = random.between(1, 12); n > 0; --n)
+      name += static_cast<char>(random.between(0, 255));
     ASSERT_EQ(unescape(escape(name)), name);
   }
 }
@@ -72,10 +85,9 @@ TEST(zookeeper_names, contenders_stand_in_the_order_of_their_numbers_not_of_thei
 }
 
 TEST(zookeeper_names, those_who_come_after_the_counter_has_wrapped_stand_behind) {
-  std::vector<std::string> nodes{node_prefix(someone(1)) + "2147483646",
-                                 node_prefix(someone(2)) + "2147483647",
-                                 node_prefix(someone(3)) + "-2147483648",
-                                 node_prefix(someone(4)) + "-2147483647"};
+  std::vector<std::string> nodes{
+      node_prefix(someone(1)) + "2147483646", node_prefix(someone(2)) + "2147483647",
+      node_prefix(someone(3)) + "-2147483648", node_prefix(someone(4)) + "-2147483647"};
   std::sort(nodes.begin(), nodes.end());
   do {
     EXPECT_EQ(owners(in_order(nodes)), (std::vector<std::uint64_t>{1, 2, 3, 4}));
