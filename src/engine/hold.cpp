@@ -180,7 +180,7 @@ status hold::extend(std::chrono::milliseconds lease) {
     return no_longer_held();
   }
   lease_.store(lease, std::memory_order_relaxed);
-  keeper.renewed(*this, sent, lease);
+  keeper.renewed(*this, sent, lease_of(*reply));
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 

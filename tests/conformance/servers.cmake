@@ -1,6 +1,6 @@
-# The conformance suite with Redis: all tests of one CTest run share their servers, which are started
+# The conformance suite with servers: all tests of one CTest run share their servers, which are started
 # (and ended) as fixtures of those that need them. Where not all rooms are built, one Redis server is enough.
-holdfast_room(conformance TIMEOUT 120 FILTER "-*/redis_*:matrix.*")
+holdfast_room(conformance TIMEOUT 120 FILTER "-*/redis_*:*/zookeeper_*:matrix.*")
 if(TARGET test_conformance)
   set(folder "${PROJECT_BINARY_DIR}/tests/servers")
   function(holdfast_on_servers fixture tests)
@@ -8,7 +8,14 @@ if(TARGET test_conformance)
       TEST_FILTER "${tests}" PROPERTIES LABELS conformance TIMEOUT 120 FIXTURES_REQUIRED servers_${fixture}
         ENVIRONMENT "HOLDFAST_TEST_SERVERS=${folder}")
   endfunction()
-  foreach(kind IN ITEMS redis redis_replicas redis_sentinel redis_cluster)
+  set(kinds "")
+  if("redis" IN_LIST HOLDFAST_STORES)
+    list(APPEND kinds redis redis_replicas redis_sentinel redis_cluster)
+  endif()
+  if("zookeeper" IN_LIST HOLDFAST_STORES)
+    list(APPEND kinds zookeeper)
+  endif()
+  foreach(kind IN LISTS kinds)
     add_test(NAME conformance.servers.${kind}.start COMMAND test_conformance --play-role share-servers ${kind} "${folder}")
     add_test(NAME conformance.servers.${kind}.end COMMAND ${CMAKE_COMMAND} -E rm "${folder}/${kind}")
     set_tests_properties(conformance.servers.${kind}.start PROPERTIES FIXTURES_SETUP "servers_${kind};servers_all")

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "harness/redis_fleet.hpp"
+#include "harness/zookeeper_ensemble.hpp"
 
 namespace harness {
 
@@ -80,6 +81,10 @@ servers start_servers(const std::string& kind) {
   if (kind == "redis_replicas") return launch<redis_replicas>();
   if (kind == "redis_sentinel") return launch<redis_sentinels>(never_replaced_ms);
   if (kind == "redis_cluster") return launch<redis_cluster>(never_replaced_ms);
+  if (kind == "zookeeper") {
+    const auto all = std::make_shared<zookeeper_ensemble>();
+    return {all, "zookeeper://" + all->hosts()};
+  }
   throw std::invalid_argument("no servers called " + kind);
 }
 

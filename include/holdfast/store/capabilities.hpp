@@ -10,10 +10,13 @@ struct capabilities {
   bool mutex = true;      ///< exclusive locks (mutex, recursive_mutex)
   bool fair = true;       ///< a queue in order of arrival across processes
   bool shared = true;     ///< shared_mutex
-  bool semaphore = true;  ///< weighted permits, and permits with ids
+  bool semaphore = true;  ///< weighted permits
   bool latch = true;
-  bool fences = true;         ///< fences grow for ever, also when the store lost data
-  bool notices = true;        ///< waiters are told; if false they look again, at a cost
+  bool preferences =
+      true;              ///< shared_mutex can prefer readers, or writers, to the order of arrival
+  bool expiring = true;  ///< permits with ids, which outlive the session that got them
+  bool fences = true;    ///< fences grow for ever, also when the store lost data
+  bool notices = true;   ///< waiters are told; if false they look again, at a cost
   bool lists_waiters = true;  ///< who waits can be shown
   bool sees_death = false;    ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
