@@ -40,6 +40,15 @@ row redis_row(const std::string& servers, const std::string& options = {}) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_POSTGRES
+// A schema of its own makes each store a fresh one.
+std::string fresh_postgres_url(const harness::temp_dir&) {
+  static std::atomic<int> number{0};
+  return harness::url_of_servers("postgres") + "?schema=" + std::to_string(std::random_device()()) +
+         "-" + std::to_string(++number);
+}
+#endif
+
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
       {.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
@@ -74,6 +83,9 @@ const std::vector<row>& rows() {
       redis_row("redis_replicas", "&ack=all"),
       redis_row("redis_sentinel"),
       redis_row("redis_cluster"),
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+      {.name = "postgres", .url = fresh_postgres_url},
 #endif
   };
   return all;
