@@ -50,6 +50,15 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_POSTGRES
+// A schema of its own makes each store a fresh one.
+std::string fresh_postgres_url(const harness::temp_dir&) {
+  static std::atomic<int> number{0};
+  return harness::url_of_servers("postgres") + "?schema=" + std::to_string(std::random_device()()) +
+         "-" + std::to_string(++number);
+}
+#endif
+
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
       {.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
@@ -90,6 +99,9 @@ const std::vector<row>& rows() {
        .url = fresh_zookeeper_url,
        .lacks = {"preferring_shared_mutex", "expiring_semaphore"},
        .names_at_once = 200},
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+      {.name = "postgres", .url = fresh_postgres_url},
 #endif
   };
   return all;

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "harness/postgres_server.hpp"
 #include "harness/redis_fleet.hpp"
 #include "harness/zookeeper_ensemble.hpp"
 
@@ -85,6 +86,7 @@ servers start_servers(const std::string& kind) {
     const auto all = std::make_shared<zookeeper_ensemble>();
     return {all, "zookeeper://" + all->hosts()};
   }
+  if (kind == "postgres") return launch<postgres_server>();
   throw std::invalid_argument("no servers called " + kind);
 }
 
