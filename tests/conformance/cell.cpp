@@ -105,6 +105,7 @@ const std::vector<primitive>& primitives() {
       {"counting_semaphore", &c::semaphore},
       {"expiring_semaphore", &c::semaphore},
       {"latch", &c::latch},
+      {"rate_limiter", &c::rate_limiter},
   };
   return all;
 }
