@@ -134,6 +134,7 @@ const std::vector<primitive>& primitives() {
       {"counting_semaphore", &c::semaphore},
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
+      {"rate_limiter", &c::rate_limiter},
   };
   return all;
 }
