@@ -58,6 +58,14 @@ struct lock_options {
   unsigned max_bypass = 250;
   /// If so many threads of this process wait already, another fails with errc::overloaded at once.
   std::size_t max_waiters = std::numeric_limits<std::size_t>::max();
+  /// If true, unlock() and the destructor of a lease return when the request is written, on stores
+  /// where that is sooner than its answer (Redis): no round trip. What this session asks later
+  /// about the name comes behind it. What goes wrong is told to the observer, by whichever thread
+  /// learns of it, and the release is tried again until the lease would have ended. A process that
+  /// dies, or a connection that breaks, in that moment leaves the lock held until then; and a try
+  /// of this session right after it may still find it held. lease::release() always waits for the
+  /// answer.
+  bool unconfirmed_release = false;
   /// For people: shown by `holdfast list`. At most 200 bytes, no control characters.
   std::string reason{};
 };

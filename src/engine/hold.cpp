@@ -141,6 +141,11 @@ failure no_longer_held() {
           "the store does not know this hold any more: its lease ended, or it was "
           "taken away"};
 }
+
+status outcome_of(const result<store::permits_reply>& released) {
+  if (!released) return released.error();
+  return released->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
+}
 }  // namespace
 
 status hold::extend(std::chrono::milliseconds lease) {
@@ -198,7 +203,7 @@ result<bool> hold::resize(std::uint32_t weight) {
 }
 
 // Takes the next of this process along, if one is in line: one step at the store for both.
-status hold::tell_store(engine::core& core) {
+std::optional<status> hold::tell_store(engine::core& core, const ending& e, wants w) {
   gate_place place(leaves_gate() ? spec_->gate.get() : nullptr);
   if (acquisition* const next = place.take_next()) {
     const auto replaced = next->ask_instead_of(owner_);
@@ -206,9 +211,18 @@ status hold::tell_store(engine::core& core) {
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
-  const auto reply = core.permits(name(), command(permits_verb::release));
-  if (!reply) return reply.error();
-  return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
+  if (!spec_->unconfirmed_release || w == wants::answer)
+    return outcome_of(core.permits(name(), command(permits_verb::release)));
+  tell_later(core, e);
+  return std::nullopt;
+}
+
+// Whoever of this process comes next is behind it, as soon as it is on its way.
+void hold::tell_later(engine::core& core, const ending& e) {
+  core.permits_later(name(), command(permits_verb::release),
+                     [self = shared_from_this(), &core, e](result<store::permits_reply> reply) {
+                       (void)self->ended(core, e, outcome_of(reply));
+                     });
 }
 
 bool hold::add_user() noexcept {
@@ -228,16 +242,16 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
   return lease(std::move(self));
 }
 
-std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
+std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   if (self->session_->forked()) return errc::forked;
   const auto s = self->spec_;
-  if (!s->gate) return leave_group(std::move(self));
+  if (!s->gate) return leave_group(std::move(self), w);
   if (!self->session_->options().observer) {
-    return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use);
+    return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use, w);
   }
   const auto core = self->core_;
   const event released = self->about(event_kind::released);
-  if (!s->gate->pass_on(self)) return self->end(was::in_use);
+  if (!s->gate->pass_on(self)) return self->end(was::in_use, w);
   core->tell(released);
   return {};
 } catch (...) {
@@ -245,34 +259,39 @@ std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
 }
 
 // As soon as we have left, the last one may take it apart.
-std::error_code hold::leave_group(std::shared_ptr<hold> self) {
+std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   const auto core = self->core_;
   const event released = self->about(event_kind::released);
-  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use);
+  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
   if (self->state() == lease_state::lost) return errc::lost;
   core->tell(released);
   return {};
 }
 
-std::error_code hold::end(was what) noexcept try {
+std::error_code hold::end(was what, wants w) noexcept try {
   const auto core = std::move(core_);
   core->keeper().remove(*this);
-  const bool was_lost = state() == lease_state::lost;
-  const status told = tell_store(*core);
-  state_.store(was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
-  if (told && !was_lost) {
-    if (what == was::in_use) announce(*core, event_kind::released);
+  const ending e{what, state() == lease_state::lost, core->now()};
+  const auto told = tell_store(*core, e, w);
+  return told ? ended(*core, e, *told) : std::error_code{};
+} catch (...) {
+  return errc::internal;
+}
+
+std::error_code hold::ended(engine::core& core, const ending& e, const status& told) {
+  state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
+  ended_.store(e.at, std::memory_order_relaxed);
+  if (told && !e.was_lost) {
+    if (e.what == was::in_use) announce(core, event_kind::released);
     return {};
   }
   if (told || told.error().code == errc::lost) {
-    if (!was_lost) announce_lost(*core, "it was no longer held when it was given back");
+    if (!e.was_lost) announce_lost(core, "it was no longer held when it was given back");
     return errc::lost;
   }
-  core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
-  announce(*core, event_kind::release_failed, &told.error());
+  core.keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  announce(core, event_kind::release_failed, &told.error());
   return told.error().code;
-} catch (...) {
-  return errc::internal;
 }
 
 // By whoever tells the loss: a thread of the keeper, which must not wait for the store.
@@ -292,7 +311,7 @@ event hold::about(event_kind kind) noexcept {
   e.fence = fence();
   e.waited = since_ - waited_.began;
   e.waited_at_gate = waited_.past_gate - waited_.began;
-  e.held = session_->now() - since_;
+  e.held = std::min(session_->now(), ended_.load(std::memory_order_relaxed)) - since_;
   return e;
 }
 

@@ -34,6 +34,7 @@ struct spec {
   std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
   unsigned max_bypass = 0;
   std::size_t max_waiters = 0;
+  bool unconfirmed_release = false;
   std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
 };
 
@@ -69,7 +70,7 @@ using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
 
 /// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
 /// may have it one after the other (gate.hpp), each with a lease and a fence of its own.
-class hold {
+class hold : public std::enable_shared_from_this<hold> {
  public:
   hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
        const grant& g, const waits& w);
@@ -78,11 +79,13 @@ class hold {
   static lease start(std::shared_ptr<hold> self);
   /// For the next thread of this process. Empty if it was lost meanwhile.
   static lease next_turn(std::shared_ptr<hold> self, const waits& w);
+  /// Whether the caller is to be told how it went, whatever spec::unconfirmed_release says.
+  enum class wants { answer, nothing };
   /// The end of a thread's turn.
-  static std::error_code release(std::shared_ptr<hold> self) noexcept;
+  static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
   /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
   enum class was { in_use, idle };
-  std::error_code end(was what) noexcept;
+  std::error_code end(was what, wants w = wants::nothing) noexcept;
   /// The end of one that was lost before the next thread had it.
   void forget() noexcept;
 
@@ -132,7 +135,16 @@ class hold {
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept(boot_time now) const noexcept;
-  static std::error_code leave_group(std::shared_ptr<hold> self);
+  /// How things stood when it was given back.
+  struct ending {
+    was what;
+    bool was_lost;
+    boot_time at;
+  };
+  static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
+  std::optional<status> tell_store(engine::core& core, const ending& e, wants w);
+  void tell_later(engine::core& core, const ending& e);
+  std::error_code ended(engine::core& core, const ending& e, const status& told);
   std::stop_source loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
@@ -140,7 +152,6 @@ class hold {
   /// What happened to the present turn.
   event about(event_kind kind) noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
-  status tell_store(engine::core& core);
   bool leaves_gate() noexcept { return at_gate_.exchange(false); }
 
   std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
@@ -157,6 +168,8 @@ class hold {
   // A copy of the timer's verdict, for readers without a lock.
   std::atomic<lease_state> state_{lease_state::held};
   std::atomic<boot_time> valid_until_;
+
+  std::atomic<boot_time> ended_{forever};  ///< when it was given back
 
   // The present turn; written by whoever has it.
   std::mutex turn_mutex_;
