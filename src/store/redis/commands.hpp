@@ -15,7 +15,7 @@ namespace holdfast::store::redis {
 /// Where the names live; and, for tests only, what time it is to be.
 struct script_frame {
   std::string_view prefix;
-  std::string_view channels;
+  std::string_view channels;  ///< for countdown.lua; permits.lua makes them of the prefix
   std::optional<std::int64_t> time{};
 };
 
@@ -24,7 +24,9 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& command);
 
-result<permits_reply> read_permits(const resp_value& answer, permits_verb verb);
+/// `lease_us` is what was asked for.
+result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
+                                   std::int64_t lease_us);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
 
 }  // namespace holdfast::store::redis
