@@ -36,8 +36,9 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
 }
 
 // Whoever lets go for the second time, because the first answer was lost, has let go.
-result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb) {
-  auto got = read_permits(value, verb);
+result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
+                                   std::int64_t lease_us) {
+  auto got = read_permits(value, verb, lease_us);
   const bool again = got && repeated && verb == permits_verb::release;
   if (again && got->outcome == permits_outcome::absent) got->outcome = permits_outcome::done;
   return got;
@@ -81,7 +82,7 @@ class redis_store final : public session_store {
     return servers_->post({name, bytes},
                           [verb = c.verb, then = std::move(then)](result<link::answer> a) {
                             if (!a) return then(std::move(a.error()));
-                            then(read_settled(a->replies.front(), a->repeated, verb));
+                            then(read_settled(a->replies.front(), a->repeated, verb, 0));
                           });
   }
 
@@ -142,7 +143,7 @@ class redis_store final : public session_store {
 
   result<permits_reply> settle(std::string_view name, const reply& answer,
                                const permits_command& c) {
-    auto got = read_settled(answer.value, answer.repeated, c.verb);
+    auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
