@@ -78,6 +78,7 @@ int main(int argc, char** argv) {
   if (!given.empty() && std::string_view(given.front()) == "demo")
     return demo_main(given.subspan(1));
   holdfast::tool::fill_standard_files();
+  holdfast::tool::note_inherited_files();
   const std::vector<std::string> arguments(given.begin(), given.end());
   holdfast::tool::blank_passwords(given);
   return holdfast::tool::main_of(arguments);

@@ -359,6 +359,10 @@ TEST_F(run_command, gives_the_child_the_signals_and_files_that_it_had_itself) {
                                << tool(run_sh("l", {}, "ls -l /proc/self/fd")).out;
 }
 
+TEST_F(run_command, gives_the_child_nothing_that_was_opened_meanwhile) {
+  EXPECT_EQ(run_to_end(role("open_two", {}), around).out, "1\n2\n40\n");
+}
+
 TEST_F(run_command, leaves_closed_files_closed_and_writes_nowhere_else) {
   const std::string script =
       "test ! -e /proc/self/fd/0 -a ! -e /proc/self/fd/2 && readlink /proc/$PPID/fd/2";
