@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "family/contender_latch.hpp"
+#include "family/contender_view.hpp"
 #include "family/contenders.hpp"
 #include "family/own_places.hpp"
 #include "kernel/permits.hpp"
@@ -22,7 +23,6 @@ using store::permits_outcome;
 using store::permits_reply;
 using store::permits_verb;
 using as_of = contender_store::as_of;
-using line = std::vector<contender>;
 
 /// A place may go away while it is looked at: an operator took it, or the session ended.
 constexpr int max_attempts = 5;
@@ -35,43 +35,6 @@ std::int64_t micros(boot_time t) {
 
 boot_time after(boot_time now, std::int64_t us) {
   return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
-}
-
-bool is_record(const contender& c) { return !c.owner && c.kind == store::kind::latch; }
-bool is_foreign(const contender& c) { return !c.owner && c.kind != store::kind::latch; }
-
-// Others' programs know no capacity: theirs is exclusive, or a reader.
-void fit(line& all, std::uint32_t capacity) {
-  for (contender& c : all) c.weight = std::min(c.weight, capacity);
-}
-
-std::size_t index_of(const line& all, const std::string& place) {
-  const auto at =
-      std::find_if(all.begin(), all.end(), [&](const contender& c) { return c.place == place; });
-  return static_cast<std::size_t>(at - all.begin());
-}
-
-std::vector<std::string> places_of(const line& all, const owner_id& owner) {
-  std::vector<std::string> found;
-  for (const contender& c : all) {
-    if (c.owner == owner) found.push_back(c.place);
-  }
-  return found;
-}
-
-/// Those who have it, as far as names tell.
-std::vector<std::size_t> holders_in(const line& all, std::uint32_t capacity) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (decide(all, i, capacity).mine) found.push_back(i);
-  }
-  return found;
-}
-
-// What the name is in use as: the first that is ours says so.
-const contender* first_of_ours(const line& all) {
-  const auto at = std::find_if_not(all.begin(), all.end(), is_foreign);
-  return at == all.end() ? nullptr : &*at;
 }
 
 class contender_family final : public store::session_store {
@@ -112,8 +75,6 @@ class contender_family final : public store::session_store {
   result<permits_reply> acquire(std::string_view name, const permits_command& c);
   result<permits_reply> release(std::string_view name, const permits_command& c);
   result<permits_reply> resize(std::string_view name, const permits_command& c);
-  result<permits_reply> evict(std::string_view name, const permits_command& c);
-  result<permits_reply> inspect(std::string_view name);
 
   result<bool> enter(std::string_view name, const permits_command& c);
   result<bool> find_again(std::string_view name, const owner_id& owner);
@@ -131,7 +92,6 @@ class contender_family final : public store::session_store {
   result<permits_reply> weaken(std::string_view name, const permits_command& c, own_place mine);
   result<permits_reply> strengthen(std::string_view name, const permits_command& c,
                                    const own_place& mine);
-  result<line> latest(std::string_view name, std::uint32_t& capacity);
   result<bool> put_away(std::string_view name, const owner_id& owner,
                         std::vector<std::string> nodes, bool unsure);
 
@@ -161,9 +121,9 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
     case permits_verb::resize:
       return resize(name, c);
     case permits_verb::evict:
-      return evict(name, c);
+      return evict(*port_, name, c.owner);
     case permits_verb::inspect:
-      return inspect(name);
+      return inspect(*port_, name, clock_.now());
   }
   return failure{errc::internal, "no such command"};
 }
@@ -187,7 +147,10 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
       if (!in) return in.error();
       replaced |= *in;
     } else if (c.wait && mine->nothing_new()) {
-      places_.change(c.owner, [&](own_place& p) { p.ends = after(clock_.now(), c.place_us); });
+      places_.change(c.owner, [&](own_place& p) {
+        p.ends = after(clock_.now(), c.place_us);
+        ++p.quiet;
+      });
       return in_line(c, 0);
     }
     auto turn = take_turn(name, c);
@@ -377,6 +340,7 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
   }
   places_.change(c.owner, [&](own_place& p) {
     p.ends = after(clock_.now(), c.place_us);
+    p.quiet = 0;
     p.waits_for.clear();
     for (const std::size_t w : d.watch) p.waits_for.push_back(all[w].place);
   });
@@ -567,75 +531,6 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
     p.unsure = false;
   });
   return holds(now, c);
-}
-
-// ---- what others see
-// -----------------------------------------------------------------------------
-
-result<line> contender_family::latest(std::string_view name, std::uint32_t& capacity) {
-  auto all = port_->contenders(name, as_of::latest, nullptr);
-  if (!all) return all;
-  std::erase_if(*all, [](const contender& c) { return c.kind == store::kind::latch; });
-  const contender* const first = first_of_ours(*all);
-  capacity = first == nullptr ? 1 : first->capacity;
-  fit(*all, capacity);
-  return all;
-}
-
-result<permits_reply> contender_family::evict(std::string_view name, const permits_command& c) {
-  std::uint32_t capacity = 1;
-  const auto all = latest(name, capacity);
-  if (!all) return all.error();
-  permits_reply reply;
-  for (const std::size_t i : holders_in(*all, capacity)) {
-    const owner_id& owner = (*all)[i].owner;
-    if (c.owner && owner != c.owner) continue;
-    auto nodes = owner ? places_of(*all, owner) : std::vector{(*all)[i].place};
-    const auto left = port_->leave(name, nodes);
-    if (!left) return left.error();
-    reply.position += *left ? 1 : 0;
-  }
-  reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
-  return reply;
-}
-
-result<permits_reply> contender_family::inspect(std::string_view name) {
-  std::uint32_t capacity = 1;
-  auto all = latest(name, capacity);
-  if (!all) return std::move(all.error());
-  const auto says = port_->read(name, *all);
-  if (!says) return says.error();
-  permits_reply reply;
-  reply.now_at = micros(clock_.now());
-  if (all->empty()) return reply;
-  const contender* const first = first_of_ours(*all);
-  reply.found.kind = first == nullptr ? store::kind::mutex : first->kind;
-  reply.found.capacity = capacity;
-  for (std::size_t i = 0; i < all->size(); ++i) {
-    const auto& p = (*says)[i];
-    if (p && p->weight != 0 && !(*all)[i].raises)
-      (*all)[i].weight = std::min((*all)[i].weight, p->weight);
-  }
-  auto& holders = reply.found.holders;
-  for (std::size_t i = 0; i < all->size(); ++i) {
-    const contender& c = (*all)[i];
-    if (!(*says)[i]) continue;
-    const auto& p = *(*says)[i];
-    const std::int64_t ends = reply.now_at + p.lease_us;
-    const auto same = std::find_if(holders.begin(), holders.end(),
-                                   [&](const auto& h) { return c.raises && h.owner == c.owner; });
-    if (same != holders.end()) {
-      same->weight = c.weight;
-      same->fence = p.fence;
-    } else if (decide(*all, i, capacity).mine) {
-      holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, p.note});
-    } else {
-      reply.found.queue.push_back(
-          {c.owner, c.weight, 0, p.lease_us, ends, p.since_wall_at, p.peer, p.note});
-    }
-  }
-  for (const auto& h : holders) reply.found.last_fence = std::max(reply.found.last_fence, h.fence);
-  return reply;
 }
 
 // ---- by itself

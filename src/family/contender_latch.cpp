@@ -167,7 +167,10 @@ status contender_latch::leave(std::string_view name, const store::owner_id& owne
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
   if (const auto mine = places_.find(c.owner); mine && mine->nothing_new()) {
-    places_.change(c.owner, [&](own_place& p) { p.ends = after(clock_.now(), c.place_us); });
+    places_.change(c.owner, [&](own_place& p) {
+      p.ends = after(clock_.now(), c.place_us);
+      ++p.quiet;
+    });
     countdown_reply reply;
     reply.outcome = countdown_outcome::closed;
     reply.look_again_us = kernel::look_again_us;
@@ -181,6 +184,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   }
   places_.change(c.owner, [&](own_place& p) {
     p.ends = after(clock_.now(), c.place_us);
+    p.quiet = 0;
     p.watched = {{the_record, 0}};
     p.waits_for = {the_record};
   });

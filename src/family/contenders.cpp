@@ -1,12 +1,14 @@
 #include "family/contenders.hpp"
 
+#include <algorithm>
+
 namespace holdfast::family {
 
-decision decide(std::span<const store::contender> line, std::size_t me, std::uint32_t capacity) {
+decision decide(std::span<const store::contender> all, std::size_t me, std::uint32_t capacity) {
   decision d;
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i <= me; ++i) {
-    sum += line[i].weight;
+    sum += all[i].weight;
     if (sum > capacity) ++d.position;
   }
   d.mine = sum <= capacity;
@@ -14,8 +16,8 @@ decision decide(std::span<const store::contender> line, std::size_t me, std::uin
   // So much may go and it is still not my turn.
   std::uint64_t spare = sum - capacity - 1;
   for (std::size_t i = 0; i < me; ++i) {
-    if (line[i].weight <= spare) {
-      spare -= line[i].weight;
+    if (all[i].weight <= spare) {
+      spare -= all[i].weight;
     } else {
       d.watch.push_back(i);
     }
@@ -23,11 +25,37 @@ decision decide(std::span<const store::contender> line, std::size_t me, std::uin
   return d;
 }
 
-bool alone(std::span<const store::contender> line, std::size_t raised, std::uint32_t capacity) {
+bool alone(std::span<const store::contender> all, std::size_t raised, std::uint32_t capacity) {
   for (std::size_t i = 0; i < raised; ++i) {
-    if (line[i].owner != line[raised].owner && decide(line, i, capacity).mine) return false;
+    if (all[i].owner != all[raised].owner && decide(all, i, capacity).mine) return false;
   }
   return true;
+}
+
+bool is_record(const store::contender& c) { return !c.owner && c.kind == store::kind::latch; }
+
+void fit(line& all, std::uint32_t capacity) {
+  for (auto& c : all) c.weight = std::min(c.weight, capacity);
+}
+
+std::size_t index_of(const line& all, const std::string& place) {
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.place == place; });
+  return static_cast<std::size_t>(at - all.begin());
+}
+
+std::vector<std::string> places_of(const line& all, const store::owner_id& owner) {
+  std::vector<std::string> found;
+  for (const auto& c : all) {
+    if (c.owner == owner) found.push_back(c.place);
+  }
+  return found;
+}
+
+const store::contender* first_of_ours(const line& all) {
+  const auto at =
+      std::find_if(all.begin(), all.end(), [](const auto& c) { return c.owner || is_record(c); });
+  return at == all.end() ? nullptr : &*at;
 }
 
 }  // namespace holdfast::family

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <holdfast/store/contender_store.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 /// Whose turn is it, and if not mine, whom do I watch? The one place that decides for every
@@ -20,17 +21,31 @@
 /// contender, the nearest exclusive one ahead of a reader, the `capacity` nearest of a semaphore.
 namespace holdfast::family {
 
+using line = std::vector<store::contender>;
+
 struct decision {
   bool mine = false;
   std::uint32_t position = 0;      ///< of one that waits: 1 is next
   std::vector<std::size_t> watch;  ///< of one that waits: which of those ahead, front to back
 };
 
-/// `me` is an index of `line`.
-decision decide(std::span<const store::contender> line, std::size_t me, std::uint32_t capacity);
+/// `me` is an index of `all`.
+decision decide(std::span<const store::contender> all, std::size_t me, std::uint32_t capacity);
 
 /// Whether an owner that holds, and has taken a second place `raised` at the end, is alone: nobody
 /// else between has it. Who came after `raised` waits for it.
-bool alone(std::span<const store::contender> line, std::size_t raised, std::uint32_t capacity);
+bool alone(std::span<const store::contender> all, std::size_t raised, std::uint32_t capacity);
+
+// ---- what a line says beside that
+
+/// The record of a latch, which stands first.
+bool is_record(const store::contender& c);
+/// Other people's programs know no capacity: theirs want all of it, or one as readers.
+void fit(line& all, std::uint32_t capacity);
+/// The size of the line if it is not there.
+std::size_t index_of(const line& all, const std::string& place);
+std::vector<std::string> places_of(const line& all, const store::owner_id& owner);
+/// The first that is ours says what the name is in use as. Null if there is none.
+const store::contender* first_of_ours(const line& all);
 
 }  // namespace holdfast::family

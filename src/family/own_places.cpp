@@ -4,9 +4,15 @@
 
 namespace holdfast::family {
 
+namespace {
+constexpr unsigned longest_quiet = 8;
+}
+
 bool own_place::nothing_new() const {
-  return !waits_for.empty() && std::all_of(waits_for.begin(), waits_for.end(),
-                                           [&](const auto& p) { return watched.contains(p); });
+  return quiet < longest_quiet && !waits_for.empty() &&
+         std::all_of(
+             waits_for.begin(), waits_for.end(),
+             [&](const auto& p) { return watched.contains(p); });
 }
 
 std::optional<own_place> own_places::find(const store::owner_id& owner) const {

@@ -28,6 +28,8 @@ struct own_place {
   std::map<std::string, std::uint32_t> watched;
   /// … and those without whom it can not be our turn.
   std::vector<std::string> waits_for;
+  /// How often it was taken for granted that nothing has changed: now and then it is looked.
+  unsigned quiet = 0;
   bool nothing_new() const;
 };
 

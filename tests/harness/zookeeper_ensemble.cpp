@@ -84,7 +84,7 @@ void zookeeper_ensemble::write_configs() {
     std::ofstream(data + "/myid") << i + 1;
     members_[i].config = data + ".cfg";
     std::ofstream(members_[i].config)
-        << "tickTime=200\ninitLimit=50\nsyncLimit=10\nminSessionTimeout=200\n"
+        << "tickTime=200\ninitLimit=50\nsyncLimit=50\nminSessionTimeout=200\n"
            "maxSessionTimeout=86400000\nmaxClientCnxns=0\nadmin.enableServer=false\n"
            "4lw.commands.whitelist=*\nclientPortAddress=127.0.0.1\nclientPort="
         << members_[i].port << "\ndataDir=" << data << "\n"

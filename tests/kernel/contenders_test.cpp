@@ -13,8 +13,8 @@ namespace {
 using holdfast::family::alone;
 using holdfast::family::decide;
 using holdfast::family::decision;
+using holdfast::family::line;
 using holdfast::store::contender;
-using line = std::vector<contender>;
 using decider = std::function<decision(const line&, std::size_t me, std::uint32_t capacity)>;
 
 constexpr std::size_t most = 6;

@@ -1,5 +1,6 @@
 #include "store/zookeeper/client.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -208,10 +209,14 @@ std::string connection::id() const {
   return text;
 }
 
+// No two watches of the program have the same number: that of an ended session means nothing to the
+// next one.
 void* connection::watch(alarm call) {
+  static std::atomic<std::uintptr_t> last{0};
+  const std::uintptr_t id = ++last;
   const std::lock_guard guard{mutex_};
-  alarms_.emplace(++last_watch_, std::move(call));
-  return reinterpret_cast<void*>(last_watch_);
+  alarms_.emplace(id, std::move(call));
+  return reinterpret_cast<void*>(id);
 }
 
 void connection::unwatch(void* context) {

@@ -106,7 +106,6 @@ class connection {
   bool expired_ = false;
   bool refused_ = false;
   boot_time proven_{};
-  std::uintptr_t last_watch_ = 0;
   std::map<std::uintptr_t, alarm> alarms_;
 };
 

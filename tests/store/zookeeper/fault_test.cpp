@@ -160,6 +160,8 @@ TEST(zookeeper_faults, a_member_that_has_lost_the_others_does_not_keep_a_lease_a
     if (i != follower) servers.stop(i);
   }
   harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  EXPECT_NE(servers.ask(follower, "srvr").find("Mode: follower"), std::string::npos)
+      << "it still served";
   for (int i = 0; i < 3; ++i) servers.resume(i);
 }
 

@@ -31,6 +31,7 @@ class tree {
   void remove(const std::string& path) const;
 
  private:
+  void catch_up() const;
   zhandle_t* handle_;
 };
 

@@ -1,0 +1,102 @@
+#include "family/contender_view.hpp"
+
+#include <algorithm>
+
+#include "family/contenders.hpp"
+
+namespace holdfast::family {
+
+namespace {
+
+using store::contender;
+using store::contender_store;
+using store::owner_id;
+using store::permits_outcome;
+using store::permits_record;
+using store::permits_reply;
+
+/// A line and what its places say, with the weights of now.
+struct view {
+  line all;
+  std::vector<std::optional<store::placard>> says;
+  std::uint32_t capacity = 1;
+
+  bool holds(std::size_t i) const { return decide(all, i, capacity).mine; }
+};
+
+result<view> look(contender_store& port, std::string_view name) {
+  auto all = port.contenders(name, contender_store::as_of::latest, nullptr);
+  if (!all) return std::move(all.error());
+  view v{std::move(*all), {}, 1};
+  std::erase_if(v.all, [](const contender& c) { return c.kind == store::kind::latch; });
+  if (const contender* const first = first_of_ours(v.all)) v.capacity = first->capacity;
+  fit(v.all, v.capacity);
+  auto says = port.read(name, v.all);
+  if (!says) return std::move(says.error());
+  v.says = std::move(*says);
+  for (std::size_t i = 0; i < v.all.size(); ++i) {
+    contender& c = v.all[i];
+    if (v.says[i] && v.says[i]->weight != 0) c.weight = std::min(c.weight, v.says[i]->weight);
+  }
+  return v;
+}
+
+/// A holder's second place, after an upgrade, is not a second holder.
+bool add_to_holder(permits_record& found, const contender& c, const store::placard& says) {
+  const auto same = std::find_if(found.holders.begin(), found.holders.end(),
+                                 [&](const auto& h) { return h.owner == c.owner; });
+  if (!c.raises || same == found.holders.end()) return false;
+  same->weight = c.weight;
+  same->fence = says.fence;
+  return true;
+}
+
+void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_at) {
+  const contender& c = v.all[i];
+  const auto& p = *v.says[i];
+  const std::int64_t ends = now_at + p.lease_us;
+  if (add_to_holder(found, c, p)) return;
+  if (v.holds(i)) {
+    found.holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, p.note});
+  } else {
+    found.queue.push_back(
+        {c.owner, c.weight, 0, p.lease_us, ends, p.since_wall_at, p.peer, p.note});
+  }
+}
+
+}  // namespace
+
+result<permits_reply> inspect(contender_store& port, std::string_view name, boot_time now) {
+  const auto v = look(port, name);
+  if (!v) return v.error();
+  permits_reply reply;
+  reply.now_at =
+      std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+  if (v->all.empty()) return reply;
+  permits_record& found = reply.found;
+  if (const contender* const first = first_of_ours(v->all)) found.kind = first->kind;
+  found.capacity = v->capacity;
+  for (std::size_t i = 0; i < v->all.size(); ++i) {
+    if (v->says[i]) add(found, *v, i, reply.now_at);
+  }
+  for (const auto& h : found.holders) found.last_fence = std::max(found.last_fence, h.fence);
+  return reply;
+}
+
+result<permits_reply> evict(contender_store& port, std::string_view name, const owner_id& owner) {
+  const auto v = look(port, name);
+  if (!v) return v.error();
+  permits_reply reply;
+  for (std::size_t i = 0; i < v->all.size(); ++i) {
+    const contender& c = v->all[i];
+    if (!v->holds(i) || (owner && c.owner != owner)) continue;
+    const auto places = c.owner ? places_of(v->all, c.owner) : std::vector{c.place};
+    const auto left = port.leave(name, places);
+    if (!left) return left.error();
+    reply.position += *left ? 1 : 0;
+  }
+  reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
+  return reply;
+}
+
+}  // namespace holdfast::family

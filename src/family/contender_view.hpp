@@ -1,0 +1,17 @@
+#pragma once
+
+#include <holdfast/store/contender_store.hpp>
+
+/// What anybody may see of a name on a contender store, and take away.
+namespace holdfast::family {
+
+/// Who holds and who waits, in order. How long ago a holder renewed only its own session knows: it
+/// is shown with its whole lease.
+result<store::permits_reply> inspect(store::contender_store& port, std::string_view name,
+                                     boot_time now);
+
+/// Removes `owner` if it holds, or all holders if none is named.
+result<store::permits_reply> evict(store::contender_store& port, std::string_view name,
+                                   const store::owner_id& owner);
+
+}  // namespace holdfast::family
