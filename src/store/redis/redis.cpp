@@ -137,6 +137,7 @@ class redis_store final : public session_store {
                                const permits_command& c) {
     auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
+    if (answer.repeated && c.instead_of) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
     }
