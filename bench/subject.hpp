@@ -100,5 +100,6 @@ extern const subject_kind sqlite_row_floor;
 extern const subject_kind sqlite_transaction_floor;
 extern const subject_kind redis_loop_floor;
 extern const subject_kind redis_push_floor;
+extern const subject_kind zookeeper_recipe_floor;
 
 }  // namespace bench

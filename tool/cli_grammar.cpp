@@ -281,6 +281,42 @@ class force_unlock_grammar : public common_grammar {
   word owner_, reason_;
 };
 
+class limit_grammar : public common_grammar {
+ public:
+  explicit limit_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("NAME", limit_.name, "the limiter's name")->required()->type_name("");
+    app_.add_option("--rate", rates_, "TOKENS/TIME[:BURST]; several: all of them must allow it")
+        ->required()
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("RATE");
+    app_.add_option("--key", limit_.key, "whose buckets: an address, a user, a job")
+        ->type_name("TEXT");
+    app_.add_option("-t,--tokens", tokens_, "take so many; default 1")->type_name("N");
+    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; default 0")
+        ->type_name("DURATION");
+    app_.add_flag("--peek", limit_.peek, "say what would be, and take nothing");
+    app_.add_flag("--refund", limit_.refund, "give tokens back");
+    add_busy_code(app_, busy_code_);
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    limit_options l = limit_;
+    if (l.peek && l.refund) refuse("--peek and --refund exclude each other; give one of them");
+    for (const word rate : rates_) l.rules.push_back(rate_of({"--rate", rate}));
+    if (!l.key.empty()) {
+      for (auto& r : l.rules) r.by = {"key"};
+    }
+    l.tokens = number_or({"--tokens", tokens_}, 1, 1U << 30, 1);
+    l.wait = duration_or({"--wait", wait_}, one_try);
+    l.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    return {common(), std::move(l)};
+  }
+
+ private:
+  limit_options limit_;
+  words rates_;
+  word tokens_, wait_, busy_code_;
+};
+
 class version_grammar : public common_grammar {
  public:
   explicit version_grammar(const command_help& about) : common_grammar(about) {}
@@ -296,10 +332,10 @@ std::unique_ptr<grammar> make(const command_help& about) {
 
 using maker = std::unique_ptr<grammar> (*)(const command_help&);
 const std::map<std::string, maker, std::less<>> grammars{
-    {"run", make<run_grammar>},         {"hold", make<hold_grammar>},
-    {"try", make<try_grammar>},         {"list", make<list_grammar>},
-    {"show", make<show_grammar>},       {"force-unlock", make<force_unlock_grammar>},
-    {"version", make<version_grammar>},
+    {"run", make<run_grammar>},     {"hold", make<hold_grammar>},
+    {"try", make<try_grammar>},     {"list", make<list_grammar>},
+    {"show", make<show_grammar>},   {"force-unlock", make<force_unlock_grammar>},
+    {"limit", make<limit_grammar>}, {"version", make<version_grammar>},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <holdfast/rate_limiter.hpp>
 #include <holdfast/timed.hpp>
 #include <optional>
 #include <string>
@@ -96,12 +97,23 @@ struct force_unlock_options {
   bool yes = false;
 };
 
+struct limit_options {
+  std::string name;
+  std::vector<rate_rule> rules;
+  std::string key;  ///< what the rules count by; empty: one bucket for all
+  std::uint32_t tokens = 1;
+  wait_time wait = one_try;
+  bool peek = false;
+  bool refund = false;
+  int busy_code = exit_code::busy;
+};
+
 struct version_options {};
 
 struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
-               force_unlock_options, version_options>
+               force_unlock_options, limit_options, version_options>
       what;
 };
 

@@ -9,6 +9,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/rate_limiter.hpp>
 #include <holdfast/recursive_mutex.hpp>
 #include <holdfast/semaphore.hpp>
 #include <holdfast/session.hpp>

@@ -46,8 +46,9 @@ struct lock_options {
   /// other processes. 10 ms: they wait that long for each process before them, and a contended lock
   /// costs the store at most a hundred commands a second. Zero: the store decides each time.
   std::chrono::microseconds local_time{10'000};
-  /// So long an idle lock stays with this process in case it is wanted here again: that costs no
-  /// round trip. Given back at once when another process asks for it (on stores that send notices;
+  /// So long an idle lock stays with this process in case it is wanted here again (one that is used
+  /// again and again: between half of it and the whole, after the last time): that costs no round
+  /// trip. Given back at once when another process asks for it (on stores that send notices;
   /// docs/matrix.md), when the last lock object of the name is destroyed, and when the time is
   /// over. For mutex and recursive_mutex without max_hold. A process that dies meanwhile blocks the
   /// others as one that holds it: until its death is seen, or for its lease. From zero, which is

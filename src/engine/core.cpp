@@ -126,6 +126,15 @@ result<store::countdown_reply> core::countdown(std::string_view name,
   return reply;
 }
 
+result<store::rate_reply> core::rate(std::string_view name, const store::rate_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto reply = store_->rate(name, c);
+  observe();
+  return reply;
+}
+
 result<std::vector<std::string>> core::names() {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);

@@ -38,6 +38,7 @@ class core {
   void settle();
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
+  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c);
   result<std::vector<std::string>> names();
   /// Many of them in as few round trips as the store can.
   std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);

@@ -20,7 +20,8 @@ hold::hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, co
       fence_(public_fence(g.fence)),
       stays_until_(saturated_add(session_->now(), spec_->local_time)),
       at_gate_(spec_->gate != nullptr),
-      waited_(w),
+      began_(w.began),
+      past_gate_(w.past_gate),
       since_(session_->now()),
       timer_({spec_->lease, spec_->renew,
               saturated_add(since_, saturated_nanoseconds(spec_->max_hold))},
@@ -35,13 +36,11 @@ lease hold::start(std::shared_ptr<hold> self) {
 }
 
 lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
-  {
-    const std::lock_guard guard{self->turn_mutex_};
-    self->waited_ = w;
-    self->since_ = w.past_gate;
-    self->lost_.reset();
-    self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
-  }
+  self->began_.store(w.began, std::memory_order_relaxed);
+  self->past_gate_.store(w.past_gate, std::memory_order_relaxed);
+  self->since_.store(w.past_gate, std::memory_order_relaxed);
+  self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
+  self->forget_loss();
   if (self->state(w.past_gate) == lease_state::lost) {
     if (self->leaves_gate()) self->spec_->gate->leave();
     self->forget();
@@ -58,21 +57,22 @@ bool hold::fits(const spec& wanted) const noexcept {
 }
 
 // What limits a single hold, or was changed for one, is not for the next.
-bool hold::may_be_kept(boot_time now) const noexcept {
+bool hold::may_be_kept() const noexcept {
   const bool plain = spec_->renew && spec_->max_hold == std::chrono::milliseconds::max() &&
                      lease_.load(std::memory_order_relaxed) == spec_->lease;
   return plain && (fence() & last_local_fence) != last_local_fence &&
-         state(now) == lease_state::held;
+         state_.load(std::memory_order_acquire) == lease_state::held;
 }
 
 bool hold::stays_in_process(boot_time now) const noexcept {
-  return now < stays_until_ && may_be_kept(now);
+  return now < stays_until_ && now < valid_until_.load(std::memory_order_relaxed) && may_be_kept();
 }
 
 void hold::linger_until(boot_time at) const { session_->linger_watch().look_at(spec_->gate, at); }
 
-bool hold::lingers(boot_time now) const noexcept {
-  return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
+// Whether its lease has ended is for who comes next to see.
+bool hold::lingers() const noexcept {
+  return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept();
 }
 
 void hold::publish() noexcept {
@@ -100,9 +100,18 @@ std::chrono::nanoseconds hold::remaining() const noexcept {
 
 // A copy, so that users' callbacks run without our mutex.
 std::stop_source hold::loss() {
-  const std::lock_guard guard{turn_mutex_};
+  const std::lock_guard guard{loss_mutex_};
   if (!lost_) lost_.emplace();
+  loss_asked_.store(true, std::memory_order_relaxed);
   return *lost_;
+}
+
+// A loss told at this very moment is seen by its state.
+void hold::forget_loss() {
+  if (!loss_asked_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard guard{loss_mutex_};
+  lost_.reset();
+  loss_asked_.store(false, std::memory_order_relaxed);
 }
 
 std::stop_token hold::lost_token() {
@@ -171,7 +180,7 @@ status hold::extend(std::chrono::milliseconds lease) {
     return no_longer_held();
   }
   lease_.store(lease, std::memory_order_relaxed);
-  keeper.renewed(*this, sent, lease);
+  keeper.renewed(*this, sent, lease_of(*reply));
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
@@ -244,14 +253,15 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
 
 std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   if (self->session_->forked()) return errc::forked;
-  const auto s = self->spec_;
-  if (!s->gate) return leave_group(std::move(self), w);
+  if (!self->spec_->gate) return leave_group(std::move(self), w);
+  gate& at = *self->spec_->gate;  // not to be touched after pass_on(): another may end it then
   if (!self->session_->options().observer) {
-    return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use, w);
+    return at.pass_on(self) ? std::error_code{} : self->end(was::in_use, w);
   }
   const auto core = self->core_;
+  const auto name_lives = self->spec_;
   const event released = self->about(event_kind::released);
-  if (!s->gate->pass_on(self)) return self->end(was::in_use, w);
+  if (!at.pass_on(self)) return self->end(was::in_use, w);
   core->tell(released);
   return {};
 } catch (...) {
@@ -304,14 +314,15 @@ void hold::forget() noexcept try {
 }
 
 event hold::about(event_kind kind) noexcept {
-  const std::lock_guard guard{turn_mutex_};
+  const boot_time since = since_.load(std::memory_order_relaxed);
+  const boot_time began = began_.load(std::memory_order_relaxed);
   event e;
   e.kind = kind;
   e.name = name();
   e.fence = fence();
-  e.waited = since_ - waited_.began;
-  e.waited_at_gate = waited_.past_gate - waited_.began;
-  e.held = std::min(session_->now(), ended_.load(std::memory_order_relaxed)) - since_;
+  e.waited = since - began;
+  e.waited_at_gate = past_gate_.load(std::memory_order_relaxed) - began;
+  e.held = std::min(session_->now(), ended_.load(std::memory_order_relaxed)) - since;
   return e;
 }
 

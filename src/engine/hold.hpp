@@ -94,7 +94,7 @@ class hold : public std::enable_shared_from_this<hold> {
   /// False if it should go back to the store: somebody else's turn, or in doubt.
   bool stays_in_process(boot_time now) const noexcept;
   /// False if it should go back to the store when no thread of the process wants it.
-  bool lingers(boot_time now) const noexcept;
+  bool lingers() const noexcept;
   std::chrono::nanoseconds linger() const noexcept { return spec_->linger; }
   /// Has somebody look at it then.
   void linger_until(boot_time at) const;
@@ -134,7 +134,7 @@ class hold : public std::enable_shared_from_this<hold> {
   friend class keeper;
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
-  bool may_be_kept(boot_time now) const noexcept;
+  bool may_be_kept() const noexcept;
   /// How things stood when it was given back.
   struct ending {
     was what;
@@ -146,6 +146,7 @@ class hold : public std::enable_shared_from_this<hold> {
   void tell_later(engine::core& core, const ending& e);
   std::error_code ended(engine::core& core, const ending& e, const status& told);
   std::stop_source loss();
+  void forget_loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
   void announce(engine::core& core, event_kind kind, const failure* why = nullptr) noexcept;
@@ -171,10 +172,12 @@ class hold : public std::enable_shared_from_this<hold> {
 
   std::atomic<boot_time> ended_{forever};  ///< when it was given back
 
-  // The present turn; written by whoever has it.
-  std::mutex turn_mutex_;
-  waits waited_;
-  boot_time since_;
+  // The present turn; written by whoever has it, read for events.
+  std::atomic<boot_time> began_;
+  std::atomic<boot_time> past_gate_;
+  std::atomic<boot_time> since_;
+  std::atomic<bool> loss_asked_{false};  ///< somebody has lost_
+  std::mutex loss_mutex_;
   std::optional<std::stop_source> lost_;
 
   // Guarded by the keeper's mutex.

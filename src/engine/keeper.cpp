@@ -19,6 +19,10 @@ constexpr std::string_view taken_away = "the store says that it is not held any 
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 }  // namespace
 
+std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept {
+  return std::chrono::microseconds(granted.expires_at - granted.now_at);
+}
+
 keeper::keeper(core& session) : session_(session) {}
 
 keeper::~keeper() { stop(); }
@@ -213,8 +217,7 @@ void keeper::renew_batch(const batch& due) {
   std::vector<news> tell;
   end_renewal([&] {
     for (std::size_t i = 0; i < due.size(); ++i) {
-      const std::chrono::microseconds asked(renewals[i].command.lease_us);
-      tell.push_back(settle(*due[i], sent, asked, replies[i]));
+      tell.push_back(settle(*due[i], sent, replies[i]));
     }
     return [&] {
       for (const auto& t : tell) t();
@@ -222,15 +225,14 @@ void keeper::renew_batch(const batch& due) {
   });
 }
 
-keeper::news keeper::settle(hold& h, boot_time sent, std::chrono::microseconds lease,
-                            const result<store::permits_reply>& reply) {
+keeper::news keeper::settle(hold& h, boot_time sent, const result<store::permits_reply>& reply) {
   if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
     h.timer_.end_renewal();
     return [] {};
   }
   if (!reply) return on_failed(h, reply.error());
   if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
-  return on_renewed(h, sent, lease);
+  return on_renewed(h, sent, lease_of(*reply));
 }
 
 void keeper::abandon(std::string name, const store::owner_id& owner,

@@ -16,6 +16,9 @@
 
 namespace holdfast::engine {
 
+/// How long it lasts: not always so long as was asked for.
+std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept;
+
 /// The lease keeper: one for a session, not one for a lock. Two threads, started with the first
 /// lease: one renews, and may be stuck in the store; the other watches the time, and never is, so
 /// that a loss is told whether or not a renewal returns. Thread-safe.
@@ -72,8 +75,7 @@ class keeper {
   news on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
   news on_failed(hold& h, const failure& why);
   news on_lost(hold& h, std::string_view why);
-  news settle(hold& h, boot_time sent, std::chrono::microseconds lease,
-              const result<store::permits_reply>& reply);
+  news settle(hold& h, boot_time sent, const result<store::permits_reply>& reply);
   template <class End>
   void end_renewal(End end);
   void release_abandoned(std::unique_lock<std::mutex>& lock);

@@ -4,6 +4,12 @@
 // What the ports do by default for stores that know nothing better.
 namespace holdfast::store {
 
+result<rate_reply> session_store::rate(std::string_view, const rate_command&) {
+  return failure{
+      errc::unsupported,
+      "the store " + url() + " has no rate_limiter; docs/matrix.md says which stores have"};
+}
+
 std::vector<result<permits_reply>> session_store::renew(std::span<const renewal> batch) {
   std::vector<result<permits_reply>> replies;
   replies.reserve(batch.size());

@@ -34,6 +34,9 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
 
 void describe_permits(const store::permits_reply& reply, name_info& info) {
   const auto& r = reply.found;
+  if (reply.outcome == store::permits_outcome::kind_mismatch && r.kind != store::kind::latch) {
+    info.kind = to_string(r.kind);
+  }
   if (r.holders.empty() && r.queue.empty()) return;
   info.kind = to_string(r.kind);
   info.capacity = r.capacity;

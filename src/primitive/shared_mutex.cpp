@@ -50,6 +50,11 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
                        {},
                        {}}) {
   const auto& of = state_->of;
+  if (options.preference != preference::fifo && !of.core->can().preferences) {
+    of.fail({errc::unsupported, "the store " + of.core->url() +
+                                    " serves readers and writers in order of arrival only: use "
+                                    "preference::fifo"});
+  }
   state_->group = of.core->reader_groups().at(of.spec->name, of.core->clock());
 }
 

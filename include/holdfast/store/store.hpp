@@ -5,6 +5,7 @@
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
 #include <holdfast/store/inbox.hpp>
+#include <holdfast/store/rate.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,10 @@ class session_store {
                              std::function<void(result<permits_reply>)> then);
   /// Returns when each answer to permits_later() so far has come, or failed.
   virtual void settle() {}
+
+  /// Carries out one command about token buckets. A take that is repeated is counted again, a
+  /// refund is not. The default says errc::unsupported, as capabilities::rate_limiter = false does.
+  virtual result<rate_reply> rate(std::string_view name, const rate_command& command);
 
   /// Renewals of many names together, and what else is asked together; answers in the same order.
   /// The default asks one by one.

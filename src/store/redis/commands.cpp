@@ -15,6 +15,7 @@ constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "rel
                                                         "resize",  "evict", "inspect"};
 constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove",
                                                           "inspect"};
+constexpr std::array<std::string_view, 3> rate_verbs{"take", "refund", "inspect"};
 
 /// A number as text, without a string on the heap.
 class digits {
@@ -78,6 +79,17 @@ class call {
   std::array<std::string_view, 24> words_;
   std::size_t size_ = 0;
 };
+
+/// A rule as rate.lua writes and compares it.
+std::string text_of(const bucket_rule& r) {
+  std::string text;
+  text.reserve(64);
+  for (const std::int64_t n : {r.unit, r.gain, r.step_us, r.capacity}) {
+    if (!text.empty()) text += '/';
+    text += digits(n);
+  }
+  return text;
+}
 
 // ---- reading
 // -------------------------------------------------------------------------------------
@@ -225,6 +237,22 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
   words.append(to);
 }
 
+void append_rate(std::string& to, const script_frame& frame, std::string_view name,
+                 const rate_command& c) {
+  const name_keys keys(frame.prefix, name);
+  std::vector<std::string> made;  // what the words below point to
+  made.reserve(2 * c.buckets.size());
+  const digits count(c.buckets.size() + 2), tokens(c.tokens), ahead(c.ahead_us), version(c.version),
+      time(frame.time.value_or(0));
+  const auto owner = text_of(c.owner, true);
+  std::vector<std::string_view> words{"EVALSHA", rate_script().sha, count, keys[4], keys[0]};
+  for (const auto& b : c.buckets) words.push_back(made.emplace_back(bucket_key(keys[0], b.id)));
+  words.insert(words.end(), {rate_verbs[static_cast<std::size_t>(c.verb)], tokens, ahead, version,
+                             owner, frame.time ? std::string_view(time) : std::string_view()});
+  for (const auto& b : c.buckets) words.push_back(made.emplace_back(text_of(b.rule)));
+  append_command(to, words);
+}
+
 result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
                                    std::int64_t lease_us) {
   if (answer.is_error()) return server_says(answer.text);
@@ -265,6 +293,24 @@ result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb 
     in.get_list(r.found.waiting, read_waiting);
   }
   if (!in.good()) return strange_answer("countdown.lua");
+  return r;
+}
+
+result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets) {
+  if (answer.is_error()) return server_says(answer.text);
+  rate_reply r;
+  items in(answer);
+  int outcome = -1;
+  in.get_all(outcome, r.now_at, r.wait_us, r.which);
+  if (!in.good() || outcome < 0 || outcome > 5) return strange_answer("rate.lua");
+  r.outcome = static_cast<rate_outcome>(outcome);
+  if (r.outcome == rate_outcome::kind_mismatch) {
+    in.get(r.found_kind);
+  } else if (in.more()) {
+    r.buckets.resize(buckets);
+    for (auto& b : r.buckets) in.get_all(b.limit, b.remaining, b.wait_us, b.full_us);
+  }
+  if (!in.good()) return strange_answer("rate.lua");
   return r;
 }
 

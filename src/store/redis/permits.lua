@@ -114,7 +114,8 @@ local reply = {DONE, 0, 0, now, 0, 0, 0}
 
 local function load()
   if not text then return true end
-  if sub(text, 1, 10) == 'hf1 latch ' then return false end
+  local other = match(text, '^hf1 (%l[%l_]*) ')
+  if other == 'latch' or other == 'rate_limiter' then return false, nil, other end
   local k, c, f, u, w, s, t, rest = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
   if not k then
     if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end
@@ -472,11 +473,11 @@ end
 
 -- ---- the steps ----------------------------------------------------------------------------------
 
-local ours, problem = load()
+local ours, problem, other = load()
 if problem then return redis.error_reply(problem) end
-if not ours then  -- a latch has the name
-  reply[1] = verb == 'acquire' and KIND_MISMATCH or ABSENT
-  reply[8], reply[9] = 'latch', 0
+if not ours then  -- something that nobody holds has the name
+  reply[1] = (verb == 'acquire' or verb == 'inspect') and KIND_MISMATCH or ABSENT
+  reply[8], reply[9] = other, 0
   return reply
 end
 -- 1. What has run out is gone.

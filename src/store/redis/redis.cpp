@@ -17,6 +17,7 @@ capabilities promises() {
   c.sees_death = false;
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
+  c.rate_limiter = true;
   return c;
 }
 
@@ -99,6 +100,15 @@ class redis_store final : public session_store {
     auto f = too_few(answer->replicas, options_, "the arrival may be lost, it is safe to repeat");
     f.outcome_unknown = true;
     return f;
+  }
+
+  // A decision is not held up by replicas: what one that takes over has not heard of is had again.
+  result<rate_reply> rate(std::string_view name, const rate_command& c) override {
+    std::string bytes;
+    append_rate(bytes, frame(), name, c);
+    const auto answer = servers_->ask({name, bytes});
+    if (!answer) return answer.error();
+    return read_rate(answer->value, c.buckets.size());
   }
 
   std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
