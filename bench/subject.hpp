@@ -7,6 +7,10 @@
 #include <string>
 #include <string_view>
 
+namespace holdfast {
+class session;
+}
+
 namespace bench {
 
 /// Where a run takes place.
@@ -50,7 +54,12 @@ class subject {
   virtual std::unique_ptr<handle> grip(unsigned lock) = 0;
   /// Commands sent to a store since it was opened, if it counts them.
   virtual std::uint64_t store_operations() const { return 0; }
+  /// holdfast's own.
+  virtual holdfast::session* session() { return nullptr; }
 };
+
+/// The processor time that the store's server has spent since it began, if it can be asked; else 0.
+std::int64_t store_cpu_ns(std::string_view url);
 
 /// holdfast, or a floor: what people would use in its place. A new floor (a Redis loop, say) is a
 /// file with three functions and a line in subjects.cpp.

@@ -28,6 +28,7 @@ class holdfast_locks final : public subject {
     return std::make_unique<grip_of<Mutex>>(*mutexes_[lock]);
   }
   std::uint64_t store_operations() const override { return session_.store_operations(); }
+  holdfast::session* session() override { return &session_; }
 
  private:
   holdfast::session session_;

@@ -26,6 +26,10 @@ const subject_kind* find_subject(std::string_view name) {
   return at == all.end() ? nullptr : &*at;
 }
 
+#ifndef HOLDFAST_BENCH_REDIS
+std::int64_t store_cpu_ns(std::string_view) { return 0; }
+#endif
+
 std::string_view scheme_of(std::string_view url) { return url.substr(0, url.find(':')); }
 
 }  // namespace bench

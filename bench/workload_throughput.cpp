@@ -91,6 +91,7 @@ outcome sum_up(const area& a) {
   o.min_share = static_cast<double>(t.least) / fair;
   o.max_share = static_cast<double>(t.most) / fair;
   o.store_ops_per_acquire = store_operations(a) / acquired;
+  o.store_cpu_us = std::max(-1.0, store_cpu_us(a) / acquired);
   return o;
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/core.hpp"
+#include "harness/passing_on.hpp"
 #include "stage.hpp"
 
 // A release that nobody waits for (lock_options::unconfirmed_release), over a store whose answer to
@@ -53,17 +54,10 @@ class letterbox {
   std::vector<letter> letters_;
 };
 
-class taciturn final : public holdfast::store::session_store {
+class taciturn final : public harness::passing_on {
  public:
   taciturn(std::unique_ptr<session_store> inner, std::shared_ptr<letterbox> letters)
-      : inner_(std::move(inner)), letters_(std::move(letters)) {}
-  const holdfast::store::capabilities& can() const noexcept override { return inner_->can(); }
-  const std::string& url() const noexcept override { return inner_->url(); }
-  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
-  result<std::vector<std::string>> names() override { return inner_->names(); }
-  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
-    return inner_->permits(name, c);
-  }
+      : passing_on(std::move(inner)), letters_(std::move(letters)) {}
   bool permits_later(std::string_view name, const permits_command& c,
                      std::function<void(result<permits_reply>)> then) override {
     if (letters_->loses)
@@ -76,14 +70,9 @@ class taciturn final : public holdfast::store::session_store {
     ++letters_->asked;
     letters_->deliver();
   }
-  result<holdfast::store::countdown_reply> countdown(
-      std::string_view name, const holdfast::store::countdown_command& c) override {
-    return inner_->countdown(name, c);
-  }
 
  private:
-  std::unique_ptr<session_store> inner_;
-  std::shared_ptr<letterbox> letters_;
+  const std::shared_ptr<letterbox> letters_;
 };
 
 struct unconfirmed : testing::Test {

@@ -15,6 +15,8 @@ namespace {
 constexpr auto longest_pause = 1000ms;
 /// Of a pause this much is worth waiting for.
 constexpr auto short_pause = 100ms;
+/// So long a thread that nobody else waits beside stays awake for its reply.
+constexpr auto longest_awake = 50us;
 /// So much may be unanswered that nobody waits for.
 constexpr std::size_t most_posted = 1'000;
 
@@ -225,8 +227,9 @@ void link::lead(lock& l, ticket& mine) {
     const auto from = connection_;
     bool alive = false;
     if (from) {
+      const bool alone = in_flight_.back() == &mine;
       l.unlock();
-      alive = read_some(*from, replies, problem);
+      alive = read_some(*from, alone, replies, problem);
       l.lock();
     }
     if (from && connection_ == from) {
@@ -249,6 +252,20 @@ void link::lead(lock& l, ticket& mine) {
   l.unlock();
 }
 
+// A server nearby answers sooner than a thread falls asleep and wakes up again. Where it does not,
+// this is tried ever more rarely.
+io_result link::read_awake(transport& from, std::span<char> into) {
+  if (not_before_ > 0) return --not_before_, io_result{io::again};
+  const auto until = boot_clock::now() + longest_awake;
+  do {
+    const auto r = from.read(into, false);
+    if (r.status != io::again) return in_vain_ = 0, r;
+  } while (boot_clock::now() < until);
+  in_vain_ = std::min(in_vain_ + 1, 8u);
+  not_before_ = 1u << in_vain_;
+  return {io::again};
+}
+
 link::ticket* link::next_to_lead() const noexcept {
   const auto next =
       std::find_if(in_flight_.begin(), in_flight_.end(), [](const ticket* t) { return !t->then; });
@@ -256,9 +273,11 @@ link::ticket* link::next_to_lead() const noexcept {
 }
 
 // Everything that is there, waiting for it if nothing is. False if no more will come.
-bool link::read_some(connection& c, std::vector<resp_value>& replies, std::string& problem) {
+bool link::read_some(connection& c, bool alone, std::vector<resp_value>& replies,
+                     std::string& problem) {
   std::array<char, 32 * 1024> buffer;
-  const auto r = c.wire->read(buffer, true);
+  auto r = alone ? read_awake(*c.wire, buffer) : io_result{io::again};
+  if (r.status == io::again) r = c.wire->read(buffer, true);
   if (r.status == io::again) return true;
   if (r.status != io::done) {
     problem = r.status == io::closed ? "the server closed it" : c.wire->problem();

@@ -74,7 +74,8 @@ class link {
   void flush(lock& l);
   void wait_for(lock& l, ticket& mine);
   void lead(lock& l, ticket& mine);
-  bool read_some(connection& c, std::vector<resp_value>& replies, std::string& problem);
+  bool read_some(connection& c, bool alone, std::vector<resp_value>& replies, std::string& problem);
+  io_result read_awake(transport& from, std::span<char> into);
   void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
   void break_off(const failure& why);
   void pause_before_next(failure why);
@@ -96,6 +97,9 @@ class link {
   std::size_t posted_ = 0;                        ///< of them
   std::vector<std::unique_ptr<ticket>> to_tell_;  ///< posted, and over
   std::atomic<bool> something_to_tell_{false};
+  // Of whoever reads.
+  unsigned in_vain_ = 0;     ///< times in a row that it stayed awake for nothing
+  unsigned not_before_ = 0;  ///< so many reads until it tries again
   // After a connection that could not be made, or was of no use.
   bool useful_ = false;  ///< this connection has answered something
   std::optional<failure> last_problem_;

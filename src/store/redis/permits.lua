@@ -232,8 +232,8 @@ local function waiter_of(o)
           lease = tonumber(l), since = since, lingers = tonumber(lingers), peer = peer, note = note}
 end
 
-local function drop_waiter(o, member)
-  local w = waiter_of(o)
+local function drop_waiter(o, known, member)
+  local w = known or waiter_of(o)
   if not w and not member then
     if waiters > 0 then call('ZREM', places, o) end  -- its data was evicted
     return false
@@ -319,7 +319,7 @@ local function hand_over()
       if served then tell_lingering() end
       return served
     end
-    drop_waiter(o, head)
+    drop_waiter(o, w, head)
     if w then  -- else its data was evicted: it asks again
       local own = asks and o == owner
       local lasts = own and w.lease or min(w.lease, CLAIM)

@@ -28,11 +28,13 @@ bool changes_who_has_it(permits_verb verb) {
 
 failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
   const bool all = o.ack == acknowledgement::all;
-  return {errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
-                                 std::to_string(o.ack_timeout.count()) +
-                                 " ms, and ack=" + (all ? "all" : "majority") + " asks for " +
-                                 std::to_string(replicas.wanted) + ": " + std::string(then) +
-                                 "; are the replicas connected?"};
+  failure f{errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
+                                   std::to_string(o.ack_timeout.count()) +
+                                   " ms, and ack=" + (all ? "all" : "majority") + " asks for " +
+                                   std::to_string(replicas.wanted) + ": " + std::string(then) +
+                                   "; are the replicas connected?"};
+  f.unassured = true;
+  return f;
 }
 
 // Whoever lets go for the second time, because the first answer was lost, has let go.
@@ -145,6 +147,7 @@ class redis_store final : public session_store {
                                const permits_command& c) {
     auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
+    if (answer.repeated && c.instead_of) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
     }
