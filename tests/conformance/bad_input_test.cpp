@@ -31,6 +31,8 @@ class bad_input : public suite {
       holdfast::latch l{here_, name, 1};
       l.arrive_and_wait();
       l.remove();
+    } else if (p == "election") {
+      EXPECT_TRUE(holdfast::election(here_, name, {.note = o.reason, .lease = o.lease}).campaign());
     } else if (p == "rate_limiter") {
       holdfast::rate_limiter l{here_, name, {{.tokens = 1, .per = 1us}}};
       EXPECT_TRUE(l.peek());
@@ -50,7 +52,8 @@ class bad_input : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, bad_input,
                          testing::ValuesIn(cells({"mutex", "recursive_mutex", "fair_mutex",
                                                   "shared_mutex", "semaphore", "counting_semaphore",
-                                                  "expiring_semaphore", "latch", "rate_limiter"})),
+                                                  "expiring_semaphore", "latch", "rate_limiter",
+                                                  "election"})),
                          cell_name);
 
 TEST_P(bad_input, names_that_cannot_be_are_refused_and_nothing_is_changed) {
@@ -136,7 +139,7 @@ TEST_P(bad_input, leases_that_cannot_be_are_refused) {
   for (const auto bad : {-1ms, 1ms, 99ms, std::chrono::milliseconds(24h * 31) + 1ms,
                          std::chrono::milliseconds::max(), std::chrono::milliseconds::min()}) {
     EXPECT_EQ(refusal(name_, {.lease = bad}), errc::invalid_argument) << bad.count();
-    if (bad < 100ms) {
+    if (bad < 100ms && GetParam().primitive != "election") {
       EXPECT_EQ(refusal(name_, {.max_hold = bad}), errc::invalid_argument) << bad.count();
     }
   }

@@ -106,6 +106,7 @@ const std::vector<primitive>& primitives() {
       {"expiring_semaphore", &c::semaphore},
       {"latch", &c::latch},
       {"rate_limiter", &c::rate_limiter},
+      {"election", &c::election},
   };
   return all;
 }

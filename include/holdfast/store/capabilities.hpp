@@ -12,6 +12,7 @@ struct capabilities {
   bool shared = true;     ///< shared_mutex
   bool semaphore = true;  ///< weighted permits, and permits with ids
   bool latch = true;
+  bool election = false;      ///< an exclusive lock of that kind, its holder's note readable by all
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
   bool fences = true;         ///< fences grow for ever, also when the store lost data
   bool notices = true;        ///< waiters are told; if false they look again, at a cost
