@@ -14,7 +14,8 @@ struct place {
   std::filesystem::path
       folder;       ///< for the files of the floors; beside the store's file if it has one
   std::string url;  ///< holdfast's store
-  /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0).
+  /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0),
+  /// "unconfirmed" (unconfirmed_release).
   std::string_view variant{};
 };
 
@@ -90,5 +91,6 @@ extern const subject_kind sqlite_row_floor;
 extern const subject_kind sqlite_transaction_floor;
 extern const subject_kind redis_loop_floor;
 extern const subject_kind redis_push_floor;
+extern const subject_kind zookeeper_recipe_floor;
 
 }  // namespace bench

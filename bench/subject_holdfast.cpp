@@ -11,6 +11,7 @@ holdfast::lock_options options_for(std::string_view variant) {
   holdfast::lock_options o;
   if (variant == "linger") o.linger = std::chrono::seconds{1};
   if (variant == "fifo") o.max_bypass = 0;
+  if (variant == "unconfirmed") o.unconfirmed_release = true;
   return o;
 }
 

@@ -48,7 +48,8 @@ std::span<const workload> all_workloads();
 /// Null if there is none of that name.
 const workload* find_workload(std::string_view name);
 
-extern const workload w1, w1_linger, w2, w3, w3_fifo, w4, w5, w5_busy, w6, w6_one_process, w7, idle;
+extern const workload w1, w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3, w3_fifo, w4, w5,
+    w5_busy, w6, w6_one_process, w7, idle;
 
 /// The waits of all threads.
 histogram all_waits(const area& a);

@@ -139,6 +139,11 @@ const workload w2{
     .sum_up = sum_up,
 };
 
+const workload w1_unconfirmed =
+    variant_of(w1, "unconfirmed", "W1-unconfirmed", "as W1, with unconfirmed_release", "sqlite");
+const workload w2_unconfirmed =
+    variant_of(w2, "unconfirmed", "W2-unconfirmed", "as W2, with unconfirmed_release", "sqlite");
+
 const workload w3{
     .name = "W3",
     .about = "8 threads of one process, one name, empty critical section",

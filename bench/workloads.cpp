@@ -6,8 +6,8 @@
 namespace bench {
 
 std::span<const workload> all_workloads() {
-  static const std::array all{w1, w1_linger,      w2, w3,  w3_fifo, w4, w5, w5_busy,
-                              w6, w6_one_process, w7, idle};
+  static const std::array all{w1, w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3, w3_fifo,
+                              w4, w5,        w5_busy,        w6, w6_one_process, w7, idle};
   return all;
 }
 

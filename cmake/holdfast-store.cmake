@@ -1,12 +1,14 @@
-# holdfast_add_store(<name> [PACKAGE <CMake package> | PKG_CONFIG <module>] [LINK <target>...] [PC <module>...])
+# holdfast_add_store(<name> [PACKAGE <CMake package> | PKG_CONFIG <module>] [LINK <target>...] [PC <module>...]
+#                    [PC_LIBS <option>...])
 #
 # Makes holdfast::<name> from src/store/<name>/*.cpp. The vendor's client is private: no user of the library sees its headers.
 #   PACKAGE     what find_package looks for;   PKG_CONFIG  or what pkg-config looks for (links PkgConfig::HOLDFAST_<NAME>)
 #   LINK        targets to link                PC          what the store's own .pc file requires
+#   PC_LIBS     what it links, where the client has no .pc file to require
 # HOLDFAST_<NAME> is AUTO (build it if the client is found), ON (fail if it is not) or OFF.
 # Adds <name> to HOLDFAST_STORES in the caller's scope if the store is built.
 function(holdfast_add_store name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PKG_CONFIG" "LINK;PC")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PKG_CONFIG" "LINK;PC;PC_LIBS")
   string(TOUPPER ${name} upper)
   set(HOLDFAST_${upper} AUTO CACHE STRING "Build the ${name} store: AUTO, ON or OFF")
   set_property(CACHE HOLDFAST_${upper} PROPERTY STRINGS AUTO ON OFF)
@@ -49,6 +51,8 @@ function(holdfast_add_store name)
   set_property(GLOBAL PROPERTY HOLDFAST_PACKAGE_${name} "${arg_PACKAGE}")
   set_property(GLOBAL PROPERTY HOLDFAST_PKG_CONFIG_${name} "${arg_PKG_CONFIG}")
   set_property(GLOBAL PROPERTY HOLDFAST_PC_${name} "${arg_PC}")
+  list(JOIN arg_PC_LIBS " " pc_libs)
+  set_property(GLOBAL PROPERTY HOLDFAST_PC_LIBS_${name} "${pc_libs}")
 
   list(APPEND HOLDFAST_STORES ${name})
   set(HOLDFAST_STORES ${HOLDFAST_STORES} PARENT_SCOPE)

@@ -3,13 +3,20 @@
 #include <holdfast/session.hpp>
 
 #include "engine/url.hpp"
+#include "family/contender_family.hpp"
 #include "family/state_family.hpp"
 #include "store/memory/memory.hpp"
+#ifdef HOLDFAST_WITH_POSTGRES
+#include "store/postgres/postgres.hpp"
+#endif
 #ifdef HOLDFAST_WITH_REDIS
 #include "store/redis/redis.hpp"
 #endif
 #ifdef HOLDFAST_WITH_SQLITE
 #include "store/sqlite/sqlite.hpp"
+#endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+#include "store/zookeeper/zookeeper.hpp"
 #endif
 
 // The one file that knows every store: URL scheme → driver → family.
@@ -111,6 +118,58 @@ opened open_redis(const url& u, clock& on, const session_options& o) {
 
 #endif
 
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+
+opened open_zookeeper(const url& u, clock& on) {
+  static constexpr std::array<std::string_view, 6> known{
+      "session", "connect_timeout", "command_timeout", "password_env", "password_file", "acl"};
+  if (auto ok = engine::check_options(u, known); !ok) return std::move(ok.error());
+  auto options = store::zookeeper::parse_address(u.rest);
+  if (!options) return std::move(options.error());
+  options->clock = &on;
+  for (const auto& [name, value] : u.options) {
+    auto* const time = name == "session"           ? &options->session
+                       : name == "connect_timeout" ? &options->connect_timeout
+                       : name == "command_timeout" ? &options->command_timeout
+                                                   : nullptr;
+    if (time == nullptr) {
+      if (auto ok = store::zookeeper::set_option(*options, name, value); !ok)
+        return std::move(ok.error());
+      continue;
+    }
+    auto parsed = engine::parse_duration(value);
+    if (!parsed) return std::move(parsed.error());
+    *time = *parsed;
+  }
+  auto port = store::zookeeper::open_zookeeper(std::move(*options));
+  if (!port) return std::move(port.error());
+  return family::over(std::move(*port), on);
+}
+
+#endif
+
+#ifdef HOLDFAST_WITH_POSTGRES
+
+opened open_postgres(const url& u, clock& on) {
+  if (auto ok = engine::check_options(u, store::postgres::known_options()); !ok) {
+    return std::move(ok.error());
+  }
+  auto server = store::postgres::parse_address(u.rest);
+  if (!server) return std::move(server.error());
+  store::postgres::postgres_options options;
+  options.server = std::move(*server);
+  for (const auto& [name, value] : u.options) {
+    if (auto ok = store::postgres::set_option(options, name, value); !ok)
+      return std::move(ok.error());
+  }
+  options.clock = &on;
+  auto port = store::postgres::open_postgres(std::move(options));
+  if (!port) return std::move(port.error());
+  return family::over(std::move(*port));
+}
+
+#endif
+
 opened unknown_scheme(const url& u) {
   static constexpr std::array<std::string_view, 15> known{
       "memory",         "sqlite",          "redis",         "rediss",         "redis+unix",
@@ -133,8 +192,14 @@ opened open_store(const url& u, clock& on, [[maybe_unused]] const session_option
     return open_redis(u, on, options);
   }
 #endif
+#ifdef HOLDFAST_WITH_POSTGRES
+  if (u.scheme == "postgres") return open_postgres(u, on);
+#endif
 #ifdef HOLDFAST_WITH_SQLITE
   if (u.scheme == "sqlite") return open_sqlite(u, on);
+#endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+  if (u.scheme == "zookeeper") return open_zookeeper(u, on);
 #endif
   return unknown_scheme(u);
 }

@@ -14,9 +14,14 @@ using store::permits_verb;
 namespace {
 constexpr std::size_t max_batch = 500;
 constexpr auto abandoned_retry = 200ms;
+constexpr auto settle_after = 250ms;
 constexpr std::string_view taken_away = "the store says that it is not held any more";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 }  // namespace
+
+std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept {
+  return std::chrono::microseconds(granted.expires_at - granted.now_at);
+}
 
 keeper::keeper(core& session) : session_(session) {}
 
@@ -182,8 +187,9 @@ void keeper::watch_time() {
 void keeper::renew_forever() {
   std::unique_lock lock{mutex_};
   while (!stopping_) {
-    if (to_renew_.empty() && session_.now() < retry_abandoned_at_) {
-      session_.clock().wait_until(lock, work_changed_, retry_abandoned_at_);
+    const boot_time next = std::min(retry_abandoned_at_, settle_at_);
+    if (to_renew_.empty() && session_.now() < next) {
+      session_.clock().wait_until(lock, work_changed_, next);
       continue;
     }
     batch due;
@@ -196,6 +202,7 @@ void keeper::renew_forever() {
       due.clear();
       lock.lock();
     }
+    if (session_.now() >= settle_at_) settle(lock);
     if (session_.now() >= retry_abandoned_at_) release_abandoned(lock);
   }
 }
@@ -210,8 +217,7 @@ void keeper::renew_batch(const batch& due) {
   std::vector<news> tell;
   end_renewal([&] {
     for (std::size_t i = 0; i < due.size(); ++i) {
-      const std::chrono::microseconds asked(renewals[i].command.lease_us);
-      tell.push_back(settle(*due[i], sent, asked, replies[i]));
+      tell.push_back(settle(*due[i], sent, replies[i]));
     }
     return [&] {
       for (const auto& t : tell) t();
@@ -219,15 +225,14 @@ void keeper::renew_batch(const batch& due) {
   });
 }
 
-keeper::news keeper::settle(hold& h, boot_time sent, std::chrono::microseconds lease,
-                            const result<store::permits_reply>& reply) {
+keeper::news keeper::settle(hold& h, boot_time sent, const result<store::permits_reply>& reply) {
   if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
     h.timer_.end_renewal();
     return [] {};
   }
   if (!reply) return on_failed(h, reply.error());
   if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
-  return on_renewed(h, sent, lease);
+  return on_renewed(h, sent, lease_of(*reply));
 }
 
 void keeper::abandon(std::string name, const store::owner_id& owner,
@@ -237,6 +242,21 @@ void keeper::abandon(std::string name, const store::owner_id& owner,
   abandoned_.push_back({std::move(name), owner, saturated_add(now, lease)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
+}
+
+void keeper::expect_answers() {
+  if (expecting_.exchange(true, std::memory_order_relaxed)) return;
+  const std::lock_guard guard{mutex_};
+  settle_at_ = saturated_add(session_.now(), settle_after);
+  work_changed_.notify_one();
+}
+
+void keeper::settle(std::unique_lock<std::mutex>& lock) {
+  settle_at_ = forever;
+  expecting_.store(false, std::memory_order_relaxed);
+  lock.unlock();
+  session_.settle();
+  lock.lock();
 }
 
 void keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {

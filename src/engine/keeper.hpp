@@ -16,6 +16,9 @@
 
 namespace holdfast::engine {
 
+/// How long it lasts: not always so long as was asked for.
+std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept;
+
 /// The lease keeper: one for a session, not one for a lock. Two threads, started with the first
 /// lease: one renews, and may be stuck in the store; the other watches the time, and never is, so
 /// that a loss is told whether or not a renewal returns. Thread-safe.
@@ -48,6 +51,13 @@ class keeper {
   /// could not tell it, or did not learn whether it got what it asked for.
   void abandon(std::string name, const store::owner_id& owner, std::chrono::nanoseconds lease);
 
+  /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
+  /// comes upon it before.
+  void expect_answers();
+
+  /// Ends its threads.
+  void stop();
+
  private:
   struct abandoned {
     std::string name;
@@ -65,12 +75,11 @@ class keeper {
   news on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
   news on_failed(hold& h, const failure& why);
   news on_lost(hold& h, std::string_view why);
-  news settle(hold& h, boot_time sent, std::chrono::microseconds lease,
-              const result<store::permits_reply>& reply);
+  news settle(hold& h, boot_time sent, const result<store::permits_reply>& reply);
   template <class End>
   void end_renewal(End end);
   void release_abandoned(std::unique_lock<std::mutex>& lock);
-  void stop();
+  void settle(std::unique_lock<std::mutex>& lock);
 
   core& session_;
   std::mutex mutex_;
@@ -81,6 +90,8 @@ class keeper {
   batch to_renew_;
   std::deque<abandoned> abandoned_;
   boot_time retry_abandoned_at_ = forever;
+  boot_time settle_at_ = forever;
+  std::atomic<bool> expecting_{false};
   boot_time sleeping_until_ = forever;
   bool stopping_ = false;
   std::atomic<bool> started_{false};

@@ -17,6 +17,12 @@ std::vector<result<permits_reply>> session_store::renew(std::span<const renewal>
   return replies;
 }
 
+bool session_store::permits_later(std::string_view name, const permits_command& command,
+                                  std::function<void(result<permits_reply>)> then) {
+  then(permits(name, command));
+  return false;
+}
+
 std::vector<status> state_store::transact(std::span<const step> steps) {
   std::vector<status> statuses;
   statuses.reserve(steps.size());

@@ -78,6 +78,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->local_time = options.local_time;
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
+  made->unconfirmed_release = options.unconfirmed_release;
   if (!through_gate) return;
   made->gate = core->gates().at(made->name, core->clock());
   if (options.linger == options.linger.zero()) return;

@@ -16,9 +16,9 @@ std::uint32_t checked_capacity(std::uint32_t capacity) {
 }
 
 subject make_subject(const session& s, std::string_view what, const std::string& name,
-                     std::uint32_t capacity, const lock_options& options) {
-  return subject(s, what, name, options, store::kind::semaphore, checked_capacity(capacity),
-                 &store::capabilities::semaphore);
+                     std::uint32_t capacity, const lock_options& options,
+                     bool store::capabilities::* needs = &store::capabilities::semaphore) {
+  return subject(s, what, name, options, store::kind::semaphore, checked_capacity(capacity), needs);
 }
 
 void check_weight(const subject& of, std::uint32_t weight) {
@@ -153,7 +153,8 @@ struct expiring_semaphore::state {
 
 expiring_semaphore::expiring_semaphore(session s, std::string name, std::uint32_t capacity,
                                        lock_options options)
-    : state_(new state{make_subject(s, "expiring_semaphore", name, capacity, options)}) {}
+    : state_(new state{make_subject(s, "expiring_semaphore", name, capacity, options,
+                                    &store::capabilities::expiring)}) {}
 expiring_semaphore::~expiring_semaphore() = default;
 
 permit expiring_semaphore::acquire(std::chrono::milliseconds lease, std::stop_token stop) {

@@ -40,6 +40,25 @@ row redis_row(const std::string& servers, const std::string& options = {}) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+// The session is long for the sake of the leases that are asked for here; short ones, and their
+// ends, are for the store's own tests.
+std::string fresh_zookeeper_url(const harness::temp_dir&) {
+  static std::atomic<int> number{0};
+  const auto base = std::to_string(std::random_device()()) + "-" + std::to_string(++number);
+  return harness::url_of_servers("zookeeper") + "/conformance-" + base + "?session=3h";
+}
+#endif
+
+#ifdef HOLDFAST_WITH_POSTGRES
+// A schema of its own makes each store a fresh one.
+std::string fresh_postgres_url(const harness::temp_dir&) {
+  static std::atomic<int> number{0};
+  return harness::url_of_servers("postgres") + "?schema=" + std::to_string(std::random_device()()) +
+         "-" + std::to_string(++number);
+}
+#endif
+
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
       {.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
@@ -75,6 +94,15 @@ const std::vector<row>& rows() {
       redis_row("redis_sentinel"),
       redis_row("redis_cluster"),
 #endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+      {.name = "zookeeper",
+       .url = fresh_zookeeper_url,
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
+       .names_at_once = 200},
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+      {.name = "postgres", .url = fresh_postgres_url},
+#endif
   };
   return all;
 }
@@ -101,9 +129,10 @@ const std::vector<primitive>& primitives() {
       {"recursive_mutex", &c::mutex},
       {"fair_mutex", &c::fair},
       {"shared_mutex", &c::shared},
+      {"preferring_shared_mutex", &c::preferences},
       {"semaphore", &c::semaphore},
       {"counting_semaphore", &c::semaphore},
-      {"expiring_semaphore", &c::semaphore},
+      {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
       {"rate_limiter", &c::rate_limiter},
       {"election", &c::election},

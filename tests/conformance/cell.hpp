@@ -26,6 +26,8 @@ struct row {
   /// here would open every store (and start its server) to run one test on one of them.
   std::vector<std::string> lacks{};
   bool several_processes = true;
+  /// How many names a test may hold at once, and five times as many one after the other.
+  int names_at_once = 2'000;
 };
 const std::vector<row>& rows();
 

@@ -88,11 +88,11 @@ TEST_P(sessions, a_session_ends_with_the_last_that_uses_it_and_leaves_nothing) {
 }
 
 TEST_P(sessions, many_names_are_held_at_once_by_one_session) {
-  constexpr int count = 2'000;
+  const int count = GetParam().store.names_at_once;
   std::vector<lease> held;
   for (int i = 0; i < count; ++i) held.push_back(make(here_, std::to_string(i))->acquire());
   EXPECT_EQ(here_.names().size(), static_cast<std::size_t>(count));
-  EXPECT_FALSE(make(another(), "1999")->try_acquire());
+  EXPECT_FALSE(make(another(), std::to_string(count - 1))->try_acquire());
   for (const lease& l : held) l.check();
   held.clear();
   EXPECT_TRUE(here_.names().empty());
@@ -111,9 +111,9 @@ class crowds : public suite {};
 INSTANTIATE_TEST_SUITE_P(stores, crowds, testing::ValuesIn(cells({"mutex", "lingering_mutex"})),
                          cell_name);
 
-TEST_P(crowds, ten_thousand_names_over_one_session_and_eight_threads) {
+TEST_P(crowds, names_by_the_thousand_over_one_session_and_eight_threads) {
   constexpr int threads_count = 8;
-  constexpr int names_each = 1'250;
+  const int names_each = GetParam().store.names_at_once * 5 / threads_count;
   std::vector<std::thread> threads;
   for (int t = 0; t < threads_count; ++t) {
     threads.emplace_back([&, t] {

@@ -20,12 +20,6 @@ class sharing : public suite {
  protected:
   shared_mutex lock_{here_, name_};
   shared_mutex rival_{another(), name_};
-
-  holdfast::shared_mutex_options prefer(preference p) const {
-    holdfast::shared_mutex_options o;
-    o.preference = p;
-    return o;
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(stores, sharing, testing::ValuesIn(cells({"shared_mutex"})), cell_name);
@@ -71,7 +65,19 @@ TEST_P(sharing, fifo_a_waiting_writer_holds_up_later_readers_and_comes_first) {
   late.join();
 }
 
-TEST_P(sharing, reader_preference_lets_readers_pass_waiting_writers) {
+class preferring : public sharing {
+ protected:
+  holdfast::shared_mutex_options prefer(preference p) const {
+    holdfast::shared_mutex_options o;
+    o.preference = p;
+    return o;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, preferring, testing::ValuesIn(cells({"preferring_shared_mutex"})),
+                         cell_name);
+
+TEST_P(preferring, reader_preference_lets_readers_pass_waiting_writers) {
   shared_mutex readers{another(), name_, prefer(preference::reader)};
   lease first = readers.acquire_shared();
   std::thread writer([&] { (void)rival_.acquire(); });
@@ -81,7 +87,7 @@ TEST_P(sharing, reader_preference_lets_readers_pass_waiting_writers) {
   writer.join();
 }
 
-TEST_P(sharing, writer_preference_lets_writers_pass_waiting_readers) {
+TEST_P(preferring, writer_preference_lets_writers_pass_waiting_readers) {
   shared_mutex writers{another(), name_, prefer(preference::writer)};
   shared_mutex third{another(), name_};
   lease first = lock_.acquire();

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <deque>
+#include <holdfast/store/queue_inbox.hpp>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -11,46 +11,6 @@
 namespace holdfast::store::memory {
 
 namespace {
-
-/// An inbox that others put notices into: no system call on the way.
-class queue_inbox final : public inbox {
- public:
-  queue_inbox(std::string peer, clock& on) : peer_(std::move(peer)), clock_(on) {}
-
-  const std::string& peer() const noexcept override { return peer_; }
-
-  std::optional<notice> receive(boot_time until) override {
-    std::unique_lock lock{mutex_};
-    while (queue_.empty() && !interrupted_ && clock_.now() < until) {
-      clock_.wait_until(lock, changed_, until);
-    }
-    interrupted_ = false;
-    if (queue_.empty()) return std::nullopt;
-    notice first = std::move(queue_.front());
-    queue_.pop_front();
-    return first;
-  }
-
-  void interrupt() noexcept override {
-    const std::lock_guard guard{mutex_};
-    interrupted_ = true;
-    changed_.notify_one();
-  }
-
-  void put(const notice& n) {
-    const std::lock_guard guard{mutex_};
-    queue_.push_back(n);
-    changed_.notify_one();
-  }
-
- private:
-  const std::string peer_;
-  clock& clock_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<notice> queue_;
-  bool interrupted_ = false;
-};
 
 /// What the sessions of one name share.
 struct space {

@@ -16,7 +16,7 @@ namespace holdfast::store::redis {
 /// Where the names live; and, for tests only, what time it is to be.
 struct script_frame {
   std::string_view prefix;
-  std::string_view channels;
+  std::string_view channels;  ///< for countdown.lua; permits.lua makes them of the prefix
   std::optional<std::int64_t> time{};
 };
 
@@ -28,7 +28,9 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
 void append_rate(std::string& to, const script_frame& frame, std::string_view name,
                  const rate_command& command);
 
-result<permits_reply> read_permits(const resp_value& answer, permits_verb verb);
+/// `lease_us` is what was asked for.
+result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
+                                   std::int64_t lease_us);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
 result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets);
 

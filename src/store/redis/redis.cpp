@@ -36,6 +36,15 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
                                  "; are the replicas connected?"};
 }
 
+// Whoever lets go for the second time, because the first answer was lost, has let go.
+result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
+                                   std::int64_t lease_us) {
+  auto got = read_permits(value, verb, lease_us);
+  const bool again = got && repeated && verb == permits_verb::release;
+  if (again && got->outcome == permits_outcome::absent) got->outcome = permits_outcome::done;
+  return got;
+}
+
 class redis_store final : public session_store {
  public:
   explicit redis_store(redis_options options)
@@ -66,6 +75,19 @@ class redis_store final : public session_store {
     if (!answer) return answer.error();
     return settle(name, *answer, c);
   }
+
+  bool permits_later(std::string_view name, const permits_command& c,
+                     std::function<void(result<permits_reply>)> then) override {
+    std::string bytes;
+    append_permits(bytes, frame(), name, c);
+    return servers_->post({name, bytes},
+                          [verb = c.verb, then = std::move(then)](result<link::answer> a) {
+                            if (!a) return then(std::move(a.error()));
+                            then(read_settled(a->replies.front(), a->repeated, verb, 0));
+                          });
+  }
+
+  void settle() override { servers_->settle(); }
 
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     std::string bytes;
@@ -122,13 +144,8 @@ class redis_store final : public session_store {
 
   result<permits_reply> settle(std::string_view name, const reply& answer,
                                const permits_command& c) {
-    auto got = read_permits(answer.value, c.verb);
+    auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
-    // Whoever lets go for the second time, because the first answer was lost, has let go.
-    if (answer.repeated && c.verb == permits_verb::release &&
-        got->outcome == permits_outcome::absent) {
-      got->outcome = permits_outcome::done;
-    }
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
     }

@@ -115,7 +115,7 @@ std::vector<notice> read_told(const redis::resp_value& list) {
 }
 
 result<permits_reply> read(const redis::resp_value& v, const permits_command& c) {
-  auto r = redis::read_permits(v, c.verb);
+  auto r = redis::read_permits(v, c.verb, c.lease_us);
   if (r && c.verb != permits_verb::inspect && v.items.size() == 8) r->tell = read_told(v.items[7]);
   return r;
 }

@@ -62,6 +62,10 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"held.expires <= now", "held.expires < now"},  // expires a moment too late
         twin::seeded_bug{"fence = max(fence + 1, now)",
                          "fence = now"},  // two fences in a microsecond
+        twin::seeded_bug{"if last and last >= clock then", "if false then"},  // the same, at once
+        twin::seeded_bug{"sub(text, 29, 70) == ' 1 0 0 0 ' .. owner .. ' ' and",
+                         ""},                                                  // anybody may let go
+        twin::seeded_bug{"elseif fixed and match", "elseif false and match"},  // after its end, too
         twin::seeded_bug{"call('ZADD', queue, -priority", "call('ZADD', queue, priority"},
         twin::seeded_bug{"own and w.lease or min(w.lease, CLAIM)",
                          "w.lease"},  // nobody has to claim

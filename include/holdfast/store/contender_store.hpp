@@ -1,0 +1,115 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/capabilities.hpp>
+#include <holdfast/store/command.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store {
+
+/// One that has entered a name: all that its turn depends on.
+struct contender {
+  std::string place;  ///< what the store calls it
+  owner_id owner{};   ///< none: of a program that is not ours, or the record of a latch
+  store::kind kind = kind::mutex;
+  std::uint32_t capacity = 1;
+  std::uint32_t weight = 1;
+  bool raises = false;  ///< the second place of an owner that is in, and wants to be alone
+  bool operator==(const contender&) const = default;
+};
+
+/// What is written at a place, for those who read it.
+struct placard {
+  std::uint32_t weight = 0;        ///< as it is now; 0: as the contender says
+  std::uint64_t fence = 0;         ///< grows with the order in which places are taken
+  std::int64_t since_wall_at = 0;  ///< on the store's clock
+  std::int64_t lease_us = 0;
+  std::string peer;
+  std::string note;
+};
+
+/// The port of a contender store (ZooKeeper, etcd): places in line that the store orders, and
+/// removes when the session that took them ends; and one record a name, for what has to outlive
+/// sessions. Who has what is decided by the family. Thread-safe; one round trip a call if it does
+/// not say otherwise.
+class contender_store {
+ public:
+  /// Called once, from a thread of the store, and must not wait for anything.
+  using alarm = std::function<void()>;
+
+  virtual ~contender_store() = default;
+
+  virtual const capabilities& can() const noexcept = 0;
+  virtual const std::string& url() const noexcept = 0;
+  /// This session's address. Constant.
+  virtual const std::string& peer() const noexcept = 0;
+
+  /// The store cannot end this session, and give its places away, before that time of our own
+  /// clock. Goes on with every answer that the store's leader was asked for.
+  virtual boot_time safe_until() const noexcept = 0;
+  /// How far such an answer moves it.
+  virtual std::chrono::nanoseconds safe_span() const noexcept = 0;
+
+  struct entered {
+    std::string place;
+    std::uint64_t fence = 0;
+    bool replaced = false;
+  };
+  /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
+  /// they are still there (`replaced`). Asks the leader.
+  virtual result<entered> enter(std::string_view name, const contender& who, const placard& says,
+                                std::span<const std::string> leaving) = 0;
+
+  /// The line, in order of arrival; a name with a record begins with a contender that has no owner
+  /// and is a latch. `latest`: nothing that was done before, by anybody, is missed (else what this
+  /// session knows of). `on_arrival`, if any: when somebody enters or leaves.
+  enum class as_of { seen, latest };
+  virtual result<std::vector<contender>> contenders(std::string_view name, as_of when,
+                                                    alarm on_arrival) = 0;
+
+  /// Gives up places. False if none of them was there. Asks the leader.
+  virtual result<bool> leave(std::string_view name, std::span<const std::string> places) = 0;
+
+  /// What is written there; nothing if the place is gone. `on_change`, if any: when it is written
+  /// over or given up, or this session has ended.
+  virtual result<std::optional<placard>> read(std::string_view name, const std::string& place,
+                                              alarm on_change) = 0;
+  /// Many at once: one round trip.
+  virtual result<std::vector<std::optional<placard>>> read(std::string_view name,
+                                                           std::span<const contender> line) = 0;
+  /// Writes over what is there. False if the place is gone. Asks the leader.
+  virtual result<bool> write(std::string_view name, const std::string& place,
+                             const placard& says) = 0;
+
+  /// Whether these places are still there, as the leader knows it: the renewal of a session. One
+  /// round trip for all.
+  struct place_of {
+    std::string_view name;
+    std::string place;
+  };
+  virtual std::vector<result<bool>> confirm(std::span<const place_of> places) = 0;
+
+  /// The record of a name, as the leader knows it.
+  struct versioned {
+    std::string text;  ///< empty: there is none
+    std::int32_t version = -1;
+  };
+  virtual result<versioned> record(std::string_view name, alarm on_change) = 0;
+  /// Replaces exactly that version (−1: there must be none) by `text`, or removes it if empty.
+  /// False if there is another.
+  virtual result<bool> replace(std::string_view name, std::string_view text,
+                               std::int32_t version) = 0;
+  /// The store's clock, to judge records. No round trip but now and then.
+  virtual result<moment> time() = 0;
+
+  /// All names with somebody in line, or a record. Costs a scan.
+  virtual result<std::vector<std::string>> names() = 0;
+};
+
+}  // namespace holdfast::store

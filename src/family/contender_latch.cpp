@@ -1,0 +1,229 @@
+#include "family/contender_latch.hpp"
+
+#include <algorithm>
+
+#include "family/record_codec.hpp"
+#include "kernel/countdown.hpp"
+#include "kernel/permits.hpp"
+
+namespace holdfast::family {
+
+using store::contender;
+using store::countdown_command;
+using store::countdown_outcome;
+using store::countdown_record;
+using store::countdown_reply;
+using store::countdown_verb;
+using store::moment;
+using as_of = store::contender_store::as_of;
+
+namespace {
+
+/// So often a replaced record is read anew: many count down at once, and each loses to another one.
+constexpr int max_attempts = 1'000;
+/// What a waiter watches, in own_place's terms.
+const std::string the_record = "record";
+
+boot_time after(boot_time now, std::int64_t us) {
+  return saturated_add(now, std::chrono::microseconds(us));
+}
+
+bool uses(countdown_verb verb) {
+  return verb == countdown_verb::arrive || verb == countdown_verb::wait;
+}
+
+// To be kept a little longer is not worth a write; half of the time is.
+bool worth_writing(const countdown_record& was, const countdown_record& is,
+                   const countdown_command& c) {
+  countdown_record same = is;
+  same.arrivals = was.arrivals;
+  same.expires_at = was.expires_at;
+  const bool gained = is.arrivals.size() > was.arrivals.size();
+  return gained || !(same == was) || is.expires_at - was.expires_at > c.keep_us / 2;
+}
+
+}  // namespace
+
+struct contender_latch::state {
+  countdown_record record;
+  std::int32_t version = -1;
+  moment now;
+};
+
+result<contender_latch::state> contender_latch::read(std::string_view name,
+                                                     store::contender_store::alarm on_change) {
+  auto found = port_.record(name, std::move(on_change));
+  if (!found) return std::move(found.error());
+  const auto now = port_.time();
+  if (!now) return now.error();
+  state s{{}, found->version, *now};
+  if (found->version < 0) return s;
+  auto any = decode(found->text);
+  if (!any) return std::move(any.error());
+  auto* const latch = std::get_if<countdown_record>(&*any);
+  if (latch == nullptr) return failure{errc::corrupt, "its record is not that of a latch"};
+  s.record = std::move(*latch);
+  return s;
+}
+
+result<bool> contender_latch::store_back(std::string_view name, const state& s) {
+  std::string text;
+  if (s.record.count != 0) encode(s.record, text);
+  if (text.empty() && s.version < 0) return true;
+  return port_.replace(name, text, s.version);
+}
+
+store::contender_store::alarm contender_latch::call(std::string_view name,
+                                                    const store::owner_id& owner) {
+  return [this, name = std::string(name), owner] {
+    places_.change(owner, [](own_place& p) { p.watched.clear(); });
+    inbox_.put({store::notice_kind::granted, name, owner, 0, 0, {}});
+  };
+}
+
+// Somebody who holds or waits for a lock or semaphore of that name.
+result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& reply) {
+  const auto line = port_.contenders(name, as_of::latest, nullptr);
+  if (!line) return line.error();
+  const auto other = std::find_if(line->begin(), line->end(),
+                                  [](const contender& x) { return x.kind != store::kind::latch; });
+  if (other == line->end()) return false;
+  reply = {};
+  reply.outcome = countdown_outcome::kind_mismatch;
+  reply.found_kind = other->kind;
+  return true;
+}
+
+// Nothing if somebody else was faster, and it has to be tried again.
+result<std::optional<countdown_reply>> contender_latch::step(std::string_view name,
+                                                             const countdown_command& c,
+                                                             bool watch) {
+  auto s = read(name, watch ? call(name, c.owner) : nullptr);
+  if (!s) return std::move(s.error());
+  const countdown_record was = s->record;
+  auto reply = kernel::apply(s->record, c, s->now);
+  s->record.waiting.clear();
+  const bool first = was.count == 0 && uses(c.verb);
+  const auto taken = first ? in_use_as(name, reply) : result<bool>(false);
+  if (!taken) return taken.error();
+  if (*taken || !worth_writing(was, s->record, c)) return std::optional(std::move(reply));
+  const auto written = store_back(name, *s);
+  if (!written) return written.error();
+  if (!*written) return std::optional<countdown_reply>{};
+  if (!first) return std::optional(std::move(reply));
+  // One who entered the line meanwhile sees the record, or we see it: not both go on.
+  const auto late = in_use_as(name, reply);
+  if (!late) return late.error();
+  if (*late) (void)port_.replace(name, {}, 0);
+  return std::optional(std::move(reply));
+}
+
+result<countdown_reply> contender_latch::change(std::string_view name, const countdown_command& c,
+                                                bool watch) {
+  for (int i = 0; i < max_attempts; ++i) {
+    auto reply = step(name, c, watch);
+    if (!reply) return std::move(reply.error());
+    if (*reply) return std::move(**reply);
+  }
+  return failure{errc::unavailable, "others changed the latch each time before we could"};
+}
+
+status contender_latch::enter(std::string_view name, const countdown_command& c) {
+  contender who;
+  who.owner = c.owner;
+  who.kind = store::kind::latch;
+  who.capacity = c.count;
+  store::placard says;
+  says.peer = c.peer;
+  says.note = c.note;
+  says.lease_us = c.place_us;
+  own_place mine;
+  mine.name = name;
+  mine.ends = after(clock_.now(), c.place_us);
+  mine.unsure = true;
+  places_.put(c.owner, mine);
+  auto in = port_.enter(name, who, says, {});
+  if (!in) return std::move(in.error());
+  places_.change(c.owner, [&](own_place& p) {
+    p.nodes = {std::move(in->place)};
+    p.unsure = false;
+  });
+  return done{};
+}
+
+status contender_latch::leave(std::string_view name, const store::owner_id& owner) {
+  const auto mine = places_.find(owner);
+  if (!mine) return done{};
+  places_.erase(owner);
+  if (!mine->unsure) {
+    auto left = port_.leave(name, mine->nodes);
+    if (left) return done{};
+  }
+  // By and by; its session would end it as well.
+  places_.later(
+      {own_places::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure, clock_.now()});
+  return done{};
+}
+
+result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
+  if (const auto mine = places_.find(c.owner); mine && mine->nothing_new()) {
+    places_.change(c.owner, [&](own_place& p) { p.ends = after(clock_.now(), c.place_us); });
+    countdown_reply reply;
+    reply.outcome = countdown_outcome::closed;
+    reply.look_again_us = kernel::look_again_us;
+    return reply;
+  }
+  auto reply = change(name, c);
+  const bool closed = reply && reply->outcome == countdown_outcome::closed;
+  if (!closed) return (void)leave(name, c.owner), reply;
+  if (!places_.find(c.owner)) {
+    if (auto in = enter(name, c); !in) return std::move(in.error());
+  }
+  places_.change(c.owner, [&](own_place& p) {
+    p.ends = after(clock_.now(), c.place_us);
+    p.watched = {{the_record, 0}};
+    p.waits_for = {the_record};
+  });
+  reply = change(name, c, true);
+  const bool opened = reply && reply->outcome != countdown_outcome::closed;
+  if (opened) (void)leave(name, c.owner);
+  return reply;
+}
+
+// Who waits is not in the record.
+status contender_latch::add_waiters(std::string_view name, countdown_record& found) {
+  auto line = port_.contenders(name, as_of::seen, nullptr);
+  if (!line) return std::move(line.error());
+  std::erase_if(*line, [](const contender& x) { return !x.owner; });
+  const auto says = port_.read(name, *line);
+  if (!says) return says.error();
+  for (std::size_t i = 0; i < line->size(); ++i) {
+    const auto& placard = (*says)[i];
+    if (!placard) continue;
+    found.waiting.push_back({(*line)[i].owner, 1, 0, 0, placard->lease_us, placard->since_wall_at,
+                             placard->peer, placard->note});
+  }
+  return done{};
+}
+
+result<countdown_reply> contender_latch::apply(std::string_view name, const countdown_command& c) {
+  if (c.verb == countdown_verb::wait) return wait(name, c);
+  if (c.verb == countdown_verb::leave) {
+    (void)leave(name, c.owner);
+    return countdown_reply{};
+  }
+  auto reply = change(name, c);
+  if (reply && c.verb == countdown_verb::inspect && reply->found.count != 0) {
+    if (auto ok = add_waiters(name, reply->found); !ok) return std::move(ok.error());
+    for (auto& w : reply->found.waiting) w.expires_at += reply->now_at;
+  }
+  return reply;
+}
+
+result<bool> contender_latch::forget_if_over(std::string_view name) {
+  const auto reply = change(name, {});
+  if (!reply) return reply.error();
+  return reply->found.count == 0;
+}
+
+}  // namespace holdfast::family

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <holdfast/store/contender_store.hpp>
+#include <holdfast/store/queue_inbox.hpp>
+
+#include "family/own_places.hpp"
+
+namespace holdfast::family {
+
+/// Latches on a contender store: the count is the name's record, changed by the kernel and replaced
+/// version by version, because it outlives those who count; who waits has a place in line, which
+/// ends with its session. Thread-safe.
+class contender_latch {
+ public:
+  contender_latch(store::contender_store& port, own_places& places, store::queue_inbox& inbox,
+                  clock& on)
+      : port_(port), places_(places), inbox_(inbox), clock_(on) {}
+
+  result<store::countdown_reply> apply(std::string_view name, const store::countdown_command& c);
+
+  /// True if the name's record is over, and was removed.
+  result<bool> forget_if_over(std::string_view name);
+
+ private:
+  struct state;
+  result<state> read(std::string_view name, store::contender_store::alarm on_change);
+  result<bool> store_back(std::string_view name, const state& s);
+  result<std::optional<store::countdown_reply>> step(std::string_view name,
+                                                     const store::countdown_command& c, bool watch);
+  result<store::countdown_reply> wait(std::string_view name, const store::countdown_command& c);
+  result<store::countdown_reply> change(std::string_view name, const store::countdown_command& c,
+                                        bool watch = false);
+  status enter(std::string_view name, const store::countdown_command& c);
+  result<bool> in_use_as(std::string_view name, store::countdown_reply& reply);
+  status add_waiters(std::string_view name, store::countdown_record& found);
+  status leave(std::string_view name, const store::owner_id& owner);
+  store::contender_store::alarm call(std::string_view name, const store::owner_id& owner);
+
+  store::contender_store& port_;
+  own_places& places_;
+  store::queue_inbox& inbox_;
+  clock& clock_;
+};
+
+}  // namespace holdfast::family

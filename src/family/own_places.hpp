@@ -1,0 +1,74 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <holdfast/store/contender_store.hpp>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::family {
+
+/// One that this session put in line.
+struct own_place {
+  std::string name;
+  /// What the store calls it; two after an upgrade. Empty: the store did not say whether it let it
+  /// in, and it has to be looked for.
+  std::vector<std::string> nodes;
+  std::uint32_t weight = 1;
+  std::uint64_t fence = 0;
+  boot_time ends{};  ///< when nobody will have asked for it any more
+  bool held = false;
+  bool unsure = false;  ///< there may be more of it at the store than `nodes` says
+
+  /// Those ahead that would tell us if they went, with their weight when they were read …
+  std::map<std::string, std::uint32_t> watched;
+  /// … and those without whom it can not be our turn.
+  std::vector<std::string> waits_for;
+  bool nothing_new() const;
+};
+
+/// What this session has in line, by owner; and what is to be done about it later, by the family's
+/// own thread. The store ends places with their session; that a lease or a wait of this session is
+/// over before, it learns from here. Thread-safe; nothing here waits for the store.
+class own_places {
+ public:
+  explicit own_places(clock& on) : clock_(on) {}
+
+  std::optional<own_place> find(const store::owner_id& owner) const;
+  void put(const store::owner_id& owner, own_place place);
+  void erase(const store::owner_id& owner);
+  /// False if it is not there.
+  bool change(const store::owner_id& owner, const std::function<void(own_place&)>& how);
+
+  /// Something for the thread: to give up what is over, or to see who has arrived.
+  struct job {
+    enum class kind { give_up, see_arrivals } what = kind::give_up;
+    std::string name;
+    store::owner_id owner{};
+    std::vector<std::string> nodes{};
+    bool unsure = false;
+    boot_time at{};
+  };
+  void later(job j);
+  /// Waits for the next job; nothing after stop().
+  std::optional<job> next();
+  void stop();
+
+ private:
+  std::optional<job> take_due(boot_time now);
+  boot_time next_at() const;
+
+  clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<store::owner_id, own_place> places_;
+  std::deque<job> jobs_;
+  boot_time sleeping_until_ = boot_time::min();
+  bool stopping_ = false;
+};
+
+}  // namespace holdfast::family

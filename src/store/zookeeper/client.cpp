@@ -1,0 +1,272 @@
+#include "store/zookeeper/client.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace holdfast::store::zookeeper {
+
+// ---- requests
+// ------------------------------------------------------------------------------------
+
+struct requests::token {
+  std::shared_ptr<requests> of;
+  std::size_t index;
+};
+
+namespace {
+
+using owned = std::unique_ptr<requests::token>;
+
+owned take(const void* data) {
+  return owned(static_cast<requests::token*>(const_cast<void*>(data)));
+}
+
+std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
+
+}  // namespace
+
+requests::token* requests::expect(std::size_t i) { return new token{shared_from_this(), i}; }
+
+void requests::sent(token* t, int rc) noexcept {
+  if (rc == ZOK) return;
+  const owned mine(t);
+  answer a;
+  a.rc = rc;
+  put(mine->index, std::move(a));
+}
+
+void requests::put(std::size_t i, answer a) {
+  const std::lock_guard guard{mutex_};
+  answers_[i] = std::move(a);
+  if (--missing_ == 0) changed_.notify_one();
+}
+
+std::vector<answer> requests::wait(clock& on, boot_time until) {
+  std::unique_lock lock{mutex_};
+  while (missing_ > 0 && on.now() < until) on.wait_until(lock, changed_, until);
+  return answers_;
+}
+
+void requests::on_void(int rc, const void* data) {
+  const auto t = take(data);
+  answer a;
+  a.rc = rc;
+  t->of->put(t->index, std::move(a));
+}
+
+void requests::on_stat(int rc, const struct Stat* stat, const void* data) {
+  const auto t = take(data);
+  answer a;
+  a.rc = rc;
+  if (stat != nullptr) a.stat = *stat;
+  t->of->put(t->index, std::move(a));
+}
+
+void requests::on_data(int rc, const char* value, int size, const struct Stat* stat,
+                       const void* data) {
+  const auto t = take(data);
+  answer a;
+  a.rc = rc;
+  if (value != nullptr && size > 0) a.text.assign(value, static_cast<std::size_t>(size));
+  if (stat != nullptr) a.stat = *stat;
+  t->of->put(t->index, std::move(a));
+}
+
+void requests::on_names(int rc, const String_vector* names, const void* data) {
+  const auto t = take(data);
+  answer a;
+  a.rc = rc;
+  for (int i = 0; names != nullptr && i < names->count; ++i) a.names.emplace_back(names->data[i]);
+  t->of->put(t->index, std::move(a));
+}
+
+void requests::on_text(int rc, const char* text, const void* data) {
+  on_text_stat(rc, text, nullptr, data);
+}
+
+void requests::on_text_stat(int rc, const char* text, const struct Stat* stat, const void* data) {
+  const auto t = take(data);
+  answer a;
+  a.rc = rc;
+  a.text = text_of(text);
+  if (stat != nullptr) a.stat = *stat;
+  t->of->put(t->index, std::move(a));
+}
+
+void requests::on_made(int rc, const void* data) {
+  const auto t = take(data);
+  answer a;
+  a.rc = rc;
+  a.text = t->of->path_made_;
+  t->of->put(t->index, std::move(a));
+}
+
+// ---- connection
+// ----------------------------------------------------------------------------------
+
+namespace {
+
+void say_nothing(const char*) {}
+
+bool is_host_unknown(int error) { return error == ENOENT || error == EINVAL || error == EAGAIN; }
+
+}  // namespace
+
+result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o) {
+  std::shared_ptr<connection> c(new connection(o));
+  c->handle_ =
+      zookeeper_init2(o.hosts.c_str(), &connection::on_session, static_cast<int>(o.session.count()),
+                      nullptr, c.get(), 0, &say_nothing);
+  if (c->handle_ == nullptr) {
+    const int error = errno;
+    return failure{errc::unavailable,
+                   is_host_unknown(error)
+                       ? "the servers' names are not known: " + o.hosts
+                       : "cannot be reached: " + std::string(std::strerror(error))};
+  }
+  if (!o.user.empty()) {
+    const std::string who = o.user + ":" + o.password;
+    (void)zoo_add_auth(c->handle_, "digest", who.data(), static_cast<int>(who.size()),
+                       &connection::on_auth, c.get());
+  }
+  return c;
+}
+
+// Ends the session, so that its places are free at once.
+connection::~connection() {
+  if (handle_ != nullptr) (void)zookeeper_close(handle_);
+}
+
+void connection::on_session(zhandle_t*, int type, int state, const char*, void* context) {
+  if (type == ZOO_SESSION_EVENT) static_cast<connection*>(context)->changed(state);
+}
+
+void connection::on_auth(int rc, const void* data) {
+  if (rc == ZAUTHFAILED) {
+    const_cast<connection*>(static_cast<const connection*>(data))->changed(ZOO_AUTH_FAILED_STATE);
+  }
+}
+
+void connection::changed(int state) {
+  {
+    const std::lock_guard guard{mutex_};
+    connected_ |= state == ZOO_CONNECTED_STATE;
+    expired_ |= state == ZOO_EXPIRED_SESSION_STATE;
+    refused_ |= state == ZOO_AUTH_FAILED_STATE;
+    changed_.notify_all();
+    if (!expired_ && !refused_) return;
+  }
+  call_all();
+}
+
+status connection::wait_connected(boot_time until) {
+  std::unique_lock lock{mutex_};
+  auto& on = *options_.clock;
+  while (!connected_ && !refused_ && on.now() < until) on.wait_until(lock, changed_, until);
+  if (refused_) return explain(ZAUTHFAILED, options_, false);
+  if (connected_) return done{};
+  return failure{errc::unavailable,
+                 "none of the servers let us in within " +
+                     std::to_string(options_.connect_timeout.count()) +
+                     " ms: are they up, and do a majority of them see each other?"};
+}
+
+bool connection::over() const {
+  const std::lock_guard guard{mutex_};
+  return expired_ || refused_;
+}
+
+bool connection::refused() const {
+  const std::lock_guard guard{mutex_};
+  return refused_;
+}
+
+void connection::proved(boot_time sent) noexcept {
+  const std::lock_guard guard{mutex_};
+  proven_ = std::max(proven_, sent);
+}
+
+// The server counts a session's time from when its leader heard of it last, which a request that
+// the leader answered does not move by itself: the member that we talk to reports to it twice a
+// tick whom it heard, and we may have been silent for a third of the session before. With the
+// shortest session that a server allows by itself, of two ticks, 1 - 1/3 - 1/4 of it are left.
+std::chrono::nanoseconds connection::safe_span() const noexcept {
+  const int agreed = zoo_recv_timeout(handle_);
+  return std::chrono::milliseconds(agreed) * 2 / 5;
+}
+
+boot_time connection::safe_until() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return proven_ + safe_span();
+}
+
+std::string connection::id() const {
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(zoo_client_id(handle_)->client_id));
+  return text;
+}
+
+void* connection::watch(alarm call) {
+  const std::lock_guard guard{mutex_};
+  alarms_.emplace(++last_watch_, std::move(call));
+  return reinterpret_cast<void*>(last_watch_);
+}
+
+void connection::unwatch(void* context) {
+  const std::lock_guard guard{mutex_};
+  alarms_.erase(reinterpret_cast<std::uintptr_t>(context));
+}
+
+// Changes of the session come to every watch, too: changed() sees to them.
+void connection::on_watch(zhandle_t* handle, int type, int, const char*, void* context) {
+  if (type == ZOO_SESSION_EVENT) return;
+  auto* const self = static_cast<connection*>(const_cast<void*>(zoo_get_context(handle)));
+  std::unique_lock lock{self->mutex_};
+  const auto at = self->alarms_.extract(reinterpret_cast<std::uintptr_t>(context));
+  lock.unlock();
+  if (at) at.mapped()();
+}
+
+void connection::call_all() {
+  std::unique_lock lock{mutex_};
+  const auto all = std::exchange(alarms_, {});
+  lock.unlock();
+  for (const auto& [id, call] : all) call();
+}
+
+failure explain(int rc, const zookeeper_options& o, bool writes) {
+  const std::string said = zerror(rc);
+  switch (rc) {
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+      return {errc::unavailable, "no answer (" + said + "): is a majority of the servers up?",
+              writes};
+    case ZSESSIONEXPIRED:
+    case ZSESSIONMOVED:
+    case ZINVALIDSTATE:
+    case ZCLOSING:
+      return {errc::unavailable,
+              "the session has ended (" + said + "); the next call opens another", writes};
+    case ZNOAUTH:
+    case ZINVALIDACL:
+      return {errc::not_permitted,
+              (o.user.empty() ? "not allowed without a user" : "not allowed for '" + o.user + "'") +
+                  std::string(" (" + said + "): check the ACL of ") +
+                  (o.base.empty() ? "/" : o.base)};
+    case ZAUTHFAILED:
+      return {errc::not_permitted, "the server refuses '" + o.user + "' (" + said + ")"};
+    case ZUNIMPLEMENTED:
+      return {errc::unsupported,
+              "the server is older than ZooKeeper 3.5, which is the first with "
+              "containers (" +
+                  said + ")"};
+    case ZNOTREADONLY:
+      return {errc::unavailable, "the server is cut off from the majority (" + said + ")"};
+    default:
+      return {errc::unavailable, "the server answered: " + said, writes};
+  }
+}
+
+}  // namespace holdfast::store::zookeeper

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <zookeeper/zookeeper.h>
+
+#include <condition_variable>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/zookeeper/options.hpp"
+
+namespace holdfast::store::zookeeper {
+
+/// What the server answered to one request.
+struct answer {
+  int rc = ZOPERATIONTIMEOUT;
+  std::string text;                ///< data, or the path that was made
+  std::vector<std::string> names;  ///< children
+  struct Stat stat{};
+};
+
+/// Requests that are on their way together. The client's threads put the answers in and go on at
+/// once; an answer that comes after wait() gave up goes nowhere.
+class requests : public std::enable_shared_from_this<requests> {
+ public:
+  explicit requests(std::size_t count) : answers_(count), missing_(count) {}
+
+  /// What a completion has to be given, for the i-th; with its result if it was not even sent.
+  struct token;
+  token* expect(std::size_t i);
+  void sent(token* t, int rc) noexcept;
+  /// Room for the results of a multi request, and for the path that it made.
+  static constexpr std::size_t max_steps = 4;
+  zoo_op_result_t* results() { return results_; }
+  std::span<char> path_made() { return path_made_; }
+
+  std::vector<answer> wait(clock& on, boot_time until);
+
+  static void on_void(int rc, const void* data);
+  static void on_stat(int rc, const struct Stat* stat, const void* data);
+  static void on_data(int rc, const char* value, int size, const struct Stat* s, const void* data);
+  static void on_names(int rc, const String_vector* names, const void* data);
+  static void on_text(int rc, const char* text, const void* data);
+  static void on_text_stat(int rc, const char* text, const struct Stat* stat, const void* data);
+  static void on_made(int rc, const void* data);
+
+ private:
+  void put(std::size_t i, answer a);
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<answer> answers_;
+  zoo_op_result_t results_[max_steps] = {};
+  char path_made_[2048] = {};
+  std::size_t missing_;
+};
+
+/// One session with the ensemble. The client has threads of its own, which reconnect and keep the
+/// session; what is called on them must not wait.
+class connection {
+ public:
+  using alarm = std::function<void()>;
+
+  static result<std::shared_ptr<connection>> open(const zookeeper_options& o);
+  ~connection();
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  zhandle_t* handle() const noexcept { return handle_; }
+
+  /// Blocks until it is connected for the first time.
+  status wait_connected(boot_time until);
+  /// The server has ended the session, or refused the user: it will not work again.
+  bool over() const;
+  bool refused() const;
+
+  /// The leader has answered what was sent then.
+  void proved(boot_time sent) noexcept;
+  boot_time safe_until() const noexcept;
+  std::chrono::nanoseconds safe_span() const noexcept;
+  std::string id() const;
+
+  /// For a request that sets a watch: what to give as its context. Called once, when the node has
+  /// changed or the session is over.
+  void* watch(alarm call);
+  void unwatch(void* context);
+  static void on_watch(zhandle_t*, int type, int state, const char* path, void* context);
+
+ private:
+  explicit connection(const zookeeper_options& o) : options_(o) {}
+  static void on_session(zhandle_t* handle, int type, int state, const char* path, void* context);
+  static void on_auth(int rc, const void* data);
+  void changed(int state);
+  void call_all();
+
+  const zookeeper_options options_;
+  zhandle_t* handle_ = nullptr;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool connected_ = false;
+  bool expired_ = false;
+  bool refused_ = false;
+  boot_time proven_{};
+  std::uintptr_t last_watch_ = 0;
+  std::map<std::uintptr_t, alarm> alarms_;
+};
+
+/// What a result code means, and what to do about it. `writes`: it may have been carried out.
+failure explain(int rc, const zookeeper_options& o, bool writes);
+
+}  // namespace holdfast::store::zookeeper

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <holdfast/store/contender_store.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// How names, contenders and what they say stand in the tree. A name is a node below the base path,
+/// its contenders are ephemeral sequential nodes below it:
+///
+///     /locks/order%2F1000/hf1.m.1.1.0123456789abcdef0123456789abcdef__lock__0000000042
+///                             │ │ │ └ owner id                      └ who it excludes, and order
+///                             │ │ └ weight
+///                             │ └ capacity
+///                             └ kind: m, s, p (permits), l (who waits at a latch)
+///
+/// `__lock__` and `__rlock__` are what kazoo's Lock, WriteLock and ReadLock look for.
+namespace holdfast::store::zookeeper {
+
+/// A name as one part of a path: `%XX` for what ZooKeeper does not take there.
+std::string escape(std::string_view name);
+/// Empty for what escape() did not make.
+std::string unescape(std::string_view part);
+
+/// The name of a contender's node, without the number that the server appends.
+std::string node_prefix(const contender& who);
+
+/// The contenders among the children of a name, in order of arrival, whatever was counted past
+/// 2^31 − 1; `record` first, if it is there. Nodes that are nobody's are left out.
+std::vector<contender> in_order(const std::vector<std::string>& children);
+
+inline constexpr std::string_view record_node = "record";
+
+std::string write(const placard& says);
+/// What others' programs wrote becomes the note.
+placard read_placard(std::string_view data);
+
+}  // namespace holdfast::store::zookeeper

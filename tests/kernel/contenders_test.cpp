@@ -1,0 +1,188 @@
+#include "family/contenders.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+// Every line of up to six contenders, left in every order: who holds is never too many, and who is
+// woken only by whom it watches never misses its turn.
+namespace {
+
+using holdfast::family::alone;
+using holdfast::family::decide;
+using holdfast::family::decision;
+using holdfast::store::contender;
+using line = std::vector<contender>;
+using decider = std::function<decision(const line&, std::size_t me, std::uint32_t capacity)>;
+
+constexpr std::size_t most = 6;
+
+contender of_weight(std::uint64_t id, std::uint32_t weight) {
+  contender c;
+  c.owner = {0, id + 1};
+  c.weight = weight;
+  return c;
+}
+
+line of_weights(const std::vector<std::uint32_t>& weights) {
+  line all;
+  for (const auto w : weights) all.push_back(of_weight(all.size(), w));
+  return all;
+}
+
+/// What went wrong, over all orders of departure.
+struct findings {
+  int too_many = 0;
+  int missed_turns = 0;
+  int revoked = 0;
+  std::size_t most_woken = 0;
+};
+
+/// One contender's knowledge, as old as its last look.
+struct mind {
+  bool holds = false;
+  std::set<std::uint64_t> watches;
+};
+
+class model {
+ public:
+  model(std::uint32_t capacity, decider d) : capacity_(capacity), decide_(std::move(d)) {}
+
+  findings explore(const line& all) {
+    std::vector<mind> minds(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) look(all, i, minds);
+    leave_one(all, minds);
+    return found_;
+  }
+
+ private:
+  void look(const line& now, std::size_t at, std::vector<mind>& minds) {
+    const auto d = decide_(now, at, capacity_);
+    mind& m = minds[now[at].owner.low - 1];
+    if (m.holds && !d.mine) ++found_.revoked;
+    m.holds = d.mine;
+    m.watches.clear();
+    for (const auto w : d.watch) m.watches.insert(now[w].owner.low);
+  }
+
+  void judge(const line& now, const std::vector<mind>& minds) {
+    std::uint64_t held = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const bool holds = minds[now[i].owner.low - 1].holds;
+      held += holds ? now[i].weight : 0;
+      if (!holds && decide(now, i, capacity_).mine) ++found_.missed_turns;
+    }
+    if (held > capacity_) ++found_.too_many;
+  }
+
+  // Anyone may go next: a holder that is done, or a waiter that gives up.
+  void leave_one(const line& now, const std::vector<mind>& minds) {
+    judge(now, minds);
+    for (std::size_t gone = 0; gone < now.size(); ++gone) {
+      line next = now;
+      next.erase(next.begin() + static_cast<std::ptrdiff_t>(gone));
+      auto after = minds;
+      std::size_t woken = 0;
+      for (std::size_t i = 0; i < next.size(); ++i) {
+        if (!after[next[i].owner.low - 1].watches.contains(now[gone].owner.low)) continue;
+        ++woken;
+        look(next, i, after);
+      }
+      found_.most_woken = std::max(found_.most_woken, woken);
+      leave_one(next, after);
+    }
+  }
+
+  const std::uint32_t capacity_;
+  const decider decide_;
+  findings found_;
+};
+
+const decider ours = [](const line& l, std::size_t me, std::uint32_t capacity) {
+  return decide(l, me, capacity);
+};
+
+/// Calls with every line of these weights of up to six.
+void for_each_line(const std::vector<std::uint32_t>& weights,
+                   const std::function<void(const line&)>& call) {
+  std::function<void(std::vector<std::uint32_t>)> grow = [&](std::vector<std::uint32_t> so_far) {
+    if (!so_far.empty()) call(of_weights(so_far));
+    if (so_far.size() == most) return;
+    for (const auto w : weights) {
+      so_far.push_back(w);
+      grow(so_far);
+      so_far.pop_back();
+    }
+  };
+  grow({});
+}
+
+void expect_sound(std::uint32_t capacity, const std::vector<std::uint32_t>& weights) {
+  for_each_line(weights, [&](const line& l) {
+    const auto found = model(capacity, ours).explore(l);
+    ASSERT_EQ(found.too_many, 0);
+    ASSERT_EQ(found.missed_turns, 0);
+    ASSERT_EQ(found.revoked, 0);
+  });
+}
+
+TEST(contenders, an_exclusive_lock_is_held_by_one_and_no_wake_up_is_lost) { expect_sound(1, {1}); }
+TEST(contenders, a_semaphore_lets_in_as_many_as_fit_and_no_wake_up_is_lost) {
+  for (const std::uint32_t capacity : {2U, 3U, 5U}) expect_sound(capacity, {1});
+  expect_sound(3, {1, 2, 3});
+}
+TEST(contenders, readers_and_writers_never_mix_and_no_wake_up_is_lost) {
+  constexpr std::uint32_t all = 1U << 30;
+  expect_sound(all, {1, all});
+}
+
+TEST(contenders, a_semaphore_that_watches_one_node_loses_a_wake_up) {
+  const decider one_only = [](const line& l, std::size_t me, std::uint32_t capacity) {
+    auto d = decide(l, me, capacity);
+    if (d.watch.size() > 1) d.watch.erase(d.watch.begin(), d.watch.end() - 1);
+    return d;
+  };
+  EXPECT_GT(model(2, one_only).explore(of_weights({1, 1, 1})).missed_turns, 0);
+  EXPECT_EQ(model(2, ours).explore(of_weights({1, 1, 1})).missed_turns, 0);
+}
+
+TEST(contenders, no_departure_wakes_more_than_one_that_wants_it_alone) {
+  EXPECT_EQ(model(1, ours).explore(line(of_weights({1, 1, 1, 1, 1, 1}))).most_woken, 1U);
+}
+
+TEST(contenders, nobody_is_watched_who_could_go_without_a_turn_for_me) {
+  // Of six that want one of two: the last two ahead, never those that go first.
+  EXPECT_EQ(decide(of_weights({1, 1, 1, 1, 1, 1}), 5, 2).watch, (std::vector<std::size_t>{3, 4}));
+}
+
+TEST(contenders, a_reader_watches_the_nearest_writer_and_a_writer_whoever_is_before_it) {
+  constexpr std::uint32_t all = 1U << 30;
+  const line l = of_weights({all, 1, all, 1, 1, all});
+  EXPECT_EQ(decide(l, 1, all).watch, (std::vector<std::size_t>{0}));
+  EXPECT_EQ(decide(l, 2, all).watch, (std::vector<std::size_t>{1}));
+  EXPECT_EQ(decide(l, 4, all).watch, (std::vector<std::size_t>{2}));
+  EXPECT_EQ(decide(l, 5, all).watch, (std::vector<std::size_t>{4}));
+}
+
+TEST(contenders, the_first_in_line_has_position_one) {
+  const line l = of_weights({1, 1, 1, 1});
+  EXPECT_EQ(decide(l, 2, 2).position, 1U);
+  EXPECT_EQ(decide(l, 3, 2).position, 2U);
+}
+
+TEST(contenders, only_one_that_nobody_else_is_in_with_becomes_alone) {
+  constexpr std::uint32_t all = 1U << 30;
+  line l = of_weights({1, 1, all});
+  l[2].owner = l[0].owner;
+  EXPECT_FALSE(alone(l, 2, all)) << "another reader is in";
+  l[1].weight = all;
+  EXPECT_TRUE(alone(l, 2, all)) << "a writer waits between, and is not in";
+  l.push_back(of_weight(7, 1));
+  EXPECT_FALSE(decide(l, 3, all).mine) << "who comes later waits";
+  l[0].owner.low = 99;
+  EXPECT_FALSE(alone(l, 2, all)) << "another is at the front";
+}
+
+}  // namespace

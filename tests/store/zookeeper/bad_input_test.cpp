@@ -1,0 +1,150 @@
+#include "harness/redis_server.hpp"
+#include "harness/tcp.hpp"
+#include "store/zookeeper/fixture.hpp"
+
+namespace zookeeper_test {
+namespace {
+
+using holdfast::errc;
+
+std::string hosts() { return calm_ensemble().hosts(); }
+
+errc reason_of(const std::string& url) {
+  const auto e = thrown_by([&] { (void)holdfast::open(url); });
+  EXPECT_EQ(e.operation(), "open") << e.what();
+  EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
+  return e.reason();
+}
+
+TEST(zookeeper_bad_input, addresses_and_options_that_can_not_be_are_refused) {
+  for (const char* url : {"zookeeper:",
+                          "zookeeper://",
+                          "zookeeper://,h2",
+                          "zookeeper://h:0",
+                          "zookeeper://h:port",
+                          "zookeeper://h:65536",
+                          "zookeeper://::1",
+                          "zookeeper://h/a//b",
+                          "zookeeper://h/a/../b",
+                          "zookeeper://h/zookeeper",
+                          "zookeeper://h/zookeeper/config",
+                          "zookeeper://user@h/a",
+                          "zookeeper://:secret@h/a",
+                          "zookeeper://h/a?session=99ms",
+                          "zookeeper://h/a?session=25h",
+                          "zookeeper://h/a?session=soon",
+                          "zookeeper://h/a?acl=mine",
+                          "zookeeper://h/a?acl=creator",
+                          "zookeeper://h/a?sesion=20s",
+                          "zookeeper://h/a?command_timeout=0ms",
+                          "zookeeper://user@h/a?password_env=NO_SUCH_VARIABLE_IS_SET",
+                          "zookeeper://user@h/a?password_file=/no/such/file"}) {
+    EXPECT_EQ(reason_of(url), errc::invalid_argument) << url;
+  }
+}
+
+TEST(zookeeper_bad_input, servers_that_do_not_answer_are_unavailable) {
+  const auto nobody = "127.0.0.1:" + std::to_string(harness::free_port());
+  EXPECT_EQ(reason_of("zookeeper://" + nobody + "/a?connect_timeout=300ms"), errc::unavailable);
+  harness::fake_server silent([](std::string& heard) {
+    heard.clear();
+    return std::optional<std::string>("");
+  });
+  const auto mute = "127.0.0.1:" + std::to_string(silent.port());
+  EXPECT_EQ(reason_of("zookeeper://" + mute + "/a?connect_timeout=300ms"), errc::unavailable);
+  harness::fake_server other([](std::string& heard) {
+    heard.clear();
+    return std::optional<std::string>("HTTP/1.1 400 Bad Request\r\n\r\n");
+  });
+  const auto http = "127.0.0.1:" + std::to_string(other.port());
+  EXPECT_EQ(reason_of("zookeeper://" + http + "/a?connect_timeout=300ms"), errc::unavailable);
+  EXPECT_EQ(reason_of("zookeeper://no-such-host.invalid/a?connect_timeout=300ms"),
+            errc::unavailable);
+}
+
+TEST(zookeeper_bad_input, a_base_path_that_is_not_there_is_made) {
+  const std::string base = fresh_base() + "/deep/er";
+  (void)holdfast::mutex(holdfast::open("zookeeper://" + hosts() + base), "n").acquire();
+  EXPECT_TRUE(tree(hosts()).has(base));
+}
+
+TEST(zookeeper_bad_input, a_base_path_that_can_not_be_made_is_not_permitted) {
+  const std::string base = fresh_base();
+  const tree owner(hosts(), "owner:secret");
+  owner.make(base, true);
+  const auto e =
+      thrown_by([&] { (void)holdfast::open("zookeeper://" + hosts() + base + "/locks"); });
+  EXPECT_EQ(e.reason(), errc::not_permitted);
+  EXPECT_NE(std::string(e.what()).find(base), std::string::npos) << e.what();
+}
+
+TEST(zookeeper_bad_input, what_the_acl_refuses_is_not_permitted_and_leaves_no_node) {
+  const std::string base = fresh_base();
+  const tree owner(hosts(), "owner:secret");
+  owner.make(base, true);
+  for (const std::string login : {"", "other:secret@", "owner:wrong@"}) {
+    auto e = thrown_by([&] {
+      auto session = holdfast::open("zookeeper://" + login + hosts() + base);
+      (void)holdfast::mutex(session, "n").acquire();
+    });
+    EXPECT_EQ(e.reason(), errc::not_permitted) << e.what();
+    EXPECT_FALSE(e.outcome_unknown());
+  }
+  EXPECT_TRUE(owner.children(base).empty());
+}
+
+TEST(zookeeper_bad_input, with_its_password_a_user_s_places_are_its_own) {
+  const std::string base = fresh_base();
+  auto session = holdfast::open("zookeeper://owner:secret@" + hosts() + base);
+  EXPECT_EQ(session.url().find("secret"), std::string::npos) << session.url();
+  const auto held = holdfast::mutex(session, "n").acquire();
+  const tree stranger(hosts());
+  EXPECT_ANY_THROW((void)stranger.children(base + "/n"));
+  const tree same(hosts(), "owner:secret");
+  EXPECT_EQ(same.children(base + "/n").size(), 1U);
+}
+
+TEST(zookeeper_bad_input, names_that_look_like_paths_are_names) {
+  auto session = holdfast::open("zookeeper://" + hosts() + fresh_base());
+  const std::vector<std::string> names{".",         "..",           "a/b", "/",
+                                       "zookeeper", "../zookeeper", "%2F", "\xf0\x9f\x94\x92"};
+  std::vector<holdfast::lease> held;
+  for (const auto& name : names) held.push_back(holdfast::mutex(session, name).acquire());
+  auto used = session.names();
+  auto expected = names;
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(used, expected);
+  const auto e = thrown_by([&] { holdfast::mutex(session, std::string("a\0b", 3)); });
+  EXPECT_EQ(e.reason(), errc::invalid_name);
+}
+
+TEST(zookeeper_bad_input, names_work_at_the_root_too) {
+  auto session = holdfast::open("zookeeper://" + hosts());
+  const auto held = holdfast::mutex(session, "zookeeper").acquire();
+  EXPECT_EQ(session.show("zookeeper").holders.size(), 1U);
+}
+
+TEST(zookeeper_bad_input, nodes_of_others_beside_ours_do_no_harm) {
+  const std::string base = fresh_base();
+  auto session = holdfast::open("zookeeper://" + hosts() + base);
+  const tree other(hosts());
+  other.make(base + "/n");
+  other.make(base + "/n/notes");
+  other.make(base + "/n/lock-0000000001");
+  EXPECT_TRUE(session.names().empty());
+  EXPECT_TRUE(holdfast::mutex(session, "n").try_acquire());
+}
+
+TEST(zookeeper_bad_input, a_record_that_is_not_ours_is_told_and_left_alone) {
+  const std::string base = fresh_base();
+  auto session = holdfast::open("zookeeper://" + hosts() + base);
+  const tree other(hosts());
+  other.make(base + "/n");
+  other.make(base + "/n/record");
+  EXPECT_EQ(thrown_by([&] { holdfast::latch(session, "n", 2).count_down(); }).reason(),
+            errc::foreign_data);
+  EXPECT_EQ(other.data(base + "/n/record"), "");
+}
+
+}  // namespace
+}  // namespace zookeeper_test

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/zookeeper_ensemble.hpp"
+
+typedef struct _zhandle zhandle_t;
+
+namespace zookeeper_test {
+
+/// The tree as ZooKeeper's own client sees it, with a session of its own.
+class tree {
+ public:
+  /// `login` as in "user:password".
+  explicit tree(const std::string& hosts, const std::string& login = {});
+  ~tree();
+  tree(const tree&) = delete;
+
+  /// Empty also if there is no such node.
+  std::vector<std::string> children(const std::string& path) const;
+  bool has(const std::string& path) const;
+  std::string data(const std::string& path) const;
+  /// For everybody, or for whoever is logged in only.
+  void make(const std::string& path, bool only_mine = false) const;
+  void remove(const std::string& path) const;
+
+ private:
+  zhandle_t* handle_;
+};
+
+/// What is thrown; fails if nothing is.
+holdfast::error thrown_by(const std::function<void()>& action);
+
+/// Tests that leave their servers as they are share three.
+const harness::zookeeper_ensemble& calm_ensemble();
+
+/// A base path that nobody has used.
+std::string fresh_base();
+
+}  // namespace zookeeper_test

@@ -1,0 +1,106 @@
+#include <fstream>
+#include <thread>
+
+#include "harness/eventually.hpp"
+#include "harness/temp_dir.hpp"
+#include "store/zookeeper/fixture.hpp"
+
+// kazoo's locks and ours on the same path, in both directions.
+namespace zookeeper_test {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::lease;
+
+/// A Python program beside us, which takes a lock of kazoo's and gives it back when told to.
+class kazoo {
+ public:
+  /// `kind` is Lock, ReadLock or WriteLock.
+  kazoo(const std::string& kind, const std::string& path) {
+    std::ofstream(dir_.file("program.py"))
+        << "import os, sys, time\n"
+           "from kazoo.client import KazooClient\n"
+           "folder = os.path.dirname(os.path.abspath(__file__))\n"
+           "def say(word):\n"
+           "    open(os.path.join(folder, word), 'w').close()\n"
+           "client = KazooClient(hosts=sys.argv[1], timeout=10)\n"
+           "client.start()\n"
+           "lock = getattr(client, sys.argv[2])(sys.argv[3], 'from-kazoo')\n"
+           "say('asks')\n"
+           "lock.acquire()\n"
+           "say('has')\n"
+           "while not os.path.exists(os.path.join(folder, 'release')):\n"
+           "    time.sleep(0.01)\n"
+           "lock.release()\n"
+           "client.stop()\n";
+    const std::string command = "exec /usr/bin/python3 '" + dir_.file("program.py") + "' '" +
+                                calm_ensemble().hosts() + "' " + kind + " '" + path + "'";
+    thread_ = std::thread([this, command] { result_ = std::system(command.c_str()); });
+    until("asks");
+  }
+  ~kazoo() {
+    release();
+    thread_.join();
+    EXPECT_EQ(result_, 0);
+  }
+  bool has() const { return std::filesystem::exists(dir_.file("has")); }
+  void until_has() const { until("has"); }
+  void release() const { std::ofstream(dir_.file("release")); }
+
+ private:
+  void until(const std::string& word) const {
+    harness::eventually("kazoo " + word, [&] { return std::filesystem::exists(dir_.file(word)); });
+  }
+  harness::temp_dir dir_;
+  std::thread thread_;
+  int result_ = -1;
+};
+
+class interoperability : public testing::Test {
+ protected:
+  const std::string base_ = fresh_base();
+  holdfast::session session_ = holdfast::open(calm_ensemble().url(base_ + "?session=10s"));
+  const tree tree_{calm_ensemble().hosts()};
+  std::size_t contenders() const { return tree_.children(base_ + "/shared").size(); }
+};
+
+TEST_F(interoperability, kazoo_waits_for_what_is_held_here) {
+  lease held = holdfast::mutex(session_, "shared").acquire();
+  kazoo other("Lock", base_ + "/shared");
+  harness::eventually("it is in line", [&] { return contenders() == 2; });
+  EXPECT_FALSE(other.has());
+  held = {};
+  other.until_has();
+  EXPECT_FALSE(holdfast::mutex(session_, "shared").try_acquire());
+}
+
+TEST_F(interoperability, what_kazoo_holds_is_waited_for_here) {
+  kazoo other("Lock", base_ + "/shared");
+  other.until_has();
+  holdfast::mutex mine{session_, "shared"};
+  EXPECT_FALSE(mine.try_acquire());
+  ASSERT_EQ(session_.show("shared").holders.size(), 1U);
+  std::thread waiter([&] { EXPECT_TRUE(mine.acquire()); });
+  harness::eventually("it is in line", [&] { return contenders() == 2; });
+  other.release();
+  waiter.join();
+}
+
+TEST_F(interoperability, readers_of_both_share_and_writers_of_both_exclude_them) {
+  holdfast::shared_mutex mine{session_, "shared"};
+  lease reader = mine.acquire_shared();
+  {
+    const kazoo other("ReadLock", base_ + "/shared");
+    other.until_has();
+    EXPECT_FALSE(mine.try_acquire());
+  }
+  kazoo writer("WriteLock", base_ + "/shared");
+  harness::eventually("it is in line", [&] { return contenders() == 2; });
+  EXPECT_FALSE(writer.has());
+  reader = {};
+  writer.until_has();
+  EXPECT_FALSE(mine.try_acquire_shared());
+}
+
+}  // namespace
+}  // namespace zookeeper_test

@@ -1,0 +1,130 @@
+#include "store/zookeeper/names.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness/seed.hpp"
+
+namespace {
+
+using namespace holdfast::store;
+using namespace holdfast::store::zookeeper;
+
+contender someone(std::uint64_t id) {
+  contender c;
+  c.owner = {id, ~id};
+  return c;
+}
+
+std::vector<std::uint64_t> owners(const std::vector<contender>& line) {
+  std::vector<std::uint64_t> all;
+  for (const auto& c : line) all.push_back(c.owner.high);
+  return all;
+}
+
+TEST(zookeeper_names, what_is_escaped_is_one_part_of_a_path_and_comes_back) {
+  const std::string names[] = {"orders",
+                               "a/b",
+                               "100%",
+                               "%2F",
+                               ".",
+                               "..",
+                               "...",
+                               "zookeeper",
+                               "a\nb",
+                               "caf\xc3\xa9",
+                               "\xc2\x85",
+                               "\xf0\x9f\x94\x92",
+                               "\xef\xbf\xbd",
+                               std::string("a\0b", 3),
+                               " {} \"'"};
+  for (const auto& name : names) {
+    const std::string part = escape(name);
+    EXPECT_EQ(unescape(part), name) << part;
+    EXPECT_EQ(part.find('/'), std::string::npos) << part;
+    EXPECT_TRUE(part != "." && part != ".." && part != "zookeeper") << part;
+    for (const char c : part) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << part;
+  }
+  EXPECT_EQ(escape("orders"), "orders") << "what others may share is called as it is";
+}
+
+TEST(zookeeper_names, any_bytes_come_back) {
+  harness::random random;
+  for (int i = 0; i < 2'000; ++i) {
+    std::string name;
+    for (int n = random.between(1, 12); n > 0; --n)
+      name += static_cast<char>(random.between(0, 255));
+    ASSERT_EQ(unescape(escape(name)), name);
+  }
+}
+
+TEST(zookeeper_names, a_part_that_escape_did_not_make_is_no_name) {
+  for (const char* part : {"%", "%4", "%zz", "%clock-0000000001", "a%2f"}) {
+    EXPECT_EQ(unescape(part), "") << part;
+  }
+}
+
+TEST(zookeeper_names, a_contender_is_read_back_from_the_name_of_its_node) {
+  for (const kind k : {kind::mutex, kind::shared_mutex, kind::semaphore, kind::latch}) {
+    contender c = someone(7);
+    c.kind = k;
+    c.capacity = 1U << 30;
+    c.weight = 3;
+    c.raises = k == kind::shared_mutex;
+    c.place = node_prefix(c) + "0000000042";
+    EXPECT_EQ(in_order({c.place}), std::vector{c});
+  }
+}
+
+TEST(zookeeper_names, contenders_stand_in_the_order_of_their_numbers_not_of_their_names) {
+  const auto one = node_prefix(someone(9)) + "0000000009";
+  const auto two = node_prefix(someone(1)) + "0000000010";
+  const auto three = node_prefix(someone(5)) + "0000000011";
+  EXPECT_EQ(owners(in_order({three, one, two})), (std::vector<std::uint64_t>{9, 1, 5}));
+}
+
+TEST(zookeeper_names, those_who_come_after_the_counter_has_wrapped_stand_behind) {
+  std::vector<std::string> nodes{
+      node_prefix(someone(1)) + "2147483646", node_prefix(someone(2)) + "2147483647",
+      node_prefix(someone(3)) + "-2147483648", node_prefix(someone(4)) + "-2147483647"};
+  std::sort(nodes.begin(), nodes.end());
+  do {
+    EXPECT_EQ(owners(in_order(nodes)), (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  } while (std::next_permutation(nodes.begin(), nodes.end()));
+}
+
+TEST(zookeeper_names, locks_of_others_count_and_other_nodes_do_not) {
+  const auto line = in_order({"0123456789abcdef__lock__0000000003", "x__rlock__0000000002", "notes",
+                              "hf1.m.1.1.short__lock__0000000001", "y__lock__99999999999",
+                              "lock-0000000001", "__lock__", "0000000001"});
+  ASSERT_EQ(line.size(), 3U);
+  EXPECT_EQ(line[0].place, "hf1.m.1.1.short__lock__0000000001") << "damaged: to be safe, a lock";
+  EXPECT_EQ(line[1].weight, 1U);
+  EXPECT_EQ(line[2].weight, ~std::uint32_t{0});
+  for (const auto& c : line) EXPECT_FALSE(c.owner);
+}
+
+TEST(zookeeper_names, the_record_comes_first) {
+  const auto line = in_order({node_prefix(someone(1)) + "0000000001", "record"});
+  ASSERT_EQ(line.size(), 2U);
+  EXPECT_EQ(line[0].kind, kind::latch);
+}
+
+TEST(zookeeper_names, a_placard_is_read_back_and_another_s_becomes_a_note) {
+  placard p;
+  p.weight = 5;
+  p.lease_us = 30'000'000;
+  p.peer = "z1";
+  p.note = "host 1 program why\nand more";
+  const auto back = read_placard(write(p));
+  EXPECT_EQ(back.weight, p.weight);
+  EXPECT_EQ(back.lease_us, p.lease_us);
+  EXPECT_EQ(back.peer, p.peer);
+  EXPECT_EQ(back.note, p.note);
+  EXPECT_EQ(read_placard("worker-7").note, "worker-7");
+  EXPECT_EQ(read_placard("hf1. x y\n").note, "hf1. x y\n");
+  EXPECT_EQ(read_placard("").weight, 0U);
+}
+
+}  // namespace
