@@ -1,6 +1,7 @@
+#include "bench/limits.hpp"
+
 // Only where another client of Redis was found when this was built.
 #ifdef HOLDFAST_BENCH_REDIS
-#include "bench/limits.hpp"
 
 #include <algorithm>
 #include <array>
@@ -115,6 +116,18 @@ void measure_limits(const std::string& url, std::chrono::milliseconds length, un
     std::printf("| %s | %.0f | %.2f | %.2f | %.2f x as many, %.2f x the CPU |\n", all[i].name, rate,
                 median(seen[i], &figures::p50_us), cpu, rate / floor_rate, cpu / floor_cpu);
   }
+}
+
+}  // namespace bench
+
+#else
+
+#include <stdexcept>
+
+namespace bench {
+
+void measure_limits(const std::string&, std::chrono::milliseconds, unsigned) {
+  throw std::runtime_error{"--limits needs hiredis, which was not there when this was built"};
 }
 
 }  // namespace bench

@@ -140,16 +140,11 @@ void run(const plan& p, form f) {
 }
 
 void run_limits(const words& w) {
-#ifdef HOLDFAST_BENCH_REDIS
   if (!scheme_of(w.store).starts_with("redis")) {
     throw bad_usage{"--limits compares with a script on Redis: give its URL with --store"};
   }
   measure_limits(w.store, std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)},
                  w.repeat);
-#else
-  (void)w;
-  throw bad_usage{"--limits needs hiredis, which was not there when this was built"};
-#endif
 }
 
 int member_main(char** argv) {

@@ -27,6 +27,8 @@ std::string_view kind_of(const lock_choice& c) {
       return "shared_mutex";
     case lock_mode::permit:
       return "semaphore";
+    case lock_mode::leader:
+      return "election";
   }
   return "mutex";
 }

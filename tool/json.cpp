@@ -147,6 +147,21 @@ std::string limit_json(std::string_view name, std::string_view store, std::strin
   return line(j);
 }
 
+std::string leader_json(std::string_view name, const std::optional<leader>& leads) {
+  json j = document();
+  j["election"] = name;
+  j["leader"] = nullptr;
+  if (leads) {
+    j["leader"] = {{"term", std::to_string(leads->term)},
+                   {"note", leads->note},
+                   {"host", leads->host},
+                   {"pid", leads->pid},
+                   {"program", leads->program},
+                   {"since", rfc3339(leads->since)}};
+  }
+  return line(j);
+}
+
 std::string version_json(std::string_view version, std::span<const std::string> stores) {
   json j = document();
   j["version"] = version;

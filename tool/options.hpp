@@ -31,6 +31,7 @@ enum class lock_mode {
   write,   ///< -x: the exclusive side of holdfast::shared_mutex
   read,    ///< -s: its shared side
   permit,  ///< --slots: one permit of holdfast::semaphore
+  leader,  ///< elect: holdfast::election
 };
 
 struct lock_choice {
@@ -47,6 +48,7 @@ struct take_options {
   int busy_code = exit_code::busy;
   std::chrono::milliseconds ttl{30'000};
   std::string reason;
+  std::int32_t priority = 0;  ///< elect only
 };
 
 /// What becomes of the child when the lock is lost.
@@ -67,6 +69,7 @@ struct run_options {
   int lost_code = exit_code::lost;
   std::string token_file;
   std::string status_file;
+  std::string http;  ///< elect: where to answer who leads; empty: nowhere
 };
 
 struct hold_options {

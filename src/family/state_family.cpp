@@ -210,6 +210,7 @@ class state_family final : public store::session_store {
  public:
   explicit state_family(std::unique_ptr<store::state_store> port)
       : port_(std::move(port)), capabilities_(port_->can()) {
+    capabilities_.election = capabilities_.fair;
     capabilities_.rate_limiter = true;  // any store that keeps a record
   }
 

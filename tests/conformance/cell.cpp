@@ -97,7 +97,7 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
        .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
@@ -135,6 +135,7 @@ const std::vector<primitive>& primitives() {
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
       {"rate_limiter", &c::rate_limiter},
+      {"election", &c::election},
   };
   return all;
 }

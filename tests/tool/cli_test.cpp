@@ -205,7 +205,8 @@ TEST(cli, options_that_contradict_each_other_are_refused) {
   expect_refused({"hold", "x", "--slots", "2", "-x"}, "exclude each other");
 }
 
-const words commands{"run", "hold", "try", "list", "show", "force-unlock", "limit", "version"};
+const words commands{"run",          "hold",  "try",   "list",   "show",
+                     "force-unlock", "limit", "elect", "version"};
 
 TEST(cli, every_option_of_every_command_is_in_its_help) {
   for (const std::string& name : commands) {

@@ -1,6 +1,7 @@
 #include "store/redis/commands.hpp"
 
 #include <array>
+#include <bit>
 #include <charconv>
 
 #include "store/redis/errors.hpp"
@@ -80,15 +81,15 @@ class call {
   std::size_t size_ = 0;
 };
 
-/// A rule as rate.lua writes and compares it.
-std::string text_of(const bucket_rule& r) {
-  std::string text;
-  text.reserve(64);
+/// A rule as rate.lua reads and compares it: four doubles, the least byte first.
+std::string bytes_of(const bucket_rule& r) {
+  std::string bytes;
+  bytes.reserve(32);
   for (const std::int64_t n : {r.unit, r.gain, r.step_us, r.capacity}) {
-    if (!text.empty()) text += '/';
-    text += digits(n);
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(n));
+    for (unsigned shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(bits >> shift);
   }
-  return text;
+  return bytes;
 }
 
 // ---- reading
@@ -247,9 +248,11 @@ void append_rate(std::string& to, const script_frame& frame, std::string_view na
   const auto owner = text_of(c.owner, true);
   std::vector<std::string_view> words{"EVALSHA", rate_script().sha, count, keys[4], keys[0]};
   for (const auto& b : c.buckets) words.push_back(made.emplace_back(bucket_key(keys[0], b.id)));
-  words.insert(words.end(), {rate_verbs[static_cast<std::size_t>(c.verb)], tokens, ahead, version,
-                             owner, frame.time ? std::string_view(time) : std::string_view()});
-  for (const auto& b : c.buckets) words.push_back(made.emplace_back(text_of(b.rule)));
+  words.insert(words.end(), {rate_verbs[static_cast<std::size_t>(c.verb)], tokens, ahead, version});
+  for (const auto& b : c.buckets) words.push_back(made.emplace_back(bytes_of(b.rule)));
+  // A take says no more: the shorter command is the cheaper one.
+  if (c.verb == rate_verb::refund || frame.time) words.push_back(owner);
+  if (frame.time) words.push_back(time);
   append_command(to, words);
 }
 

@@ -1,158 +1,133 @@
 -- May it go through now? Token buckets, several decided on together. The twin of
 -- src/kernel/rate.cpp: the same numbered steps in the same order; tests/store/redis/twin_test.cpp
--- holds them equal.
+-- holds them equal. Without functions and texts, which cost more here than the arithmetic.
 --
 --   KEYS[1] refunds  sorted set of those of the last minute, by when they are forgotten
 --   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then
---   KEYS[3…] buckets "version unit/gain/step/capacity used at", each gone when it is full
+--   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each gone when it is full
 --
--- ARGV: verb tokens ahead version owner time (tests only, else empty) | unit/gain/step/capacity for
--- each bucket. All numbers are whole, and none is greater than 2^53.
+-- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket | owner |
+-- time (tests only). All numbers are whole and none is greater than 2^53: a double holds them.
 
-local call, match, format, floor = redis.call, string.match, string.format, math.floor
-local max, min, tonumber = math.max, math.min, tonumber
+local call, floor, sub, read, write = redis.call, math.floor, string.sub, struct.unpack, struct.pack
 
 local REMEMBER, SLACK, MOST_UNITS = 60000000, 1000000, 4503599627370496
 local GRANTED, REFUSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5
 
 local verb, tokens, version = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
 local count = #KEYS - 2
+local takes, refunds = verb == 'take', verb == 'refund'
 
-local now = tonumber(ARGV[6])
+local now = tonumber(ARGV[count + 6])
 local on_server_time = not now
 if on_server_time then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
 
-local function rounded_up(units, of) return floor((units + of - 1) / of) end
-
--- How long until the bucket can do without so many units more.
-local function wait_for(b, units)
-  local over = b.used + units - b.capacity
-  if over <= 0 then return 0 end
-  return b.at + rounded_up(over, b.gain) * b.step - now
-end
-
-local function set_rule(b, v, rule)
-  local unit, gain, step, capacity = match(rule, '^(%d+)/(%d+)/(%d+)/(%d+)$')
-  b.version, b.rule = v, rule
-  b.unit, b.gain, b.step, b.capacity = tonumber(unit), tonumber(gain), tonumber(step), tonumber(capacity)
-end
-
 -- ---- the record ---------------------------------------------------------------------------------
 
-local reply = {DONE, now, 0, 0}
 local texts = call('MGET', unpack(KEYS, 2))
 local record = texts[1]
 local known_until = 0
 if record then
-  local last = match(record, '^hf1 rate_limiter 1 (%d+)$')
+  local last = string.match(record, '^hf1 rate_limiter 1 (%d+)$')
   if last then
     known_until = tonumber(last)
   else
-    local kind, capacity = match(record, '^hf1 (%l[%l_]*) (%d+) ')
+    local kind, capacity = string.match(record, '^hf1 (%l[%l_]*) (%d+) ')
     if not kind then
-      if match(record, '^hf%d+ ') then return redis.error_reply('HOLDFAST_NEWER written by a newer holdfast') end
+      if string.match(record, '^hf%d+ ') then return redis.error_reply('HOLDFAST_NEWER written by a newer holdfast') end
       return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')
     end
-    if capacity ~= '0' then
-      reply[1], reply[5] = KIND_MISMATCH, kind
-      return reply
-    end
+    if capacity ~= '0' then return {KIND_MISMATCH, now, 0, 0, kind} end
   end
 end
-
--- Steps 1 and 2 for one bucket. False if another rule of the same version is in force.
-local function look_up(b, text, rule)
-  local v, old, used, at
-  if text then v, old, used, at = match(text, '^(%d+) (%S+) (%d+) (%d+)$') end
-  if v then
-    v, used, at = tonumber(v), tonumber(used), min(tonumber(at), now)
-    set_rule(b, v, old)
-    local steps = floor((now - at) / b.step)
-    if steps < rounded_up(used, b.gain) then
-      b.used, b.at = used - steps * b.gain, at + steps * b.step
-      if v == version then return old == rule end
-      if v < version then  -- what was used stays used, in whole tokens
-        local whole = rounded_up(b.used, b.unit)
-        set_rule(b, version, rule)
-        b.went_over = true
-        b.used, b.at = min(whole, floor(b.capacity / b.unit)) * b.unit, now
-      end
-      return true
-    end
-  end
-  set_rule(b, version, rule)
-  b.used, b.at = 0, now
-  return true
-end
-
-local function describe(b, at, wait)
-  reply[at], reply[at + 1] = floor(b.capacity / b.unit), floor(max(b.capacity - b.used, 0) / b.unit)
-  reply[at + 2], reply[at + 3] = wait, wait_for(b, b.capacity)
-end
-
--- A refund may be of more than a bucket holds by now.
-local function units_of(b) return min(tokens, floor(b.capacity / b.unit)) * b.unit end
 
 -- ---- the steps ----------------------------------------------------------------------------------
 
-local buckets, fits, wait, went_over = {}, true, 0, false
+local buckets = {}  -- {version, used, at, units, wait, unit, gain, step, capacity, rule}
+local fits, wait, went_over = true, 0, false
 for i = 1, count do
-  local b = {}
-  buckets[i] = b
-  reply[4] = i - 1
-  -- 1. What has come back is there again. 2. The greatest version of a rule is in force.
-  if not look_up(b, texts[i + 1], ARGV[i + 6]) then
-    return {CAPACITY_MISMATCH, now, wait, i - 1}
+  local rule, text = ARGV[i + 4], texts[i + 1]
+  local v, used, at, unit, gain, step, capacity = version, 0, now
+  -- 1. What has come back is there again.
+  if text and #text == 56 then
+    v, used, at, unit, gain, step, capacity = read('<ddddddd', text)
+    if at > now then at = now end
+    local steps = floor((now - at) / step)
+    if steps < floor((used + gain - 1) / gain) then
+      used, at = used - steps * gain, at + steps * step
+    else
+      v, used, at, unit = version, 0, now, nil
+    end
+  end
+  -- 2. The greatest version of a rule is in force.
+  if not unit then
+    unit, gain, step, capacity = read('<dddd', rule)
+  elseif v == version then
+    if sub(text, 25) ~= rule then return {CAPACITY_MISMATCH, now, wait, i - 1} end
+  elseif v > version then
+    rule = sub(text, 25)
+  else  -- what was used stays used, in whole tokens
+    local whole = floor((used + unit - 1) / unit)
+    unit, gain, step, capacity = read('<dddd', rule)
+    local most = floor(capacity / unit)
+    v, used, at, went_over = version, (whole < most and whole or most) * unit, now, true
   end
   -- 3. What can never be had is not waited for.
-  if verb == 'take' and tokens > floor(b.capacity / b.unit) then
-    return {TOO_MANY, now, wait, i - 1}
+  local limit = floor(capacity / unit)
+  if takes and tokens > limit then return {TOO_MANY, now, wait, i - 1} end
+  local units = (tokens < limit and tokens or limit) * unit
+  fits = fits and used <= MOST_UNITS - units
+  local over, mine = used + units - capacity, 0
+  if over > 0 then
+    mine = at + floor((over + gain - 1) / gain) * step - now
+    if mine > wait then wait = mine end
   end
-  local units = units_of(b)
-  fits = fits and b.used <= MOST_UNITS - units
-  went_over = went_over or b.went_over
-  b.wait = wait_for(b, units)
-  wait = max(wait, b.wait)
+  buckets[i] = {v, used, at, units, mine, unit, gain, step, capacity, rule}
 end
-reply[3], reply[4] = wait, 0
 
 -- 4. All give, or none.
-local changed = verb == 'refund' or went_over and verb == 'take'
-if verb == 'take' then
-  reply[1] = (fits and wait <= tonumber(ARGV[3])) and GRANTED or REFUSED
-  if reply[1] == GRANTED then
-    changed = true
-    for i = 1, count do buckets[i].used = buckets[i].used + units_of(buckets[i]) end
+local reply = {DONE, now, wait, 0}
+local changed, sign = false, 0
+if takes then
+  local granted = fits and wait <= tonumber(ARGV[3])
+  reply[1] = granted and GRANTED or REFUSED
+  changed, sign = granted or went_over, granted and 1 or 0
+elseif refunds then
+  local owner = ARGV[count + 5]
+  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+  if not call('ZSCORE', KEYS[1], owner) then
+    call('ZADD', KEYS[1], now + REMEMBER, owner)
+    sign = -1
   end
-elseif verb == 'refund' then
-  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', format('%.0f', now))
-  local again = call('ZSCORE', KEYS[1], ARGV[5])
-  if not again then call('ZADD', KEYS[1], format('%.0f', now + REMEMBER), ARGV[5]) end
-  if on_server_time then call('PEXPIRE', KEYS[1], format('%.0f', REMEMBER / 1000)) end
-  for i = 1, count do
-    local b = buckets[i]
-    if not again then b.used = b.used - min(b.used, units_of(b)) end
-    b.wait = 0
-  end
-  reply[3] = 0
+  if on_server_time then call('PEXPIRE', KEYS[1], REMEMBER / 1000) end
+  changed, reply[3] = true, 0
 end
-for i = 1, count do describe(buckets[i], 4 * i + 1, buckets[i].wait) end
+local longest = 0
+for i = 1, count do
+  local b = buckets[i]
+  local used, gain, capacity = b[2] + sign * b[4], b[7], b[9]
+  if used < 0 then used = 0 end
+  local left, full = capacity - used, 0
+  if used > 0 then full = b[3] + floor((used + gain - 1) / gain) * b[8] - now end
+  if full > longest then longest = full end
+  b[2] = used
+  local r = i * 4
+  reply[r + 1], reply[r + 2] = floor(capacity / b[6]), left > 0 and floor(left / b[6]) or 0
+  reply[r + 3], reply[r + 4] = refunds and 0 or b[5], full
+end
 if not changed then return reply end
 
 -- 5. What is full need not be kept. First the record, which says that the name is in use: for a while
 -- longer, so that not each decision has to say so.
-local longest = 0
-for i = 1, count do longest = max(longest, reply[4 * i + 4]) end
 if longest > 0 and now + longest > known_until then
-  local text = format('hf1 rate_limiter 1 %.0f', now + longest + SLACK)
+  local text = string.format('hf1 rate_limiter 1 %.0f', now + longest + SLACK)
   local where = record and 'XX' or 'NX'
-  local life = format('%.0f', floor((longest + SLACK) / 1000) + 1)
   local written
   if on_server_time then
-    written = call('SET', KEYS[2], text, where, 'PX', life)
+    written = call('SET', KEYS[2], text, where, 'PX', floor((longest + SLACK) / 1000) + 1)
   else
     written = call('SET', KEYS[2], text, where)
   end
@@ -161,14 +136,16 @@ if longest > 0 and now + longest > known_until then
   end
 end
 for i = 1, count do
-  local b, full = buckets[i], reply[4 * i + 4]
-  local text = full > 0 and format('%d %s %.0f %.0f', b.version, b.rule, b.used, b.at)
-  if not text then
+  local b, full = buckets[i], reply[i * 4 + 4]
+  if full <= 0 then
     if texts[i + 1] then call('DEL', KEYS[i + 2]) end
-  elseif on_server_time then
-    call('SET', KEYS[i + 2], text, 'PX', format('%.0f', floor(full / 1000) + 1))
   else
-    call('SET', KEYS[i + 2], text)
+    local text = write('<ddd', b[1], b[2], b[3]) .. b[10]
+    if on_server_time then
+      call('SET', KEYS[i + 2], text, 'PX', floor(full / 1000) + 1)
+    else
+      call('SET', KEYS[i + 2], text)
+    end
   end
 end
 return reply

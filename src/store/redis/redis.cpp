@@ -17,6 +17,7 @@ capabilities promises() {
   c.sees_death = false;
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
+  c.election = true;
   c.rate_limiter = true;
   return c;
 }

@@ -76,15 +76,16 @@ INSTANTIATE_TEST_SUITE_P(
                          "served"},  // nobody is told that it is wanted
         twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"},  // jumps the queue
         // A millionth of a step is lost each time.
-        twin::seeded_bug{"b.used, b.at = used - steps * b.gain, at + steps * b.step",
-                         "b.used, b.at = used - steps * b.gain, now", twin::which_script::rate},
+        twin::seeded_bug{"used, at = used - steps * gain, at + steps * step",
+                         "used, at = used - steps * gain, now", twin::which_script::rate},
         // The last one decides, not the strictest.
-        twin::seeded_bug{"wait = max(wait, b.wait)", "wait = b.wait", twin::which_script::rate},
+        twin::seeded_bug{"if mine > wait then wait = mine end", "wait = mine",
+                         twin::which_script::rate},
         // A refund that is repeated counts twice.
-        twin::seeded_bug{"if not again then b.used", "if true then b.used",
+        twin::seeded_bug{"if not call('ZSCORE', KEYS[1], owner)", "if true",
                          twin::which_script::rate},
         // A change of the rules gives another burst.
-        twin::seeded_bug{"b.used, b.at = min(whole, floor(b.capacity / b.unit)) * b.unit, now",
-                         "b.used, b.at = 0, now", twin::which_script::rate}));
+        twin::seeded_bug{"version, (whole < most and whole or most) * unit, now", "version, 0, now",
+                         twin::which_script::rate}));
 
 }  // namespace
