@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "harness/mariadb_server.hpp"
 #include "harness/postgres_server.hpp"
 #include "harness/redis_fleet.hpp"
 
@@ -82,6 +83,7 @@ servers start_servers(const std::string& kind) {
   if (kind == "redis_sentinel") return launch<redis_sentinels>(never_replaced_ms);
   if (kind == "redis_cluster") return launch<redis_cluster>(never_replaced_ms);
   if (kind == "postgres") return launch<postgres_server>();
+  if (kind == "mariadb") return launch<mariadb_server>();
   throw std::invalid_argument("no servers called " + kind);
 }
 
