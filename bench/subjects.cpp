@@ -15,6 +15,12 @@ std::span<const subject_kind> all_subjects() {
 #ifdef HOLDFAST_BENCH_ZOOKEEPER
       zookeeper_recipe_floor,
 #endif
+#ifdef HOLDFAST_BENCH_POSTGRES
+      postgres_row_floor,
+#endif
+#ifdef HOLDFAST_BENCH_MARIADB
+      mariadb_row_floor,
+#endif
   };
   return all;
 }

@@ -1,5 +1,6 @@
 #include "family/state_family.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "family/record_codec.hpp"
@@ -287,7 +288,9 @@ class state_family final : public store::session_store {
   }
 
  private:
+  // Whom nobody tells finds out when he looks again.
   std::int64_t claim() const noexcept {
+    if (!port_->can().notices) return kernel::claim_where_nobody_is_told_us;
     return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;
   }
 
@@ -303,7 +306,15 @@ class state_family final : public store::session_store {
     if (!done) return done.error();
     if (change.wrong()) return *change.wrong();
     deliver(name, change.reply.tell);
+    if (!port_->can().notices) look_more_often(change.reply);
     return std::move(change.reply);
+  }
+
+  // The sooner it may be his turn, the sooner he looks, since nobody tells him. A thousand waiters
+  // look some 1,050 times a second together, not 20,000.
+  static void look_more_often(permits_reply& reply) {
+    reply.look_again_us = std::min<std::int64_t>(
+        reply.look_again_us, reply.position * kernel::look_again_step_where_nobody_is_told_us);
   }
 
   std::vector<std::string> departed(const std::vector<std::string>& peers) {

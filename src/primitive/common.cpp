@@ -70,6 +70,10 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, check_max_hold(options.max_hold));
   require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c.url()));
+  // Who keeps it idle would not hear that it is wanted.
+  const bool lingers_untold = options.linger > options.linger.zero() && !c.can().notices;
+  require(c, what, made->name,
+          check_supported(!lingers_untold, "notices, which linger needs", c.url()));
   made->kind = kind;
   made->capacity = capacity;
   made->renew = options.renew;

@@ -27,15 +27,18 @@ std::string fresh_sqlite_url(const harness::temp_dir& dir) {
 }
 #endif
 
+// On servers that serve many tests.
+std::string fresh_name() {
+  static std::atomic<int> number{0};
+  return "conformance-" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
+}
+
 #ifdef HOLDFAST_WITH_REDIS
 // Servers serve many tests, of other programs too; a prefix of its own makes each store a fresh
 // one.
 row redis_row(const std::string& servers, const std::string& options = {}) {
   return {.name = servers, .url = [=](const harness::temp_dir&) {
-            static std::atomic<int> number{0};
-            const auto prefix =
-                std::to_string(std::random_device()()) + "-" + std::to_string(++number);
-            return harness::url_of_servers(servers) + "?prefix=conformance-" + prefix + options;
+            return harness::url_of_servers(servers) + "?prefix=" + fresh_name() + options;
           }};
 }
 #endif
@@ -53,9 +56,13 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 #ifdef HOLDFAST_WITH_POSTGRES
 // A schema of its own makes each store a fresh one.
 std::string fresh_postgres_url(const harness::temp_dir&) {
-  static std::atomic<int> number{0};
-  return harness::url_of_servers("postgres") + "?schema=" + std::to_string(std::random_device()()) +
-         "-" + std::to_string(++number);
+  return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
+}
+#endif
+
+#ifdef HOLDFAST_WITH_MARIADB
+std::string fresh_mariadb_url(const harness::temp_dir&) {
+  return harness::url_of_servers("mariadb") + fresh_name();
 }
 #endif
 
@@ -103,6 +110,9 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
 #endif
+#ifdef HOLDFAST_WITH_MARIADB
+      {.name = "mariadb", .url = fresh_mariadb_url, .lacks = {"lingering_mutex"}},
+#endif
   };
   return all;
 }
@@ -125,7 +135,7 @@ const std::vector<primitive>& primitives() {
   using c = holdfast::store::capabilities;
   static const std::vector<primitive> all{
       {"mutex", &c::mutex},
-      {"lingering_mutex", &c::mutex},
+      {"lingering_mutex", &c::notices},
       {"recursive_mutex", &c::mutex},
       {"fair_mutex", &c::fair},
       {"shared_mutex", &c::shared},

@@ -93,6 +93,28 @@ TEST_F(state_family, without_the_capability_nobody_is_believed_to_be_dead) {
   EXPECT_EQ(acquire(2).outcome, queued);
 }
 
+TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_again) {
+  port_.capabilities.sees_death = false;
+  port_.capabilities.notices = false;
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  release(1);
+  port_.now.now_at += second + second / 2;  // none looks less often than once a second
+  EXPECT_EQ(acquire(3).outcome, queued);
+  EXPECT_EQ(acquire(2).outcome, granted);
+}
+
+TEST_F(state_family, whom_nobody_tells_looks_the_more_often_the_nearer_his_turn_is) {
+  port_.capabilities.notices = false;
+  acquire(1);
+  EXPECT_EQ(acquire(2).look_again_us, second / 20);
+  EXPECT_EQ(acquire(3).look_again_us, second / 10);
+  EXPECT_EQ(acquire(2).look_again_us, second / 20);
+  port_.capabilities.notices = true;
+  EXPECT_GT(acquire(2).look_again_us, second / 10);
+}
+
 TEST_F(state_family, a_try_sees_a_dead_holder_as_well) {
   acquire(1);
   port_.dead = {"p1"};

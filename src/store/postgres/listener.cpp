@@ -2,14 +2,13 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "store/postgres/schema.hpp"
 #include "store/sql/notice_text.hpp"
+#include "store/sql/peer_id.hpp"
 
 namespace holdfast::store::postgres {
 
@@ -20,24 +19,10 @@ namespace {
 /// A connection that is silent for so long is asked whether it lives.
 constexpr auto silence = 5s;
 
-std::uint64_t random_bits() noexcept {
-  std::uint64_t bits = 0;
-  while (::getrandom(&bits, sizeof bits, 0) != sizeof bits && errno == EINTR) {
-  }
-  return bits;
-}
-
-std::string random_peer() {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string id;
-  for (auto bits = random_bits(); id.size() < 16; bits >>= 4) id += digits[bits & 15];
-  return id;
-}
-
 // Half to the whole of it, so that many who lost the same server do not come back all at once.
 std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
   const auto half = static_cast<std::uint64_t>(d.count() / 2);
-  return d - std::chrono::nanoseconds(half == 0 ? 0 : random_bits() % half);
+  return d - std::chrono::nanoseconds(half == 0 ? 0 : sql::random_bits() % half);
 }
 
 }  // namespace
@@ -47,7 +32,7 @@ std::string channel_of(std::string_view peer) { return "holdfast_" + std::string
 listener::listener(const postgres_options& options)
     : options_(options),
       clock_(options.clock != nullptr ? *options.clock : real_clock()),
-      peer_(random_peer()),
+      peer_(sql::random_peer()),
       listen_("listen " + quoted(channel_of(peer_))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 

@@ -26,6 +26,9 @@ class postgres_store final : public state_store {
     auto first = wire::open(options_.server, deadline);
     if (!first) return std::move(first.error());
     if (auto ok = set_up_tables(**first, options_.schema, deadline); !ok) return ok;
+    auto made = over(std::move(*first));
+    if (!made) return std::move(made.error());
+    rows_.use(std::move(*made));
     if (auto ok = inbox_.open(); !ok) return ok;
     can_.notices = inbox_.listens();
     return done{};
@@ -61,7 +64,10 @@ class postgres_store final : public state_store {
     const auto in_time = std::min(deadline, boot_clock::now() + options_.connect_timeout);
     auto made = wire::open(options_.server, in_time);
     if (!made) return std::move(made.error());
-    return link::over(std::move(*made), statements_, options_.command_timeout * 3 / 4);
+    return over(std::move(*made));
+  }
+  result<std::unique_ptr<sql::row_link>> over(std::unique_ptr<wire> w) {
+    return link::over(std::move(w), statements_, options_.command_timeout * 3 / 4);
   }
 
   const postgres_options options_;

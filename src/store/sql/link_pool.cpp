@@ -22,6 +22,11 @@ result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   return std::move(made.error());
 }
 
+void link_pool::add(std::unique_ptr<row_link> link) {
+  const std::lock_guard guard{mutex_};
+  idle_.push_back(std::move(link));
+}
+
 bool link_pool::wait_for_room(std::unique_lock<std::mutex>& lock, boot_time deadline) {
   while (in_use_ >= most_) {
     const auto left = deadline - boot_clock::now();

@@ -42,6 +42,9 @@ class link_pool {
   /// Waits for a connection until the deadline, if as many as may be are in use.
   result<loan> borrow(boot_time deadline);
 
+  /// One that was made elsewhere.
+  void add(std::unique_ptr<row_link> link);
+
   /// Closes those that nobody uses: one of them turned out to be dead, so all may be.
   void drop_idle();
 

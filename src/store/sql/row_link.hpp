@@ -26,11 +26,11 @@ struct row {
 };
 
 /// What is to replace a row. It is not replaced if it is not the one of that version any more, or
-/// if the server's clock is more than a millisecond away from what was assumed.
+/// if the server's clock is more than 1 ms behind what was assumed, or 3 ms ahead of it.
 struct replacement {
   std::string_view name;
   bool there = false;         ///< there was a row, with …
-  std::int64_t version = 0;   ///< … this version
+  std::int64_t version = 0;   ///< … this version; if there was none, the one to begin with
   std::string_view record{};  ///< empty: remove the row
   std::optional<std::int64_t> assumed_now{};
 };
@@ -39,7 +39,7 @@ struct replacement {
 struct replaced {
   bool done = false;
   std::int64_t version = 0;  ///< the row's new one
-  std::int64_t now_at = 0;
+  std::int64_t now_at = 0;   ///< 0: not said
 };
 
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and

@@ -37,7 +37,9 @@ struct row_store::change {
     return sent && (now.there ? now.record == *next : next->empty());
   }
   replacement wanted() const {
-    replacement r{step.name, before.there, before.version, *next, {}};
+    // A name that comes back does not begin with a version that it had.
+    const auto version = before.there ? before.version : before.now_at;
+    replacement r{step.name, before.there, version, *next, {}};
     if (guessed) r.assumed_now = before.now_at;
     return r;
   }
@@ -169,7 +171,7 @@ status row_store::replace(row_link& link, const changes& some, boot_time deadlin
   for (std::size_t i = 0; i < some.size(); ++i) {
     if ((*outcomes)[i].done) finish(*some[i], (*outcomes)[i].version);
   }
-  if (outcomes->front().done) known_.clock_said(outcomes->front().now_at, sent);
+  if (outcomes->front().now_at != 0) known_.clock_said(outcomes->front().now_at, sent);
   return done{};
 }
 

@@ -17,6 +17,9 @@ class row_store {
       : pool_(std::move(make), connections), timeout_(timeout) {}
   ~row_store();
 
+  /// A connection that is there already.
+  void use(std::unique_ptr<row_link> link) { pool_.add(std::move(link)); }
+
   /// Together they cost what one costs.
   std::vector<status> transact(std::span<const state_store::step> steps);
   result<std::vector<state_store::entry>> entries();

@@ -88,6 +88,17 @@ TEST(postgres_server_faults, clocks_of_the_server_that_are_set_change_no_order_o
   eventually("the loss to be told", [&] { return held.state() == holdfast::lease_state::lost; });
 }
 
+TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock_was_set) {
+  postgres_server server;
+  auto s = patient(server.url());
+  holdfast::mutex m{s, "m"};
+  for (int i = 0; i < 3; ++i) m.lock(), m.unlock();
+  server.shift_clock(1h);
+  const auto held = m.acquire();
+  EXPECT_EQ(client(server.url()).ask("select expires > clock_timestamp() from holdfast_locks"),
+            "t");
+}
+
 TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_the_primary) {
   postgres_server primary;
   postgres_server standby(primary, {});
