@@ -95,7 +95,7 @@ class leaders {
 class election {
  public:
   /// No round trip. Throws errc::invalid_argument for a note over the limit.
-  election(session s, std::string name, election_options options = {});
+  election(session s, const std::string& name, const election_options& options = {});
   election(const election&) = delete;
   election& operator=(const election&) = delete;
   ~election();

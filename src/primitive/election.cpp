@@ -70,7 +70,7 @@ struct election::state {
   const subject& of() const noexcept { return seen->of; }
 };
 
-election::election(session s, std::string name, election_options options)
+election::election(session s, const std::string& name, const election_options& options)
     : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{
                            subject(s, "election", name, options_of(options), store::kind::election,
                                    1, &store::capabilities::election)}),

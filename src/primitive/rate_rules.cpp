@@ -27,7 +27,7 @@ std::string describe(const rate_rule& r) {
 result<bucket_rule> count_greedy(const rate_rule& r) {
   const auto per = static_cast<std::uint64_t>(r.per.count());
   const std::uint64_t common = std::gcd(r.tokens, per);
-  const std::uint64_t unit = per / common;
+  const std::uint64_t unit = std::max<std::uint64_t>(per / common, 1);
   if (r.burst > most / unit || r.tokens / common > most) {
     return refuse(describe(r) +
                   " cannot be counted exactly; choose rounder numbers or a smaller burst");
