@@ -40,7 +40,8 @@ struct seat {
 struct spent {
   std::uint64_t store_operations;
   std::int64_t cpu_ns;
-  std::int64_t at;  ///< when it was counted
+  std::int64_t store_cpu_ns;  ///< the server's; counted by the first process
+  std::int64_t at;            ///< when it was counted
 };
 
 inline constexpr unsigned max_processes = 4;
@@ -62,6 +63,7 @@ struct area {
   baton turn;     ///< hand-overs so far
   std::atomic<std::uint32_t> had_it;
   std::atomic<std::int64_t> released_at;
+  std::int64_t memory_bytes;  ///< of what is held
   std::uint64_t
       inside[16];  ///< acquisitions of each lock, counted without atomics: the proof that it locks
 

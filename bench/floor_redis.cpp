@@ -1,13 +1,12 @@
 // Only where another client of Redis was found when this was built.
 #ifdef HOLDFAST_BENCH_REDIS
-#include <hiredis/hiredis.h>
-
 #include <chrono>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <thread>
 
+#include "bench/hiredis.hpp"
 #include "bench/subject.hpp"
 
 // What people write by hand over hiredis: the loop that asks again every millisecond, and, as the
@@ -18,47 +17,6 @@ namespace {
 bool is_redis(std::string_view url) {
   return scheme_of(url) == "redis" || scheme_of(url) == "redis+unix";
 }
-
-using reply = std::unique_ptr<redisReply, decltype([](redisReply* r) { freeReplyObject(r); })>;
-
-/// A blocking connection, for one thread.
-class connection {
- public:
-  explicit connection(const std::string& url) : context_(open(url)) {
-    if (context_ == nullptr || context_->err != 0)
-      throw std::runtime_error{"no connection to " + url};
-  }
-  ~connection() { redisFree(context_); }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
-
-  template <class... Words>
-  reply ask(const char* format, Words... words) {
-    return checked(reply{static_cast<redisReply*>(redisCommand(context_, format, words...))});
-  }
-  reply next() {
-    void* r = nullptr;
-    redisGetReply(context_, &r);
-    return checked(reply{static_cast<redisReply*>(r)});
-  }
-
- private:
-  static redisContext* open(const std::string& url) {
-    std::string rest = url.substr(url.find("//") + 2);
-    rest = rest.substr(0, rest.find('?'));
-    if (scheme_of(url) == "redis+unix") return redisConnectUnix(rest.c_str());
-    rest = rest.substr(0, rest.find('/'));
-    const auto colon = rest.rfind(':');
-    const int port = colon == rest.npos ? 6379 : std::stoi(rest.substr(colon + 1));
-    return redisConnect(rest.substr(0, colon).c_str(), port);
-  }
-  reply checked(reply r) const {
-    if (!r || r->type == REDIS_REPLY_ERROR) throw std::runtime_error{r ? r->str : context_->errstr};
-    return r;
-  }
-
-  redisContext* context_;
-};
 
 constexpr const char* compare_and_delete =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
@@ -86,7 +44,7 @@ class grip_base : public handle {
     return db_.ask("SET %s %s NX PX 30000", key_.c_str(), token_.c_str())->type ==
            REDIS_REPLY_STATUS;
   }
-  connection db_;
+  hiredis db_;
   std::string key_;
   std::string token_;
   std::string sha_;
@@ -112,7 +70,7 @@ class push_grip final : public grip_base {
   }
 
  private:
-  connection inbox_;
+  hiredis inbox_;
 };
 
 template <class Grip>
@@ -132,7 +90,21 @@ std::unique_ptr<subject> open_locks(const place& at) {
   return std::make_unique<locks<Grip>>(at);
 }
 
+double number_after(std::string_view text, std::string_view name) {
+  const auto at = text.find(name);
+  return at == text.npos ? 0 : std::stod(std::string{text.substr(at + name.size(), 32)});
+}
+
 }  // namespace
+
+std::int64_t store_cpu_ns(std::string_view url) {
+  if (!is_redis(url)) return 0;
+  connection server{std::string{url}};
+  const auto info = server.ask("INFO cpu");
+  const std::string_view text{info->str, info->len};
+  const double seconds = number_after(text, "used_cpu_user:") + number_after(text, "used_cpu_sys:");
+  return static_cast<std::int64_t>(seconds * 1e9);
+}
 
 const subject_kind redis_loop_floor{
     .name = "loop",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/crew.hpp"
+#include "bench/limits.hpp"
 #include "bench/measure.hpp"
 #include "bench/report.hpp"
 
@@ -57,7 +58,7 @@ struct words {
   std::vector<std::string> workloads, subjects;
   double seconds = 2;
   unsigned repeat = 5;
-  bool json = false, markdown = false, list = false;
+  bool json = false, markdown = false, list = false, limits = false;
 
   void add_to(CLI::App& app) {
     app.get_formatter()->column_width(28);
@@ -79,6 +80,7 @@ struct words {
     auto* as_json = app.add_flag("--json", json, "one JSON object a line");
     app.add_flag("--markdown", markdown, "a Markdown table")->excludes(as_json);
     app.add_flag("--list", list, "the workloads and subjects");
+    app.add_flag("--limits", limits, "rate limits instead of locks; --store is a Redis server");
   }
 
   form wanted_form() const { return json ? form::json : markdown ? form::markdown : form::table; }
@@ -137,6 +139,14 @@ void run(const plan& p, form f) {
   }
 }
 
+void run_limits(const words& w) {
+  if (!scheme_of(w.store).starts_with("redis")) {
+    throw bad_usage{"--limits compares with a script on Redis: give its URL with --store"};
+  }
+  measure_limits(w.store, std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)},
+                 w.repeat);
+}
+
 int member_main(char** argv) {
   shared_area area{argv[2]};
   return take_part(*area, static_cast<unsigned>(std::stoul(argv[3])), std::stoi(argv[4]),
@@ -157,6 +167,7 @@ int bench_main(int argc, char** argv) {
     throw bad_usage{e.what()};
   }
   if (w.list) return list_all(), 0;
+  if (w.limits) return run_limits(w), 0;
   const work_folder folder{w.store};
   run(plan_of(w, folder.path()), w.wanted_form());
   return 0;

@@ -83,7 +83,8 @@ outcome median_of(const rounds& all) {
   for (const auto number :
        {&outcome::ops_per_s, &outcome::p50_us, &outcome::p99_us, &outcome::min_share,
         &outcome::max_share, &outcome::store_ops_per_acquire, &outcome::efficiency,
-        &outcome::cpu_percent, &outcome::store_ops_per_s, &outcome::acquired}) {
+        &outcome::cpu_percent, &outcome::store_ops_per_s, &outcome::acquired,
+        &outcome::store_cpu_us, &outcome::bytes_each}) {
     o.*number = median_of(all, number);
   }
   return o;
@@ -138,6 +139,8 @@ void compare(row& ours, const workload& w, std::string_view floor, double ratio)
 }  // namespace
 
 std::string why_not(const plan& p, const workload& w, const subject_kind& s) {
+  if (w.only_ours && s.name != holdfast_subject.name) return "has nothing like it";
+  if (w.only_ours && on_one_host(p.at.url)) return "has no server that many share";
   if (!s.fits(p.at.url)) return "is no floor for this store";
   if (w.processes > 1 && !s.across_processes(p.at)) return "lives inside one process";
   return {};

@@ -74,7 +74,10 @@ class member {
   }
 
  private:
-  void count(spent& s) const { s = {subject_->store_operations(), cpu_ns(), now_ns()}; }
+  void count(spent& s) const {
+    const auto server = number_ == 0 ? store_cpu_ns(area_.url) : 0;
+    s = {subject_->store_operations(), cpu_ns(), server, now_ns()};
+  }
 
   area& area_;
   unsigned number_;

@@ -33,6 +33,8 @@ std::string as_json(const row& r) {
                       {"efficiency", or_null(o.efficiency)},
                       {"cpu_percent", or_null(o.cpu_percent)},
                       {"store_ops_per_s", or_null(store_ops_per_s)},
+                      {"store_cpu_us", or_null(o.store_cpu_us)},
+                      {"bytes_each", or_null(o.bytes_each)},
                       {"rounds", r.rounds},
                       {"acquired", o.acquired}}
              .dump() +
@@ -52,9 +54,13 @@ std::string ratio_text(const row& r) {
 }
 
 std::string note(const outcome& o) {
-  if (o.efficiency >= 0) return fmt::format("efficiency {:.0f} %", 100 * o.efficiency);
-  if (o.cpu_percent >= 0) return fmt::format("{:.2f} % of a processor", o.cpu_percent);
-  return {};
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (o.efficiency >= 0) add(fmt::format("efficiency {:.0f} %", 100 * o.efficiency));
+  if (o.cpu_percent >= 0) add(fmt::format("{:.2f} % of a processor", o.cpu_percent));
+  if (o.bytes_each >= 0) add(fmt::format("{:.0f} bytes each", o.bytes_each));
+  if (o.store_cpu_us >= 0) add(fmt::format("server {:.1f} µs", o.store_cpu_us));
+  return text;
 }
 
 std::string cells(const char* layout, const row& r) {

@@ -51,6 +51,8 @@ def table(rows):
                  f"{mark}{number(ratio)} ×{mark}" if ratio is not None else ""]
         extra = [f"{100 * row['efficiency']:.0f} % efficient"] if row["efficiency"] is not None else []
         extra += [f"{row['cpu_percent']:.2f} % of a processor"] if row["cpu_percent"] is not None else []
+        extra += [f"{row['bytes_each']:,.0f} bytes each"] if row.get("bytes_each") is not None else []
+        extra += [f"server {row['store_cpu_us']:.1f} µs"] if row.get("store_cpu_us") is not None else []
         cells[1] += "".join(f" ({text})" for text in extra)
         yield "| " + " | ".join(cells) + " |"
         before = row["workload"]

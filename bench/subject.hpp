@@ -7,6 +7,10 @@
 #include <string>
 #include <string_view>
 
+namespace holdfast {
+class session;
+}
+
 namespace bench {
 
 /// Where a run takes place.
@@ -14,7 +18,8 @@ struct place {
   std::filesystem::path
       folder;       ///< for the files of the floors; beside the store's file if it has one
   std::string url;  ///< holdfast's store
-  /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0).
+  /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0),
+  /// "unconfirmed" (unconfirmed_release).
   std::string_view variant{};
 };
 
@@ -49,7 +54,12 @@ class subject {
   virtual std::unique_ptr<handle> grip(unsigned lock) = 0;
   /// Commands sent to a store since it was opened, if it counts them.
   virtual std::uint64_t store_operations() const { return 0; }
+  /// holdfast's own.
+  virtual holdfast::session* session() { return nullptr; }
 };
+
+/// The processor time that the store's server has spent since it began, if it can be asked; else 0.
+std::int64_t store_cpu_ns(std::string_view url);
 
 /// holdfast, or a floor: what people would use in its place. A new floor (a Redis loop, say) is a
 /// file with three functions and a line in subjects.cpp.
@@ -91,5 +101,7 @@ extern const subject_kind sqlite_transaction_floor;
 extern const subject_kind redis_loop_floor;
 extern const subject_kind redis_push_floor;
 extern const subject_kind zookeeper_recipe_floor;
+extern const subject_kind postgres_row_floor;
+extern const subject_kind mariadb_row_floor;
 
 }  // namespace bench

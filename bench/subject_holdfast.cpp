@@ -11,6 +11,7 @@ holdfast::lock_options options_for(std::string_view variant) {
   holdfast::lock_options o;
   if (variant == "linger") o.linger = std::chrono::seconds{1};
   if (variant == "fifo") o.max_bypass = 0;
+  if (variant == "unconfirmed") o.unconfirmed_release = true;
   return o;
 }
 
@@ -27,6 +28,7 @@ class holdfast_locks final : public subject {
     return std::make_unique<grip_of<Mutex>>(*mutexes_[lock]);
   }
   std::uint64_t store_operations() const override { return session_.store_operations(); }
+  holdfast::session* session() override { return &session_; }
 
  private:
   holdfast::session session_;

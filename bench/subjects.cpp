@@ -15,6 +15,12 @@ std::span<const subject_kind> all_subjects() {
 #ifdef HOLDFAST_BENCH_ZOOKEEPER
       zookeeper_recipe_floor,
 #endif
+#ifdef HOLDFAST_BENCH_POSTGRES
+      postgres_row_floor,
+#endif
+#ifdef HOLDFAST_BENCH_MARIADB
+      mariadb_row_floor,
+#endif
   };
   return all;
 }
@@ -25,6 +31,10 @@ const subject_kind* find_subject(std::string_view name) {
       std::find_if(all.begin(), all.end(), [&](const auto& k) { return k.name == name; });
   return at == all.end() ? nullptr : &*at;
 }
+
+#ifndef HOLDFAST_BENCH_REDIS
+std::int64_t store_cpu_ns(std::string_view) { return 0; }
+#endif
 
 std::string_view scheme_of(std::string_view url) { return url.substr(0, url.find(':')); }
 

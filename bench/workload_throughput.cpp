@@ -91,6 +91,7 @@ outcome sum_up(const area& a) {
   o.min_share = static_cast<double>(t.least) / fair;
   o.max_share = static_cast<double>(t.most) / fair;
   o.store_ops_per_acquire = store_operations(a) / acquired;
+  o.store_cpu_us = std::max(-1.0, store_cpu_us(a) / acquired);
   return o;
 }
 
@@ -138,6 +139,11 @@ const workload w2{
     .conduct = run_for_a_while,
     .sum_up = sum_up,
 };
+
+const workload w1_unconfirmed =
+    variant_of(w1, "unconfirmed", "W1-unconfirmed", "as W1, with unconfirmed_release", "sqlite");
+const workload w2_unconfirmed =
+    variant_of(w2, "unconfirmed", "W2-unconfirmed", "as W2, with unconfirmed_release", "sqlite");
 
 const workload w3{
     .name = "W3",

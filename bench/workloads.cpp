@@ -6,8 +6,9 @@
 namespace bench {
 
 std::span<const workload> all_workloads() {
-  static const std::array all{w1, w1_linger,      w2, w3,  w3_fifo, w4, w5, w5_busy,
-                              w6, w6_one_process, w7, idle};
+  static const std::array all{
+      w1,      w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3,      w3_fifo,    w4,  w5,
+      w5_busy, w6,        w6_one_process, w7, idle,           line_10, line_10000, held};
   return all;
 }
 
@@ -30,6 +31,11 @@ double store_operations(const area& a) {
     sum += a.after[i].store_operations - a.before[i].store_operations;
   }
   return static_cast<double>(sum);
+}
+
+double store_cpu_us(const area& a) {
+  if (a.after[0].store_cpu_ns == 0) return -1;
+  return static_cast<double>(a.after[0].store_cpu_ns - a.before[0].store_cpu_ns) / 1e3;
 }
 
 }  // namespace bench

@@ -1,19 +1,64 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs;
-# redis is a server of this run's own) and SECONDS_EACH is holdfast-bench's own.
+# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; also postgres and mariadb; the
+# servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=build/release/bin/holdfast-bench
 work=$(mktemp -d)
-server=
-trap '[[ -z $server ]] || kill "$server"; rm -rf "$work"' EXIT
+servers=()
+trap '[[ ${#servers[@]} == 0 ]] || { kill "${servers[@]}"; wait "${servers[@]}" || true; }; rm -rf "$work"' EXIT
 start_redis() {
   redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >"$work/redis.log" &
-  server=$!
+  servers+=($!)
   until redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1; do
-    kill -0 "$server" || { cat "$work/redis.log" >&2; exit 1; }
+    kill -0 "${servers[-1]}" || { cat "$work/redis.log" >&2; exit 1; }
   done
+}
+# start_as USER LOG PROGRAM...: in the background; these servers refuse to run as root.
+start_as() {
+  local user=$1 log=$2
+  shift 2
+  if [[ $(id -u) == 0 ]]; then set -- setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; fi
+  (cd / && exec "$@") >"$log" 2>&1 &
+  servers+=($!)
+}
+run_as() {
+  start_as "$@"
+  wait "${servers[-1]}" || { cat "$2" >&2; exit 1; }
+  unset 'servers[-1]'
+}
+folder_of() {
+  chmod 755 "$work"
+  mkdir "$work/$1"
+  [[ $(id -u) != 0 ]] || chown "$1" "$work/$1"
+}
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+until_said() {
+  until grep -q "$1" "$2"; do
+    kill -0 "${servers[-1]}" || { cat "$2" >&2; exit 1; }
+  done
+}
+# As they come, but for the port: synchronous_commit (COMMIT=on, off) is what a user would choose.
+start_postgres() {
+  local bin data=$work/postgres/data
+  bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | tail -1)
+  port=$(free_port)
+  folder_of postgres
+  run_as postgres "$work/initdb.log" "$bin/initdb" -D "$data" -A trust -E UTF8 --locale=C -U postgres
+  start_as postgres "$work/postgres.log" "$bin/postgres" -D "$data" -p "$port" -k "" -c listen_addresses=127.0.0.1 \
+    -c synchronous_commit="${COMMIT:-on}"
+  until_said 'ready to accept' "$work/postgres.log"
+}
+start_mariadb() {
+  port=$(free_port)
+  folder_of mysql
+  run_as mysql "$work/install.log" mariadb-install-db --no-defaults --datadir="$work/mysql/data" --skip-test-db \
+    --auth-root-authentication-method=normal
+  printf '%s\n' "create user admin@'%';" "grant all on *.* to admin@'%';" >"$work/init.sql"
+  start_as mysql "$work/mariadb.log" /usr/sbin/mariadbd --no-defaults --datadir="$work/mysql/data" --port="$port" \
+    --socket="$work/mysql/socket" --bind-address=127.0.0.1 --skip-name-resolve --init-file="$work/init.sql"
+  until_said 'ready for connections' "$work/mariadb.log"
 }
 mkdir -p bench/results
 for store in ${STORES:-sqlite memory redis}; do
@@ -21,6 +66,8 @@ for store in ${STORES:-sqlite memory redis}; do
     sqlite) url=sqlite:$work/bench.db ;;
     memory) url=memory: ;;
     redis)  start_redis; url=redis+unix://$work/redis.sock ;;
+    postgres) start_postgres; url=postgres://postgres@127.0.0.1:$port/postgres ;;
+    mariadb)  start_mariadb; url=mariadb://admin@127.0.0.1:$port/bench ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
   arguments=(--store "$url" --json)

@@ -6,6 +6,12 @@
 #include "family/contender_family.hpp"
 #include "family/state_family.hpp"
 #include "store/memory/memory.hpp"
+#ifdef HOLDFAST_WITH_MARIADB
+#include "store/mariadb/mariadb.hpp"
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+#include "store/postgres/postgres.hpp"
+#endif
 #ifdef HOLDFAST_WITH_REDIS
 #include "store/redis/redis.hpp"
 #endif
@@ -145,6 +151,48 @@ opened open_zookeeper(const url& u, clock& on) {
 
 #endif
 
+#ifdef HOLDFAST_WITH_POSTGRES
+
+opened open_postgres(const url& u, clock& on) {
+  if (auto ok = engine::check_options(u, store::postgres::known_options()); !ok) {
+    return std::move(ok.error());
+  }
+  auto server = store::postgres::parse_address(u.rest);
+  if (!server) return std::move(server.error());
+  store::postgres::postgres_options options;
+  options.server = std::move(*server);
+  for (const auto& [name, value] : u.options) {
+    if (auto ok = store::postgres::set_option(options, name, value); !ok)
+      return std::move(ok.error());
+  }
+  options.clock = &on;
+  auto port = store::postgres::open_postgres(std::move(options));
+  if (!port) return std::move(port.error());
+  return family::over(std::move(*port));
+}
+
+#endif
+
+#ifdef HOLDFAST_WITH_MARIADB
+
+opened open_mariadb(const url& u, clock& on) {
+  if (auto ok = engine::check_options(u, store::mariadb::known_options()); !ok) {
+    return std::move(ok.error());
+  }
+  auto options = store::mariadb::parse_address(u.scheme, u.rest);
+  if (!options) return std::move(options.error());
+  for (const auto& [name, value] : u.options) {
+    if (auto ok = store::mariadb::set_option(*options, name, value); !ok)
+      return std::move(ok.error());
+  }
+  options->clock = &on;
+  auto port = store::mariadb::open_mariadb(std::move(*options));
+  if (!port) return std::move(port.error());
+  return family::over(std::move(*port));
+}
+
+#endif
+
 opened unknown_scheme(const url& u) {
   static constexpr std::array<std::string_view, 15> known{
       "memory",         "sqlite",          "redis",         "rediss",         "redis+unix",
@@ -166,6 +214,12 @@ opened open_store(const url& u, clock& on, [[maybe_unused]] const session_option
   if (std::find(redis_schemes.begin(), redis_schemes.end(), u.scheme) != redis_schemes.end()) {
     return open_redis(u, on, options);
   }
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+  if (u.scheme == "mariadb" || u.scheme == "mysql") return open_mariadb(u, on);
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+  if (u.scheme == "postgres") return open_postgres(u, on);
 #endif
 #ifdef HOLDFAST_WITH_SQLITE
   if (u.scheme == "sqlite") return open_sqlite(u, on);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <holdfast/election.hpp>
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/semaphore.hpp>
@@ -24,6 +25,13 @@ lock_options options_of(const take_options& t) {
 
 using attempt = std::optional<lease>;
 
+attempt lead(const session& s, const take_options& t, wait_time wait, std::stop_token stop) {
+  election e{s, t.lock.name, {.note = t.reason, .priority = t.priority, .lease = t.ttl}};
+  auto won = e.campaign_for(wait, std::move(stop));
+  if (!won) return std::nullopt;
+  return std::move(*won).as_lease();
+}
+
 attempt try_as(lock_mode mode, const session& s, const take_options& t, wait_time wait,
                std::stop_token stop) {
   const auto& name = t.lock.name;
@@ -35,6 +43,8 @@ attempt try_as(lock_mode mode, const session& s, const take_options& t, wait_tim
       return shared_mutex{s, name, {options_of(t)}}.try_acquire_for(wait, stop);
     case lock_mode::read:
       return shared_mutex{s, name, {options_of(t)}}.try_acquire_shared_for(wait, stop);
+    case lock_mode::leader:
+      return lead(s, t, wait, std::move(stop));
     case lock_mode::permit:
       return semaphore{s, name, t.lock.slots, options_of(t)}.try_acquire_for(wait, 1, stop);
   }

@@ -45,6 +45,7 @@ struct surroundings {
   if (own_group) ::setpgid(0, 0);
   s.watchman.watch(own_group ? -::getpid() : ::getpid());
   s.signals.restore();
+  close_others_on_exec();
   ::execvpe(argv[0], argv, environment);
   const int error = errno;
   (void)!::write(s.report, &error, sizeof error);

@@ -133,31 +133,29 @@ class take_words {
   bool nonblock_ = false, fair_ = false;
 };
 
-class run_grammar : public common_grammar {
+/// The words about the command that runs meanwhile: run and elect have them.
+class child_words {
  public:
-  explicit run_grammar(const command_help& about) : common_grammar(about) {
-    take_.add_to(app_);
-    app_.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
-    app_.add_option("--min-hold", min_hold_, "keep the lock so long at least")
+  void add_to(CLI::App& app) {
+    app.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
+    app.add_option("--min-hold", min_hold_, "keep the lock so long at least")
         ->type_name("DURATION");
-    app_.add_option("--max-run", max_run_, "end the command after this time (124)")
+    app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");
-    app_.add_option("--kill-after", kill_after_,
-                    "from TERM to KILL; default 5s or a third of --ttl")
+    app.add_option("--kill-after", kill_after_, "from TERM to KILL; default 5s or a third of --ttl")
         ->type_name("DURATION");
-    app_.add_option("--on-lost", on_lost_, "term, kill or warn; default term")->type_name("ACTION");
-    app_.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
+    app.add_option("--on-lost", on_lost_, "term, kill or warn; default term")->type_name("ACTION");
+    app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    app_.add_option("--token-file", token_file_, "write the fencing token there")
-        ->type_name("PATH");
-    app_.add_option("--status-file", status_file_, "write how it went there, as JSON")
+    app.add_option("--token-file", token_file_, "write the fencing token there")->type_name("PATH");
+    app.add_option("--status-file", status_file_, "write how it went there, as JSON")
         ->type_name("PATH");
   }
 
-  tool::command convert(const std::optional<words>& after_dashes) const override {
+  /// Everything but how the lock is taken.
+  run_options convert(const std::string& name, const std::optional<words>& after_dashes) const {
     run_options r;
-    r.command = command_line(after_dashes);
-    r.take = take_.convert(default_reason(r.command));
+    r.command = command_line(name, after_dashes);
     r.min_hold = duration_or({"--min-hold", min_hold_}, r.min_hold);
     r.max_run = duration_or({"--max-run", max_run_}, r.max_run);
     if (kill_after_) r.kill_after = duration_or({"--kill-after", kill_after_}, {});
@@ -165,20 +163,7 @@ class run_grammar : public common_grammar {
     r.lost_code = exit_code_or({"--lost-exit-code", lost_code_}, r.lost_code);
     r.token_file = output_path({"--token-file", token_file_});
     r.status_file = output_path({"--status-file", status_file_});
-    tool::command c{common(), {}};
-    // Nothing may be on stdout, which belongs to the child: JSON is the form of the messages.
-    if (c.common.json) c.common.format = log_format::json;
-    c.what = std::move(r);
-    return c;
-  }
-
- private:
-  words command_line(const std::optional<words>& after_dashes) const {
-    if (shell_ && after_dashes) refuse("-c STRING and -- CMD are two commands; give one of them");
-    if (shell_) return {"/bin/sh", "-c", *shell_};
-    if (!after_dashes || after_dashes->empty() || after_dashes->front().empty())
-      refuse("there is no command to run; write: holdfast run LOCK -- CMD ARG…");
-    return *after_dashes;
+    return r;
   }
 
   /// The program's name only: arguments may hold what others must not read.
@@ -189,8 +174,78 @@ class run_grammar : public common_grammar {
     return base;
   }
 
-  take_words take_;
+ private:
+  words command_line(const std::string& name, const std::optional<words>& after_dashes) const {
+    if (shell_ && after_dashes) refuse("-c STRING and -- CMD are two commands; give one of them");
+    if (shell_) return {"/bin/sh", "-c", *shell_};
+    if (!after_dashes || after_dashes->empty() || after_dashes->front().empty())
+      refuse("there is no command to run; write: holdfast " + name + " -- CMD ARG…");
+    return *after_dashes;
+  }
+
   word shell_, min_hold_, max_run_, kill_after_, on_lost_, lost_code_, token_file_, status_file_;
+};
+
+// Nothing may be on stdout, which belongs to the child: JSON is the form of the messages.
+tool::command with_child(common_options common, run_options r) {
+  tool::command c{std::move(common), {}};
+  if (c.common.json) c.common.format = log_format::json;
+  c.what = std::move(r);
+  return c;
+}
+
+class run_grammar : public common_grammar {
+ public:
+  explicit run_grammar(const command_help& about) : common_grammar(about) {
+    take_.add_to(app_);
+    child_.add_to(app_);
+  }
+
+  tool::command convert(const std::optional<words>& after_dashes) const override {
+    run_options r = child_.convert("run LOCK", after_dashes);
+    r.take = take_.convert(child_.default_reason(r.command));
+    return with_child(common(), std::move(r));
+  }
+
+ private:
+  take_words take_;
+  child_words child_;
+};
+
+class elect_grammar : public common_grammar {
+ public:
+  explicit elect_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("NAME", name_, "the election's name")->required()->type_name("");
+    app_.add_option("--note", note_, "read by everybody: an address, say")->type_name("TEXT");
+    app_.add_option("--priority", priority_, "the greatest comes next; default 0")->type_name("N");
+    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 for one try")
+        ->type_name("DURATION");
+    add_busy_code(app_, busy_code_);
+    app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
+        ->type_name("DURATION");
+    app_.add_option("--http", http_, "answer there who leads: :PORT, or ADDRESS:PORT")
+        ->type_name("ADDRESS");
+    child_.add_to(app_);
+  }
+
+  tool::command convert(const std::optional<words>& after_dashes) const override {
+    run_options r = child_.convert("elect NAME", after_dashes);
+    r.http = http_;
+    take_options& t = r.take;
+    t.lock.name = name_;
+    t.lock.mode = lock_mode::leader;
+    t.reason = reason_or({"--note", note_}, child_.default_reason(r.command));
+    t.priority = static_cast<std::int32_t>(number_or({"--priority", priority_}, 0, 1'000'000, 0));
+    t.wait = duration_or({"--wait", wait_}, no_limit);
+    t.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    t.ttl = lease_or({"--ttl", ttl_}, t.ttl);
+    return with_child(common(), std::move(r));
+  }
+
+ private:
+  std::string name_, http_;
+  word note_, priority_, wait_, busy_code_, ttl_;
+  child_words child_;
 };
 
 class hold_grammar : public common_grammar {
@@ -281,6 +336,42 @@ class force_unlock_grammar : public common_grammar {
   word owner_, reason_;
 };
 
+class limit_grammar : public common_grammar {
+ public:
+  explicit limit_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("NAME", limit_.name, "the limiter's name")->required()->type_name("");
+    app_.add_option("--rate", rates_, "TOKENS/TIME[:BURST]; several: all of them must allow it")
+        ->required()
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("RATE");
+    app_.add_option("--key", limit_.key, "whose buckets: an address, a user, a job")
+        ->type_name("TEXT");
+    app_.add_option("-t,--tokens", tokens_, "take so many; default 1")->type_name("N");
+    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; default 0")
+        ->type_name("DURATION");
+    app_.add_flag("--peek", limit_.peek, "say what would be, and take nothing");
+    app_.add_flag("--refund", limit_.refund, "give tokens back");
+    add_busy_code(app_, busy_code_);
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    limit_options l = limit_;
+    if (l.peek && l.refund) refuse("--peek and --refund exclude each other; give one of them");
+    for (const word rate : rates_) l.rules.push_back(rate_of({"--rate", rate}));
+    if (!l.key.empty()) {
+      for (auto& r : l.rules) r.by = {"key"};
+    }
+    l.tokens = number_or({"--tokens", tokens_}, 1, 1U << 30, 1);
+    l.wait = duration_or({"--wait", wait_}, one_try);
+    l.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    return {common(), std::move(l)};
+  }
+
+ private:
+  limit_options limit_;
+  words rates_;
+  word tokens_, wait_, busy_code_;
+};
+
 class version_grammar : public common_grammar {
  public:
   explicit version_grammar(const command_help& about) : common_grammar(about) {}
@@ -299,6 +390,7 @@ const std::map<std::string, maker, std::less<>> grammars{
     {"run", make<run_grammar>},         {"hold", make<hold_grammar>},
     {"try", make<try_grammar>},         {"list", make<list_grammar>},
     {"show", make<show_grammar>},       {"force-unlock", make<force_unlock_grammar>},
+    {"limit", make<limit_grammar>},     {"elect", make<elect_grammar>},
     {"version", make<version_grammar>},
 };
 

@@ -79,6 +79,33 @@ std::uint32_t number_or(const given& g, std::uint32_t lowest, std::uint32_t high
   return value;
 }
 
+namespace {
+
+std::uint64_t tokens_of(const given& g, const std::string& text) {
+  std::uint64_t n = 0;
+  const char* const end = text.data() + text.size();
+  const auto [after, wrong] = std::from_chars(text.data(), end, n);
+  if (wrong == std::errc{} && after == end && n > 0) return n;
+  refuse(g,
+         "'" + printable(*g.text) + "' is not a rate; write 10/s, 600/1m or 10/1s:20 (burst 20)");
+}
+
+}  // namespace
+
+rate_rule rate_of(const given& g) {
+  const std::string& text = *g.text;
+  const auto slash = std::min(text.find('/'), text.size());
+  const auto colon = std::min(text.find(':', slash), text.size());
+  rate_rule r;
+  r.tokens = tokens_of(g, text.substr(0, slash));
+  std::string per = text.substr(std::min(slash + 1, colon), colon - std::min(slash + 1, colon));
+  if (per.empty()) (void)tokens_of(g, {});
+  if (per.find_first_of("0123456789") == per.npos) per.insert(0, 1, '1');
+  r.per = std::chrono::floor<std::chrono::microseconds>(duration_or({g.option, per}, {}));
+  if (colon < text.size()) r.burst = tokens_of(g, text.substr(colon + 1));
+  return r;
+}
+
 int exit_code_or(const given& g, int fallback) {
   return static_cast<int>(number_or(g, 0, 255, static_cast<std::uint32_t>(fallback)));
 }

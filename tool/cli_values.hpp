@@ -22,6 +22,8 @@ std::chrono::nanoseconds duration_or(const given& g, std::chrono::nanoseconds fa
 std::chrono::milliseconds lease_or(const given& g, std::chrono::milliseconds fallback);
 std::uint32_t number_or(const given& g, std::uint32_t lowest, std::uint32_t highest,
                         std::uint32_t fallback);
+/// "10/s", "600/1m", "10/1s:20": tokens, time, burst.
+rate_rule rate_of(const given& g);
 int exit_code_or(const given& g, int fallback);
 
 on_lost on_lost_or(const given& g, on_lost fallback);

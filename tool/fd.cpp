@@ -1,6 +1,7 @@
 #include "tool/fd.hpp"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -9,7 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <system_error>
+#include <vector>
 
 namespace holdfast::tool {
 
@@ -19,6 +23,11 @@ int checked(int fd, const char* what) {
   if (fd < 0) throw std::system_error(errno, std::generic_category(), what);
   return fd;
 }
+
+struct range {
+  unsigned from, to;
+};
+std::vector<range> others;  // than the inherited files
 
 }  // namespace
 
@@ -45,6 +54,28 @@ void fill_standard_files() noexcept {
   for (int fd = 0; fd <= 2; ++fd)
     // The lowest free number is the one that is missing.
     if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+void note_inherited_files() {
+  std::vector<unsigned> inherited;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none)) {
+    const int fd = std::atoi(entry.path().filename().c_str());
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.push_back(static_cast<unsigned>(fd));
+  }
+  std::sort(inherited.begin(), inherited.end());
+  others.clear();
+  unsigned from = 0;
+  for (const unsigned fd : inherited) {
+    if (from < fd) others.push_back({from, fd - 1});
+    from = fd + 1;
+  }
+  if (!none) others.push_back({from, ~0U});
+}
+
+void close_others_on_exec() noexcept {
+  for (const auto& [from, to] : others) (void)::close_range(from, to, CLOSE_RANGE_CLOEXEC);
 }
 
 bool write_all(int fd, std::string_view text) noexcept {

@@ -34,6 +34,13 @@ pipe_ends make_pipe();
 /// get that number, and messages with it.
 void fill_standard_files() noexcept;
 
+/// What is open now and not closed on exec, we were started with. Call it before anything is
+/// opened.
+void note_inherited_files();
+/// Everything else is closed on exec, whoever opened it (Linux 5.11; before that as its opener
+/// left it). Between fork and exec: system calls only.
+void close_others_on_exec() noexcept;
+
 /// False if not everything could be written; errno says why.
 bool write_all(int fd, std::string_view text) noexcept;
 

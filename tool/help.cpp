@@ -37,7 +37,21 @@ constexpr std::string_view force_footer =
     "Asks on a terminal; without one it needs --yes. Exit code: 0 done, or nobody held it; 1\n"
     "answered no; 75 held, but not by --owner.\n";
 
-constexpr std::array<command_help, 7> commands{{
+constexpr std::string_view limit_footer =
+    "Examples:\n"
+    "  holdfast limit mail --rate 100/1h --key \"$user\" && sendmail …    a hundred an hour for "
+    "each\n"
+    "  holdfast limit api --rate 10/s:20 --rate 600/1m -w 30s && curl …  wait until both allow "
+    "it\n\n"
+    "Exit code: 0 taken, 75 not allowed now (-E). Everybody names the same rates (else 78).\n";
+
+constexpr std::string_view elect_footer =
+    "One of all who say so leads and runs the command; the others wait. Who leads, and its note:\n"
+    "holdfast show NAME. A command whose leadership was lost is ended before another leads, and\n"
+    "this ends with 79: start it again to stand by (systemd: Restart=always).\n"
+    "Environment and exit codes as of run.\n";
+
+constexpr std::array<command_help, 9> commands{{
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until told to stop.",
@@ -51,6 +65,11 @@ constexpr std::array<command_help, 7> commands{{
      "the same as JSON", ""},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
      "what was done as JSON", force_footer},
+    {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while it leads.",
+     "as --log-format=json", elect_footer},
+    {"limit", "holdfast limit NAME --rate RATE… [OPTIONS]",
+     "Takes tokens of a rate limit, or says when there will be some.", "the answer as JSON",
+     limit_footer},
     {"version", "holdfast version [OPTIONS]",
      "Prints the version and the stores that are built in.", "the same as JSON", ""},
 }};
@@ -72,6 +91,8 @@ std::string overview() {
          "  holdfast list [PATTERN]                   names in use, holders, waiters\n"
          "  holdfast show LOCK                        everything about one name\n"
          "  holdfast force-unlock LOCK                take it away from its holder\n"
+         "  holdfast elect NAME -- CMD ARG…           run a command while it is the leader\n"
+         "  holdfast limit NAME --rate 10/s           one more of it? 0 or 75\n"
          "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "

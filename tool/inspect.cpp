@@ -27,6 +27,8 @@ std::string_view kind_of(const lock_choice& c) {
       return "shared_mutex";
     case lock_mode::permit:
       return "semaphore";
+    case lock_mode::leader:
+      return "election";
   }
   return "mutex";
 }
@@ -42,7 +44,8 @@ bool is_free(const name_info& info, const lock_choice& c) {
 /// A question that does not fit what the name is in use as has no answer.
 void check_fits(const name_info& info, const lock_choice& c) {
   const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock will do
-  const bool other_kind = info.kind == "latch" || (!unasked && info.kind != kind_of(c));
+  const bool no_lock = info.kind == "latch" || info.kind == "rate_limiter";
+  const bool other_kind = no_lock || (!unasked && info.kind != kind_of(c));
   const bool both_exclusive = c.mode == lock_mode::write && info.kind == "mutex";
   const bool other_size =
       c.mode == lock_mode::permit && info.kind == "semaphore" && info.capacity != c.slots;

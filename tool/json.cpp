@@ -129,6 +129,39 @@ std::string force_unlock_json(std::string_view lock, std::string_view store, std
   return line(j);
 }
 
+std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
+                       const rate_decision& d) {
+  json j = document();
+  j["name"] = name;
+  j["store"] = store;
+  j["outcome"] = outcome;
+  j["wait_seconds"] = seconds_of(d.wait);
+  j["rules"] = json::array();
+  for (const auto& r : d.rules) {
+    j["rules"].push_back({{"rule", r.rule},
+                          {"limit", r.limit},
+                          {"remaining", r.remaining},
+                          {"wait_seconds", seconds_of(r.wait)},
+                          {"reset_seconds", seconds_of(r.reset)}});
+  }
+  return line(j);
+}
+
+std::string leader_json(std::string_view name, const std::optional<leader>& leads) {
+  json j = document();
+  j["election"] = name;
+  j["leader"] = nullptr;
+  if (leads) {
+    j["leader"] = {{"term", std::to_string(leads->term)},
+                   {"note", leads->note},
+                   {"host", leads->host},
+                   {"pid", leads->pid},
+                   {"program", leads->program},
+                   {"since", rfc3339(leads->since)}};
+  }
+  return line(j);
+}
+
 std::string version_json(std::string_view version, std::span<const std::string> stores) {
   json j = document();
   j["version"] = version;

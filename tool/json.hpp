@@ -3,8 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <holdfast/election.hpp>
+#include <holdfast/rate_limiter.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/store/capabilities.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +40,9 @@ std::string show_json(const name_info& info, std::string_view store, const store
                       wall_time now);
 std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
                               std::string_view reason, wall_time now);
+std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
+                       const rate_decision& d);
+std::string leader_json(std::string_view name, const std::optional<leader>& leads);
 std::string version_json(std::string_view version, std::span<const std::string> stores);
 std::string status_json(const run_report& r);
 

@@ -27,6 +27,7 @@ int perform(const command& c, log& to) {
         if constexpr (std::is_same_v<options, try_options>) return try_lock(c.common, o, to);
         if constexpr (std::is_same_v<options, list_options>) return list(c.common, o, to);
         if constexpr (std::is_same_v<options, show_options>) return show(c.common, o, to);
+        if constexpr (std::is_same_v<options, limit_options>) return limit(c.common, o, to);
         if constexpr (std::is_same_v<options, version_options>) return version(c.common, o, to);
         if constexpr (std::is_same_v<options, force_unlock_options>)
           return force_unlock(c.common, o, to);
@@ -77,6 +78,7 @@ int main(int argc, char** argv) {
   if (!given.empty() && std::string_view(given.front()) == "demo")
     return demo_main(given.subspan(1));
   holdfast::tool::fill_standard_files();
+  holdfast::tool::note_inherited_files();
   const std::vector<std::string> arguments(given.begin(), given.end());
   holdfast::tool::blank_passwords(given);
   return holdfast::tool::main_of(arguments);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <holdfast/rate_limiter.hpp>
 #include <holdfast/timed.hpp>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@ enum class lock_mode {
   write,   ///< -x: the exclusive side of holdfast::shared_mutex
   read,    ///< -s: its shared side
   permit,  ///< --slots: one permit of holdfast::semaphore
+  leader,  ///< elect: holdfast::election
 };
 
 struct lock_choice {
@@ -46,6 +48,7 @@ struct take_options {
   int busy_code = exit_code::busy;
   std::chrono::milliseconds ttl{30'000};
   std::string reason;
+  std::int32_t priority = 0;  ///< elect only
 };
 
 /// What becomes of the child when the lock is lost.
@@ -66,6 +69,7 @@ struct run_options {
   int lost_code = exit_code::lost;
   std::string token_file;
   std::string status_file;
+  std::string http;  ///< elect: where to answer who leads; empty: nowhere
 };
 
 struct hold_options {
@@ -96,12 +100,23 @@ struct force_unlock_options {
   bool yes = false;
 };
 
+struct limit_options {
+  std::string name;
+  std::vector<rate_rule> rules;
+  std::string key;  ///< what the rules count by; empty: one bucket for all
+  std::uint32_t tokens = 1;
+  wait_time wait = one_try;
+  bool peek = false;
+  bool refund = false;
+  int busy_code = exit_code::busy;
+};
+
 struct version_options {};
 
 struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
-               force_unlock_options, version_options>
+               force_unlock_options, limit_options, version_options>
       what;
 };
 

@@ -15,6 +15,7 @@
 #include "tool/duration.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
+#include "tool/leader_page.hpp"
 #include "tool/open_store.hpp"
 #include "tool/output_file.hpp"
 #include "tool/sd_notify.hpp"
@@ -48,6 +49,7 @@ class job {
 
   void refuse_impossible_times() const;
   bool take(const signal_inbox& signals);
+  void open_page(const session& s);
   int stopped(int signal);
   int not_started(int exec_error);
   void write_token() const;
@@ -66,6 +68,7 @@ class job {
   run_report report_;
   notifier systemd_;
   std::optional<tool::dead_man> dead_man_;
+  std::optional<leader_page> page_;
   lease held_;
   boot_time acquired_at_{};
   bool nothing_to_give_back_ = false;
@@ -116,6 +119,7 @@ bool job::take(const signal_inbox& signals) {
     waiting room{signals, log_, o_.take.lock.name};
     const opened_store s = open_store(common_, log_);
     report_.store = s.url;
+    open_page(s.session);
     room.in_line_at(s.session);
     if (auto got = acquire(s, o_.take, room.stop())) held_ = std::move(*got);
     stopped_by = room.stopped_by();
@@ -134,6 +138,14 @@ bool job::take(const signal_inbox& signals) {
   report_.exit_code = o_.take.busy_code;
   log_.write(level::detail, "busy", report_.message);
   return false;
+}
+
+void job::open_page(const session& s) {
+  if (o_.http.empty()) return;
+  page_.emplace(o_.http, s, o_.take.lock.name);
+  log_.write(level::detail, "http",
+             name_ + ": who leads is said on port " + std::to_string(page_->port()),
+             {{"port", static_cast<std::int64_t>(page_->port())}});
 }
 
 int job::stopped(int signal) {

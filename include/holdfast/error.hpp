@@ -41,6 +41,9 @@ struct failure {
   std::string operation{};       ///< filled in at the edge: what was tried …
   std::string name{};            ///< … on which name …
   std::string store{};           ///< … on which store (never with a password)
+  /// The store answers, and could not make sure of what it granted: that it can be reached again
+  /// does not mean that it is well again.
+  bool unassured = false;
 };
 
 /// The one exception of the library. Catch it by this type; act on the three questions.

@@ -2,6 +2,7 @@
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
 #include <holdfast/async.hpp>
+#include <holdfast/election.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>
@@ -9,6 +10,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/rate_limiter.hpp>
 #include <holdfast/recursive_mutex.hpp>
 #include <holdfast/semaphore.hpp>
 #include <holdfast/session.hpp>

@@ -9,7 +9,7 @@ namespace holdfast {
 
 enum class event_kind {
   acquired,        ///< `waited` says how long it took
-  released,        ///< `held` says how long it was kept
+  released,        ///< the store knows: `held` says how long it was kept
   gave_up,         ///< a wait ended without the lock: `code` says why
   suspect,         ///< renewals fail, or do not return; the lease still runs
   held_again,      ///< a renewal succeeded after all

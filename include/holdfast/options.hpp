@@ -46,18 +46,28 @@ struct lock_options {
   /// other processes. 10 ms: they wait that long for each process before them, and a contended lock
   /// costs the store at most a hundred commands a second. Zero: the store decides each time.
   std::chrono::microseconds local_time{10'000};
-  /// So long an idle lock stays with this process in case it is wanted here again: that costs no
-  /// round trip. Given back at once when another process asks for it (on stores that send notices;
-  /// docs/matrix.md), when the last lock object of the name is destroyed, and when the time is
-  /// over. For mutex and recursive_mutex without max_hold. A process that dies meanwhile blocks the
-  /// others as one that holds it: until its death is seen, or for its lease. From zero, which is
-  /// off, to max_lease; others are errc::invalid_argument. Starts one thread a session.
+  /// So long an idle lock stays with this process in case it is wanted here again (one that is used
+  /// again and again: between half of it and the whole, after the last time): that costs no round
+  /// trip. Given back at once when another process asks for it (only on stores that send notices,
+  /// docs/matrix.md; others refuse it: errc::unsupported), when the last lock object of the name is
+  /// destroyed, and when the time is over. For mutex and recursive_mutex without max_hold. A
+  /// process that dies meanwhile blocks the others as one that holds it: until its death is seen,
+  /// or for its lease. From zero, which is off, to max_lease; others are errc::invalid_argument.
+  /// Starts one thread a session.
   std::chrono::microseconds linger{0};
   /// How often running threads of this process may pass its first in line, which has to wake up
   /// first. Zero: strictly in order, at the price of a context switch each time.
   unsigned max_bypass = 250;
   /// If so many threads of this process wait already, another fails with errc::overloaded at once.
   std::size_t max_waiters = std::numeric_limits<std::size_t>::max();
+  /// If true, unlock() and the destructor of a lease return when the request is written, on stores
+  /// where that is sooner than its answer (Redis): no round trip. What this session asks later
+  /// about the name comes behind it. What goes wrong is told to the observer, by whichever thread
+  /// learns of it, and the release is tried again until the lease would have ended. A process that
+  /// dies, or a connection that breaks, in that moment leaves the lock held until then; and a try
+  /// of this session right after it may still find it held. lease::release() always waits for the
+  /// answer.
+  bool unconfirmed_release = false;
   /// For people: shown by `holdfast list`. At most 200 bytes, no control characters.
   std::string reason{};
 };

@@ -29,7 +29,7 @@ struct participant {
 /// What the store knows about one name.
 struct name_info {
   std::string name;
-  std::string kind;             ///< mutex, shared_mutex, semaphore, latch; empty if not in use
+  std::string kind;             ///< mutex, shared_mutex, semaphore, latch, election …; else empty
   std::uint32_t capacity = 0;   ///< permits in all; a latch's starting count
   std::uint32_t remaining = 0;  ///< permits free; a latch's count now
   std::uint64_t last_fence = 0;

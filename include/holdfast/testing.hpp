@@ -38,7 +38,8 @@ enum class fault {
   none,
   drop_request,  ///< never carried out; the caller sees `unavailable`
   drop_reply,    ///< carried out; the caller sees `unavailable` with outcome_unknown
-  duplicate,     ///< carried out twice; the caller sees the first reply, to an acquire the second
+  duplicate,     ///< carried out twice; the caller sees the first reply, to an acquire the second;
+                 ///< but a rate limiter's take, which nobody repeats unasked, once
   delay,         ///< carried out after `fault_plan::delay` on the session's clock
   drop_notice,   ///< carried out; the next notice for this session is lost
 };

@@ -76,7 +76,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer)
   if (!answer) return judge_failure(std::move(answer.error()));
   if (!*answer) return done{};
   if (last_) return waited_in_vain(errc::timed_out);
-  give_up_ = forever;
+  if (!unassured_) give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
   until_ = std::min(deadline_, session_.now() + jittered((*answer)->look_again));
@@ -88,6 +88,7 @@ std::optional<status> wait_steps::judge_failure(failure f) {
   if (give_up_ == forever) {
     give_up_ = saturated_add(now, saturated_nanoseconds(session_.options().store_timeout));
   }
+  unassured_ = unassured_ || f.unassured;
   const bool hopeless = f.code != errc::unavailable;
   if (hopeless || last_ || (deadline_ == forever && now >= give_up_)) return status(std::move(f));
   pause_ = std::min(pause_ * 2, longest_pause);

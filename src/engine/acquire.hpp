@@ -38,8 +38,9 @@ class question {
 /// The policy of one wait at the store, step by step: a thread that sleeps between them and the
 /// runner, which does not, take the same ones. Asks, waits for a notice or until it is time to look
 /// again, asks again; one last try at the deadline. While the store is away it keeps trying, ever
-/// more slowly, until the deadline, or session_options::store_timeout if there is none.
-/// Ends with timed_out, or what the store said.
+/// more slowly, until the deadline, or session_options::store_timeout if there is none. So also
+/// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what
+/// the store said.
 class wait_steps {
  public:
   wait_steps(core& session, question& q, boot_time deadline);
@@ -68,6 +69,7 @@ class wait_steps {
   boot_time give_up_ = forever;
   std::chrono::nanoseconds pause_;
   bool last_ = false;
+  bool unassured_ = false;  ///< it was granted in vain: a place in the queue is no good news
   std::vector<std::string> watched_;
 };
 

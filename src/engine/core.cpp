@@ -75,6 +75,9 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
 core::~core() {
   if (!forked()) {
     runner_->close();  // its errands need the keeper, and the keeper's news the runner
+    linger_watch_.reset();
+    keeper_->stop();
+    settle();  // answers that are still to come are told to the keeper
     return;
   }
   (void)linger_watch_.release();
@@ -103,12 +106,31 @@ result<store::permits_reply> core::permits(std::string_view name, const store::p
   return reply;
 }
 
+void core::permits_later(std::string_view name, const store::permits_command& c,
+                         std::function<void(result<store::permits_reply>)> then) {
+  if (auto u = usable(); !u) return then(std::move(u.error()));
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  if (store_->permits_later(name, c, std::move(then))) keeper_->expect_answers();
+}
+
+void core::settle() { store_->settle(); }
+
 result<store::countdown_reply> core::countdown(std::string_view name,
                                                const store::countdown_command& c) {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
   auto reply = store_->countdown(name, c);
+  observe();
+  return reply;
+}
+
+result<store::rate_reply> core::rate(std::string_view name, const store::rate_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto reply = store_->rate(name, c);
   observe();
   return reply;
 }

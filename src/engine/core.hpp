@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <holdfast/options.hpp>
 #include <memory>
 #include <string>
@@ -31,8 +32,13 @@ class core {
   ~core();
 
   result<store::permits_reply> permits(std::string_view name, const store::permits_command& c);
+  /// As session_store::permits_later. `then` may use this session: it lasts until all have come.
+  void permits_later(std::string_view name, const store::permits_command& c,
+                     std::function<void(result<store::permits_reply>)> then);
+  void settle();
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
+  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c);
   result<std::vector<std::string>> names();
   /// Many of them in as few round trips as the store can.
   std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);

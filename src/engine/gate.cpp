@@ -11,6 +11,8 @@ namespace {
 // So long the first in line waits awake for its turn: less than falling asleep again costs.
 constexpr int spins = 200;
 
+constexpr std::uint64_t no_turn = 0;
+
 void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -155,15 +157,13 @@ std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
 
 bool gate::pass_on(std::shared_ptr<hold>& done) {
   const std::lock_guard guard{mutex_};
-  const boot_time now = clock_.now();
   if (line_.empty()) {
-    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers(now)) return false;
-    if (!std::exchange(looked_after_, true)) done->linger_until(saturated_add(now, done->linger()));
+    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
     idle_ = std::move(done);
-    idle_since_ = now;
+    if (!std::exchange(looked_after_, true)) have_it_looked_after();
     return true;
   }
-  if (!done->fits(line_.front()->spec_) || !done->stays_in_process(now)) return false;
+  if (!done->fits(line_.front()->spec_) || !done->stays_in_process(clock_.now())) return false;
   if (first_ == summons::insists || bypassed_ >= line_.front()->spec_.max_bypass) {
     give_first(std::move(done));
   } else {
@@ -173,12 +173,22 @@ bool gate::pass_on(std::shared_ptr<hold>& done) {
   return true;
 }
 
+// Turns that follow each other closely cost no look at the clock: what had another turn when it was
+// last seen, half its time ago, has been idle for less than the whole of it.
+void gate::have_it_looked_after() {
+  idle_turn_ = no_turn;
+  look_at_ = saturated_add(clock_.now(), idle_->linger() / 2);
+  idle_->linger_until(look_at_);
+}
+
 gate::lapsed gate::lapse() {
   const std::lock_guard guard{mutex_};
   looked_after_ = idle_ && line_.empty();
   if (!looked_after_) return {};
-  const boot_time over_at = saturated_add(idle_since_, idle_->linger());
-  if (clock_.now() < over_at) return {nullptr, over_at};
+  if (std::exchange(idle_turn_, idle_->fence()) != idle_->fence()) {
+    look_at_ = saturated_add(look_at_, idle_->linger() / 2);
+    return {nullptr, look_at_};
+  }
   looked_after_ = false;
   return {std::exchange(idle_, nullptr), forever};
 }

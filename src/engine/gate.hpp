@@ -59,7 +59,7 @@ class gate {
   std::shared_ptr<hold> take_idle(const spec& wanted);
 
   /// A thread is done with it. False if it has to go back to the store; else it is not its any
-  /// more.
+  /// more, and by the time this returns another thread may have ended hold and gate.
   bool pass_on(std::shared_ptr<hold>& done);
 
   /// What was kept idle for longer than it lingers, to be given back; or when to look again.
@@ -100,6 +100,7 @@ class gate {
   acquisition& next_in_line();
   void call_first();
   void give_first(std::shared_ptr<hold> what);
+  void have_it_looked_after();
 
   clock& clock_;
   std::mutex mutex_;
@@ -109,9 +110,10 @@ class gate {
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
-  boot_time idle_since_{};
-  bool looked_after_ = false;  ///< linger_watch comes by
-  store::owner_id wanted_{};   ///< the hold that somebody elsewhere waits for
+  bool looked_after_ = false;    ///< linger_watch comes by
+  boot_time look_at_{};          ///< … then
+  std::uint64_t idle_turn_ = 0;  ///< whose end it saw when it last came by
+  store::owner_id wanted_{};     ///< the hold that somebody elsewhere waits for
 };
 
 /// The representative's place at a gate (or at none), which it leaves whatever happens.

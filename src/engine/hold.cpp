@@ -20,7 +20,8 @@ hold::hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, co
       fence_(public_fence(g.fence)),
       stays_until_(saturated_add(session_->now(), spec_->local_time)),
       at_gate_(spec_->gate != nullptr),
-      waited_(w),
+      began_(w.began),
+      past_gate_(w.past_gate),
       since_(session_->now()),
       timer_({spec_->lease, spec_->renew,
               saturated_add(since_, saturated_nanoseconds(spec_->max_hold))},
@@ -35,13 +36,11 @@ lease hold::start(std::shared_ptr<hold> self) {
 }
 
 lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
-  {
-    const std::lock_guard guard{self->turn_mutex_};
-    self->waited_ = w;
-    self->since_ = w.past_gate;
-    self->lost_.reset();
-    self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
-  }
+  self->began_.store(w.began, std::memory_order_relaxed);
+  self->past_gate_.store(w.past_gate, std::memory_order_relaxed);
+  self->since_.store(w.past_gate, std::memory_order_relaxed);
+  self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
+  self->forget_loss();
   if (self->state(w.past_gate) == lease_state::lost) {
     if (self->leaves_gate()) self->spec_->gate->leave();
     self->forget();
@@ -58,21 +57,22 @@ bool hold::fits(const spec& wanted) const noexcept {
 }
 
 // What limits a single hold, or was changed for one, is not for the next.
-bool hold::may_be_kept(boot_time now) const noexcept {
+bool hold::may_be_kept() const noexcept {
   const bool plain = spec_->renew && spec_->max_hold == std::chrono::milliseconds::max() &&
                      lease_.load(std::memory_order_relaxed) == spec_->lease;
   return plain && (fence() & last_local_fence) != last_local_fence &&
-         state(now) == lease_state::held;
+         state_.load(std::memory_order_acquire) == lease_state::held;
 }
 
 bool hold::stays_in_process(boot_time now) const noexcept {
-  return now < stays_until_ && may_be_kept(now);
+  return now < stays_until_ && now < valid_until_.load(std::memory_order_relaxed) && may_be_kept();
 }
 
 void hold::linger_until(boot_time at) const { session_->linger_watch().look_at(spec_->gate, at); }
 
-bool hold::lingers(boot_time now) const noexcept {
-  return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept(now);
+// Whether its lease has ended is for who comes next to see.
+bool hold::lingers() const noexcept {
+  return spec_->linger > std::chrono::nanoseconds::zero() && may_be_kept();
 }
 
 void hold::publish() noexcept {
@@ -100,9 +100,18 @@ std::chrono::nanoseconds hold::remaining() const noexcept {
 
 // A copy, so that users' callbacks run without our mutex.
 std::stop_source hold::loss() {
-  const std::lock_guard guard{turn_mutex_};
+  const std::lock_guard guard{loss_mutex_};
   if (!lost_) lost_.emplace();
+  loss_asked_.store(true, std::memory_order_relaxed);
   return *lost_;
+}
+
+// A loss told at this very moment is seen by its state.
+void hold::forget_loss() {
+  if (!loss_asked_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard guard{loss_mutex_};
+  lost_.reset();
+  loss_asked_.store(false, std::memory_order_relaxed);
 }
 
 std::stop_token hold::lost_token() {
@@ -140,6 +149,11 @@ failure no_longer_held() {
   return {errc::lost,
           "the store does not know this hold any more: its lease ended, or it was "
           "taken away"};
+}
+
+status outcome_of(const result<store::permits_reply>& released) {
+  if (!released) return released.error();
+  return released->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 }
 }  // namespace
 
@@ -198,7 +212,7 @@ result<bool> hold::resize(std::uint32_t weight) {
 }
 
 // Takes the next of this process along, if one is in line: one step at the store for both.
-status hold::tell_store(engine::core& core) {
+std::optional<status> hold::tell_store(engine::core& core, const ending& e, wants w) {
   gate_place place(leaves_gate() ? spec_->gate.get() : nullptr);
   if (acquisition* const next = place.take_next()) {
     const auto replaced = next->ask_instead_of(owner_);
@@ -206,9 +220,18 @@ status hold::tell_store(engine::core& core) {
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
-  const auto reply = core.permits(name(), command(permits_verb::release));
-  if (!reply) return reply.error();
-  return reply->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
+  if (!spec_->unconfirmed_release || w == wants::answer)
+    return outcome_of(core.permits(name(), command(permits_verb::release)));
+  tell_later(core, e);
+  return std::nullopt;
+}
+
+// Whoever of this process comes next is behind it, as soon as it is on its way.
+void hold::tell_later(engine::core& core, const ending& e) {
+  core.permits_later(name(), command(permits_verb::release),
+                     [self = shared_from_this(), &core, e](result<store::permits_reply> reply) {
+                       (void)self->ended(core, e, outcome_of(reply));
+                     });
 }
 
 bool hold::add_user() noexcept {
@@ -228,16 +251,17 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
   return lease(std::move(self));
 }
 
-std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
+std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   if (self->session_->forked()) return errc::forked;
-  const auto s = self->spec_;
-  if (!s->gate) return leave_group(std::move(self));
+  if (!self->spec_->gate) return leave_group(std::move(self), w);
+  gate& at = *self->spec_->gate;  // not to be touched after pass_on(): another may end it then
   if (!self->session_->options().observer) {
-    return s->gate->pass_on(self) ? std::error_code{} : self->end(was::in_use);
+    return at.pass_on(self) ? std::error_code{} : self->end(was::in_use, w);
   }
   const auto core = self->core_;
+  const auto name_lives = self->spec_;
   const event released = self->about(event_kind::released);
-  if (!s->gate->pass_on(self)) return self->end(was::in_use);
+  if (!at.pass_on(self)) return self->end(was::in_use, w);
   core->tell(released);
   return {};
 } catch (...) {
@@ -245,34 +269,39 @@ std::error_code hold::release(std::shared_ptr<hold> self) noexcept try {
 }
 
 // As soon as we have left, the last one may take it apart.
-std::error_code hold::leave_group(std::shared_ptr<hold> self) {
+std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   const auto core = self->core_;
   const event released = self->about(event_kind::released);
-  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use);
+  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
   if (self->state() == lease_state::lost) return errc::lost;
   core->tell(released);
   return {};
 }
 
-std::error_code hold::end(was what) noexcept try {
+std::error_code hold::end(was what, wants w) noexcept try {
   const auto core = std::move(core_);
   core->keeper().remove(*this);
-  const bool was_lost = state() == lease_state::lost;
-  const status told = tell_store(*core);
-  state_.store(was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
-  if (told && !was_lost) {
-    if (what == was::in_use) announce(*core, event_kind::released);
+  const ending e{what, state() == lease_state::lost, core->now()};
+  const auto told = tell_store(*core, e, w);
+  return told ? ended(*core, e, *told) : std::error_code{};
+} catch (...) {
+  return errc::internal;
+}
+
+std::error_code hold::ended(engine::core& core, const ending& e, const status& told) {
+  state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
+  ended_.store(e.at, std::memory_order_relaxed);
+  if (told && !e.was_lost) {
+    if (e.what == was::in_use) announce(core, event_kind::released);
     return {};
   }
   if (told || told.error().code == errc::lost) {
-    if (!was_lost) announce_lost(*core, "it was no longer held when it was given back");
+    if (!e.was_lost) announce_lost(core, "it was no longer held when it was given back");
     return errc::lost;
   }
-  core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
-  announce(*core, event_kind::release_failed, &told.error());
+  core.keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  announce(core, event_kind::release_failed, &told.error());
   return told.error().code;
-} catch (...) {
-  return errc::internal;
 }
 
 // By whoever tells the loss: a thread of the keeper, which must not wait for the store.
@@ -285,14 +314,15 @@ void hold::forget() noexcept try {
 }
 
 event hold::about(event_kind kind) noexcept {
-  const std::lock_guard guard{turn_mutex_};
+  const boot_time since = since_.load(std::memory_order_relaxed);
+  const boot_time began = began_.load(std::memory_order_relaxed);
   event e;
   e.kind = kind;
   e.name = name();
   e.fence = fence();
-  e.waited = since_ - waited_.began;
-  e.waited_at_gate = waited_.past_gate - waited_.began;
-  e.held = session_->now() - since_;
+  e.waited = since - began;
+  e.waited_at_gate = past_gate_.load(std::memory_order_relaxed) - began;
+  e.held = std::min(session_->now(), ended_.load(std::memory_order_relaxed)) - since;
   return e;
 }
 

@@ -34,6 +34,7 @@ struct spec {
   std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
   unsigned max_bypass = 0;
   std::size_t max_waiters = 0;
+  bool unconfirmed_release = false;
   std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
 };
 
@@ -69,7 +70,7 @@ using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
 
 /// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
 /// may have it one after the other (gate.hpp), each with a lease and a fence of its own.
-class hold {
+class hold : public std::enable_shared_from_this<hold> {
  public:
   hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
        const grant& g, const waits& w);
@@ -78,11 +79,13 @@ class hold {
   static lease start(std::shared_ptr<hold> self);
   /// For the next thread of this process. Empty if it was lost meanwhile.
   static lease next_turn(std::shared_ptr<hold> self, const waits& w);
+  /// Whether the caller is to be told how it went, whatever spec::unconfirmed_release says.
+  enum class wants { answer, nothing };
   /// The end of a thread's turn.
-  static std::error_code release(std::shared_ptr<hold> self) noexcept;
+  static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
   /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
   enum class was { in_use, idle };
-  std::error_code end(was what) noexcept;
+  std::error_code end(was what, wants w = wants::nothing) noexcept;
   /// The end of one that was lost before the next thread had it.
   void forget() noexcept;
 
@@ -91,7 +94,7 @@ class hold {
   /// False if it should go back to the store: somebody else's turn, or in doubt.
   bool stays_in_process(boot_time now) const noexcept;
   /// False if it should go back to the store when no thread of the process wants it.
-  bool lingers(boot_time now) const noexcept;
+  bool lingers() const noexcept;
   std::chrono::nanoseconds linger() const noexcept { return spec_->linger; }
   /// Has somebody look at it then.
   void linger_until(boot_time at) const;
@@ -131,16 +134,25 @@ class hold {
   friend class keeper;
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
-  bool may_be_kept(boot_time now) const noexcept;
-  static std::error_code leave_group(std::shared_ptr<hold> self);
+  bool may_be_kept() const noexcept;
+  /// How things stood when it was given back.
+  struct ending {
+    was what;
+    bool was_lost;
+    boot_time at;
+  };
+  static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
+  std::optional<status> tell_store(engine::core& core, const ending& e, wants w);
+  void tell_later(engine::core& core, const ending& e);
+  std::error_code ended(engine::core& core, const ending& e, const status& told);
   std::stop_source loss();
+  void forget_loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
   void announce(engine::core& core, event_kind kind, const failure* why = nullptr) noexcept;
   /// What happened to the present turn.
   event about(event_kind kind) noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
-  status tell_store(engine::core& core);
   bool leaves_gate() noexcept { return at_gate_.exchange(false); }
 
   std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
@@ -158,10 +170,14 @@ class hold {
   std::atomic<lease_state> state_{lease_state::held};
   std::atomic<boot_time> valid_until_;
 
-  // The present turn; written by whoever has it.
-  std::mutex turn_mutex_;
-  waits waited_;
-  boot_time since_;
+  std::atomic<boot_time> ended_{forever};  ///< when it was given back
+
+  // The present turn; written by whoever has it, read for events.
+  std::atomic<boot_time> began_;
+  std::atomic<boot_time> past_gate_;
+  std::atomic<boot_time> since_;
+  std::atomic<bool> loss_asked_{false};  ///< somebody has lost_
+  std::mutex loss_mutex_;
   std::optional<std::stop_source> lost_;
 
   // Guarded by the keeper's mutex.

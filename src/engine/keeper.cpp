@@ -14,6 +14,7 @@ using store::permits_verb;
 namespace {
 constexpr std::size_t max_batch = 500;
 constexpr auto abandoned_retry = 200ms;
+constexpr auto settle_after = 250ms;
 constexpr std::string_view taken_away = "the store says that it is not held any more";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 }  // namespace
@@ -186,8 +187,9 @@ void keeper::watch_time() {
 void keeper::renew_forever() {
   std::unique_lock lock{mutex_};
   while (!stopping_) {
-    if (to_renew_.empty() && session_.now() < retry_abandoned_at_) {
-      session_.clock().wait_until(lock, work_changed_, retry_abandoned_at_);
+    const boot_time next = std::min(retry_abandoned_at_, settle_at_);
+    if (to_renew_.empty() && session_.now() < next) {
+      session_.clock().wait_until(lock, work_changed_, next);
       continue;
     }
     batch due;
@@ -200,6 +202,7 @@ void keeper::renew_forever() {
       due.clear();
       lock.lock();
     }
+    if (session_.now() >= settle_at_) settle(lock);
     if (session_.now() >= retry_abandoned_at_) release_abandoned(lock);
   }
 }
@@ -239,6 +242,21 @@ void keeper::abandon(std::string name, const store::owner_id& owner,
   abandoned_.push_back({std::move(name), owner, saturated_add(now, lease)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
+}
+
+void keeper::expect_answers() {
+  if (expecting_.exchange(true, std::memory_order_relaxed)) return;
+  const std::lock_guard guard{mutex_};
+  settle_at_ = saturated_add(session_.now(), settle_after);
+  work_changed_.notify_one();
+}
+
+void keeper::settle(std::unique_lock<std::mutex>& lock) {
+  settle_at_ = forever;
+  expecting_.store(false, std::memory_order_relaxed);
+  lock.unlock();
+  session_.settle();
+  lock.lock();
 }
 
 void keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {

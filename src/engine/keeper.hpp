@@ -51,6 +51,13 @@ class keeper {
   /// could not tell it, or did not learn whether it got what it asked for.
   void abandon(std::string name, const store::owner_id& owner, std::chrono::nanoseconds lease);
 
+  /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
+  /// comes upon it before.
+  void expect_answers();
+
+  /// Ends its threads.
+  void stop();
+
  private:
   struct abandoned {
     std::string name;
@@ -72,7 +79,7 @@ class keeper {
   template <class End>
   void end_renewal(End end);
   void release_abandoned(std::unique_lock<std::mutex>& lock);
-  void stop();
+  void settle(std::unique_lock<std::mutex>& lock);
 
   core& session_;
   std::mutex mutex_;
@@ -83,6 +90,8 @@ class keeper {
   batch to_renew_;
   std::deque<abandoned> abandoned_;
   boot_time retry_abandoned_at_ = forever;
+  boot_time settle_at_ = forever;
+  std::atomic<bool> expecting_{false};
   boot_time sleeping_until_ = forever;
   bool stopping_ = false;
   std::atomic<bool> started_{false};

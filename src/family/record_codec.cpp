@@ -9,10 +9,12 @@ namespace holdfast::family {
 namespace {
 
 using store::arrival;
+using store::bucket;
 using store::countdown_record;
 using store::holder;
 using store::owner_id;
 using store::permits_record;
+using store::rate_record;
 using store::waiter;
 
 // ---- writing
@@ -67,6 +69,10 @@ class writer {
               w.note, int{w.lingers});
   }
   void put(const arrival& a) { put_array(a.owner, a.forget_at); }
+  void put(const bucket& b) {
+    put_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
+              b.at);
+  }
 
   template <class Item>
   void put(const std::vector<Item>& list) {
@@ -150,6 +156,10 @@ class reader {
               w.note, w.lingers);
   }
   void get(arrival& a) { get_array(a.owner, a.forget_at); }
+  void get(bucket& b) {
+    get_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
+              b.at);
+  }
 
   template <class Item>
   void get(std::vector<Item>& list) {
@@ -231,6 +241,30 @@ result<any_record> decode_countdown(reader& in) {
   return any_record{std::move(r)};
 }
 
+// What the kernel divides by and multiplies is in range.
+bool sound(const bucket& b) {
+  const auto& r = b.rule;
+  const auto within = [](std::int64_t n) { return n >= 1 && n <= store::most_units; };
+  return within(r.unit) && within(r.gain) && within(r.step_us) && within(r.capacity) &&
+         r.unit <= r.capacity && b.used >= 0 && b.used <= store::most_units &&
+         std::max(b.used, r.capacity) / r.gain < store::most_units / r.step_us;
+}
+
+result<any_record> decode_rate(reader& in) {
+  rate_record r;
+  std::size_t count = 0;
+  std::uint64_t no_fence = 0;
+  std::vector<holder> no_holders;
+  std::vector<waiter> no_waiters;
+  in.get_fields(count, no_fence, no_holders, no_waiters, r.buckets, r.refunds);
+  in.expect(']');
+  if (!in.at_end() ||
+      !std::all_of(r.buckets.begin(), r.buckets.end(), [](const bucket& b) { return sound(b); })) {
+    return corrupt();
+  }
+  return any_record{std::move(r)};
+}
+
 }  // namespace
 
 void encode(const permits_record& r, std::string& text) {
@@ -241,6 +275,14 @@ void encode(const permits_record& r, std::string& text) {
 void encode(const countdown_record& r, std::string& text) {
   writer(text).put_array(record_version, to_string(store::kind::latch), r.count, r.remaining,
                          r.expires_at, r.arrivals, r.waiting);
+}
+
+// Where the other kinds have a fence, holders and waiters there is nothing, for whoever looks
+// there.
+void encode(const rate_record& r, std::string& text) {
+  const std::vector<holder> nobody;
+  writer(text).put_array(record_version, to_string(store::kind::rate_limiter), r.buckets.size(), 0,
+                         nobody, nobody, r.buckets, r.refunds);
 }
 
 result<any_record> decode(std::string_view text) {
@@ -266,7 +308,8 @@ result<any_record> decode(std::string_view text) {
   in.get(word);
   in.expect(',');
   if (!in.good() || !store::parse_kind(word, kind)) return corrupt();
-  return kind == store::kind::latch ? decode_countdown(in) : decode_permits(in, kind);
+  if (kind == store::kind::latch) return decode_countdown(in);
+  return kind == store::kind::rate_limiter ? decode_rate(in) : decode_permits(in, kind);
 }
 
 }  // namespace holdfast::family

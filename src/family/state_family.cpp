@@ -1,10 +1,12 @@
 #include "family/state_family.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "family/record_codec.hpp"
 #include "kernel/countdown.hpp"
 #include "kernel/permits.hpp"
+#include "kernel/rate.hpp"
 
 namespace holdfast::family {
 
@@ -22,10 +24,23 @@ using store::permits_outcome;
 using store::permits_record;
 using store::permits_reply;
 using store::permits_verb;
+using store::rate_command;
+using store::rate_outcome;
+using store::rate_record;
+using store::rate_reply;
+
+/// The record is read and written as a whole: it must not grow without bound.
+constexpr std::size_t most_buckets = 10'000;
 
 bool in_use(const any_record& any) {
   if (const auto* const p = std::get_if<permits_record>(&any)) return p->capacity != 0;
+  if (const auto* const r = std::get_if<rate_record>(&any)) return !r->buckets.empty();
   return std::get<countdown_record>(any).count != 0;
+}
+
+store::kind kind_of(const any_record& any) {
+  if (const auto* const p = std::get_if<permits_record>(&any)) return p->kind;
+  return std::holds_alternative<rate_record>(any) ? store::kind::rate_limiter : store::kind::latch;
 }
 
 // What has run out is gone, also if the name is wanted for something else.
@@ -33,6 +48,8 @@ void expire(any_record& any, const moment& now) {
   if (auto* const p = std::get_if<permits_record>(&any)) {
     (void)kernel::apply(*p, permits_command{}, now);
     if (p->holders.empty() && p->queue.empty()) p->capacity = 0;
+  } else if (auto* const r = std::get_if<rate_record>(&any)) {
+    kernel::expire(*r, now);
   } else {
     (void)kernel::apply(std::get<countdown_record>(any), countdown_command{}, now);
   }
@@ -101,7 +118,7 @@ class permits_transition final : public store::transition {
     const bool asks =
         command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect;
     reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
-    reply.found.kind = store::kind::latch;
+    reply.found.kind = kind_of(in_.other);
     return nullptr;
   }
 
@@ -139,7 +156,7 @@ class countdown_transition final : public store::transition {
     reply = {};
     if (in_.wrong) return nullptr;
     reply.outcome = countdown_outcome::kind_mismatch;
-    if (const auto* const p = std::get_if<permits_record>(&in_.other)) reply.found_kind = p->kind;
+    reply.found_kind = kind_of(in_.other);
     return nullptr;
   }
 
@@ -148,11 +165,57 @@ class countdown_transition final : public store::transition {
   std::string text_;
 };
 
+class rate_transition final : public store::transition {
+ public:
+  explicit rate_transition(const rate_command& command) : command_(command) {}
+
+  const std::string* apply(std::string_view text, const moment& now) override {
+    full_.reset();
+    if (!in_.read(text, now)) return other_kind();
+    reply = kernel::apply(in_.record, command_, now);
+    if (!reply.changed) return nullptr;
+    kernel::expire(in_.record, now);
+    if (in_.record.buckets.size() > most_buckets) return too_many_buckets();
+    text_.clear();
+    if (!in_.record.buckets.empty() || !in_.record.refunds.empty()) encode(in_.record, text_);
+    return &text_;
+  }
+
+  const std::optional<failure>& wrong() const { return full_ ? full_ : in_.wrong; }
+  rate_reply reply;
+
+ private:
+  const std::string* other_kind() {
+    reply = {};
+    if (in_.wrong) return nullptr;
+    reply.outcome = rate_outcome::kind_mismatch;
+    reply.found_kind = kind_of(in_.other);
+    return nullptr;
+  }
+
+  const std::string* too_many_buckets() {
+    full_ = failure{errc::overloaded,
+                    std::to_string(most_buckets) +
+                        " keys of this limiter are not full, which is all that this store keeps "
+                        "of one name: nothing was taken; use several names, or Redis"};
+    return nullptr;
+  }
+
+  const rate_command& command_;
+  decoded<rate_record> in_;
+  std::optional<failure> full_;
+  std::string text_;
+};
+
 class state_family final : public store::session_store {
  public:
-  explicit state_family(std::unique_ptr<store::state_store> port) : port_(std::move(port)) {}
+  explicit state_family(std::unique_ptr<store::state_store> port)
+      : port_(std::move(port)), capabilities_(port_->can()) {
+    capabilities_.election = capabilities_.fair;
+    capabilities_.rate_limiter = true;  // any store that keeps a record
+  }
 
-  const store::capabilities& can() const noexcept override { return port_->can(); }
+  const store::capabilities& can() const noexcept override { return capabilities_; }
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return port_->inbox(); }
 
@@ -180,6 +243,13 @@ class state_family final : public store::session_store {
       to.name = name;
       port_->tell(to);
     }
+    return std::move(change.reply);
+  }
+
+  result<rate_reply> rate(std::string_view name, const rate_command& command) override {
+    rate_transition change(command);
+    if (auto s = port_->transact(name, change); !s) return std::move(s.error());
+    if (change.wrong()) return *change.wrong();
     return std::move(change.reply);
   }
 
@@ -218,7 +288,9 @@ class state_family final : public store::session_store {
   }
 
  private:
+  // Whom nobody tells finds out when he looks again.
   std::int64_t claim() const noexcept {
+    if (!port_->can().notices) return kernel::claim_where_nobody_is_told_us;
     return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;
   }
 
@@ -234,7 +306,15 @@ class state_family final : public store::session_store {
     if (!done) return done.error();
     if (change.wrong()) return *change.wrong();
     deliver(name, change.reply.tell);
+    if (!port_->can().notices) look_more_often(change.reply);
     return std::move(change.reply);
+  }
+
+  // The sooner it may be his turn, the sooner he looks, since nobody tells him. A thousand waiters
+  // look some 1,050 times a second together, not 20,000.
+  static void look_more_often(permits_reply& reply) {
+    reply.look_again_us = std::min<std::int64_t>(
+        reply.look_again_us, reply.position * kernel::look_again_step_where_nobody_is_told_us);
   }
 
   std::vector<std::string> departed(const std::vector<std::string>& peers) {
@@ -261,6 +341,7 @@ class state_family final : public store::session_store {
   }
 
   std::unique_ptr<store::state_store> port_;
+  store::capabilities capabilities_;
 };
 
 }  // namespace

@@ -28,9 +28,11 @@ using store::permits_reply;
 /// that sleeps costs the others so much, and one that is merely slow keeps its turn.
 inline constexpr std::int64_t claim_us = 500'000;
 inline constexpr std::int64_t claim_where_death_is_seen_us = 2'000'000;
+inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'000'000;
 /// No waiter sleeps longer on a notice that may be lost; the first in line looks more often.
 inline constexpr std::int64_t look_again_us = 1'000'000;
 inline constexpr std::int64_t look_again_step_us = 250'000;
+inline constexpr std::int64_t look_again_step_where_nobody_is_told_us = 50'000;
 /// At most so many peers are named as being in the way.
 inline constexpr std::size_t max_blockers = 8;
 

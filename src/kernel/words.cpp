@@ -5,7 +5,8 @@ namespace holdfast::store {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kind_names{"mutex", "shared_mutex", "semaphore", "latch"};
+constexpr std::array<std::string_view, 6> kind_names{"mutex", "shared_mutex", "semaphore",
+                                                     "latch", "rate_limiter", "election"};
 
 constexpr std::array<std::string_view, 4> notice_names{"granted", "wanted", "opened", "departed"};
 

@@ -1,5 +1,7 @@
 #include "primitive/common.hpp"
 
+#include <charconv>
+
 #include "engine/names.hpp"
 
 namespace holdfast::primitive {
@@ -28,7 +30,29 @@ status check_supported(bool supported, std::string_view what, const std::string&
                                         "; docs/matrix.md says which stores have"};
 }
 
+std::string_view next_word(std::string_view& text) {
+  const auto space = std::min(text.find(' '), text.size());
+  const auto word = text.substr(0, space);
+  text.remove_prefix(std::min(space + 1, text.size()));
+  return word;
+}
+
 }  // namespace
+
+participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
+                     std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at) {
+  participant p;
+  p.short_id = to_string(owner).substr(0, 8);
+  p.weight = weight;
+  p.host = next_word(note);
+  const auto pid = next_word(note);
+  std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
+  p.program = next_word(note);
+  p.reason = note;
+  p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
+  p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
+  return p;
+}
 
 subject::subject(const session& s, std::string_view what, const std::string& name,
                  const lock_options& options, store::kind kind, std::uint32_t capacity,
@@ -46,6 +70,10 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, check_max_hold(options.max_hold));
   require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c.url()));
+  // Who keeps it idle would not hear that it is wanted.
+  const bool lingers_untold = options.linger > options.linger.zero() && !c.can().notices;
+  require(c, what, made->name,
+          check_supported(!lingers_untold, "notices, which linger needs", c.url()));
   made->kind = kind;
   made->capacity = capacity;
   made->renew = options.renew;
@@ -54,6 +82,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->local_time = options.local_time;
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
+  made->unconfirmed_release = options.unconfirmed_release;
   if (!through_gate) return;
   made->gate = core->gates().at(made->name, core->clock());
   if (options.linger == options.linger.zero()) return;

@@ -17,6 +17,10 @@
 /// What the primitives have in common: checked options, and who holds what in the std style.
 namespace holdfast::primitive {
 
+/// Somebody's note ("host pid program reason") and times, as people see them.
+participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
+                     std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at);
+
 /// A name of one kind on one session, with everything checked. Throws holdfast::error.
 struct subject {
   std::shared_ptr<engine::core> core;

@@ -25,12 +25,14 @@ lease::lease(lease&&) noexcept = default;
 
 lease& lease::operator=(lease&& other) noexcept {
   if (this == &other) return *this;
-  (void)release();
+  (void)lease(std::move(hold_));
   hold_ = std::move(other.hold_);
   return *this;
 }
 
-lease::~lease() { (void)release(); }
+lease::~lease() {
+  if (hold_) (void)engine::hold::release(std::move(hold_), engine::hold::wants::nothing);
+}
 
 std::uint64_t lease::fence() const noexcept { return hold_ ? hold_->fence() : 0; }
 std::stop_token lease::lost() const { return deref(hold_).lost_token(); }
@@ -54,7 +56,7 @@ std::string lease::short_id() const {
 
 std::error_code lease::release() noexcept {
   if (!hold_) return {};
-  return engine::hold::release(std::move(hold_));
+  return engine::hold::release(std::move(hold_), engine::hold::wants::answer);
 }
 
 pending<done> async_release(lease held) {

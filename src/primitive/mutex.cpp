@@ -44,9 +44,8 @@ bool mutex::lock_within(wait_time wait, std::stop_token stop) {
 }
 
 void mutex::unlock() noexcept {
-  lease held = state_->holds.take();
-  if (!held) return state_->of.report_misuse("unlock() by a thread that does not hold it");
-  (void)held.release();
+  const lease held = state_->holds.take();  // its end is the release
+  if (!held) state_->of.report_misuse("unlock() by a thread that does not hold it");
 }
 
 lease mutex::acquire(std::stop_token stop) {

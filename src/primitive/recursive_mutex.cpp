@@ -62,7 +62,7 @@ void recursive_mutex::unlock() noexcept {
   const std::uint32_t level = state_->level();
   if (level == 0) return state_->of.report_misuse("unlock() by a thread that does not hold it");
   state_->set(level - 1);
-  if (level == 1) (void)state_->holds.take().release();
+  if (level == 1) (void)state_->holds.take();  // its end is the release
 }
 
 std::uint32_t recursive_mutex::level() const noexcept { return state_->level(); }

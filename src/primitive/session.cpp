@@ -2,38 +2,20 @@
 #include <charconv>
 #include <holdfast/session.hpp>
 
-#include "engine/core.hpp"
-#include "engine/hold.hpp"
 #include "engine/names.hpp"
+#include "primitive/common.hpp"
 
 namespace holdfast {
 
+using primitive::describe;
+
 namespace {
-
-std::string_view next_word(std::string_view& text) {
-  const auto space = std::min(text.find(' '), text.size());
-  const auto word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
-participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
-                     std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at) {
-  participant p;
-  p.short_id = to_string(owner).substr(0, 8);
-  p.weight = weight;
-  p.host = next_word(note);
-  const auto pid = next_word(note);
-  std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
-  p.program = next_word(note);
-  p.reason = note;
-  p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
-  p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
-  return p;
-}
 
 void describe_permits(const store::permits_reply& reply, name_info& info) {
   const auto& r = reply.found;
+  if (reply.outcome == store::permits_outcome::kind_mismatch && r.kind != store::kind::latch) {
+    info.kind = to_string(r.kind);
+  }
   if (r.holders.empty() && r.queue.empty()) return;
   info.kind = to_string(r.kind);
   info.capacity = r.capacity;

@@ -63,6 +63,16 @@ class faulty_store final : public store::session_store {
     return with_fault(name, verb, [&] { return inner_->countdown(name, c); });
   }
 
+  // A take is counted as often as it is carried out, and nothing here sends it twice by itself:
+  // only refunds may be doubled unnoticed.
+  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
+    const auto verb = c.verb == store::rate_verb::take     ? store::permits_verb::acquire
+                      : c.verb == store::rate_verb::refund ? store::permits_verb::release
+                                                           : store::permits_verb::inspect;
+    return with_fault(
+        name, verb, [&] { return inner_->rate(name, c); }, c.verb != store::rate_verb::take);
+  }
+
  private:
   // The first answer to what can be done once only; to an acquire the second: it tells where that
   // one ended up.
@@ -73,14 +83,14 @@ class faulty_store final : public store::session_store {
     second->replaced |= first->replaced;
     return second;
   }
-  static result<store::countdown_reply> latest(store::permits_verb,
-                                               result<store::countdown_reply> first,
-                                               const result<store::countdown_reply>&) {
+  template <class Reply>
+  static result<Reply> latest(store::permits_verb, result<Reply> first, const result<Reply>&) {
     return first;
   }
 
   template <class Call>
-  auto with_fault(std::string_view name, store::permits_verb verb, Call call) -> decltype(call()) {
+  auto with_fault(std::string_view name, store::permits_verb verb, Call call,
+                  bool repeatable = true) -> decltype(call()) {
     switch (plan_.choose ? plan_.choose(++number_, name, verb) : fault::none) {
       case fault::drop_request:
         return lost_on_the_way(false);
@@ -89,6 +99,7 @@ class faulty_store final : public store::session_store {
         return lost_on_the_way(true);
       case fault::duplicate: {
         auto first = call();
+        if (!repeatable) return first;
         return latest(verb, std::move(first), call());
       }
       case fault::delay:

@@ -1,3 +1,4 @@
+#include <optional>
 #include <thread>
 
 #include "conformance/cell.hpp"
@@ -31,9 +32,18 @@ class bad_input : public suite {
       holdfast::latch l{here_, name, 1};
       l.arrive_and_wait();
       l.remove();
+    } else if (p == "election") {
+      EXPECT_TRUE(holdfast::election(here_, name, {.note = o.reason, .lease = o.lease}).campaign());
+    } else if (p == "rate_limiter") {
+      holdfast::rate_limiter l{here_, name, {{.tokens = 1, .per = 1us}}};
+      EXPECT_TRUE(l.peek());
     } else {
       (void)make_exclusive(p, here_, name, o)->acquire();
     }
+  }
+  bool takes_no_options() const {
+    const auto& p = GetParam().primitive;
+    return p == "latch" || p == "rate_limiter";
   }
   errc refusal(const std::string& name, holdfast::lock_options o = {}) const {
     return reason_of([&] { use(name, o); });
@@ -43,7 +53,8 @@ class bad_input : public suite {
 INSTANTIATE_TEST_SUITE_P(stores, bad_input,
                          testing::ValuesIn(cells({"mutex", "recursive_mutex", "fair_mutex",
                                                   "shared_mutex", "semaphore", "counting_semaphore",
-                                                  "expiring_semaphore", "latch"})),
+                                                  "expiring_semaphore", "latch", "rate_limiter",
+                                                  "election"})),
                          cell_name);
 
 TEST_P(bad_input, names_that_cannot_be_are_refused_and_nothing_is_changed) {
@@ -125,11 +136,11 @@ TEST_P(bad_input, a_prefix_counts_with_the_name) {
 }
 
 TEST_P(bad_input, leases_that_cannot_be_are_refused) {
-  if (GetParam().primitive == "latch") return use(name_);  // it has none
+  if (takes_no_options()) return use(name_);
   for (const auto bad : {-1ms, 1ms, 99ms, std::chrono::milliseconds(24h * 31) + 1ms,
                          std::chrono::milliseconds::max(), std::chrono::milliseconds::min()}) {
     EXPECT_EQ(refusal(name_, {.lease = bad}), errc::invalid_argument) << bad.count();
-    if (bad < 100ms) {
+    if (bad < 100ms && GetParam().primitive != "election") {
       EXPECT_EQ(refusal(name_, {.max_hold = bad}), errc::invalid_argument) << bad.count();
     }
   }
@@ -139,7 +150,7 @@ TEST_P(bad_input, leases_that_cannot_be_are_refused) {
 }
 
 TEST_P(bad_input, reasons_that_cannot_be_shown_are_refused) {
-  if (GetParam().primitive == "latch") return use(name_);  // it takes none
+  if (takes_no_options()) return use(name_);
   for (const auto& bad : {std::string(201, 'r'), "a\nb"s, "\x1b[2J"s, "caf\xe9"s, "a\0b"s}) {
     EXPECT_EQ(refusal(name_, {.reason = bad}), errc::invalid_argument) << bad;
   }
@@ -170,11 +181,16 @@ TEST_P(bad_input, another_kind_on_a_name_in_use_is_refused_by_name_and_changes_n
   holdfast::shared_mutex a_shared{here_, "kind"};
   holdfast::semaphore a_semaphore{here_, "kind", 3};
   holdfast::latch a_latch{here_, "kind", 3};
-  const std::pair<const char*, std::function<void()>> uses[] = {
+  std::optional<holdfast::rate_limiter> a_limiter;
+  std::vector<std::pair<const char*, std::function<void()>>> uses{
       {"mutex", [&] { (void)a_mutex.try_acquire(); }},
       {"shared_mutex", [&] { (void)a_shared.try_acquire_shared(); }},
       {"semaphore", [&] { (void)a_semaphore.try_acquire(); }},
       {"latch", [&] { a_latch.count_down(); }}};
+  if (here_.can().rate_limiter) {
+    a_limiter.emplace(here_, "kind", std::vector<holdfast::rate_rule>{{.tokens = 1, .per = 1h}});
+    uses.emplace_back("rate_limiter", [&] { (void)a_limiter->try_take(); });
+  }
   const auto all_but = [&](const std::string& kind) {
     for (const auto& [other, action] : uses) {
       if (other == kind) continue;
@@ -198,6 +214,9 @@ TEST_P(bad_input, another_kind_on_a_name_in_use_is_refused_by_name_and_changes_n
   all_but("latch");
   a_latch.remove();
   EXPECT_TRUE(a_mutex.try_acquire());
+  if (!a_limiter) return;
+  EXPECT_TRUE(a_limiter->try_take());
+  all_but("rate_limiter");
 }
 
 TEST_P(bad_input, another_capacity_on_a_name_in_use_is_refused_and_names_the_right_one) {

@@ -27,15 +27,18 @@ std::string fresh_sqlite_url(const harness::temp_dir& dir) {
 }
 #endif
 
+// On servers that serve many tests.
+std::string fresh_name() {
+  static std::atomic<int> number{0};
+  return "conformance-" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
+}
+
 #ifdef HOLDFAST_WITH_REDIS
 // Servers serve many tests, of other programs too; a prefix of its own makes each store a fresh
 // one.
 row redis_row(const std::string& servers, const std::string& options = {}) {
   return {.name = servers, .url = [=](const harness::temp_dir&) {
-            static std::atomic<int> number{0};
-            const auto prefix =
-                std::to_string(std::random_device()()) + "-" + std::to_string(++number);
-            return harness::url_of_servers(servers) + "?prefix=conformance-" + prefix + options;
+            return harness::url_of_servers(servers) + "?prefix=" + fresh_name() + options;
           }};
 }
 #endif
@@ -47,6 +50,19 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
   static std::atomic<int> number{0};
   const auto base = std::to_string(std::random_device()()) + "-" + std::to_string(++number);
   return harness::url_of_servers("zookeeper") + "/conformance-" + base + "?session=3h";
+}
+#endif
+
+#ifdef HOLDFAST_WITH_POSTGRES
+// A schema of its own makes each store a fresh one.
+std::string fresh_postgres_url(const harness::temp_dir&) {
+  return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
+}
+#endif
+
+#ifdef HOLDFAST_WITH_MARIADB
+std::string fresh_mariadb_url(const harness::temp_dir&) {
+  return harness::url_of_servers("mariadb") + fresh_name();
 }
 #endif
 
@@ -88,8 +104,14 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
        .names_at_once = 200},
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+      {.name = "postgres", .url = fresh_postgres_url},
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+      {.name = "mariadb", .url = fresh_mariadb_url, .lacks = {"lingering_mutex"}},
 #endif
   };
   return all;
@@ -113,7 +135,7 @@ const std::vector<primitive>& primitives() {
   using c = holdfast::store::capabilities;
   static const std::vector<primitive> all{
       {"mutex", &c::mutex},
-      {"lingering_mutex", &c::mutex},
+      {"lingering_mutex", &c::notices},
       {"recursive_mutex", &c::mutex},
       {"fair_mutex", &c::fair},
       {"shared_mutex", &c::shared},
@@ -122,6 +144,8 @@ const std::vector<primitive>& primitives() {
       {"counting_semaphore", &c::semaphore},
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
+      {"rate_limiter", &c::rate_limiter},
+      {"election", &c::election},
   };
   return all;
 }

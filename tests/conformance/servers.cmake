@@ -1,23 +1,25 @@
-# The conformance suite with servers: all tests of one CTest run share their servers, which are started
-# (and ended) as fixtures of those that need them. Where not all rooms are built, one Redis server is enough.
-holdfast_room(conformance TIMEOUT 120 FILTER "-*/redis_*:*/zookeeper_*:matrix.*")
+# The conformance suite with servers: all tests of one CTest run share them. They are started (and ended) as fixtures of
+# those that need them. Where not all rooms are built, one Redis server is enough.
+set(shared_servers "")
+if("redis" IN_LIST HOLDFAST_STORES)
+  list(APPEND shared_servers redis redis_replicas redis_sentinel redis_cluster)
+endif()
+foreach(kind IN ITEMS postgres mariadb zookeeper)
+  if("${kind}" IN_LIST HOLDFAST_STORES)
+    list(APPEND shared_servers ${kind})
+  endif()
+endforeach()
 if(TARGET test_conformance)
-  set(folder "${PROJECT_BINARY_DIR}/tests/servers")
+  set(servers_folder "${PROJECT_BINARY_DIR}/tests/servers")
   function(holdfast_on_servers fixture tests)
     gtest_discover_tests(test_conformance TEST_PREFIX "conformance." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       TEST_FILTER "${tests}" PROPERTIES LABELS conformance TIMEOUT 120 FIXTURES_REQUIRED servers_${fixture}
-        ENVIRONMENT "HOLDFAST_TEST_SERVERS=${folder}")
+        ENVIRONMENT "HOLDFAST_TEST_SERVERS=${servers_folder}")
   endfunction()
-  set(kinds "")
-  if("redis" IN_LIST HOLDFAST_STORES)
-    list(APPEND kinds redis redis_replicas redis_sentinel redis_cluster)
-  endif()
-  if("zookeeper" IN_LIST HOLDFAST_STORES)
-    list(APPEND kinds zookeeper)
-  endif()
-  foreach(kind IN LISTS kinds)
-    add_test(NAME conformance.servers.${kind}.start COMMAND test_conformance --play-role share-servers ${kind} "${folder}")
-    add_test(NAME conformance.servers.${kind}.end COMMAND ${CMAKE_COMMAND} -E rm "${folder}/${kind}")
+  foreach(kind IN LISTS shared_servers)
+    add_test(NAME conformance.servers.${kind}.start
+      COMMAND test_conformance --play-role share-servers ${kind} "${servers_folder}")
+    add_test(NAME conformance.servers.${kind}.end COMMAND ${CMAKE_COMMAND} -E rm "${servers_folder}/${kind}")
     set_tests_properties(conformance.servers.${kind}.start PROPERTIES FIXTURES_SETUP "servers_${kind};servers_all")
     set_tests_properties(conformance.servers.${kind}.end PROPERTIES FIXTURES_CLEANUP "servers_${kind};servers_all")
     set_tests_properties(conformance.servers.${kind}.start conformance.servers.${kind}.end

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/core.hpp"
+#include "harness/passing_on.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -459,22 +460,10 @@ TEST(async_end, a_forked_child_cannot_begin_and_does_not_disturb_the_parent) {
 // ------------------------------------------------------------------------------------
 
 /// Counts the round trips that carry many commands.
-class counting final : public holdfast::store::session_store {
+class counting final : public harness::passing_on {
  public:
   counting(std::unique_ptr<session_store> inner, std::shared_ptr<script> s)
-      : inner_(std::move(inner)), script_(std::move(s)) {}
-  const holdfast::store::capabilities& can() const noexcept override { return inner_->can(); }
-  const std::string& url() const noexcept override { return inner_->url(); }
-  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
-  result<std::vector<std::string>> names() override { return inner_->names(); }
-  result<holdfast::store::permits_reply> permits(
-      std::string_view name, const holdfast::store::permits_command& c) override {
-    return inner_->permits(name, c);
-  }
-  result<holdfast::store::countdown_reply> countdown(
-      std::string_view name, const holdfast::store::countdown_command& c) override {
-    return inner_->countdown(name, c);
-  }
+      : passing_on(std::move(inner)), script_(std::move(s)) {}
   std::vector<result<holdfast::store::permits_reply>> renew(
       std::span<const holdfast::store::renewal> batch) override {
     (void)script_->choose(batch.front().command.verb);
@@ -482,7 +471,6 @@ class counting final : public holdfast::store::session_store {
   }
 
  private:
-  std::unique_ptr<session_store> inner_;
   std::shared_ptr<script> script_;
 };
 

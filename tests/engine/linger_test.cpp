@@ -47,8 +47,6 @@ TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
   stage s;
   mutex m{s.session, "m", lingering()};
   m.lock(), m.unlock();
-  s.clock->advance(60ms);
-  m.lock(), m.unlock();
   s.clock->advance(99ms);
   EXPECT_TRUE(held_at_store(s.session));
   EXPECT_EQ(s.script->count(verb::release), 0U);
@@ -57,6 +55,22 @@ TEST(linger, it_goes_back_when_its_time_is_over_and_not_before) {
   m.lock(), m.unlock();
   EXPECT_TRUE(held_at_store(s.session)) << "and lingers again";
   s.clock->advance(100ms);
+  await_free(s.session);
+}
+
+TEST(linger, what_is_used_again_goes_back_after_half_its_time_to_the_whole) {
+  stage s;
+  mutex m{s.session, "m", lingering()};
+  m.lock(), m.unlock();
+  for (int i = 0; i < 5; ++i) {
+    s.clock->advance(60ms);
+    EXPECT_TRUE(held_at_store(s.session));
+    m.lock(), m.unlock();
+  }
+  s.clock->advance(49ms);
+  EXPECT_TRUE(held_at_store(s.session));
+  EXPECT_EQ(s.script->count(verb::release), 0U);
+  s.clock->advance(51ms);
   await_free(s.session);
 }
 

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "engine/core.hpp"
+#include "harness/passing_on.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -33,6 +35,43 @@ TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
   EXPECT_EQ(s.session.store_operations() - before, 1U);
   EXPECT_FALSE(held.release());
   EXPECT_EQ(s.session.store_operations() - before, 2U);
+}
+
+/// Grants in vain, then lets wait, and so on.
+class wavering final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != verb::acquire) return inner_->permits(name, c);
+    if (++asked_ % 2 == 1) {
+      holdfast::failure f{errc::unavailable, "granted in vain"};
+      f.unassured = true;
+      return f;
+    }
+    holdfast::store::permits_reply r;
+    r.outcome = holdfast::store::permits_outcome::queued;
+    r.look_again_us = 250'000;
+    return r;
+  }
+
+ private:
+  std::atomic<int> asked_{0};
+};
+
+TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait) {
+  stage s;
+  auto o = s.options();
+  o.decorate = [](auto inner) { return std::make_unique<wavering>(std::move(inner)); };
+  auto session = holdfast::open("memory:", o);
+  mutex m{session, "m"};
+  std::atomic<bool> over{false};
+  std::thread waiter([&] {
+    EXPECT_EQ(reason_of([&] { m.lock(); }), errc::unavailable);
+    over = true;
+  });
+  harness::eventually("it gives up", [&] { return s.clock->advance(1s), over.load(); });
+  waiter.join();
 }
 
 TEST(wait_loop, a_lost_notice_is_found_out_within_a_second) {

@@ -2,10 +2,10 @@
 
 #include <signal.h>
 
-#include <holdfast/store/store.hpp>
 #include <memory>
-#include <string>
 #include <utility>
+
+#include "harness/passing_on.hpp"
 
 namespace fault_test {
 
@@ -16,15 +16,10 @@ struct death {
 };
 
 /// A store whose process is killed at a command of the verb chosen.
-class mortal_store final : public holdfast::store::session_store {
+class mortal_store final : public harness::passing_on {
  public:
   mortal_store(std::unique_ptr<session_store> inner, death end)
-      : inner_(std::move(inner)), end_(end) {}
-
-  const holdfast::store::capabilities& can() const noexcept override { return inner_->can(); }
-  const std::string& url() const noexcept override { return inner_->url(); }
-  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
-  holdfast::result<std::vector<std::string>> names() override { return inner_->names(); }
+      : passing_on(std::move(inner)), end_(end) {}
 
   holdfast::result<holdfast::store::permits_reply> permits(
       std::string_view name, const holdfast::store::permits_command& c) override {
@@ -34,13 +29,8 @@ class mortal_store final : public holdfast::store::session_store {
     if (here) raise(SIGKILL);
     return reply;
   }
-  holdfast::result<holdfast::store::countdown_reply> countdown(
-      std::string_view name, const holdfast::store::countdown_command& c) override {
-    return inner_->countdown(name, c);
-  }
 
  private:
-  std::unique_ptr<session_store> inner_;
   death end_;
 };
 

@@ -42,6 +42,20 @@ class random_record {
     return r;
   }
 
+  rate_record rate() {
+    rate_record r;
+    for (int i = random_.between(0, 4); i > 0; --i) {
+      const auto unit = random_.between<std::int64_t>(1, 1'000'000);
+      r.buckets.push_back({text(),
+                           random_.between(0u, ~0u),
+                           {unit, random_.between<std::int64_t>(1, 9), 1, unit * 7},
+                           random_.between<std::int64_t>(0, most_units),
+                           number()});
+    }
+    for (int i = random_.between(0, 4); i > 0; --i) r.refunds.push_back({owner(), number()});
+    return r;
+  }
+
  private:
   waiter make_waiter() {
     return {owner(),
@@ -117,6 +131,27 @@ TEST(record_codec, every_countdown_record_comes_back_as_it_was) {
   }
 }
 
+TEST(record_codec, every_rate_record_comes_back_as_it_was) {
+  harness::random random;
+  for (int i = 0; i < records; ++i) {
+    const rate_record r = random_record(random).rate();
+    const auto back = decode(encoded(r));
+    ASSERT_TRUE(back.ok()) << encoded(r);
+    ASSERT_EQ(std::get<rate_record>(*back), r) << encoded(r);
+  }
+}
+
+TEST(record_codec, a_rule_that_the_kernel_cannot_count_by_is_corrupt) {
+  const auto with = [](const char* rule) {
+    return "[1,\"rate_limiter\",1,0,[],[],[[\"a\",0," + std::string(rule) + ",0,0]],[]]";
+  };
+  EXPECT_TRUE(decode(with("1,1,1,1")).ok());
+  for (const char* rule : {"0,1,1,1", "1,0,1,1", "1,1,0,1", "1,1,1,0", "2,1,1,1", "-1,1,1,1",
+                           "1,1,1,4503599627370497", "1,1,4503599627370496,2"}) {
+    EXPECT_EQ(reason(with(rule)), errc::corrupt) << rule;
+  }
+}
+
 TEST(record_codec, a_text_that_was_cut_off_anywhere_is_refused) {
   const std::string whole = example();
   for (std::size_t size = 1; size < whole.size(); ++size) {
@@ -146,8 +181,9 @@ TEST(record_codec, a_text_with_one_wrong_byte_is_refused_or_read_as_what_it_says
 TEST(record_codec, random_damage_never_crashes_it) {
   harness::random random;
   for (int i = 0; i < 30'000; ++i) {
-    std::string text = random.one_in(2) ? encoded(random_record(random).permits())
-                                        : encoded(random_record(random).countdown());
+    std::string text = random.one_in(3)   ? encoded(random_record(random).permits())
+                       : random.one_in(2) ? encoded(random_record(random).countdown())
+                                          : encoded(random_record(random).rate());
     for (int hits = random.between(1, 4); hits > 0 && !text.empty(); --hits) {
       const auto at = random.between<std::size_t>(0, text.size() - 1);
       switch (random.between(0, 3)) {

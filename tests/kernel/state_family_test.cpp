@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "family/record_codec.hpp"
 #include "kernel/fake_state_store.hpp"
 
 namespace kernel_test {
@@ -92,6 +93,28 @@ TEST_F(state_family, without_the_capability_nobody_is_believed_to_be_dead) {
   EXPECT_EQ(acquire(2).outcome, queued);
 }
 
+TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_again) {
+  port_.capabilities.sees_death = false;
+  port_.capabilities.notices = false;
+  acquire(1);
+  acquire(2);
+  acquire(3);
+  release(1);
+  port_.now.now_at += second + second / 2;  // none looks less often than once a second
+  EXPECT_EQ(acquire(3).outcome, queued);
+  EXPECT_EQ(acquire(2).outcome, granted);
+}
+
+TEST_F(state_family, whom_nobody_tells_looks_the_more_often_the_nearer_his_turn_is) {
+  port_.capabilities.notices = false;
+  acquire(1);
+  EXPECT_EQ(acquire(2).look_again_us, second / 20);
+  EXPECT_EQ(acquire(3).look_again_us, second / 10);
+  EXPECT_EQ(acquire(2).look_again_us, second / 20);
+  port_.capabilities.notices = true;
+  EXPECT_GT(acquire(2).look_again_us, second / 10);
+}
+
 TEST_F(state_family, a_try_sees_a_dead_holder_as_well) {
   acquire(1);
   port_.dead = {"p1"};
@@ -129,6 +152,35 @@ TEST_F(state_family, a_latch_on_the_name_of_a_mutex_in_use_is_a_mismatch_and_the
   const auto at_latch = acquire(1, "l");
   EXPECT_EQ(at_latch.outcome, kind_mismatch);
   EXPECT_EQ(at_latch.found.kind, kind::latch);
+}
+
+TEST_F(state_family, a_limiter_keeps_its_name_until_all_its_buckets_are_full) {
+  const std::vector<bucket_choice> bucket{{"a", {1, 1, 1'000'000, 1}}};
+  const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
+  EXPECT_EQ(family_->rate("n", take).value().outcome, rate_outcome::granted);
+  EXPECT_EQ(acquire(1, "n").outcome, kind_mismatch);
+  EXPECT_EQ(acquire(1, "n").found.kind, kind::rate_limiter);
+  EXPECT_EQ(wait_at_latch("n").value().found_kind, kind::rate_limiter);
+  port_.now.now_at += 1'000'000;
+  EXPECT_EQ(acquire(1, "n").outcome, granted);
+  EXPECT_EQ(family_->rate("n", take).value().found_kind, kind::mutex);
+}
+
+TEST_F(state_family, a_limiter_keeps_no_more_buckets_than_can_be_read_each_time) {
+  const bucket_rule slow{1, 1, 1'000'000'000, 2};
+  rate_record full;
+  for (int i = 0; i < 10'000; ++i) {
+    full.buckets.push_back({std::to_string(i), 0, slow, 1, port_.now.now_at});
+  }
+  holdfast::family::encode(full, port_.records["n"]);
+  const std::vector<bucket_choice> known{{"7", slow}};
+  const std::vector<bucket_choice> other{{"new", slow}};
+  const auto before = port_.records;
+  const auto refused = family_->rate("n", {rate_verb::take, {}, 1, 0, 0, other});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, errc::overloaded);
+  EXPECT_EQ(port_.records, before);
+  EXPECT_TRUE(family_->rate("n", {rate_verb::take, {}, 1, 0, 0, known}).ok());
 }
 
 TEST_F(state_family,

@@ -205,8 +205,11 @@ TEST(cli, options_that_contradict_each_other_are_refused) {
   expect_refused({"hold", "x", "--slots", "2", "-x"}, "exclude each other");
 }
 
+const words commands{"run",          "hold",  "try",   "list",   "show",
+                     "force-unlock", "limit", "elect", "version"};
+
 TEST(cli, every_option_of_every_command_is_in_its_help) {
-  for (const std::string name : {"run", "hold", "try", "list", "show", "force-unlock", "version"}) {
+  for (const std::string& name : commands) {
     const std::string help = parse(words{name, "--help"}).help;
     for (const auto& option : option_names(name))
       EXPECT_NE(help.find(option), std::string::npos) << name << ' ' << option;
@@ -221,7 +224,7 @@ TEST(cli, every_option_of_every_command_is_in_its_page) {
   page << file.rdbuf();
   const std::string text = page.str();
   const words everywhere{"--help", "-h"};
-  for (const std::string name : {"run", "hold", "try", "list", "show", "force-unlock", "version"})
+  for (const std::string& name : commands)
     for (const auto& option : option_names(name)) {
       // Long names of flock are in the help only.
       const words of_flock{
@@ -233,6 +236,22 @@ TEST(cli, every_option_of_every_command_is_in_its_page) {
       if (listed(everywhere) || listed(of_flock)) continue;
       EXPECT_NE(text.find('`' + option), std::string::npos) << name << ' ' << option;
     }
+}
+
+TEST(cli, rates_are_tokens_a_time_and_a_burst) {
+  const auto c = parsed_command({"limit", "x", "--rate", "10/s:20", "--rate", "600/1m30s"});
+  const auto& rules = std::get<limit_options>(c.what).rules;
+  ASSERT_EQ(rules.size(), 2u);
+  EXPECT_EQ(rules[0].tokens, 10u);
+  EXPECT_EQ(rules[0].per, 1s);
+  EXPECT_EQ(rules[0].burst, 20u);
+  EXPECT_EQ(rules[1].per, 90s);
+  for (const char* bad :
+       {"", "10", "10/", "/s", "0/s", "x/s", "10/s:", "10/s:0", "-1/s", "1/5sec"}) {
+    expect_refused({"limit", "x", "--rate", bad}, "");
+  }
+  expect_refused({"limit", "x"}, "--rate is required");
+  expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--refund"}, "exclude each other");
 }
 
 TEST(cli, output_files_may_be_relative) {

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "harness/process.hpp"
+#include "tool/fd.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -58,8 +59,21 @@ int keep_open(const std::vector<std::string>& arguments) {
   for (;;) ::pause();
 }
 
-const harness::role roles[]{
-    {"tell_signals", tell_signals}, {"ignore_term", ignore_term}, {"keep_open", keep_open}};
+/// Has one file from before and one from after, and lists on stdout what a child of it has.
+int open_two(const std::vector<std::string>&) {
+  constexpr int before = 40, after = 50;
+  ::dup2(STDERR_FILENO, before);
+  holdfast::tool::note_inherited_files();
+  ::dup2(STDERR_FILENO, after);
+  holdfast::tool::close_others_on_exec();
+  ::execl("/bin/sh", "sh", "-c", "cd /proc/self/fd && ls -d 1 2 40 50 2>/dev/null", nullptr);
+  return 1;
+}
+
+const harness::role roles[]{{"tell_signals", tell_signals},
+                            {"ignore_term", ignore_term},
+                            {"keep_open", keep_open},
+                            {"open_two", open_two}};
 
 }  // namespace
 

@@ -22,7 +22,14 @@ std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
 bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
 
 /// What a name is in use as. Two kinds cannot share a name (errc::kind_mismatch).
-enum class kind : std::uint8_t { mutex, shared_mutex, semaphore, latch };
+enum class kind : std::uint8_t {
+  mutex,
+  shared_mutex,
+  semaphore,
+  latch,
+  rate_limiter,
+  election,
+};
 std::string_view to_string(kind k) noexcept;
 bool parse_kind(std::string_view text, kind& k) noexcept;
 

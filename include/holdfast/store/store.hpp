@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
 #include <holdfast/store/inbox.hpp>
+#include <holdfast/store/rate.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +35,19 @@ class session_store {
   virtual result<permits_reply> permits(std::string_view name, const permits_command& command) = 0;
   virtual result<countdown_reply> countdown(std::string_view name,
                                             const countdown_command& command) = 0;
+
+  /// As permits(), for a release: may return when the command is on its way, in front of whatever
+  /// this session asks later about that name. `then` is called once with the answer, by whichever
+  /// thread learns of it, with no mutex held, and before settle() returns. True if it is still to
+  /// come. The default waits for the answer.
+  virtual bool permits_later(std::string_view name, const permits_command& command,
+                             std::function<void(result<permits_reply>)> then);
+  /// Returns when each answer to permits_later() so far has come, or failed.
+  virtual void settle() {}
+
+  /// Carries out one command about token buckets. A take that is repeated is counted again, a
+  /// refund is not. The default says errc::unsupported, as capabilities::rate_limiter = false does.
+  virtual result<rate_reply> rate(std::string_view name, const rate_command& command);
 
   /// Renewals of many names together, and what else is asked together; answers in the same order.
   /// The default asks one by one.

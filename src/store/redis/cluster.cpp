@@ -57,6 +57,20 @@ std::vector<result<reply>> cluster::ask(std::span<const request> all) {
   return answers;
 }
 
+// Who is told MOVED or the like asks again, and is sent on then.
+bool cluster::try_post(const request& r, link::listener& then) {
+  const auto to = owner(slot_of(r.name));
+  return to && to->post(r.commands, then);
+}
+
+void cluster::settle() {
+  std::vector<std::shared_ptr<node>> all;
+  std::unique_lock lock{mutex_};
+  for (const auto& [at, n] : nodes_) all.push_back(n);
+  lock.unlock();
+  for (const auto& n : all) n->settle();
+}
+
 // Round after round, until all have their answer. Who is left without one keeps the failure it has.
 void cluster::run(errands todo, bool patient) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
@@ -217,11 +231,15 @@ status cluster::adopt(const address& from) {
   if (!map) return std::move(map.error());
   if (map->nodes().empty())
     return failure{errc::unavailable, "the cluster has given no slots to its nodes yet"};
+  std::vector<std::shared_ptr<node>> gone;  // let go of without the mutex: what is posted is told
   const std::lock_guard guard{mutex_};
   map_ = std::move(*map);
   answered_last_ = from;
-  std::erase_if(nodes_, [&](const auto& n) {
-    return std::find(map_.nodes().begin(), map_.nodes().end(), n.first) == map_.nodes().end();
+  std::erase_if(nodes_, [&](auto& n) {
+    const auto& known = map_.nodes();
+    if (std::find(known.begin(), known.end(), n.first) != known.end()) return false;
+    gone.push_back(std::move(n.second));
+    return true;
   });
   changed_.notify_all();
   return done{};

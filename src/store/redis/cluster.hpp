@@ -20,8 +20,11 @@ class cluster final : public servers {
   std::vector<result<reply>> ask(std::span<const request> all) override;
   status for_each(const std::function<status(node&)>& look) override;
   redis_options for_notices() override;
+  void settle() override;
 
  private:
+  bool try_post(const request& r, link::listener& then) override;
+
   /// A request on its way to an answer.
   struct errand {
     const request* what;

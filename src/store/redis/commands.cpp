@@ -1,6 +1,7 @@
 #include "store/redis/commands.hpp"
 
 #include <array>
+#include <bit>
 #include <charconv>
 
 #include "store/redis/errors.hpp"
@@ -15,6 +16,7 @@ constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "rel
                                                         "resize",  "evict", "inspect"};
 constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove",
                                                           "inspect"};
+constexpr std::array<std::string_view, 3> rate_verbs{"take", "refund", "inspect"};
 
 /// A number as text, without a string on the heap.
 class digits {
@@ -48,24 +50,47 @@ std::string flags_of(const permits_command& c) {
   return flags;
 }
 
-/// EVALSHA, with the keys of a name and the arguments.
+/// What permits.lua has a shorter form for.
+bool is_plain_lock(const permits_command& c) {
+  return c.verb == permits_verb::acquire && c.kind == kind::mutex && c.capacity == 1 &&
+         c.weight == 1 && !c.detached && !c.instead_of;
+}
+
+/// The script counts in milliseconds where the server does.
+bool in_milliseconds(std::int64_t us) { return us >= 1'000 && us % 1'000 == 0; }
+
+/// EVALSHA, with the keys of a name and the arguments. The time comes as one more key: so that it
+/// does not depend on how many arguments there are.
 class call {
  public:
   call(const script_frame& frame, const script& what, std::string_view name)
-      : keys_(frame.prefix, name) {
+      : keys_(frame.prefix, name), time_(frame.time.value_or(0)) {
     add("EVALSHA");
     add(what.sha);
-    add("5");
+    add(frame.time ? "6" : "5");
     for (std::size_t i = 0; i < name_keys::count; ++i) add(keys_[i]);
+    if (frame.time) add(time_);
   }
   void add(std::string_view word) { words_[size_++] = word; }
   void append(std::string& to) const { append_command(to, std::span(words_).first(size_)); }
 
  private:
   name_keys keys_;
+  const digits time_;
   std::array<std::string_view, 24> words_;
   std::size_t size_ = 0;
 };
+
+/// A rule as rate.lua reads and compares it: four doubles, the least byte first.
+std::string bytes_of(const bucket_rule& r) {
+  std::string bytes;
+  bytes.reserve(32);
+  for (const std::int64_t n : {r.unit, r.gain, r.step_us, r.capacity}) {
+    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(n));
+    for (unsigned shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(bits >> shift);
+  }
+  return bytes;
+}
 
 // ---- reading
 // -------------------------------------------------------------------------------------
@@ -149,6 +174,21 @@ void read_waiting(items& in, waiter& w) {
   drop_dash(w.peer);
 }
 
+constexpr int done_in_short = static_cast<int>(permits_outcome::done);
+
+/// "fence now": for the lease that was asked for.
+result<permits_reply> read_short_grant(std::string_view text, std::int64_t lease_us) {
+  permits_reply r;
+  r.outcome = permits_outcome::granted;
+  const char* const end = text.data() + text.size();
+  const auto fence = std::from_chars(text.data(), end, r.fence);
+  if (fence.ec != std::errc{} || fence.ptr == end) return strange_answer("permits.lua");
+  const auto now = std::from_chars(fence.ptr + 1, end, r.now_at);
+  if (now.ec != std::errc{} || now.ptr != end) return strange_answer("permits.lua");
+  r.expires_at = r.now_at + lease_us;
+  return r;
+}
+
 bool is_mismatch(permits_outcome o) {
   return o == permits_outcome::kind_mismatch || o == permits_outcome::capacity_mismatch;
 }
@@ -159,28 +199,27 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
                     const permits_command& c) {
   call words(frame, permits_script(), name);
   const auto owner = text_of(c.owner);
-  const auto leaving = text_of(c.instead_of, true);
-  const digits lease(c.lease_us), capacity(c.capacity), weight(c.weight), place(c.place_us),
+  const digits lease(c.lease_us), place(c.place_us), capacity(c.capacity), weight(c.weight),
       priority(c.priority);
-  const digits time(frame.time.value_or(0));
   const auto flags = flags_of(c);
-  words.add(permits_verbs[static_cast<std::size_t>(c.verb)]);
-  words.add(owner);
-  words.add(frame.channels);
-  words.add(lease);
-  // A release says no more: the shorter command is the cheaper one.
-  const bool short_form = c.verb == permits_verb::release && leaving.empty() && !frame.time;
-  if (!short_form) {
-    words.add(to_string(c.kind));
-    words.add(capacity);
-    words.add(weight);
-    words.add(flags);
-    words.add(place);
-    words.add(word_or_dash(c.peer));
-    words.add(c.note);
-    words.add(priority);
-    words.add(leaving);
-    if (frame.time) words.add(time);
+  const auto say = [&](std::initializer_list<std::string_view> more) {
+    for (const auto word : more) words.add(word);
+  };
+  if (is_plain_lock(c) && in_milliseconds(c.lease_us)) {
+    const auto who =
+        (c.lingers ? "1 " : "0 ") + std::string(word_or_dash(c.peer)) + ' ' + std::string(c.note);
+    const auto terms =
+        flags + ' ' + std::string(std::string_view(place)) + ' ' + std::to_string(c.priority);
+    say({"lock", owner, lease, who, terms});
+    return words.append(to);
+  }
+  say({permits_verbs[static_cast<std::size_t>(c.verb)], owner});
+  const auto leaving = text_of(c.instead_of, true);
+  const bool acquires = c.verb == permits_verb::acquire || c.instead_of;
+  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize) {
+    say({lease, place, flags});
+    if (c.verb != permits_verb::renew || acquires) say({to_string(c.kind), capacity, weight});
+    if (acquires) say({word_or_dash(c.peer), c.note, priority, leaving});
   }
   words.append(to);
 }
@@ -189,21 +228,40 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
                       const countdown_command& c) {
   call words(frame, countdown_script(), name);
   const auto owner = text_of(c.owner);
-  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us),
-      time(frame.time.value_or(0));
+  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us);
   for (const std::string_view word :
        {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner), frame.channels,
         std::string_view(count), std::string_view(drop), std::string_view(place),
         std::string_view(keep), word_or_dash(c.peer), c.note}) {
     words.add(word);
   }
-  if (frame.time) words.add(time);
   words.append(to);
 }
 
-result<permits_reply> read_permits(const resp_value& answer, permits_verb verb) {
+void append_rate(std::string& to, const script_frame& frame, std::string_view name,
+                 const rate_command& c) {
+  const name_keys keys(frame.prefix, name);
+  std::vector<std::string> made;  // what the words below point to
+  made.reserve(2 * c.buckets.size());
+  const digits count(c.buckets.size() + 2), tokens(c.tokens), ahead(c.ahead_us), version(c.version),
+      time(frame.time.value_or(0));
+  const auto owner = text_of(c.owner, true);
+  std::vector<std::string_view> words{"EVALSHA", rate_script().sha, count, keys[4], keys[0]};
+  for (const auto& b : c.buckets) words.push_back(made.emplace_back(bucket_key(keys[0], b.id)));
+  words.insert(words.end(), {rate_verbs[static_cast<std::size_t>(c.verb)], tokens, ahead, version});
+  for (const auto& b : c.buckets) words.push_back(made.emplace_back(bytes_of(b.rule)));
+  // A take says no more: the shorter command is the cheaper one.
+  if (c.verb == rate_verb::refund || frame.time) words.push_back(owner);
+  if (frame.time) words.push_back(time);
+  append_command(to, words);
+}
+
+result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
+                                   std::int64_t lease_us) {
   if (answer.is_error()) return server_says(answer.text);
   permits_reply r;
+  if (answer.type == resp_type::integer && answer.integer == done_in_short) return r;
+  if (answer.type == resp_type::bulk) return read_short_grant(answer.text, lease_us);
   items in(answer);
   int outcome = -1;
   in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.look_again_us, r.position, r.replaced);
@@ -238,6 +296,24 @@ result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb 
     in.get_list(r.found.waiting, read_waiting);
   }
   if (!in.good()) return strange_answer("countdown.lua");
+  return r;
+}
+
+result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets) {
+  if (answer.is_error()) return server_says(answer.text);
+  rate_reply r;
+  items in(answer);
+  int outcome = -1;
+  in.get_all(outcome, r.now_at, r.wait_us, r.which);
+  if (!in.good() || outcome < 0 || outcome > 5) return strange_answer("rate.lua");
+  r.outcome = static_cast<rate_outcome>(outcome);
+  if (r.outcome == rate_outcome::kind_mismatch) {
+    in.get(r.found_kind);
+  } else if (in.more()) {
+    r.buckets.resize(buckets);
+    for (auto& b : r.buckets) in.get_all(b.limit, b.remaining, b.wait_us, b.full_us);
+  }
+  if (!in.good()) return strange_answer("rate.lua");
   return r;
 }
 

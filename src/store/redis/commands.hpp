@@ -2,6 +2,7 @@
 
 #include <holdfast/result.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/rate.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,13 +10,13 @@
 #include "store/redis/resp.hpp"
 
 /// The words of the ports as calls of the scripts, and the scripts' answers as replies. The order
-/// of arguments and items is written down at the head of permits.lua and countdown.lua.
+/// of arguments and items is written down at the head of each script.
 namespace holdfast::store::redis {
 
 /// Where the names live; and, for tests only, what time it is to be.
 struct script_frame {
   std::string_view prefix;
-  std::string_view channels;
+  std::string_view channels;  ///< for countdown.lua; permits.lua makes them of the prefix
   std::optional<std::int64_t> time{};
 };
 
@@ -24,7 +25,13 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& command);
 
-result<permits_reply> read_permits(const resp_value& answer, permits_verb verb);
+void append_rate(std::string& to, const script_frame& frame, std::string_view name,
+                 const rate_command& command);
+
+/// `lease_us` is what was asked for.
+result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
+                                   std::int64_t lease_us);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
+result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets);
 
 }  // namespace holdfast::store::redis

@@ -7,7 +7,9 @@
 --   KEYS[4] places    sorted set of waiting owners by the end of their place
 --   KEYS[5] arrivals  sorted set of those who arrived, by when that is forgotten
 --
--- ARGV: verb owner channel count drop place keep peer note | time (tests only)
+--   KEYS[6] the time, in tests only
+--
+-- ARGV: verb owner channel count drop place keep peer note
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -18,7 +20,7 @@ local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], K
 local verb, owner = ARGV[1], ARGV[2]
 local asked, drop, place, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
-local now = tonumber(ARGV[10])
+local now = tonumber(KEYS[6])
 local on_server_time = not now
 if on_server_time then
   local t = call('TIME')

@@ -62,9 +62,10 @@ std::string preparation(const redis_options& o, purpose what_for, std::size_t& c
   count = 0;
   if (o.database != 0) append_command(bytes, {"SELECT", std::to_string(o.database)}), ++count;
   if (what_for == purpose::commands) {
-    append_command(bytes, {"SCRIPT", "LOAD", permits_script().text});
-    append_command(bytes, {"SCRIPT", "LOAD", countdown_script().text});
-    count += 2;
+    for (const script& s : all_scripts()) {
+      append_command(bytes, {"SCRIPT", "LOAD", s.text});
+      ++count;
+    }
     if (o.topology == topology::sentinel) append_command(bytes, {"ROLE"}), ++count;
   }
   return bytes;

@@ -40,6 +40,16 @@ name_keys::name_keys(std::string_view prefix, std::string_view name) {
   }
 }
 
+std::string bucket_key(std::string_view record, std::string_view id) {
+  std::string key;
+  key.reserve(record.size() + id.size() + 4);
+  key += record;
+  key += ":b:";
+  key += id;
+  key += ':';
+  return key;
+}
+
 std::string name_of_key(std::string_view key) {
   const auto open = key.find(":{");
   if (open == key.npos || !key.ends_with('}')) return {};

@@ -20,6 +20,10 @@ class name_keys {
   std::array<std::string, count> keys_;
 };
 
+/// The key of one bucket of a rate limiter, beside `record`: ended by what no record's key ends
+/// with.
+std::string bucket_key(std::string_view record, std::string_view id);
+
 /// What stands between the braces: of all that is in a key, this alone chooses the slot in a
 /// cluster.
 std::string hash_tag(std::string_view name);

@@ -15,6 +15,10 @@ namespace {
 constexpr auto longest_pause = 1000ms;
 /// Of a pause this much is worth waiting for.
 constexpr auto short_pause = 100ms;
+/// So long a thread that nobody else waits beside stays awake for its reply.
+constexpr auto longest_awake = 50us;
+/// So much may be unanswered that nobody waits for.
+constexpr std::size_t most_posted = 1'000;
 
 std::chrono::milliseconds next_pause(std::chrono::milliseconds before) {
   return std::clamp<std::chrono::milliseconds>(before * 2, 4ms, longest_pause);
@@ -41,9 +45,14 @@ status link::open() {
 
 void link::renew_connection(failure why) {
   why.outcome_unknown = true;
-  const std::lock_guard guard{mutex_};
-  break_off(why);
+  {
+    const std::lock_guard guard{mutex_};
+    break_off(why);
+  }
+  tell_posted();
 }
+
+link::~link() { renew_connection({errc::unavailable, "the session has ended"}); }
 
 result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
@@ -70,8 +79,61 @@ result<link::answer> link::ask_once(std::string_view commands, std::size_t repli
   in_flight_.push_back(&mine);
   if (!flushing_) flush(l);
   wait_for(l, mine);
+  tell_posted();
   if (mine.wrong) return std::move(*mine.wrong);
   return answer{std::move(mine.replies)};
+}
+
+// ---- what nobody waits for
+// -----------------------------------------------------------------------
+
+bool link::post(std::string_view command, listener& then) {
+  {
+    lock l{mutex_};
+    if (!connection_ || posted_ >= most_posted) return false;
+    auto one = std::make_unique<ticket>();
+    one->wanted = 1;
+    one->deadline = boot_clock::now() + options_.command_timeout;
+    one->then = std::move(then);
+    out_ += command;
+    in_flight_.push_back(one.release());
+    ++posted_;
+    if (!flushing_) flush(l);
+  }
+  tell_posted();
+  return true;
+}
+
+// Replies come in order: when this one is here, all before it are.
+void link::settle() {
+  std::unique_lock l{mutex_};
+  const bool waiting = posted_ > 0;
+  l.unlock();
+  if (waiting)
+    (void)ask_once("*1\r\n$4\r\nPING\r\n", 1, boot_clock::now() + options_.command_timeout);
+  tell_posted();
+}
+
+void link::lay_by(ticket* posted) {
+  to_tell_.emplace_back(posted);
+  --posted_;
+  something_to_tell_.store(true, std::memory_order_relaxed);
+}
+
+// Not by the thread that reads while it does: who is told may have something to ask here.
+void link::tell_posted() {
+  if (!something_to_tell_.load(std::memory_order_relaxed)) return;
+  std::vector<std::unique_ptr<ticket>> over;
+  std::unique_lock l{mutex_};
+  over.swap(to_tell_);
+  something_to_tell_.store(false, std::memory_order_relaxed);
+  l.unlock();
+  for (const auto& t : over) {
+    if (t->wrong)
+      t->then(std::move(*t->wrong));
+    else
+      t->then(answer{std::move(t->replies)});
+  }
 }
 
 // ---- connecting
@@ -165,8 +227,9 @@ void link::lead(lock& l, ticket& mine) {
     const auto from = connection_;
     bool alive = false;
     if (from) {
+      const bool alone = in_flight_.back() == &mine;
       l.unlock();
-      alive = read_some(*from, replies, problem);
+      alive = read_some(*from, alone, replies, problem);
       l.lock();
     }
     if (from && connection_ == from) {
@@ -183,16 +246,38 @@ void link::lead(lock& l, ticket& mine) {
     wake_all(finished, mine);
     l.lock();
   }
-  ticket* const next = in_flight_.empty() ? nullptr : in_flight_.front();
+  ticket* const next = next_to_lead();
   leading_ = next != nullptr;
   if (next != nullptr) next->wake.set(lead_on);
   l.unlock();
 }
 
+// A server nearby answers sooner than a thread falls asleep and wakes up again. Where it does not,
+// this is tried ever more rarely.
+io_result link::read_awake(transport& from, std::span<char> into) {
+  if (not_before_ > 0) return --not_before_, io_result{io::again};
+  const auto until = boot_clock::now() + longest_awake;
+  do {
+    const auto r = from.read(into, false);
+    if (r.status != io::again) return in_vain_ = 0, r;
+  } while (boot_clock::now() < until);
+  in_vain_ = std::min(in_vain_ + 1, 8u);
+  not_before_ = 1u << in_vain_;
+  return {io::again};
+}
+
+link::ticket* link::next_to_lead() const noexcept {
+  const auto next =
+      std::find_if(in_flight_.begin(), in_flight_.end(), [](const ticket* t) { return !t->then; });
+  return next == in_flight_.end() ? nullptr : *next;
+}
+
 // Everything that is there, waiting for it if nothing is. False if no more will come.
-bool link::read_some(connection& c, std::vector<resp_value>& replies, std::string& problem) {
+bool link::read_some(connection& c, bool alone, std::vector<resp_value>& replies,
+                     std::string& problem) {
   std::array<char, 32 * 1024> buffer;
-  const auto r = c.wire->read(buffer, true);
+  auto r = alone ? read_awake(*c.wire, buffer) : io_result{io::again};
+  if (r.status == io::again) r = c.wire->read(buffer, true);
   if (r.status == io::again) return true;
   if (r.status != io::done) {
     problem = r.status == io::closed ? "the server closed it" : c.wire->problem();
@@ -216,8 +301,11 @@ void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& fini
     if (t.replies.size() < t.wanted) continue;
     t.over = true;
     useful_ = useful_ || !t.replies.front().is_error();
-    finished.push_back(&t);
     in_flight_.pop_front();
+    if (t.then)
+      lay_by(&t);
+    else
+      finished.push_back(&t);
   }
 }
 
@@ -238,7 +326,10 @@ void link::break_off(const failure& why) {
   for (ticket* t : in_flight_) {
     t->over = true;
     t->wrong = why;
-    t->wake.set(settled);
+    if (t->then)
+      lay_by(t);
+    else
+      t->wake.set(settled);
   }
   in_flight_.clear();
 }

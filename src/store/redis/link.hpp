@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -24,7 +26,7 @@ namespace holdfast::store::redis {
 class link {
  public:
   explicit link(const redis_options& options) : options_(options) {}
-  ~link() = default;
+  ~link();
   link(const link&) = delete;
 
   struct answer {
@@ -35,6 +37,16 @@ class link {
   /// Sends commands, already encoded, and waits for as many replies.
   result<answer> ask(std::string_view commands, std::size_t replies);
 
+  using listener = std::function<void(result<answer>)>;
+
+  /// Sends one command for whose reply nobody waits: it comes in front of all that are asked later,
+  /// and whoever reads next reads its answer, too. `then` is called once, with no mutex held.
+  /// False, and `then` is left alone, if there is no connection now or too much is unanswered.
+  bool post(std::string_view command, listener& then);
+
+  /// Returns when what was posted so far has been answered, or has failed.
+  void settle();
+
   /// The first connection, with a look at the server.
   status open();
 
@@ -42,7 +54,8 @@ class link {
   void renew_connection(failure why);
 
  private:
-  /// A thread that waits for replies. Guarded by mutex_ while it is in in_flight_.
+  /// A thread that waits for replies; or, with `then`, what was posted, which belongs to
+  /// in_flight_. Guarded by mutex_ while it is in in_flight_.
   struct ticket {
     std::vector<resp_value> replies;
     std::size_t wanted = 0;
@@ -50,6 +63,7 @@ class link {
     bool over = false;
     std::optional<failure> wrong;
     wake_flag wake;
+    listener then{};
   };
   using lock = std::unique_lock<std::mutex>;
   enum : std::uint32_t { settled = 1, lead_on = 2 };
@@ -60,12 +74,16 @@ class link {
   void flush(lock& l);
   void wait_for(lock& l, ticket& mine);
   void lead(lock& l, ticket& mine);
-  bool read_some(connection& c, std::vector<resp_value>& replies, std::string& problem);
+  bool read_some(connection& c, bool alone, std::vector<resp_value>& replies, std::string& problem);
+  io_result read_awake(transport& from, std::span<char> into);
   void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
   void break_off(const failure& why);
   void pause_before_next(failure why);
   void fail_overdue();
   void wake_all(std::vector<ticket*>& finished, const ticket& but);
+  ticket* next_to_lead() const noexcept;
+  void lay_by(ticket* posted);
+  void tell_posted();
 
   const redis_options& options_;
   std::mutex mutex_;
@@ -76,6 +94,12 @@ class link {
   bool leading_ = false;
   std::string out_;
   std::deque<ticket*> in_flight_;
+  std::size_t posted_ = 0;                        ///< of them
+  std::vector<std::unique_ptr<ticket>> to_tell_;  ///< posted, and over
+  std::atomic<bool> something_to_tell_{false};
+  // Of whoever reads.
+  unsigned in_vain_ = 0;     ///< times in a row that it stayed awake for nothing
+  unsigned not_before_ = 0;  ///< so many reads until it tries again
   // After a connection that could not be made, or was of no use.
   bool useful_ = false;  ///< this connection has answered something
   std::optional<failure> last_problem_;

@@ -23,11 +23,11 @@ result<link::answer> node::ask_server(std::string_view commands, std::size_t rep
   auto got = link_.ask(commands, replies);
   if (got && has_no_script(got->replies)) {
     std::string again;
-    append_command(again, {"SCRIPT", "LOAD", permits_script().text});
-    append_command(again, {"SCRIPT", "LOAD", countdown_script().text});
+    const auto scripts = all_scripts();
+    for (const script& s : scripts) append_command(again, {"SCRIPT", "LOAD", s.text});
     again += commands;
-    got = link_.ask(again, replies + 2);
-    if (got) got->replies.erase(got->replies.begin(), got->replies.begin() + 2);
+    got = link_.ask(again, replies + scripts.size());
+    if (got) got->replies.erase(got->replies.begin(), got->replies.begin() + scripts.size());
   }
   if (!got) return got;
   const resp_value& first = got->replies.front();

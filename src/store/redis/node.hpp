@@ -36,6 +36,10 @@ class node {
   /// URL says so, until the replicas have what they wrote, or ack_timeout is over.
   result<answer> ask(std::string_view commands, std::size_t replies, bool durable);
 
+  /// As link::post and link::settle. Whatever is wrong with the answer is for `then` to find out.
+  bool post(std::string_view command, link::listener& then) { return link_.post(command, then); }
+  void settle() { link_.settle(); }
+
  private:
   /// Commands of one thread, which go together with those of others.
   struct part {

@@ -138,6 +138,16 @@ std::string describe(const redis_options& o, std::string_view scheme) {
   return text + "/" + std::to_string(o.database);
 }
 
+// The URL that people see says which one it is, wherever it was chosen.
+void show_database(redis_options& o) {
+  if (o.topology == topology::cluster) return;
+  const auto number = std::to_string(o.database);
+  if (o.unix_path.empty())
+    o.url = o.url.substr(0, o.url.rfind('/') + 1) + number;
+  else
+    o.url = o.url.substr(0, o.url.rfind("?database=")) + "?database=" + number;
+}
+
 status take_place(std::string_view rest, std::string_view scheme, redis_options& o) {
   if (scheme == "redis+unix") {
     if (!rest.starts_with('/'))
@@ -209,7 +219,7 @@ status set_option(redis_options& o, std::string_view name, const std::string& va
   if (name == "key") return o.key = value, done{};
   if (name == "server_name") return o.server_name = value, done{};
   if (name == "database" || name == "db") {
-    if (parse_number(value, o.database) && o.database <= 1'000'000) return done{};
+    if (parse_number(value, o.database) && o.database <= 1'000'000) return show_database(o), done{};
     return bad("'" + value + "' is not the number of a database");
   }
   if (name == "prefix") {

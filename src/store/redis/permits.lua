@@ -7,69 +7,102 @@
 -- of it (a free mutex costs one GET and one SET), and everything that can be many is looked up:
 --
 --   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until[ holder]"
---                   holder: "owner fence expires_at since lingers peer note", if the capacity is 1
+--                   holder: "owner fence from lease since lingers peer note", if the capacity is 1; the
+--                   last two of the numbers before it are 0 then, while nobody waits
 --   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter,
 --                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
 --   KEYS[4] places  sorted set of waiting owners by the end of their place
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
+--   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner channel lease | kind capacity weight flags place peer note priority instead_of |
--- time (tests only). Times are microseconds, which a double holds exactly until the year 2255.
+-- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of; a verb that
+-- needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
+-- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
+-- Times are microseconds, which a double holds exactly until the year 2255.
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
+
+local GRANTED, QUEUED, BUSY, DONE, ABSENT, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5, 6
+
+local record_key, verb, owner, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local fixed = KEYS[6]
+local clock = fixed
+if not clock then
+  local t = call('TIME')
+  clock = t[1] .. sub('00000' .. t[2], -6)
+end
+
+-- ---- the short way: a mutex that nobody waits for --------------------------------------------------
+-- The same steps for what is asked most, at half the cost: each call, word, function, and number that
+-- becomes text counts. So times stay the text that they are (16 digits until the year 2286), no lists
+-- are answered, and the server itself ends the lease: the key lasts as long. What does not look as
+-- expected takes the long way.
+
+local text = call('GET', record_key)
+local record, answer
+
+if verb == 'lock' then
+  if not text or #text == 36 and sub(text, 1, 12) == 'hf1 mutex 0 ' then  -- nobody has it
+    local last, fence = text and sub(text, 13, 28), clock
+    if last and last >= clock then fence = format('%.0f', last + 1) end
+    record = 'hf1 mutex 1 ' .. fence .. ' 1 0 0 0 ' .. owner .. ' ' .. fence .. ' ' .. clock .. ' ' .. lease .. ' ' ..
+             clock .. ' ' .. ARGV[4]
+    answer = fence .. ' ' .. clock
+  end
+elseif (verb == 'release' or verb == 'renew') and text and sub(text, 29, 70) == ' 1 0 0 0 ' .. owner .. ' ' and
+       sub(text, 1, 12) == 'hf1 mutex 1 ' then
+  local fence = sub(text, 13, 28)
+  if fence > clock then
+    -- The clock was set back: what remains of the name has to remain for longer.
+  elseif fixed and match(text, '^%d+ (%d+)', 71) + match(text, '^%d+ %d+ (%d+)', 71) <= tonumber(fixed) then
+    -- Time that only a test knows has ended it.
+  elseif verb == 'release' then
+    record, answer = 'hf1 mutex 0 ' .. fence .. ' 0 0 0 0', DONE
+  else
+    local rest = match(text, '^%d+ %d+ %d+( .*)$', 71)
+    if rest and sub(lease, -3) == '000' then
+      record, answer = sub(text, 1, 70) .. fence .. ' ' .. clock .. ' ' .. lease .. rest, fence .. ' ' .. clock
+    end
+  end
+end
+
+if record and fixed then
+  call('SET', record_key, record)
+  return answer == DONE and {DONE, 0, 0, tonumber(fixed), 0, 0, 0} or answer
+elseif record then
+  local lasts = answer == DONE and '1001' or sub(lease, 1, -4)
+  if redis.pcall('SET', record_key, record, 'PX', lasts).err then
+    if answer ~= DONE then call('SET', record_key, record) end  -- for its error
+    call('DEL', record_key)  -- a server whose memory is full still lets go
+  end
+  return answer
+end
+
+-- ---- the long way ---------------------------------------------------------------------------------
+
 local tonumber, max, min = tonumber, math.max, math.min
 
 local CLAIM, LOOK_AGAIN, LOOK_STEP = 500000, 1000000, 250000
 local SLACK = 60000000      -- keys that hold many live longer, so that not every step prolongs them
 local FENCE_KEPT = 1000000  -- what remains of an idle name, and for how long: its last fence
-local GRANTED, QUEUED, BUSY, DONE, ABSENT, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5, 6
 
-local record_key, data, queue, places, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local verb, owner, lease = ARGV[1], ARGV[2], tonumber(ARGV[4])
-local flags = ARGV[8] or ''
-local detached = match(flags, 'd') ~= nil
+local data, queue, places, leases = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local place, flags = tonumber(ARGV[4]), ARGV[5] or ''
+local asked_kind, asked_capacity, weight = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local peer, note, priority, leaving = ARGV[9], ARGV[10], ARGV[11] or '0', ARGV[12] or ''
+if verb == 'lock' then
+  verb, asked_kind, asked_capacity, weight = 'acquire', 'mutex', 1, 1
+  peer, note = match(ARGV[4], '^[01] (%S+) (.*)$')
+  flags, place, priority = match(ARGV[5], '^(%a*) (%d+) (%-?%d+)$')
+  place = tonumber(place)
+end
+lease = tonumber(lease)
+local wait, detached = match(flags, 'w') ~= nil, match(flags, 'd') ~= nil
 local lingers = match(flags, 'l') and 1 or 0
-
-local now = tonumber(ARGV[14])
-local on_server_time = not now
-if on_server_time then
-  local t = call('TIME')
-  now = t[1] * 1000000 + t[2]
-end
-
--- ---- the short way: a mutex that nobody waits for --------------------------------------------------
--- The same steps for the most frequent case, without making the functions below: a third of the cost.
-
-local text = call('GET', record_key)
-local short = ARGV[13] == nil or ARGV[13] == ''
-
-if short and verb == 'acquire' and ARGV[6] == '1' and ARGV[7] == '1' then
-  local last = text and match(text, '^hf1 %l[%l_]* 0 (%d+) ') or not text and 0
-  if last then  -- nobody has it
-    local fence, expires = max(last + 1, now), now + lease
-    local record = format('hf1 %s 1 %.0f 1 0 0 %.0f %s %.0f %.0f %.0f %d %s %s', ARGV[5], fence, expires, owner, fence,
-                          expires, now, lingers, detached and '-' or ARGV[10], ARGV[11])
-    if on_server_time then
-      call('SET', record_key, record, 'PX', format('%.0f', lease / 1000 + 1))
-    else
-      call('SET', record_key, record)
-    end
-    return {GRANTED, fence, expires, now, 0, 0, 0, not on_server_time and {} or nil}
-  end
-elseif short and verb == 'release' and text then
-  local kind, fence, holder, expires = match(text, '^hf1 (%l[%l_]*) 1 (%d+) 1 0 %d+ %d+ (%x+) %d+ (%d+) ')
-  if holder == owner and tonumber(expires) > now then
-    local record = format('hf1 %s 0 %s 0 0 0 0', kind, fence)
-    if not on_server_time then
-      call('SET', record_key, record)
-    elseif redis.pcall('SET', record_key, record, 'PX',
-                       format('%.0f', (FENCE_KEPT + max(0, fence - now)) / 1000 + 1)).err then
-      call('DEL', record_key)  -- a server whose memory is full still lets go
-    end
-    return {DONE, 0, 0, now, 0, 0, 0, not on_server_time and {} or nil}
-  end
-end
+local now = tonumber(clock)
+local told = fixed and {}  -- tests only: the notices, in order
+local inbox = match(record_key, '^(.-):{') .. ':inbox:'  -- of a peer
 
 -- ---- the record ---------------------------------------------------------------------------------
 
@@ -78,11 +111,11 @@ local held               -- the one holder, if the capacity is 1
 local absent_before = true
 local dirty, created = false, false
 local reply = {DONE, 0, 0, now, 0, 0, 0}
-local told               -- tests only: the notices, in order
 
 local function load()
   if not text then return true end
-  if sub(text, 1, 10) == 'hf1 latch ' then return false end
+  local other = match(text, '^hf1 (%l[%l_]*) ')
+  if other == 'latch' or other == 'rate_limiter' then return false, nil, other end
   local k, c, f, u, w, s, t, rest = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
   if not k then
     if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end
@@ -90,13 +123,15 @@ local function load()
   end
   kind, capacity, fence, used = k, tonumber(c), tonumber(f), tonumber(u)
   waiters, seq, kept = tonumber(w), tonumber(s), tonumber(t)
-  absent_before = capacity == 0
+  absent_before = capacity == 0 or capacity == 1 and waiters == 0
   if waiters > 0 then waiters = call('ZCARD', queue) end
   if capacity == 1 and used > 0 then
-    local o, hf, e, since, l, peer, note = match(rest, '^(%x+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+    local o, hf, from, lasts, since, l, peer, note =
+        match(rest, '^(%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
     if not o then return nil, 'HOLDFAST_CORRUPT the record is damaged' end
-    held = {owner = o, fence = tonumber(hf), expires = tonumber(e), since = since, lingers = tonumber(l),
+    held = {owner = o, fence = tonumber(hf), expires = from + lasts, since = since, lingers = tonumber(l),
             peer = peer, note = note}
+    kept = max(kept, held.expires)
   end
   return true
 end
@@ -108,14 +143,16 @@ end
 local function save()
   if not dirty then return end
   local in_use = used > 0 or waiters > 0
-  local lasts = in_use and kept - now or FENCE_KEPT + max(0, fence - now)
   local tail = ''
   if held then
-    tail = format(' %s %.0f %.0f %s %d %s %s', held.owner, held.fence, held.expires, held.since, held.lingers,
-                  held.peer, held.note)
+    tail = format(' %s %.0f %.0f %.0f %s %d %s %s', held.owner, held.fence, now, held.expires - now, held.since,
+                  held.lingers, held.peer, held.note)
+    if waiters == 0 then seq, kept = 0, 0 end
   end
+  local until_at = held and waiters == 0 and held.expires or kept
+  local lasts = in_use and until_at - now or FENCE_KEPT + max(0, fence - now)
   local text = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f%s', kind, capacity, fence, used, waiters, seq, kept, tail)
-  if not on_server_time then
+  if fixed then
     call('SET', record_key, text)
   elseif redis.pcall('SET', record_key, text, 'PX', format('%.0f', lasts / 1000 + 1)).err then
     if in_use then call('SET', record_key, text) end  -- for its error
@@ -130,7 +167,7 @@ local function keep_until(at)
   if at <= kept and not created then return end
   kept = max(kept, many and at + SLACK or at)
   created = false
-  if many and on_server_time then prolong() end
+  if many and not fixed then prolong() end
 end
 
 -- What a lost record left of its queue must not come back to life with the next one.
@@ -195,8 +232,8 @@ local function waiter_of(o)
           lease = tonumber(l), since = since, lingers = tonumber(lingers), peer = peer, note = note}
 end
 
-local function drop_waiter(o, member)
-  local w = waiter_of(o)
+local function drop_waiter(o, known, member)
+  local w = known or waiter_of(o)
   if not w and not member then
     if waiters > 0 then call('ZREM', places, o) end  -- its data was evicted
     return false
@@ -214,7 +251,7 @@ local function put_place(o, expires)
   keep_until(expires)
 end
 
-local function enqueue(weight, place, peer, note, priority)
+local function enqueue()
   before_first(waiters == 0)
   seq = seq + 1
   waiters = waiters + 1
@@ -254,7 +291,7 @@ end
 local function tell(what, o, peer, fence, expires)
   local text = format('%s %s %.0f %.0f %s', what, o, fence, expires, record_key)
   if told then told[#told + 1] = text .. ' ' .. peer end
-  call('PUBLISH', ARGV[3] .. peer, text)
+  call('PUBLISH', inbox .. peer, text)
 end
 
 -- Whoever keeps it idle gives it up.
@@ -282,7 +319,7 @@ local function hand_over()
       if served then tell_lingering() end
       return served
     end
-    drop_waiter(o, head)
+    drop_waiter(o, w, head)
     if w then  -- else its data was evicted: it asks again
       local own = asks and o == owner
       local lasts = own and w.lease or min(w.lease, CLAIM)
@@ -320,8 +357,6 @@ end
 local commands = {}
 
 function commands.acquire()
-  local weight, place, peer, note = tonumber(ARGV[7]), tonumber(ARGV[9]), ARGV[10], ARGV[11]
-  local priority, wait = tonumber(ARGV[12]), match(flags, 'w') ~= nil
   local mine = holder_of(owner)
   if mine then
     if detached and mine.peer ~= '-' then
@@ -342,7 +377,7 @@ function commands.acquire()
     reply[1] = BUSY
     return
   end
-  if waiter_of(owner) then put_place(owner, now + place) else enqueue(weight, place, peer, note, priority) end
+  if waiter_of(owner) then put_place(owner, now + place) else enqueue() end
   local served = hand_over()
   mine = holder_of(owner)
   if mine then return report_holding(mine) end
@@ -357,7 +392,7 @@ end
 function commands.renew()
   local mine = holder_of(owner)
   if mine then prolong_holder(mine, now + lease) end
-  if waiter_of(owner) then put_place(owner, now + tonumber(ARGV[9])) end
+  if waiter_of(owner) then put_place(owner, now + place) end
   hand_over()
   mine = mine or holder_of(owner)
   if mine then return report_holding(mine) end
@@ -374,7 +409,7 @@ end
 -- Up only if there is room at once: two readers that both wait for the other to leave would wait for
 -- ever. Whoever becomes stronger gets a new fence.
 function commands.resize()
-  local weight, mine = tonumber(ARGV[7]), holder_of(owner)
+  local mine = holder_of(owner)
   if mine and capacity == 1 then mine.weight = 1 end
   if not mine then
     reply[1] = ABSENT
@@ -438,12 +473,11 @@ end
 
 -- ---- the steps ----------------------------------------------------------------------------------
 
-local ours, problem = load()
+local ours, problem, other = load()
 if problem then return redis.error_reply(problem) end
-if not on_server_time then told = {} end
-if not ours then  -- a latch has the name
-  reply[1] = verb == 'acquire' and KIND_MISMATCH or ABSENT
-  reply[8], reply[9] = 'latch', 0
+if not ours then  -- something that nobody holds has the name
+  reply[1] = (verb == 'acquire' or verb == 'inspect') and KIND_MISMATCH or ABSENT
+  reply[8], reply[9] = other, 0
   return reply
 end
 -- 1. What has run out is gone.
@@ -456,7 +490,6 @@ if verb == 'inspect' then
 end
 -- 3. A name is one thing at a time; one that nobody uses may become another.
 if verb == 'acquire' then
-  local asked_kind, asked_capacity = ARGV[5], tonumber(ARGV[6])
   if used == 0 and waiters == 0 then
     kind, capacity = asked_kind, asked_capacity
     absent_before = true
@@ -468,7 +501,6 @@ if verb == 'acquire' then
   end
 end
 -- 4. One leaves so that another of the same session can come: one step, not two.
-local leaving = ARGV[13] or ''
 if leaving ~= '' then
   reply[7] = (drop_holder(leaving) or drop_waiter(leaving)) and 1 or 0
 end

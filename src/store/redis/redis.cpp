@@ -17,6 +17,8 @@ capabilities promises() {
   c.sees_death = false;
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
+  c.election = true;
+  c.rate_limiter = true;
   return c;
 }
 
@@ -27,11 +29,22 @@ bool changes_who_has_it(permits_verb verb) {
 
 failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
   const bool all = o.ack == acknowledgement::all;
-  return {errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
-                                 std::to_string(o.ack_timeout.count()) +
-                                 " ms, and ack=" + (all ? "all" : "majority") + " asks for " +
-                                 std::to_string(replicas.wanted) + ": " + std::string(then) +
-                                 "; are the replicas connected?"};
+  failure f{errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
+                                   std::to_string(o.ack_timeout.count()) +
+                                   " ms, and ack=" + (all ? "all" : "majority") + " asks for " +
+                                   std::to_string(replicas.wanted) + ": " + std::string(then) +
+                                   "; are the replicas connected?"};
+  f.unassured = true;
+  return f;
+}
+
+// Whoever lets go for the second time, because the first answer was lost, has let go.
+result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
+                                   std::int64_t lease_us) {
+  auto got = read_permits(value, verb, lease_us);
+  const bool again = got && repeated && verb == permits_verb::release;
+  if (again && got->outcome == permits_outcome::absent) got->outcome = permits_outcome::done;
+  return got;
 }
 
 class redis_store final : public session_store {
@@ -65,6 +78,19 @@ class redis_store final : public session_store {
     return settle(name, *answer, c);
   }
 
+  bool permits_later(std::string_view name, const permits_command& c,
+                     std::function<void(result<permits_reply>)> then) override {
+    std::string bytes;
+    append_permits(bytes, frame(), name, c);
+    return servers_->post({name, bytes},
+                          [verb = c.verb, then = std::move(then)](result<link::answer> a) {
+                            if (!a) return then(std::move(a.error()));
+                            then(read_settled(a->replies.front(), a->repeated, verb, 0));
+                          });
+  }
+
+  void settle() override { servers_->settle(); }
+
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     std::string bytes;
     append_countdown(bytes, frame(), name, c);
@@ -75,6 +101,15 @@ class redis_store final : public session_store {
     auto f = too_few(answer->replicas, options_, "the arrival may be lost, it is safe to repeat");
     f.outcome_unknown = true;
     return f;
+  }
+
+  // A decision is not held up by replicas: what one that takes over has not heard of is had again.
+  result<rate_reply> rate(std::string_view name, const rate_command& c) override {
+    std::string bytes;
+    append_rate(bytes, frame(), name, c);
+    const auto answer = servers_->ask({name, bytes});
+    if (!answer) return answer.error();
+    return read_rate(answer->value, c.buckets.size());
   }
 
   std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
@@ -111,13 +146,9 @@ class redis_store final : public session_store {
 
   result<permits_reply> settle(std::string_view name, const reply& answer,
                                const permits_command& c) {
-    auto got = read_permits(answer.value, c.verb);
+    auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
-    // Whoever lets go for the second time, because the first answer was lost, has let go.
-    if (answer.repeated && c.verb == permits_verb::release &&
-        got->outcome == permits_outcome::absent) {
-      got->outcome = permits_outcome::done;
-    }
+    if (answer.repeated && c.instead_of) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
     }

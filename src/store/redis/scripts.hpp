@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace holdfast::store::redis {
@@ -13,5 +14,9 @@ struct script {
 
 script permits_script() noexcept;
 script countdown_script() noexcept;
+script rate_script() noexcept;
+inline std::array<script, 3> all_scripts() noexcept {
+  return {permits_script(), countdown_script(), rate_script()};
+}
 
 }  // namespace holdfast::store::redis

@@ -22,6 +22,8 @@ class one_server final : public servers {
     return reply{std::move(got->replies.front()), got->repeated, got->replicas};
   }
 
+  void settle() override { node_.settle(); }
+
   std::vector<result<reply>> ask(std::span<const request> all) override {
     std::string bytes;
     bool durable = false;
@@ -39,10 +41,23 @@ class one_server final : public servers {
   }
 
  private:
+  bool try_post(const request& r, link::listener& then) override {
+    return node_.post(r.commands, then);
+  }
+
   node node_;
 };
 
 }  // namespace
+
+bool servers::post(const request& r, link::listener then) {
+  if (try_post(r, then)) return true;
+  auto got = ask(r);
+  if (!got) return then(std::move(got.error())), false;
+  link::answer one{{}, got->repeated};
+  one.replies.push_back(std::move(got->value));
+  return then(std::move(one)), false;
+}
 
 std::unique_ptr<servers> make_servers(const redis_options& options) {
   switch (options.topology) {

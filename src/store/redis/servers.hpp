@@ -27,12 +27,19 @@ class servers {
   virtual ~servers() = default;
   virtual status open() = 0;
   virtual result<reply> ask(const request& r) = 0;
+  /// As link::post, to where the name should be; if it cannot be posted now, it is asked: false.
+  bool post(const request& r, link::listener then);
+  /// Returns when what was posted so far has been answered, or has failed.
+  virtual void settle() = 0;
   /// Several, in the order of the answers; for renewals, which are tried again soon by themselves.
   virtual std::vector<result<reply>> ask(std::span<const request> all) = 0;
   /// Each that has names of its own, until one fails.
   virtual status for_each(const std::function<status(node&)>& look) = 0;
   /// How to get a connection for notices.
   virtual redis_options for_notices() = 0;
+
+ private:
+  virtual bool try_post(const request& r, link::listener& then) = 0;
 };
 
 std::unique_ptr<servers> make_servers(const redis_options& options);

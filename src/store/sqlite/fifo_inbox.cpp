@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "store/sql/notice_text.hpp"
 #include "store/sqlite/explain.hpp"
-#include "store/sqlite/notice_text.hpp"
 #include "store/sqlite/quiet_write.hpp"
 
 namespace holdfast::store::sqlite {
@@ -127,7 +127,7 @@ void fifo_inbox::read_pipe() {
 void fifo_inbox::take_lines() {
   std::size_t from = 0;
   for (auto end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', from)) {
-    if (auto found = decode(std::string_view{partial_}.substr(from, end - from))) {
+    if (auto found = sql::decode(std::string_view{partial_}.substr(from, end - from))) {
       found->peer = name_;
       arrived_.push_back(std::move(*found));
     }
@@ -177,7 +177,7 @@ void fifo_inbox::unwatch(std::string_view who) noexcept {
 // -------------------------------------------------------------------------------------
 
 bool fifo_inbox::send(const notice& to) {
-  const std::string line = encode(to);
+  const std::string line = sql::encode(to);
   if (line.empty()) return true;
   const std::lock_guard lock{sending_};
   auto at = pipes_.find(to.peer);

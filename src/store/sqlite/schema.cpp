@@ -188,13 +188,6 @@ status raise_fence_floor(connection& db, std::int64_t floor) {
                   [&](sqlite3_stmt* s) { sqlite3_bind_int64(s, 1, floor); });
 }
 
-// [1,"mutex",0,…
-bool is_free(std::string_view record) noexcept {
-  const auto after_kind = record.find("\",");
-  return record.empty() || (record.starts_with("[1,\"") && after_kind != std::string_view::npos &&
-                            record.substr(after_kind).starts_with("\",0,"));
-}
-
 result<ownership> whose(connection& db, const std::string& file) {
   const auto found = read_marks(db, "reading " + file);
   if (!found) return found.error();

@@ -21,8 +21,6 @@ status make_tables(connection& db, const std::string& file);
 extern const char* const remove_free_sql;
 /// What comes after a removed row: no new name starts with a smaller fence.
 status raise_fence_floor(connection& db, std::int64_t floor);
-/// Whether a record says that nobody uses its name: the family's text with capacity or count 0.
-bool is_free(std::string_view record) noexcept;
 
 /// Sets up a file that is ours for this boot of the machine. Store time starts again with each
 /// boot; everybody who is written down from an earlier one is dead, and is struck out here.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/sql/is_free.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 #include "store/sqlite/schema.hpp"
@@ -208,7 +209,7 @@ status lock_file::step(std::string_view name, transition& change) {
       settled = current_.next == nullptr || sqlite3_changes(db_.get()) == 1;
     }
     if (!settled) continue;
-    if (current_.next != nullptr && is_free(*current_.next)) note_free(name);
+    if (current_.next != nullptr && sql::is_free(*current_.next)) note_free(name);
     return done{};
   }
   return failure{errc::unavailable, "another program keeps removing the row from " + file_};
@@ -280,7 +281,7 @@ result<std::vector<state_store::entry>> lock_file::entries() {
   while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
     state_store::entry one{std::string{text_column(listing->get(), 0)},
                            std::string{text_column(listing->get(), 1)}};
-    if (is_free(one.record)) note_free(one.name);  // left behind by a process that was killed
+    if (sql::is_free(one.record)) note_free(one.name);  // left behind by a process that was killed
     if (!one.record.empty()) found.push_back(std::move(one));
   }
   if (code != SQLITE_DONE) return failed(code, "listing the names");

@@ -11,8 +11,9 @@ ROOMS = {
     "kernel": ("kernel",),
     "testing": ("testing",),
 }
-# A driver includes its own folder only; these stores are no exception to anything.
+# A driver includes its own folder only, and those that speak SQL what they share.
 DRIVERS = "store"
+SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb")}
 # The one file that knows every store.
 OPENER = "src/open.cpp"
 
@@ -86,7 +87,8 @@ def _judge(tree, file, name, rooms):
         return None
     if file.path.startswith("tests/"):
         own = re.match(r"tests/(store/[^/]+)/", file.path)
-        if target and target.startswith("store/") and not (own and own[1] == target):
+        allowed = own and (own[1] == target or own[1] in SHARED.get(target, ()))
+        if target and target.startswith("store/") and not allowed:
             return f"only tests/{target} may know the driver {name}; other tests open it by its URL"
         return None
     if room is None or file.path == OPENER:
@@ -109,7 +111,7 @@ def _judge_room(room, target, name):
     if target is None:
         return None
     if target.startswith(DRIVERS + "/"):
-        if target == room:
+        if target == room or room in SHARED.get(target, ()):
             return None
         return f"{name} belongs to the driver {target}: only {OPENER} includes drivers"
     if room.startswith(DRIVERS + "/"):

@@ -41,6 +41,16 @@ TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {
   EXPECT_EQ(said(owner_), before) << "once is enough";
 }
 
+TEST_F(redis_cluster_says, a_release_that_nobody_waits_for_finds_its_way_too) {
+  holdfast::lock_options later;
+  later.unconfirmed_release = true;
+  holdfast::mutex m{s_, "m", later};
+  m.lock();
+  cluster_.move(slot_, other());
+  m.unlock();
+  harness::eventually("free", [&] { return s_.show("m").holders.empty(); });
+}
+
 TEST_F(redis_cluster_says, tryagain_is_waited_out) {
   auto held = m_.acquire();
   const auto fence = held.fence();

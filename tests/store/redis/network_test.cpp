@@ -3,6 +3,7 @@
 #include <sstream>
 #include <thread>
 
+#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/tcp.hpp"
@@ -71,6 +72,18 @@ TEST_F(redis_network, an_acquire_whose_answer_is_lost_gets_the_grant_that_it_has
   asking.join();
   EXPECT_EQ(got->fence(), fence);
   EXPECT_EQ(holders().size(), 1U);
+}
+
+TEST_F(redis_network, who_gives_back_for_the_next_at_the_gate_has_not_lost_it_with_the_answer) {
+  auto s = behind();
+  holdfast::mutex m{s, "m", {.local_time = 0us}};
+  auto held = m.acquire();
+  std::thread next([&] { EXPECT_GT(m.acquire().fence(), 0U); });
+  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
+  eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  cut_the_answer_after(0);
+  EXPECT_FALSE(held.release());
+  next.join();
 }
 
 TEST_F(redis_network, a_try_whose_answer_is_lost_is_told_as_unknown_and_leaves_no_ghost) {

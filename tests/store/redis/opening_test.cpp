@@ -155,6 +155,16 @@ TEST(redis_opening, a_database_that_does_not_exist_is_named) {
   EXPECT_TRUE(contains(o.text, "7")) << o.text;
 }
 
+TEST(redis_opening, the_url_that_people_see_names_the_database_wherever_it_was_chosen) {
+  const harness::redis_server server;
+  const auto shown = [](const std::string& url) { return holdfast::open(url).url(); };
+  EXPECT_EQ(shown(server.tcp_url("/3")), server.tcp_url("/3"));
+  EXPECT_EQ(shown(server.tcp_url("?database=3")), server.tcp_url("/3"));
+  EXPECT_EQ(shown(server.tcp_url("/2?database=3")), server.tcp_url("/3"));
+  EXPECT_EQ(shown(server.url()), server.url());
+  EXPECT_EQ(shown(server.url("?database=3")), server.url("?database=3"));
+}
+
 TEST(redis_opening, too_many_clients_is_unavailable_and_says_what_to_raise) {
   const harness::redis_server server({"--maxclients", "3"});
   auto first = holdfast::open(server.url());

@@ -1,3 +1,4 @@
+#include <array>
 #include <atomic>
 #include <optional>
 #include <thread>
@@ -151,6 +152,22 @@ TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
   EXPECT_GT(passed->fence(), fence);
   EXPECT_EQ(s.store_operations(), operations);
   resume_replicas();
+}
+
+TEST_F(redis_acknowledged, who_waits_for_a_contended_name_without_deadline_gives_up_too) {
+  auto a = open("all"), b = open("all");
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  first.lock(), first.unlock();
+  second.lock(), second.unlock();
+  stop_replicas();
+  // Each is granted in vain, gives it back to the other, and stands in line again.
+  std::array<redis_test::outcome, 2> refused;
+  std::thread one([&] { refused[0] = outcome_of([&] { first.lock(); }); });
+  std::thread two([&] { refused[1] = outcome_of([&] { second.lock(); }); });
+  one.join();
+  two.join();
+  resume_replicas();
+  for (const auto& r : refused) EXPECT_TRUE(contains(r.text, "acknowledged")) << r.text;
 }
 
 TEST_F(redis_acknowledged, a_renewal_that_no_replica_has_does_not_count) {

@@ -6,6 +6,7 @@
 
 #include "kernel/countdown.hpp"
 #include "kernel/permits.hpp"
+#include "kernel/rate.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/scripts.hpp"
 #include "store/redis/subscription.hpp"
@@ -89,6 +90,17 @@ std::string text_of(const countdown_reply& r) {
   return out.str();
 }
 
+std::string text_of(const rate_reply& r) {
+  std::ostringstream out;
+  out << static_cast<int>(r.outcome) << ' ' << r.now_at << ' ' << r.wait_us << ' ' << r.which;
+  const bool undecided =
+      r.outcome == rate_outcome::capacity_mismatch || r.outcome == rate_outcome::too_many;
+  for (const auto& b : undecided ? std::vector<bucket_state>{} : r.buckets) {
+    out << " | " << b.limit << ' ' << b.remaining << ' ' << b.wait_us << ' ' << b.full_us;
+  }
+  return out.str();
+}
+
 // "granted <owner> <fence> <expires_at> <key> <peer>": what tests are given beside the reply.
 std::vector<notice> read_told(const redis::resp_value& list) {
   std::vector<notice> all;
@@ -103,7 +115,7 @@ std::vector<notice> read_told(const redis::resp_value& list) {
 }
 
 result<permits_reply> read(const redis::resp_value& v, const permits_command& c) {
-  auto r = redis::read_permits(v, c.verb);
+  auto r = redis::read_permits(v, c.verb, c.lease_us);
   if (r && c.verb != permits_verb::inspect && v.items.size() == 8) r->tell = read_told(v.items[7]);
   return r;
 }
@@ -115,6 +127,14 @@ result<countdown_reply> read(const redis::resp_value& v, const countdown_command
   return r;
 }
 
+result<rate_reply> read(const redis::resp_value& v, const rate_command& c) {
+  return redis::read_rate(v, c.buckets.size());
+}
+
+void append(std::string& to, const redis::script_frame& f, const std::string& name,
+            const rate_command& c) {
+  redis::append_rate(to, f, name, c);
+}
 void append(std::string& to, const redis::script_frame& f, const std::string& name,
             const permits_command& c) {
   redis::append_permits(to, f, name, c);
@@ -124,12 +144,23 @@ void append(std::string& to, const redis::script_frame& f, const std::string& na
   redis::append_countdown(to, f, name, c);
 }
 
+template <class Command>
+Command command_of(const step<Command>& s) {
+  return s.command;
+}
+rate_command command_of(const rate_step& s) {
+  auto c = s.command;
+  c.buckets = s.buckets;
+  return c;
+}
+
 template <class Record, class History>
 std::optional<std::string> compare(const History& history,
                                    const std::vector<redis::resp_value>& answers) {
   Record record;
   for (std::size_t i = 0; i < history.size(); ++i) {
-    const auto& [time, command] = history[i];
+    const auto time = history[i].time;
+    const auto command = command_of(history[i]);
     const auto ours = read(answers[i], command);
     const auto wanted = text_of(holdfast::kernel::apply(record, command, {time, time}));
     const auto found = ours ? text_of(*ours) : "failed: " + ours.error().what;
@@ -144,7 +175,9 @@ std::optional<std::string> compare(const History& history,
 template <class History>
 std::string encode(const History& history, const std::string& name) {
   std::string bytes;
-  for (const auto& s : history) append(bytes, {"twin", "twin:inbox:", s.time}, name, s.command);
+  for (const auto& s : history) {
+    append(bytes, {"twin", "twin:inbox:", s.time}, name, command_of(s));
+  }
   return bytes;
 }
 
@@ -159,9 +192,11 @@ std::string with_bug(std::string text, const seeded_bug& bug) {
 stage::stage(const harness::redis_server& server, std::optional<seeded_bug> bug) {
   options_ = std::move(redis::parse_address("redis+unix", "//" + server.socket())).value();
   connection_ = std::move(redis::greet(options_, redis::purpose::commands)).value();
-  true_sha_ = sha_ = redis::permits_script().sha;
+  const bool rate = bug && bug->of == which_script::rate;
+  const auto script = rate ? redis::rate_script() : redis::permits_script();
+  true_sha_ = sha_ = script.sha;
   if (!bug) return;
-  const std::string text = with_bug(std::string(redis::permits_script().text), *bug);
+  const std::string text = with_bug(std::string(script.text), *bug);
   const std::string_view words[] = {"SCRIPT", "LOAD", text};
   std::string bytes;
   redis::append_command(bytes, words);
@@ -189,6 +224,11 @@ std::optional<std::string> stage::play(const permits_history& history) {
 std::optional<std::string> stage::play(const countdown_history& history) {
   const std::string name = "n" + std::to_string(++names_);
   return compare<countdown_record>(history, run(encode(history, name), history.size()));
+}
+
+std::optional<std::string> stage::play(const rate_history& history) {
+  const std::string name = "n" + std::to_string(++names_);
+  return compare<rate_record>(history, run(encode(history, name), history.size()));
 }
 
 }  // namespace twin

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/rate.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,13 +21,25 @@ struct step {
 using permits_history = std::vector<step<holdfast::store::permits_command>>;
 using countdown_history = std::vector<step<holdfast::store::countdown_command>>;
 
+/// A command of a rate limiter, with the buckets that it is about.
+struct rate_step {
+  std::int64_t time;
+  holdfast::store::rate_command command;
+  std::vector<holdfast::store::bucket_choice> buckets;
+};
+using rate_history = std::vector<rate_step>;
+
 permits_history random_permits(harness::random& dice, int steps);
 countdown_history random_countdown(harness::random& dice, int steps);
+rate_history random_rate(harness::random& dice, int steps);
+
+enum class which_script { permits, rate };
 
 /// A change that a script gets before it is loaded, to see that the comparison notices.
 struct seeded_bug {
   std::string text;
   std::string instead;
+  which_script of = which_script::permits;
 };
 
 /// Plays histories to a script on a server and to the kernel, and compares.
@@ -37,6 +50,7 @@ class stage {
   /// The first difference, or nothing.
   std::optional<std::string> play(const permits_history& history);
   std::optional<std::string> play(const countdown_history& history);
+  std::optional<std::string> play(const rate_history& history);
 
  private:
   std::vector<holdfast::store::redis::resp_value> run(std::string bytes, std::size_t count);

@@ -138,4 +138,56 @@ countdown_history random_countdown(harness::random& dice, int steps) {
   return h;
 }
 
+namespace {
+
+/// A rule as primitives make them (tokens and a time that have no common factor), and odd ones.
+bucket_rule random_rule(harness::random& dice) {
+  const std::int64_t burst = dice.one_in(4) ? dice.between(1, 1'000'000) : dice.between(1, 12);
+  switch (dice.between(0, 3)) {
+    case 0:  // all at once, after a while
+      return {1, dice.between(1, 12), dice.between(1, 8) * 250'000, burst};
+    case 1:  // a token each so many microseconds
+      return {250'000, dice.between(1, 9), 1, burst * 250'000};
+    case 2:  // many in a microsecond
+      return {1, dice.between(1, 1000), 1, burst};
+    default:
+      return {dice.between(1, 1'000'000), dice.between(1, 7), dice.between(1, 3),
+              1'000'000 * burst};
+  }
+}
+
+constexpr std::array<std::string_view, 4> bucket_ids{"0", "client:a b", "api:x}:{y%:z",
+                                                     "1:a\nb'\""};
+
+}  // namespace
+
+rate_history random_rate(harness::random& dice, int steps) {
+  constexpr std::array verbs{rate_verb::take, rate_verb::take,   rate_verb::take,
+                             rate_verb::take, rate_verb::refund, rate_verb::inspect};
+  std::array<bucket_rule, bucket_ids.size()> rules;
+  for (auto& r : rules) r = random_rule(dice);
+  const auto used = dice.between(std::size_t{1}, bucket_ids.size());
+  std::uint32_t newest = 0;
+  rate_history h;
+  std::int64_t now = year_2026;
+  for (int i = 0; i < steps; ++i) {
+    now += dice.one_in(30) ? -dice.between(0, 2'000'000) : pass(dice);
+    if (dice.one_in(15)) {
+      if (!dice.one_in(4)) ++newest;  // else what the others take for the same is another one
+      rules[dice.between(std::size_t{0}, rules.size() - 1)] = random_rule(dice);
+    }
+    rate_step s{now, {}, {}};
+    s.command.verb = dice.pick(verbs);
+    s.command.owner = random_owner(dice, 8);
+    s.command.tokens = dice.one_in(5) ? dice.between(1, 20) : dice.between(1, 3);
+    s.command.ahead_us = dice.one_in(3) ? dice.between(1, 60) * 1'000'000 : 0;
+    s.command.version = dice.one_in(5) && newest > 0 ? newest - 1 : newest;
+    for (std::size_t b = 0; b < used; ++b) {
+      if (!dice.one_in(4)) s.buckets.push_back({bucket_ids[b], rules[b]});
+    }
+    h.push_back(std::move(s));
+  }
+  return h;
+}
+
 }  // namespace twin

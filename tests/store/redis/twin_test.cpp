@@ -27,6 +27,16 @@ TEST(twin, countdown_script_answers_as_the_kernel_does) {
   }
 }
 
+TEST(twin, rate_script_answers_as_the_kernel_does) {
+  const harness::redis_server server;
+  twin::stage stage(server);
+  harness::random dice(14);
+  for (int i = 0; i < histories; ++i) {
+    const auto difference = stage.play(twin::random_rate(dice, dice.between(5, 40)));
+    ASSERT_FALSE(difference) << "history " << i << ", " << *difference;
+  }
+}
+
 // A test of the test: each of these is a mistake that somebody made before.
 class seeded_script : public testing::TestWithParam<twin::seeded_bug> {};
 
@@ -35,7 +45,9 @@ TEST_P(seeded_script, a_mistake_in_the_script_is_noticed) {
   twin::stage stage(server, GetParam());
   harness::random dice(13);
   for (int i = 0; i < histories; ++i) {
-    if (stage.play(twin::random_permits(dice, 40))) return;
+    const bool rate = GetParam().of == twin::which_script::rate;
+    if (rate ? stage.play(twin::random_rate(dice, 40)) : stage.play(twin::random_permits(dice, 40)))
+      return;
   }
   FAIL() << "10,000 histories, and nobody saw it";
 }
@@ -50,6 +62,10 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"held.expires <= now", "held.expires < now"},  // expires a moment too late
         twin::seeded_bug{"fence = max(fence + 1, now)",
                          "fence = now"},  // two fences in a microsecond
+        twin::seeded_bug{"if last and last >= clock then", "if false then"},  // the same, at once
+        twin::seeded_bug{"sub(text, 29, 70) == ' 1 0 0 0 ' .. owner .. ' ' and",
+                         ""},                                                  // anybody may let go
+        twin::seeded_bug{"elseif fixed and match", "elseif false and match"},  // after its end, too
         twin::seeded_bug{"call('ZADD', queue, -priority", "call('ZADD', queue, priority"},
         twin::seeded_bug{"own and w.lease or min(w.lease, CLAIM)",
                          "w.lease"},  // nobody has to claim
@@ -58,6 +74,18 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"drop_waiter(owner)  -- those", "-- those"},  // stays after it gave up
         twin::seeded_bug{"reply[6] == 1 and not served",
                          "served"},  // nobody is told that it is wanted
-        twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"}));  // jumps the queue
+        twin::seeded_bug{"waiters == 0 and used + weight", "used + weight"},  // jumps the queue
+        // A millionth of a step is lost each time.
+        twin::seeded_bug{"used, at = used - steps * gain, at + steps * step",
+                         "used, at = used - steps * gain, now", twin::which_script::rate},
+        // The last one decides, not the strictest.
+        twin::seeded_bug{"if mine > wait then wait = mine end", "wait = mine",
+                         twin::which_script::rate},
+        // A refund that is repeated counts twice.
+        twin::seeded_bug{"if not call('ZSCORE', KEYS[1], owner)", "if true",
+                         twin::which_script::rate},
+        // A change of the rules gives another burst.
+        twin::seeded_bug{"version, (whole < most and whole or most) * unit, now", "version, 0, now",
+                         twin::which_script::rate}));
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "fixture.hpp"
 #include "harness/process.hpp"
 #include "harness/seed.hpp"
-#include "store/sqlite/notice_text.hpp"
+#include "store/sql/notice_text.hpp"
 #include "store/sqlite/peer.hpp"
 #include "store/sqlite/quiet_write.hpp"
 
@@ -189,7 +189,7 @@ TEST_F(inboxes, a_full_inbox_makes_nobody_wait) {
 }
 
 TEST_F(inboxes, what_is_no_notice_is_dropped) {
-  const std::string good = holdfast::store::sqlite::encode(grant_for(other_));
+  const std::string good = holdfast::store::sql::encode(grant_for(other_));
   for (const std::string& junk :
        {std::string{"\n\n\n"}, std::string{"hf1 granted\n"}, std::string(100, '\0') + "\n",
         good.substr(0, 20) + "\n", std::string(3'000, 'x') + "\n", std::string{"\xff\xfe\n"}}) {

@@ -1,8 +1,8 @@
-#include "store/sqlite/notice_text.hpp"
+#include "store/sql/notice_text.hpp"
 
 #include <charconv>
 
-namespace holdfast::store::sqlite {
+namespace holdfast::store::sql {
 namespace {
 
 constexpr std::string_view version = "hf1";
@@ -54,4 +54,4 @@ std::optional<notice> decode(std::string_view line) {
   return n;
 }
 
-}  // namespace holdfast::store::sqlite
+}  // namespace holdfast::store::sql

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::store::sqlite {
+namespace holdfast::store::sql {
 
 /// A notice on its way between processes, one line:
 ///     hf1 granted OWNER FENCE EXPIRES_AT NAME   (or wanted, opened)
@@ -16,4 +16,4 @@ std::string encode(const notice& n);
 /// The line without its end; nothing if it is not exactly what encode() makes. `peer` stays empty.
 std::optional<notice> decode(std::string_view line);
 
-}  // namespace holdfast::store::sqlite
+}  // namespace holdfast::store::sql

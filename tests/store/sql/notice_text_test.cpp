@@ -1,14 +1,14 @@
-#include "store/sqlite/notice_text.hpp"
+#include "store/sql/notice_text.hpp"
 
 #include <gtest/gtest.h>
 
-namespace sqlite_test {
+namespace sql_test {
 namespace {
 
 using holdfast::store::notice;
 using holdfast::store::notice_kind;
-using holdfast::store::sqlite::decode;
-using holdfast::store::sqlite::encode;
+using holdfast::store::sql::decode;
+using holdfast::store::sql::encode;
 
 notice example() {
   notice n;
@@ -72,4 +72,4 @@ TEST(notice_text, names_that_would_break_the_line_are_not_sent) {
 }
 
 }  // namespace
-}  // namespace sqlite_test
+}  // namespace sql_test

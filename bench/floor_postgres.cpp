@@ -1,0 +1,109 @@
+// Only where libpq was found when this was built.
+#ifdef HOLDFAST_BENCH_POSTGRES
+#include <libpq-fe.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/subject.hpp"
+
+// What people write by hand: a unique row with a holder and an expiry, one statement to take it if
+// it is free or has expired, one to give it back; the loop that asks again every millisecond. The
+// statements are prepared, as a careful hand would.
+namespace bench {
+namespace {
+
+bool is_postgres(std::string_view url) { return scheme_of(url) == "postgres"; }
+
+using answer = std::unique_ptr<PGresult, decltype([](PGresult* r) { PQclear(r); })>;
+
+/// A blocking connection, for one thread.
+class connection {
+ public:
+  explicit connection(const std::string& url)
+      : connection_{PQconnectdb(url.substr(0, url.find('?')).c_str())} {
+    PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);
+  }
+  ~connection() { PQfinish(connection_); }
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  void run(const char* sql) { checked(answer{PQexec(connection_, sql)}); }
+  void prepare(const char* name, const char* sql) {
+    checked(answer{PQprepare(connection_, name, sql, 0, nullptr)});
+  }
+  /// Whether it changed a row.
+  bool change(const char* name, const std::string& key, const std::string& holder) {
+    const char* values[] = {key.c_str(), holder.c_str()};
+    const answer r{PQexecPrepared(connection_, name, 2, values, nullptr, nullptr, 0)};
+    return std::string_view{PQcmdTuples(checked(r))} == "1";
+  }
+
+ private:
+  PGresult* checked(const answer& r) {
+    const auto how = PQresultStatus(r.get());
+    if (how != PGRES_COMMAND_OK && how != PGRES_TUPLES_OK)
+      throw std::runtime_error{PQerrorMessage(connection_)};
+    return r.get();
+  }
+  PGconn* connection_;
+};
+
+class row_grip final : public handle {
+ public:
+  row_grip(const std::string& url, unsigned lock)
+      : db_{url}, key_{std::to_string(lock)}, holder_{std::to_string(std::random_device{}())} {
+    db_.prepare("take",
+                "insert into floor_lock as l values ($1, $2, now() + interval '30 s') on conflict "
+                "(name) do update set holder = excluded.holder, expires = excluded.expires where "
+                "l.expires < now() returning true");
+    db_.prepare("give", "delete from floor_lock where name = $1 and holder = $2");
+  }
+  void lock() override {
+    while (!db_.change("take", key_, holder_))
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  void unlock() override { db_.change("give", key_, holder_); }
+
+ private:
+  connection db_;
+  std::string key_;
+  std::string holder_;
+};
+
+class row_locks final : public subject {
+ public:
+  explicit row_locks(const place& at) : url_{at.url} {}
+  std::unique_ptr<handle> grip(unsigned lock) override {
+    return std::make_unique<row_grip>(url_, lock);
+  }
+
+ private:
+  std::string url_;
+};
+
+void make_table(const place& at) {
+  connection{at.url}.run(
+      "create table if not exists floor_lock (name text primary key, holder text not null, "
+      "expires timestamptz not null); truncate floor_lock");
+}
+
+}  // namespace
+
+const subject_kind postgres_row_floor{
+    .name = "postgres_row",
+    .counts_operations = false,
+    .fits = is_postgres,
+    .across_processes = always,
+    .prepare = make_table,
+    .open = [](const place& at) -> std::unique_ptr<subject> {
+      return std::make_unique<row_locks>(at);
+    },
+};
+
+}  // namespace bench
+
+#endif

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <hiredis/hiredis.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "bench/subject.hpp"
+
+namespace bench {
+
+using redis_reply =
+    std::unique_ptr<redisReply, decltype([](redisReply* r) { freeReplyObject(r); })>;
+
+/// A blocking connection, for one thread.
+class hiredis {
+ public:
+  explicit hiredis(const std::string& url) : context_(open(url)) {
+    if (context_ == nullptr || context_->err != 0)
+      throw std::runtime_error{"no connection to " + url};
+  }
+  ~hiredis() { redisFree(context_); }
+  hiredis(const hiredis&) = delete;
+  hiredis& operator=(const hiredis&) = delete;
+
+  template <class... Words>
+  redis_reply ask(const char* format, Words... words) {
+    return checked(redis_reply{static_cast<redisReply*>(redisCommand(context_, format, words...))});
+  }
+  redis_reply next() {
+    void* r = nullptr;
+    redisGetReply(context_, &r);
+    return checked(redis_reply{static_cast<redisReply*>(r)});
+  }
+
+ private:
+  static redisContext* open(const std::string& url) {
+    std::string rest = url.substr(url.find("//") + 2);
+    rest = rest.substr(0, rest.find('?'));
+    if (scheme_of(url) == "redis+unix") return redisConnectUnix(rest.c_str());
+    rest = rest.substr(0, rest.find('/'));
+    const auto colon = rest.rfind(':');
+    const int port = colon == rest.npos ? 6379 : std::stoi(rest.substr(colon + 1));
+    return redisConnect(rest.substr(0, colon).c_str(), port);
+  }
+  redis_reply checked(redis_reply r) const {
+    if (!r || r->type == REDIS_REPLY_ERROR) throw std::runtime_error{r ? r->str : context_->errstr};
+    return r;
+  }
+
+  redisContext* context_;
+};
+
+}  // namespace bench

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace holdfast {
+
+struct election_options {
+  /// Read by everybody: an address, say. At most 200 bytes of UTF-8 without control characters.
+  std::string note{};
+  /// The greatest of those who wait comes next; equals in the order in which they came.
+  std::int32_t priority = 0;
+  /// How long the others wait for a leader that died where nobody sees it. Zero: the session's.
+  std::chrono::milliseconds lease{0};
+};
+
+/// Who leads, as everybody can read it.
+struct leader {
+  std::uint64_t term = 0;  ///< greater than that of every leader before
+  std::string note;
+  std::string host;
+  std::uint32_t pid = 0;
+  std::string program;
+  std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
+};
+
+/// What a campaign that was won gives; the destructor resigns. As lease: move-only, thread-safe but
+/// for moving, destroying and resign().
+class [[nodiscard]] leadership {
+ public:
+  leadership() noexcept = default;
+  explicit leadership(lease held) noexcept : held_(std::move(held)) {}
+  explicit operator bool() const noexcept { return static_cast<bool>(held_); }
+
+  /// The fence: pass it on to what you write to, which refuses smaller ones.
+  std::uint64_t term() const noexcept { return held_.fence(); }
+  /// Stops when it is lost, before another can lead.
+  std::stop_token lost() const { return held_.lost(); }
+  lease_state state() const noexcept { return held_.state(); }
+  /// Throws errc::lost unless it leads.
+  void check() const { held_.check(); }
+  /// As lease::release(). One round trip; the next in line leads.
+  std::error_code resign() noexcept { return held_.release(); }
+  /// The lease that it is, for what works with leases.
+  lease as_lease() && noexcept { return std::move(held_); }
+
+ private:
+  lease held_;
+};
+
+/// Leaders, one after the other, as observe() finds them. For one thread at a time.
+class leaders {
+ public:
+  /// The next leader after the one that was given last: at first whoever leads now. Throws
+  /// errc::cancelled if asked to stop. Asks about twice a second, one round trip each.
+  leader next(std::stop_token stop = {});
+  /// Nothing if there is no other in time, or it is asked to stop.
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<leader> next_for(const std::chrono::duration<Rep, Period>& timeout,
+                                               std::stop_token stop = {}) {
+    return next_within(holdfast::wait_for(timeout), std::move(stop));
+  }
+
+ private:
+  friend class election;
+  struct state;
+  explicit leaders(std::shared_ptr<const state> of) : of_(std::move(of)) {}
+  std::optional<leader> next_within(wait_time wait, std::stop_token stop);
+  std::shared_ptr<const state> of_;
+  std::uint64_t last_term_ = 0;
+};
+
+/// One of many leads, until it resigns, is lost, or dies.
+///
+///     from       │ campaign                  │ resign          │ the leader dies, or its lease
+///     ends
+///     ───────────┼───────────────────────────┼─────────────────┼───────────────────────────────────
+///     vacant     │ the caller leads          │ –               │ –
+///     somebody   │ the caller waits, by      │ the next leads, │ the next leads, with a
+///     leads      │ priority, then arrival    │ greater term    │ greater term
+///
+/// It is a lock of a kind of its own, with the leader's note beside it: lease, renewal, loss and
+/// costs are as fair_mutex has them. Thread-safe. Errors as mutex.
+class election {
+ public:
+  /// No round trip. Throws errc::invalid_argument for a note over the limit.
+  election(session s, const std::string& name, const election_options& options = {});
+  election(const election&) = delete;
+  election& operator=(const election&) = delete;
+  ~election();
+
+  /// Waits until it leads. Throws errc::cancelled when asked to stop.
+  leadership campaign(std::stop_token stop = {});
+  [[nodiscard]] std::optional<leadership> try_campaign() { return campaign_within(one_try, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<leadership> campaign_for(
+      const std::chrono::duration<Rep, Period>& timeout, std::stop_token stop = {}) {
+    return campaign_within(holdfast::wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] std::optional<leadership> campaign_until(
+      const std::chrono::time_point<Clock, Duration>& t, std::stop_token stop = {}) {
+    return campaign_within(holdfast::wait_until(t), std::move(stop));
+  }
+
+  /// Who leads now, if anybody does. One round trip.
+  std::optional<leader> current() const;
+  /// Each leader once, with ever greater terms. One who led for less than the time between two
+  /// looks may not be seen. The stream may outlive this object.
+  leaders observe() const;
+
+  /// Leads, and calls `work` meanwhile, with a token that stops when the leadership is lost or
+  /// `stop` is asked. If it was lost, campaigns again when `work` has returned. Returns when `work`
+  /// did so while it led, or when asked to stop; what `work` throws resigns and goes through.
+  template <std::invocable<std::stop_token, const leadership&> F>
+  void on_leader(F work, std::stop_token stop = {}) {
+    while (!stop.stop_requested()) {
+      auto mine = campaign_within(no_limit, stop);
+      if (!mine) return;
+      std::stop_source end;
+      const auto asks = [&] { end.request_stop(); };
+      const std::stop_callback on_loss{mine->lost(), asks};
+      const std::stop_callback on_stop{stop, asks};
+      std::invoke(work, end.get_token(), std::as_const(*mine));
+      if (mine->state() == lease_state::held && !mine->lost().stop_requested()) return;
+    }
+  }
+
+  const std::string& name() const noexcept;
+
+ private:
+  std::optional<leadership> campaign_within(wait_time wait, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/options.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast {
+
+/// How tokens come back.
+enum class refill {
+  greedy,    ///< one by one, as soon as each is due: 10 a second are one every 100 ms
+  interval,  ///< all at once, each time `per` has gone by since the first was used
+};
+
+/// One token bucket, or one for each value of some parts of the key.
+struct rate_rule {
+  std::uint64_t tokens = 1;                  ///< so many come back …
+  std::chrono::microseconds per{1'000'000};  ///< … in this time, from 1 us to 31 days
+  std::uint64_t burst = 0;        ///< so many it holds at most; zero: as many as `tokens`
+  std::vector<std::string> by{};  ///< the parts of the key; none: one bucket for all
+  refill how = refill::greedy;
+  std::string name{};  ///< tells it from the others, also when rules change; empty: its number
+};
+
+/// A part of what a request is about: {"client", "acme"}, {"address", "10.1.2.3"}.
+struct rate_part {
+  std::string_view part;
+  std::string_view value;  ///< at most 255 bytes of UTF-8 without control characters
+};
+using rate_key = std::vector<rate_part>;
+
+/// What one bucket has after a decision: what RateLimit and Retry-After headers are made of.
+struct rate_state {
+  std::string rule;
+  std::uint64_t limit = 0;            ///< what it holds when it is full
+  std::uint64_t remaining = 0;        ///< whole tokens
+  std::chrono::microseconds wait{};   ///< until it has what was asked for
+  std::chrono::microseconds reset{};  ///< until it is full if nobody takes anything
+};
+
+struct rate_decision {
+  bool taken = false;
+  std::chrono::microseconds
+      wait{};                       ///< refused: until it might be taken. Reserved: until it counts
+  std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
+
+  explicit operator bool() const noexcept { return taken; }
+  /// The rule that is nearest to saying no. Precondition: it was not default-constructed.
+  const rate_state& tightest() const noexcept;
+};
+
+struct rate_limiter_options {
+  /// Of the rules. All who use a name say the same, or another version: see change_rules().
+  std::uint32_t version = 0;
+  /// From 2: so many tokens are taken for the process at once, for each key, and then given out
+  /// here without a round trip, for `local_time` at most; what is left then is lost. So what the
+  /// store counts in one moment may be used later: no more goes through in a time T than the rules
+  /// allow in T + local_time, and up to `local_tokens` of each process may go unused. Only
+  /// try_take() does it.
+  std::uint64_t local_tokens = 0;
+  std::chrono::milliseconds local_time{100};
+};
+
+/// How much may go through: token buckets by name, several decided on in one atomic step, on the
+/// store's clock, in whole numbers that nothing is lost of.
+///
+///     a bucket     │ n asked for         │ time                │ n given back
+///     ─────────────┼─────────────────────┼─────────────────────┼─────────────────────
+///     full         │ taken; n missing    │ –                   │ –
+///     k missing    │ all rules have n:   │ fewer missing; when │ n fewer missing
+///                  │ taken; else nothing │ none: no record     │
+///     in debt      │ refused, or         │ less debt           │ less debt
+///                  │ reserved behind it  │                     │
+///
+/// A bucket that is full is like one that never was: nothing stays in the store. A take whose reply
+/// was lost may be counted twice, never less than once; a refund is counted once. Two that name the
+/// same version and other rules: errc::capacity_mismatch. Thread-safe. Errors as mutex; on stores
+/// that keep one record a name (all but Redis) errc::overloaded beyond 10,000 buckets that are not
+/// full.
+class rate_limiter {
+ public:
+  /// 1 to 16 rules. Throws errc::invalid_argument for a rate of nothing, one that cannot be counted
+  /// exactly in 52 bits (rounder numbers can), and a burst that takes ten years to come back. No
+  /// round trip.
+  rate_limiter(session s, std::string name, std::vector<rate_rule> rules,
+               rate_limiter_options options = {});
+  rate_limiter(const rate_limiter&) = delete;
+  rate_limiter& operator=(const rate_limiter&) = delete;
+  ~rate_limiter();
+
+  /// Takes n from the bucket of every rule, or nothing. The key has all the parts that the rules
+  /// name; others are ignored. One round trip. Throws errc::invalid_argument if n is zero or more
+  /// than a rule's burst: that could never succeed.
+  [[nodiscard]] rate_decision try_take(std::uint64_t n = 1, const rate_key& key = {});
+
+  /// As try_take(), and waits until the tokens are there: in the order of asking, without asking
+  /// again. Not taken if it would last beyond the time, which is known at once; nor if it is asked
+  /// to stop, when what was reserved is given back. One round trip.
+  rate_decision take(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
+    return take_within(n, key, no_limit, std::move(stop));
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] rate_decision take_for(std::uint64_t n,
+                                       const std::chrono::duration<Rep, Period>& timeout,
+                                       const rate_key& key = {}, std::stop_token stop = {}) {
+    return take_within(n, key, holdfast::wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] rate_decision take_until(std::uint64_t n,
+                                         const std::chrono::time_point<Clock, Duration>& t,
+                                         const rate_key& key = {}, std::stop_token stop = {}) {
+    return take_within(n, key, holdfast::wait_until(t), std::move(stop));
+  }
+
+  /// Takes n that will be there within `longest_wait` (at most 31 days), and does not wait: they
+  /// count after `wait` of the decision. To give them up: refund(). One round trip.
+  [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
+                                      const rate_key& key = {});
+
+  /// Gives back what was taken and not used; a bucket never holds more than its burst. One round
+  /// trip, repeated if its reply is lost.
+  void refund(std::uint64_t n = 1, const rate_key& key = {});
+
+  /// What try_take() would say, and takes nothing. One round trip.
+  [[nodiscard]] rate_decision peek(std::uint64_t n = 1, const rate_key& key = {}) const;
+
+  /// From now on these rules, of a version greater than the last. Buckets go over to them when they
+  /// are asked next, by anybody who knows them, and then are judged by them for everybody until
+  /// they are full. Of what was used, whole tokens stay used, up to the new burst: nobody gets a
+  /// second burst out of it; what was reserved beyond that is kept by those who have it, and
+  /// forgotten. No round trip.
+  void change_rules(std::vector<rate_rule> rules, std::uint32_t version);
+
+  const std::string& name() const noexcept;
+
+ private:
+  rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
+                            std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,166 @@
+#include "kernel/rate.hpp"
+
+#include <algorithm>
+
+#include "kernel/countdown.hpp"
+
+namespace holdfast::kernel {
+
+namespace {
+
+using store::bucket;
+using store::bucket_rule;
+using store::bucket_state;
+using store::moment;
+using store::rate_command;
+using store::rate_outcome;
+using store::rate_record;
+using store::rate_reply;
+using store::rate_verb;
+
+constexpr std::int64_t rounded_up(std::int64_t units, std::int64_t of) {
+  return (units + of - 1) / of;
+}
+
+// A clock that was set back, or began anew, counts from where it is now.
+std::int64_t steps_since(const bucket& b, const moment& now) {
+  return (now.now_at - std::min(b.at, now.now_at)) / b.rule.step_us;
+}
+
+bool is_full(const bucket& b, const moment& now) {
+  return steps_since(b, now) >= rounded_up(b.used, b.rule.gain);
+}
+
+// Step 1, of one that is not full.
+void refill(bucket& b, const moment& now) {
+  const std::int64_t steps = steps_since(b, now);
+  b.used -= steps * b.rule.gain;
+  b.at = std::min(b.at, now.now_at) + steps * b.rule.step_us;
+}
+
+// Step 2. What was used stays used, in whole tokens.
+void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
+  const std::int64_t tokens = std::min(rounded_up(b.used, b.rule.unit), rule.capacity / rule.unit);
+  b.version = c.version;
+  b.rule = rule;
+  b.used = tokens * rule.unit;
+  b.at = now.now_at;
+}
+
+// Steps 1 and 2 for one bucket. False if another rule of the same version is in force.
+bool look_up(const rate_record& r, const rate_command& c, const store::bucket_choice& choice,
+             const moment& now, bucket& b, bool& went_over) {
+  const auto found = std::find_if(r.buckets.begin(), r.buckets.end(),
+                                  [&](const bucket& one) { return one.id == choice.id; });
+  if (found == r.buckets.end() || is_full(*found, now)) {
+    b = {std::string(choice.id), c.version, choice.rule, 0, now.now_at};
+    return true;
+  }
+  b = *found;
+  refill(b, now);
+  if (b.version == c.version) return b.rule == choice.rule;
+  if (b.version < c.version) {
+    go_over_to(b, c, choice.rule, now);
+    went_over = true;
+  }
+  return true;
+}
+
+// How long until the bucket can do without so many units more.
+std::int64_t wait_for(const bucket& b, std::int64_t units, const moment& now) {
+  const std::int64_t over = b.used + units - b.rule.capacity;
+  if (over <= 0) return 0;
+  return b.at + rounded_up(over, b.rule.gain) * b.rule.step_us - now.now_at;
+}
+
+// A refund may be of more than a bucket holds by now.
+std::int64_t units_of(const rate_command& c, const bucket& b) {
+  return std::min(c.tokens, b.rule.capacity / b.rule.unit) * b.rule.unit;
+}
+
+bucket_state describe(const bucket& b, std::int64_t wait_us, const moment& now) {
+  const bucket_rule& rule = b.rule;
+  return {rule.capacity / rule.unit, std::max<std::int64_t>(rule.capacity - b.used, 0) / rule.unit,
+          wait_us, wait_for(b, rule.capacity, now)};
+}
+
+void put_back(rate_record& r, const rate_command& c, std::vector<bucket>& buckets,
+              const moment& now) {
+  std::erase_if(r.refunds, [&](const auto& one) { return one.forget_at <= now.now_at; });
+  if (std::any_of(r.refunds.begin(), r.refunds.end(),
+                  [&](const auto& one) { return one.owner == c.owner; })) {
+    return;
+  }
+  r.refunds.push_back({c.owner, now.now_at + remember_us});
+  for (bucket& b : buckets) b.used -= std::min(b.used, units_of(c, b));
+}
+
+void store_into(rate_record& r, std::vector<bucket>& buckets) {
+  for (bucket& b : buckets) {
+    const auto before = std::find_if(r.buckets.begin(), r.buckets.end(),
+                                     [&](const bucket& one) { return one.id == b.id; });
+    if (before == r.buckets.end()) {
+      if (b.used > 0) r.buckets.push_back(std::move(b));
+    } else if (b.used > 0) {
+      *before = std::move(b);
+    } else {
+      r.buckets.erase(before);
+    }
+  }
+}
+
+}  // namespace
+
+void expire(rate_record& r, const moment& now) {
+  std::erase_if(r.buckets, [&](const bucket& b) { return is_full(b, now); });
+  std::erase_if(r.refunds, [&](const auto& one) { return one.forget_at <= now.now_at; });
+}
+
+rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
+  rate_reply reply;
+  reply.now_at = now.now_at;
+  std::vector<bucket> buckets(c.buckets.size());
+  bool fits = true;
+  bool went_over = false;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    reply.which = static_cast<std::uint32_t>(i);
+    bucket& b = buckets[i];
+    // 1. What has come back is there again. 2. The greatest version of a rule is in force.
+    if (!look_up(r, c, c.buckets[i], now, b, went_over)) {
+      reply.outcome = rate_outcome::capacity_mismatch;
+      return reply;
+    }
+    // 3. What can never be had is not waited for.
+    if (c.verb == rate_verb::take && c.tokens > b.rule.capacity / b.rule.unit) {
+      reply.outcome = rate_outcome::too_many;
+      return reply;
+    }
+    const std::int64_t units = units_of(c, b);
+    fits = fits && b.used <= store::most_units - units;
+    const std::int64_t wait = wait_for(b, units, now);
+    reply.wait_us = std::max(reply.wait_us, wait);
+    reply.buckets.push_back(describe(b, wait, now));
+  }
+  reply.which = 0;
+  // 4. All give, or none.
+  const bool takes = c.verb == rate_verb::take;
+  if (takes) {
+    const bool granted = fits && reply.wait_us <= c.ahead_us;
+    reply.outcome = granted ? rate_outcome::granted : rate_outcome::refused;
+    reply.changed = granted || went_over;
+    for (bucket& b : buckets) b.used += granted ? units_of(c, b) : 0;
+  } else if (c.verb == rate_verb::refund) {
+    reply.changed = true;
+    put_back(r, c, buckets, now);
+  }
+  if (!reply.changed) return reply;
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    reply.buckets[i] = describe(buckets[i], takes ? reply.buckets[i].wait_us : 0, now);
+  }
+  if (!takes) reply.wait_us = 0;
+  // 5. What is full need not be kept.
+  store_into(r, buckets);
+  return reply;
+}
+
+}  // namespace holdfast::kernel

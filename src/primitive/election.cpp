@@ -1,0 +1,127 @@
+#include <holdfast/election.hpp>
+
+#include "primitive/common.hpp"
+
+namespace holdfast {
+
+using namespace std::chrono_literals;
+using primitive::subject;
+
+namespace {
+
+constexpr std::chrono::milliseconds look_every = 500ms;
+
+lock_options options_of(const election_options& o) {
+  lock_options l;
+  l.lease = o.lease;
+  l.reason = o.note;
+  return l;
+}
+
+std::optional<leader> leader_of(const store::permits_reply& reply) {
+  if (reply.found.kind != store::kind::election || reply.found.holders.empty()) return std::nullopt;
+  const auto& h = reply.found.holders.front();
+  const participant p =
+      primitive::describe(h.owner, h.weight, h.note, h.since_wall_at, h.expires_at, reply.now_at);
+  return leader{engine::public_fence(h.fence), p.reason, p.host, p.pid, p.program, p.since};
+}
+
+failure other_kind(store::kind k) {
+  return {errc::kind_mismatch,
+          "the name is in use as a " + std::string(to_string(k)) + ": choose another name"};
+}
+
+/// Who leads, if it is not who led last.
+class look_for_next final : public engine::question {
+ public:
+  look_for_next(engine::core& session, const std::string& name, std::uint64_t after)
+      : session_(session), name_(name), after_(after) {}
+
+  result<std::optional<engine::wait_hint>> ask(bool) override {
+    auto reply = session_.permits(name_, {});
+    if (!reply) return std::move(reply.error());
+    if (reply->outcome == store::permits_outcome::kind_mismatch) {
+      return other_kind(reply->found.kind);
+    }
+    found = leader_of(*reply);
+    if (found && found->term > after_) return std::optional<engine::wait_hint>{};
+    return std::optional<engine::wait_hint>{{look_every, {}}};
+  }
+  bool take(const store::notice&) override { return false; }
+
+  std::optional<leader> found;
+
+ private:
+  engine::core& session_;
+  const std::string& name_;
+  const std::uint64_t after_;
+};
+
+}  // namespace
+
+/// Of the stream, which may outlive the election.
+struct leaders::state {
+  subject of;
+};
+
+struct election::state {
+  std::shared_ptr<const leaders::state> seen;
+  std::int32_t priority;
+  const subject& of() const noexcept { return seen->of; }
+};
+
+election::election(session s, const std::string& name, const election_options& options)
+    : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{
+                           subject(s, "election", name, options_of(options), store::kind::election,
+                                   1, &store::capabilities::election)}),
+                       options.priority}) {}
+
+election::~election() = default;
+
+leadership election::campaign(std::stop_token stop) {
+  return leadership(state_->of().take({1, state_->priority}, no_limit, std::move(stop)));
+}
+
+std::optional<leadership> election::campaign_within(wait_time wait, std::stop_token stop) {
+  auto got = state_->of().acquire({1, state_->priority}, wait, std::move(stop));
+  if (!got) return std::nullopt;
+  return leadership(std::move(*got));
+}
+
+std::optional<leader> election::current() const {
+  const subject& of = state_->of();
+  auto reply = of.core->permits(of.spec->name, {});
+  if (!reply) of.fail(std::move(reply.error()));
+  if (reply->outcome == store::permits_outcome::kind_mismatch) {
+    of.fail(other_kind(reply->found.kind));
+  }
+  return leader_of(*reply);
+}
+
+leaders election::observe() const { return leaders(state_->seen); }
+
+const std::string& election::name() const noexcept { return state_->of().spec->name; }
+
+std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop) {
+  const subject& of = of_->of;
+  auto& core = *of.core;
+  look_for_next q(core, of.spec->name, last_term_);
+  engine::mailroom::slot slot(core.mailroom(), core.ids().next());
+  const auto settled =
+      engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
+  if (settled) {
+    last_term_ = q.found->term;
+    return std::move(q.found);
+  }
+  const errc why = settled.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  of.fail(settled.error());
+}
+
+leader leaders::next(std::stop_token stop) {
+  auto got = next_within(no_limit, std::move(stop));
+  if (!got) of_->of.fail({errc::cancelled, "asked to stop while waiting"});
+  return std::move(*got);
+}
+
+}  // namespace holdfast

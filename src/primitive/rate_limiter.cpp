@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <holdfast/rate_limiter.hpp>
+#include <mutex>
+#include <unordered_map>
+
+#include "primitive/common.hpp"
+#include "primitive/rate_rules.hpp"
+
+namespace holdfast {
+
+using primitive::rate_rules;
+using primitive::subject;
+using std::chrono::microseconds;
+using store::rate_outcome;
+using store::rate_verb;
+
+namespace {
+
+constexpr microseconds longest_ahead = max_lease;
+/// Of so many keys the process keeps tokens before it looks for those whose time is over.
+constexpr std::size_t many_pools = 1024;
+
+microseconds ahead_of(wait_time wait) {
+  return std::min<microseconds>(std::chrono::floor<microseconds>(wait), longest_ahead);
+}
+
+/// One command, repeated as it is if its reply is lost.
+class rate_question final : public engine::question {
+ public:
+  rate_question(engine::core& session, const std::string& name, const store::rate_command& c)
+      : session_(session), name_(name), command_(c) {}
+
+  result<std::optional<engine::wait_hint>> ask(bool) override {
+    auto answer = session_.rate(name_, command_);
+    if (!answer) return std::move(answer.error());
+    reply = std::move(*answer);
+    return std::optional<engine::wait_hint>{};
+  }
+  bool take(const store::notice&) override { return false; }
+
+  store::rate_reply reply;
+
+ private:
+  engine::core& session_;
+  const std::string& name_;
+  const store::rate_command command_;
+};
+
+/// Tokens of one key that the process has and the store has counted.
+struct pool {
+  std::uint64_t left = 0;
+  boot_time until{};
+  rate_decision last{};  ///< what the store said then
+};
+
+}  // namespace
+
+const rate_state& rate_decision::tightest() const noexcept {
+  return *std::min_element(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
+    return a.wait != b.wait ? a.wait > b.wait : a.remaining < b.remaining;
+  });
+}
+
+struct rate_limiter::state {
+  subject of;
+  rate_limiter_options options;
+  mutable std::mutex mutex{};
+  std::shared_ptr<const rate_rules> rules{};
+  std::unordered_map<std::string, pool> pools{};
+
+  std::shared_ptr<const rate_rules> current() const {
+    const std::lock_guard guard{mutex};
+    return rules;
+  }
+
+  /// What is asked of the store: everything that the command points to stays here.
+  struct request {
+    std::shared_ptr<const rate_rules> rules;
+    std::vector<std::string> buckets;
+    std::vector<store::bucket_choice> choices;
+  };
+  request about(const rate_key& key) const;
+  void check_tokens(const request& r, std::uint64_t n) const;
+  rate_decision decide(const request& r, rate_verb verb, std::uint64_t n, microseconds ahead,
+                       wait_time wait, std::stop_token stop = {}) const;
+  rate_decision take(const request& r, std::uint64_t n);
+  rate_decision take_locally(const request& r, std::uint64_t n);
+  void drop_old_pools(boot_time now);
+  bool sleep(boot_time until, std::stop_token stop) const;
+  void replace_rules(std::vector<rate_rule> with, std::uint32_t version);
+  [[noreturn]] void refuse(const request& r, const store::rate_reply& reply, std::uint64_t n) const;
+};
+
+rate_limiter::state::request rate_limiter::state::about(const rate_key& key) const {
+  request r{current(), {}, {}};
+  auto buckets = r.rules->buckets_of(key);
+  if (!buckets) of.fail(std::move(buckets.error()));
+  r.buckets = std::move(*buckets);
+  r.choices = r.rules->choices(r.buckets);
+  return r;
+}
+
+void rate_limiter::state::check_tokens(const request& r, std::uint64_t n) const {
+  if (n >= 1 && n <= r.rules->smallest_burst()) return;
+  of.fail({errc::invalid_argument, std::to_string(n) +
+                                       " tokens can never be had at once: the smallest burst is " +
+                                       std::to_string(r.rules->smallest_burst())});
+}
+
+void rate_limiter::state::refuse(const request& r, const store::rate_reply& reply,
+                                 std::uint64_t n) const {
+  const std::string& rule = r.rules->name_of(reply.which);
+  switch (reply.outcome) {
+    case rate_outcome::kind_mismatch:
+      of.fail({errc::kind_mismatch, "the name is in use as a " +
+                                        std::string(to_string(reply.found_kind)) +
+                                        ": choose another name"});
+    case rate_outcome::capacity_mismatch:
+      of.fail({errc::capacity_mismatch,
+               "the rule '" + rule + "' is in use with other figures and the same version " +
+                   std::to_string(r.rules->version()) +
+                   ": use the same everywhere, or give what is new a greater version"});
+    default:
+      of.fail({errc::invalid_argument, std::to_string(n) + " tokens are more than the rule '" +
+                                           rule + "' ever holds, as others have changed it"});
+  }
+}
+
+rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
+                                          microseconds ahead, wait_time wait,
+                                          std::stop_token stop) const {
+  auto& core = *of.core;
+  if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
+  store::rate_command c{verb,          core.ids().next(),  static_cast<std::int64_t>(n),
+                        ahead.count(), r.rules->version(), r.choices};
+  rate_question q(core, of.spec->name, c);
+  engine::mailroom::slot slot(core.mailroom(), c.owner);
+  auto settled =
+      engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
+  rate_decision d;
+  if (!settled && settled.error().code == errc::cancelled) return d;
+  if (!settled) of.fail(std::move(settled.error()));
+  if (q.reply.outcome >= rate_outcome::too_many && q.reply.outcome != rate_outcome::done) {
+    refuse(r, q.reply, n);
+  }
+  d.taken = q.reply.outcome == rate_outcome::granted;
+  d.wait = microseconds(q.reply.wait_us);
+  d.rules.reserve(q.reply.buckets.size());
+  for (std::size_t i = 0; i < q.reply.buckets.size(); ++i) {
+    const auto& b = q.reply.buckets[i];
+    d.rules.push_back({r.rules->name_of(i), static_cast<std::uint64_t>(b.limit),
+                       static_cast<std::uint64_t>(b.remaining), microseconds(b.wait_us),
+                       microseconds(b.full_us)});
+  }
+  return d;
+}
+
+rate_decision rate_limiter::state::take(const request& r, std::uint64_t n) {
+  if (options.local_tokens > n) return take_locally(r, n);
+  return decide(r, rate_verb::take, n, {}, one_try);
+}
+
+// Threads that find the pool empty at the same time fill it each: counted, so nothing is wrong.
+rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t n) {
+  std::string id = std::to_string(r.rules->version());
+  for (const auto& b : r.buckets) (id += ' ') += b;
+  const boot_time now = of.core->now();
+  {
+    const std::lock_guard guard{mutex};
+    const auto found = pools.find(id);
+    if (found != pools.end() && found->second.until > now && found->second.left >= n) {
+      found->second.left -= n;
+      return found->second.last;
+    }
+  }
+  auto many = decide(r, rate_verb::take, options.local_tokens, {}, one_try);
+  if (!many) return decide(r, rate_verb::take, n, {}, one_try);
+  const std::lock_guard guard{mutex};
+  drop_old_pools(now);
+  pool& p = pools[id];
+  if (p.until <= now) p.left = 0;
+  p.left += options.local_tokens - n;
+  p.until = now + options.local_time;
+  p.last = many;
+  return many;
+}
+
+void rate_limiter::state::drop_old_pools(boot_time now) {
+  if (pools.size() < many_pools) return;
+  std::erase_if(pools, [&](const auto& p) { return p.second.until <= now; });
+}
+
+// True if the time came; false if it was asked to stop.
+bool rate_limiter::state::sleep(boot_time until, std::stop_token stop) const {
+  auto& core = *of.core;
+  engine::mailroom::slot slot(core.mailroom(), core.ids().next());
+  const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
+  while (core.now() < until && !stop.stop_requested()) (void)slot.wait(until);
+  return core.now() >= until;
+}
+
+void rate_limiter::state::replace_rules(std::vector<rate_rule> with, std::uint32_t version) {
+  auto checked = rate_rules::check(std::move(with), version);
+  if (!checked) of.fail(std::move(checked.error()));
+  if (options.local_tokens > (*checked)->smallest_burst()) {
+    of.fail({errc::invalid_argument, "local_tokens of " + std::to_string(options.local_tokens) +
+                                         " can never be had at once: the smallest burst is " +
+                                         std::to_string((*checked)->smallest_burst())});
+  }
+  const std::lock_guard guard{mutex};
+  if (rules && rules->version() >= version) {
+    of.fail({errc::invalid_argument,
+             "changed rules need a version greater than " + std::to_string(rules->version())});
+  }
+  rules = std::move(*checked);
+}
+
+rate_limiter::rate_limiter(session s, std::string name, std::vector<rate_rule> rules,
+                           rate_limiter_options options)
+    : state_(new state{subject(s, "rate_limiter", name, {}, store::kind::rate_limiter, 1,
+                               &store::capabilities::rate_limiter),
+                       options}) {
+  if (options.local_time < std::chrono::milliseconds(1) || options.local_time > max_lease) {
+    state_->of.fail({errc::invalid_argument, "local_time goes from 1 ms to 31 days"});
+  }
+  state_->replace_rules(std::move(rules), options.version);
+}
+
+rate_limiter::~rate_limiter() = default;
+
+rate_decision rate_limiter::try_take(std::uint64_t n, const rate_key& key) {
+  const auto r = state_->about(key);
+  state_->check_tokens(r, n);
+  return state_->take(r, n);
+}
+
+rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wait_time wait,
+                                        std::stop_token stop) {
+  const auto r = state_->about(key);
+  state_->check_tokens(r, n);
+  auto& core = *state_->of.core;
+  const boot_time began = core.now();
+  auto d = state_->decide(r, rate_verb::take, n, ahead_of(wait), wait, stop);
+  if (!d) return d;
+  // From now on, not from when it was sent: the store's answer was not earlier.
+  const boot_time ready = core.now() + d.wait;
+  if (!state_->sleep(ready, std::move(stop))) {
+    (void)state_->decide(r, rate_verb::refund, n, {}, no_limit);
+    d.taken = false;
+  }
+  d.wait = std::chrono::ceil<microseconds>(core.now() - began);
+  return d;
+}
+
+rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,
+                                    const rate_key& key) {
+  const auto r = state_->about(key);
+  state_->check_tokens(r, n);
+  const auto ahead = std::clamp(longest_wait, microseconds::zero(), longest_ahead);
+  return state_->decide(r, rate_verb::take, n, ahead, one_try);
+}
+
+void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
+  const auto r = state_->about(key);
+  state_->check_tokens(r, n);
+  (void)state_->decide(r, rate_verb::refund, n, {}, no_limit);
+}
+
+rate_decision rate_limiter::peek(std::uint64_t n, const rate_key& key) const {
+  const auto r = state_->about(key);
+  state_->check_tokens(r, n);
+  auto d = state_->decide(r, rate_verb::inspect, n, {}, no_limit);
+  d.taken = d.wait == microseconds::zero();
+  return d;
+}
+
+void rate_limiter::change_rules(std::vector<rate_rule> rules, std::uint32_t version) {
+  state_->replace_rules(std::move(rules), version);
+}
+
+const std::string& rate_limiter::name() const noexcept { return state_->of.spec->name; }
+
+}  // namespace holdfast

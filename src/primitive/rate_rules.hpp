@@ -1,0 +1,39 @@
+#pragma once
+
+#include <holdfast/rate_limiter.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/rate.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// Rules as people write them, as the kernel counts them; and the buckets that a key is about.
+namespace holdfast::primitive {
+
+/// Checked rules. Immutable: those in use are replaced as a whole.
+class rate_rules {
+ public:
+  static result<std::shared_ptr<const rate_rules>> check(std::vector<rate_rule> rules,
+                                                         std::uint32_t version);
+
+  std::uint32_t version() const noexcept { return version_; }
+  std::size_t size() const noexcept { return rules_.size(); }
+  const std::string& name_of(std::size_t i) const noexcept { return rules_[i].name; }
+  /// More than this can never be had at once.
+  std::uint64_t smallest_burst() const noexcept { return smallest_burst_; }
+
+  /// Which bucket of each rule the key is about.
+  result<std::vector<std::string>> buckets_of(const rate_key& key) const;
+  /// The same with the rules, for a command: points into `buckets`.
+  std::vector<store::bucket_choice> choices(const std::vector<std::string>& buckets) const;
+
+ private:
+  status add(rate_rule r);
+
+  std::vector<rate_rule> rules_;
+  std::vector<store::bucket_rule> counted_;
+  std::uint64_t smallest_burst_ = 0;
+  std::uint32_t version_ = 0;
+};
+
+}  // namespace holdfast::primitive

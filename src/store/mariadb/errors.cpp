@@ -1,0 +1,88 @@
+#include "store/mariadb/errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace holdfast::store::mariadb {
+
+namespace {
+
+struct meaning {
+  unsigned first, last;
+  errc code;
+  std::string_view advice;
+};
+
+constexpr std::string_view rights = "docs/stores/mariadb.md lists the rights it needs";
+constexpr std::string_view login =
+    "check user and password: the [client] part of an option file, MYSQL_PWD, or user:password@ in "
+    "the URL";
+constexpr std::string_view not_ours =
+    "the tables holdfast_records and holdfast_meta are not those that holdfast made; give locks a "
+    "database of their own";
+constexpr std::string_view too_many =
+    "raise max_connections; ?connections= says how many a session may open";
+constexpr std::string_view only_read = "read_only is set, or it is a replica; name the primary";
+
+// The first that fits counts.
+constexpr std::array meanings{
+    meaning{1213, 1213, errc::busy, "somebody else was faster"},
+    meaning{1020, 1020, errc::busy, "somebody else was faster"},
+    meaning{1205, 1205, errc::unavailable,
+            "somebody keeps the row of this name locked: look for an open transaction in "
+            "information_schema.innodb_trx"},
+    meaning{1290, 1290, errc::read_only, only_read},
+    meaning{1792, 1792, errc::read_only, only_read},
+    meaning{1836, 1836, errc::read_only, only_read},
+    meaning{1040, 1040, errc::unavailable, too_many},
+    meaning{1203, 1203, errc::unavailable, too_many},
+    meaning{1226, 1226, errc::unavailable, too_many},
+    meaning{1969, 1969, errc::unavailable, "max_statement_time is too short for this user"},
+    meaning{1317, 1317, errc::unavailable, "somebody killed the statement"},
+    meaning{1044, 1044, errc::not_permitted, rights},
+    meaning{1142, 1143, errc::not_permitted, rights},
+    meaning{1227, 1227, errc::not_permitted, rights},
+    meaning{1370, 1370, errc::not_permitted, rights},
+    meaning{1045, 1045, errc::not_permitted, login},
+    meaning{1698, 1698, errc::not_permitted, login},
+    meaning{1130, 1130, errc::not_permitted, login},
+    meaning{1820, 1820, errc::not_permitted, login},
+    meaning{2026, 2026, errc::not_permitted, "TLS failed: see tls=, ssl_ca=, ssl_cert=, ssl_key="},
+    meaning{1021, 1021, errc::no_space, "free some space on the server's disk"},
+    meaning{1114, 1114, errc::no_space, "free some space on the server's disk"},
+    meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
+    meaning{1054, 1054, errc::foreign_data, not_ours},
+    meaning{1146, 1146, errc::foreign_data, not_ours},
+    meaning{1136, 1136, errc::foreign_data, not_ours},
+    meaning{1049, 1049, errc::foreign_data, not_ours},
+    meaning{1364, 1366, errc::foreign_data, not_ours},
+    meaning{4025, 4025, errc::foreign_data, not_ours},
+    meaning{2002, 2003, errc::unavailable, "is the server running, and is that its address?"},
+    meaning{2005, 2005, errc::unavailable, "check the name of the host"},
+    meaning{2000, 2999, errc::unavailable, "the connection to the server is broken"},
+    meaning{1053, 1053, errc::unavailable, "the server ends"},
+    meaning{1077, 1080, errc::unavailable, "the server ends"},
+    meaning{1927, 1927, errc::unavailable, "somebody killed the connection"},
+    meaning{4031, 4031, errc::unavailable, "the server ended an idle connection"},
+    meaning{1158, 1161, errc::unavailable, "the connection to the server is broken"},
+};
+
+}  // namespace
+
+failure server_says(unsigned number, std::string_view said) {
+  std::string text = "the server answered '" + std::string(said.substr(0, 300)) + "' (" +
+                     std::to_string(number) + ")";
+  const auto found = std::find_if(meanings.begin(), meanings.end(), [&](const meaning& m) {
+    return m.first <= number && number <= m.last;
+  });
+  if (found == meanings.end()) return {errc::internal, text + ", which holdfast does not know"};
+  return {found->code, text + ": " + std::string(found->advice)};
+}
+
+bool ends_connection(unsigned number) noexcept {
+  return (number >= 2000 && number < 3000) || number == 1053 || number == 1927 || number == 4031 ||
+         (number >= 1077 && number <= 1080) || (number >= 1158 && number <= 1161);
+}
+
+}  // namespace holdfast::store::mariadb

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <string_view>
+
+namespace holdfast::store::mariadb {
+
+/// What a call failed with. errc::busy: somebody else was faster, try again.
+failure server_says(unsigned number, std::string_view said);
+
+/// After it the connection must not be used.
+bool ends_connection(unsigned number) noexcept;
+
+}  // namespace holdfast::store::mariadb

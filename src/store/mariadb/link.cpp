@@ -1,0 +1,268 @@
+#include "store/mariadb/link.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "store/mariadb/errors.hpp"
+#include "store/mariadb/schema.hpp"
+
+namespace holdfast::store::mariadb {
+
+namespace {
+
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "x'";
+  for (const char c : bytes) {
+    text += digits[static_cast<unsigned char>(c) >> 4];
+    text += digits[static_cast<unsigned char>(c) & 15];
+  }
+  return text + "'";
+}
+
+std::int64_t number(const std::optional<std::string>& cell) {
+  std::int64_t n = 0;
+  if (cell) std::from_chars(cell->data(), cell->data() + cell->size(), n);
+  return n;
+}
+
+// A row that its transaction has just made has no record yet.
+std::string record_of(std::optional<std::string>& cell) {
+  return !cell || *cell == "null" ? std::string() : std::move(*cell);
+}
+
+void set_text(MYSQL* c, mysql_option which, const std::string& value) {
+  if (!value.empty()) mysql_optionsv(c, which, value.c_str());
+}
+
+unsigned whole_seconds(std::chrono::milliseconds d) {
+  return static_cast<unsigned>((d.count() + 999) / 1000);
+}
+
+void set_up(MYSQL* c, const mariadb_options& o) {
+  const unsigned connect = whole_seconds(o.connect_timeout);
+  const unsigned command = whole_seconds(o.command_timeout);
+  mysql_optionsv(c, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+  mysql_optionsv(c, MYSQL_OPT_READ_TIMEOUT, &command);
+  mysql_optionsv(c, MYSQL_OPT_WRITE_TIMEOUT, &command);
+  mysql_optionsv(c, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  set_text(c, MYSQL_READ_DEFAULT_FILE, o.defaults_file);
+  mysql_optionsv(c, MYSQL_READ_DEFAULT_GROUP, "holdfast");
+  set_text(c, MYSQL_OPT_SSL_CA, o.ssl_ca);
+  set_text(c, MYSQL_OPT_SSL_CERT, o.ssl_cert);
+  set_text(c, MYSQL_OPT_SSL_KEY, o.ssl_key);
+  const my_bool on = 1;
+  if (o.tls != tls::as_configured) mysql_optionsv(c, MYSQL_OPT_SSL_ENFORCE, &on);
+  if (o.tls == tls::verify) mysql_optionsv(c, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+}
+
+// Whatever the server or the user is configured to. Who waits for somebody's lock on a row gives up
+// at the server: a statement that is only given up here may still be carried out.
+std::string session_settings(const mariadb_options& o) {
+  const auto patience = std::max<std::int64_t>(1, o.command_timeout.count() * 3 / 4000);
+  return "set session transaction isolation level read committed; "
+         "set session autocommit = 1, session innodb_lock_wait_timeout = " +
+         std::to_string(patience);
+}
+
+const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+}  // namespace
+
+std::string quoted(std::string_view identifier) {
+  std::string text = "`";
+  for (const char c : identifier) text.append(c == '`' ? 2 : 1, c);
+  return text + "`";
+}
+
+tables::tables(std::string_view name)
+    : database(quoted(name)),
+      records(database + ".holdfast_records"),
+      meta(database + ".holdfast_meta") {}
+
+// ---- one connection
+// ------------------------------------------------------------------------------
+
+result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t) {
+  std::unique_ptr<link> made{new link(mysql_init(nullptr), t)};
+  MYSQL* const c = made->connection_;
+  set_up(c, o);
+  if (mysql_real_connect(c, or_null(o.host), or_null(o.user), or_null(o.password), nullptr, o.port,
+                         or_null(o.socket), CLIENT_MULTI_STATEMENTS) == nullptr) {
+    auto f = made->failed();
+    f.what = "connecting: " + f.what;
+    return f;
+  }
+  if (auto set = made->ask(session_settings(o)); !set) return std::move(set.error());
+  return made;
+}
+
+link::~link() { mysql_close(connection_); }
+
+failure link::failed() {
+  const unsigned number = mysql_errno(connection_);
+  broken_ = broken_ || in_transaction_ || ends_connection(number);
+  return server_says(number, mysql_error(connection_));
+}
+
+result<std::vector<link::answer>> link::ask(const std::string& text) {
+  if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
+  std::vector<answer> all;
+  int more = 0;  // positive: a failure, negative: no more
+  for (; more == 0; more = mysql_next_result(connection_)) {
+    if (auto taken = take_rows(all.emplace_back()); !taken) return std::move(taken.error());
+  }
+  if (more > 0) return failed();
+  return all;
+}
+
+status link::take_rows(answer& into) {
+  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> rows(mysql_store_result(connection_),
+                                                              &mysql_free_result);
+  if (!rows && mysql_field_count(connection_) != 0) return failed();
+  into.affected = mysql_affected_rows(connection_);
+  while (rows) {
+    const MYSQL_ROW row = mysql_fetch_row(rows.get());
+    if (row == nullptr) break;
+    const unsigned long* const sizes = mysql_fetch_lengths(rows.get());
+    cells& one = into.rows.emplace_back();
+    for (unsigned i = 0; i < mysql_num_fields(rows.get()); ++i) {
+      one.push_back(row[i] == nullptr ? std::optional<std::string>()
+                                      : std::string(row[i], sizes[i]));
+    }
+  }
+  return done{};
+}
+
+// ---- reading and replacing
+// -----------------------------------------------------------------------
+
+std::string link::reading(std::string_view name) const {
+  return std::string("select r.version, r.record, ") + server_clock +
+         ", m.fence_floor, m.format from " + tables_.meta + " m left join " + tables_.records +
+         " r on r.name = " + hex(name);
+}
+
+result<sql::row> link::row_of(const answer& a) const {
+  const bool one = a.rows.size() == 1;
+  if (one && number(a.rows[0][4]) > format_version) {
+    return failure{errc::newer_format,
+                   "the tables have been changed by a newer holdfast meanwhile: update this "
+                   "program"};
+  }
+  if (!one || number(a.rows[0][4]) != format_version) {
+    return failure{errc::foreign_data, "holdfast_meta is not as holdfast made it: it has one row"};
+  }
+  cells row = a.rows[0];
+  sql::row r;
+  r.there = row[0].has_value();
+  r.version = number(row[0]);
+  r.record = record_of(row[1]);
+  r.now_at = number(row[2]);
+  r.fence_floor = number(row[3]);
+  return r;
+}
+
+result<std::vector<sql::row>> link::read(std::span<const std::string_view> names, boot_time) {
+  std::string text;
+  for (const auto name : names) text += (text.empty() ? "" : ";") + reading(name);
+  const auto got = ask(text);
+  if (!got) return got.error();
+  std::vector<sql::row> rows;
+  for (const answer& a : *got) {
+    auto one = row_of(a);
+    if (!one) return std::move(one.error());
+    rows.push_back(std::move(*one));
+  }
+  return rows;
+}
+
+// The margin of every lease is 2 ms and 1 % of it, of 100 ms at least: a guess that is more than
+// one ahead, or three behind, is none.
+std::string link::replacing(const sql::replacement& r) const {
+  if (!r.there) {
+    return "insert into " + tables_.records + " values (" + hex(r.name) + ", " +
+           std::to_string(r.version) + ", " + hex(r.record) +
+           ") on duplicate key update version = version";
+  }
+  std::string where =
+      " where name = " + hex(r.name) + " and version = " + std::to_string(r.version);
+  if (r.assumed_now) {
+    where += std::string(" and ") + server_clock + " - " + std::to_string(*r.assumed_now) +
+             " between -1000 and 3000";
+  }
+  if (r.record.empty()) return "delete from " + tables_.records + where;
+  return "update " + tables_.records + " set version = version + 1, record = " + hex(r.record) +
+         where;
+}
+
+result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all, boot_time) {
+  std::string text;
+  for (const auto& r : all) text += (text.empty() ? "" : ";") + replacing(r);
+  const bool several = all.size() > 1;
+  in_transaction_ = several;
+  const auto got = ask(several ? "start transaction;" + text + ";commit" : text);
+  if (!got) return got.error();
+  in_transaction_ = false;
+  std::vector<sql::replaced> outcomes;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool there = (*got)[several ? i + 1 : i].affected == 1;
+    outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
+  }
+  return outcomes;
+}
+
+result<sql::row> link::lock(std::string_view name, boot_time) {
+  in_transaction_ = true;
+  const auto got =
+      ask("start transaction; insert into " + tables_.records + " values (" + hex(name) + ", " +
+          server_clock + ", 'null') on duplicate key update version = version; " + reading(name) +
+          " for update");
+  if (!got) return got.error();
+  return row_of(got->back());
+}
+
+status link::unlock(std::string_view name, const std::string* record, boot_time) {
+  const std::string where = " where name = " + hex(name) + "; commit";
+  std::string text = "rollback";
+  if (record != nullptr && record->empty()) text = "delete from " + tables_.records + where;
+  if (record != nullptr && !record->empty()) {
+    text = "update " + tables_.records + " set version = version + 1, record = " + hex(*record) +
+           where;
+  }
+  const auto got = ask(text);
+  if (!got) return got.error();
+  in_transaction_ = false;
+  return done{};
+}
+
+// ---- the rest
+// ------------------------------------------------------------------------------------
+
+status link::sweep(std::span<const std::string> names, boot_time) {
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ",") + hex(name);
+  const std::string free = " where name in (" + list +
+                           ") and json_value(record, '$[2]') = '0' and json_value(record, '$[1]') "
+                           "<> 'latch'";
+  in_transaction_ = true;
+  // Whoever waits for the row meanwhile finds the floor raised.
+  const auto got = ask("start transaction; update " + tables_.meta +
+                       " set fence_floor = greatest(fence_floor, coalesce((select max(cast("
+                       "json_value(record, '$[3]') as unsigned) + 1) from " +
+                       tables_.records + free + " for update), 0)); delete from " +
+                       tables_.records + free + "; commit");
+  if (!got) return got.error();
+  in_transaction_ = false;
+  return done{};
+}
+
+result<std::vector<state_store::entry>> link::entries(boot_time) {
+  auto got = ask("select name, record from " + tables_.records + " order by name");
+  if (!got) return std::move(got.error());
+  std::vector<state_store::entry> all;
+  for (cells& row : got->front().rows) all.push_back({*row[0], record_of(row[1])});
+  return all;
+}
+
+}  // namespace holdfast::store::mariadb

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <mysql.h>
+
+#include "store/mariadb/options.hpp"
+#include "store/sql/row_link.hpp"
+
+namespace holdfast::store::mariadb {
+
+/// The names of the tables, in their database.
+struct tables {
+  explicit tables(std::string_view database);
+  std::string database;
+  std::string records;
+  std::string meta;
+};
+/// `Quoted`, so that any name is only a name.
+std::string quoted(std::string_view identifier);
+
+/// The server's clock at the beginning of a statement: microseconds since 1970.
+inline constexpr const char* server_clock =
+    "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
+
+/// The rows over one connection. Statements that go together are one text, which is one round trip;
+/// values are hexadecimal, so that no setting of the server can read anything else into them.
+class link final : public sql::row_link {
+ public:
+  /// Connects to the server, and to no database yet.
+  static result<std::unique_ptr<link>> open(const mariadb_options& options, const tables& t);
+  ~link() override;
+  link(const link&) = delete;
+
+  bool usable() const noexcept override { return !broken_ && !in_transaction_; }
+  result<std::vector<sql::row>> read(std::span<const std::string_view> names,
+                                     boot_time deadline) override;
+  result<std::vector<sql::replaced>> replace(std::span<const sql::replacement> all,
+                                             boot_time deadline) override;
+  result<sql::row> lock(std::string_view name, boot_time deadline) override;
+  status unlock(std::string_view name, const std::string* record, boot_time deadline) override;
+  status sweep(std::span<const std::string> names, boot_time deadline) override;
+  result<std::vector<state_store::entry>> entries(boot_time deadline) override;
+
+  using cells = std::vector<std::optional<std::string>>;
+  /// What one statement of a text gave.
+  struct answer {
+    std::uint64_t affected = 0;
+    std::vector<cells> rows{};
+  };
+  /// Carries out statements, separated by semicolons. A failure of one ends it there.
+  result<std::vector<answer>> ask(const std::string& text);
+
+ private:
+  link(MYSQL* c, const tables& t) : connection_(c), tables_(t) {}
+  failure failed();
+  status take_rows(answer& into);
+  std::string reading(std::string_view name) const;
+  std::string replacing(const sql::replacement& r) const;
+  result<sql::row> row_of(const answer& a) const;
+
+  MYSQL* const connection_;
+  const tables& tables_;
+  bool broken_ = false;
+  bool in_transaction_ = false;
+};
+
+}  // namespace holdfast::store::mariadb

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store::mariadb {
+
+/// What of TLS is asked for: what the option files say; that it is used; that the certificate is
+/// also trusted and the host's.
+enum class tls : std::uint8_t { as_configured, require, verify };
+
+/// Where the server is. What is empty comes from the option files (my.cnf, [client] and [holdfast])
+/// and MYSQL_PWD.
+struct mariadb_options {
+  std::string host{};
+  unsigned port = 0;
+  std::string user{};
+  std::string password{};
+  std::string database{};
+  std::string socket{};
+  std::string defaults_file{};
+  mariadb::tls tls = tls::as_configured;
+  std::string ssl_ca{};
+  std::string ssl_cert{};
+  std::string ssl_key{};
+  std::size_t connections = 4;
+  std::chrono::milliseconds connect_timeout{5'000};
+  std::chrono::milliseconds command_timeout{5'000};
+  std::string url{};
+  holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
+};
+
+/// Reads `//user:password@host:port/database`.
+result<mariadb_options> parse_address(std::string_view scheme, std::string_view rest);
+status set_option(mariadb_options& options, std::string_view name, const std::string& value);
+/// The names that set_option() knows.
+std::vector<std::string_view> known_options();
+
+}  // namespace holdfast::store::mariadb

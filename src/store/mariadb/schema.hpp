@@ -1,0 +1,16 @@
+#pragma once
+
+#include "store/mariadb/link.hpp"
+
+namespace holdfast::store::mariadb {
+
+inline constexpr std::int64_t format_version = 1;
+
+/// Looks whether the tables are there and ours, and makes them if they are not there. What a user
+/// without the right to make them has to ask for stands in the error.
+status set_up_tables(link& over, const tables& t);
+
+/// What a person runs who may, in one line.
+std::string script(const tables& t);
+
+}  // namespace holdfast::store::mariadb

@@ -1,0 +1,135 @@
+#include "store/postgres/errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace holdfast::store::postgres {
+
+namespace {
+
+struct meaning {
+  std::string_view state;  // as it begins
+  errc code;
+  std::string_view advice;
+};
+
+// The first that fits counts. Appendix A of PostgreSQL's manual has the list.
+constexpr std::array meanings{
+    meaning{"40001", errc::busy, "somebody else was faster"},
+    meaning{"40P01", errc::busy, "somebody else was faster"},
+    meaning{"25006", errc::read_only,
+            "it is a standby, or default_transaction_read_only is set: name the primary, or add "
+            "target_session_attrs=read-write to a list of hosts"},
+    meaning{"55P03", errc::unavailable,
+            "somebody keeps the row of this name locked: look for an open transaction in "
+            "pg_stat_activity"},
+    meaning{"57014", errc::unavailable,
+            "statement_timeout is too short, or somebody cancelled it: alter role … set "
+            "statement_timeout"},
+    meaning{"53300", errc::unavailable,
+            "raise max_connections, or put a pooler in front; ?connections= says how many a "
+            "session may open"},
+    meaning{"53100", errc::no_space, "free some space on the server's disk"},
+    meaning{"53", errc::unavailable, "the server is short of resources; look at its log"},
+    meaning{"42501", errc::not_permitted, "docs/stores/postgres.md lists the rights it needs"},
+    meaning{"28", errc::not_permitted,
+            "check user and password: PGPASSWORD, .pgpass, a service file, or user:password@ in "
+            "the URL; and the server's pg_hba.conf"},
+    meaning{"3D", errc::invalid_argument, "make the database, or name another one in the URL"},
+    meaning{"26000", errc::unavailable, "a pooler gave this connection another server"},
+    meaning{"42P05", errc::unavailable, "a pooler gave this connection another server"},
+    meaning{"0A000", errc::unavailable, "the tables were changed; the next attempt looks anew"},
+    meaning{"42", errc::foreign_data,
+            "the tables holdfast_records and holdfast_meta are not those that holdfast made; give "
+            "locks a schema of their own (?schema=)"},
+    meaning{"22P05", errc::unsupported,
+            "the database's encoding has no such letter; use a database in UTF8"},
+    meaning{"22", errc::foreign_data, "the row was not written by holdfast; choose another name"},
+    meaning{"23", errc::foreign_data,
+            "the tables have a constraint or trigger that holdfast did not make"},
+    meaning{"XX001", errc::corrupt, "the server found damaged data; look at its log"},
+    meaning{"XX002", errc::corrupt, "the server found a damaged index; reindex holdfast_records"},
+    meaning{"57P", errc::unavailable, "the server ends or starts, or ended this connection"},
+    meaning{"25P0", errc::unavailable,
+            "a time-out of the server ended this connection in between; raise "
+            "idle_in_transaction_session_timeout"},
+    meaning{"08", errc::unavailable, "the connection to the server is broken"},
+};
+
+std::string one_line(std::string_view text) {
+  std::string line(text.substr(0, 300));
+  while (!line.empty() && line.back() == '\n') line.pop_back();
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
+failure judge(std::string_view state, std::string_view said) {
+  const auto found = std::find_if(meanings.begin(), meanings.end(),
+                                  [&](const meaning& m) { return state.starts_with(m.state); });
+  const std::string answered = "the server answered '" + one_line(said) + "'";
+  if (found != meanings.end()) {
+    return {found->code, answered + " (" + std::string(state) + "): " + std::string(found->advice)};
+  }
+  return {errc::internal, answered + " (" + std::string(state) + "), which holdfast does not know"};
+}
+
+std::string_view field(const PGresult* answer, int which) noexcept {
+  const char* const text = PQresultErrorField(answer, which);
+  return text == nullptr ? std::string_view() : text;
+}
+
+// libpq keeps the server's words and not its code while it connects.
+std::string_view state_in(std::string_view said) noexcept {
+  for (const auto& [words, state] : {std::pair{"too many clients", "53300"},
+                                     {"too many connections", "53300"},
+                                     {"remaining connection slots", "53300"},
+                                     {"no more connections allowed", "53300"},
+                                     {"authentication failed", "28P01"},
+                                     {"no password supplied", "28P01"},
+                                     {"no pg_hba.conf entry", "28000"},
+                                     {"certificate", "28000"},
+                                     {"role \"", "28000"},
+                                     {"permission denied for database", "42501"},
+                                     {"is not permitted to log in", "28000"},
+                                     {"does not exist", "3D000"},
+                                     {"no such user", "28000"},
+                                     {"no such database", "3D000"},
+                                     {"session is read-only", "25006"},
+                                     {"invalid ", "invalid"}}) {
+    if (said.find(words) != said.npos) return state;
+  }
+  return "08001";
+}
+
+}  // namespace
+
+std::string_view sqlstate_of(const PGresult* answer) noexcept {
+  return field(answer, PG_DIAG_SQLSTATE);
+}
+
+failure server_says(const PGresult* answer) {
+  const auto state = sqlstate_of(answer);
+  if (state.empty()) {
+    return {errc::unavailable, "the connection broke: " + one_line(PQresultErrorMessage(answer))};
+  }
+  return judge(state, field(answer, PG_DIAG_MESSAGE_PRIMARY));
+}
+
+failure connection_says(const PGconn* connection, std::string_view tried) {
+  const std::string said = one_line(PQerrorMessage(connection));
+  const auto state = state_in(said);
+  failure f = judge(state, said);
+  if (state == "invalid") f = {errc::invalid_argument, "libpq says: " + said};
+  f.what = std::string(tried) + ": " + f.what;
+  return f;
+}
+
+bool ends_connection(std::string_view sqlstate) noexcept {
+  for (const std::string_view end : {"57P", "25P0", "08", "26000", "42P05", "0A000", "XX"}) {
+    if (sqlstate.starts_with(end)) return true;
+  }
+  return sqlstate.empty();
+}
+
+}  // namespace holdfast::store::postgres

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <holdfast/result.hpp>
+#include <string_view>
+
+namespace holdfast::store::postgres {
+
+/// What a statement failed with. errc::busy: somebody else was faster, try again.
+failure server_says(const PGresult* answer);
+
+/// What a connection that is no more says.
+failure connection_says(const PGconn* connection, std::string_view tried);
+
+/// The state is one after which the connection must not be used: the server ends it.
+bool ends_connection(std::string_view sqlstate) noexcept;
+std::string_view sqlstate_of(const PGresult* answer) noexcept;
+
+}  // namespace holdfast::store::postgres

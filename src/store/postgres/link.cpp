@@ -1,0 +1,190 @@
+#include "store/postgres/link.hpp"
+
+#include "store/postgres/schema.hpp"
+
+namespace holdfast::store::postgres {
+
+namespace {
+
+std::string as_text(std::int64_t number) { return std::to_string(number); }
+
+failure table_is_not_ours(const answer& a) {
+  if (a.rows() == 1 && a.number(0, 4) > format_version) {
+    return {errc::newer_format,
+            "the tables have been changed by a newer holdfast meanwhile: update this program"};
+  }
+  return {errc::foreign_data, "holdfast_meta is not as holdfast made it: it has one row"};
+}
+
+// A row that its transaction has just made has no record yet.
+std::string record_of(std::string_view text) {
+  return text == "null" ? std::string() : std::string(text);
+}
+
+result<sql::row> row_of(const answer& a) {
+  if (a.rows() != 1 || a.number(0, 4) != format_version) return table_is_not_ours(a);
+  sql::row r;
+  r.there = !a.is_null(0, 0);
+  r.version = a.number(0, 0);
+  r.record = record_of(a.text(0, 1));
+  r.now_at = a.number(0, 2);
+  r.fence_floor = a.number(0, 3);
+  return r;
+}
+
+// A literal array of text: quotes and backslashes are escaped, nothing else has a meaning in it.
+std::string array_of(std::span<const std::string> names) {
+  std::string text = "{";
+  for (const auto& name : names) {
+    text += text.size() > 1 ? ",\"" : "\"";
+    for (const char c : name) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    text += '"';
+  }
+  return text + "}";
+}
+
+}  // namespace
+
+statements::statements(const std::string& schema) {
+  const std::string records = quoted(schema) + ".holdfast_records";
+  const std::string meta = quoted(schema) + ".holdfast_meta";
+  const std::string clock = server_clock;
+  const std::string as_read = "select r.version, r.record, " + clock + ", m.fence_floor, m.format ";
+  // The margin of every lease is 2 ms and 1 % of it, of 100 ms at least: a guess that is more than
+  // one ahead, or three behind, is none.
+  const std::string in_time =
+      " and ($3::bigint is null or " + clock + " - $3 between -1000 and 3000)";
+  const std::string returning = " returning version, " + clock;
+
+  read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
+  insert =
+      "insert into " + records + " values ($1, $2, $3) on conflict (name) do nothing" + returning;
+  update = "update " + records + " set record = $4, version = version + 1 where name = $1 and " +
+           "version = $2" + in_time + returning;
+  remove = "delete from " + records + " where name = $1 and version = $2" + in_time + returning;
+
+  limit_session = "select pg_catalog.set_config('lock_timeout', $1, false)";
+  limit = "select pg_catalog.set_config('lock_timeout', $1, true)";
+  begin = "begin isolation level read committed";
+  limits =
+      "select pg_catalog.set_config('lock_timeout', $1, true), "
+      "pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)";
+  make = "insert into " + records + " values ($1, " + clock +
+         ", 'null') on conflict (name) do nothing";
+  read_locked =
+      as_read + "from " + meta + " m, " + records + " r where r.name = $1 for update of r";
+  put_locked = "update " + records + " set record = $2, version = version + 1 where name = $1";
+  remove_locked = "delete from " + records + " where name = $1";
+  commit = "commit";
+  rollback = "rollback";
+
+  sweep = "with gone as (delete from " + records +
+          " where name = any ($1) and record->>2 = '0' and record->>1 <> 'latch' "
+          "returning (record->>3)::bigint + 1 as fence) update " +
+          meta +
+          " set fence_floor = (select max(fence) from gone) "
+          "where fence_floor < (select max(fence) from gone)";
+  entries = "select name, record from " + records + " order by name";
+  tell = "select pg_catalog.pg_notify($1, $2)";
+}
+
+result<std::unique_ptr<sql::row_link>> link::over(std::unique_ptr<wire> w, const statements& texts,
+                                                  std::chrono::milliseconds patience) {
+  std::unique_ptr<link> made{new link(std::move(w), texts, patience)};
+  if (!made->wire_->pooled()) {
+    const auto said =
+        made->wire_->ask({{texts.limit_session, {made->patience_}}}, boot_clock::now() + patience);
+    if (!said) return said.error();
+  }
+  return std::unique_ptr<sql::row_link>(std::move(made));
+}
+
+result<std::vector<sql::row>> link::read(std::span<const std::string_view> names,
+                                         boot_time deadline) {
+  std::vector<statement> all;
+  for (const auto name : names) all.push_back({sql_.read, {std::string(name)}});
+  const auto got = wire_->ask(all, deadline);
+  if (!got) return got.error();
+  std::vector<sql::row> rows;
+  for (const answer& a : *got) {
+    auto one = row_of(a);
+    if (!one) return std::move(one.error());
+    rows.push_back(std::move(*one));
+  }
+  return rows;
+}
+
+statement link::replacing(const sql::replacement& r) const {
+  const std::string name(r.name);
+  if (!r.there) return {sql_.insert, {name, as_text(r.version), std::string(r.record)}};
+  std::optional<std::string> assumed;
+  if (r.assumed_now) assumed = as_text(*r.assumed_now);
+  if (r.record.empty()) return {sql_.remove, {name, as_text(r.version), assumed}};
+  return {sql_.update, {name, as_text(r.version), assumed, std::string(r.record)}};
+}
+
+result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all,
+                                                 boot_time deadline) {
+  std::vector<statement> texts;
+  if (wire_->pooled()) texts.push_back({sql_.limit, {patience_}});
+  for (const auto& r : all) texts.push_back(replacing(r));
+  const auto got = wire_->ask(texts, deadline);
+  if (!got) return got.error();
+  std::vector<sql::replaced> outcomes;
+  for (const answer& a : std::span(*got).last(all.size())) {
+    const bool done = a.rows() == 1;
+    outcomes.push_back({done, done ? a.number(0, 0) : 0, done ? a.number(0, 1) : 0});
+  }
+  return outcomes;
+}
+
+// The time-outs are for this transaction only: a program that is stopped in the middle of it must
+// not keep everybody else waiting.
+result<sql::row> link::lock(std::string_view name, boot_time deadline) {
+  const std::string key(name);
+  const auto got = wire_->ask(
+      {{sql_.begin}, {sql_.limits, {patience_}}, {sql_.make, {key}}, {sql_.read_locked, {key}}},
+      deadline);
+  if (!got) return got.error();
+  return row_of(got->back());
+}
+
+status link::unlock(std::string_view name, const std::string* record, boot_time deadline) {
+  std::vector<statement> all;
+  const std::string key(name);
+  if (record == nullptr) {
+    all.push_back({sql_.rollback});
+  } else {
+    all.push_back(record->empty() ? statement{sql_.remove_locked, {key}}
+                                  : statement{sql_.put_locked, {key, *record}});
+    all.push_back({sql_.commit});
+  }
+  const auto got = wire_->ask(all, deadline);
+  return got ? status(done{}) : status(got.error());
+}
+
+status link::sweep(std::span<const std::string> names, boot_time deadline) {
+  const auto got = wire_->ask({{sql_.sweep, {array_of(names)}}}, deadline);
+  return got ? status(done{}) : status(got.error());
+}
+
+result<std::vector<state_store::entry>> link::entries(boot_time deadline) {
+  const auto got = wire_->ask({{sql_.entries}}, deadline);
+  if (!got) return got.error();
+  std::vector<state_store::entry> all;
+  const answer& a = got->front();
+  for (int i = 0; i < a.rows(); ++i) {
+    all.push_back({std::string(a.text(i, 0)), record_of(a.text(i, 1))});
+  }
+  return all;
+}
+
+status link::tell(std::string_view channel, std::string_view line, boot_time deadline) {
+  const auto got = wire_->ask({{sql_.tell, {std::string(channel), std::string(line)}}}, deadline);
+  return got ? status(done{}) : status(got.error());
+}
+
+}  // namespace holdfast::store::postgres

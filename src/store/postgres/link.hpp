@@ -1,0 +1,51 @@
+#pragma once
+
+#include "store/postgres/wire.hpp"
+#include "store/sql/row_link.hpp"
+
+namespace holdfast::store::postgres {
+
+/// The statements, for the schema that the tables are in. They live as long as the store, because
+/// connections know by their texts what is prepared on them.
+struct statements {
+  explicit statements(const std::string& schema);
+  std::string read;
+  std::string insert, update, remove;
+  std::string limit_session, limit, begin, limits, make, read_locked, put_locked, remove_locked,
+      commit, rollback;
+  std::string sweep, entries, tell;
+};
+
+/// The rows over one connection.
+class link final : public sql::row_link {
+ public:
+  /// Nobody else's lock on a row is waited for longer than `patience`, by the server: who gives up
+  /// by himself leaves a statement behind that may still be carried out. One round trip, but behind
+  /// a pooler, where it is said each time.
+  static result<std::unique_ptr<row_link>> over(std::unique_ptr<wire> w, const statements& texts,
+                                                std::chrono::milliseconds patience);
+
+  bool usable() const noexcept override { return wire_->usable(); }
+  result<std::vector<sql::row>> read(std::span<const std::string_view> names,
+                                     boot_time deadline) override;
+  result<std::vector<sql::replaced>> replace(std::span<const sql::replacement> all,
+                                             boot_time deadline) override;
+  result<sql::row> lock(std::string_view name, boot_time deadline) override;
+  status unlock(std::string_view name, const std::string* record, boot_time deadline) override;
+  status sweep(std::span<const std::string> names, boot_time deadline) override;
+  result<std::vector<state_store::entry>> entries(boot_time deadline) override;
+
+  /// Publishes a line to whoever listens there.
+  status tell(std::string_view channel, std::string_view line, boot_time deadline);
+
+ private:
+  link(std::unique_ptr<wire> w, const statements& texts, std::chrono::milliseconds patience)
+      : wire_(std::move(w)), sql_(texts), patience_(std::to_string(patience.count())) {}
+  statement replacing(const sql::replacement& r) const;
+
+  std::unique_ptr<wire> wire_;
+  const statements& sql_;
+  const std::string patience_;
+};
+
+}  // namespace holdfast::store::postgres

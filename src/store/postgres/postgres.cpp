@@ -1,0 +1,89 @@
+#include "store/postgres/postgres.hpp"
+
+#include "store/postgres/link.hpp"
+#include "store/postgres/listener.hpp"
+#include "store/postgres/schema.hpp"
+#include "store/sql/notice_text.hpp"
+#include "store/sql/row_store.hpp"
+
+namespace holdfast::store::postgres {
+
+namespace {
+
+class postgres_store final : public state_store {
+ public:
+  explicit postgres_store(postgres_options options)
+      : options_(std::move(options)),
+        statements_(options_.schema),
+        rows_([this](boot_time deadline) { return connect(deadline); }, options_.connections,
+              options_.command_timeout),
+        inbox_(options_) {
+    can_.survives_failover = false;  // to a standby that may lack the last commits
+  }
+
+  status open() {
+    const boot_time deadline = boot_clock::now() + options_.connect_timeout;
+    auto first = wire::open(options_.server, deadline);
+    if (!first) return std::move(first.error());
+    if (auto ok = set_up_tables(**first, options_.schema, deadline); !ok) return ok;
+    auto made = over(std::move(*first));
+    if (!made) return std::move(made.error());
+    rows_.use(std::move(*made));
+    if (auto ok = inbox_.open(); !ok) return ok;
+    can_.notices = inbox_.listens();
+    return done{};
+  }
+
+  const capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return options_.url; }
+  store::inbox& inbox() noexcept override { return inbox_; }
+
+  status transact(std::string_view name, transition& change) override {
+    const step one{name, &change};
+    return std::move(rows_.transact(std::span(&one, 1)).front());
+  }
+  std::vector<status> transact(std::span<const step> steps) override {
+    return rows_.transact(steps);
+  }
+  result<std::vector<entry>> entries() override { return rows_.entries(); }
+  result<moment> time() override { return rows_.time(); }
+
+  // A notice that could not be sent costs its reader a second.
+  bool tell(const notice& to) override {
+    std::string line = sql::encode(to);
+    if (line.empty()) return true;
+    line.pop_back();
+    (void)rows_.with_link([&](sql::row_link& over, boot_time deadline) {
+      return static_cast<link&>(over).tell(channel_of(to.peer), line, deadline);
+    });
+    return true;
+  }
+
+ private:
+  result<std::unique_ptr<sql::row_link>> connect(boot_time deadline) {
+    const auto in_time = std::min(deadline, boot_clock::now() + options_.connect_timeout);
+    auto made = wire::open(options_.server, in_time);
+    if (!made) return std::move(made.error());
+    return over(std::move(*made));
+  }
+  result<std::unique_ptr<sql::row_link>> over(std::unique_ptr<wire> w) {
+    return link::over(std::move(w), statements_, options_.command_timeout * 3 / 4);
+  }
+
+  const postgres_options options_;
+  const statements statements_;
+  capabilities can_;
+  sql::row_store rows_;
+  listener inbox_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<state_store>> open_postgres(postgres_options options) {
+  if (options.url.empty()) options.url = options.server.shown;
+  auto store = std::make_unique<postgres_store>(std::move(options));
+  if (auto opened = store->open(); !opened) return std::move(opened.error());
+  return std::unique_ptr<state_store>(std::move(store));
+}
+
+}  // namespace holdfast::store::postgres

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <string>
+
+#include "store/postgres/wire.hpp"
+
+namespace holdfast::store::postgres {
+
+/// "Quoted", so that any name is only a name.
+std::string quoted(std::string_view identifier);
+
+/// The server's clock, as every statement reads it: microseconds since 1970.
+inline constexpr const char* server_clock =
+    "(extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint";
+
+inline constexpr std::int64_t format_version = 1;
+
+/// Looks whether the tables are there and ours, and makes them if they are not there. What a user
+/// without the right to make them has to ask for stands in the error.
+status set_up_tables(wire& w, const std::string& schema, boot_time deadline);
+
+/// What a person runs who may, in one line.
+std::string script(const std::string& schema);
+
+}  // namespace holdfast::store::postgres

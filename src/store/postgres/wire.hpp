@@ -1,0 +1,96 @@
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <holdfast/clock.hpp>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/postgres/options.hpp"
+
+namespace holdfast::store::postgres {
+
+struct answer_deleter {
+  void operator()(PGresult* r) const noexcept { PQclear(r); }
+};
+
+/// What the server answered to one statement.
+class answer {
+ public:
+  explicit answer(PGresult* r) : result_(r) {}
+  PGresult* get() const noexcept { return result_.get(); }
+  int rows() const noexcept { return PQntuples(get()); }
+  bool is_null(int r, int c) const noexcept { return PQgetisnull(get(), r, c) != 0; }
+  std::string_view text(int r, int c) const noexcept {
+    return {PQgetvalue(get(), r, c), static_cast<std::size_t>(PQgetlength(get(), r, c))};
+  }
+  /// 0 for what is no number, NULL among it.
+  std::int64_t number(int r, int c) const noexcept;
+
+ private:
+  std::unique_ptr<PGresult, answer_deleter> result_;
+};
+
+/// A statement with its parameters ($1, $2, …); an empty one is NULL.
+struct statement {
+  const std::string& sql;
+  std::vector<std::optional<std::string>> parameters{};
+};
+
+/// One connection to a server, always in pipeline mode: what is asked together is one round trip
+/// and, unless it says otherwise, one transaction. For one thread at a time.
+///
+/// Statements are prepared on it as they come, unless a pooler is in between: behind it each
+/// transaction may get another server. A pooler shows itself by a process id that is not the
+/// server's.
+class wire {
+ public:
+  /// Connects and looks at the server. `wake_fd`: gives up when it is readable.
+  static result<std::unique_ptr<wire>> open(const address& to, boot_time deadline,
+                                            int wake_fd = -1);
+  ~wire() { PQfinish(connection_); }
+  wire(const wire&) = delete;
+
+  /// The answers, one a statement. A failure of one is a failure of all.
+  result<std::vector<answer>> ask(std::span<const statement> all, boot_time deadline);
+  result<std::vector<answer>> ask(std::initializer_list<statement> all, boot_time deadline) {
+    return ask(std::span(all.begin(), all.size()), deadline);
+  }
+
+  /// It works, and no transaction is open.
+  bool usable() const noexcept;
+  bool pooled() const noexcept { return pooled_; }
+  int fd() const noexcept { return PQsocket(connection_); }
+
+  /// Reads what is there, without waiting. False: the connection broke.
+  bool read() noexcept { return PQconsumeInput(connection_) == 1; }
+  /// What was published on the channels that this connection listens to.
+  std::optional<std::string> next_notification();
+
+ private:
+  explicit wire(PGconn* c) : connection_(c) {}
+  status connect(boot_time deadline, int wake_fd);
+  status greet(boot_time deadline);
+  /// What will be answered: to a statement, or (the text is named) that it is prepared.
+  using expected = std::vector<const std::string*>;
+  bool send(const statement& s, expected& to_come);
+  bool send_prepared(const statement& s, expected& to_come);
+  result<std::vector<answer>> receive(const expected& to_come, boot_time deadline);
+  failure refused(const PGresult* answer, const std::string* preparing);
+  status wait_for_result(boot_time deadline);
+  failure broken();
+
+  PGconn* const connection_;
+  bool pooled_ = true;
+  bool broken_ = false;
+  std::set<std::string_view> prepared_;  ///< by their texts, which outlive the connection
+};
+
+}  // namespace holdfast::store::postgres

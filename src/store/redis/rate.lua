@@ -1,0 +1,151 @@
+-- May it go through now? Token buckets, several decided on together. The twin of
+-- src/kernel/rate.cpp: the same numbered steps in the same order; tests/store/redis/twin_test.cpp
+-- holds them equal. Without functions and texts, which cost more here than the arithmetic.
+--
+--   KEYS[1] refunds  sorted set of those of the last minute, by when they are forgotten
+--   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then
+--   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each gone when it is full
+--
+-- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket | owner |
+-- time (tests only). All numbers are whole and none is greater than 2^53: a double holds them.
+
+local call, floor, sub, read, write = redis.call, math.floor, string.sub, struct.unpack, struct.pack
+
+local REMEMBER, SLACK, MOST_UNITS = 60000000, 1000000, 4503599627370496
+local GRANTED, REFUSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5
+
+local verb, tokens, version = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
+local count = #KEYS - 2
+local takes, refunds = verb == 'take', verb == 'refund'
+
+local now = tonumber(ARGV[count + 6])
+local on_server_time = not now
+if on_server_time then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+
+-- ---- the record ---------------------------------------------------------------------------------
+
+local texts = call('MGET', unpack(KEYS, 2))
+local record = texts[1]
+local known_until = 0
+if record then
+  local last = string.match(record, '^hf1 rate_limiter 1 (%d+)$')
+  if last then
+    known_until = tonumber(last)
+  else
+    local kind, capacity = string.match(record, '^hf1 (%l[%l_]*) (%d+) ')
+    if not kind then
+      if string.match(record, '^hf%d+ ') then return redis.error_reply('HOLDFAST_NEWER written by a newer holdfast') end
+      return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')
+    end
+    if capacity ~= '0' then return {KIND_MISMATCH, now, 0, 0, kind} end
+  end
+end
+
+-- ---- the steps ----------------------------------------------------------------------------------
+
+local buckets = {}  -- {version, used, at, units, wait, unit, gain, step, capacity, rule}
+local fits, wait, went_over = true, 0, false
+for i = 1, count do
+  local rule, text = ARGV[i + 4], texts[i + 1]
+  local v, used, at, unit, gain, step, capacity = version, 0, now
+  -- 1. What has come back is there again.
+  if text and #text == 56 then
+    v, used, at, unit, gain, step, capacity = read('<ddddddd', text)
+    if at > now then at = now end
+    local steps = floor((now - at) / step)
+    if steps < floor((used + gain - 1) / gain) then
+      used, at = used - steps * gain, at + steps * step
+    else
+      v, used, at, unit = version, 0, now, nil
+    end
+  end
+  -- 2. The greatest version of a rule is in force.
+  if not unit then
+    unit, gain, step, capacity = read('<dddd', rule)
+  elseif v == version then
+    if sub(text, 25) ~= rule then return {CAPACITY_MISMATCH, now, wait, i - 1} end
+  elseif v > version then
+    rule = sub(text, 25)
+  else  -- what was used stays used, in whole tokens
+    local whole = floor((used + unit - 1) / unit)
+    unit, gain, step, capacity = read('<dddd', rule)
+    local most = floor(capacity / unit)
+    v, used, at, went_over = version, (whole < most and whole or most) * unit, now, true
+  end
+  -- 3. What can never be had is not waited for.
+  local limit = floor(capacity / unit)
+  if takes and tokens > limit then return {TOO_MANY, now, wait, i - 1} end
+  local units = (tokens < limit and tokens or limit) * unit
+  fits = fits and used <= MOST_UNITS - units
+  local over, mine = used + units - capacity, 0
+  if over > 0 then
+    mine = at + floor((over + gain - 1) / gain) * step - now
+    if mine > wait then wait = mine end
+  end
+  buckets[i] = {v, used, at, units, mine, unit, gain, step, capacity, rule}
+end
+
+-- 4. All give, or none.
+local reply = {DONE, now, wait, 0}
+local changed, sign = false, 0
+if takes then
+  local granted = fits and wait <= tonumber(ARGV[3])
+  reply[1] = granted and GRANTED or REFUSED
+  changed, sign = granted or went_over, granted and 1 or 0
+elseif refunds then
+  local owner = ARGV[count + 5]
+  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+  if not call('ZSCORE', KEYS[1], owner) then
+    call('ZADD', KEYS[1], now + REMEMBER, owner)
+    sign = -1
+  end
+  if on_server_time then call('PEXPIRE', KEYS[1], REMEMBER / 1000) end
+  changed, reply[3] = true, 0
+end
+local longest = 0
+for i = 1, count do
+  local b = buckets[i]
+  local used, gain, capacity = b[2] + sign * b[4], b[7], b[9]
+  if used < 0 then used = 0 end
+  local left, full = capacity - used, 0
+  if used > 0 then full = b[3] + floor((used + gain - 1) / gain) * b[8] - now end
+  if full > longest then longest = full end
+  b[2] = used
+  local r = i * 4
+  reply[r + 1], reply[r + 2] = floor(capacity / b[6]), left > 0 and floor(left / b[6]) or 0
+  reply[r + 3], reply[r + 4] = refunds and 0 or b[5], full
+end
+if not changed then return reply end
+
+-- 5. What is full need not be kept. First the record, which says that the name is in use: for a while
+-- longer, so that not each decision has to say so.
+if longest > 0 and now + longest > known_until then
+  local text = string.format('hf1 rate_limiter 1 %.0f', now + longest + SLACK)
+  local where = record and 'XX' or 'NX'
+  local written
+  if on_server_time then
+    written = call('SET', KEYS[2], text, where, 'PX', floor((longest + SLACK) / 1000) + 1)
+  else
+    written = call('SET', KEYS[2], text, where)
+  end
+  if not written then  -- MGET does not see other types
+    return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')
+  end
+end
+for i = 1, count do
+  local b, full = buckets[i], reply[i * 4 + 4]
+  if full <= 0 then
+    if texts[i + 1] then call('DEL', KEYS[i + 2]) end
+  else
+    local text = write('<ddd', b[1], b[2], b[3]) .. b[10]
+    if on_server_time then
+      call('SET', KEYS[i + 2], text, 'PX', floor(full / 1000) + 1)
+    else
+      call('SET', KEYS[i + 2], text)
+    end
+  end
+end
+return reply

@@ -1,0 +1,49 @@
+#include "store/sql/known_rows.hpp"
+
+namespace holdfast::store::sql {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t most_rows = 1'024;
+constexpr std::size_t longest_record = 4'096;
+// Two good clocks differ by less than a millisecond after so long.
+constexpr auto clock_is_known_for = 10s;
+
+}  // namespace
+
+std::optional<row> known_rows::guess(std::string_view name) {
+  const auto now = boot_clock::now();
+  const std::lock_guard guard{mutex_};
+  const auto found = rows_.find(name);
+  if (found == rows_.end() || !found->second.ours || now - heard_ > clock_is_known_for) {
+    return std::nullopt;
+  }
+  const auto since = std::chrono::duration_cast<std::chrono::microseconds>(now - heard_).count();
+  return row{true, found->second.version, found->second.record, server_at_ + since, 0};
+}
+
+void known_rows::learn(std::string_view name, std::int64_t found, row now) {
+  const std::lock_guard guard{mutex_};
+  auto at = rows_.find(name);
+  if (!now.there || now.record.size() > longest_record) {
+    if (at != rows_.end()) rows_.erase(at);
+    return;
+  }
+  const bool ours = at == rows_.end() || at->second.version == found;
+  if (at == rows_.end()) {
+    if (rows_.size() >= most_rows) rows_.clear();
+    at = rows_.emplace(name, entry{}).first;
+  }
+  at->second = {now.version, std::move(now.record), ours};
+}
+
+void known_rows::clock_said(std::int64_t now_at, boot_time sent) {
+  const std::lock_guard guard{mutex_};
+  if (sent < heard_) return;
+  server_at_ = now_at;
+  heard_ = sent;
+}
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "store/sql/row_link.hpp"
+
+namespace holdfast::store::sql {
+
+/// What this session knows of the rows that it wrote last, and of the server's clock: enough to
+/// guess what is there now. A guess decides nothing, the server compares it. Thread-safe.
+class known_rows {
+ public:
+  /// The row of a name and the server's time, if both can be guessed.
+  std::optional<row> guess(std::string_view name);
+
+  /// The row was found with the version `found`, and is now so. Who finds it as it left it, or sees
+  /// it for the first time, guesses the next time.
+  void learn(std::string_view name, std::int64_t found, row now);
+
+  /// The server's clock said so in the answer to what was sent at that time.
+  void clock_said(std::int64_t now_at, boot_time sent);
+
+ private:
+  struct entry {
+    std::int64_t version = 0;
+    std::string record;
+    bool ours = false;  ///< nobody else seems to write it
+  };
+  std::mutex mutex_;
+  std::map<std::string, entry, std::less<>> rows_;
+  std::int64_t server_at_ = 0;
+  boot_time heard_{};
+};
+
+}  // namespace holdfast::store::sql

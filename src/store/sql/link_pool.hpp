@@ -1,0 +1,63 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "store/sql/row_link.hpp"
+
+namespace holdfast::store::sql {
+
+/// A few connections for all threads of a session: made when they are needed, kept while they work.
+/// Thread-safe.
+class link_pool {
+ public:
+  using connect = std::function<result<std::unique_ptr<row_link>>(boot_time deadline)>;
+
+  link_pool(connect make, std::size_t most) : make_(std::move(make)), most_(most) {}
+
+  /// A connection for the life of this object. It goes back into the pool if it still works.
+  class loan {
+   public:
+    loan(link_pool& from, std::unique_ptr<row_link> link, bool used)
+        : pool_(&from), link_(std::move(link)), used_(used) {}
+    loan(loan&&) noexcept = default;
+    loan& operator=(loan&&) = delete;
+    ~loan() {
+      if (pool_ != nullptr && link_) pool_->give_back(std::move(link_));
+    }
+    row_link& operator*() const noexcept { return *link_; }
+    row_link* operator->() const noexcept { return link_.get(); }
+    /// It has served somebody before: the server may have ended it meanwhile.
+    bool used() const noexcept { return used_; }
+
+   private:
+    link_pool* pool_;
+    std::unique_ptr<row_link> link_;
+    bool used_;
+  };
+
+  /// Waits for a connection until the deadline, if as many as may be are in use.
+  result<loan> borrow(boot_time deadline);
+
+  /// One that was made elsewhere.
+  void add(std::unique_ptr<row_link> link);
+
+  /// Closes those that nobody uses: one of them turned out to be dead, so all may be.
+  void drop_idle();
+
+ private:
+  bool wait_for_room(std::unique_lock<std::mutex>& lock, boot_time deadline);
+  void give_back(std::unique_ptr<row_link> link);
+
+  const connect make_;
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<row_link>> idle_;
+  std::size_t in_use_ = 0;
+};
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,104 @@
+#include "store/sql/options.hpp"
+
+#include <charconv>
+
+namespace holdfast::store::sql {
+
+namespace {
+
+constexpr std::size_t most_connections = 100;
+
+failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+
+std::string_view cut_off(std::string_view& rest, char at) {
+  const auto found = rest.find(at);
+  if (found == rest.npos) return {};
+  const auto tail = rest.substr(found + 1);
+  rest = rest.substr(0, found);
+  return tail;
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& number) {
+  const char* const end = text.data() + text.size();
+  const auto [after, wrong] = std::from_chars(text.data(), end, number);
+  return wrong == std::errc{} && after == end;
+}
+
+void take_credentials(std::string_view& rest, place& p) {
+  const auto at = rest.rfind('@');
+  if (at == rest.npos) return;
+  auto user = rest.substr(0, at);
+  rest.remove_prefix(at + 1);
+  p.password = cut_off(user, ':');
+  p.user = user;
+  if (!user.empty()) p.shown.append(user).append("@");
+}
+
+std::string_view without_brackets(std::string_view host) {
+  const bool v6 = host.starts_with('[') && host.ends_with(']');
+  return v6 ? host.substr(1, host.size() - 2) : host;
+}
+
+result<place::host> parse_host(std::string_view text, std::uint16_t usual_port) {
+  const auto bracket = text.rfind(']');
+  const auto colon = text.rfind(':');
+  std::string_view port;
+  if (colon != text.npos && (bracket == text.npos || colon > bracket)) {
+    port = text.substr(colon + 1);
+    text = text.substr(0, colon);
+  }
+  if (text.find(':') != text.npos && bracket == text.npos) {
+    return bad("an IPv6 address is written in brackets: [::1]");
+  }
+  std::uint16_t number = usual_port;
+  if (!port.empty() && (!parse_number(port, number) || number == 0)) {
+    return bad("'" + std::string(port) + "' is not a port; ports go from 1 to 65535");
+  }
+  return place::host{std::string(without_brackets(text)), number};
+}
+
+}  // namespace
+
+result<place> parse_place(std::string_view scheme, std::string_view rest,
+                          std::uint16_t usual_port) {
+  place p;
+  p.shown = std::string(scheme) + "://";
+  if (!rest.starts_with("//")) {
+    return bad(std::string(scheme) + ": needs an address; write " + p.shown + "host/database");
+  }
+  rest.remove_prefix(2);
+  take_credentials(rest, p);
+  p.database = cut_off(rest, '/');
+  p.shown += rest;
+  if (!p.database.empty()) p.shown.append("/").append(p.database);
+  while (!rest.empty()) {
+    const auto others = cut_off(rest, ',');
+    auto one = parse_host(rest, usual_port);
+    if (!one) return std::move(one.error());
+    p.hosts.push_back(std::move(*one));
+    rest = others;
+  }
+  return p;
+}
+
+result<std::chrono::milliseconds> parse_timeout(std::string_view option, std::string_view text) {
+  const bool in_ms = text.ends_with("ms");
+  const auto digits = text.substr(0, text.size() - (in_ms ? 2 : text.ends_with('s') ? 1 : 0));
+  double number = 0;
+  const bool good = parse_number(digits, number);
+  const double ms = number * (in_ms ? 1 : 1000);
+  if (good && ms >= 1 && ms <= 86.4e6) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(ms));
+  }
+  return bad("'" + std::string(text) + "' is no " + std::string(option) +
+             "; write 500ms or 2s, up to a day");
+}
+
+result<std::size_t> parse_connections(std::string_view text) {
+  std::size_t number = 0;
+  if (parse_number(text, number) && number >= 1 && number <= most_connections) return number;
+  return bad("connections is a number from 1 to 100");
+}
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,24 @@
+#include "store/sql/peer_id.hpp"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <string_view>
+
+namespace holdfast::store::sql {
+
+std::uint64_t random_bits() noexcept {
+  std::uint64_t bits = 0;
+  while (::getrandom(&bits, sizeof bits, 0) != sizeof bits && errno == EINTR) {
+  }
+  return bits;
+}
+
+std::string random_peer() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string id;
+  for (auto bits = random_bits(); id.size() < 16; bits >>= 4) id += digits[bits & 15];
+  return id;
+}
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/clock.hpp>
+#include <holdfast/store/state_store.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the SQL stores with a server share: how a record changes that many clients want to change.
+///
+/// A row is replaced only as long as it is the one that was read: by its version, in one statement,
+/// with no transaction held open. Who has written a row last guesses that nobody else did since,
+/// and is told by the same statement; who is overtaken twice takes the row's lock.
+namespace holdfast::store::sql {
+
+/// The row of a name as the server has it, and what time it was there.
+struct row {
+  bool there = false;
+  std::int64_t version = 0;
+  std::string record{};
+  std::int64_t now_at = 0;  ///< microseconds since 1970, on the server's clock
+  std::int64_t fence_floor = 0;
+};
+
+/// What is to replace a row. It is not replaced if it is not the one of that version any more, or
+/// if the server's clock is more than 1 ms behind what was assumed, or 3 ms ahead of it.
+struct replacement {
+  std::string_view name;
+  bool there = false;         ///< there was a row, with …
+  std::int64_t version = 0;   ///< … this version; if there was none, the one to begin with
+  std::string_view record{};  ///< empty: remove the row
+  std::optional<std::int64_t> assumed_now{};
+};
+
+/// What became of it.
+struct replaced {
+  bool done = false;
+  std::int64_t version = 0;  ///< the row's new one
+  std::int64_t now_at = 0;   ///< 0: not said
+};
+
+/// One connection to the server, used by one thread at a time. Each function is one round trip, and
+/// one transaction unless it says otherwise; a failure of one statement is a failure of all.
+class row_link {
+ public:
+  virtual ~row_link() = default;
+
+  /// Whether another call may succeed: false for a connection that broke, or is in an unknown
+  /// state.
+  virtual bool usable() const noexcept = 0;
+
+  virtual result<std::vector<row>> read(std::span<const std::string_view> names,
+                                        boot_time deadline) = 0;
+  /// In this order. A failure with errc::busy says that somebody else was faster (a serialization
+  /// failure, a deadlock): nothing happened.
+  virtual result<std::vector<replaced>> replace(std::span<const replacement> all,
+                                                boot_time deadline) = 0;
+
+  /// Begins a transaction with the lock of the name's row, which is made if it is not there (its
+  /// record is then empty).
+  virtual result<row> lock(std::string_view name, boot_time deadline) = 0;
+  /// Ends it: writes the record and commits, or undoes everything if there is none.
+  virtual status unlock(std::string_view name, const std::string* record, boot_time deadline) = 0;
+
+  /// Removes the rows of names that nobody uses, and keeps their greatest fence as the floor.
+  virtual status sweep(std::span<const std::string> names, boot_time deadline) = 0;
+  virtual result<std::vector<state_store::entry>> entries(boot_time deadline) = 0;
+};
+
+}  // namespace holdfast::store::sql

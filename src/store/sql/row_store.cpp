@@ -1,0 +1,245 @@
+#include "store/sql/row_store.hpp"
+
+#include <algorithm>
+
+#include "store/sql/is_free.hpp"
+
+namespace holdfast::store::sql {
+
+namespace {
+
+constexpr std::size_t free_rows_kept = 256;
+constexpr std::chrono::milliseconds patience_at_closing{200};
+/// A connection that breaks is replaced so often before the caller is told.
+constexpr int broken_connections_borne = 2;
+
+}  // namespace
+
+/// One step on its way.
+struct row_store::change {
+  state_store::step step;
+  row before{};
+  const std::string* next = nullptr;  ///< what is to be there instead; empty: nothing
+  bool guessed = false;
+  bool sent = false;  ///< a replacement went out, and nobody has said what became of it
+  bool over = false;
+  status outcome = done{};
+
+  /// True if there is something to write.
+  bool decide(bool guess) {
+    guessed = guess;
+    next = step.change->apply(before.record,
+                              {before.now_at, std::max(before.now_at, before.fence_floor)});
+    return next != nullptr && *next != before.record;
+  }
+  /// What was sent before the connection broke is what is there: it was done.
+  bool was_done(const row& now) const {
+    return sent && (now.there ? now.record == *next : next->empty());
+  }
+  replacement wanted() const {
+    // A name that comes back does not begin with a version that it had.
+    const auto version = before.there ? before.version : before.now_at;
+    replacement r{step.name, before.there, version, *next, {}};
+    if (guessed) r.assumed_now = before.now_at;
+    return r;
+  }
+  void end(status how) {
+    outcome = std::move(how);
+    over = true;
+  }
+};
+
+// ---- several steps
+// -------------------------------------------------------------------------------
+
+// In the order of their names, so that two batches never wait for each other. What is about one
+// name goes one after the other.
+std::vector<status> row_store::transact(std::span<const state_store::step> steps) {
+  std::vector<change> all(steps.size());
+  changes todo;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    all[i].step = steps[i];
+    todo.push_back(&all[i]);
+  }
+  std::stable_sort(todo.begin(), todo.end(),
+                   [](const change* a, const change* b) { return a->step.name < b->step.name; });
+  while (!todo.empty()) {
+    changes now, later;
+    for (change* c : todo) {
+      const bool same = !now.empty() && now.back()->step.name == c->step.name;
+      (same ? later : now).push_back(c);
+    }
+    run(now);
+    todo = std::move(later);
+  }
+  sweep_if_many();
+  std::vector<status> outcomes;
+  outcomes.reserve(all.size());
+  for (change& c : all) outcomes.push_back(std::move(c.outcome));
+  return outcomes;
+}
+
+void row_store::run(changes open) {
+  const boot_time deadline = boot_clock::now() + timeout_;
+  for (int broken = 0;; ++broken) {
+    auto link = pool_.borrow(deadline);
+    const auto settled = link ? settle(**link, open, deadline) : status(link.error());
+    if (settled) return;
+    const bool again = link && !(*link)->usable() && broken < broken_connections_borne &&
+                       boot_clock::now() < deadline;
+    if (again) {
+      pool_.drop_idle();
+      continue;
+    }
+    for (change* c : open) {
+      auto f = settled.error();
+      f.outcome_unknown = c->sent;
+      c->end(std::move(f));
+    }
+    return;
+  }
+}
+
+status row_store::settle(row_link& link, changes& open, boot_time deadline) {
+  for (const auto way : {&row_store::replace_guessed, &row_store::replace_read}) {
+    const auto gone = (this->*way)(link, open, deadline);
+    std::erase_if(open, [](const change* c) { return c->over; });
+    if (!gone || open.empty()) return gone;
+  }
+  while (!open.empty()) {
+    if (auto gone = change_locked(link, *open.back(), deadline); !gone) return gone;
+    open.pop_back();
+  }
+  return done{};
+}
+
+// ---- three ways to change a row
+// ------------------------------------------------------------------
+
+// What was sent over a connection that broke must be looked for first. Nor is it known that there
+// is nothing to do before somebody has looked.
+status row_store::replace_guessed(row_link& link, const changes& open, boot_time deadline) {
+  changes some;
+  for (change* c : open) {
+    auto guess = c->sent ? std::nullopt : known_.guess(c->step.name);
+    if (!guess) continue;
+    c->before = std::move(*guess);
+    if (c->decide(true)) some.push_back(c);
+  }
+  return replace(link, some, deadline);
+}
+
+status row_store::replace_read(row_link& link, const changes& open, boot_time deadline) {
+  std::vector<std::string_view> names;
+  for (const change* c : open) names.push_back(c->step.name);
+  const auto sent = boot_clock::now();
+  auto rows = link.read(names, deadline);
+  if (!rows) return std::move(rows.error());
+  known_.clock_said(rows->front().now_at, sent);
+  changes some;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    found(*open[i], std::move((*rows)[i]));
+    if (!open[i]->over) some.push_back(open[i]);
+  }
+  return replace(link, some, deadline);
+}
+
+// Ends the change if there is nothing left to do.
+void row_store::found(change& one, row now) {
+  if (one.was_done(now)) return finish(one, now.version);
+  one.sent = false;
+  one.before = std::move(now);
+  if (one.decide(false)) return;
+  if (one.before.there && is_free(one.before.record)) note_free(one.step.name);
+  known_.learn(one.step.name, one.before.version, std::move(one.before));
+  one.end(done{});
+}
+
+status row_store::replace(row_link& link, const changes& some, boot_time deadline) {
+  if (some.empty()) return done{};
+  std::vector<replacement> wanted;
+  for (change* c : some) {
+    wanted.push_back(c->wanted());
+    c->sent = true;
+  }
+  const auto sent = boot_clock::now();
+  const auto outcomes = link.replace(wanted, deadline);
+  const bool outrun = !outcomes && outcomes.error().code == errc::busy;
+  if (!outcomes && !outrun) return outcomes.error();
+  for (change* c : some) c->sent = false;
+  if (outrun) return done{};
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if ((*outcomes)[i].done) finish(*some[i], (*outcomes)[i].version);
+  }
+  if (outcomes->front().now_at != 0) known_.clock_said(outcomes->front().now_at, sent);
+  return done{};
+}
+
+status row_store::change_locked(row_link& link, change& one, boot_time deadline) {
+  auto now = link.lock(one.step.name, deadline);
+  if (!now) return std::move(now.error());
+  found(one, std::move(*now));
+  if (one.over) return link.unlock(one.step.name, nullptr, deadline);
+  one.sent = true;
+  if (auto gone = link.unlock(one.step.name, one.next, deadline); !gone) return gone;
+  one.sent = false;
+  finish(one, one.before.version + 1);
+  return done{};
+}
+
+void row_store::finish(change& one, std::int64_t version) {
+  known_.learn(one.step.name, one.before.version, {!one.next->empty(), version, *one.next, 0, 0});
+  if (!one.next->empty() && is_free(*one.next)) note_free(one.step.name);
+  one.end(done{});
+}
+
+// ---- the rest
+// ------------------------------------------------------------------------------------
+
+result<std::vector<state_store::entry>> row_store::entries() {
+  return with_link([](row_link& link, boot_time deadline) { return link.entries(deadline); });
+}
+
+result<moment> row_store::time() {
+  return with_link([](row_link& link, boot_time deadline) -> result<moment> {
+    const std::string_view nobody[] = {""};
+    const auto rows = link.read(nobody, deadline);
+    if (!rows) return rows.error();
+    return moment{rows->front().now_at, rows->front().now_at};
+  });
+}
+
+void row_store::note_free(std::string_view name) {
+  const std::lock_guard guard{free_mutex_};
+  if (!free_.contains(name)) free_.emplace(name);
+}
+
+void row_store::sweep_if_many() {
+  {
+    const std::lock_guard guard{free_mutex_};
+    if (free_.size() < free_rows_kept) return;
+  }
+  sweep(timeout_);
+}
+
+// With the row goes its last fence; the greatest of them stays, as a floor for all names. What
+// cannot be removed costs a little room.
+void row_store::sweep(std::chrono::milliseconds patience) {
+  std::set<std::string, std::less<>> some;
+  {
+    const std::lock_guard guard{free_mutex_};
+    some.swap(free_);
+  }
+  const std::vector<std::string> names(some.begin(), some.end());
+  (void)with_link([&](row_link& link, boot_time deadline) { return link.sweep(names, deadline); },
+                  boot_clock::now() + patience);
+}
+
+row_store::~row_store() {
+  try {
+    if (!free_.empty()) sweep(patience_at_closing);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <set>
+
+#include "store/sql/known_rows.hpp"
+#include "store/sql/link_pool.hpp"
+
+namespace holdfast::store::sql {
+
+/// Changes records over a pool of connections. A change costs one round trip where this session
+/// wrote the row last, else two (read, replace); two more where somebody else gets in between.
+/// Thread-safe.
+class row_store {
+ public:
+  row_store(link_pool::connect make, std::size_t connections, std::chrono::milliseconds timeout)
+      : pool_(std::move(make), connections), timeout_(timeout) {}
+  ~row_store();
+
+  /// A connection that is there already.
+  void use(std::unique_ptr<row_link> link) { pool_.add(std::move(link)); }
+
+  /// Together they cost what one costs.
+  std::vector<status> transact(std::span<const state_store::step> steps);
+  result<std::vector<state_store::entry>> entries();
+  result<moment> time();
+
+  /// Something else over one of the connections; tried again over another one if an idle one turns
+  /// out to be dead.
+  template <class Act>
+  auto with_link(Act act) {
+    return with_link(act, boot_clock::now() + timeout_);
+  }
+
+ private:
+  struct change;
+  using changes = std::vector<change*>;
+
+  template <class Act>
+  auto with_link(Act act, boot_time deadline);
+  void run(changes open);
+  status settle(row_link& link, changes& open, boot_time deadline);
+  status replace_guessed(row_link& link, const changes& open, boot_time deadline);
+  status replace_read(row_link& link, const changes& open, boot_time deadline);
+  status replace(row_link& link, const changes& some, boot_time deadline);
+  status change_locked(row_link& link, change& one, boot_time deadline);
+  void found(change& one, row now);
+  void finish(change& one, std::int64_t version);
+  void note_free(std::string_view name);
+  void sweep_if_many();
+  void sweep(std::chrono::milliseconds patience);
+
+  link_pool pool_;
+  const std::chrono::milliseconds timeout_;
+  known_rows known_;
+  std::mutex free_mutex_;
+  std::set<std::string, std::less<>> free_;
+};
+
+template <class Act>
+auto row_store::with_link(Act act, boot_time deadline) {
+  using outcome = decltype(act(std::declval<row_link&>(), deadline));
+  while (true) {
+    auto link = pool_.borrow(deadline);
+    if (!link) return outcome(std::move(link.error()));
+    outcome got = act(**link, deadline);
+    const bool was_dead = !got && link->used() && !(*link)->usable();
+    if (!was_dead || boot_clock::now() >= deadline) return got;
+    pool_.drop_idle();
+  }
+}
+
+}  // namespace holdfast::store::sql

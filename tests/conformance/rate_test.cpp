@@ -1,0 +1,283 @@
+#include <thread>
+
+#include "conformance/cell.hpp"
+#include "conformance/exclusive.hpp"
+#include "harness/eventually.hpp"
+
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::rate_decision;
+using holdfast::rate_limiter;
+using holdfast::rate_rule;
+
+/// So slow that nothing comes back while a test runs.
+constexpr auto slowly = 24h;
+
+class rates : public suite {
+ protected:
+  static std::vector<rate_rule> rule(std::uint64_t tokens, std::chrono::microseconds per,
+                                     std::uint64_t burst = 0) {
+    return {{.tokens = tokens, .per = per, .burst = burst}};
+  }
+  rate_limiter three_{here_, name_, rule(3, slowly)};
+  rate_limiter rival_{another(), name_, rule(3, slowly)};
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, rates, testing::ValuesIn(cells({"rate_limiter"})), cell_name);
+
+TEST_P(rates, as_many_go_through_as_it_holds_whoever_asks) {
+  EXPECT_EQ(three_.try_take().rules.at(0).remaining, 2u);
+  EXPECT_TRUE(rival_.try_take(2));
+  const rate_decision d = three_.try_take();
+  EXPECT_FALSE(d);
+  EXPECT_EQ(d.rules.at(0).remaining, 0u);
+  EXPECT_EQ(d.rules.at(0).limit, 3u);
+  EXPECT_GT(d.wait, 7h) << "a third of a day";
+  EXPECT_LE(d.wait, 8h);
+  EXPECT_GT(d.rules.at(0).reset, 23h);
+}
+
+TEST_P(rates, many_at_once_get_as_many_as_there_are) {
+  rate_limiter hundred{here_, "many", rule(100, slowly)};
+  std::atomic<int> taken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      rate_limiter mine{another(), "many", rule(100, slowly)};
+      for (int j = 0; j < 20; ++j) taken += mine.try_take().taken ? 1 : 0;
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(taken, 100);
+}
+
+TEST_P(rates, more_tokens_than_there_are_take_none) {
+  EXPECT_TRUE(three_.try_take(2));
+  EXPECT_FALSE(rival_.try_take(2));
+  EXPECT_TRUE(rival_.try_take(1));
+}
+
+TEST_P(rates, all_rules_give_or_none_does) {
+  const std::vector<rate_rule> rules{{.tokens = 5, .per = slowly, .name = "all"},
+                                     {.tokens = 2, .per = slowly, .by = {"client"}, .name = "one"}};
+  rate_limiter api{here_, "api", rules};
+  EXPECT_TRUE(api.try_take(2, {{"client", "a"}}));
+  const rate_decision no = api.try_take(1, {{"client", "a"}});
+  EXPECT_FALSE(no);
+  EXPECT_EQ(no.rules.at(0).remaining, 3u) << "the other rule gave nothing";
+  EXPECT_EQ(no.tightest().rule, "one");
+  EXPECT_TRUE(api.try_take(2, {{"client", "b"}}));
+  EXPECT_FALSE(api.try_take(2, {{"client", "c"}})) << "one is left for all";
+  EXPECT_EQ(api.peek(1, {{"client", "c"}}).rules.at(1).remaining, 2u);
+  EXPECT_TRUE(api.try_take(1, {{"client", "c"}}));
+}
+
+TEST_P(rates, keys_are_composed_of_the_parts_that_a_rule_names) {
+  const std::vector<rate_rule> rules{{.tokens = 2, .per = slowly, .by = {"api", "application"}},
+                                     {.tokens = 3, .per = slowly, .by = {"group"}},
+                                     {.tokens = 4, .per = slowly, .by = {"address"}}};
+  rate_limiter gateway{here_, "gateway", rules};
+  const auto ask = [&](const char* api, const char* group, const char* app, const char* from) {
+    return gateway
+        .try_take(1, {{"address", from}, {"application", app}, {"group", group}, {"api", api}})
+        .taken;
+  };
+  EXPECT_TRUE(ask("orders", "free", "shop", "::1"));
+  EXPECT_TRUE(ask("orders", "free", "shop", "::1"));
+  EXPECT_FALSE(ask("orders", "gold", "shop", "::1")) << "twice for this application";
+  EXPECT_TRUE(ask("stock", "free", "shop", "::1"));
+  EXPECT_FALSE(ask("stock", "free", "desk", "::1")) << "three times for this group";
+  EXPECT_TRUE(ask("stock", "gold", "desk", "::1"));
+  EXPECT_FALSE(ask("sales", "gold", "till", "::1")) << "four times from this address";
+  EXPECT_TRUE(ask("sales", "gold", "till", "::2"));
+  EXPECT_EQ(reason_of([&] { (void)gateway.try_take(1, {{"api", "orders"}}); }),
+            errc::invalid_argument);
+}
+
+TEST_P(rates, keys_that_look_alike_are_not_the_same) {
+  rate_limiter l{here_, "keys", {{.tokens = 1, .per = slowly, .by = {"a", "b"}}}};
+  const std::pair<const char*, const char*> keys[] = {
+      {"x:y", "z"}, {"x", "y:z"}, {"x%3Ay", "z"}, {"", "x:y:z"}, {"x:y:z", ""},
+      {"}", "{"},   {"'", "\""},  {"\\", "*"},    {"é", " "},    {"%", "%25"}};
+  for (const auto& [a, b] : keys) EXPECT_TRUE(l.try_take(1, {{"a", a}, {"b", b}})) << a << b;
+  for (const auto& [a, b] : keys) EXPECT_FALSE(l.try_take(1, {{"a", a}, {"b", b}})) << a << b;
+  EXPECT_EQ(here_.names(), std::vector<std::string>{"keys"});
+  for (const auto& bad : {std::string(256, 'a'), std::string("a\nb"), std::string("caf\xe9")}) {
+    EXPECT_EQ(reason_of([&] { (void)l.try_take(1, {{"a", bad}, {"b", ""}}); }),
+              errc::invalid_argument);
+  }
+}
+
+TEST_P(rates, what_comes_back_may_be_taken_and_a_waiter_gets_it) {
+  rate_limiter fast{here_, "fast", rule(1000, 1s, 1)};
+  EXPECT_TRUE(fast.try_take());
+  for (int i = 0; i < 20; ++i) {
+    const rate_decision d = fast.take();
+    EXPECT_TRUE(d);
+    EXPECT_GT(d.wait, 0us);
+  }
+}
+
+TEST_P(rates, those_who_wait_are_served_in_the_order_in_which_they_asked) {
+  rate_limiter fast{here_, "fast", rule(100, 1s, 1)};
+  EXPECT_TRUE(fast.try_take());
+  const auto first = fast.reserve(1, 1min);
+  const auto second = fast.reserve(1, 1min);
+  EXPECT_TRUE(first);
+  EXPECT_TRUE(second);
+  EXPECT_GT(second.wait, first.wait);
+  EXPECT_FALSE(fast.try_take()) << "it is in debt";
+}
+
+TEST_P(rates, a_wait_that_would_be_in_vain_is_refused_at_once_and_takes_nothing) {
+  EXPECT_TRUE(three_.try_take(3));
+  EXPECT_FALSE(three_.take_for(1, 1h));
+  EXPECT_FALSE(three_.take_until(1, std::chrono::steady_clock::now() + 1h));
+  EXPECT_FALSE(three_.take_for(1, -1h));
+  EXPECT_FALSE(three_.reserve(1, 1h));
+  three_.refund();
+  EXPECT_TRUE(rival_.try_take());
+}
+
+TEST_P(rates, one_who_stops_waiting_gives_back_what_was_reserved) {
+  EXPECT_TRUE(three_.try_take(3));
+  std::stop_source stop;
+  std::thread waiter([&] { EXPECT_FALSE(rival_.take(1, {}, stop.get_token())); });
+  harness::eventually("it waits", [&] { return three_.peek().wait > 9h; });
+  stop.request_stop();
+  waiter.join();
+  EXPECT_LE(three_.peek().wait, 8h);
+  EXPECT_FALSE(rival_.take(1, {}, stop.get_token())) << "it did not even ask";
+}
+
+TEST_P(rates, what_is_given_back_may_be_taken_again_and_no_more_than_that) {
+  EXPECT_TRUE(three_.try_take(3));
+  rival_.refund(2);
+  EXPECT_EQ(three_.peek().rules.at(0).remaining, 2u);
+  rival_.refund(2);
+  rival_.refund(3);
+  EXPECT_EQ(three_.peek().rules.at(0).remaining, 3u);
+}
+
+TEST_P(rates, a_look_takes_nothing_and_says_what_a_take_would) {
+  EXPECT_TRUE(three_.peek(3));
+  EXPECT_TRUE(here_.names().empty());
+  EXPECT_TRUE(three_.try_take(2));
+  EXPECT_TRUE(three_.peek(1));
+  EXPECT_FALSE(three_.peek(2));
+  EXPECT_EQ(three_.peek(1).rules.at(0).remaining, 1u);
+}
+
+TEST_P(rates, tokens_of_an_interval_come_back_all_at_once) {
+  rate_limiter l{here_,
+                 "interval",
+                 {{.tokens = 5, .per = slowly, .burst = 5, .how = holdfast::refill::interval}}};
+  EXPECT_TRUE(l.try_take(5));
+  const auto none = l.try_take();
+  EXPECT_FALSE(none);
+  EXPECT_GT(none.wait, 23h);
+  EXPECT_EQ(none.rules.at(0).reset, none.wait);
+}
+
+TEST_P(rates, more_than_the_burst_can_never_be_had_and_is_refused_as_such) {
+  for (const std::uint64_t bad : {std::uint64_t{0}, std::uint64_t{4}, ~std::uint64_t{0}}) {
+    EXPECT_EQ(reason_of([&] { (void)three_.try_take(bad); }), errc::invalid_argument) << bad;
+    EXPECT_EQ(reason_of([&] { (void)three_.take(bad); }), errc::invalid_argument) << bad;
+    EXPECT_EQ(reason_of([&] { three_.refund(bad); }), errc::invalid_argument) << bad;
+  }
+  EXPECT_TRUE(here_.names().empty());
+}
+
+TEST_P(rates, other_rules_of_the_same_version_are_refused_while_it_is_in_use) {
+  rate_limiter four{here_, name_, rule(4, slowly)};
+  EXPECT_TRUE(three_.try_take());
+  EXPECT_EQ(reason_of([&] { (void)four.try_take(); }), errc::capacity_mismatch);
+  EXPECT_EQ(reason_of([&] { (void)four.peek(); }), errc::capacity_mismatch);
+  EXPECT_EQ(three_.peek().rules.at(0).remaining, 2u);
+  three_.refund();
+  EXPECT_TRUE(four.try_take());
+}
+
+TEST_P(rates, changed_rules_hold_for_all_and_what_was_used_stays_used) {
+  EXPECT_TRUE(rival_.try_take(2));
+  three_.change_rules(rule(10, slowly), 1);
+  EXPECT_EQ(three_.try_take().rules.at(0).remaining, 7u);
+  EXPECT_EQ(rival_.try_take().rules.at(0).limit, 10u) << "also for those who do not know yet";
+  three_.change_rules(rule(2, slowly), 2);
+  EXPECT_FALSE(three_.try_take()) << "four are used";
+  EXPECT_EQ(three_.peek().rules.at(0).limit, 2u);
+  EXPECT_EQ(reason_of([&] { (void)rival_.try_take(3); }), errc::invalid_argument);
+  EXPECT_EQ(reason_of([&] { three_.change_rules(rule(9, slowly), 2); }), errc::invalid_argument);
+}
+
+TEST_P(rates, tokens_kept_in_the_process_cost_no_round_trip) {
+  rate_limiter local{here_, "local", rule(100, slowly), {.local_tokens = 10, .local_time = 1h}};
+  const auto before = here_.store_operations();
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(local.try_take()) << i;
+  EXPECT_EQ(here_.store_operations() - before, 10u);
+  EXPECT_FALSE(local.try_take());
+  EXPECT_FALSE(local.try_take(2));
+}
+
+TEST_P(rates, a_process_that_cannot_have_many_takes_one) {
+  rate_limiter local{here_, name_, rule(3, slowly), {.local_tokens = 3, .local_time = 1h}};
+  EXPECT_TRUE(rival_.try_take());
+  EXPECT_TRUE(local.try_take());
+  EXPECT_TRUE(local.try_take());
+  EXPECT_FALSE(local.try_take());
+}
+
+TEST_P(rates, nothing_stays_behind_when_all_has_come_back) {
+  rate_limiter brief{here_, "brief", {{.tokens = 100, .per = 1s, .by = {"client"}}}};
+  for (const char* client : {"a", "b", "c"}) EXPECT_TRUE(brief.try_take(5, {{"client", client}}));
+  EXPECT_EQ(here_.show("brief").kind, "rate_limiter");
+  harness::eventually("it is forgotten", [&] { return here_.names().empty(); });
+  EXPECT_EQ(here_.show("brief").kind, "");
+  EXPECT_TRUE(holdfast::mutex(here_, "brief").try_lock()) << "the name is free for anything";
+}
+
+TEST_P(rates, one_round_trip_decides_about_all_rules) {
+  std::vector<rate_rule> rules;
+  for (int i = 0; i < 16; ++i) rules.push_back({.tokens = 100, .per = slowly});
+  rate_limiter many{here_, "many", rules};
+  const auto before = here_.store_operations();
+  EXPECT_TRUE(many.try_take(3));
+  EXPECT_EQ(here_.store_operations() - before, 1u);
+  EXPECT_EQ(many.peek().rules.size(), 16u);
+  EXPECT_EQ(many.peek().rules.at(15).remaining, 97u);
+}
+
+TEST_P(rates, rules_that_cannot_be_are_refused) {
+  const auto refused = [&](std::vector<rate_rule> rules, holdfast::rate_limiter_options o = {}) {
+    return reason_of([&] { rate_limiter(here_, "n", std::move(rules), o); }) ==
+           errc::invalid_argument;
+  };
+  constexpr auto huge = ~std::uint64_t{0};
+  EXPECT_TRUE(refused({}));
+  EXPECT_TRUE(refused(std::vector<rate_rule>(17)));
+  EXPECT_TRUE(refused(rule(0, 1s)));
+  EXPECT_TRUE(refused(rule(0, 1s, 5)));
+  EXPECT_TRUE(refused(rule(1, 0s)));
+  EXPECT_TRUE(refused(rule(1, -1s)));
+  EXPECT_TRUE(refused(rule(1, 24h * 32)));
+  EXPECT_TRUE(refused(rule(1, std::chrono::microseconds::max())));
+  EXPECT_TRUE(refused(rule(huge, 1s)));
+  EXPECT_TRUE(refused(rule(1, 1s, huge)));
+  EXPECT_TRUE(refused(rule(999'983, 24h, 1'000'000))) << "not to be counted exactly";
+  EXPECT_TRUE(refused(rule(1, 24h, 1'000'000))) << "comes back in 2,700 years";
+  EXPECT_TRUE(refused({{.by = {""}}}));
+  EXPECT_TRUE(refused({{.by = {"a\nb"}}}));
+  EXPECT_TRUE(refused({{.name = "same"}, {.name = "same"}}));
+  EXPECT_TRUE(refused({{.name = std::string(65, 'n')}}));
+  EXPECT_TRUE(refused(rule(3, 1s), {.local_tokens = 4}));
+  EXPECT_TRUE(refused(rule(3, 1s), {.local_tokens = 2, .local_time = 0ms}));
+  EXPECT_NO_THROW(rate_limiter(here_, "n", rule(1'000'000'000, 1s)));
+  EXPECT_NO_THROW(rate_limiter(here_, "n", rule(600, 1min, 1)));
+  EXPECT_NO_THROW(rate_limiter(here_, "n", rule(1, 24h * 31, 100)));
+}
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "engine/stage.hpp"
+
+// Limits on a clock that stands still.
+namespace engine_test {
+namespace {
+
+using holdfast::rate_limiter;
+using holdfast::rate_rule;
+using fault = holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+const std::vector<rate_rule> one_a_second{{.tokens = 1, .per = 1s}};
+
+TEST(rate, one_who_waits_goes_on_when_the_token_is_due_after_one_round_trip) {
+  stage s;
+  rate_limiter l(s.session, "n", one_a_second);
+  EXPECT_TRUE(l.try_take());
+  const auto before = s.session.store_operations();
+  auto waiter = std::async(std::launch::async, [&] { return l.take(); });
+  harness::eventually("it has reserved", [&] { return s.script->count(verb::acquire) == 2; });
+  s.clock->advance(999ms);
+  EXPECT_EQ(waiter.wait_for(0s), std::future_status::timeout);
+  // It counts from when it learnt of its wait, which may have been after this.
+  harness::eventually("its time has come", [&] {
+    s.clock->advance(1ms);
+    return waiter.wait_for(0s) == std::future_status::ready;
+  });
+  const auto d = waiter.get();
+  EXPECT_TRUE(d);
+  EXPECT_GE(d.wait, 1s);
+  EXPECT_EQ(s.session.store_operations() - before, 1u);
+}
+
+TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_those_who_wait) {
+  stage s;
+  rate_limiter l(s.session, "n", one_a_second);
+  s.script->set(verb::acquire, fault::drop_request);
+  auto waiter = std::async(std::launch::async, [&] { return l.take_for(1, 1min); });
+  s.script->await(verb::acquire, 1);
+  s.script->set(verb::acquire, fault::none);
+  harness::eventually("it is through", [&] {
+    s.clock->advance(100ms);
+    return waiter.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_TRUE(waiter.get());
+}
+
+TEST(rate, a_take_whose_reply_was_lost_says_that_it_may_have_happened) {
+  stage s;
+  rate_limiter l(s.session, "n", {{.tokens = 5, .per = 1h}});
+  s.script->set(verb::acquire, fault::drop_reply);
+  try {
+    (void)l.try_take();
+    FAIL() << "nothing was thrown";
+  } catch (const holdfast::error& e) {
+    EXPECT_TRUE(e.outcome_unknown());
+    EXPECT_TRUE(e.retryable());
+  }
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 4u);
+}
+
+TEST(rate, a_refund_whose_reply_was_lost_is_repeated_and_counts_once) {
+  stage s;
+  rate_limiter l(s.session, "n", {{.tokens = 5, .per = 1h}});
+  EXPECT_TRUE(l.try_take(5));
+  s.script->set(verb::release, fault::drop_reply);
+  auto giver = std::async(std::launch::async, [&] { l.refund(2); });
+  s.script->await(verb::release, 1);
+  s.script->set(verb::release, fault::none);
+  harness::eventually("it is through", [&] {
+    s.clock->advance(100ms);
+    return giver.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 2u);
+}
+
+TEST(rate, tokens_kept_in_the_process_are_lost_when_their_time_is_over) {
+  stage s;
+  rate_limiter l(s.session, "n", {{.tokens = 10, .per = 1h}},
+                 {.local_tokens = 5, .local_time = 100ms});
+  EXPECT_TRUE(l.try_take());
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 5u);
+  s.clock->advance(99ms);
+  EXPECT_TRUE(l.try_take());
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 5u);
+  s.clock->advance(1ms);
+  EXPECT_TRUE(l.try_take());
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 0u);
+}
+
+TEST(rate, a_waiter_that_is_stopped_does_not_stay_in_debt) {
+  stage s;
+  rate_limiter l(s.session, "n", one_a_second);
+  EXPECT_TRUE(l.try_take());
+  std::stop_source stop;
+  auto waiter = std::async(std::launch::async, [&] { return l.take(1, {}, stop.get_token()); });
+  s.script->await(verb::acquire, 2);
+  stop.request_stop();
+  EXPECT_FALSE(waiter.get());
+  s.clock->advance(1s);
+  EXPECT_TRUE(l.try_take());
+}
+
+}  // namespace
+}  // namespace engine_test

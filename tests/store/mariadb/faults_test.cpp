@@ -1,0 +1,206 @@
+#include <random>
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
+#include "harness/seed.hpp"
+
+// What the server does to us, by the names that it has for it, and the network.
+namespace mariadb_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using harness::relay;
+using harness::way;
+using holdfast::errc;
+
+TEST_F(mariadb_store, connections_that_are_killed_cost_neither_holder_nor_waiter_anything) {
+  (void)open();
+  let_user();
+  auto a = holdfast::open(url_of_user()), b = holdfast::open(url_of_user());
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = m.acquire();
+  std::uint64_t next = 0;
+  std::thread waiter([&] { next = rival.acquire().fence(); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  for (int i = 0; i < 3; ++i) ask("kill user " + user_);
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(next, held.fence());
+}
+
+TEST_F(mariadb_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_where_to_look) {
+  auto s = impatient("?command_timeout=3s");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{port()};
+  other.ask("begin; select * from " + table("holdfast_records") + " for update");
+  const auto refused = outcome_of([&] { m.lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "innodb_trx")) << refused.text;
+  other.ask("rollback");
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+
+TEST_F(mariadb_store, a_user_with_one_connection_is_told_when_there_is_none_left) {
+  (void)open();
+  let_user(" with max_user_connections 1");
+  auto s = holdfast::open(url_of_user());
+  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "max_connections")) << refused.text;
+}
+
+TEST_F(mariadb_store, a_statement_time_out_of_the_server_is_named) {
+  (void)open();
+  let_user(" with max_statement_time 0.2");
+  auto s = holdfast::open(url_of_user());
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{port()};
+  other.ask("begin; select * from " + table("holdfast_records") + " for update");
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "max_statement_time")) << refused.text;
+  other.ask("rollback");
+}
+
+TEST_F(mariadb_store, one_connection_serves_a_thousand_operations_of_many_threads) {
+  auto s = open("?connections=1");
+  std::vector<std::thread> all;
+  std::atomic<int> inside[3] = {};
+  for (unsigned i = 0; i < 8; ++i) {
+    all.emplace_back([&, i] {
+      std::mt19937_64 random(harness::seed() + i);
+      for (int n = 0; n < 125; ++n) {
+        const auto which = random() % 3;
+        holdfast::mutex m{s, "m" + std::to_string(which)};
+        if (random() % 4 == 0) {
+          if (!m.try_lock()) continue;
+        } else {
+          m.lock();
+        }
+        EXPECT_EQ(++inside[which], 1);
+        --inside[which];
+        m.unlock();
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(s.names().size(), 0U);
+}
+
+TEST_F(mariadb_store, sessions_that_write_the_same_row_at_once_all_get_their_turn) {
+  (void)open();
+  std::vector<std::thread> all;
+  for (int i = 0; i < 6; ++i) {
+    all.emplace_back([&] {
+      auto s = open();
+      holdfast::latch l{s, "l", 120};
+      for (int n = 0; n < 20; ++n) l.count_down();
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_locks") +
+                " where name = 'l' and "
+                "json_value(record, '$[3]') = '0'"),
+            "1");
+}
+
+TEST_F(mariadb_store, logins_and_addresses_that_are_wrong_are_refused_without_the_password) {
+  std::string secret = url();
+  secret.replace(secret.find("admin@"), 6, "nobody:hunter2@");
+  const auto refused = outcome_of([&] { (void)holdfast::open(secret); });
+  EXPECT_EQ(refused.reason, errc::not_permitted);
+  EXPECT_FALSE(contains(refused.text, "hunter2")) << refused.text;
+  for (const char* option : {"?connections=0", "?command_timeout=x", "?tls=maybe", "?shcema=x"}) {
+    EXPECT_EQ(outcome_of([&] { (void)open(option); }).reason, errc::invalid_argument) << option;
+  }
+  for (const char* address : {"mariadb:h/d", "mariadb://h", "mysql://h:0/d", "mysql://h,i/d"}) {
+    EXPECT_EQ(outcome_of([&] { (void)holdfast::open(address); }).reason, errc::invalid_argument)
+        << address;
+  }
+}
+
+class mariadb_network : public mariadb_store {
+ protected:
+  holdfast::session behind(const std::string& options = {}) {
+    holdfast::session_options o;
+    o.store_timeout = 60s;
+    return holdfast::open(harness::mariadb_server::url_of(proxy_.port()) + database_ + options, o);
+  }
+  std::vector<holdfast::participant> holders() { return direct_.show("m").holders; }
+
+  harness::fault_proxy proxy_{port()};
+  holdfast::session direct_ = open();
+};
+
+TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
+  auto s = behind();
+  holdfast::mutex m{s, "m"}, rival{direct_, "m"};
+  for (std::size_t byte = 0; byte < 200; byte += 9) {
+    proxy_.with([&](relay& r) { r.cut_after(way::down, byte); });
+    auto held = m.acquire();
+    const auto seen = holders();
+    ASSERT_EQ(seen.size(), 1U) << byte;
+    EXPECT_EQ(seen[0].fence, held.fence()) << byte;
+    proxy_.with([&](relay& r) { r.cut_after(way::down, byte); });
+    EXPECT_FALSE(held.release()) << byte;
+    EXPECT_TRUE(rival.try_acquire()) << "nobody is left behind, byte " << byte;
+  }
+}
+
+TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {
+  auto s = behind("?command_timeout=1s");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  const auto tried = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(tried.reason, errc::unavailable);
+  EXPECT_TRUE(tried.unknown) << tried.text;
+  proxy_.heal();
+  eventually("what it may have got to be given back", [&] { return holders().empty(); });
+}
+
+TEST(mariadb_server_faults, crashes_read_only_and_clocks_are_what_they_are_called) {
+  harness::mariadb_server server;
+  holdfast::session_options patient;
+  patient.store_timeout = 60s;
+  auto a = holdfast::open(server.url() + "locks", patient);
+  auto b = holdfast::open(server.url() + "locks", patient);
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = m.acquire();
+  server.kill();
+  EXPECT_EQ(outcome_of([&] { (void)b.show("m"); }).reason, errc::unavailable);
+  server.start();
+  eventually("the server to be used again",
+             [&] { return !outcome_of([&] { (void)b.show("m"); }).failed; });
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+
+  server.shift_clock(-1h);
+  EXPECT_FALSE(rival.try_acquire()) << "set back under a holder: it keeps the lock";
+  EXPECT_FALSE(held.release());
+  auto next = rival.acquire();
+  EXPECT_GT(next.fence(), held.fence());
+  server.shift_clock(1h);
+  auto third = m.try_acquire();
+  ASSERT_TRUE(third) << "set forward, leases end";
+  EXPECT_GT(third->fence(), next.fence());
+  EXPECT_FALSE(third->release());
+
+  const client admin{server.port()};
+  admin.ask(
+      "create user app@'%'; grant select, insert, update, delete on locks.* to app@'%'; "
+      "set global read_only = on");
+  std::string as_app = server.url() + "locks";
+  as_app.replace(as_app.find("admin"), 5, "app");
+  auto s = holdfast::open(as_app);
+  holdfast::mutex other{s, "m"};
+  EXPECT_EQ(outcome_of([&] { (void)other.try_lock(); }).reason, errc::read_only);
+}
+
+}  // namespace
+}  // namespace mariadb_test

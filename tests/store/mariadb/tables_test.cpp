@@ -1,0 +1,136 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "fixture.hpp"
+
+// The tables: what people see in them, who may use them, and what happens to other people's.
+namespace mariadb_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using holdfast::errc;
+
+TEST_F(mariadb_store, select_from_holdfast_locks_tells_who_holds_what) {
+  auto a = open(), b = open();
+  holdfast::lock_options o;
+  o.reason = "invoices of May";
+  o.lease = 60s;
+  holdfast::mutex m{a, "billing", o}, rival{b, "billing"};
+  auto held = m.acquire();
+  std::thread waiter([&] { rival.lock(), rival.unlock(); });
+  eventually("a waiter in the view", [&] {
+    return ask("select pid from " + table("holdfast_waiters") +
+               " where name = 'billing' and place = 1") == std::to_string(::getpid());
+  });
+  holdfast::mutex free{a, "free"};
+  free.lock(), free.unlock();
+  EXPECT_EQ(
+      ask("select group_concat(concat_ws(' ', name, kind, pid, reason, fence, holders, waiters, "
+          "length(holder), since between now(6) - interval 5 minute and now(6), "
+          "expires between now(6) and now(6) + interval 60 second)) from " +
+          table("holdfast_locks")),
+      "billing mutex " + std::to_string(::getpid()) + " invoices of May " +
+          std::to_string(held.fence()) + " 1 1 8 1 1");
+  (void)held.release();
+  waiter.join();
+}
+
+TEST_F(mariadb_store, names_that_differ_in_case_quotes_or_letters_are_different_locks) {
+  auto s = open();
+  std::vector<std::unique_ptr<holdfast::mutex>> all;
+  for (const char* name : {"order", "Order", "order ", "o'rder", "o\"rder", "o\\rder", "o`rder",
+                           "o;rder", "%s", "ördér", "order\u0301", "\xf0\x9f\x94\x92", "null"}) {
+    all.push_back(std::make_unique<holdfast::mutex>(s, name));
+    EXPECT_TRUE(all.back()->try_lock()) << name;
+  }
+  EXPECT_EQ(s.names().size(), all.size());
+  for (auto& m : all) m->unlock();
+  EXPECT_EQ(s.names().size(), 0U);
+}
+
+TEST_F(mariadb_store, programs_that_make_the_tables_at_the_same_moment_all_succeed) {
+  std::vector<std::thread> all;
+  for (int i = 0; i < 8; ++i) {
+    all.emplace_back([&] { EXPECT_EQ(outcome_of([&] { (void)open(); }).text, ""); });
+  }
+  for (auto& t : all) t.join();
+}
+
+TEST_F(mariadb_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {
+  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  EXPECT_EQ(refused.reason, errc::not_permitted);
+  auto script = refused.text.substr(refused.text.find("create database"));
+  script.resize(script.rfind(';') + 1);
+  for (std::size_t at; (at = script.find(" to app;")) != script.npos;) {
+    script.replace(at, 8, " to " + user_ + "@'%';");
+  }
+  ask(script);
+  auto s = holdfast::open(url_of_user());
+  holdfast::mutex m{s, "m"};
+  m.lock();
+  holdfast::latch l{s, "l", 1};
+  l.count_down();
+  EXPECT_EQ(s.names().size(), 2U);
+  m.unlock();
+}
+
+TEST_F(mariadb_store, tables_of_a_newer_holdfast_are_left_alone) {
+  auto before = open();
+  ask("update " + table("holdfast_meta") + " set format = 2");
+  EXPECT_EQ(outcome_of([&] { (void)open(); }).reason, errc::newer_format);
+  holdfast::mutex m{before, "m"};
+  EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::newer_format);
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_records")), "0");
+}
+
+TEST_F(mariadb_store, tables_that_are_altered_while_in_use_are_foreign_data) {
+  auto s = impatient();
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  ask("alter table " + table("holdfast_records") + " rename column version to revision");
+  EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::foreign_data);
+  EXPECT_EQ(outcome_of([&] { (void)open(); }).reason, errc::foreign_data);
+  ask("alter table " + table("holdfast_records") + " rename column revision to version");
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  ask("drop table " + table("holdfast_records"));
+  EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::foreign_data);
+}
+
+TEST_F(mariadb_store, a_row_that_somebody_else_wrote_is_left_as_it_is) {
+  auto s = open();
+  holdfast::mutex m{s, "m"};
+  const auto reason = [&](const std::string& record) {
+    ask("replace into " + table("holdfast_records") + " values ('m', 1, '" + record + "')");
+    const auto failed = outcome_of([&] { (void)m.try_lock(); });
+    EXPECT_EQ(ask("select record from " + table("holdfast_records")), record);
+    return failed.reason;
+  };
+  EXPECT_EQ(reason(R"({"mine": 1})"), errc::foreign_data);
+  EXPECT_EQ(reason(R"([1,"mutex",1])"), errc::corrupt);
+  EXPECT_EQ(reason(R"([2,"mutex",0,0,[],[]])"), errc::newer_format);
+}
+
+TEST_F(mariadb_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floor) {
+  std::uint64_t last = 0;
+  {
+    auto s = open();
+    holdfast::mutex m{s, "m"};
+    m.lock(), m.unlock();
+    // An hour ahead of the server's clock.
+    ask("update " + table("holdfast_records") +
+        " set version = version + 1, record = concat('[1,\"mutex\",0,', "
+        "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) + 3600000000, ',[],[]]')");
+    last = m.acquire().fence();
+  }
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_records")), "0");
+  auto s = open();
+  holdfast::mutex m{s, "another"};
+  EXPECT_GT(m.acquire().fence(), last);
+}
+
+}  // namespace
+}  // namespace mariadb_test

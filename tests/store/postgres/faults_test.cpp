@@ -1,0 +1,278 @@
+#include <random>
+#include <thread>
+
+#include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
+#include "harness/seed.hpp"
+
+// What the server does to us, by the names that it has for it, and the network.
+namespace postgres_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using harness::relay;
+using harness::way;
+using holdfast::errc;
+
+/// One lock, somebody who holds it and somebody who waits for it.
+class couple {
+ public:
+  couple(holdfast::session a, holdfast::session b) : holder_(a, "m"), waiter_(b, "m"), a_(a) {
+    held_ = holder_.acquire();
+    thread_ = std::thread([this] {
+      auto got = waiter_.acquire();
+      next_fence_ = got.fence();
+    });
+    eventually("a waiter", [&] { return a_.show("m").waiters.size() == 1; });
+  }
+  ~couple() {
+    if (thread_.joinable()) held_ = {}, thread_.join();
+  }
+  void check_held() const { EXPECT_EQ(held_.state(), holdfast::lease_state::held); }
+  void hand_over() {
+    EXPECT_FALSE(held_.release());
+    thread_.join();
+    EXPECT_GT(next_fence_, held_.fence());
+  }
+
+ private:
+  holdfast::mutex holder_, waiter_;
+  holdfast::session a_;
+  holdfast::lease held_;
+  std::uint64_t next_fence_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(postgres_store, backends_that_are_killed_cost_neither_holder_nor_waiter_anything) {
+  couple two(open("&application_name=" + schema_), open("&application_name=" + schema_));
+  for (int i = 0; i < 3; ++i) {
+    ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = '" +
+        schema_ + "'");
+  }
+  two.check_held();
+  two.hand_over();
+}
+
+TEST_F(postgres_store, connections_that_the_server_ends_when_idle_are_replaced_unnoticed) {
+  (void)open();
+  let_user_with("set idle_session_timeout = '700ms'");
+  auto s = holdfast::open(url_of_user("&listen=never"));
+  holdfast::mutex m{s, "m"};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(m.try_lock());
+    eventually("no connection", [&] {
+      return ask("select count(*) from pg_stat_activity where usename = '" + user_ + "'") == "0";
+    });
+    m.unlock();
+  }
+}
+
+TEST_F(postgres_store, serializable_transactions_by_default_change_nothing) {
+  (void)open();
+  for (const std::string level : {"serializable", "repeatable read"}) {
+    let_user_with("set default_transaction_isolation = '" + level + "'");
+    int counter = 0;
+    std::vector<std::thread> all;
+    for (int i = 0; i < 4; ++i) {
+      all.emplace_back([&] {
+        auto s = holdfast::open(url_of_user());
+        holdfast::mutex m{s, "m"};
+        for (int n = 0; n < 20; ++n) {
+          const std::lock_guard guard{m};
+          ++counter;
+        }
+      });
+    }
+    for (auto& t : all) t.join();
+    EXPECT_EQ(counter, 80) << level;
+  }
+}
+
+TEST_F(postgres_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_where_to_look) {
+  auto s = impatient("&command_timeout=300ms");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{base_};
+  other.ask("begin");
+  other.ask("select * from " + table("holdfast_records") + " for update");
+  const auto refused = outcome_of([&] { m.lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "pg_stat_activity")) << refused.text;
+  other.ask("rollback");
+  EXPECT_TRUE(m.try_lock_for(60s));
+  m.unlock();
+}
+
+TEST_F(postgres_store, a_statement_timeout_of_the_server_is_named) {
+  (void)open();
+  let_user_with("set statement_timeout = '100ms'");
+  auto s = holdfast::open(url_of_user());
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const client other{base_};
+  other.ask("begin");
+  other.ask("select * from " + table("holdfast_records") + " for update");
+  const auto refused = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "statement_timeout")) << refused.text;
+  other.ask("rollback");
+}
+
+TEST_F(postgres_store, a_user_who_may_only_read_is_told_read_only) {
+  (void)open();
+  let_user_with("set default_transaction_read_only = on");
+  auto s = holdfast::open(url_of_user());
+  holdfast::mutex m{s, "m"};
+  const auto refused = outcome_of([&] { m.lock(); });
+  EXPECT_EQ(refused.reason, errc::read_only);
+  EXPECT_TRUE(contains(refused.text, "default_transaction_read_only")) << refused.text;
+}
+
+TEST_F(postgres_store, too_many_connections_are_unavailable_and_say_what_to_raise) {
+  (void)open();
+  let_user_with("connection limit 1");
+  auto s = holdfast::open(url_of_user("&listen=never"));
+  const auto refused = outcome_of([&] {
+    holdfast::mutex m{s, "m"};
+    m.lock();
+    (void)holdfast::open(url_of_user());
+  });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(contains(refused.text, "max_connections")) << refused.text;
+}
+
+TEST_F(postgres_store, one_connection_serves_a_thousand_operations_of_many_threads) {
+  auto s = open("&connections=1&application_name=" + schema_);
+  std::vector<std::thread> all;
+  std::atomic<int> inside[3] = {};
+  for (unsigned i = 0; i < 8; ++i) {
+    all.emplace_back([&, i] {
+      std::mt19937_64 random(harness::seed() + i);
+      for (int n = 0; n < 125; ++n) {
+        const auto which = random() % 3;
+        holdfast::mutex m{s, "m" + std::to_string(which)};
+        if (random() % 4 == 0) {
+          if (!m.try_lock()) continue;
+        } else {
+          m.lock();
+        }
+        EXPECT_EQ(++inside[which], 1);
+        --inside[which];
+        m.unlock();
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(s.names().size(), 0U);
+  EXPECT_LE(std::stoi(ask("select count(*) from pg_stat_activity where application_name = '" +
+                          schema_ + "'")),
+            2);
+}
+
+TEST_F(postgres_store, what_nobody_contends_for_costs_one_transaction_each_time_but_the_first) {
+  const client watcher{base_};
+  auto s = open();
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const auto version = [&] {
+    return std::stoll(ask("select version from " + table("holdfast_records")));
+  };
+  const auto before = version();
+  for (int i = 0; i < 50; ++i) m.lock(), m.unlock();
+  EXPECT_EQ(version() - before, 100) << "each lock and each unlock is one write";
+}
+
+TEST_F(postgres_store, no_message_has_the_password_in_it) {
+  std::string secret = base_;
+  secret.replace(secret.find("postgres@"), 9, "nobody:hunter2@");
+  const auto refused = outcome_of([&] { (void)holdfast::open(secret); });
+  EXPECT_TRUE(refused.failed);
+  EXPECT_FALSE(contains(refused.text, "hunter2")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "nobody")) << refused.text;
+}
+
+TEST_F(postgres_store, a_database_that_is_not_there_and_options_that_are_not_are_refused) {
+  std::string elsewhere = base_.substr(0, base_.rfind('/')) + "/nowhere";
+  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(elsewhere); }).reason, errc::invalid_argument);
+  for (const char* option : {"&connections=0", "&connections=x", "&command_timeout=0",
+                             "&schema=", "&listen=perhaps", "&sslmode=maybe", "&shcema=x"}) {
+    EXPECT_EQ(outcome_of([&] { (void)open(option); }).reason, errc::invalid_argument) << option;
+  }
+  for (const char* address :
+       {"postgres:host", "postgres://h:0/d", "postgres://h:99999/d", "postgres://::1/d"}) {
+    EXPECT_EQ(outcome_of([&] { (void)holdfast::open(address); }).reason, errc::invalid_argument)
+        << address;
+  }
+}
+
+// ---- the network
+
+class postgres_network : public postgres_store {
+ protected:
+  holdfast::session behind(const std::string& options = {}) {
+    holdfast::session_options o;
+    o.store_timeout = 60s;
+    return holdfast::open(
+        harness::postgres_server::url_of(proxy_.port(), "?schema=" + schema_ + options), o);
+  }
+  int port() const {
+    const auto from = base_.rfind(':') + 1;
+    return std::stoi(base_.substr(from, base_.find('/', from) - from));
+  }
+  std::vector<holdfast::participant> holders() { return direct_.show("m").holders; }
+
+  harness::fault_proxy proxy_{port()};
+  holdfast::session direct_ = open();
+};
+
+TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
+  auto s = behind("&listen=never");
+  holdfast::mutex m{s, "m"}, rival{direct_, "m"};
+  for (std::size_t byte = 0; byte < 200; byte += 7) {
+    proxy_.with([&](relay& r) { r.cut_after(way::down, byte); });
+    auto held = m.acquire();
+    const auto seen = holders();
+    ASSERT_EQ(seen.size(), 1U) << byte;
+    EXPECT_EQ(seen[0].fence, held.fence()) << byte;
+    proxy_.with([&](relay& r) { r.cut_after(way::down, byte); });
+    EXPECT_FALSE(held.release()) << byte;
+    EXPECT_TRUE(rival.try_acquire()) << "nobody is left behind, byte " << byte;
+  }
+  EXPECT_GT(proxy_.count().cut, 20U);
+}
+
+TEST_F(postgres_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {
+  auto s = behind("&listen=never&command_timeout=300ms");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  const auto tried = outcome_of([&] { (void)m.try_lock(); });
+  EXPECT_EQ(tried.reason, errc::unavailable);
+  EXPECT_TRUE(tried.unknown) << tried.text;
+  proxy_.heal();
+  eventually("what it may have got to be given back", [&] { return holders().empty(); });
+}
+
+TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no_lock) {
+  auto s = behind("&listen=never&command_timeout=500ms");
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  proxy_.with([](relay& r) { r.half_open(); });
+  auto held = m.acquire();
+  EXPECT_EQ(holders().size(), 1U);
+}
+
+TEST_F(postgres_network, a_waiter_whose_notice_is_lost_finds_out_by_itself) {
+  auto s = behind();
+  holdfast::mutex first{direct_, "m"}, second{s, "m"};
+  auto held = first.acquire();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
+  proxy_.cut();
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+}  // namespace
+}  // namespace postgres_test

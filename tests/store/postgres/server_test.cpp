@@ -1,0 +1,211 @@
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "fixture.hpp"
+
+// What takes a server of the test's own: restarts, clocks, logins, a standby, a pooler.
+namespace postgres_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using harness::postgres_server;
+using holdfast::errc;
+
+holdfast::session patient(const std::string& url) {
+  holdfast::session_options o;
+  o.store_timeout = 60s;
+  return holdfast::open(url, o);
+}
+
+holdfast::session impatient(const std::string& url) {
+  holdfast::session_options o;
+  o.store_timeout = 300ms;
+  return holdfast::open(url, o);
+}
+
+TEST(postgres_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_and_waiter) {
+  postgres_server server;
+  auto a = patient(server.url()), b = patient(server.url());
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  auto held = first.acquire();
+  std::uint64_t next = 0;
+  std::thread waiter([&] { next = second.acquire().fence(); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  server.kill();
+  {
+    auto tried = outcome_of([&] { (void)a.show("m"); });
+    EXPECT_EQ(tried.reason, errc::unavailable) << tried.text;
+  }
+  server.start();
+  eventually("the server to be used again",
+             [&] { return !outcome_of([&] { (void)a.show("m"); }).failed; });
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(next, held.fence());
+}
+
+TEST(postgres_server_faults,
+     a_stopped_server_is_unavailable_in_time_and_longer_than_a_lease_is_lost) {
+  postgres_server server;
+  auto s = impatient(server.url("?command_timeout=300ms&listen=never"));
+  holdfast::lock_options short_lease;
+  short_lease.lease = 1s;
+  holdfast::mutex m{s, "m", short_lease}, other{s, "other"};
+  auto held = m.acquire();
+  server.stop();
+  const auto tried = outcome_of([&] { (void)other.try_lock(); });
+  EXPECT_EQ(tried.reason, errc::unavailable);
+  eventually("the loss", [&] { return held.state() == holdfast::lease_state::lost; });
+  server.resume();
+  eventually("the server to be used again",
+             [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
+}
+
+TEST(postgres_server_faults, clocks_of_the_server_that_are_set_change_no_order_of_fences) {
+  postgres_server server;
+  auto a = patient(server.url()), b = patient(server.url());
+  holdfast::lock_options short_lease;
+  short_lease.lease = 3s;
+  holdfast::mutex m{a, "m"}, rival{b, "m", short_lease};
+  auto held = m.acquire();
+  auto last = held.fence();
+  server.shift_clock(-1h);
+  EXPECT_FALSE(rival.try_acquire()) << "set back under a holder: it keeps the lock";
+  held.extend();
+  EXPECT_FALSE(held.release());
+  held = rival.acquire();
+  EXPECT_GT(held.fence(), last);
+  last = held.fence();
+  server.shift_clock(1h);
+  auto next = m.try_acquire();
+  ASSERT_TRUE(next) << "set forward, leases end";
+  EXPECT_GT(next->fence(), last);
+  eventually("the loss to be told", [&] { return held.state() == holdfast::lease_state::lost; });
+}
+
+TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock_was_set) {
+  postgres_server server;
+  auto s = patient(server.url());
+  holdfast::mutex m{s, "m"};
+  for (int i = 0; i < 3; ++i) m.lock(), m.unlock();
+  server.shift_clock(1h);
+  const auto held = m.acquire();
+  EXPECT_EQ(client(server.url()).ask("select expires > clock_timestamp() from holdfast_locks"),
+            "t");
+}
+
+TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_the_primary) {
+  postgres_server primary;
+  postgres_server standby(primary, {});
+  const auto refused = outcome_of([&] { (void)holdfast::open(standby.url()); });
+  EXPECT_EQ(refused.reason, errc::read_only);
+  EXPECT_TRUE(contains(refused.text, "target_session_attrs")) << refused.text;
+  const std::string both = "postgres://postgres@127.0.0.1:" + std::to_string(standby.port()) +
+                           ",127.0.0.1:" + std::to_string(primary.port()) + "/postgres";
+  auto s = holdfast::open(both + "?target_session_attrs=read-write");
+  holdfast::mutex m{s, "m"};
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+
+/// Passwords where libpq looks for them.
+class postgres_logins : public testing::Test {
+ protected:
+  postgres_logins() {
+    client(server_.url())
+        .ask("create role app login password 'hunter2'; grant all on schema public to app");
+    server_.let_in("host all app 127.0.0.1/32 scram-sha-256");
+    server_.reload();
+    eventually("the rule to be there", [&] {
+      return outcome_of([&] { (void)holdfast::open(url_); }).reason == errc::not_permitted;
+    });
+  }
+  ~postgres_logins() override {
+    ::unsetenv("PGPASSWORD");
+    ::unsetenv("PGPASSFILE");
+  }
+  postgres_server server_;
+  const std::string url_ = postgres_server::url_of(server_.port(), "", "app");
+};
+
+TEST_F(postgres_logins, a_password_comes_from_where_libpq_looks_and_is_never_shown) {
+  ::setenv("PGPASSWORD", "wrong", 1);
+  const auto refused = outcome_of([&] { (void)holdfast::open(url_); });
+  EXPECT_EQ(refused.reason, errc::not_permitted);
+  EXPECT_TRUE(contains(refused.text, ".pgpass")) << refused.text;
+  EXPECT_FALSE(contains(refused.text, "wrong")) << refused.text;
+  ::setenv("PGPASSWORD", "hunter2", 1);
+  EXPECT_NO_THROW((void)holdfast::open(url_));
+  ::unsetenv("PGPASSWORD");
+
+  const harness::temp_dir dir;
+  const std::string file = dir.file("pgpass");
+  std::ofstream(file) << "127.0.0.1:*:*:app:hunter2\n";
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  EXPECT_NO_THROW((void)holdfast::open(url_ + "?passfile=" + file));
+  EXPECT_NO_THROW((void)holdfast::open(postgres_server::url_of(server_.port(), "", "app:hunter2")));
+}
+
+/// A pooler in transaction mode, with two connections to the server.
+class postgres_pooler : public testing::Test {
+ protected:
+  postgres_server server_;
+  harness::pgbouncer pooler_{server_, 2};
+};
+
+TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_listens) {
+  int counter = 0;
+  std::vector<std::thread> all;
+  for (int i = 0; i < 3; ++i) {
+    all.emplace_back([&] {
+      auto s = patient(pooler_.url());
+      EXPECT_FALSE(s.can().notices);
+      holdfast::mutex m{s, "m"};
+      for (int n = 0; n < 6; ++n) {
+        const std::lock_guard guard{m};
+        ++counter;
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(counter, 18);
+  const client direct{server_.url()};
+  EXPECT_EQ(direct.ask("select count(*) from pg_locks where locktype = 'advisory'"), "0");
+}
+
+TEST_F(postgres_pooler, a_server_that_is_named_for_listening_sends_notices_past_the_pooler) {
+  std::string direct =
+      "postgres://postgres%40127.0.0.1:" + std::to_string(server_.port()) + "/postgres";
+  const std::string url = pooler_.url("?listen=" + direct);
+  auto a = patient(url), b = patient(url);
+  EXPECT_TRUE(a.can().notices);
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  first.lock();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  first.unlock();
+  waiter.join();
+}
+
+TEST_F(postgres_pooler, batches_and_contended_rows_work_behind_it_as_well) {
+  auto s = patient(pooler_.url());
+  std::vector<std::unique_ptr<holdfast::mutex>> all;
+  std::vector<holdfast::lease> held;
+  holdfast::lock_options short_lease;
+  short_lease.lease = 600ms;
+  for (int i = 0; i < 20; ++i) {
+    all.push_back(std::make_unique<holdfast::mutex>(s, "m" + std::to_string(i), short_lease));
+    held.push_back(all.back()->acquire());
+  }
+  const auto first = held.front().remaining();
+  eventually("a renewal", [&] { return held.front().remaining() > first - 100ms; });
+  for (const auto& lease : held) EXPECT_EQ(lease.state(), holdfast::lease_state::held);
+}
+
+}  // namespace
+}  // namespace postgres_test

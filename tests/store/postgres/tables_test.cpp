@@ -1,0 +1,203 @@
+#include <thread>
+
+#include "fixture.hpp"
+
+// The tables: what people see in them, who may use them, and what happens to other people's.
+namespace postgres_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using holdfast::errc;
+
+TEST_F(postgres_store, select_from_holdfast_locks_tells_who_holds_what) {
+  auto s = open();
+  holdfast::lock_options o;
+  o.reason = "invoices of May";
+  o.lease = 60s;
+  holdfast::mutex m{s, "billing", o};
+  const auto held = m.acquire();
+  const auto shows = [&](const std::string& column) {
+    return ask("select " + column + " from " + table("holdfast_locks") + " where name = 'billing'");
+  };
+  EXPECT_EQ(shows("kind"), "mutex");
+  EXPECT_EQ(shows("pid"), std::to_string(::getpid()));
+  EXPECT_EQ(shows("reason"), "invoices of May");
+  EXPECT_EQ(shows("fence"), std::to_string(held.fence()));
+  EXPECT_EQ(shows("length(holder)"), "8");
+  EXPECT_NE(shows("host"), "");
+  EXPECT_EQ(shows("holders || ' ' || waiters"), "1 0");
+  EXPECT_EQ(shows("since between now() - interval '5 min' and now()"), "t");
+  EXPECT_EQ(shows("expires - now() between interval '0' and interval '60 s'"), "t");
+  EXPECT_NE(shows("version"), "");
+}
+
+TEST_F(postgres_store, the_views_show_waiters_and_latches_and_leave_out_what_is_free) {
+  auto a = open(), b = open();
+  holdfast::mutex free{a, "free"};
+  free.lock(), free.unlock();
+  holdfast::latch gate{a, "gate", 3};
+  gate.count_down();
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  first.lock();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter in the view", [&] {
+    return ask("select pid from " + table("holdfast_waiters") +
+               " where name = 'm' and place = 1") == std::to_string(::getpid());
+  });
+  EXPECT_EQ(
+      ask("select string_agg(name || ' ' || kind || ' ' || waiters, ', ' order by name) from " +
+          table("holdfast_locks")),
+      "gate latch 0, m mutex 1");
+  first.unlock();
+  waiter.join();
+}
+
+TEST_F(postgres_store, names_that_differ_in_case_quotes_or_letters_are_different_locks) {
+  auto s = open();
+  std::vector<std::unique_ptr<holdfast::mutex>> all;
+  for (const char* name : {"order", "Order", "order ", "o'rder", "o\"rder", "o\\rder", "o{}rder",
+                           "o,rder", "%s", "ördér", "\xf0\x9f\x94\x92", "null"}) {
+    all.push_back(std::make_unique<holdfast::mutex>(s, name));
+    EXPECT_TRUE(all.back()->try_lock()) << name;
+  }
+  EXPECT_EQ(s.names().size(), all.size());
+  for (auto& m : all) m->unlock();
+  EXPECT_EQ(s.names().size(), 0U);
+}
+
+TEST_F(postgres_store, programs_that_make_the_tables_at_the_same_moment_all_succeed) {
+  std::vector<std::thread> all;
+  std::atomic<int> opened{0};
+  for (int i = 0; i < 8; ++i) {
+    all.emplace_back([&] {
+      EXPECT_EQ(outcome_of([&] { (void)open(); }).text, "");
+      ++opened;
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(opened, 8);
+}
+
+TEST_F(postgres_store, a_schema_may_have_any_name) {
+  const std::string odd = schema_ + " \"x\" 'y'";
+  {
+    auto s = holdfast::open(base_ + "?schema=" + odd);
+    holdfast::mutex m{s, "m"};
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  }
+  ask("drop schema \"" + schema_ + " \"\"x\"\" 'y'\" cascade");
+}
+
+TEST_F(postgres_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {
+  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  EXPECT_EQ(refused.reason, errc::not_permitted);
+  auto script = refused.text.substr(refused.text.find("create schema"));
+  script.resize(script.rfind(';') + 1);
+  for (std::size_t at; (at = script.find(" to app;")) != script.npos;) {
+    script.replace(at, 8, " to " + user_ + ";");
+  }
+  ask(script);
+  auto s = holdfast::open(url_of_user()), other = holdfast::open(url_of_user());
+  holdfast::mutex m{s, "m"}, rival{other, "m"};
+  m.lock();
+  std::thread waiter([&] { rival.lock(), rival.unlock(); });
+  eventually("a waiter", [&] { return s.show("m").waiters.size() == 1; });
+  m.unlock();
+  waiter.join();
+  holdfast::latch l{s, "l", 1};
+  l.count_down();
+  EXPECT_EQ(s.names().size(), 1U);
+}
+
+TEST_F(postgres_store, a_user_without_rights_to_the_tables_is_not_permitted) {
+  (void)open();
+  ask("grant usage on schema \"" + schema_ + "\" to " + user_ +
+      "; grant select on all tables in schema \"" + schema_ + "\" to " + user_);
+  auto s = holdfast::open(url_of_user());
+  holdfast::mutex m{s, "m"};
+  const auto refused = outcome_of([&] { m.lock(); });
+  EXPECT_EQ(refused.reason, errc::not_permitted);
+  EXPECT_TRUE(contains(refused.text, "docs/stores/postgres.md")) << refused.text;
+}
+
+TEST_F(postgres_store, tables_of_a_newer_holdfast_are_left_alone) {
+  auto before = open();
+  ask("update " + table("holdfast_meta") + " set format = 2");
+  EXPECT_EQ(outcome_of([&] { (void)open(); }).reason, errc::newer_format);
+  holdfast::mutex m{before, "m"};
+  EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::newer_format);
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_records")), "0");
+}
+
+TEST_F(postgres_store, tables_that_somebody_altered_are_foreign_data) {
+  (void)open();
+  ask("drop view " + table("holdfast_locks") + "; alter table " + table("holdfast_records") +
+      " alter version type numeric");
+  EXPECT_EQ(outcome_of([&] { (void)open(); }).reason, errc::foreign_data);
+}
+
+TEST_F(postgres_store, tables_that_are_altered_while_in_use_are_foreign_data) {
+  auto s = impatient();
+  holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  ask("alter table " + table("holdfast_records") + " rename version to revision");
+  EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::foreign_data);
+  ask("alter table " + table("holdfast_records") + " rename revision to version");
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  ask("drop view " + table("holdfast_locks") + ", " + table("holdfast_waiters") + "; drop table " +
+      table("holdfast_records"));
+  EXPECT_EQ(outcome_of([&] { m.lock(); }).reason, errc::foreign_data);
+}
+
+TEST_F(postgres_store, a_row_that_somebody_else_wrote_is_left_as_it_is) {
+  auto s = open();
+  holdfast::mutex m{s, "m"};
+  const auto put = [&](const std::string& record) {
+    ask("insert into " + table("holdfast_records") + " values ('m', 1, '" + record +
+        "') on conflict (name) do update set version = 1, record = excluded.record");
+  };
+  const auto reason = [&](const std::string& record) {
+    put(record);
+    const auto failed = outcome_of([&] { (void)m.try_lock(); });
+    EXPECT_EQ(ask("select record from " + table("holdfast_records")), record);
+    return failed.reason;
+  };
+  EXPECT_EQ(reason(R"({"mine": 1})"), errc::foreign_data);
+  EXPECT_EQ(reason(R"([1,"mutex",1])"), errc::corrupt);
+  EXPECT_EQ(reason(R"([2,"mutex",0,0,[],[]])"), errc::newer_format);
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_waiters")), "0");
+}
+
+TEST_F(postgres_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floor) {
+  std::uint64_t last = 0;
+  {
+    auto s = open();
+    holdfast::mutex m{s, "m"};
+    // An hour ahead of the server's clock.
+    m.lock(), m.unlock();
+    ask("update " + table("holdfast_records") +
+        R"( set version = version + 1, record = ('[1,"mutex",0,' ||
+            (extract(epoch from now()) * 1e6)::bigint + 3600000000 || ',[],[]]')::json)");
+    const auto held = m.acquire();
+    last = held.fence();
+  }
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_records")), "0");
+  auto s = open();
+  holdfast::mutex m{s, "another"};
+  EXPECT_GT(m.acquire().fence(), last);
+}
+
+TEST_F(postgres_store, names_that_nobody_uses_any_more_are_removed_by_and_by) {
+  auto s = open();
+  for (int i = 0; i < 600; ++i) {
+    holdfast::mutex m{s, "order:" + std::to_string(i)};
+    m.lock(), m.unlock();
+  }
+  EXPECT_LE(std::stoi(ask("select count(*) from " + table("holdfast_records"))), 256);
+}
+
+}  // namespace
+}  // namespace postgres_test

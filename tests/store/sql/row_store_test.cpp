@@ -1,0 +1,177 @@
+#include "store/sql/row_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+// How a row is changed, over connections that count and break as a test wants it.
+namespace sql_test {
+namespace {
+
+using namespace holdfast::store;
+using namespace holdfast::store::sql;
+using namespace std::chrono_literals;
+using holdfast::boot_time;
+using holdfast::done;
+using holdfast::errc;
+using holdfast::failure;
+using holdfast::result;
+using holdfast::status;
+
+/// What the connections share.
+struct server {
+  std::map<std::string, row, std::less<>> rows;
+  std::int64_t now_at = 1'000'000;
+  int reads = 0, writes = 0, locks = 0;
+  int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
+  int others = 0;              ///< so often somebody else writes before a replacement comes
+};
+
+class fake_link final : public row_link {
+ public:
+  explicit fake_link(server& s) : server_(s) {}
+  bool usable() const noexcept override { return !broken_; }
+
+  result<std::vector<row>> read(std::span<const std::string_view> names, boot_time) override {
+    ++server_.reads;
+    std::vector<row> all;
+    for (const auto name : names) all.push_back(find(name));
+    return all;
+  }
+
+  result<std::vector<replaced>> replace(std::span<const replacement> all, boot_time) override {
+    ++server_.writes;
+    std::vector<replaced> outcomes;
+    for (const auto& r : all) outcomes.push_back(put(r));
+    if (server_.break_after_writes > 0) {
+      --server_.break_after_writes;
+      broken_ = true;
+      return failure{errc::unavailable, "cut"};
+    }
+    return outcomes;
+  }
+
+  result<row> lock(std::string_view name, boot_time) override {
+    ++server_.locks;
+    return find(name);
+  }
+  status unlock(std::string_view name, const std::string* record, boot_time) override {
+    if (record != nullptr) write(name, *record);
+    return done{};
+  }
+  status sweep(std::span<const std::string>, boot_time) override { return done{}; }
+  result<std::vector<state_store::entry>> entries(boot_time) override {
+    return std::vector<state_store::entry>{};
+  }
+
+ private:
+  row find(std::string_view name) const {
+    const auto at = server_.rows.find(name);
+    row r = at == server_.rows.end() ? row{} : at->second;
+    r.now_at = server_.now_at;
+    return r;
+  }
+  void write(std::string_view name, std::string_view record) {
+    row& r = server_.rows[std::string(name)];
+    r = {true, r.version + 1, std::string(record), 0, 0};
+  }
+  replaced put(const replacement& r) {
+    if (server_.others > 0) --server_.others, write(r.name, "somebody else");
+    const row there = find(r.name);
+    if (there.there != r.there || (r.there && there.version != r.version)) return {};
+    write(r.name, r.record);
+    return {true, server_.rows.find(r.name)->second.version, server_.now_at};
+  }
+
+  server& server_;
+  bool broken_ = false;
+};
+
+/// Adds a letter to whatever is there, and counts how often it was asked.
+class adding final : public transition {
+ public:
+  const std::string* apply(std::string_view record, const moment&) override {
+    ++asked;
+    next_ = std::string(record) + "x";
+    return &next_;
+  }
+  int asked = 0;
+
+ private:
+  std::string next_;
+};
+
+class row_stores : public testing::Test {
+ protected:
+  status add(std::string_view name = "n") {
+    adding change;
+    const state_store::step step{name, &change};
+    return std::move(store_.transact(std::span(&step, 1)).front());
+  }
+  std::string record(std::string_view name = "n") const {
+    return server_.rows.find(name)->second.record;
+  }
+
+  server server_;
+  row_store store_{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                     return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                   },
+                   2, 5s};
+};
+
+TEST_F(row_stores, whoever_wrote_a_row_last_needs_one_round_trip) {
+  EXPECT_TRUE(add());
+  EXPECT_EQ(server_.reads, 1);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(add());
+  EXPECT_EQ(server_.reads, 1);
+  EXPECT_EQ(server_.writes, 6);
+  EXPECT_EQ(record(), "xxxxxx");
+}
+
+TEST_F(row_stores, who_guessed_wrong_reads_first_until_a_row_is_as_he_left_it) {
+  EXPECT_TRUE(add());
+  server_.others = 1;
+  EXPECT_TRUE(add());  // guess, read, replace
+  EXPECT_EQ(record(), "somebody elsex");
+  EXPECT_EQ(server_.reads, 2);
+  EXPECT_TRUE(add());  // read, replace: as it was left
+  EXPECT_EQ(server_.reads, 3);
+  EXPECT_TRUE(add());
+  EXPECT_EQ(server_.reads, 3);
+}
+
+TEST_F(row_stores, who_is_overtaken_twice_takes_the_lock_of_the_row) {
+  EXPECT_TRUE(add());
+  server_.others = 2;
+  EXPECT_TRUE(add());
+  EXPECT_EQ(server_.locks, 1);
+  EXPECT_EQ(record(), "somebody elsex");
+}
+
+TEST_F(row_stores, what_was_written_before_the_connection_broke_is_not_written_again) {
+  for (int i = 0; i < 3; ++i) {
+    server_.break_after_writes = 1;
+    EXPECT_TRUE(add());
+  }
+  EXPECT_EQ(record(), "xxx");
+}
+
+TEST_F(row_stores, a_server_that_cuts_every_answer_leaves_the_outcome_unknown) {
+  EXPECT_TRUE(add());
+  server_.break_after_writes = 100;
+  server_.others = 100;
+  const auto failed = add();
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.error().outcome_unknown);
+}
+
+TEST_F(row_stores, two_changes_of_one_name_in_a_batch_are_both_made) {
+  adding first, second, other;
+  const state_store::step steps[] = {{"n", &first}, {"a", &other}, {"n", &second}};
+  for (const auto& each : store_.transact(steps)) EXPECT_TRUE(each);
+  EXPECT_EQ(record("n"), "xx");
+  EXPECT_EQ(record("a"), "x");
+}
+
+}  // namespace
+}  // namespace sql_test

@@ -1,0 +1,63 @@
+#include "harness/tcp.hpp"
+#include "tool/fixture.hpp"
+
+namespace tool_test {
+
+namespace {
+
+class elect : public holdfast_tool {};
+
+}  // namespace
+
+TEST_F(elect, one_runs_its_command_and_the_next_follows_with_a_greater_token) {
+  program first(command({"elect", "e", "--note", "here:80", "--", "cat"}), around);
+  harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
+  const auto seen = shown("e");
+  EXPECT_EQ(seen["kind"], "election");
+  EXPECT_EQ(seen["holders"][0]["reason"], "here:80");
+  EXPECT_EQ(tool({"elect", "e", "-w", "0", "--", "true"}).code, 75);
+  program second(command({"elect", "e", "--", "sh", "-c", "echo $HOLDFAST_TOKEN"}), around);
+  wait_for_waiter("e");
+  first.close_stdin();
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_GT(std::stoull(second.out.line()),
+            std::stoull(seen["holders"][0]["fence"].get<std::string>()));
+  EXPECT_EQ(second.wait(), 0);
+}
+
+TEST_F(elect, who_was_deposed_ends_its_command_and_says_so) {
+  program leads(command({"elect", "e", "--ttl", "600ms", "--", "cat"}), around);
+  harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
+  EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
+  EXPECT_EQ(leads.wait(), 79);
+}
+
+TEST_F(elect, it_answers_over_http_who_leads) {
+  program leads(command({"elect", "e", "--note", "here", "--http", ":0", "--json", "--", "cat"}),
+                around);
+  const int port = wait_for(leads, "http")["port"];
+  harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
+  const auto ask = [&](const std::string& request) {
+    harness::tcp_client client(port);
+    client.say(request);
+    return client.hear_all();
+  };
+  const std::string answer = ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+  const auto body = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4));
+  EXPECT_EQ(body["leader"]["note"], "here");
+  EXPECT_EQ(body["leader"]["term"], shown("e")["holders"][0]["fence"]);
+  EXPECT_EQ(ask(std::string(9000, 'x')).find("200"), 9u) << "whatever was asked";
+  leads.close_stdin();
+  EXPECT_EQ(leads.wait(), 0);
+  EXPECT_EQ(tool({"elect", "e", "--http", "nowhere", "--", "true"}).code, 78);
+}
+
+TEST_F(elect, it_takes_no_name_of_a_lock_and_needs_a_command) {
+  holder h(*this, {"e"});
+  EXPECT_EQ(tool({"elect", "e", "--", "true"}).code, 78);
+  EXPECT_EQ(tool({"elect", "other"}).code, 64);
+  EXPECT_EQ(h.let_go(), 0);
+}
+
+}  // namespace tool_test

@@ -1,0 +1,60 @@
+#include "tool/fixture.hpp"
+
+namespace tool_test {
+
+namespace {
+
+using nlohmann::json;
+
+class limits : public holdfast_tool {
+ protected:
+  json asked(words more) const {
+    words all{"limit", "api", "--rate", "2/1d", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return json::parse(tool(all).out);
+  }
+};
+
+}  // namespace
+
+TEST_F(limits, as_many_are_allowed_as_the_rate_says_and_then_it_is_75) {
+  const words once{"limit", "api", "--rate", "2/1d"};
+  EXPECT_EQ(tool(once).out, "api: taken, 1 of 2 left\n");
+  EXPECT_EQ(tool(once).code, 0);
+  const auto no = tool(once);
+  EXPECT_EQ(no.code, 75);
+  EXPECT_TRUE(no.out.starts_with("api: refused, 0 of 2 left, again in ")) << no.out;
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-w", "1s", "-E", "3"}).code, 3);
+}
+
+TEST_F(limits, the_answer_has_what_headers_are_made_of) {
+  const json first = asked({"-t", "2"});
+  EXPECT_EQ(first["schema"], 1);
+  EXPECT_EQ(first["outcome"], "taken");
+  const json no = asked({});
+  EXPECT_EQ(no["outcome"], "refused");
+  EXPECT_EQ(no["rules"][0]["limit"], 2);
+  EXPECT_EQ(no["rules"][0]["remaining"], 0);
+  EXPECT_GT(no["wait_seconds"], 11 * 3600);
+  EXPECT_EQ(asked({"--peek"})["outcome"], "refused");
+  EXPECT_EQ(asked({"--refund", "-t", "2"})["outcome"], "refunded");
+  EXPECT_EQ(asked({"--peek", "-t", "2"})["outcome"], "free");
+}
+
+TEST_F(limits, each_key_has_buckets_of_its_own) {
+  EXPECT_EQ(asked({"--key", "a", "-t", "2"})["outcome"], "taken");
+  EXPECT_EQ(asked({"--key", "a"})["outcome"], "refused");
+  EXPECT_EQ(asked({"--key", "b"})["outcome"], "taken");
+}
+
+TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64) {
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d"}).code, 0);
+  const auto other = tool({"limit", "api", "--rate", "3/1d"});
+  EXPECT_EQ(other.code, 78);
+  EXPECT_NE(other.err.find("other figures"), std::string::npos) << other.err;
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-t", "3"}).code, 64);
+  EXPECT_EQ(tool({"try", "api"}).code, 78) << "it is no lock";
+  EXPECT_EQ(shown("api")["kind"], "rate_limiter");
+}
+
+}  // namespace tool_test
