@@ -31,10 +31,13 @@ struct shared_mutex::state {
   thread_holds& mine() { return writers.mine() ? writers : readers; }
 
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
-    if (m == shared) {
-      const bool passes = prefers == preference::reader;
+    const bool passes = prefers == preference::reader;
+    // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
+    const bool together = passes || of.core->can().notices;
+    if (m == shared && together) {
       return group->enter(of.core, of.spec, claim(m), passes, wait, std::move(stop));
     }
+    if (m == shared) return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
     const engine::reader_group::writer waits(*group);
     return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
   }
