@@ -90,20 +90,11 @@ std::unique_ptr<subject> open_locks(const place& at) {
   return std::make_unique<locks<Grip>>(at);
 }
 
-double number_after(std::string_view text, std::string_view name) {
-  const auto at = text.find(name);
-  return at == text.npos ? 0 : std::stod(std::string{text.substr(at + name.size(), 32)});
-}
-
 }  // namespace
 
 std::int64_t store_cpu_ns(std::string_view url) {
   if (!is_redis(url)) return 0;
-  connection server{std::string{url}};
-  const auto info = server.ask("INFO cpu");
-  const std::string_view text{info->str, info->len};
-  const double seconds = number_after(text, "used_cpu_user:") + number_after(text, "used_cpu_sys:");
-  return static_cast<std::int64_t>(seconds * 1e9);
+  return static_cast<std::int64_t>(hiredis{std::string{url}}.server_cpu_seconds() * 1e9);
 }
 
 const subject_kind redis_loop_floor{

@@ -28,6 +28,17 @@ class hiredis {
   redis_reply ask(const char* format, Words... words) {
     return checked(redis_reply{static_cast<redisReply*>(redisCommand(context_, format, words...))});
   }
+  /// What the server has used so far.
+  double server_cpu_seconds() {
+    const auto reply = ask("INFO cpu");
+    const std::string all(reply->str, reply->len);
+    double seconds = 0;
+    for (const std::string key : {"used_cpu_sys:", "used_cpu_user:"}) {
+      if (const auto at = all.find(key); at != all.npos)
+        seconds += std::stod(all.substr(at + key.size()));
+    }
+    return seconds;
+  }
   redis_reply next() {
     void* r = nullptr;
     redisGetReply(context_, &r);

@@ -42,20 +42,9 @@ struct figures {
   double per_second, p50_us, redis_us;
 };
 
-/// The processor time of the server so far, in microseconds.
-double server_cpu(hiredis& db) {
-  const auto reply = db.ask("INFO cpu");
-  const std::string text = reply->str;
-  double sum = 0;
-  for (const char* key : {"used_cpu_sys:", "used_cpu_user:"}) {
-    sum += std::stod(text.substr(text.find(key) + std::string_view(key).size()));
-  }
-  return sum * 1e6;
-}
-
 figures run_round(const contender& c, hiredis& db, std::chrono::nanoseconds length) {
   std::vector<double> waits;
-  const double cpu = server_cpu(db);
+  const double cpu = db.server_cpu_seconds();
   const auto began = clock::now();
   std::uint64_t decisions = 0;
   for (auto now = began; now - began < length; ++decisions) {
@@ -68,7 +57,7 @@ figures run_round(const contender& c, hiredis& db, std::chrono::nanoseconds leng
   std::nth_element(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(waits.size() / 2),
                    waits.end());
   const auto n = static_cast<double>(decisions);
-  return {n / seconds, waits[waits.size() / 2], (server_cpu(db) - cpu) / n};
+  return {n / seconds, waits[waits.size() / 2], 1e6 * (db.server_cpu_seconds() - cpu) / n};
 }
 
 double median(std::vector<figures>& all, double figures::* of) {

@@ -30,8 +30,8 @@ class [[nodiscard]] lease {
   lease() noexcept = default;  ///< holds nothing
   lease(lease&&) noexcept;
   lease& operator=(lease&&) noexcept;  ///< releases what it held before
-  /// As release(), but errors go to the observer; with lock_options::unconfirmed_release it does not
-  /// wait for the answer, and costs no round trip.
+  /// As release(), but errors go to the observer; with lock_options::unconfirmed_release it does
+  /// not wait for the answer, and costs no round trip.
   ~lease();
 
   /// False for an empty or moved-from object. Says nothing about the state.
