@@ -345,7 +345,6 @@ result<bool> zookeeper_store::write(std::string_view name, const std::string& pl
 // The member that we are connected to may have lost the others: what it knows of our places is
 // worth something after the leader has answered through it.
 std::vector<result<bool>> zookeeper_store::confirm(std::span<const place_of> places) {
-  const std::string path = options_.base.empty() ? "/" : options_.base;
   const auto answers =
       ask(places.size() + 1, true, [&](std::size_t i, connection& c, requests&, auto* token) {
         if (i == 0) return ask_all(c, token);
