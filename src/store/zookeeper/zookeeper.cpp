@@ -33,7 +33,8 @@ std::int64_t micros(std::chrono::nanoseconds d) {
 
 /// The leader looked at it, whatever came of it.
 bool leader_answered(int rc) {
-  return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZBADVERSION || rc == ZNOTEMPTY;
+  return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZBADVERSION || rc == ZNOTEMPTY ||
+         rc == ZNOAUTH;
 }
 
 class zookeeper_store final : public contender_store {
@@ -73,6 +74,14 @@ class zookeeper_store final : public contender_store {
   std::string path_of(std::string_view name) const { return options_.base + "/" + escape(name); }
   std::string path_of(std::string_view name, std::string_view node) const {
     return path_of(name) + "/" + std::string(node);
+  }
+
+  /// A change of nothing: a majority has to agree to it, and the member that we talk to has seen
+  /// all that was agreed to before. zoo_async promises less: a leader answers it by itself.
+  template <class Token>
+  int ask_all(connection& c, Token* token) {
+    const std::string nobody = options_.base + "/%nobody";
+    return zoo_adelete(c.handle(), nobody.c_str(), -1, &requests::on_void, token);
   }
 
   /// Sends `count` requests by send(i, link, requests) and waits for their answers.
@@ -241,7 +250,7 @@ result<std::vector<contender>> zookeeper_store::contenders(std::string_view name
   void* watch = nullptr;
   const auto answers =
       ask(latest ? 2 : 1, latest, [&](std::size_t i, connection& c, requests&, auto* token) {
-        if (latest && i == 0) return zoo_async(c.handle(), path.c_str(), &requests::on_text, token);
+        if (latest && i == 0) return ask_all(c, token);
         if (!on_arrival) {
           return zoo_aget_children(c.handle(), path.c_str(), 0, &requests::on_names, token);
         }
@@ -250,7 +259,7 @@ result<std::vector<contender>> zookeeper_store::contenders(std::string_view name
                                   &requests::on_names, token);
       });
   if (!answers) return answers.error();
-  if (latest && answers->front().rc != ZOK) return wrong(answers->front().rc);
+  if (latest && !leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   const answer& a = answers->back();
   if (a.rc == ZNONODE) return std::vector<contender>{};
   if (a.rc != ZOK) return wrong(a.rc);
@@ -336,17 +345,16 @@ result<bool> zookeeper_store::write(std::string_view name, const std::string& pl
 // The member that we are connected to may have lost the others: what it knows of our places is
 // worth something after the leader has answered through it.
 std::vector<result<bool>> zookeeper_store::confirm(std::span<const place_of> places) {
-  const std::string path = options_.base.empty() ? "/" : options_.base;
   const auto answers =
       ask(places.size() + 1, true, [&](std::size_t i, connection& c, requests&, auto* token) {
-        if (i == 0) return zoo_async(c.handle(), path.c_str(), &requests::on_text, token);
+        if (i == 0) return ask_all(c, token);
         const auto& p = places[i - 1];
         return zoo_aexists(c.handle(), path_of(p.name, p.place).c_str(), 0, &requests::on_stat,
                            token);
       });
   using each = std::vector<result<bool>>;
   if (!answers) return each(places.size(), answers.error());
-  if (answers->front().rc != ZOK) return each(places.size(), wrong(answers->front().rc));
+  if (!leader_answered(answers->front().rc)) return each(places.size(), wrong(answers->front().rc));
   each there;
   for (std::size_t i = 1; i <= places.size(); ++i) {
     const int rc = (*answers)[i].rc;
@@ -363,13 +371,13 @@ result<contender_store::versioned> zookeeper_store::record(std::string_view name
   const std::string path = path_of(name, record_node);
   const std::size_t count = on_change ? 3 : 2;
   const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
-    if (i == 0) return zoo_async(c.handle(), path.c_str(), &requests::on_text, token);
+    if (i == 0) return ask_all(c, token);
     if (i == 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
     return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch,
                         c.watch(std::move(on_change)), &requests::on_stat, token);
   });
   if (!answers) return answers.error();
-  if (answers->front().rc != ZOK) return wrong(answers->front().rc);
+  if (!leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   const answer& a = (*answers)[1];
   if (a.rc == ZNONODE) return versioned{};
   if (a.rc != ZOK) return wrong(a.rc);
@@ -441,11 +449,11 @@ result<moment> zookeeper_store::time() {
 result<std::vector<std::string>> zookeeper_store::names() {
   const std::string path = options_.base.empty() ? "/" : options_.base;
   const auto parts = ask(2, true, [&](std::size_t i, connection& c, requests&, auto* token) {
-    if (i == 0) return zoo_async(c.handle(), path.c_str(), &requests::on_text, token);
+    if (i == 0) return ask_all(c, token);
     return zoo_aget_children(c.handle(), path.c_str(), 0, &requests::on_names, token);
   });
   if (!parts) return parts.error();
-  if (parts->front().rc != ZOK) return wrong(parts->front().rc);
+  if (!leader_answered(parts->front().rc)) return wrong(parts->front().rc);
   if (parts->back().rc != ZOK) return wrong(parts->back().rc);
   std::vector<std::string> found;
   for (const auto& part : parts->back().names) {
