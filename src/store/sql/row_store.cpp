@@ -61,8 +61,9 @@ std::vector<status> row_store::transact(std::span<const state_store::step> steps
     all[i].step = steps[i];
     todo.push_back(&all[i]);
   }
-  std::stable_sort(todo.begin(), todo.end(),
-                   [](const change* a, const change* b) { return a->step.name < b->step.name; });
+  std::sort(todo.begin(), todo.end(), [](const change* a, const change* b) {
+    return std::pair(a->step.name, a) < std::pair(b->step.name, b);
+  });
   while (!todo.empty()) {
     changes now, later;
     for (change* c : todo) {
