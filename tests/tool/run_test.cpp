@@ -116,7 +116,7 @@ TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
 }
 
 TEST_F(run_command, says_78_for_a_store_that_was_not_built_in) {
-  EXPECT_EQ(tool({"run", "l", "--store", "zookeeper://nowhere", "--", "true"}).code, 78);
+  EXPECT_EQ(tool({"run", "l", "--store", "memcached://nowhere", "--", "true"}).code, 78);
 }
 
 TEST_F(run_command, says_125_when_it_cannot_write_the_token) {
