@@ -90,7 +90,7 @@ class wire {
   PGconn* const connection_;
   bool pooled_ = true;
   bool broken_ = false;
-  std::set<std::string_view> prepared_;  ///< by their texts, which outlive the connection
+  std::set<std::string> prepared_;  ///< by their texts
 };
 
 }  // namespace holdfast::store::postgres
