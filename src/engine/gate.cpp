@@ -11,8 +11,6 @@ namespace {
 // So long the first in line waits awake for its turn: less than falling asleep again costs.
 constexpr int spins = 200;
 
-constexpr std::uint64_t no_turn = 0;
-
 void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -173,22 +171,24 @@ bool gate::pass_on(std::shared_ptr<hold>& done) {
   return true;
 }
 
-// Turns that follow each other closely cost no look at the clock: what had another turn when it was
-// last seen, half its time ago, has been idle for less than the whole of it.
+// Turns that follow each other closely cost no look at the clock: linger_watch looks twice in the
+// time, and what had no turn for half of it since a look has been idle for that long at least.
 void gate::have_it_looked_after() {
-  idle_turn_ = no_turn;
-  look_at_ = saturated_add(clock_.now(), idle_->linger() / 2);
-  idle_->linger_until(look_at_);
+  const auto now = clock_.now();
+  idle_turn_ = idle_->fence();
+  idle_ends_ = saturated_add(now, idle_->linger());
+  idle_->linger_until(saturated_add(now, idle_->linger() / 2));
 }
 
 gate::lapsed gate::lapse() {
   const std::lock_guard guard{mutex_};
   looked_after_ = idle_ && line_.empty();
   if (!looked_after_) return {};
+  const auto now = clock_.now();
   if (std::exchange(idle_turn_, idle_->fence()) != idle_->fence()) {
-    look_at_ = saturated_add(look_at_, idle_->linger() / 2);
-    return {nullptr, look_at_};
+    idle_ends_ = saturated_add(now, idle_->linger() / 2);
   }
+  if (now < idle_ends_) return {nullptr, idle_ends_};
   looked_after_ = false;
   return {std::exchange(idle_, nullptr), forever};
 }

@@ -111,7 +111,7 @@ class gate {
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
   bool looked_after_ = false;    ///< linger_watch comes by
-  boot_time look_at_{};          ///< … then
+  boot_time idle_ends_{};        ///< … and gives it back then if it had no turn since
   std::uint64_t idle_turn_ = 0;  ///< whose end it saw when it last came by
   store::owner_id wanted_{};     ///< the hold that somebody elsewhere waits for
 };
