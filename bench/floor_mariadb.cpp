@@ -71,17 +71,6 @@ class row_grip final : public handle {
   std::string give_;
 };
 
-class row_locks final : public subject {
- public:
-  explicit row_locks(const place& at) : url_{at.url} {}
-  std::unique_ptr<handle> grip(unsigned lock) override {
-    return std::make_unique<row_grip>(url_, lock);
-  }
-
- private:
-  std::string url_;
-};
-
 void make_table(const place& at) {
   connection c{at.url};
   c.run(
@@ -98,9 +87,7 @@ const subject_kind mariadb_row_floor{
     .fits = is_mariadb,
     .across_processes = always,
     .prepare = make_table,
-    .open = [](const place& at) -> std::unique_ptr<subject> {
-      return std::make_unique<row_locks>(at);
-    },
+    .open = open_locks<row_grip>,
 };
 
 }  // namespace bench

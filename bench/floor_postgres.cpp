@@ -74,17 +74,6 @@ class row_grip final : public handle {
   std::string holder_;
 };
 
-class row_locks final : public subject {
- public:
-  explicit row_locks(const place& at) : url_{at.url} {}
-  std::unique_ptr<handle> grip(unsigned lock) override {
-    return std::make_unique<row_grip>(url_, lock);
-  }
-
- private:
-  std::string url_;
-};
-
 void make_table(const place& at) {
   connection{at.url}.run(
       "create table if not exists floor_lock (name text primary key, holder text not null, "
@@ -99,9 +88,7 @@ const subject_kind postgres_row_floor{
     .fits = is_postgres,
     .across_processes = always,
     .prepare = make_table,
-    .open = [](const place& at) -> std::unique_ptr<subject> {
-      return std::make_unique<row_locks>(at);
-    },
+    .open = open_locks<row_grip>,
 };
 
 }  // namespace bench

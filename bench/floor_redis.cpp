@@ -73,23 +73,6 @@ class push_grip final : public grip_base {
   hiredis inbox_;
 };
 
-template <class Grip>
-class locks final : public subject {
- public:
-  explicit locks(const place& at) : url_{at.url} {}
-  std::unique_ptr<handle> grip(unsigned lock) override {
-    return std::make_unique<Grip>(url_, lock);
-  }
-
- private:
-  std::string url_;
-};
-
-template <class Grip>
-std::unique_ptr<subject> open_locks(const place& at) {
-  return std::make_unique<locks<Grip>>(at);
-}
-
 }  // namespace
 
 std::int64_t store_cpu_ns(std::string_view url) {

@@ -58,6 +58,23 @@ class subject {
   virtual holdfast::session* session() { return nullptr; }
 };
 
+/// Of grips that are made from the store's URL and a number.
+template <class Grip>
+class locks final : public subject {
+ public:
+  explicit locks(const place& at) : url_{at.url} {}
+  std::unique_ptr<handle> grip(unsigned lock) override {
+    return std::make_unique<Grip>(url_, lock);
+  }
+
+ private:
+  std::string url_;
+};
+template <class Grip>
+std::unique_ptr<subject> open_locks(const place& at) {
+  return std::make_unique<locks<Grip>>(at);
+}
+
 /// The processor time that the store's server has spent since it began, if it can be asked; else 0.
 std::int64_t store_cpu_ns(std::string_view url);
 

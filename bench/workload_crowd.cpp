@@ -30,8 +30,7 @@ void pass_through_line(area& a, unsigned, subject& s) {
       if (++a.had_it == Waiters) a.all_had_it.set(1);
     });
   }
-  while (s.session()->show("bench:line").waiters.size() < Waiters)
-    std::this_thread::sleep_for(20ms);
+  while (s.session()->show("bench:line").waiters.size() < Waiters) std::this_thread::yield();
   a.held.set(1);
   a.release.wait_for(1);
   me.first_at = now_ns();

@@ -53,7 +53,8 @@ struct rate_decision {
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
 
   explicit operator bool() const noexcept { return taken; }
-  /// The rule that is nearest to saying no. Precondition: it was not default-constructed.
+  /// The rule that is nearest to saying no. Precondition: `rules` is not empty,
+  /// as it is if the wait was stopped before the store said anything.
   const rate_state& tightest() const noexcept;
 };
 

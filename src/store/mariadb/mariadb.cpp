@@ -1,7 +1,6 @@
 #include "store/mariadb/mariadb.hpp"
 
-#include <condition_variable>
-#include <mutex>
+#include <holdfast/store/queue_inbox.hpp>
 
 #include "store/mariadb/link.hpp"
 #include "store/mariadb/schema.hpp"
@@ -12,35 +11,6 @@ namespace holdfast::store::mariadb {
 
 namespace {
 
-/// Nothing ever comes: who waits is interrupted, or looks again.
-class silent_inbox final : public inbox {
- public:
-  explicit silent_inbox(holdfast::clock* on)
-      : clock_(on != nullptr ? *on : real_clock()), peer_(sql::random_peer()) {}
-
-  const std::string& peer() const noexcept override { return peer_; }
-
-  std::optional<notice> receive(boot_time until) override {
-    std::unique_lock lock{mutex_};
-    while (!interrupted_ && clock_.now() < until) clock_.wait_until(lock, changed_, until);
-    interrupted_ = false;
-    return std::nullopt;
-  }
-
-  void interrupt() noexcept override {
-    const std::lock_guard guard{mutex_};
-    interrupted_ = true;
-    changed_.notify_one();
-  }
-
- private:
-  clock& clock_;
-  const std::string peer_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool interrupted_ = false;
-};
-
 class mariadb_store final : public state_store {
  public:
   explicit mariadb_store(mariadb_options options)
@@ -48,7 +18,7 @@ class mariadb_store final : public state_store {
         tables_(options_.database),
         rows_([this](boot_time) { return connect(); }, options_.connections,
               options_.command_timeout),
-        inbox_(options_.clock) {}
+        inbox_(sql::random_peer(), options_.clock != nullptr ? *options_.clock : real_clock()) {}
 
   status open() {
     auto first = link::open(options_, tables_);
@@ -84,7 +54,7 @@ class mariadb_store final : public state_store {
   const mariadb_options options_;
   const tables tables_;
   sql::row_store rows_;
-  silent_inbox inbox_;
+  queue_inbox inbox_;  // nothing ever comes: who waits is interrupted, or looks again
 };
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "store/sql/options.hpp"
-
 namespace holdfast::store::mariadb {
 
 namespace {
@@ -11,13 +9,6 @@ namespace {
 constexpr std::size_t longest_database = 64;
 
 failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
-
-template <class Value>
-status take(Value& to, result<Value> parsed) {
-  if (!parsed) return std::move(parsed.error());
-  to = std::move(*parsed);
-  return done{};
-}
 
 struct text_option {
   std::string_view name;
@@ -57,13 +48,7 @@ result<mariadb_options> parse_address(std::string_view scheme, std::string_view 
 }
 
 status set_option(mariadb_options& o, std::string_view name, const std::string& value) {
-  if (name == "connections") return take(o.connections, sql::parse_connections(value));
-  if (name == "connect_timeout") {
-    return take(o.connect_timeout, sql::parse_timeout(name, value));
-  }
-  if (name == "command_timeout") {
-    return take(o.command_timeout, sql::parse_timeout(name, value));
-  }
+  if (auto common = sql::set_option(o, name, value)) return std::move(*common);
   if (name == "tls") return set_tls(o, value);
   for (const auto& [known, where] : texts) {
     if (known == name) return o.*where = value, done{};
@@ -72,7 +57,8 @@ status set_option(mariadb_options& o, std::string_view name, const std::string& 
 }
 
 std::vector<std::string_view> known_options() {
-  std::vector<std::string_view> all{"connections", "connect_timeout", "command_timeout", "tls"};
+  std::vector<std::string_view> all(sql::link_option_names.begin(), sql::link_option_names.end());
+  all.push_back("tls");
   for (const auto& t : texts) all.push_back(t.name);
   return all;
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "store/sql/options.hpp"
+
 namespace holdfast::store::mariadb {
 
 /// What of TLS is asked for: what the option files say; that it is used; that the certificate is
@@ -16,7 +18,7 @@ enum class tls : std::uint8_t { as_configured, require, verify };
 
 /// Where the server is. What is empty comes from the option files (my.cnf, [client] and [holdfast])
 /// and MYSQL_PWD.
-struct mariadb_options {
+struct mariadb_options : sql::link_options {
   std::string host{};
   unsigned port = 0;
   std::string user{};
@@ -28,9 +30,6 @@ struct mariadb_options {
   std::string ssl_ca{};
   std::string ssl_cert{};
   std::string ssl_key{};
-  std::size_t connections = 4;
-  std::chrono::milliseconds connect_timeout{5'000};
-  std::chrono::milliseconds command_timeout{5'000};
   std::string url{};
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
 };

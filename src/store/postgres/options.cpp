@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "store/sql/options.hpp"
-
 namespace holdfast::store::postgres {
 
 namespace {
@@ -27,9 +25,7 @@ constexpr std::array libpq_options{std::string_view("host"),
                                    std::string_view("krbsrvname"),
                                    std::string_view("target_session_attrs"),
                                    std::string_view("application_name")};
-constexpr std::array own_options{std::string_view("schema"), std::string_view("connections"),
-                                 std::string_view("listen"), std::string_view("connect_timeout"),
-                                 std::string_view("command_timeout")};
+constexpr std::array own_options{std::string_view("schema"), std::string_view("listen")};
 constexpr std::size_t longest_schema = 63;  // NAMEDATALEN - 1: the server would cut it
 
 failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
@@ -55,13 +51,6 @@ status set_listen(postgres_options& o, std::string_view value) {
   auto parsed = parse_address(value.substr(value.find(':') + 1));
   if (!parsed) return std::move(parsed.error());
   o.listen = std::move(*parsed);
-  return done{};
-}
-
-template <class Value>
-status take(Value& to, result<Value> parsed) {
-  if (!parsed) return std::move(parsed.error());
-  to = std::move(*parsed);
   return done{};
 }
 
@@ -91,15 +80,9 @@ result<address> parse_address(std::string_view rest) {
 }
 
 status set_option(postgres_options& o, std::string_view name, const std::string& value) {
+  if (auto common = sql::set_option(o, name, value)) return std::move(*common);
   if (name == "schema") return set_schema(o, value);
-  if (name == "connections") return take(o.connections, sql::parse_connections(value));
   if (name == "listen") return set_listen(o, value);
-  if (name == "connect_timeout") {
-    return take(o.connect_timeout, sql::parse_timeout(name, value));
-  }
-  if (name == "command_timeout") {
-    return take(o.command_timeout, sql::parse_timeout(name, value));
-  }
   if (is_among(libpq_options, name)) {
     add(o.server, name, value);
     return done{};
@@ -108,7 +91,8 @@ status set_option(postgres_options& o, std::string_view name, const std::string&
 }
 
 std::vector<std::string_view> known_options() {
-  std::vector<std::string_view> all(own_options.begin(), own_options.end());
+  std::vector<std::string_view> all(sql::link_option_names.begin(), sql::link_option_names.end());
+  all.insert(all.end(), own_options.begin(), own_options.end());
   all.insert(all.end(), libpq_options.begin(), libpq_options.end());
   return all;
 }

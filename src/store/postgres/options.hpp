@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/sql/options.hpp"
+
 namespace holdfast::store::postgres {
 
 /// Where a server is, in libpq's own words; what is not named comes from libpq's own places (PG…
@@ -18,16 +20,13 @@ struct address {
   std::string shown{};  ///< for messages: no password in it
 };
 
-struct postgres_options {
+struct postgres_options : sql::link_options {
   address server{};
   /// Where to listen for notices, if not at the server (which is a pooler, say).
   address listen{};
   /// `auto`: where a connection of our own is seen; `never`: waiters look again by themselves.
   bool may_listen = true;
   std::string schema = "public";
-  std::size_t connections = 4;
-  std::chrono::milliseconds connect_timeout{5'000};
-  std::chrono::milliseconds command_timeout{5'000};
   std::string url{};
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
 };

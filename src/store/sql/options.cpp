@@ -58,6 +58,26 @@ result<place::host> parse_host(std::string_view text, std::uint16_t usual_port) 
   return place::host{std::string(without_brackets(text)), number};
 }
 
+// `500ms`, `2s`, or a number of seconds.
+status set_timeout(std::chrono::milliseconds& to, std::string_view option, std::string_view text) {
+  const bool in_ms = text.ends_with("ms");
+  const auto digits = text.substr(0, text.size() - (in_ms ? 2 : text.ends_with('s') ? 1 : 0));
+  double number = 0;
+  const bool good = parse_number(digits, number);
+  const double ms = number * (in_ms ? 1 : 1000);
+  if (!good || ms < 1 || ms > 86.4e6) {
+    return bad("'" + std::string(text) + "' is no " + std::string(option) +
+               "; write 500ms or 2s, up to a day");
+  }
+  to = std::chrono::milliseconds(static_cast<std::int64_t>(ms));
+  return done{};
+}
+
+status set_connections(std::size_t& to, std::string_view text) {
+  if (parse_number(text, to) && to >= 1 && to <= most_connections) return done{};
+  return bad("connections is a number from 1 to 100");
+}
+
 }  // namespace
 
 result<place> parse_place(std::string_view scheme, std::string_view rest,
@@ -82,23 +102,11 @@ result<place> parse_place(std::string_view scheme, std::string_view rest,
   return p;
 }
 
-result<std::chrono::milliseconds> parse_timeout(std::string_view option, std::string_view text) {
-  const bool in_ms = text.ends_with("ms");
-  const auto digits = text.substr(0, text.size() - (in_ms ? 2 : text.ends_with('s') ? 1 : 0));
-  double number = 0;
-  const bool good = parse_number(digits, number);
-  const double ms = number * (in_ms ? 1 : 1000);
-  if (good && ms >= 1 && ms <= 86.4e6) {
-    return std::chrono::milliseconds(static_cast<std::int64_t>(ms));
-  }
-  return bad("'" + std::string(text) + "' is no " + std::string(option) +
-             "; write 500ms or 2s, up to a day");
-}
-
-result<std::size_t> parse_connections(std::string_view text) {
-  std::size_t number = 0;
-  if (parse_number(text, number) && number >= 1 && number <= most_connections) return number;
-  return bad("connections is a number from 1 to 100");
+std::optional<status> set_option(link_options& o, std::string_view name, std::string_view value) {
+  if (name == "connections") return set_connections(o.connections, value);
+  if (name == "connect_timeout") return set_timeout(o.connect_timeout, name, value);
+  if (name == "command_timeout") return set_timeout(o.command_timeout, name, value);
+  return std::nullopt;
 }
 
 }  // namespace holdfast::store::sql

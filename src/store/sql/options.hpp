@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <holdfast/result.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +26,15 @@ struct place {
 };
 result<place> parse_place(std::string_view scheme, std::string_view rest, std::uint16_t usual_port);
 
-/// `500ms`, `2s`, or a number of seconds; a millisecond to a day.
-result<std::chrono::milliseconds> parse_timeout(std::string_view option, std::string_view text);
-/// How many connections: 1 to 100.
-result<std::size_t> parse_connections(std::string_view text);
+/// What every SQL store can be told of its connections.
+struct link_options {
+  std::size_t connections = 4;                       ///< 1 to 100
+  std::chrono::milliseconds connect_timeout{5'000};  ///< a millisecond to a day, as the next
+  std::chrono::milliseconds command_timeout{5'000};
+};
+inline constexpr std::array<std::string_view, 3> link_option_names{"connections", "connect_timeout",
+                                                                   "command_timeout"};
+/// Nothing if the option is none of these.
+std::optional<status> set_option(link_options& o, std::string_view name, std::string_view value);
 
 }  // namespace holdfast::store::sql

@@ -8,32 +8,15 @@
 #include <string>
 
 #include "harness/eventually.hpp"
+#include "harness/failing.hpp"
 #include "harness/postgres_server.hpp"
 #include "harness/shared_servers.hpp"
 
 namespace postgres_test {
 
-/// What a call failed with: the reason, and the message that a person sees.
-struct outcome {
-  bool failed = false;
-  holdfast::errc reason{};
-  std::string text;
-  bool unknown = false;
-};
-
-template <class Call>
-outcome outcome_of(Call call) {
-  try {
-    call();
-  } catch (const holdfast::error& e) {
-    return {true, e.reason(), e.what(), e.outcome_unknown()};
-  }
-  return {};
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
+using harness::contains;
+using harness::outcome_of;
+using outcome = harness::failing;
 
 /// Another client of the same server, by libpq alone.
 class client {

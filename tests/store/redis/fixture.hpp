@@ -8,27 +8,14 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/failing.hpp"
 #include "harness/redis_server.hpp"
 
 namespace redis_test {
 
-/// What a call failed with: the reason, and the message that a person sees.
-struct outcome {
-  bool failed = false;
-  holdfast::errc reason{};
-  std::string text;
-  bool retryable = false;
-};
-
-template <class Call>
-outcome outcome_of(Call call) {
-  try {
-    call();
-  } catch (const holdfast::error& e) {
-    return {true, e.reason(), e.what(), e.retryable()};
-  }
-  return {};
-}
+using harness::contains;
+using harness::outcome_of;
+using outcome = harness::failing;
 
 /// Keeps what it is told.
 class listener final : public holdfast::observer {
@@ -55,10 +42,6 @@ class listener final : public holdfast::observer {
   std::vector<holdfast::event_kind> kinds_;
   std::string details_;
 };
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != text.npos;
-}
 
 /// A user "app" with the password "pw" and the rights that docs/stores/redis.md lists, and no
 /// others but `more`.
