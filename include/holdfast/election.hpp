@@ -140,6 +140,7 @@ class election {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop);
   std::optional<leadership> campaign_within(wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;

@@ -142,10 +142,14 @@ class rate_limiter {
 
   const std::string& name() const noexcept;
 
+  /// What the class is made of; of no use outside.
+  struct state;
+
  private:
+  friend pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
+                                           wait_limit limit, std::stop_token stop);
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                             std::stop_token stop);
-  struct state;
   std::unique_ptr<state> state_;
 };
 

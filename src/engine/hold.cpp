@@ -140,6 +140,7 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   c.capacity = spec_->capacity;
   c.weight = weight_.load(std::memory_order_relaxed);
   c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
+  c.place_us = c.lease_us;
   c.peer = session_->peer();
   return c;
 }

@@ -104,7 +104,8 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
        .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
@@ -144,6 +145,8 @@ const std::vector<primitive>& primitives() {
       {"counting_semaphore", &c::semaphore},
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
+      {"barrier", &c::barrier},
+      {"condition_variable", &c::barrier},
       {"rate_limiter", &c::rate_limiter},
       {"election", &c::election},
   };

@@ -16,6 +16,7 @@ struct capabilities {
       true;               ///< shared_mutex can prefer readers, or writers, to the order of arrival
   bool expiring = true;   ///< permits with ids, which outlive the session that got them
   bool election = false;  ///< an exclusive lock of that kind, its holder's note readable by all
+  bool barrier = false;   ///< and condition_variable: every state store has them by its family
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
   bool fences = true;         ///< fences grow for ever, also when the store lost data
   bool notices = true;        ///< waiters are told; if false they look again, at a cost

@@ -12,8 +12,8 @@ namespace holdfast::store::redis {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "release",
-                                                        "resize",  "evict", "inspect"};
+constexpr std::array<std::string_view, 7> permits_verbs{"acquire", "renew",   "release", "resize",
+                                                        "evict",   "inspect", "notify"};
 constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove",
                                                           "inspect"};
 constexpr std::array<std::string_view, 3> rate_verbs{"take", "refund", "inspect"};
@@ -216,7 +216,8 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
   say({permits_verbs[static_cast<std::size_t>(c.verb)], owner});
   const auto leaving = text_of(c.instead_of, true);
   const bool acquires = c.verb == permits_verb::acquire || c.instead_of;
-  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize) {
+  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize ||
+      c.verb == permits_verb::notify) {
     say({lease, place, flags});
     if (c.verb != permits_verb::renew || acquires) say({to_string(c.kind), capacity, weight});
     if (acquires) say({word_or_dash(c.peer), c.note, priority, leaving});

@@ -260,18 +260,6 @@ local function enqueue()
   put_place(owner, now + place)
 end
 
--- Step 1. What has run out is gone, whoever looks.
-local function expire()
-  if capacity == 1 then
-    if held and held.expires <= now then drop_holder(held.owner) end
-  elseif used > 0 then
-    for _, o in ipairs(call('ZRANGEBYSCORE', leases, '-inf', format('%.0f', now))) do drop_holder(o) end
-  end
-  if waiters > 0 then
-    for _, o in ipairs(call('ZRANGEBYSCORE', places, '-inf', format('%.0f', now))) do drop_waiter(o) end
-  end
-end
-
 -- Also when the record was lost: time has gone on since the fences that were in it.
 local function next_fence()
   fence = max(fence + 1, now)
@@ -294,8 +282,77 @@ local function tell(what, o, peer, fence, expires)
   call('PUBLISH', inbox .. peer, text)
 end
 
+-- A barrier: one is missing, so nobody goes on, and everybody learns of it.
+local function scatter()
+  if waiters > 0 then
+    for _, member in ipairs(call('ZRANGE', queue, 0, -1)) do
+      local w = waiter_of(sub(member, 15))
+      if w and w.peer ~= '-' then tell('opened', w.owner, w.peer, 0, 0) end
+    end
+  end
+  call('DEL', data, queue, places, leases)
+  held, used, waiters, dirty = nil, 0, 0, true
+end
+
+-- A condition_variable: the first in line are woken. They have a moment to say that they are awake; else
+-- it is the turn of those behind them.
+local function wake(count)
+  local woken = 0
+  while woken < count and waiters > 0 do
+    local head = call('ZRANGE', queue, 0, 0)[1]
+    local w = waiter_of(sub(head, 15))
+    drop_waiter(sub(head, 15), w, head)
+    if w then  -- else its data was evicted: it asks again
+      grant(w.owner, w.weight, CLAIM, w.lingers, w.peer, w.note)
+      tell('granted', w.owner, w.peer, fence, now + CLAIM)
+      woken = woken + 1
+    end
+  end
+  return woken
+end
+
+-- Step 1. What has run out is gone, whoever looks.
+local function expire()
+  local until_now, gone, missing = format('%.0f', now), 0, false
+  if capacity == 1 then
+    if held and held.expires <= now then gone = drop_holder(held.owner) and 1 end
+  elseif used > 0 then
+    for _, o in ipairs(call('ZRANGEBYSCORE', leases, '-inf', until_now)) do gone = gone + (drop_holder(o) and 1 or 0) end
+  end
+  if waiters > 0 then
+    for _, o in ipairs(call('ZRANGEBYSCORE', places, '-inf', until_now)) do
+      local w = waiter_of(o)
+      missing = missing or not w or w.peer ~= '-'
+      drop_waiter(o, w)
+    end
+  end
+  if kind == 'barrier' and (gone > 0 or missing) then scatter() end
+  if kind == 'condition_variable' then wake(gone) end
+end
+
+-- A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who will
+-- not come again stay arrived.
+local function open_if_all_came()
+  if waiters < capacity then return end
+  local alone = verb == 'acquire' and lingers == 1
+  for _, head in ipairs(call('ZRANGE', queue, 0, -1)) do
+    local o = sub(head, 15)
+    local w = waiter_of(o)
+    local own = o == owner
+    local goes = w and w.peer ~= '-'
+    if alone then goes = own end
+    if goes then
+      drop_waiter(o, w, head)
+      grant(o, w.weight, w.lease, alone and 1 or 0, w.peer, w.note)
+      if not own then tell('granted', o, w.peer, fence, now + w.lease) end
+    end
+  end
+  if used == 0 then scatter() end
+end
+
 -- Whoever keeps it idle gives it up.
 local function tell_lingering()
+  if kind == 'condition_variable' then return end
   local function maybe(h, expires)
     if h and h.lingers == 1 then tell('wanted', h.owner, h.peer, h.fence, expires) end
   end
@@ -309,6 +366,8 @@ end
 -- grant, and gets the whole lease; the others have to claim theirs. If some still wait, those served are
 -- told so.
 local function hand_over()
+  if kind == 'condition_variable' then return end
+  if kind == 'barrier' then return open_if_all_came() end
   local asks = verb == 'acquire' or verb == 'renew'
   local served = false
   while waiters > 0 do
@@ -350,13 +409,52 @@ local function position_of(w) return call('ZRANK', queue, w.member) + 1 end
 local function report_holding(h)
   reply[1], reply[2] = GRANTED, h.fence
   reply[3] = h.expires or tonumber(call('ZSCORE', leases, h.owner))
+  if kind == 'barrier' then reply[6] = h.lingers end
 end
 
 -- ---- step 5: the commands -----------------------------------------------------------------------
 
 local commands = {}
 
+-- At a barrier. Who comes again stands for himself in the round before: if that one is not known any
+-- more, the barrier was broken.
+local function arrive()
+  local mine = holder_of(owner)
+  if mine then
+    prolong_holder(mine, now + lease)
+  elseif waiter_of(owner) then
+    put_place(owner, now + place)
+  elseif leaving ~= '' and reply[7] == 0 then
+    reply[1] = ABSENT
+    return
+  elseif used + waiters >= capacity then
+    reply[1] = BUSY
+    return
+  else
+    if detached then peer = '-' end
+    enqueue()
+    hand_over()
+    mine = holder_of(owner)
+  end
+  if mine then return report_holding(mine) end
+  local stands = waiter_of(owner)
+  if not stands then return end  -- the last one, and all do not come again
+  describe_wait(position_of(stands))
+  reply[1] = QUEUED
+end
+
+-- To be woken is to be gone from a condition_variable.
+local function wakes_up()
+  local mine = kind == 'condition_variable' and holder_of(owner)
+  if not mine then return false end
+  report_holding(mine)
+  drop_holder(owner)
+  return true
+end
+
 function commands.acquire()
+  if kind == 'barrier' then return arrive() end
+  if wakes_up() then return end
   local mine = holder_of(owner)
   if mine then
     if detached and mine.peer ~= '-' then
@@ -368,7 +466,8 @@ function commands.acquire()
     hand_over()
     return report_holding(holder_of(owner))
   end
-  if waiters == 0 and used + weight <= capacity then  -- into the queue and at once out of it
+  local never = kind == 'condition_variable'  -- is it had by asking
+  if waiters == 0 and used + weight <= capacity and not never then  -- into the queue and at once out of it
     return report_holding(grant(owner, weight, lease, lingers, detached and '-' or peer, note))
   end
   if waiters == 0 and not wait then
@@ -390,6 +489,7 @@ function commands.acquire()
 end
 
 function commands.renew()
+  if wakes_up() then return end
   local mine = holder_of(owner)
   if mine then prolong_holder(mine, now + lease) end
   if waiter_of(owner) then put_place(owner, now + place) end
@@ -402,8 +502,16 @@ function commands.renew()
 end
 
 function commands.release()
-  reply[1] = (drop_holder(owner) or drop_waiter(owner)) and DONE or ABSENT
+  local was_held = drop_holder(owner)
+  reply[1] = (was_held or drop_waiter(owner)) and DONE or ABSENT
+  if was_held and kind == 'condition_variable' then wake(1) end
   hand_over()
+  if kind ~= 'barrier' or used > 0 or waiters == 0 then return end
+  for _, head in ipairs(call('ZRANGE', queue, 0, -1)) do
+    local w = waiter_of(sub(head, 15))
+    if w and w.peer ~= '-' then return end
+  end
+  scatter()
 end
 
 -- Up only if there is room at once: two readers that both wait for the other to leave would wait for
@@ -436,8 +544,15 @@ function commands.evict()
   elseif used > 0 then
     for _, o in ipairs(call('ZRANGE', leases, 0, -1)) do gone = gone + (drop_holder(o) and 1 or 0) end
   end
+  if kind == 'barrier' and everyone then gone = gone + waiters end
   reply[1], reply[6] = gone > 0 and DONE or ABSENT, gone
+  if kind == 'barrier' and gone > 0 then scatter() end
   hand_over()
+end
+
+function commands.notify()
+  reply[6] = kind == 'condition_variable' and wake(weight) or 0
+  reply[1] = reply[6] > 0 and DONE or ABSENT
 end
 
 -- ---- step 2: a look -----------------------------------------------------------------------------
@@ -476,7 +591,8 @@ end
 local ours, problem, other = load()
 if problem then return redis.error_reply(problem) end
 if not ours then  -- something that nobody holds has the name
-  reply[1] = (verb == 'acquire' or verb == 'inspect') and KIND_MISMATCH or ABSENT
+  local asks = verb == 'acquire' or verb == 'inspect' or verb == 'notify'
+  reply[1] = asks and KIND_MISMATCH or ABSENT
   reply[8], reply[9] = other, 0
   return reply
 end
@@ -489,7 +605,7 @@ if verb == 'inspect' then
   return reply
 end
 -- 3. A name is one thing at a time; one that nobody uses may become another.
-if verb == 'acquire' then
+if verb == 'acquire' or verb == 'notify' then
   if used == 0 and waiters == 0 then
     kind, capacity = asked_kind, asked_capacity
     absent_before = true
