@@ -3,11 +3,8 @@
 #include <concepts>
 #include <coroutine>
 #include <future>
-#include <holdfast/barrier.hpp>
-#include <holdfast/election.hpp>
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>
-#include <holdfast/rate_limiter.hpp>
 #include <holdfast/recursive_mutex.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/semaphore.hpp>
@@ -172,17 +169,6 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
 /// Until it is open.
 pending<done> async_wait(const latch& l, wait_limit limit = {}, std::stop_token stop = {});
 pending<done> async_count_down(latch& l, std::uint32_t n = 1);
-
-/// If it was called off or not in time, the arrival stands: the next one on the object waits for
-/// that phase to end first. The completion function runs on the session's thread.
-pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
-
-/// Until it leads.
-pending<leadership> async_campaign(election& of, wait_limit limit = {}, std::stop_token stop = {});
-
-/// As take_until(): refused tokens are a decision, not a failure.
-pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key = {},
-                                  wait_limit limit = {}, std::stop_token stop = {});
 
 /// As lease::release() and extend(), on the session's thread, one round trip each: nobody here
 /// waits for it. A release that is never begun is made when it is destroyed. Throw errc::not_owner

@@ -95,6 +95,10 @@ class barrier {
   std::shared_ptr<state> state_;
 };
 
+/// arrive_and_wait() without a thread (async.hpp). If it was called off or not in time, the arrival
+/// stands. The completion function runs on the session's thread.
+pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
+
 class barrier::arrival {
  public:
   arrival() noexcept;

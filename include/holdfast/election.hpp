@@ -146,4 +146,7 @@ class election {
   std::unique_ptr<state> state_;
 };
 
+/// campaign() without a thread (async.hpp).
+pending<leadership> async_campaign(election& of, wait_limit limit = {}, std::stop_token stop = {});
+
 }  // namespace holdfast

@@ -153,4 +153,8 @@ class rate_limiter {
   std::unique_ptr<state> state_;
 };
 
+/// take() without a thread (async.hpp): what is refused is a decision, not a failure.
+pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key = {},
+                                  wait_limit limit = {}, std::stop_token stop = {});
+
 }  // namespace holdfast

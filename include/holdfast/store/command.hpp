@@ -44,8 +44,6 @@ struct moment {
 };
 
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
-// -----------------------------------------------------
-
 enum class permits_verb : std::uint8_t {
   acquire,  ///< get `weight` permits, or a place in the queue if `wait`; by the holder: renew
   renew,    ///< lengthen the lease (or a waiter's place); never gets what is not held
@@ -66,15 +64,12 @@ struct permits_command {
   bool wait = false;          ///< queue up if it cannot be had now; if false, also leave the queue
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
   std::int64_t place_us = 0;  ///< how long a place in the queue lasts without renewal
-  /// The hold is not tied to the life of the session that got it; at a barrier: a participant that
-  /// will not come again, and counts as arrived from now on.
-  bool detached = false;
-  /// The hold may be kept idle: to be told when somebody wants it. At a barrier: who completes it
-  /// goes first, alone, and calls the others by arriving again without this.
+  bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
+  /// To be told when somebody wants it. At a barrier: the last goes first, and calls the others.
   bool lingers = false;
-  owner_id instead_of{};      ///< release this one first, in the same step
-  std::string_view peer{};    ///< the session's address: where notices go, whose life counts
-  std::string_view note{};    ///< who and why, for people
+  owner_id instead_of{};    ///< release this one first, in the same step
+  std::string_view peer{};  ///< the session's address: where notices go, whose life counts
+  std::string_view note{};  ///< who and why, for people
 };
 
 struct holder {
@@ -124,8 +119,8 @@ enum class permits_outcome : std::uint8_t {
 
 /// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
 /// "opened" to those at a latch,
-/// and to those at a barrier that one of them broke, "departed" when a watched session died (only from stores that can
-/// tell).
+/// and to those at a barrier that one of them broke, "departed" when a watched session died (only
+/// from stores that can tell).
 enum class notice_kind : std::uint8_t { granted, wanted, opened, departed };
 std::string_view to_string(notice_kind k) noexcept;
 bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept;
@@ -144,19 +139,16 @@ struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::int64_t now_at = 0;              ///< the store's time of this reply
-  std::int64_t look_again_us = 0;       ///< queued: ask again after so long even if nobody told us
-  /// Queued: 1 is next. Evict: how many were removed; notify: how many were woken. Granted at a
-  /// barrier: 1 if it went first.
-  std::uint32_t position = 0;
-  bool replaced = false;                ///< `instead_of` was there until this step
+  std::int64_t now_at = 0;         ///< the store's time of this reply
+  std::int64_t look_again_us = 0;  ///< queued: ask again after so long even if nobody told us
+  std::uint32_t position = 0;  ///< queued: 1 is next; evict, notify: how many; barrier: 1 is first
+  bool replaced = false;       ///< `instead_of` was there until this step
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there
 };
 
 // ---- countdown: latch
-// ----------------------------------------------------------------------------
 
 enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect };
 
