@@ -259,6 +259,8 @@ class elect_grammar : public common_grammar {
     add_busy_code(app_, busy_code_);
     app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
         ->type_name("DURATION");
+    app_.add_flag("--again", again_,
+                  "if leadership was lost, campaign again instead of ending (79)");
     app_.add_option("--http", http_, "answer there who leads: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
     child_.add_to(app_);
@@ -267,6 +269,7 @@ class elect_grammar : public common_grammar {
   tool::command convert(const std::optional<words>& after_dashes) const override {
     run_options r = child_.convert("elect NAME", after_dashes);
     r.http = http_;
+    r.again = again_;
     take_options& t = r.take;
     t.lock.name = name_;
     t.lock.mode = lock_mode::leader;
@@ -281,6 +284,7 @@ class elect_grammar : public common_grammar {
  private:
   std::string name_, http_;
   word note_, priority_, wait_, busy_code_, ttl_;
+  bool again_ = false;
   child_words child_;
 };
 

@@ -48,7 +48,7 @@ constexpr std::string_view limit_footer =
 constexpr std::string_view elect_footer =
     "One of all who say so leads and runs the command; the others wait. Who leads, and its note:\n"
     "holdfast show NAME. A command whose leadership was lost is ended before another leads, and\n"
-    "this ends with 79: start it again to stand by (systemd: Restart=always).\n"
+    "this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
     "Environment and exit codes as of run.\n";
 
 constexpr std::string_view sem_footer =

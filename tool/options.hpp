@@ -69,7 +69,8 @@ struct run_options {
   int lost_code = exit_code::lost;
   std::string token_file;
   std::string status_file;
-  std::string http;  ///< elect: where to answer who leads; empty: nowhere
+  bool again = false;  ///< elect: campaign again after a loss
+  std::string http;    ///< elect: where to answer who leads; empty: nowhere
 };
 
 struct hold_options {

@@ -77,6 +77,11 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"r.waiters == 0 and r.used + weight",
                          "r.used + weight"},                                  // jumps the queue
         twin::seeded_bug{"if expires < r.places_end then", "if false then"},  // a dead waiter stays
+        // At a barrier nobody misses the dead, and the last does not go first.
+        twin::seeded_bug{"if barrier and gone > 0 then r.scatter() end", ""},
+        twin::seeded_bug{"if alone then goes = w and own end", ""},
+        // One that gives up when it is woken keeps that from the next.
+        twin::seeded_bug{"if was_held and condition then r.wake(1) end", ""},
         // A millionth of a step is lost each time.
         twin::seeded_bug{"used, at = used - steps * gain, at + steps * step",
                          "used, at = used - steps * gain, now", twin::which_script::rate},
