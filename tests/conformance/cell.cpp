@@ -58,11 +58,21 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 std::string fresh_postgres_url(const harness::temp_dir&) {
   return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
 }
+
+// Silent for so long that leases are as long as is asked for here; that a hold counts for less is
+// for the store's own tests.
+std::string fresh_advisory_url(const harness::temp_dir& dir) {
+  return fresh_postgres_url(dir) + "&mode=session&session=3h&connections=20";
+}
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
 std::string fresh_mariadb_url(const harness::temp_dir&) {
   return harness::url_of_servers("mariadb") + fresh_name();
+}
+
+std::string fresh_user_lock_url(const harness::temp_dir& dir) {
+  return fresh_mariadb_url(dir) + "?mode=session&session=3h&connections=20";
 }
 #endif
 
