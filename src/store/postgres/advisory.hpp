@@ -13,7 +13,7 @@ class advisory_link final : public sql::lock_link {
   /// for so long, and waits for locks without a limit of its own.
   static result<std::unique_ptr<sql::lock_link>> open(const postgres_options& options);
 
-  bool usable() const noexcept override { return wire_->usable(); }
+  bool usable() const noexcept override { return wire_->alive(); }
   int fd() const noexcept override { return wire_->fd(); }
   std::int64_t id() const noexcept override { return wire_->backend(); }
   result<std::optional<std::int64_t>> try_lock(std::string_view name,

@@ -71,6 +71,8 @@ class wire {
 
   /// It works, and no transaction is open.
   bool usable() const noexcept;
+  /// It works, as far as is known.
+  bool alive() const noexcept { return !broken_ && PQstatus(connection_) == CONNECTION_OK; }
   bool pooled() const noexcept { return pooled_; }
   int fd() const noexcept { return PQsocket(connection_); }
   int backend() const noexcept { return PQbackendPID(connection_); }  ///< the server's process

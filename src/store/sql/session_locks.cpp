@@ -180,10 +180,12 @@ result<countdown_reply> session_locks::countdown(std::string_view, const countdo
   return failure{errc::unsupported, "mode=session has no latches; use mode=lease"};
 }
 
+// The server knows hashes: these are the names of this session.
 result<std::vector<std::string>> session_locks::names() {
-  return failure{errc::unsupported,
-                 "the server knows locks of mode=session by hashes and not by name: ask for one by "
-                 "its name"};
+  const std::lock_guard guard{mutex_};
+  std::set<std::string> all;
+  for (const seat& s : seats_) all.insert(s.name);
+  return std::vector<std::string>(all.begin(), all.end());
 }
 
 // What was heard of its connection a moment ago counts as a renewal.
@@ -368,8 +370,8 @@ result<bool> session_locks::give_up(seats::iterator s) {
   seat gone = std::move(*s);
   seats_.erase(s);
   if (gone.waits_at_server()) {
-    if (auto ok = use_home(); ok) ok = home_->interrupt(*gone.own);
-    const auto at = gone.own->end();
+    if (use_home()) (void)home_->interrupt(*gone.own);
+    const auto at = gone.own->end(); 
     gone.held = at && *at;
   } else if (!gone.held) {
     return true;
@@ -468,7 +470,8 @@ result<permits_reply> session_locks::inspect(std::string_view name) {
     if (s.name != name) continue;
     if (s.held || s.own) ours.insert(link_of(s).id());
     if (s.held) {
-      reply.found.holders.push_back({s.owner, s.weight, s.fence, micros(s.ends), 0, s.peer, s.note});
+      reply.found.holders.push_back({s.owner, s.weight, s.fence, micros(s.ends),
+                                     static_cast<std::int64_t>(s.fence), s.peer, s.note});
     } else {
       reply.found.queue.push_back({s.owner, s.weight, 0, 0, micros(s.ends), 0, s.peer, s.note});
     }
