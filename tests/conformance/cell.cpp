@@ -84,6 +84,7 @@ std::vector<std::string> rules_not_for_sessions() {
           "guards.of_the_standard_work_with_all_lockables_together",
           "losing.what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out",
           "losing.taking_away_by_short_id_takes_that_one_and_no_other",
+          "std_forms.std_lock_takes_several_or_none",
           "sessions.show_tells_who_holds_who_waits_and_why",
           "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
           "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",

@@ -23,6 +23,9 @@ using namespace std::chrono_literals;
 /// Who has no place at the server; and who has one, should a notice be lost.
 constexpr std::int64_t without_place_us = 50'000;
 constexpr std::int64_t with_place_us = 1'000'000;
+/// How often, and how soon, somebody is told to end a wait.
+constexpr int most_interrupts = 100;
+constexpr int interrupt_again_ms = 5;
 
 std::int64_t micros(boot_time t) {
   return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
@@ -70,6 +73,7 @@ class session_locks final : public session_store, private inbox {
   result<permits_reply> enter(std::string_view name, const permits_command& c);
   result<permits_reply> wait_for(seat mine, const permits_command& c);
   result<permits_reply> resize(const permits_command& c);
+  result<permits_reply> evict(const owner_id& owner);
   result<permits_reply> inspect(std::string_view name);
   permits_reply holds(seat& s, std::int64_t lease_us);
   permits_reply queued(seat& s, const permits_command& c);
@@ -82,6 +86,7 @@ class session_locks final : public session_store, private inbox {
   std::unique_ptr<lock_link> take_spare();
   std::size_t connections() const;
   void settle(seat& s);
+  void end_wait(lock_link& of);
   result<bool> give_up(seats::iterator s);
   void forget_what_broke();
   std::optional<notice> look_for_grants(std::vector<pollfd>& still_waiting);
@@ -146,13 +151,26 @@ result<permits_reply> session_locks::carry_out(std::string_view name, const perm
     case permits_verb::resize:
       return resize(c);
     case permits_verb::evict:
-      return failure{errc::unsupported,
-                     "a lock of mode=session ends with the connection that holds it, and with it "
-                     "all others of that connection: end it at the server"};
+      return evict(c.owner);
     case permits_verb::inspect:
       return inspect(name);
   }
   return failure{errc::internal, "no such command"};
+}
+
+// What another session holds ends with its connection only.
+result<permits_reply> session_locks::evict(const owner_id& owner) {
+  const auto mine = find(seats_, owner);
+  if (mine == seats_.end()) {
+    return failure{errc::unsupported,
+                   "a lock of mode=session ends with the connection that holds it, and with it all "
+                   "others of that connection: end that one at the server"};
+  }
+  const auto was = give_up(mine);
+  if (!was) return was.error();
+  permits_reply reply = reply_with(permits_outcome::done);
+  reply.position = 1;
+  return reply;
 }
 
 std::vector<result<permits_reply>> session_locks::renew(std::span<const renewal> batch) {
@@ -361,26 +379,32 @@ void session_locks::settle(seat& s) {
     s.fence = static_cast<std::uint64_t>(**at);
     return;
   }
-  if (s.own->usable()) spare_.push_back(std::move(s.own));
-  s.own.reset();
+  s.own.reset();  // may have got it all the same
 }
 
-// True if it held or waited.
+// Who is told to end a wait before he has begun it does not hear: so he is told again.
+void session_locks::end_wait(lock_link& of) {
+  for (int i = 0; i < most_interrupts && of.usable(); ++i) {
+    if (!use_home() || !home_->interrupt(of)) break;
+    pollfd one{of.fd(), POLLIN, 0};
+    if (::poll(&one, 1, interrupt_again_ms) > 0 && of.over()) break;
+  }
+  (void)of.end();
+}
+
+// True if it held or waited. A wait that was ended may have got the lock in that moment, also where
+// the server says that it was ended; and what ended it may come late, and end the unlock instead.
 result<bool> session_locks::give_up(seats::iterator s) {
   seat gone = std::move(*s);
   seats_.erase(s);
-  if (gone.waits_at_server()) {
-    if (use_home()) (void)home_->interrupt(*gone.own);
-    const auto at = gone.own->end(); 
-    gone.held = at && *at;
-  } else if (!gone.held) {
-    return true;
-  }
+  if (!gone.held && !gone.own) return true;
+  const bool waited = !gone.held;
+  if (waited) end_wait(*gone.own);
   lock_link& on = link_of(gone);
-  result<bool> was = true;
-  if (gone.held) was = on.unlock(gone.name, gone.mode());
-  if (gone.own && gone.own->usable()) spare_.push_back(std::move(gone.own));
-  return was;
+  auto was = on.unlock(gone.name, gone.mode());
+  if (!was && on.usable()) was = on.unlock(gone.name, gone.mode());
+  if (gone.own && was && on.usable()) spare_.push_back(std::move(gone.own));
+  return waited ? result<bool>(true) : was;
 }
 
 // With its connection the server takes what it held.
