@@ -166,6 +166,7 @@ opened open_postgres(const url& u, clock& on) {
       return std::move(ok.error());
   }
   options.clock = &on;
+  if (options.session_mode) return store::postgres::open_postgres_session(std::move(options));
   auto port = store::postgres::open_postgres(std::move(options));
   if (!port) return std::move(port.error());
   return family::over(std::move(*port));
@@ -186,6 +187,7 @@ opened open_mariadb(const url& u, clock& on) {
       return std::move(ok.error());
   }
   options->clock = &on;
+  if (options->session_mode) return store::mariadb::open_mariadb_session(std::move(*options));
   auto port = store::mariadb::open_mariadb(std::move(*options));
   if (!port) return std::move(port.error());
   return family::over(std::move(*port));

@@ -58,13 +58,50 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 std::string fresh_postgres_url(const harness::temp_dir&) {
   return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
 }
+
+// Silent for so long that leases are as long as is asked for here; that a hold counts for less is
+// for the store's own tests.
+std::string fresh_advisory_url(const harness::temp_dir& dir) {
+  return fresh_postgres_url(dir) + "&mode=session&session=10800s&connections=20";
+}
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
 std::string fresh_mariadb_url(const harness::temp_dir&) {
   return harness::url_of_servers("mariadb") + fresh_name();
 }
+
+std::string fresh_user_lock_url(const harness::temp_dir& dir) {
+  return fresh_mariadb_url(dir) + "?mode=session&session=10800s&connections=20";
+}
 #endif
+
+// They know no kinds, and of the locks of others no more than the connection.
+std::vector<std::string> rules_not_for_sessions() {
+  return {"bad_input.another_kind_on_a_name_in_use_is_refused_by_name_and_changes_nothing",
+          "bad_input.another_capacity_on_a_name_in_use_is_refused_and_names_the_right_one",
+          "mutexes.mutex_kinds_share_a_name_and_exclude_each_other",
+          "guards.of_the_standard_work_with_all_lockables_together",
+          "losing.what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out",
+          "losing.taking_away_by_short_id_takes_that_one_and_no_other",
+          "std_forms.std_lock_takes_several_or_none",
+          "sessions.show_tells_who_holds_who_waits_and_why",
+          "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
+          "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
+          "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
+          "order_of_arrival.is_kept_over_threads_and_sessions",
+          "order_of_arrival.of_the_others_is_unchanged_when_some_give_up"};
+}
+
+// What a server's own locks cannot do.
+std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
+  for (const char* const p :
+       {"lingering_mutex", "fair_mutex", "preferring_shared_mutex", "semaphore",
+        "counting_semaphore", "expiring_semaphore", "latch", "rate_limiter", "election"}) {
+    more.emplace_back(p);
+  }
+  return more;
+}
 
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
@@ -121,9 +158,19 @@ const std::vector<row>& rows() {
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
+      {.name = "postgres_session",
+       .url = fresh_advisory_url,
+       .lacks = not_for_sessions(),
+       .without = rules_not_for_sessions(),
+       .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
       {.name = "mariadb", .url = fresh_mariadb_url, .lacks = {"lingering_mutex"}},
+      {.name = "mariadb_session",
+       .url = fresh_user_lock_url,
+       .lacks = not_for_sessions({"shared_mutex"}),
+       .without = rules_not_for_sessions(),
+       .names_at_once = 200},
 #endif
   };
   return all;
@@ -173,6 +220,14 @@ std::vector<cell> cells(const std::vector<std::string>& names) {
     }
   }
   return all;
+}
+
+std::vector<std::string> left_out() {
+  std::vector<std::string> patterns;
+  for (const row& r : rows()) {
+    for (const auto& rule : r.without) patterns.push_back("*/" + rule + "/" + r.name + "__*");
+  }
+  return patterns;
 }
 
 std::vector<cell> shared_by_processes(std::vector<cell> all) {

@@ -25,7 +25,7 @@ if(TARGET test_conformance)
     set_tests_properties(conformance.servers.${kind}.start conformance.servers.${kind}.end
       PROPERTIES LABELS conformance TIMEOUT 120)
     if(kind STREQUAL "redis" OR HOLDFAST_TEST_ROOMS STREQUAL "all")
-      holdfast_on_servers(${kind} "*/${kind}__*")
+      holdfast_on_servers(${kind} "*/${kind}__*:*/${kind}_session__*")
     endif()
   endforeach()
   holdfast_on_servers(all "matrix.*")
