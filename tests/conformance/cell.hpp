@@ -26,6 +26,8 @@ struct row {
   /// here would open every store (and start its server) to run one test on one of them.
   std::vector<std::string> lacks{};
   bool several_processes = true;
+  /// A child of fork() can open it, although its parent has.
+  bool opens_after_fork = true;
   /// How many names a test may hold at once, and five times as many one after the other.
   int names_at_once = 2'000;
 };
@@ -66,6 +68,9 @@ const std::vector<primitive>& primitives();
 
 /// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
+
+/// Those of the cells whose store a child can open that was forked by a program which uses it.
+std::vector<cell> open_to_children(std::vector<cell> all);
 
 /// Those of the cells whose store can be used by several processes.
 std::vector<cell> shared_by_processes(std::vector<cell> all);

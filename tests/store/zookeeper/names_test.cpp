@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "harness/seed.hpp"
+#include "store/places/text.hpp"
 
 namespace {
 
 using namespace holdfast::store;
 using namespace holdfast::store::zookeeper;
+using namespace holdfast::store::places;
 
 contender someone(std::uint64_t id) {
   contender c;

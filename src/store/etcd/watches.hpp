@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "store/etcd/channel.hpp"
+
+namespace holdfast::store::etcd {
+
+/// All watches of a session: one stream, opened by the first. Thread-safe.
+class watches {
+ public:
+  using alarm = std::function<void()>;
+
+  explicit watches(channel& to);
+  /// After this none is called any more.
+  ~watches();
+  watches(const watches&) = delete;
+  watches& operator=(const watches&) = delete;
+
+  /// Calls once, from a thread of gRPC, when something happens from that revision on to the key (or
+  /// to one in the range, if it has an end) – or when it can not be told any more: the member is
+  /// gone or lost its leader, the revision was compacted, the watch was refused.
+  void add(const std::string& key, const std::string& end, std::int64_t revision, alarm call);
+  void call_all();
+
+ private:
+  struct hub;
+  class stream;
+  std::shared_ptr<hub> hub_;
+};
+
+}  // namespace holdfast::store::etcd
