@@ -111,8 +111,28 @@ struct pending {
 
 }  // namespace
 
+namespace {
+
+// gRPC's threads for callbacks end with the last channel and begin with the next one, and that they
+// end twice if the two meet (1.51). One channel that goes nowhere, and is never given back, keeps
+// them. It has no credentials, so that each call on it fails at once.
+void keep_threads() {
+  static auto* const nowhere = new generic_stub(grpc::CreateChannel("nowhere", nullptr));
+  static auto* const request = new wire::StatusRequest();
+  static auto* const answer = new wire::StatusResponse();
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto call = std::make_shared<pending>();
+    nowhere->UnaryCall(&call->context, method::status, {}, request, answer,
+                       [call](grpc::Status s) { call->end(std::move(s)); });
+  });
+}
+
+}  // namespace
+
 channel::parts::parts(const etcd_options& o) : options_(o) {
   be_silent();
+  keep_threads();
   const auto credentials = credentials_of(o);
   for (const auto& host : o.hosts) {
     stubs_.emplace_back(grpc::CreateCustomChannel(host, credentials, arguments_of(o)));

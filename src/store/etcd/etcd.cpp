@@ -187,11 +187,9 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
 result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_of,
                                                       alarm on_arrival) {
   const std::string prefix = prefix_of(name);
+  if (on_arrival) (void)watches_.add(prefix, end_of(prefix), std::move(on_arrival));
   const auto all = ask(keys_below(prefix));
   if (!all) return all.error();
-  if (on_arrival) {
-    watches_.add(prefix, end_of(prefix), all->header().revision() + 1, std::move(on_arrival));
-  }
   return line_of(*all, prefix);
 }
 
@@ -208,10 +206,11 @@ result<bool> etcd_store::leave(std::string_view name, std::span<const std::strin
 result<std::optional<placard>> etcd_store::read(std::string_view name, const std::string& place,
                                                 alarm on_change) {
   const std::string key = prefix_of(name) + place;
+  const auto watch = on_change ? watches_.add(key, {}, std::move(on_change)) : 0;
   const auto found = ask(one(key));
+  if (!found || found->kvs().empty()) watches_.forget(watch);
   if (!found) return found.error();
   if (found->kvs().empty()) return std::optional<placard>{};
-  if (on_change) watches_.add(key, {}, found->header().revision() + 1, std::move(on_change));
   const auto& kv = found->kvs(0);
   return std::optional(placard_of(kv.value(), kv.create_revision()));
 }
@@ -273,14 +272,12 @@ std::vector<result<bool>> etcd_store::confirm(std::span<const place_of> places) 
 // Who waits for a change keeps the record alive.
 result<contender_store::versioned> etcd_store::record(std::string_view name, alarm on_change) {
   const std::string key = prefix_of(name) + std::string(record_key);
+  const bool waits = static_cast<bool>(on_change);
+  if (waits) (void)watches_.add(key, {}, std::move(on_change));
   const auto found = ask(one(key));
   if (!found) return found.error();
-  const bool any = !found->kvs().empty();
-  if (on_change) {
-    if (any) keep(found->kvs(0).lease());
-    watches_.add(key, {}, found->header().revision() + 1, std::move(on_change));
-  }
-  if (!any) return versioned{};
+  if (found->kvs().empty()) return versioned{};
+  if (waits) keep(found->kvs(0).lease());
   return versioned{found->kvs(0).value(), found->kvs(0).mod_revision()};
 }
 

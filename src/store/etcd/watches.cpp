@@ -16,7 +16,11 @@ struct watches::hub {
   channel& to;
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::int64_t, alarm> alarms;
+  struct watched {
+    alarm call;
+    bool begun = false;
+  };
+  std::map<std::int64_t, watched> alarms;
   std::int64_t last_id = 0;
   std::shared_ptr<stream> now;  ///< null: none is open
   int open = 0;                 ///< streams that gRPC has not let go of
@@ -46,11 +50,16 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     StartCall();
   }
 
-  // Both with the hub's mutex locked.
+  // With the hub's mutex locked.
   void say(wire::WatchRequest what) {
     if (broken_) return;
     outbox_.push_back(std::move(what));
     if (outbox_.size() == 1) StartWrite(&outbox_.front());
+  }
+  void enough(std::int64_t id) {
+    wire::WatchRequest request;
+    request.mutable_cancel_request()->set_watch_id(id);
+    say(std::move(request));
   }
   void cancel() { context_.TryCancel(); }
 
@@ -72,16 +81,21 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
       RemoveHold();
       return;
     }
+    if (heard_.created()) begun(heard_.watch_id());
     // One that is cancelled by the server was refused, or asks for what was compacted away.
     const bool over = heard_.canceled() || heard_.compact_revision() != 0;
     if ((over || heard_.events_size() > 0) && of_->call(heard_.watch_id()) && !over) {
-      wire::WatchRequest enough;
-      enough.mutable_cancel_request()->set_watch_id(heard_.watch_id());
       const std::lock_guard guard{of_->mutex};
-      say(std::move(enough));
+      enough(heard_.watch_id());
     }
     heard_.Clear();
     StartRead(&heard_);
+  }
+
+  void begun(std::int64_t id) {
+    const std::lock_guard guard{of_->mutex};
+    if (const auto at = of_->alarms.find(id); at != of_->alarms.end()) at->second.begun = true;
+    of_->changed.notify_all();
   }
 
   void OnDone(const grpc::Status&) override {
@@ -107,15 +121,17 @@ bool watches::hub::call(std::int64_t id) {
   std::unique_lock lock{mutex};
   const auto at = alarms.extract(id);
   lock.unlock();
-  if (at) at.mapped()();
+  changed.notify_all();
+  if (at) at.mapped().call();
   return !at.empty();
 }
 
 void watches::hub::call_all() {
   std::unique_lock lock{mutex};
   const auto all = std::exchange(alarms, {});
+  changed.notify_all();
   lock.unlock();
-  for (const auto& [id, call] : all) call();
+  for (const auto& [id, w] : all) w.call();
 }
 
 watches::watches(channel& to) : hub_(std::make_shared<hub>(to)) {}
@@ -128,30 +144,39 @@ watches::~watches() {
   hub_->changed.wait(lock, [&] { return hub_->open == 0; });
 }
 
-void watches::add(const std::string& key, const std::string& end, std::int64_t revision,
-                  alarm call) {
-  const auto& o = hub_->to.options();
-  const auto token = hub_->to.inner().token(saturated_add(o.clock->now(), o.command_timeout));
+std::int64_t watches::add(const std::string& key, const std::string& end, alarm call) {
+  auto& on = *hub_->to.options().clock;
+  const boot_time until = saturated_add(on.now(), hub_->to.options().command_timeout);
+  const auto token = hub_->to.inner().token(until);
   std::unique_lock lock{hub_->mutex};
-  if (hub_->closing) return;
-  if (!token) {
-    lock.unlock();
-    return call();
-  }
+  if (hub_->closing) return 0;
   const auto id = ++hub_->last_id;
-  hub_->alarms.emplace(id, std::move(call));
+  hub_->alarms.emplace(id, hub::watched{std::move(call)});
   if (!hub_->now) {
     hub_->now = std::make_shared<stream>(hub_);
     ++hub_->open;
-    hub_->now->open(*token);
+    hub_->now->open(token ? *token : std::string());
   }
   wire::WatchRequest request;
   auto& create = *request.mutable_create_request();
   create.set_key(key);
   create.set_range_end(end);
-  create.set_start_revision(revision);
   create.set_watch_id(id);
   hub_->now->say(std::move(request));
+  const auto waits = [&] {
+    const auto at = hub_->alarms.find(id);
+    return at != hub_->alarms.end() && !at->second.begun;
+  };
+  while (waits() && on.now() < until) on.wait_until(lock, hub_->changed, until);
+  const bool silent = waits();
+  lock.unlock();
+  if (silent) (void)hub_->call(id);
+  return id;
+}
+
+void watches::forget(std::int64_t id) {
+  const std::lock_guard guard{hub_->mutex};
+  if (hub_->alarms.erase(id) > 0 && hub_->now) hub_->now->enough(id);
 }
 
 void watches::call_all() { hub_->call_all(); }
