@@ -53,6 +53,13 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+// As long a session as ZooKeeper's, and a prefix of its own.
+std::string fresh_etcd_url(const harness::temp_dir&) {
+  return harness::url_of_servers("etcd") + "/" + fresh_name() + "?session=3h";
+}
+#endif
+
 #ifdef HOLDFAST_WITH_POSTGRES
 // A schema of its own makes each store a fresh one.
 std::string fresh_postgres_url(const harness::temp_dir&) {
@@ -156,6 +163,13 @@ const std::vector<row>& rows() {
                  "barrier", "condition_variable"},
        .names_at_once = 200},
 #endif
+#ifdef HOLDFAST_WITH_ETCD
+      {.name = "etcd",
+       .url = fresh_etcd_url,
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
+       .opens_after_fork = false,
+       .names_at_once = 500},
+#endif
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
       {.name = "postgres_session",
@@ -184,6 +198,12 @@ session fresh_store::open(session_options options) const {
     options.decorate = in_order(holdfast::testing::faulty(row_.faults()), options.decorate);
   }
   return holdfast::open(url_, std::move(options));
+}
+
+std::vector<cell> open_to_children(std::vector<cell> all) {
+  all = shared_by_processes(std::move(all));
+  std::erase_if(all, [](const cell& c) { return !c.store.opens_after_fork; });
+  return all;
 }
 
 std::ostream& operator<<(std::ostream& out, const cell& c) {

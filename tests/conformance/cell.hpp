@@ -28,6 +28,8 @@ struct row {
   /// Rules ("suite.test") that ask for more than its primitives need; they are not run there.
   std::vector<std::string> without{};
   bool several_processes = true;
+  /// A child of fork() can open it, although its parent has.
+  bool opens_after_fork = true;
   /// How many names a test may hold at once, and five times as many one after the other.
   int names_at_once = 2'000;
 };
@@ -71,6 +73,9 @@ std::vector<cell> cells(const std::vector<std::string>& names);
 
 /// What GoogleTest's filter has to leave out: each row's own rules, `*/suite.test/row__*`.
 std::vector<std::string> left_out();
+
+/// Those of the cells whose store a child can open that was forked by a program which uses it.
+std::vector<cell> open_to_children(std::vector<cell> all);
 
 /// Those of the cells whose store can be used by several processes.
 std::vector<cell> shared_by_processes(std::vector<cell> all);
