@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "harness/mariadb_server.hpp"
+#include "harness/memcached_server.hpp"
 #include "harness/postgres_server.hpp"
 #include "harness/redis_fleet.hpp"
 #include "harness/zookeeper_ensemble.hpp"
@@ -88,6 +89,7 @@ servers start_servers(const std::string& kind) {
     return {all, "zookeeper://" + all->hosts()};
   }
   if (kind == "postgres") return launch<postgres_server>();
+  if (kind == "memcached") return launch<memcached_server>();
   if (kind == "mariadb") return launch<mariadb_server>();
   throw std::invalid_argument("no servers called " + kind);
 }
