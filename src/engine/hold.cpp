@@ -161,7 +161,7 @@ status outcome_of(const result<store::permits_reply>& released) {
 status hold::extend(std::chrono::milliseconds lease) {
   if (auto u = session_->usable(); !u) return u;
   if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
-  if (auto ok = check_lease(lease); !ok) return ok;
+  if (auto ok = check_lease(lease, session_->can()); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
   auto& keeper = session_->keeper();
