@@ -47,10 +47,16 @@ void expire(permits_record& r, const moment& now) {
 }
 
 // Also when the record was lost: time has gone on since the fences that were in it.
-std::uint64_t next_fence(permits_record& r, const moment& now) {
+std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_least = 0) {
   const auto floor = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall_at, 0));
-  r.last_fence = std::max(r.last_fence + 1, floor);
+  r.last_fence = std::max({r.last_fence + 1, floor, at_least});
   return r.last_fence;
+}
+
+// One of several stores of a quorum learns what another one has granted.
+void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
+  mine.fence = std::max(mine.fence, at_least);
+  r.last_fence = std::max(r.last_fence, at_least);
 }
 
 void enqueue(permits_record& r, const permits_command& c, const moment& now) {
@@ -82,7 +88,7 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     used += w.weight;
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
-    const std::uint64_t fence = next_fence(r, now);
+    const std::uint64_t fence = next_fence(r, now, own ? c.fence_at_least : 0);
     if (!own) {
       reply.tell.push_back({notice_kind::granted, {}, w.owner, fence, now.now_at + lasts, w.peer});
     }
@@ -128,6 +134,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
              permits_reply& reply) {
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
+    raise_fence(r, *mine, c.fence_at_least);
     if (c.detached) mine->peer.clear();
     hand_over(r, c, now, reply);
     return report_holding(r, c.owner, reply);
@@ -223,6 +230,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   const circumstances now{at, claim};
   permits_reply reply;
   reply.now_at = now.now_at;
+  reply.wall_at = now.wall_at;
   // 1. What has run out is gone.
   expire(r, now);
   // 2. A look changes nothing else.

@@ -66,8 +66,9 @@ struct permits_command {
   bool detached = false;      ///< the hold is not tied to the life of the session that got it
   bool lingers = false;       ///< the hold may be kept idle: to be told when somebody wants it
   owner_id instead_of{};      ///< release this one first, in the same step
-  std::string_view peer{};    ///< the session's address: where notices go, whose life counts
-  std::string_view note{};    ///< who and why, for people
+  std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
+  std::string_view peer{};           ///< the session's address: where notices go, whose life counts
+  std::string_view note{};           ///< who and why, for people
 };
 
 struct holder {
@@ -137,6 +138,7 @@ struct permits_reply {
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::int64_t now_at = 0;              ///< the store's time of this reply
+  std::int64_t wall_at = 0;             ///< … since 1970; 0 where fences do not follow it
   std::int64_t look_again_us = 0;       ///< queued: ask again after so long even if nobody told us
   std::uint32_t position = 0;           ///< queued: 1 is next; evict: how many were removed
   bool replaced = false;                ///< `instead_of` was there until this step

@@ -16,8 +16,8 @@
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of; a verb that
--- needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
+-- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of | fence_at_least;
+-- a verb that needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
 -- Times are microseconds, which a double holds exactly until the year 2255.
 
@@ -91,6 +91,7 @@ local data, queue, places, leases = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local place, flags = tonumber(ARGV[4]), ARGV[5] or ''
 local asked_kind, asked_capacity, weight = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local peer, note, priority, leaving = ARGV[9], ARGV[10], ARGV[11] or '0', ARGV[12] or ''
+local at_least = tonumber(ARGV[13] or '0')
 if verb == 'lock' then
   verb, asked_kind, asked_capacity, weight = 'acquire', 'mutex', 1, 1
   peer, note = match(ARGV[4], '^[01] (%S+) (.*)$')
@@ -279,12 +280,22 @@ local function next_fence()
   return fence
 end
 
+-- One of several stores of a quorum learns what another one has granted.
+local function raise_fence(h)
+  if at_least <= h.fence then return end
+  h.fence = at_least
+  fence = max(fence, at_least)
+  h.expires = h.expires or tonumber(call('ZSCORE', leases, h.owner))
+  put_holder(h)
+end
+
 local function grant(o, weight, lasts, lingers, peer, note)
   before_first(capacity > 1 and used == 0 and waiters == 0)
   used = used + weight
   local h = {owner = o, weight = weight, fence = next_fence(), expires = now + lasts,
              since = format('%.0f', now), lingers = lingers, peer = peer, note = note}
   put_holder(h)
+  if o == owner then raise_fence(h) end
   return h
 end
 
@@ -365,6 +376,7 @@ function commands.acquire()
     else
       prolong_holder(mine, now + lease)
     end
+    raise_fence(mine)
     hand_over()
     return report_holding(holder_of(owner))
   end

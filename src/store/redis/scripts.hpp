@@ -13,10 +13,11 @@ struct script {
 };
 
 script permits_script() noexcept;
+script together_script() noexcept;
 script countdown_script() noexcept;
 script rate_script() noexcept;
-inline std::array<script, 3> all_scripts() noexcept {
-  return {permits_script(), countdown_script(), rate_script()};
+inline std::array<script, 4> all_scripts() noexcept {
+  return {permits_script(), together_script(), countdown_script(), rate_script()};
 }
 
 }  // namespace holdfast::store::redis
