@@ -289,6 +289,35 @@ std::error_code hold::end(was what, wants w) noexcept try {
   return errc::internal;
 }
 
+std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept try {
+  std::vector<std::shared_ptr<hold>> of_one, others;
+  std::shared_ptr<engine::core> core;
+  for (const auto& h : all) {
+    if (h->session_->forked()) return errc::forked;
+    if (!core) core = h->core_;
+    (h->core_ == core ? of_one : others).push_back(h);
+  }
+  if (!core) return {};
+  std::vector<store::renewal> releases;
+  std::vector<ending> endings;
+  for (const auto& h : of_one) {
+    core->keeper().remove(*h);
+    endings.push_back({was::in_use, h->state() == lease_state::lost, core->now()});
+    releases.push_back({h->name(), h->command(permits_verb::release)});
+    h->core_.reset();
+  }
+  const auto replies = core->permits(releases);
+  std::error_code first;
+  for (std::size_t i = 0; i < of_one.size(); ++i) {
+    const auto why = of_one[i]->ended(*core, endings[i], outcome_of(replies[i]));
+    if (!first) first = why;
+  }
+  const auto rest = end_all(others);
+  return first ? first : rest;
+} catch (...) {
+  return errc::internal;
+}
+
 std::error_code hold::ended(engine::core& core, const ending& e, const status& told) {
   state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
   ended_.store(e.at, std::memory_order_relaxed);

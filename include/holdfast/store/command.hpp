@@ -68,8 +68,10 @@ struct permits_command {
   /// To be told when somebody wants it. At a barrier: the last goes first, and calls the others.
   bool lingers = false;
   owner_id instead_of{};    ///< release this one first, in the same step
-  std::string_view peer{};  ///< the session's address: where notices go, whose life counts
-  std::string_view note{};  ///< who and why, for people
+  owner_id instead_of{};      ///< release this one first, in the same step
+  std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
+  std::string_view peer{};           ///< the session's address: where notices go, whose life counts
+  std::string_view note{};           ///< who and why, for people
 };
 
 struct holder {
@@ -139,10 +141,12 @@ struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::int64_t now_at = 0;         ///< the store's time of this reply
-  std::int64_t look_again_us = 0;  ///< queued: ask again after so long even if nobody told us
-  std::uint32_t position = 0;  ///< queued: 1 is next; evict, notify: how many; barrier: 1 is first
-  bool replaced = false;       ///< `instead_of` was there until this step
+  std::int64_t now_at = 0;              ///< the store's time of this reply
+  std::int64_t wall_at = 0;             ///< … since 1970; 0 where fences do not follow it
+  std::int64_t look_again_us = 0;       ///< queued: ask again after so long even if nobody told us
+  /// queued: 1 is next; evict, notify: how many; barrier: 1 is first
+  std::uint32_t position = 0;
+  bool replaced = false;                ///< `instead_of` was there until this step
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there
