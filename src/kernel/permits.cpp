@@ -42,15 +42,16 @@ struct circumstances : moment {
 };
 
 // Also when the record was lost: time has gone on since the fences that were in it.
-std::uint64_t next_fence(permits_record& r, const moment& now) {
+std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_least = 0) {
   const auto floor = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall_at, 0));
-  r.last_fence = std::max(r.last_fence + 1, floor);
+  r.last_fence = std::max({r.last_fence + 1, floor, at_least});
   return r.last_fence;
 }
 
-void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& now) {
-  r.holders.push_back({w.owner, w.weight, next_fence(r, now), now.now_at + lasts, now.wall_at,
-                       std::move(w.peer), std::move(w.note), w.lingers});
+void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& now,
+              std::uint64_t at_least = 0) {
+  r.holders.push_back({w.owner, w.weight, next_fence(r, now, at_least), now.now_at + lasts,
+                       now.wall_at, std::move(w.peer), std::move(w.note), w.lingers});
 }
 
 void tell_granted(const permits_record& r, permits_reply& reply) {
@@ -92,6 +93,12 @@ void expire(permits_record& r, const circumstances& now, permits_reply& reply) {
   if (r.kind == kind::condition_variable) (void)wake(r, gone, now, reply);
 }
 
+// One of several stores of a quorum learns what another one has granted.
+void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
+  mine.fence = std::max(mine.fence, at_least);
+  r.last_fence = std::max(r.last_fence, at_least);
+}
+
 void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   const auto behind = std::find_if(r.queue.begin(), r.queue.end(),
                                    [&](const waiter& w) { return w.priority < c.priority; });
@@ -115,7 +122,7 @@ void open_if_all_came(permits_record& r, const permits_command& c, const moment&
     }
     w.lingers = alone;
     const std::int64_t lasts = w.lease_us;
-    hold_now(r, std::move(w), lasts, now);
+    hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
     if (!own) tell_granted(r, reply);
   }
   if (r.holders.empty()) r.queue.clear();
@@ -147,7 +154,7 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
     if (own && c.detached) w.peer.clear();
-    hold_now(r, std::move(w), lasts, now);
+    hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
     if (!own) tell_granted(r, reply);
   }
   if (used != before && !r.queue.empty()) tell_lingering(r, reply);
@@ -230,6 +237,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (wakes_up(r, c, reply)) return;
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
+    raise_fence(r, *mine, c.fence_at_least);
     if (c.detached) mine->peer.clear();
     hand_over(r, c, now, reply);
     return report_holding(r, c.owner, reply);
@@ -342,6 +350,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   const circumstances now{at, claim};
   permits_reply reply;
   reply.now_at = now.now_at;
+  reply.wall_at = now.wall_at;
   // 1. What has run out is gone.
   expire(r, now, reply);
   // 2. A look changes nothing else.

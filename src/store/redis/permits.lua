@@ -17,8 +17,8 @@
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of; a verb that
--- needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
+-- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of | fence_at_least;
+-- a verb that needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
 -- Times are microseconds, which a double holds exactly until the year 2255.
 
@@ -187,8 +187,8 @@ function r.put_place(o, expires)
 end
 
 -- Also when the record was lost: time has gone on since the fences that were in it.
-function r.next_fence()
-  r.fence = math.max(r.fence + 1, r.now)
+function r.next_fence(at_least)
+  r.fence = math.max(r.fence + 1, r.now, at_least or 0)
   r.dirty = true
   return r.fence
 end
@@ -196,8 +196,9 @@ end
 function r.grant(w, lasts, peer)
   if r.capacity > 1 and r.used == 0 and r.waiters == 0 then r.before_first() end
   r.used = r.used + w.weight
-  r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(), expires = r.now + lasts,
-                since = format('%.0f', r.now), lingers = w.lingers, peer = peer, note = w.note})
+  r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
+                expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
+                note = w.note})
 end
 
 function r.tell(what, o, peer, fence, expires)
@@ -303,6 +304,7 @@ end
 lease = tonumber(lease)
 local wait, lingers = match(flags, 'w') ~= nil, match(flags, 'l') and '1' or '0'
 r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 'renew') and owner
+r.at_least = tonumber(ARGV[13]) or 0
 
 if text then
   local kind, capacity, fence, used, waiters, seq, kept, places_end, holder =
@@ -541,6 +543,9 @@ elseif verb == 'acquire' or verb == 'renew' then
   if mine then
     mine.expires = now + lease
     if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
+    if r.at_least > mine.fence then  -- one of several stores of a quorum learns what another one has granted
+      mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
+    end
     r.put_holder(mine)
   elseif waiting then
     r.put_place(owner, now + place)

@@ -102,6 +102,8 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.lingers = dice.one_in(3);
   if (c.verb == permits_verb::acquire && dice.one_in(6))
     c.instead_of = random_owner(dice, s.owners);
+  if (c.verb == permits_verb::acquire && dice.one_in(5))
+    c.fence_at_least = static_cast<std::uint64_t>(year_2026 + dice.between(0, 12'000'000));
   if (c.verb == permits_verb::evict && dice.one_in(2)) c.owner = {};
   c.peer = dice.pick(peers);
   c.note = dice.pick(notes);

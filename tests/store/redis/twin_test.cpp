@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"if held and held.expires <= now then",
                          "if false then"},                              // nothing expires
         twin::seeded_bug{"held.expires <= now", "held.expires < now"},  // expires a moment too late
-        twin::seeded_bug{"r.fence = math.max(r.fence + 1, r.now)",
+        twin::seeded_bug{"r.fence = math.max(r.fence + 1, r.now, at_least or 0)",
                          "r.fence = r.now"},  // two fences in a microsecond
         twin::seeded_bug{"if last and last >= clock then", "if false then"},  // the same, at once
         twin::seeded_bug{"sub(text, 29, 72) == ' 1 0 0 0 0 ' .. owner .. ' ' and",
