@@ -232,9 +232,7 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
   return all;
 }
 
-std::string cell_name(const testing::TestParamInfo<cell>& info) {
-  return name_of(info.param);
-}
+std::string cell_name(const testing::TestParamInfo<cell>& info) { return name_of(info.param); }
 
 void suite::until_waiting(std::size_t n) const {
   harness::eventually(std::to_string(n) + " waiters", [&] { return waiters() == n; });

@@ -28,8 +28,7 @@ struct texts {
   const std::string unlock_exclusive = "select " + call("pg_advisory_unlock");
   const std::string unlock_shared = "select " + call("pg_advisory_unlock_shared");
   const std::string wait_exclusive = "select " + call("pg_advisory_lock") + ", " + server_clock;
-  const std::string wait_shared =
-      "select " + call("pg_advisory_lock_shared") + ", " + server_clock;
+  const std::string wait_shared = "select " + call("pg_advisory_lock_shared") + ", " + server_clock;
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
                             server_clock + " end end";

@@ -16,8 +16,7 @@ class advisory_link final : public sql::lock_link {
   bool usable() const noexcept override { return wire_->alive(); }
   int fd() const noexcept override { return wire_->fd(); }
   std::int64_t id() const noexcept override { return wire_->backend(); }
-  result<std::optional<std::int64_t>> try_lock(std::string_view name,
-                                               sql::lock_mode mode) override;
+  result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
   result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
   result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
   status begin(std::string_view name, sql::lock_mode mode) override;

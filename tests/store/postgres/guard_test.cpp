@@ -16,7 +16,8 @@ class postgres_guard : public postgres_store {
 TEST_F(postgres_guard, the_write_of_a_former_holder_changes_no_row) {
   (void)ask("create schema \"" + schema_ + "\"; create table " + table("stock") +
             " (id int primary key, left_over int not null, fence bigint not null default 0); "
-            "insert into " + table("stock") + " values (7, 10)");
+            "insert into " +
+            table("stock") + " values (7, 10)");
   const auto write = [&](std::uint64_t fence) {
     const client own(base_);
     return own.ask("with done as (" +
@@ -38,8 +39,8 @@ TEST_F(postgres_guard, the_optimistic_loop_loses_no_update) {
   const auto seen = holdfast::guard::compare_and_update(
       [&] { return ask("select n || ',' || version from " + table("counter")); },
       [&](const std::string& at) {
-        if (overtaken-- > 0) (void)ask("update " + table("counter") +
-                                       " set n = n + 1, version = version + 1");
+        if (overtaken-- > 0)
+          (void)ask("update " + table("counter") + " set n = n + 1, version = version + 1");
         const auto n = at.substr(0, at.find(',')), version = at.substr(at.find(',') + 1);
         return answer("update " + table("counter") + " set n = " + n +
                       " + 1, version = version + 1 where version = " + version) == "1";

@@ -48,10 +48,11 @@ TEST_F(postgres_session, a_waiter_whose_connection_ends_waits_again) {
   std::uint64_t got = 0;
   std::thread waiter([&] { got = second.acquire().fence(); });
   eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
-  end_connection(ask("select pid from pg_locks where locktype = 'advisory' and not granted and "
-                     "objid = (select objid from pg_locks where locktype = 'advisory' and granted "
-                     "and pid = " +
-                     holder("m") + " limit 1)"));
+  end_connection(
+      ask("select pid from pg_locks where locktype = 'advisory' and not granted and "
+          "objid = (select objid from pg_locks where locktype = 'advisory' and granted "
+          "and pid = " +
+          holder("m") + " limit 1)"));
   EXPECT_FALSE(held.release());
   waiter.join();
   EXPECT_GT(got, 0u);

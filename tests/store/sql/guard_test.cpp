@@ -30,8 +30,8 @@ TEST(guards_of_a_resource, no_fence_is_no_guard_and_refused) {
 
 TEST(optimistic_loop, reads_anew_before_each_attempt_and_ends_with_what_it_wrote_over) {
   int now = 0;
-  const int seen = guard::compare_and_update(
-      [&] { return ++now; }, [](int at) { return at == 3; }, {.first_pause = 1us});
+  const int seen = guard::compare_and_update([&] { return ++now; }, [](int at) { return at == 3; },
+                                             {.first_pause = 1us});
   EXPECT_EQ(seen, 3);
 }
 
