@@ -5,6 +5,9 @@
 
 namespace holdfast::store::postgres {
 
+/// The key of the name in $1 (`schema.name`).
+extern const std::string advisory_key;
+
 /// PostgreSQL's advisory locks over one connection. Their keys have 64 bits: the first of the
 /// SHA-256 of `schema.name`. Two names with one key exclude each other, which is never unsafe.
 class advisory_link final : public sql::lock_link {
