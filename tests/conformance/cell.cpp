@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <random>
+#include <set>
 
 #include "harness/eventually.hpp"
+#include "harness/passing_on.hpp"
 #include "harness/seed.hpp"
 #include "harness/shared_servers.hpp"
 
@@ -50,6 +54,31 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
   static std::atomic<int> number{0};
   const auto base = std::to_string(std::random_device()()) + "-" + std::to_string(++number);
   return harness::url_of_servers("zookeeper") + "/conformance-" + base + "?session=3h";
+}
+#endif
+
+#ifdef HOLDFAST_WITH_ETCD
+// As long a session as ZooKeeper's, and a prefix of its own.
+std::string fresh_etcd_url(const harness::temp_dir&) {
+  return harness::url_of_servers("etcd") + "/" + fresh_name() + "?session=3h";
+}
+#endif
+
+#ifdef HOLDFAST_WITH_MEMCACHED
+row memcached_row() {
+  row r;
+  r.name = "memcached";
+  r.url = [](const harness::temp_dir&) {
+    static std::atomic<int> number{0};
+    return harness::url_of_servers("memcached") +
+           "?prefix=" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
+  };
+  r.lacks = {"lingering_mutex",   "fair_mutex", "shared_mutex", "preferring_shared_mutex",
+             "semaphore",         "latch",      "rate_limiter", "election",
+             "expiring_semaphore"};
+  r.lease_step = std::chrono::seconds(1);
+  r.lists_waiters = false;
+  return r;
 }
 #endif
 
@@ -123,12 +152,57 @@ bool can_run(const cell& c) {
   return parameter == std::string::npos || filter.substr(parameter + 1) == name_of(c);
 }
 
+/// Who has asked and was told to wait, of all the sessions that it is put before.
+class counting_waiters final : public harness::passing_on {
+ public:
+  counting_waiters(std::unique_ptr<holdfast::store::session_store> inner,
+                   std::shared_ptr<who_waits> to)
+      : passing_on(std::move(inner)), to_(std::move(to)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override;
+
+ private:
+  const std::shared_ptr<who_waits> to_;
+};
+
 decorator in_order(decorator first, decorator then) {
   if (!first) return then;
   if (!then) return first;
   return [first, then](std::unique_ptr<holdfast::store::session_store> inner) {
     return then(first(std::move(inner)));
   };
+}
+
+}  // namespace
+
+class who_waits {
+ public:
+  void set(std::string_view name, const holdfast::store::owner_id& owner, bool waits) {
+    const std::lock_guard guard{mutex_};
+    auto& all = waiting_[std::string(name)];
+    waits ? (void)all.insert(owner) : (void)all.erase(owner);
+  }
+  std::size_t count(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    return waiting_[name].size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::set<holdfast::store::owner_id>> waiting_;
+};
+
+namespace {
+
+holdfast::result<holdfast::store::permits_reply> counting_waiters::permits(
+    std::string_view name, const holdfast::store::permits_command& c) {
+  using holdfast::store::permits_outcome;
+  using holdfast::store::permits_verb;
+  auto reply = passing_on::permits(name, c);
+  if (reply && (c.verb == permits_verb::acquire || c.verb == permits_verb::release)) {
+    to_->set(name, c.owner, reply->outcome == permits_outcome::queued);
+  }
+  return reply;
 }
 
 }  // namespace
@@ -152,8 +226,20 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
        .names_at_once = 200},
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+      {.name = "etcd",
+       .url = fresh_etcd_url,
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
+       .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
+       .names_at_once = 500},
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+      memcached_row(),
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
@@ -176,11 +262,24 @@ const std::vector<row>& rows() {
 }
 
 fresh_store::fresh_store(const row& r)
-    : row_(r), url_(r.url(dir_)), keeps_open_(holdfast::open(url_)) {}
+    : row_(r),
+      waiting_(r.lists_waiters ? nullptr : std::make_shared<who_waits>()),
+      url_(r.url(dir_)),
+      keeps_open_(holdfast::open(url_)) {}
+
+std::size_t fresh_store::waiting(const std::string& name) const {
+  return waiting_ ? waiting_->count(name) : 0;
+}
 
 session fresh_store::open(session_options options) const {
   if (row_.faults) {
     options.decorate = in_order(holdfast::testing::faulty(row_.faults()), options.decorate);
+  }
+  if (waiting_) {
+    const decorator count = [to = waiting_](std::unique_ptr<holdfast::store::session_store> inner) {
+      return std::make_unique<counting_waiters>(std::move(inner), to);
+    };
+    options.decorate = in_order(count, options.decorate);
   }
   return holdfast::open(url_, std::move(options));
 }
@@ -199,9 +298,11 @@ const std::vector<primitive>& primitives() {
       {"shared_mutex", &c::shared},
       {"preferring_shared_mutex", &c::preferences},
       {"semaphore", &c::semaphore},
-      {"counting_semaphore", &c::semaphore},
+      {"counting_semaphore", &c::unit_permits},
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
+      {"barrier", &c::barrier},
+      {"condition_variable", &c::barrier},
       {"rate_limiter", &c::rate_limiter},
       {"election", &c::election},
   };
@@ -233,6 +334,16 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
 }
 
 std::string cell_name(const testing::TestParamInfo<cell>& info) { return name_of(info.param); }
+
+std::size_t suite::waiters() const {
+  if (!GetParam().store.lists_waiters) return store_.waiting(name_);
+  return here_.show(name_).waiters.size();
+}
+
+std::chrono::milliseconds suite::lease_of(std::chrono::milliseconds at_least) const {
+  const auto step = GetParam().store.lease_step;
+  return (at_least + step - std::chrono::milliseconds(1)) / step * step;
+}
 
 void suite::until_waiting(std::size_t n) const {
   harness::eventually(std::to_string(n) + " waiters", [&] { return waiters() == n; });

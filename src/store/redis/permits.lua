@@ -17,8 +17,8 @@
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of; a verb that
--- needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
+-- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of | fence_at_least;
+-- a verb that needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
 -- Times are microseconds, which a double holds exactly until the year 2255.
 
@@ -187,8 +187,8 @@ function r.put_place(o, expires)
 end
 
 -- Also when the record was lost: time has gone on since the fences that were in it.
-function r.next_fence()
-  r.fence = math.max(r.fence + 1, r.now)
+function r.next_fence(at_least)
+  r.fence = math.max(r.fence + 1, r.now, at_least or 0)
   r.dirty = true
   return r.fence
 end
@@ -196,8 +196,9 @@ end
 function r.grant(w, lasts, peer)
   if r.capacity > 1 and r.used == 0 and r.waiters == 0 then r.before_first() end
   r.used = r.used + w.weight
-  r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(), expires = r.now + lasts,
-                since = format('%.0f', r.now), lingers = w.lingers, peer = peer, note = w.note})
+  r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
+                expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
+                note = w.note})
 end
 
 function r.tell(what, o, peer, fence, expires)
@@ -265,6 +266,7 @@ end
 function r.report_holding(h)
   r.reply[1], r.reply[2] = GRANTED, h.fence
   r.reply[3] = h.expires or tonumber(call('ZSCORE', KEYS[5], h.owner))
+  if r.kind == 'barrier' then r.reply[6] = tonumber(h.lingers) end
 end
 
 function r.save()
@@ -302,13 +304,14 @@ end
 lease = tonumber(lease)
 local wait, lingers = match(flags, 'w') ~= nil, match(flags, 'l') and '1' or '0'
 r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 'renew') and owner
+r.at_least = tonumber(ARGV[13]) or 0
 
 if text then
   local kind, capacity, fence, used, waiters, seq, kept, places_end, holder =
       match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
   local other = kind or match(text, '^hf1 (%l[%l_]*) ')
   if other == 'latch' or other == 'rate_limiter' then  -- something that nobody holds has the name
-    reply[1] = (verb == 'acquire' or verb == 'inspect') and KIND_MISMATCH or ABSENT
+    reply[1] = (verb == 'acquire' or verb == 'inspect' or verb == 'notify') and KIND_MISMATCH or ABSENT
     reply[8], reply[9] = other, 0
     return reply
   elseif not kind then
@@ -328,19 +331,95 @@ if text then
   end
 end
 
+-- ---- a barrier, or a condition_variable ---------------------------------------------------------
+-- Functions that the other kinds need not pay for.
+
+function r.gather()
+  -- A barrier: one is missing, so nobody goes on, and everybody learns of it.
+  function r.scatter()
+    for _, member in ipairs(r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}) do
+      local w = r.waiter_of(sub(member, 15))
+      if w and w.peer ~= '-' then r.tell('opened', w.owner, w.peer, 0, 0) end
+    end
+    call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+    r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
+  end
+
+  -- A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who will
+  -- not come again stay arrived.
+  function r.open_if_all_came()
+    if r.waiters < r.capacity then return end
+    local alone = verb == 'acquire' and match(flags, 'l')
+    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
+      local o = sub(head, 15)
+      local w, own = r.waiter_of(o), o == owner
+      local goes = w and w.peer ~= '-'
+      if alone then goes = w and own end
+      if goes then
+        call('ZREM', KEYS[3], head)
+        r.forget_waiter(o)
+        w.lingers = alone and '1' or '0'
+        r.grant(w, w.lease, w.peer)
+        if not own then r.tell('granted', o, w.peer, r.fence, now + w.lease) end
+      end
+    end
+    if r.used == 0 then r.scatter() end
+  end
+
+  -- A condition_variable: the first in line are woken. They have a moment to say that they are awake; else
+  -- it is the turn of those behind them.
+  function r.wake(count)
+    local woken = 0
+    while woken < count and r.waiters > 0 do
+      local head = call('ZPOPMIN', KEYS[3])[1]
+      local w = head and r.waiter_of(sub(head, 15))
+      if head then r.forget_waiter(sub(head, 15)) else r.waiters = 0 end
+      if w then  -- else its data was evicted: it asks again
+        r.grant(w, 500000, w.peer)
+        r.tell('granted', w.owner, w.peer, r.fence, now + 500000)
+        woken = woken + 1
+      end
+    end
+    return woken
+  end
+
+  -- A barrier that only those are left at who will not come again.
+  function r.forget_dropped()
+    if r.used > 0 or r.waiters == 0 then return end
+    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
+      local w = r.waiter_of(sub(head, 15))
+      if w and w.peer ~= '-' then return end
+    end
+    r.scatter()
+  end
+end
+
 -- ---- the steps ----------------------------------------------------------------------------------
 
+local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
+if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.gather() end
+
 -- 1. What has run out is gone, whoever looks.
-local held = r.held
-if held and held.expires <= now then r.drop_holder(held.owner) end
+local held, gone = r.held, 0
+if held and held.expires <= now then
+  r.drop_holder(held.owner)
+  gone = 1
+end
 if r.capacity > 1 and r.used > 0 then
-  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', clock)) do r.drop_holder(o) end
+  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', clock)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
 end
 if r.waiters > 0 and r.places_end <= now then
-  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[4], '-inf', clock)) do r.drop_waiter(o) end
+  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[4], '-inf', clock)) do
+    local w = barrier and r.waiter_of(o)
+    if w and w.peer ~= '-' then gone = gone + 1 end
+    r.drop_waiter(o)
+  end
   r.places_end = tonumber(call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]) or now + 1000000
   r.dirty = true
 end
+
+if barrier and gone > 0 then r.scatter() end
+if condition then r.wake(gone) end
 
 -- 2. A look changes nothing else.
 if verb == 'inspect' then
@@ -367,7 +446,7 @@ if verb == 'inspect' then
 end
 
 -- 3. A name is one thing at a time; one that nobody uses may become another.
-if verb == 'acquire' then
+if verb == 'acquire' or verb == 'notify' then
   if r.used == 0 and r.waiters == 0 then
     r.kind, r.capacity, r.absent_before = asked_kind, asked_capacity, true
   elseif r.kind ~= asked_kind or r.capacity ~= asked_capacity then
@@ -376,6 +455,11 @@ if verb == 'acquire' then
     r.save()
     return reply
   end
+  barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
+end
+if barrier or condition then
+  r.hand_over = barrier and r.open_if_all_came or function() end
+  r.tell_lingering = function() end
 end
 
 -- 4. One leaves so that another of the same session can come: one step, not two.
@@ -384,11 +468,38 @@ if leaving ~= '' then reply[7] = (r.drop_holder(leaving) or r.drop_waiter(leavin
 -- 5., 6. The command itself, and the hand-over that may follow from it.
 local mine = verb ~= 'evict' and r.holder_of(owner)
 
-if verb == 'release' then
-  reply[1] = (r.drop_holder(owner) or r.drop_waiter(owner)) and DONE or ABSENT
-  r.hand_over()
+-- At a barrier. Who comes again stands for himself in the round before: if that one is not known any
+-- more, the barrier was broken.
+local refused = false
+if barrier and verb == 'acquire' then
+  if r.detached then peer = '-' end
+  wait = true
+  if not mine and not r.waiter_of(owner) then
+    refused = leaving ~= '' and reply[7] == 0 and ABSENT or r.used + r.waiters >= r.capacity and BUSY
+  end
+end
 
-elseif verb == 'acquire' and not mine and r.waiters == 0 and r.used + weight <= r.capacity then
+if refused then
+  reply[1] = refused
+
+elseif condition and mine and (verb == 'acquire' or verb == 'renew') then
+  -- to be woken is to be gone from it
+  r.report_holding(mine)
+  r.drop_holder(owner)
+
+elseif verb == 'notify' then
+  reply[6] = condition and r.wake(weight) or 0
+  reply[1] = reply[6] > 0 and DONE or ABSENT
+
+elseif verb == 'release' then
+  local was_held = r.drop_holder(owner)
+  reply[1] = (was_held or r.drop_waiter(owner)) and DONE or ABSENT
+  if was_held and condition then r.wake(1) end
+  r.hand_over()
+  if barrier then r.forget_dropped() end
+
+elseif verb == 'acquire' and not mine and r.waiters == 0 and r.used + weight <= r.capacity and not barrier and
+       not condition then
   -- into the queue and at once out of it
   r.grant({owner = owner, weight = weight, lingers = lingers, note = note}, lease, r.detached and '-' or peer)
   r.report_holding(r.holder_of(owner))
@@ -417,7 +528,7 @@ elseif verb == 'acquire' and not mine then
   mine = r.holder_of(owner)
   if mine then
     r.report_holding(mine)
-  else
+  elseif not barrier or r.waiters > 0 then  -- else all have come, and none will come again
     r.describe_wait(call('ZRANK', KEYS[3], member) + 1)
     reply[1] = wait and QUEUED or BUSY
     if reply[6] == 1 and not served then r.tell_lingering() end
@@ -431,7 +542,10 @@ elseif verb == 'acquire' or verb == 'renew' then
   local waiting = not mine and r.waiter_of(owner)
   if mine then
     mine.expires = now + lease
-    if verb == 'acquire' and r.detached then mine.peer = '-' end
+    if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
+    if r.at_least > mine.fence then  -- one of several stores of a quorum learns what another one has granted
+      mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
+    end
     r.put_holder(mine)
   elseif waiting then
     r.put_place(owner, now + place)
@@ -463,7 +577,7 @@ elseif verb == 'resize' then
   r.hand_over()
 
 elseif verb == 'evict' then
-  local gone = 0
+  gone = 0
   if not match(owner, '^0+$') then
     gone = r.drop_holder(owner) and 1 or 0
   elseif r.held then
@@ -471,7 +585,9 @@ elseif verb == 'evict' then
   elseif r.used > 0 then
     for _, o in ipairs(call('ZRANGE', KEYS[5], 0, -1)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
   end
+  if barrier and match(owner, '^0+$') then gone = gone + r.waiters end
   reply[1], reply[6] = gone > 0 and DONE or ABSENT, gone
+  if barrier and gone > 0 then r.scatter() end
   r.hand_over()
 end
 

@@ -11,9 +11,10 @@ ROOMS = {
     "kernel": ("kernel",),
     "testing": ("testing",),
 }
-# A driver includes its own folder only, and those that speak SQL what they share.
+# A driver includes its own folder only, and what it shares with those of its kind: SQL, or places with names and data.
 DRIVERS = "store"
-SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb")}
+SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb"),
+          "store/places": ("store/zookeeper", "store/etcd")}
 # The one file that knows every store.
 OPENER = "src/open.cpp"
 
