@@ -125,6 +125,8 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
       return evict(*port_, name, c.owner);
     case permits_verb::inspect:
       return inspect(*port_, name, clock_.now());
+    case permits_verb::notify:
+      break;  // refused at construction
   }
   return failure{errc::internal, "no such command"};
 }

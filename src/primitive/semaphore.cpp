@@ -2,6 +2,7 @@
 
 #include "engine/names.hpp"
 #include "primitive/common.hpp"
+#include "primitive/multi_member.hpp"
 
 namespace holdfast {
 
@@ -74,6 +75,14 @@ pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit lim
   return engine::async_acquire(subject.order(limit, std::move(stop)), {weight, 0});
 }
 
+multi_member::multi_member(semaphore& s, std::uint32_t weight) {
+  const auto& of = s.state_->of;
+  check_weight(of, weight);
+  state_.reset(new state{{of.core, of.spec, {weight, 0}}});
+}
+multi_member::multi_member(semaphore& s) : multi_member(s, 1) {}
+multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
+
 std::uint32_t semaphore::available() const { return free_permits(state_->of); }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.spec->name; }
@@ -94,7 +103,10 @@ struct counting_semaphore::state {
 
 counting_semaphore::counting_semaphore(session s, std::string name, std::uint32_t capacity,
                                        lock_options options)
-    : state_(new state{make_subject(s, "counting_semaphore", name, capacity, options), {}, {}}) {}
+    : state_(new state{make_subject(s, "counting_semaphore", name, capacity, options,
+                                    &store::capabilities::unit_permits),
+                       {},
+                       {}}) {}
 counting_semaphore::~counting_semaphore() = default;
 
 void counting_semaphore::acquire() { state_->put(state_->of.take({}, no_limit, {})); }
@@ -130,7 +142,7 @@ struct expiring_semaphore::state {
   subject of;
 
   engine::spec spec_for(std::chrono::milliseconds lease) const {
-    if (auto ok = engine::check_lease(lease); !ok) of.fail(std::move(ok.error()));
+    if (auto ok = engine::check_lease(lease, of.core->can()); !ok) of.fail(std::move(ok.error()));
     auto s = *of.spec;
     s.lease = lease;
     s.detached = true;

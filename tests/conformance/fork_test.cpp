@@ -108,7 +108,7 @@ TEST_P(forks, a_child_that_ends_while_the_parent_waits_wakes_nobody_and_takes_no
 
 class forks_that_open : public forks {};
 INSTANTIATE_TEST_SUITE_P(stores, forks_that_open,
-                         testing::ValuesIn(open_to_children(cells({"mutex", "semaphore"}))),
+                         testing::ValuesIn(shared_by_processes(cells({"mutex", "semaphore"}))),
                          cell_name);
 
 TEST_P(forks_that_open, a_session_of_their_own_find_what_the_parent_holds) {

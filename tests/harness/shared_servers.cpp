@@ -17,6 +17,7 @@
 
 #include "harness/etcd_cluster.hpp"
 #include "harness/mariadb_server.hpp"
+#include "harness/memcached_server.hpp"
 #include "harness/postgres_server.hpp"
 #include "harness/redis_fleet.hpp"
 #include "harness/zookeeper_ensemble.hpp"
@@ -93,6 +94,7 @@ servers start_servers(const std::string& kind) {
     return {all, "zookeeper://" + all->hosts()};
   }
   if (kind == "postgres") return launch<postgres_server>();
+  if (kind == "memcached") return launch<memcached_server>();
   if (kind == "mariadb") return launch<mariadb_server>();
   throw std::invalid_argument("no servers called " + kind);
 }

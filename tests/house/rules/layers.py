@@ -42,6 +42,7 @@ CPP_STANDARD = re.compile(r"[a-z_]+\Z")
 # Public headers that are asked for by name, and what of other libraries they may include.
 BY_NAME = {
     "include/holdfast/testing.hpp": None,
+    "include/holdfast/guard.hpp": None,
     "include/holdfast/asio.hpp": re.compile(r"asio(\.hpp|/[\w/]+\.hpp)\Z"),
 }
 # Vendor headers are allowed where a test or the tool looks at a store's own tables.
