@@ -117,6 +117,7 @@ extern const subject_kind sqlite_row_floor;
 extern const subject_kind sqlite_transaction_floor;
 extern const subject_kind redis_loop_floor;
 extern const subject_kind redis_push_floor;
+extern const subject_kind etcd_recipe_floor;
 extern const subject_kind zookeeper_recipe_floor;
 extern const subject_kind postgres_row_floor;
 extern const subject_kind mariadb_row_floor;

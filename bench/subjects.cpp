@@ -12,6 +12,9 @@ std::span<const subject_kind> all_subjects() {
 #ifdef HOLDFAST_BENCH_REDIS
       redis_loop_floor,       redis_push_floor,
 #endif
+#ifdef HOLDFAST_BENCH_ETCD
+      etcd_recipe_floor,
+#endif
 #ifdef HOLDFAST_BENCH_ZOOKEEPER
       zookeeper_recipe_floor,
 #endif
