@@ -2,6 +2,7 @@
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
 #include <holdfast/async.hpp>
+#include <holdfast/both.hpp>
 #include <holdfast/election.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fair_mutex.hpp>
