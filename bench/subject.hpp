@@ -115,6 +115,7 @@ extern const subject_kind flock_floor;
 extern const subject_kind pthread_floor;
 extern const subject_kind sqlite_row_floor;
 extern const subject_kind sqlite_transaction_floor;
+extern const subject_kind memcached_add_floor;
 extern const subject_kind redis_loop_floor;
 extern const subject_kind redis_push_floor;
 extern const subject_kind etcd_recipe_floor;
