@@ -2,6 +2,8 @@
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
 #include <holdfast/async.hpp>
+#include <holdfast/barrier.hpp>
+#include <holdfast/condition_variable.hpp>
 #include <holdfast/election.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fair_mutex.hpp>

@@ -140,6 +140,7 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   c.capacity = spec_->capacity;
   c.weight = weight_.load(std::memory_order_relaxed);
   c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
+  c.place_us = c.lease_us;
   c.peer = session_->peer();
   return c;
 }
@@ -160,7 +161,7 @@ status outcome_of(const result<store::permits_reply>& released) {
 status hold::extend(std::chrono::milliseconds lease) {
   if (auto u = session_->usable(); !u) return u;
   if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
-  if (auto ok = check_lease(lease); !ok) return ok;
+  if (auto ok = check_lease(lease, session_->can()); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
   auto& keeper = session_->keeper();

@@ -33,6 +33,19 @@ bool second_byte_allowed(unsigned char first, unsigned char second) noexcept {
 
 bool continues(unsigned char byte) noexcept { return (byte & 0xC0) == 0x80; }
 
+// Rounding down would end it early, and rounding up would keep others out for longer than was
+// meant.
+status fits_store(std::chrono::milliseconds lease, const store::capabilities& can) {
+  if (lease.count() % can.lease_step_ms == 0 && lease <= std::chrono::seconds(can.max_lease_s)) {
+    return done{};
+  }
+  return failure{errc::invalid_argument,
+                 "a lease of " + std::to_string(lease.count()) +
+                     " ms is not possible on this store; choose a multiple of " +
+                     std::to_string(can.lease_step_ms) + " ms up to " +
+                     std::to_string(can.max_lease_s) + " s"};
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) noexcept {
@@ -85,8 +98,8 @@ status check_reason(std::string_view reason) {
   return done{};
 }
 
-status check_lease(std::chrono::milliseconds lease) {
-  if (lease >= min_lease && lease <= max_lease) return done{};
+status check_lease(std::chrono::milliseconds lease, const store::capabilities& can) {
+  if (lease >= min_lease && lease <= max_lease) return fits_store(lease, can);
   return failure{errc::invalid_argument, "a lease of " + std::to_string(lease.count()) +
                                              " ms is not possible; choose from " +
                                              std::to_string(min_lease.count()) + " ms to 31 days"};

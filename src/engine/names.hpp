@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <holdfast/result.hpp>
+#include <holdfast/store/capabilities.hpp>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,8 @@ inline constexpr std::uint32_t max_permits = 1U << 30;
 /// 1 to `max_bytes` bytes of UTF-8 without control characters.
 status check_name(std::string_view name, std::size_t max_bytes);
 status check_reason(std::string_view reason);
-/// Within [min_lease, max_lease].
-status check_lease(std::chrono::milliseconds lease);
+/// Within [min_lease, max_lease], and of a length that the store can keep.
+status check_lease(std::chrono::milliseconds lease, const store::capabilities& can = {});
 
 bool is_utf8(std::string_view text) noexcept;
 bool has_control_characters(std::string_view text) noexcept;

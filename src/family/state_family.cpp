@@ -116,7 +116,8 @@ class permits_transition final : public store::transition {
     reply = {};
     if (in_.wrong) return nullptr;
     const bool asks =
-        command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect;
+        command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect ||
+        command_.verb == permits_verb::notify;
     reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
     reply.found.kind = kind_of(in_.other);
     return nullptr;
@@ -212,6 +213,7 @@ class state_family final : public store::session_store {
   explicit state_family(std::unique_ptr<store::state_store> port)
       : port_(std::move(port)), capabilities_(port_->can()) {
     capabilities_.election = capabilities_.fair;
+    capabilities_.barrier = true;
     capabilities_.rate_limiter = true;  // any store that keeps a record
     capabilities_.learns_fences = true;
   }

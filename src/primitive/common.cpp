@@ -24,9 +24,11 @@ status check_linger(std::chrono::microseconds linger) {
                  "linger of " + std::to_string(linger.count()) + " us: from none to max_lease"};
 }
 
-status check_supported(bool supported, std::string_view what, const std::string& url) {
+status check_supported(bool supported, std::string_view what, const engine::core& core) {
   if (supported) return done{};
-  return failure{errc::unsupported, "the store " + url + " has no " + std::string(what) +
+  const std::string_view why = core.can().refusal;
+  return failure{errc::unsupported, "the store " + core.url() + " has no " + std::string(what) +
+                                        (why.empty() ? "" : " (" + std::string(why) + ")") +
                                         "; docs/matrix.md says which stores have"};
 }
 
@@ -66,14 +68,13 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, engine::check_name(name, c.can().max_name_bytes));
   require(c, what, made->name, engine::check_name(made->name, c.can().max_name_bytes));
   require(c, what, made->name, engine::check_reason(options.reason));
-  require(c, what, made->name, engine::check_lease(made->lease));
+  require(c, what, made->name, engine::check_lease(made->lease, c.can()));
   require(c, what, made->name, check_max_hold(options.max_hold));
   require(c, what, made->name, check_linger(options.linger));
-  require(c, what, made->name, check_supported(c.can().*needs, what, c.url()));
+  require(c, what, made->name, check_supported(c.can().*needs, what, c));
   // Who keeps it idle would not hear that it is wanted.
   const bool lingers_untold = options.linger > options.linger.zero() && !c.can().notices;
-  require(c, what, made->name,
-          check_supported(!lingers_untold, "notices, which linger needs", c.url()));
+  require(c, what, made->name, check_supported(!lingers_untold, "notices, which linger needs", c));
   made->kind = kind;
   made->capacity = capacity;
   made->renew = options.renew;

@@ -103,7 +103,10 @@ struct counting_semaphore::state {
 
 counting_semaphore::counting_semaphore(session s, std::string name, std::uint32_t capacity,
                                        lock_options options)
-    : state_(new state{make_subject(s, "counting_semaphore", name, capacity, options), {}, {}}) {}
+    : state_(new state{make_subject(s, "counting_semaphore", name, capacity, options,
+                                    &store::capabilities::unit_permits),
+                       {},
+                       {}}) {}
 counting_semaphore::~counting_semaphore() = default;
 
 void counting_semaphore::acquire() { state_->put(state_->of.take({}, no_limit, {})); }
@@ -139,7 +142,7 @@ struct expiring_semaphore::state {
   subject of;
 
   engine::spec spec_for(std::chrono::milliseconds lease) const {
-    if (auto ok = engine::check_lease(lease); !ok) of.fail(std::move(ok.error()));
+    if (auto ok = engine::check_lease(lease, of.core->can()); !ok) of.fail(std::move(ok.error()));
     auto s = *of.spec;
     s.lease = lease;
     s.detached = true;

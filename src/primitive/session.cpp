@@ -60,7 +60,7 @@ std::string checked_name(const engine::core& core, std::string_view what, std::s
 }
 
 void check_options(const engine::core& core) {
-  if (auto ok = engine::check_lease(core.options().lease); !ok) {
+  if (auto ok = engine::check_lease(core.options().lease, core.can()); !ok) {
     throw_failure(core.located(std::move(ok.error()), "open", ""));
   }
   if (core.options().store_timeout < std::chrono::milliseconds::zero()) {

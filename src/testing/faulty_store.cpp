@@ -53,7 +53,9 @@ class faulty_store final : public store::session_store {
 
   result<store::permits_reply> permits(std::string_view name,
                                        const store::permits_command& c) override {
-    return with_fault(name, c.verb, [&] { return inner_->permits(name, c); });
+    // A notification that is doubled wakes two.
+    const bool repeatable = c.verb != store::permits_verb::notify;
+    return with_fault(name, c.verb, [&] { return inner_->permits(name, c); }, repeatable);
   }
 
   result<store::countdown_reply> countdown(std::string_view name,

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <random>
+#include <set>
 
 #include "harness/eventually.hpp"
+#include "harness/passing_on.hpp"
 #include "harness/seed.hpp"
 #include "harness/shared_servers.hpp"
 
@@ -53,10 +57,41 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+// As long a session as ZooKeeper's, and a prefix of its own.
+std::string fresh_etcd_url(const harness::temp_dir&) {
+  return harness::url_of_servers("etcd") + "/" + fresh_name() + "?session=3h";
+}
+#endif
+
+#ifdef HOLDFAST_WITH_MEMCACHED
+row memcached_row() {
+  row r;
+  r.name = "memcached";
+  r.url = [](const harness::temp_dir&) {
+    static std::atomic<int> number{0};
+    return harness::url_of_servers("memcached") +
+           "?prefix=" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
+  };
+  r.lacks = {"lingering_mutex",   "fair_mutex", "shared_mutex", "preferring_shared_mutex",
+             "semaphore",         "latch",      "rate_limiter", "election",
+             "expiring_semaphore"};
+  r.lease_step = std::chrono::seconds(1);
+  r.lists_waiters = false;
+  return r;
+}
+#endif
+
 #ifdef HOLDFAST_WITH_POSTGRES
 // A schema of its own makes each store a fresh one.
 std::string fresh_postgres_url(const harness::temp_dir&) {
   return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
+}
+
+// Silent for so long that leases are as long as is asked for here; that a hold counts for less is
+// for the store's own tests.
+std::string fresh_advisory_url(const harness::temp_dir& dir) {
+  return fresh_postgres_url(dir) + "&mode=session&session=10800s&connections=20";
 }
 #endif
 
@@ -64,7 +99,38 @@ std::string fresh_postgres_url(const harness::temp_dir&) {
 std::string fresh_mariadb_url(const harness::temp_dir&) {
   return harness::url_of_servers("mariadb") + fresh_name();
 }
+
+std::string fresh_user_lock_url(const harness::temp_dir& dir) {
+  return fresh_mariadb_url(dir) + "?mode=session&session=10800s&connections=20";
+}
 #endif
+
+// They know no kinds, and of the locks of others no more than the connection.
+std::vector<std::string> rules_not_for_sessions() {
+  return {"bad_input.another_kind_on_a_name_in_use_is_refused_by_name_and_changes_nothing",
+          "bad_input.another_capacity_on_a_name_in_use_is_refused_and_names_the_right_one",
+          "mutexes.mutex_kinds_share_a_name_and_exclude_each_other",
+          "guards.of_the_standard_work_with_all_lockables_together",
+          "losing.what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out",
+          "losing.taking_away_by_short_id_takes_that_one_and_no_other",
+          "std_forms.std_lock_takes_several_or_none",
+          "sessions.show_tells_who_holds_who_waits_and_why",
+          "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
+          "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
+          "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
+          "order_of_arrival.is_kept_over_threads_and_sessions",
+          "order_of_arrival.of_the_others_is_unchanged_when_some_give_up"};
+}
+
+// What a server's own locks cannot do.
+std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
+  for (const char* const p :
+       {"lingering_mutex", "fair_mutex", "preferring_shared_mutex", "semaphore",
+        "counting_semaphore", "expiring_semaphore", "latch", "rate_limiter", "election"}) {
+    more.emplace_back(p);
+  }
+  return more;
+}
 
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
@@ -75,12 +141,68 @@ bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
+std::string name_of(const cell& c) { return c.store.name + "__" + c.primitive; }
+
+// Of the thousands of cells a process that runs one test needs one: to register the others takes
+// longer than most tests, above all under a sanitizer.
+bool can_run(const cell& c) {
+  const std::string filter = GTEST_FLAG_GET(filter);
+  if (filter.find_first_of("*?:-") != std::string::npos) return true;
+  const auto parameter = filter.rfind('/');
+  return parameter == std::string::npos || filter.substr(parameter + 1) == name_of(c);
+}
+
+/// Who has asked and was told to wait, of all the sessions that it is put before.
+class counting_waiters final : public harness::passing_on {
+ public:
+  counting_waiters(std::unique_ptr<holdfast::store::session_store> inner,
+                   std::shared_ptr<who_waits> to)
+      : passing_on(std::move(inner)), to_(std::move(to)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override;
+
+ private:
+  const std::shared_ptr<who_waits> to_;
+};
+
 decorator in_order(decorator first, decorator then) {
   if (!first) return then;
   if (!then) return first;
   return [first, then](std::unique_ptr<holdfast::store::session_store> inner) {
     return then(first(std::move(inner)));
   };
+}
+
+}  // namespace
+
+class who_waits {
+ public:
+  void set(std::string_view name, const holdfast::store::owner_id& owner, bool waits) {
+    const std::lock_guard guard{mutex_};
+    auto& all = waiting_[std::string(name)];
+    waits ? (void)all.insert(owner) : (void)all.erase(owner);
+  }
+  std::size_t count(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    return waiting_[name].size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::set<holdfast::store::owner_id>> waiting_;
+};
+
+namespace {
+
+holdfast::result<holdfast::store::permits_reply> counting_waiters::permits(
+    std::string_view name, const holdfast::store::permits_command& c) {
+  using holdfast::store::permits_outcome;
+  using holdfast::store::permits_verb;
+  auto reply = passing_on::permits(name, c);
+  if (reply && (c.verb == permits_verb::acquire || c.verb == permits_verb::release)) {
+    to_->set(name, c.owner, reply->outcome == permits_outcome::queued);
+  }
+  return reply;
 }
 
 }  // namespace
@@ -104,25 +226,60 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
        .names_at_once = 200},
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+      {.name = "etcd",
+       .url = fresh_etcd_url,
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
+       .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
+       .names_at_once = 500},
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+      memcached_row(),
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
+      {.name = "postgres_session",
+       .url = fresh_advisory_url,
+       .lacks = not_for_sessions(),
+       .without = rules_not_for_sessions(),
+       .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
       {.name = "mariadb", .url = fresh_mariadb_url, .lacks = {"lingering_mutex"}},
+      {.name = "mariadb_session",
+       .url = fresh_user_lock_url,
+       .lacks = not_for_sessions({"shared_mutex"}),
+       .without = rules_not_for_sessions(),
+       .names_at_once = 200},
 #endif
   };
   return all;
 }
 
 fresh_store::fresh_store(const row& r)
-    : row_(r), url_(r.url(dir_)), keeps_open_(holdfast::open(url_)) {}
+    : row_(r),
+      waiting_(r.lists_waiters ? nullptr : std::make_shared<who_waits>()),
+      url_(r.url(dir_)),
+      keeps_open_(holdfast::open(url_)) {}
+
+std::size_t fresh_store::waiting(const std::string& name) const {
+  return waiting_ ? waiting_->count(name) : 0;
+}
 
 session fresh_store::open(session_options options) const {
   if (row_.faults) {
     options.decorate = in_order(holdfast::testing::faulty(row_.faults()), options.decorate);
+  }
+  if (waiting_) {
+    const decorator count = [to = waiting_](std::unique_ptr<holdfast::store::session_store> inner) {
+      return std::make_unique<counting_waiters>(std::move(inner), to);
+    };
+    options.decorate = in_order(count, options.decorate);
   }
   return holdfast::open(url_, std::move(options));
 }
@@ -141,9 +298,11 @@ const std::vector<primitive>& primitives() {
       {"shared_mutex", &c::shared},
       {"preferring_shared_mutex", &c::preferences},
       {"semaphore", &c::semaphore},
-      {"counting_semaphore", &c::semaphore},
+      {"counting_semaphore", &c::unit_permits},
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
+      {"barrier", &c::barrier},
+      {"condition_variable", &c::barrier},
       {"rate_limiter", &c::rate_limiter},
       {"election", &c::election},
   };
@@ -154,10 +313,19 @@ std::vector<cell> cells(const std::vector<std::string>& names) {
   std::vector<cell> all;
   for (const row& r : rows()) {
     for (const primitive& p : primitives()) {
-      if (contains(names, p.name) && !contains(r.lacks, p.name)) all.push_back({r, p.name});
+      if (!contains(names, p.name) || contains(r.lacks, p.name)) continue;
+      if (const cell c{r, p.name}; can_run(c)) all.push_back(c);
     }
   }
   return all;
+}
+
+std::vector<std::string> left_out() {
+  std::vector<std::string> patterns;
+  for (const row& r : rows()) {
+    for (const auto& rule : r.without) patterns.push_back("*/" + rule + "/" + r.name + "__*");
+  }
+  return patterns;
 }
 
 std::vector<cell> shared_by_processes(std::vector<cell> all) {
@@ -166,7 +334,17 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
 }
 
 std::string cell_name(const testing::TestParamInfo<cell>& info) {
-  return info.param.store.name + "__" + info.param.primitive;
+  return name_of(info.param);
+}
+
+std::size_t suite::waiters() const {
+  if (!GetParam().store.lists_waiters) return store_.waiting(name_);
+  return here_.show(name_).waiters.size();
+}
+
+std::chrono::milliseconds suite::lease_of(std::chrono::milliseconds at_least) const {
+  const auto step = GetParam().store.lease_step;
+  return (at_least + step - std::chrono::milliseconds(1)) / step * step;
 }
 
 void suite::until_waiting(std::size_t n) const {

@@ -25,9 +25,15 @@ struct row {
   /// The primitives that it cannot do. A test compares these two with its capabilities: to ask them
   /// here would open every store (and start its server) to run one test on one of them.
   std::vector<std::string> lacks{};
+  /// Rules ("suite.test") that ask for more than its primitives need; they are not run there.
+  std::vector<std::string> without{};
   bool several_processes = true;
   /// How many names a test may hold at once, and five times as many one after the other.
   int names_at_once = 2'000;
+  /// Leases are of whole ones; the tests ask for no shorter one than the shortest that there is.
+  std::chrono::milliseconds lease_step{1};
+  /// False where the store keeps no queue: then the test's own sessions say who waits.
+  bool lists_waiters = true;
 };
 const std::vector<row>& rows();
 
@@ -40,9 +46,12 @@ class fresh_store {
   explicit fresh_store(const row& r);
   holdfast::session open(holdfast::session_options options = {}) const;
   const std::string& url() const { return url_; }
+  /// How many acquisitions of a name its sessions in this process have under way at the store.
+  std::size_t waiting(const std::string& name) const;
 
  private:
   const row& row_;
+  std::shared_ptr<class who_waits> waiting_;
   harness::temp_dir dir_;
   std::string url_;
   holdfast::session keeps_open_;  // a memory store lasts as long as a session has it open
@@ -67,6 +76,9 @@ const std::vector<primitive>& primitives();
 /// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
 
+/// What GoogleTest's filter has to leave out: each row's own rules, `*/suite.test/row__*`.
+std::vector<std::string> left_out();
+
 /// Those of the cells whose store can be used by several processes.
 std::vector<cell> shared_by_processes(std::vector<cell> all);
 
@@ -80,7 +92,13 @@ class suite : public testing::TestWithParam<cell> {
   holdfast::session another(holdfast::session_options options = {}) const {
     return store_.open(std::move(options));
   }
-  std::size_t waiters() const { return here_.show(name_).waiters.size(); }
+  std::size_t waiters() const;
+  /// The shortest lease of this store that is as long as that.
+  std::chrono::milliseconds lease_of(std::chrono::milliseconds at_least) const;
+  /// Whether it is that of the hold; a store without a promise of fences may not know it yet.
+  bool shows_fence(std::uint64_t shown, const holdfast::lease& held) const {
+    return shown == held.fence() || (!here_.can().fences && shown == 0);
+  }
   std::size_t holders() const { return here_.show(name_).holders.size(); }
   /// Blocks until so many wait at the store for name_.
   void until_waiting(std::size_t n) const;

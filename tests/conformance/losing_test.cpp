@@ -23,7 +23,7 @@ class losing : public suite {
   }
   /// A lease that nobody renews, after it has ended.
   lease ended() const {
-    lease held = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
+    lease held = make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();
     harness::eventually("the lease ends", [&] { return held.state() == lease_state::lost; });
     return held;
   }
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(stores, losing,
                          cell_name);
 
 TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {
-  lease held = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
+  lease held = make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();
   std::atomic<bool> told{false};
   const std::stop_callback on_loss{held.lost(), [&] { told = true; }};
   harness::eventually("the loss is told", [&] { return told.load(); });
@@ -46,7 +46,8 @@ TEST_P(losing, a_lease_that_nobody_renews_ends_and_says_so) {
 }
 
 TEST_P(losing, the_next_gets_what_has_ended_with_a_greater_fence) {
-  const lease old = make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire();
+  const lease old =
+      make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire();
   const lease next = rival_->acquire();
   EXPECT_GT(next.fence(), old.fence());
   EXPECT_EQ(old.state(), lease_state::lost) << "known here before the store gave it away";
@@ -96,7 +97,7 @@ TEST_P(losing, a_lease_may_be_given_back_while_somebody_listens_for_its_loss) {
 
 TEST_P(losing, a_listener_that_gives_back_does_not_harm_the_keeper) {
   auto held = std::make_unique<lease>(
-      make(here_, {.lease = holdfast::min_lease, .renew = false})->acquire());
+      make(here_, {.lease = lease_of(holdfast::min_lease), .renew = false})->acquire());
   const lease other = make_exclusive(GetParam().primitive, here_, "other")->acquire();
   std::atomic<bool> told{false};
   const std::stop_callback on_loss{held->lost(), [&] {
@@ -108,7 +109,7 @@ TEST_P(losing, a_listener_that_gives_back_does_not_harm_the_keeper) {
 }
 
 TEST_P(losing, a_kept_lease_outlives_its_length_many_times) {
-  const lease held = make(here_, {.lease = 600ms})->acquire();
+  const lease held = make(here_, {.lease = lease_of(600ms)})->acquire();
   const auto fence = held.fence();
   EXPECT_FALSE(rival_->try_acquire_for(2s));
   EXPECT_NO_THROW(held.check());
@@ -125,22 +126,22 @@ TEST_P(losing, the_session_s_lease_is_the_one_that_a_lock_has_if_it_names_none) 
 }
 
 TEST_P(losing, nobody_is_kept_alive_beyond_max_hold) {
-  const lease held = make(here_, {.lease = 200ms, .max_hold = 400ms})->acquire();
+  const lease held = make(here_, {.lease = lease_of(200ms), .max_hold = 400ms})->acquire();
   const lease next = rival_->acquire();
   EXPECT_EQ(held.state(), lease_state::lost);
   EXPECT_GT(next.fence(), held.fence());
 }
 
 TEST_P(losing, a_lease_can_be_made_longer_and_shorter_while_the_keeper_renews_it) {
-  lease held = make(here_, {.lease = holdfast::min_lease * 4})->acquire();
-  for (int i = 0; i < 200; ++i) held.extend(holdfast::min_lease * (3 + i % 3));
+  lease held = make(here_, {.lease = lease_of(holdfast::min_lease * 4)})->acquire();
+  for (int i = 0; i < 200; ++i) held.extend(lease_of(holdfast::min_lease * (3 + i % 3)));
   EXPECT_NO_THROW(held.check());
-  EXPECT_LE(held.remaining(), holdfast::min_lease * 5);
+  EXPECT_LE(held.remaining(), lease_of(holdfast::min_lease * 5));
 }
 
 TEST_P(losing, what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out) {
   const auto watcher = std::make_shared<events>();
-  const lease held = make(another({.observer = watcher}), {.lease = 300ms})->acquire();
+  const lease held = make(another({.observer = watcher}), {.lease = lease_of(300ms)})->acquire();
   EXPECT_EQ(here_.force_release(name_), 1u);
   const lease next = rival_->acquire();
   EXPECT_GT(next.fence(), held.fence());
@@ -180,7 +181,7 @@ TEST_P(losing, the_observer_hears_of_every_hold_and_of_every_wait_that_was_in_va
 
 TEST_P(losing, an_observer_that_throws_is_not_heard_and_does_no_harm) {
   const auto session = another({.observer = std::make_shared<broken_observer>()});
-  const auto lock = make(session, {.lease = holdfast::min_lease, .renew = false});
+  const auto lock = make(session, {.lease = lease_of(holdfast::min_lease), .renew = false});
   lease held = lock->acquire();
   EXPECT_FALSE(held.release());
   held = lock->acquire();

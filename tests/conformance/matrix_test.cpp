@@ -55,6 +55,8 @@ TEST(matrix, what_a_row_says_that_its_store_lacks_is_what_the_store_says) {
       EXPECT_EQ(lacks, !(can.*p.needs)) << p.name << " on " << r.name;
     }
     EXPECT_EQ(r.several_processes, can.several_processes) << r.name;
+    EXPECT_EQ(r.lists_waiters, can.lists_waiters) << r.name;
+    EXPECT_EQ(r.lease_step.count(), can.lease_step_ms) << r.name;
   }
 }
 

@@ -103,7 +103,7 @@ TEST_P(recursive, two_threads_that_nest_take_turns) {
 }
 
 TEST_P(recursive, nobody_goes_deeper_under_a_lock_that_is_gone) {
-  recursive_mutex lock{here_, "short", {.lease = holdfast::min_lease, .renew = false}};
+  recursive_mutex lock{here_, "short", {.lease = lease_of(holdfast::min_lease), .renew = false}};
   lock.lock();
   harness::eventually("the loss is told", [&] { return lock.lost().stop_requested(); });
   EXPECT_EQ(reason_of([&] { lock.lock(); }), errc::lost);

@@ -218,6 +218,10 @@ TEST_P(counting, it_has_the_shape_of_the_standard_s) {
 }
 
 TEST_P(counting, it_shares_a_name_with_semaphore) {
+  if (!here_.can().semaphore) {
+    EXPECT_EQ(reason_of([&] { semaphore(here_, name_, 2); }), errc::unsupported);
+    return;
+  }
   semaphore same{another(), name_, 2};
   two_.acquire();
   EXPECT_EQ(same.available(), 1u);
@@ -233,7 +237,7 @@ TEST_P(counting, a_permit_can_not_be_made_by_releasing_it) {
   two_.release(0);
   EXPECT_EQ(holders(), 1u);
   two_.release();
-  EXPECT_EQ(semaphore(here_, name_, 2).available(), 2u);
+  EXPECT_EQ(holders(), 0u);
 }
 
 TEST_P(counting, any_thread_may_release_what_any_thread_acquired) {

@@ -36,12 +36,12 @@ TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
   const auto info = here_.show(name_);
   EXPECT_EQ(info.name, name_);
   EXPECT_EQ(info.remaining, 0u);
-  EXPECT_EQ(info.last_fence, held.fence());
+  EXPECT_TRUE(shows_fence(info.last_fence, held));
   ASSERT_EQ(info.holders.size(), 1u);
   const auto& holder = info.holders[0];
   EXPECT_EQ(holder.short_id, held.short_id());
   EXPECT_EQ(holder.short_id.size(), 8u);
-  EXPECT_EQ(holder.fence, held.fence());
+  EXPECT_TRUE(shows_fence(holder.fence, held));
   EXPECT_EQ(holder.pid, static_cast<std::uint32_t>(::getpid()));
   EXPECT_EQ(holder.reason, "bill \"42\" % {} caf\xc3\xa9");
   EXPECT_FALSE(holder.host.empty());
@@ -49,8 +49,11 @@ TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
   EXPECT_GT(holder.expires_in, 50min);
   EXPECT_LE(holder.expires_in, 1h);
   EXPECT_GT(holder.since, before);
-  EXPECT_EQ(info.waiters[0].reason, "the next one");
-  EXPECT_EQ(info.waiters[0].fence, 0u);
+  if (here_.can().lists_waiters) {
+    ASSERT_EQ(info.waiters.size(), 1u);
+    EXPECT_EQ(info.waiters[0].reason, "the next one");
+    EXPECT_EQ(info.waiters[0].fence, 0u);
+  }
   held = {};
   waiter.join();
 }

@@ -150,7 +150,7 @@ TEST_P(std_forms, waiting_threads_of_one_object_all_get_their_turn) {
 }
 
 TEST_P(std_forms, a_hold_that_was_lost_says_so_and_may_be_unlocked) {
-  const auto lock = make(here_, "short", {.lease = holdfast::min_lease, .renew = false});
+  const auto lock = make(here_, "short", {.lease = lease_of(holdfast::min_lease), .renew = false});
   lock->lock();
   const auto lost = lock->lost();
   harness::eventually("the loss is told", [&] { return lost.stop_requested(); });

@@ -1,21 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace holdfast::store {
 
 /// What a store promises. The primitive × store matrix in docs/matrix.md is made from it, and a
 /// primitive that needs what is missing refuses at construction (errc::unsupported).
 struct capabilities {
-  bool mutex = true;      ///< exclusive locks (mutex, recursive_mutex)
-  bool fair = true;       ///< a queue in order of arrival across processes
-  bool shared = true;     ///< shared_mutex
-  bool semaphore = true;  ///< weighted permits
+  bool mutex = true;         ///< exclusive locks (mutex, recursive_mutex)
+  bool fair = true;          ///< a queue in order of arrival across processes
+  bool shared = true;        ///< shared_mutex
+  bool semaphore = true;     ///< weighted permits
+  bool unit_permits = true;  ///< permits one by one (counting_semaphore)
   bool latch = true;
   bool preferences =
       true;               ///< shared_mutex can prefer readers, or writers, to the order of arrival
   bool expiring = true;   ///< permits with ids, which outlive the session that got them
   bool election = false;  ///< an exclusive lock of that kind, its holder's note readable by all
+  bool barrier = false;   ///< and condition_variable: every state store has them by its family
   bool rate_limiter = false;   ///< session_store::rate; every state store has it by its family
   bool learns_fences = false;  ///< permits_command::fence_at_least is heeded
   bool fences = true;          ///< fences grow for ever, also when the store lost data
@@ -25,6 +28,9 @@ struct capabilities {
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
   std::uint32_t max_name_bytes = 255;
+  std::uint32_t lease_step_ms = 1;             ///< a lease is a multiple of it
+  std::uint32_t max_lease_s = 31 * 24 * 3600;  ///< and not longer than this
+  std::string_view refusal{};  ///< why it lacks what it lacks, for the message; may be empty
 };
 
 }  // namespace holdfast::store

@@ -22,6 +22,10 @@ failure on_the_way(const address& from, std::string_view said) {
               "': the cluster is moving slots, or does not serve all of them; try again soon"};
 }
 
+slot_number slot_of(const request& r) {
+  return r.is_key ? slot_of_key(r.name) : redis::slot_of(r.name);
+}
+
 address address_of(const node& n) { return {n.options().host, n.options().port}; }
 
 }  // namespace
@@ -44,7 +48,7 @@ status cluster::open() {
 
 result<reply> cluster::ask(const request& r) {
   result<reply> answer = reply{};
-  run({errand{&r, &answer, slot_of(r.name), {}}}, true);
+  run({errand{&r, &answer, slot_of(r), {}}}, true);
   return answer;
 }
 
@@ -52,14 +56,14 @@ std::vector<result<reply>> cluster::ask(std::span<const request> all) {
   std::vector<result<reply>> answers(all.size(), result<reply>(reply{}));
   errands todo;
   for (std::size_t i = 0; i < all.size(); ++i)
-    todo.push_back({&all[i], &answers[i], slot_of(all[i].name), {}});
+    todo.push_back({&all[i], &answers[i], slot_of(all[i]), {}});
   run(std::move(todo), false);
   return answers;
 }
 
 // Who is told MOVED or the like asks again, and is sent on then.
 bool cluster::try_post(const request& r, link::listener& then) {
-  const auto to = owner(slot_of(r.name));
+  const auto to = owner(slot_of(r));
   return to && to->post(r.commands, then);
 }
 

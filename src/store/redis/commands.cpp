@@ -12,8 +12,8 @@ namespace holdfast::store::redis {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "release",
-                                                        "resize",  "evict", "inspect"};
+constexpr std::array<std::string_view, 7> permits_verbs{"acquire", "renew",   "release", "resize",
+                                                        "evict",   "inspect", "notify"};
 constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove",
                                                           "inspect"};
 constexpr std::array<std::string_view, 3> rate_verbs{"take", "refund", "inspect"};
@@ -97,7 +97,8 @@ void with_words(const permits_command& c, Say say) {
   }
   std::vector<std::string_view> words{permits_verbs[static_cast<std::size_t>(c.verb)], owner};
   const bool acquires = c.verb == permits_verb::acquire || c.instead_of;
-  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize) {
+  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize ||
+      c.verb == permits_verb::notify) {
     words.insert(words.end(), {lease, place, flags});
     if (c.verb != permits_verb::renew || acquires) {
       words.insert(words.end(), {to_string(c.kind), capacity, weight});

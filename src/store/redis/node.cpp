@@ -23,7 +23,7 @@ result<link::answer> node::ask_server(std::string_view commands, std::size_t rep
   auto got = link_.ask(commands, replies);
   if (got && has_no_script(got->replies)) {
     std::string again;
-    const auto scripts = all_scripts();
+    const auto scripts = scripts_of(options_.dialect);
     for (const script& s : scripts) append_command(again, {"SCRIPT", "LOAD", s.text});
     again += commands;
     got = link_.ask(again, replies + scripts.size());

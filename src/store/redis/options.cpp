@@ -209,11 +209,24 @@ result<redis_options> parse_address(std::string_view scheme, std::string_view re
   return o;
 }
 
+status set_dialect(redis_options& o, std::string_view value) {
+  if (value == "redlock") return o.dialect = dialect::redlock, done{};
+  if (value == "redisson") return o.dialect = dialect::redisson, done{};
+  if (value == "setnx") return o.dialect = dialect::setnx, done{};
+  return bad("dialect='" + std::string(value) + "' is none of redlock, redisson and setnx");
+}
+
 status set_option(redis_options& o, std::string_view name, const std::string& value) {
   if (name == "connect_timeout") return set_timeout(o.connect_timeout, name, value);
   if (name == "command_timeout") return set_timeout(o.command_timeout, name, value);
   if (name == "ack_timeout") return set_timeout(o.ack_timeout, name, value);
   if (name == "ack") return set_ack(o, value);
+  if (name == "dialect") return set_dialect(o, value);
+  if (name == "setnx_unit") {
+    o.setnx_milliseconds = value == "ms";
+    if (value == "ms" || value == "s") return done{};
+    return bad("setnx_unit is s or ms");
+  }
   if (name == "ca") return o.ca = value, done{};
   if (name == "cert") return o.cert = value, done{};
   if (name == "key") return o.key = value, done{};
@@ -226,7 +239,7 @@ status set_option(redis_options& o, std::string_view name, const std::string& va
     if (value.empty() || value.size() > 64 || value.find_first_of("{} *?[]\\") != value.npos) {
       return bad("a prefix has 1 to 64 bytes, without spaces, braces and wildcards");
     }
-    return o.prefix = value, done{};
+    return o.prefix = o.dialect_prefix = value, done{};
   }
   if (name == "password_env") return set_password(o.password, name, from_environment(value));
   if (name == "password_file") return set_password(o.password, name, read_first_line(value));
@@ -253,6 +266,12 @@ status check_options(const redis_options& o) {
   if (o.ack != acknowledgement::any && o.ack_timeout >= o.command_timeout) {
     return bad("ack_timeout must be shorter than command_timeout, which is " +
                std::to_string(o.command_timeout.count()) + " ms");
+  }
+  if (o.dialect != dialect::none && o.ack != acknowledgement::any) {
+    return bad("ack= is not for dialects: the other programs do not wait for replicas either");
+  }
+  if (o.setnx_milliseconds && o.dialect != dialect::setnx) {
+    return bad("setnx_unit= is for ?dialect=setnx");
   }
   const bool for_sentinels = !o.sentinel_user.empty() || !o.sentinel_password.empty();
   if (for_sentinels && o.topology != topology::sentinel) {

@@ -20,6 +20,9 @@ std::string to_string(const address& a);  ///< host:port, [host]:port
 
 enum class topology : std::uint8_t { single, sentinel, cluster };
 
+/// Whose layout of keys it is: ours, or that of other programs (dialect_store.hpp).
+enum class dialect : std::uint8_t { none, redlock, redisson, setnx };
+
 /// How many replicas must have a grant before it is one: none, so many that they and the primary
 /// are more than half of all, or all.
 enum class acknowledgement : std::uint8_t { any, majority, all };
@@ -39,6 +42,9 @@ struct redis_options {
   std::string key{};
   std::string server_name{};        ///< what the certificate must be for; empty: the host
   std::string prefix = "holdfast";  ///< of keys and channels
+  redis::dialect dialect = dialect::none;
+  std::string dialect_prefix{};     ///< stands before a name as it is; empty: nothing does
+  bool setnx_milliseconds = false;  ///< the time in the value, which is one of seconds else
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds command_timeout{2'000};
   redis::topology topology = topology::single;

@@ -20,6 +20,7 @@ capabilities promises() {
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
   c.election = true;
+  c.barrier = true;
   c.rate_limiter = true;
   c.learns_fences = true;
   return c;
@@ -215,7 +216,8 @@ class redis_store final : public session_store {
   }
 
   // The primary has granted, and too few replicas know of it. Who came in the place of another asks
-  // again by itself: the other has left, and that must not look as if it failed.
+  // again by itself: the other has left, and that must not look as if it failed. As does the last
+  // at a barrier, whom the others are told to have come.
   result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas,
                                     const permits_command& c, permits_reply got) {
     if (c.verb != permits_verb::acquire) {
@@ -223,7 +225,7 @@ class redis_store final : public session_store {
       f.outcome_unknown = true;
       return f;
     }
-    if (c.instead_of) {
+    if (c.instead_of || c.kind == kind::barrier) {
       got.outcome = permits_outcome::queued;
       got.look_again_us = 1'000;
       return got;

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <array>
 #include <string_view>
+#include <vector>
+
+#include "store/redis/options.hpp"
 
 namespace holdfast::store::redis {
 
@@ -16,7 +18,22 @@ script permits_script() noexcept;
 script together_script() noexcept;
 script countdown_script() noexcept;
 script rate_script() noexcept;
-inline std::array<script, 4> all_scripts() noexcept {
+script redlock_script() noexcept;
+script redisson_script() noexcept;
+script setnx_script() noexcept;
+
+/// What a server is told when a connection begins.
+inline std::vector<script> scripts_of(dialect d) {
+  switch (d) {
+    case dialect::redlock:
+      return {redlock_script()};
+    case dialect::redisson:
+      return {redisson_script()};
+    case dialect::setnx:
+      return {setnx_script()};
+    case dialect::none:
+      break;
+  }
   return {permits_script(), together_script(), countdown_script(), rate_script()};
 }
 

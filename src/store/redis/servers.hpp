@@ -13,6 +13,7 @@ struct request {
   std::string_view name;      ///< says which server has it
   std::string_view commands;  ///< encoded; one reply
   bool durable = false;       ///< see node::ask
+  bool is_key = false;        ///< the name is the whole key: of a dialect
 };
 
 struct reply {

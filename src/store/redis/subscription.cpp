@@ -73,6 +73,7 @@ status subscription::subscribe() {
   connection_ = std::move(*made);
   heard_at_ = boot_clock::now();
   pinged_ = false;
+  connected();
   return done{};
 }
 
@@ -84,6 +85,8 @@ std::optional<notice> subscription::receive(boot_time until) {
       reconnect_or_pause(until);
       continue;
     }
+    before_wait();
+    if (!connection_) continue;
     if (wait_for_data(until) == event::data) read_all();
     keep_alive();
   }
@@ -166,7 +169,11 @@ void subscription::keep_alive() {
   if (silent_for < silence || pinged_) return;
   pinged_ = true;
   heard_at_ = boot_clock::now() - silence;  // it may have been nobody's turn to listen
-  if (connection_->wire->write("*1\r\n$4\r\nPING\r\n").status != io::done) disconnect();
+  say("*1\r\n$4\r\nPING\r\n");
+}
+
+void subscription::say(std::string_view bytes) {
+  if (connection_->wire->write(bytes).status != io::done) disconnect();
 }
 
 void subscription::disconnect() {

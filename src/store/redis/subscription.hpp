@@ -13,7 +13,7 @@ namespace holdfast::store::redis {
 ///
 /// When the connection breaks it is made again, after pauses that grow, while somebody waits. What
 /// was published meanwhile is lost; the waiters look for themselves within a second.
-class subscription final : public inbox {
+class subscription : public inbox {
  public:
   explicit subscription(const redis_options& options);
   ~subscription() override;
@@ -24,6 +24,14 @@ class subscription final : public inbox {
   std::optional<notice> receive(boot_time until) override;
   void interrupt() noexcept override;
 
+ protected:
+  /// For who listens to something else: called by the thread that receives.
+  virtual void take(const resp_value& v);
+  virtual void before_wait() {}  ///< with a connection, before it sleeps
+  virtual void connected() {}
+  void put(notice n) { notices_.push_back(std::move(n)); }
+  void say(std::string_view bytes);
+
  private:
   enum class event { data, interrupted, time };
 
@@ -32,7 +40,6 @@ class subscription final : public inbox {
   event wait_for_data(boot_time until);
   void read_all();
   void keep_alive();
-  void take(const resp_value& v);
   void disconnect();
   void pause_before_next();
   bool clear_interrupt() noexcept;

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <holdfast/result.hpp>
+#include <holdfast/store/capabilities.hpp>
+#include <holdfast/store/command.hpp>
+#include <holdfast/store/inbox.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store {
+
+/// One place where one owner can stand. A mutex is part 0 of its name; the permits of a semaphore
+/// are the parts from 0 on.
+struct slot {
+  std::string_view name;
+  std::uint32_t part = 0;
+};
+
+/// What stands in a slot.
+struct slot_entry {
+  owner_id owner{};  ///< none: of a program that is not ours
+  store::kind kind = kind::mutex;
+  std::uint32_t capacity = 1;
+  std::uint64_t fence = 0;  ///< 0: not known
+  std::int64_t since_wall_at = 0;
+  std::int64_t left_us = 0;  ///< until it goes by itself; 0: the store does not say
+  std::string note;
+};
+
+enum class slot_outcome : std::uint8_t {
+  done,   ///< it is in (or still in), or was until this step
+  taken,  ///< somebody else is in
+  empty,  ///< nobody is
+};
+
+struct slot_reply {
+  slot_outcome outcome = slot_outcome::done;
+  std::uint64_t fence = 0;  ///< done, on stores that have fences
+  slot_entry other{};       ///< taken: who is in
+};
+
+/// The port of a slot store: add, extend if mine, remove if mine, and a time to live that the store
+/// counts down. Whatever the store holds in a slot that is no lock of this layout is never written
+/// over: errc::kind_mismatch, with what was found. Every call may be repeated: the owner makes it
+/// the same. Thread-safe; one round trip a call when nobody is in the way.
+class slot_store {
+ public:
+  virtual ~slot_store() = default;
+
+  virtual const capabilities& can() const noexcept = 0;
+  virtual const std::string& url() const noexcept = 0;
+
+  /// Puts the entry in for so long, if nobody is in; if it is in already, for so long from now.
+  virtual result<slot_reply> add(const slot& where, const slot_entry& who,
+                                 std::int64_t lease_us) = 0;
+  /// For so long from now, if that owner is in.
+  virtual result<slot_reply> extend(const slot& where, const slot_entry& who,
+                                    std::int64_t lease_us) = 0;
+  /// Out, if that owner is in.
+  virtual result<slot_reply> remove(const slot& where, const owner_id& owner) = 0;
+  /// What is in each of them: one round trip.
+  virtual result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) = 0;
+  /// Many at once; the default asks one by one.
+  struct extension {
+    slot where;
+    slot_entry who;
+    std::int64_t lease_us;
+  };
+  virtual std::vector<result<slot_reply>> extend(std::span<const extension> all) {
+    std::vector<result<slot_reply>> replies;
+    replies.reserve(all.size());
+    for (const auto& e : all) replies.push_back(extend(e.where, e.who, e.lease_us));
+    return replies;
+  }
+
+  /// The names of all slots in use, sorted, each once. Costs a scan.
+  virtual result<std::vector<std::string>> names() = 0;
+
+  /// Only of stores with capabilities::notices: from now on, until as many calls of done_waiting(),
+  /// the inbox yields a `granted` notice with this owner whenever that name may have become free.
+  virtual void wait_for(std::string_view name, const owner_id& owner) { (void)name, (void)owner; }
+  virtual void done_waiting(std::string_view name, const owner_id& owner) {
+    (void)name, (void)owner;
+  }
+  virtual store::inbox& inbox() noexcept = 0;
+};
+
+}  // namespace holdfast::store

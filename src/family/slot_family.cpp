@@ -1,0 +1,312 @@
+#include "family/slot_family.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "family/slot_places.hpp"
+
+namespace holdfast::family {
+
+namespace {
+
+using store::countdown_command;
+using store::countdown_reply;
+using store::countdown_verb;
+using store::owner_id;
+using store::permits_command;
+using store::permits_outcome;
+using store::permits_reply;
+using store::permits_verb;
+using store::slot;
+using store::slot_entry;
+using store::slot_outcome;
+using store::slot_reply;
+
+/// Of a semaphore of whose size nothing is known, so many slots are looked at.
+constexpr std::uint32_t first_look = 16;
+
+std::int64_t micros(boot_time t) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+}
+
+slot_entry entry_of(const permits_command& c) {
+  slot_entry e;
+  e.owner = c.owner;
+  e.kind = c.kind;
+  e.capacity = c.capacity;
+  e.note = c.note;
+  return e;
+}
+
+class slot_family final : public store::session_store {
+ public:
+  slot_family(std::unique_ptr<store::slot_store> port, clock& on)
+      : port_(std::move(port)), clock_(on) {}
+
+  const store::capabilities& can() const noexcept override { return port_->can(); }
+  const std::string& url() const noexcept override { return port_->url(); }
+  store::inbox& inbox() noexcept override { return port_->inbox(); }
+  result<std::vector<std::string>> names() override { return port_->names(); }
+
+  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
+    auto reply = carry_out(name, c);
+    if (reply) reply->now_at = micros(clock_.now());
+    if (reply && reply->outcome == permits_outcome::granted) {
+      reply->expires_at = reply->now_at + c.lease_us;
+    }
+    return reply;
+  }
+
+  // Nobody can have begun a latch here: a look finds none.
+  result<countdown_reply> countdown(std::string_view, const countdown_command& c) override {
+    if (c.verb == countdown_verb::inspect) return countdown_reply{};
+    return failure{errc::unsupported,
+                   "the store " + url() + " has no latch; docs/matrix.md says which stores have"};
+  }
+
+  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
+    std::vector<store::slot_store::extension> asked;
+    std::vector<std::size_t> whose;
+    std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto& c = batch[i].command;
+      const auto part = places_.part_of(c.owner);
+      if (c.verb != permits_verb::renew || !part) {
+        replies[i] = permits(batch[i].name, c);
+        continue;
+      }
+      asked.push_back({{batch[i].name, *part}, entry_of(c), c.lease_us});
+      whose.push_back(i);
+    }
+    const auto extended = port_->extend(asked);
+    for (std::size_t i = 0; i < whose.size(); ++i) {
+      replies[whose[i]] = kept(batch[whose[i]].command, extended[i]);
+    }
+    return replies;
+  }
+
+ private:
+  result<permits_reply> carry_out(std::string_view name, const permits_command& c) {
+    switch (c.verb) {
+      case permits_verb::acquire:
+        return acquire(name, c);
+      case permits_verb::renew:
+        return renew_one(name, c);
+      case permits_verb::release:
+        return release(name, c.owner);
+      case permits_verb::resize:
+        return failure{errc::unsupported, "permits of this store have a weight of one"};
+      case permits_verb::evict:
+        return evict(name, c.owner);
+      case permits_verb::inspect:
+        return inspect(name);
+    }
+    return failure{errc::internal, "no such verb"};
+  }
+
+  // Who hands over to another of its process lets go first, and the other comes after a pause: else
+  // those of other processes, who look now and then, would never find it free.
+  result<permits_reply> acquire(std::string_view name, const permits_command& c) {
+    if (!c.instead_of) return enter(name, c);
+    auto left = release(name, c.instead_of);
+    if (!left) return left;
+    permits_reply reply = in_line(name, c, shortest_pause_us);
+    reply.replaced = left->outcome == permits_outcome::done;
+    return reply;
+  }
+
+  result<permits_reply> enter(std::string_view name, const permits_command& c) {
+    if (c.weight != 1) {
+      return failure{errc::unsupported, "permits of this store have a weight of one"};
+    }
+    const auto part =
+        c.capacity == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
+    if (!part) return part.error();
+    if (!*part) return not_granted(name, c, 0);
+    const auto added = port_->add({name, **part}, entry_of(c), c.lease_us);
+    if (!added) return waits_no_more(name, c.owner), added.error();
+    if (added->outcome == slot_outcome::done) return granted(name, c, **part, added->fence);
+    return refused(name, c, added->other);
+  }
+
+  // A semaphore looks at all its slots first, and takes the first one that is free: so the name's
+  // own slot, by which other kinds know it, is the last one to be empty for long.
+  result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
+    if (const auto mine = places_.part_of(c.owner)) return mine;
+    const auto found = look(name, c.capacity);
+    if (!found) return found.error();
+    std::optional<std::uint32_t> free;
+    for (std::uint32_t i = 0; i < c.capacity; ++i) {
+      const auto& e = (*found)[i];
+      if (!e && !free) free = i;
+      if (e && e->owner == c.owner) return std::optional(i);
+      if (e && (e->kind != c.kind || e->capacity != c.capacity)) return std::optional(i);
+    }
+    return free;
+  }
+
+  // A semaphore's slot that was lost to a quicker one is no mismatch.
+  result<permits_reply> refused(std::string_view name, const permits_command& c,
+                                const slot_entry& other) {
+    const bool same = other.kind == c.kind && other.capacity == c.capacity;
+    if (!other.owner || same) return not_granted(name, c, other.left_us);
+    permits_reply reply;
+    reply.outcome =
+        other.kind != c.kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
+    reply.found.kind = other.kind;
+    reply.found.capacity = other.capacity;
+    waits_no_more(name, c.owner);
+    return reply;
+  }
+
+  permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
+                        std::uint64_t fence) {
+    places_.hold(c.owner, part);
+    waits_no_more(name, c.owner);
+    permits_reply reply;
+    reply.outcome = permits_outcome::granted;
+    reply.fence = fence;
+    return reply;
+  }
+
+  permits_reply not_granted(std::string_view name, const permits_command& c, std::int64_t left_us) {
+    if (c.wait) return in_line(name, c, left_us);
+    waits_no_more(name, c.owner);
+    permits_reply reply;
+    reply.outcome = permits_outcome::busy;
+    return reply;
+  }
+
+  // A third of the time that it has waited already, and when the lease in the way must have ended.
+  permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us) {
+    const auto wait = places_.waits(c.owner, clock_.now());
+    const bool told = port_->can().notices;
+    if (told && wait.begins) port_->wait_for(name, c.owner);
+    const auto waited = micros(clock_.now()) - micros(wait.since);
+    const auto longest = told ? longest_pause_where_told_us : longest_pause_us;
+    permits_reply reply;
+    reply.outcome = permits_outcome::queued;
+    reply.position = 1;
+    reply.look_again_us = std::clamp(told ? longest : waited / 3, shortest_pause_us, longest);
+    // What came between the look and the listening would be missed.
+    if (told && wait.begins) reply.look_again_us = shortest_pause_us;
+    if (left_us > 0) reply.look_again_us = std::min(reply.look_again_us, left_us + 1'000);
+    return reply;
+  }
+
+  void waits_no_more(std::string_view name, const owner_id& owner) {
+    if (places_.waits_no_more(owner) && port_->can().notices) port_->done_waiting(name, owner);
+  }
+
+  result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
+    const auto part = places_.part_of(c.owner);
+    if (!part) return absent();
+    return kept(c, port_->extend({name, *part}, entry_of(c), c.lease_us));
+  }
+
+  result<permits_reply> kept(const permits_command& c, const result<slot_reply>& extended) {
+    if (!extended) return extended.error();
+    permits_reply reply;
+    reply.now_at = micros(clock_.now());
+    if (extended->outcome == slot_outcome::done) {
+      reply.outcome = permits_outcome::granted;
+      reply.fence = extended->fence;
+      reply.expires_at = reply.now_at + c.lease_us;
+    } else {
+      places_.forget(c.owner);
+      reply.outcome = permits_outcome::absent;
+    }
+    return reply;
+  }
+
+  // One that gave up a wait may have got it by an attempt whose answer was lost: it looks.
+  result<permits_reply> release(std::string_view name, const owner_id& owner) {
+    waits_no_more(name, owner);
+    const auto known = places_.part_of(owner);
+    const auto part = known ? result<std::optional<std::uint32_t>>(known) : find(name, owner);
+    if (!part) return part.error();
+    if (!*part) return absent();
+    const auto removed = port_->remove({name, **part}, owner);
+    if (!removed) return removed.error();
+    places_.forget(owner);
+    permits_reply reply;
+    reply.outcome =
+        removed->outcome == slot_outcome::done ? permits_outcome::done : permits_outcome::absent;
+    return reply;
+  }
+
+  static permits_reply absent() {
+    permits_reply reply;
+    reply.outcome = permits_outcome::absent;
+    return reply;
+  }
+
+  result<permits_reply> evict(std::string_view name, const owner_id& owner) {
+    const auto found = look_at_all(name);
+    if (!found) return found.error();
+    permits_reply reply;
+    for (std::uint32_t i = 0; i < found->size(); ++i) {
+      const auto& e = (*found)[i];
+      if (!e || !e->owner || (owner && e->owner != owner)) continue;
+      const auto removed = port_->remove({name, i}, e->owner);
+      if (!removed) return removed.error();
+      reply.position += removed->outcome == slot_outcome::done ? 1 : 0;
+    }
+    reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
+    return reply;
+  }
+
+  result<permits_reply> inspect(std::string_view name) {
+    const auto found = look_at_all(name);
+    if (!found) return found.error();
+    permits_reply reply;
+    const std::int64_t now_at = micros(clock_.now());
+    for (const auto& e : *found) {
+      if (!e) continue;
+      reply.found.kind = e->kind;
+      reply.found.capacity = e->capacity;
+      reply.found.last_fence = std::max(reply.found.last_fence, e->fence);
+      reply.found.holders.push_back(
+          {e->owner, 1, e->fence, now_at + e->left_us, e->since_wall_at, {}, e->note, false});
+    }
+    return reply;
+  }
+
+  result<std::optional<std::uint32_t>> find(std::string_view name, const owner_id& owner) {
+    const auto found = look_at_all(name);
+    if (!found) return found.error();
+    for (std::uint32_t i = 0; i < found->size(); ++i) {
+      if ((*found)[i] && (*found)[i]->owner == owner) return std::optional(i);
+    }
+    return std::optional<std::uint32_t>{};
+  }
+
+  // Whoever is in says how many slots there are.
+  result<std::vector<std::optional<slot_entry>>> look_at_all(std::string_view name) {
+    if (!port_->can().unit_permits) return look(name, 1);
+    auto found = look(name, first_look);
+    if (!found) return found;
+    std::uint32_t capacity = 0;
+    for (const auto& e : *found) capacity = std::max(capacity, e ? e->capacity : 0);
+    return capacity > first_look ? look(name, capacity) : std::move(found);
+  }
+
+  result<std::vector<std::optional<slot_entry>>> look(std::string_view name, std::uint32_t count) {
+    std::vector<slot> all;
+    all.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) all.push_back({name, i});
+    return port_->look(all);
+  }
+
+  const std::unique_ptr<store::slot_store> port_;
+  clock& clock_;
+  slot_places places_;
+};
+
+}  // namespace
+
+std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> port, clock& on) {
+  return std::make_unique<slot_family>(std::move(port), on);
+}
+
+}  // namespace holdfast::family

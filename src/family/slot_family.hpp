@@ -1,0 +1,20 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/store/slot_store.hpp>
+#include <holdfast/store/store.hpp>
+#include <memory>
+
+namespace holdfast::family {
+
+/// Mutexes, and semaphores whose permits are taken one by one, over slots. There is no queue at the
+/// store: whoever waits looks again, the less often the longer it waits, at moments of its own; or
+/// is told, where the store tells. Thread-safe.
+std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> port, clock& on);
+
+/// The longest pause between two looks, where nobody tells and where somebody does.
+inline constexpr std::int64_t longest_pause_us = 250'000;
+inline constexpr std::int64_t longest_pause_where_told_us = 1'000'000;
+inline constexpr std::int64_t shortest_pause_us = 2'000;
+
+}  // namespace holdfast::family

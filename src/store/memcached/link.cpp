@@ -1,0 +1,292 @@
+#include "store/memcached/link.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace holdfast::store::memcached {
+
+namespace {
+
+constexpr std::size_t max_idle = 16;
+constexpr std::size_t max_line = 64 * 1024;
+constexpr std::size_t max_value = 1024 * 1024;
+
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+// False if it did not become so in time.
+bool wait_ready(int fd, short events, boot_time deadline) {
+  while (true) {
+    const auto left = std::max<std::int64_t>((deadline - boot_clock::now()).count(), 0);
+    const timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
+    pollfd one{fd, events, 0};
+    const int n = ::ppoll(&one, 1, &timeout, nullptr);
+    if (n > 0) return true;
+    if (n == 0 || errno != EINTR) return false;
+  }
+}
+
+struct freed {
+  void operator()(addrinfo* a) const { ::freeaddrinfo(a); }
+};
+
+// 0, or what went wrong.
+int connect_to(const addrinfo& a, boot_time deadline, int& fd) {
+  fd = ::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return errno;
+  int wrong = ::connect(fd, a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
+  if (wrong == EINPROGRESS) {
+    socklen_t size = sizeof wrong;
+    if (!wait_ready(fd, POLLOUT, deadline))
+      wrong = ETIMEDOUT;
+    else
+      ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &wrong, &size);
+  }
+  if (wrong != 0) ::close(fd), fd = -1;
+  return wrong;
+}
+
+failure unreachable(const address& to, std::string_view why) {
+  return {errc::unavailable,
+          "no connection to " + to_string(to) + ": " + std::string(why) + "; does it run there?"};
+}
+
+std::int64_t number_in(std::string_view text) {
+  std::int64_t n = -1;
+  std::from_chars(text.data(), text.data() + text.size(), n);
+  return n;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> meta_reply::number(char flag) const {
+  for (std::size_t at = 0; at < flags.size();
+       at = std::min(flags.find(' ', at), flags.size()) + 1) {
+    if (flags[at] == flag) return number_in(std::string_view(flags).substr(at + 1));
+  }
+  return std::nullopt;
+}
+
+failure server_says(const meta_reply& error, const address& server) {
+  const std::string said = to_string(server) + " said '" + error.code + "'";
+  if (error.code.find("out of memory") != std::string::npos) {
+    return {errc::no_space, said + ": give it more memory (-m), or let it evict"};
+  }
+  if (error.code.find("unauthenticated") != std::string::npos) {
+    return {errc::not_permitted, said + ": it wants a login, which this client has not"};
+  }
+  return {errc::unavailable, said + ", which is no answer to what was asked"};
+}
+
+link::link(int fd, const address& to, const memcached_options& o)
+    : fd_(fd), to_(to), options_(o), id_(next_id()) {}
+
+link::~link() { ::close(fd_); }
+
+result<std::unique_ptr<link>> link::connect(const address& to, const memcached_options& o) {
+  const boot_time deadline = boot_clock::now() + o.connect_timeout;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const auto port = std::to_string(to.port);
+  if (const int wrong = ::getaddrinfo(to.host.c_str(), port.c_str(), &hints, &found); wrong != 0) {
+    return unreachable(to, ::gai_strerror(wrong));
+  }
+  const std::unique_ptr<addrinfo, freed> all(found);
+  int wrong = 0, fd = -1;
+  for (const addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
+    wrong = connect_to(*a, deadline, fd);
+  }
+  if (fd < 0) return unreachable(to, std::strerror(wrong));
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  std::unique_ptr<link> made(new link(fd, to, o));
+  if (auto ok = made->greet(); !ok) return std::move(ok.error());
+  return made;
+}
+
+// A server that is none of memcached, or too old for the meta commands, must not be used as one.
+status link::greet() {
+  auto hello = ask("mn\r\n", 1);
+  if (!hello) return std::move(hello.error());
+  if (!hello->front().is("MN")) {
+    return failure{errc::unsupported, to_string(to_) + " said '" + hello->front().code +
+                                          "' to a greeting: it is no memcached from 1.6 on; is "
+                                          "the port right?"};
+  }
+  const auto now = boot_clock::now();
+  std::int64_t time = 0, uptime = 0;
+  auto ok = list("stats\r\n", [&](std::string_view line) {
+    const auto take = [&](std::string_view name, std::int64_t& to) {
+      if (line.starts_with(name)) to = number_in(line.substr(name.size()));
+    };
+    take("STAT time ", time);
+    take("STAT uptime ", uptime);
+    take("STAT pid ", life_.pid);
+  });
+  wall_at_greeting_ = time * 1'000'000;
+  life_.began_s = time - uptime;
+  greeted_at_ = now;
+  return ok;
+}
+
+std::int64_t link::wall_at() const noexcept {
+  const auto since = boot_clock::now() - greeted_at_;
+  return wall_at_greeting_ + std::chrono::duration_cast<std::chrono::microseconds>(since).count();
+}
+
+failure link::broken(std::string_view why) {
+  works_ = false;
+  failure f{errc::unavailable,
+            to_string(to_) + " " + std::string(why) + "; does it run, and is the network well?"};
+  f.outcome_unknown = true;
+  return f;
+}
+
+failure link::hung(std::string_view why) {
+  hangs_ = true;
+  return broken(why);
+}
+
+status link::send(std::string_view bytes, boot_time deadline) {
+  while (!bytes.empty()) {
+    const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (!wait_ready(fd_, POLLOUT, deadline)) return hung("takes nothing in command_timeout");
+    } else if (errno != EINTR) {
+      return broken("has ended the connection");
+    }
+  }
+  return done{};
+}
+
+status link::receive(boot_time deadline) {
+  std::array<char, 16 * 1024> buffer;
+  while (true) {
+    if (!wait_ready(fd_, POLLIN, deadline)) return hung("did not answer in command_timeout");
+    const auto got = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    if (got > 0) {
+      heard_.erase(0, std::exchange(at_, 0));
+      heard_.append(buffer.data(), static_cast<std::size_t>(got));
+      return done{};
+    }
+    if (got == 0 || (errno != EINTR && errno != EAGAIN)) return broken("has ended the connection");
+  }
+}
+
+result<std::string> link::line(boot_time deadline) {
+  while (true) {
+    const auto end = heard_.find('\n', at_);  // a list of keys has no carriage returns
+    if (end != heard_.npos) {
+      std::string text = heard_.substr(at_, end - at_);
+      at_ = end + 1;
+      if (text.ends_with('\r')) text.pop_back();
+      return text;
+    }
+    if (heard_.size() - at_ > max_line) return broken("sent a line without an end");
+    if (auto ok = receive(deadline); !ok) return std::move(ok.error());
+  }
+}
+
+result<meta_reply> link::reply(boot_time deadline) {
+  auto text = line(deadline);
+  if (!text) return std::move(text.error());
+  meta_reply r;
+  const auto space = std::min(text->find(' '), text->size());
+  if (space > 2) {  // not one of the two-letter codes
+    r.code = std::move(*text);
+    return r;
+  }
+  r.code = text->substr(0, space);
+  r.flags = text->substr(std::min(space + 1, text->size()));
+  if (!r.is("VA")) return r;
+  const std::int64_t size = number_in(r.flags);
+  if (size < 0 || size > static_cast<std::int64_t>(max_value)) return broken("sent no value");
+  r.flags.erase(0, std::min(r.flags.find(' '), r.flags.size() - 1) + 1);
+  const auto bytes = static_cast<std::size_t>(size);
+  while (heard_.size() - at_ < bytes + 2) {
+    if (auto ok = receive(deadline); !ok) return std::move(ok.error());
+  }
+  r.value = heard_.substr(at_, bytes);
+  at_ += bytes + 2;
+  return r;
+}
+
+result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t replies) {
+  const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  if (auto ok = send(commands, deadline); !ok) return std::move(ok.error());
+  std::vector<meta_reply> all;
+  all.reserve(replies);
+  while (all.size() < replies) {
+    auto one = reply(deadline);
+    if (!one) return std::move(one.error());
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+status link::list(std::string_view command, const std::function<void(std::string_view)>& take) {
+  const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  if (auto ok = send(command, deadline); !ok) return ok;
+  while (true) {
+    auto text = line(deadline);
+    if (!text) return std::move(text.error());
+    if (*text == "END") return done{};
+    if (text->starts_with("ERROR") || text->starts_with("CLIENT_ERROR") ||
+        text->starts_with("SERVER_ERROR") || text->starts_with("BUSY")) {
+      works_ = false;
+      return server_says({*text, {}, {}}, to_);
+    }
+    take(*text);
+  }
+}
+
+std::unique_ptr<link> server::take(std::uint64_t preferred) {
+  const std::lock_guard guard{mutex_};
+  if (idle_.empty()) return nullptr;
+  auto at =
+      std::find_if(idle_.begin(), idle_.end(), [&](const auto& l) { return l->id() == preferred; });
+  if (at == idle_.end()) --at;
+  auto taken = std::move(*at);
+  idle_.erase(at);
+  return taken;
+}
+
+void server::give_back(std::unique_ptr<link> used) {
+  const std::lock_guard guard{mutex_};
+  if (used->works() && idle_.size() < max_idle) idle_.push_back(std::move(used));
+}
+
+status server::talk(std::uint64_t preferred, const conversation& what) {
+  auto used = take(preferred);
+  if (used) {
+    auto ok = what(*used);
+    const bool ended = !used->works() && !used->hangs();
+    if (used->works()) give_back(std::move(used));
+    if (ok || !ended) return ok;
+    const std::lock_guard guard{mutex_};
+    idle_.clear();  // what ended this one has ended those as well
+  }
+  auto made = link::connect(to_, options_);
+  if (!made) return std::move(made.error());
+  auto ok = what(**made);
+  give_back(std::move(*made));
+  return ok;
+}
+
+}  // namespace holdfast::store::memcached

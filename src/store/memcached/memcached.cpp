@@ -1,0 +1,339 @@
+#include "store/memcached/memcached.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <holdfast/store/queue_inbox.hpp>
+
+#include "store/memcached/keys.hpp"
+#include "store/memcached/known_locks.hpp"
+#include "store/memcached/link.hpp"
+#include "store/memcached/value.hpp"
+
+namespace holdfast::store::memcached {
+
+namespace {
+
+/// A counter of fences that nobody used for so long is forgotten: time has gone on more than that.
+constexpr std::string_view counter_lasts_s = "86400";
+/// So many commands go together.
+constexpr std::size_t at_once = 500;
+/// Longer times to live are read as a date.
+constexpr std::uint32_t longest_ttl_s = 30 * 24 * 3600;
+
+capabilities promises() {
+  capabilities c;
+  c.fair = c.shared = c.semaphore = c.latch = c.preferences = c.expiring = false;
+  c.fences = false;  // a server that evicts the counter, or starts again, may start it lower
+  c.notices = false;
+  c.lists_waiters = false;
+  c.survives_failover = false;  // what a server held is gone with it
+  c.max_name_bytes = 205;
+  c.lease_step_ms = 1'000;
+  c.max_lease_s = longest_ttl_s - 1;
+  c.refusal =
+      "memcached has keys that are there or not, and no queue: mutex, recursive_mutex and "
+      "counting_semaphore are what can be made of it";
+  return c;
+}
+
+// The server's clock ticks once a second, and a time to live ends with a tick: one second more is
+// never less than what was asked for.
+std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'000'000 + 1); }
+
+std::string set_command(const std::string& key, const std::string& value, std::int64_t lease_us,
+                        const std::string& mode) {
+  return "ms " + key + " " + std::to_string(value.size()) + " T" + ttl_of(lease_us) + " " + mode +
+         " c\r\n" + value + "\r\n";
+}
+
+/// A slot on its server.
+struct spot {
+  std::string_view name;
+  std::string key;
+  std::string counter;
+  server* on;
+};
+
+class memcached_store final : public slot_store {
+ public:
+  explicit memcached_store(memcached_options o)
+      : options_(std::move(o)),
+        inbox_("memcached", options_.clock != nullptr ? *options_.clock : real_clock()) {
+    for (const auto& a : options_.servers) servers_.emplace_back(a, options_);
+  }
+
+  status open() {
+    for (auto& s : servers_) {
+      if (auto ok = s.talk(0, [](link&) { return done{}; }); !ok) return ok;
+    }
+    return done{};
+  }
+
+  const capabilities& can() const noexcept override { return capabilities_; }
+  const std::string& url() const noexcept override { return options_.url; }
+  store::inbox& inbox() noexcept override { return inbox_; }
+
+  result<slot_reply> add(const slot& where, const slot_entry& who, std::int64_t lease) override {
+    return over(where, who.owner,
+                [&](link& l, const spot& at, bool) { return add_over(l, at, who, lease); });
+  }
+
+  result<slot_reply> extend(const slot& where, const slot_entry& who, std::int64_t lease) override {
+    return over(where, who.owner,
+                [&](link& l, const spot& at, bool) { return extend_over(l, at, who, lease); });
+  }
+
+  result<slot_reply> remove(const slot& where, const owner_id& owner) override {
+    auto reply = over(where, owner, [&](link& l, const spot& at, bool again) {
+      // Whoever lets go for the second time, because the first answer was lost, has let go: if it
+      // is still the server that it was.
+      const auto known = known_.find(owner);
+      const bool first_may_count = again && known && known->life.is(l.life());
+      auto r = remove_over(l, at, owner);
+      if (r && first_may_count) r = slot_reply{};
+      return r;
+    });
+    if (reply) known_.forget(owner);
+    return reply;
+  }
+
+  result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) override {
+    std::vector<std::optional<slot_entry>> found;
+    if (at.empty()) return found;
+    std::string bytes;
+    for (const auto& s : at) {
+      const auto key = lock_key(options_.prefix, s.name, s.part);
+      if (!key) return key.error();
+      bytes += "mg " + *key + " v t\r\n";
+    }
+    auto& there = server_with(at.front().name);
+    const auto ok = there.talk(0, [&](link& l) -> status {
+      const auto replies = l.ask(bytes, at.size());
+      if (!replies) return replies.error();
+      found.clear();
+      for (std::size_t i = 0; i < at.size(); ++i) {
+        auto entry = entry_in((*replies)[i], at[i].name, there);
+        if (!entry) return std::move(entry.error());
+        found.push_back(std::move(*entry));
+      }
+      return done{};
+    });
+    if (!ok) return ok.error();
+    return found;
+  }
+
+  result<std::vector<std::string>> names() override {
+    std::vector<std::string> found;
+    for (auto& s : servers_) {
+      if (auto ok = add_names(s, found); !ok) return std::move(ok.error());
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  }
+
+ private:
+  // One conversation about a slot.
+  template <class Talk>
+  result<slot_reply> over(const slot& where, const owner_id& owner, Talk talk) {
+    auto key = lock_key(options_.prefix, where.name, where.part);
+    auto first = lock_key(options_.prefix, where.name, 0);
+    if (!key) return key.error();
+    const spot at{where.name, std::move(*key), counter_key(*first), &server_with(where.name)};
+    const auto known = known_.find(owner);
+    slot_reply reply;
+    bool again = false;
+    const auto ok = at.on->talk(known ? known->link : 0, [&](link& l) -> status {
+      auto r = talk(l, at, std::exchange(again, true));
+      if (!r) return std::move(r.error());
+      reply = std::move(*r);
+      return done{};
+    });
+    if (!ok) return ok.error();
+    return reply;
+  }
+
+  // The fence is counted when the lock is ours already: one that is counted before could be
+  // overtaken. If it is not ours, a number is left out.
+  result<slot_reply> add_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
+    who.since_wall_at = l.wall_at();
+    const auto replies =
+        l.ask(set_command(at.key, write_value(who), lease, "ME") + "ma " + at.counter + " N" +
+                  std::string(counter_lasts_s) + " T" + std::string(counter_lasts_s) + " J" +
+                  std::to_string(who.since_wall_at) + " v\r\n",
+              2);
+    if (!replies) return replies.error();
+    const meta_reply& set = (*replies)[0];
+    const meta_reply& count = (*replies)[1];
+    if (!set.is("HD") && !set.is("NS")) return server_says(set, at.on->where());
+    if (set.is("NS")) return in_the_way(l, at, who, lease, count);
+    (void)remember(l, who, set, 0);
+    const auto fence = fence_in(count, at);
+    if (fence) return remember(l, who, set, *fence);
+    if (auto back = remove_over(l, at, who.owner); !back) return back;
+    return fence.error();
+  }
+
+  slot_reply remember(link& l, const slot_entry& who, const meta_reply& set, std::uint64_t fence) {
+    known_.put(who.owner, {l.id(), set.number('c').value_or(0), fence, l.life()});
+    return {slot_outcome::done, fence, {}};
+  }
+
+  // It may be ourselves, by an attempt whose answer was lost.
+  result<slot_reply> in_the_way(link& l, const spot& at, slot_entry who, std::int64_t lease,
+                                const meta_reply& count) {
+    auto found = read(l, at);
+    if (!found) return std::move(found.error());
+    if (!found->entry) return slot_reply{slot_outcome::taken, 0, who};
+    if (found->entry->owner != who.owner) {
+      return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
+    }
+    const auto known = known_.find(who.owner);
+    const auto fence =
+        known && known->fence != 0 ? result<std::uint64_t>(known->fence) : fence_in(count, at);
+    if (!fence) return fence.error();
+    who.fence = *fence;
+    return write_over(l, at, who, lease, found->cas);
+  }
+
+  result<slot_reply> extend_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
+    const auto known = known_.find(who.owner);
+    who.fence = known ? known->fence : 0;
+    if (known && known->link == l.id()) {
+      auto reply = write_over(l, at, who, lease, known->cas);
+      if (!reply || reply->outcome != slot_outcome::taken) return reply;
+    }
+    auto found = read(l, at);
+    if (!found) return std::move(found.error());
+    if (!found->entry) return slot_reply{slot_outcome::empty, 0, {}};
+    if (found->entry->owner != who.owner) {
+      return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
+    }
+    return write_over(l, at, who, lease, found->cas);
+  }
+
+  // Only if nobody has written it since.
+  result<slot_reply> write_over(link& l, const spot& at, slot_entry who, std::int64_t lease,
+                                std::int64_t cas) {
+    who.since_wall_at = l.wall_at();
+    const auto replies =
+        l.ask(set_command(at.key, write_value(who), lease, "C" + std::to_string(cas)), 1);
+    if (!replies) return replies.error();
+    const auto& set = replies->front();
+    if (set.is("NF") || set.is("NS")) return slot_reply{slot_outcome::empty, 0, {}};
+    if (set.is("EX")) return slot_reply{slot_outcome::taken, 0, {}};
+    if (!set.is("HD")) return server_says(set, at.on->where());
+    return remember(l, who, set, who.fence);
+  }
+
+  result<slot_reply> remove_over(link& l, const spot& at, const owner_id& owner) {
+    const auto known = known_.find(owner);
+    if (known && known->link == l.id()) {
+      auto reply = remove_exactly(l, at, known->cas);
+      if (!reply || reply->outcome != slot_outcome::taken) return reply;
+    }
+    auto found = read(l, at);
+    if (!found) return std::move(found.error());
+    if (!found->entry) return slot_reply{slot_outcome::empty, 0, {}};
+    if (found->entry->owner != owner) {
+      return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
+    }
+    return remove_exactly(l, at, found->cas);
+  }
+
+  result<slot_reply> remove_exactly(link& l, const spot& at, std::int64_t cas) {
+    const auto replies = l.ask("md " + at.key + " C" + std::to_string(cas) + "\r\n", 1);
+    if (!replies) return replies.error();
+    const auto& answer = replies->front();
+    if (answer.is("HD")) return slot_reply{};
+    if (answer.is("NF")) return slot_reply{slot_outcome::empty, 0, {}};
+    if (answer.is("EX")) return slot_reply{slot_outcome::taken, 0, {}};
+    return server_says(answer, at.on->where());
+  }
+
+  struct standing {
+    std::optional<slot_entry> entry;
+    std::int64_t cas = 0;
+  };
+  result<standing> read(link& l, const spot& at) {
+    const auto replies = l.ask("mg " + at.key + " v t c\r\n", 1);
+    if (!replies) return replies.error();
+    auto entry = entry_in(replies->front(), at.name, *at.on);
+    if (!entry) return std::move(entry.error());
+    return standing{std::move(*entry), replies->front().number('c').value_or(0)};
+  }
+
+  static result<std::optional<slot_entry>> entry_in(const meta_reply& r, std::string_view name,
+                                                    const server& from) {
+    if (r.is("EN")) return std::optional<slot_entry>{};
+    if (!r.is("VA")) return server_says(r, from.where());
+    auto entry = read_value(r.value);
+    if (!entry) return foreign(name, r.value);
+    entry->left_us = std::max<std::int64_t>(r.number('t').value_or(1) - 1, 0) * 1'000'000;
+    return entry;
+  }
+
+  static failure foreign(std::string_view name, const std::string& value) {
+    std::string shown;
+    for (const char c : value.substr(0, 40)) shown += c >= ' ' && c < 0x7F ? c : '?';
+    return {errc::kind_mismatch, "the key of '" + std::string(name) + "' holds '" + shown +
+                                     "', which holdfast did not write: choose another name or "
+                                     "?prefix=, or remove the key"};
+  }
+
+  static result<std::uint64_t> fence_in(const meta_reply& r, const spot& at) {
+    std::uint64_t n = 0;
+    const char* const end = r.value.data() + r.value.size();
+    if (r.is("VA") && std::from_chars(r.value.data(), end, n).ec == std::errc{}) return n;
+    if (r.code.starts_with("CLIENT_ERROR")) return foreign(at.name, "no number");
+    return server_says(r, at.on->where());
+  }
+
+  status add_names(server& s, std::vector<std::string>& found) {
+    return s.talk(0, [&](link& l) -> status {
+      std::vector<std::string> keys;
+      auto ok = l.list("lru_crawler metadump all\r\n", [&](std::string_view line) {
+        constexpr std::string_view key = "key=";
+        if (!line.starts_with(key)) return;
+        auto text = unescape(line.substr(key.size(), line.find(' ') - key.size()));
+        if (name_of_key(options_.prefix, text)) keys.push_back(std::move(text));
+      });
+      for (std::size_t i = 0; ok && i < keys.size(); i += at_once) {
+        const auto some = std::span(keys).subspan(i, std::min(at_once, keys.size() - i));
+        ok = add_living(l, some, found);
+      }
+      return ok;
+    });
+  }
+
+  // The list shows also what has just ended.
+  status add_living(link& l, std::span<const std::string> keys, std::vector<std::string>& found) {
+    std::string bytes;
+    for (const auto& key : keys) bytes += "mg " + key + " t\r\n";
+    const auto replies = l.ask(bytes, keys.size());
+    if (!replies) return replies.error();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if ((*replies)[i].is("HD")) found.push_back(*name_of_key(options_.prefix, keys[i]));
+    }
+    return done{};
+  }
+
+  server& server_with(std::string_view name) { return servers_[server_of(name, options_.servers)]; }
+
+  const memcached_options options_;
+  const capabilities capabilities_ = promises();
+  std::deque<server> servers_;
+  known_locks known_;
+  queue_inbox inbox_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<slot_store>> open_memcached(memcached_options options) {
+  auto store = std::make_unique<memcached_store>(std::move(options));
+  if (auto ok = store->open(); !ok) return std::move(ok.error());
+  return std::unique_ptr<slot_store>(std::move(store));
+}
+
+}  // namespace holdfast::store::memcached

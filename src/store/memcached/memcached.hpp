@@ -1,0 +1,14 @@
+#pragma once
+
+#include <holdfast/store/slot_store.hpp>
+#include <memory>
+
+#include "store/memcached/options.hpp"
+
+namespace holdfast::store::memcached {
+
+/// Slots on memcached servers from 1.6 on, by its meta commands. Connects to each, so that a server
+/// that is not there, or is none, is told now.
+result<std::unique_ptr<slot_store>> open_memcached(memcached_options options);
+
+}  // namespace holdfast::store::memcached

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <holdfast/store/slot_store.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store::memcached {
+
+/// What a lock's key holds, for people to read as well: `hf1 <owner> <kind> <capacity> <fence>
+/// <since> <note>`. The fence is 0 until the first renewal, which knows it.
+std::string write_value(const slot_entry& e);
+/// Nothing if it is something else.
+std::optional<slot_entry> read_value(std::string_view text);
+
+}  // namespace holdfast::store::memcached

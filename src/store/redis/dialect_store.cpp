@@ -1,0 +1,260 @@
+#include "store/redis/dialect_store.hpp"
+
+#include <holdfast/store/queue_inbox.hpp>
+#include <map>
+#include <mutex>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/scripts.hpp"
+#include "store/redis/servers.hpp"
+#include "store/redis/unlock_inbox.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+constexpr std::string_view thread = ":1";
+
+capabilities promises(const redis_options& o) {
+  capabilities c;
+  c.fair = c.shared = c.semaphore = c.unit_permits = c.latch = false;
+  c.preferences = c.expiring = c.fences = c.lists_waiters = c.survives_failover = false;
+  c.notices = o.dialect == dialect::redisson;
+  switch (o.dialect) {
+    case dialect::setnx:
+      c.lease_step_ms = o.setnx_milliseconds ? 1 : 1'000;
+      c.refusal = "dialect=setnx has exclusive locks only";
+      break;
+    case dialect::redisson:
+      c.refusal =
+          "dialect=redisson shares RLock. The others of Redisson are not shared: a read-write "
+          "lock, fair lock or semaphore of it keeps time-outs on the clocks of its clients, and "
+          "its "
+          "latch has no owner";
+      break;
+    default:
+      c.refusal = "dialect=redlock has exclusive locks only";
+  }
+  return c;
+}
+
+std::string_view name_of(dialect d) {
+  return d == dialect::redisson ? "redisson" : d == dialect::setnx ? "setnx" : "redlock";
+}
+
+// "-" where we do not know host, process and program; then the text that is there.
+slot_entry somebody(const std::string& value, std::int64_t left_us) {
+  slot_entry e;
+  e.left_us = left_us;
+  e.note = "- 0 - " + value.substr(0, 64);
+  return e;
+}
+
+class dialect_store final : public slot_store {
+ public:
+  explicit dialect_store(redis_options options)
+      : options_(std::move(options)),
+        capabilities_(promises(options_)),
+        url_(options_.url + "?dialect=" + std::string(name_of(options_.dialect))),
+        servers_(make_servers(options_)),
+        for_notices_(servers_->for_notices()),
+        untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()) {}
+
+  status open() {
+    if (auto ok = servers_->open(); !ok) return ok;
+    if (options_.dialect == dialect::setnx && options_.warn) {
+      options_.warn(
+          "dialect=setnx: its other programs judge leases by their own clocks, so one whose clock "
+          "is fast takes a lock that is held; and one that comes too late with GETSET writes over "
+          "the winner's time, who then cannot give it back. Move to another layout: "
+          "docs/migration.md");
+    }
+    if (!capabilities_.notices) return done{};
+    told_ = std::make_unique<unlock_inbox>(for_notices_);
+    return told_->open();
+  }
+
+  const capabilities& can() const noexcept override { return capabilities_; }
+  const std::string& url() const noexcept override { return url_; }
+  store::inbox& inbox() noexcept override {
+    if (told_) return *told_;
+    return untold_;
+  }
+
+  result<slot_reply> add(const slot& where, const slot_entry& who, std::int64_t lease) override {
+    if (options_.dialect != dialect::redlock) return change(where, "add", who.owner, lease);
+    const auto key = key_of(where.name);
+    const auto ms = std::to_string(lease / 1'000);
+    std::string bytes;
+    append_command(bytes, {"SET", key, to_string(who.owner), "NX", "PX", ms});
+    const auto answer = servers_->ask({key, bytes, false, true});
+    if (!answer) return answer.error();
+    if (answer->value.is_error()) return server_says(answer->value.text);
+    if (answer->value.type != resp_type::null) return slot_reply{};
+    auto reply = change(where, "add", who.owner, lease);
+    // Gone meanwhile: it looks again soon.
+    if (reply && reply->outcome == slot_outcome::empty) reply->outcome = slot_outcome::taken;
+    return reply;
+  }
+
+  result<slot_reply> extend(const slot& where, const slot_entry& who, std::int64_t lease) override {
+    return change(where, "extend", who.owner, lease);
+  }
+
+  result<slot_reply> remove(const slot& where, const owner_id& owner) override {
+    auto reply = change(where, "remove", owner, 0);
+    if (reply) forget(owner);
+    return reply;
+  }
+
+  result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) override {
+    std::vector<std::optional<slot_entry>> found;
+    for (const auto& s : at) {
+      auto reply = change(s, "look", {}, 0);
+      if (!reply) return std::move(reply.error());
+      if (reply->outcome == slot_outcome::taken)
+        found.emplace_back(std::move(reply->other));
+      else
+        found.emplace_back();
+    }
+    return found;
+  }
+
+  result<std::vector<std::string>> names() override {
+    return failure{errc::unsupported,
+                   "the keys of dialect=" + std::string(name_of(options_.dialect)) +
+                       " look like any others: only who knows a name can ask for it (show)"};
+  }
+
+  void wait_for(std::string_view name, const owner_id& owner) override {
+    told_->wait_for(unlock_channel(key_of(name)), name, owner);
+  }
+  void done_waiting(std::string_view name, const owner_id& owner) override {
+    told_->done_waiting(unlock_channel(key_of(name)), owner);
+  }
+
+ private:
+  std::string key_of(std::string_view name) const {
+    return options_.dialect_prefix + std::string(name);
+  }
+
+  // One call of the dialect's script.
+  result<slot_reply> change(const slot& where, std::string_view verb, const owner_id& owner,
+                            std::int64_t lease_us) {
+    const auto key = key_of(where.name);
+    const auto answer = servers_->ask({key, call(key, verb, owner, lease_us), false, true});
+    if (!answer) return answer.error();
+    if (answer->value.is_error()) return server_says(answer->value.text);
+    const auto& items = answer->value.items;
+    if (items.size() != 3) return strange_answer("a script");
+    // Whoever lets go for the second time, because the first answer was lost, has let go.
+    const bool released = answer->repeated && verb == "remove" && items[0].integer == 2;
+    return read(where, owner, released ? 0 : items[0].integer, items);
+  }
+
+  std::string call(const std::string& key, std::string_view verb, const owner_id& owner,
+                   std::int64_t lease_us) {
+    std::string bytes;
+    const auto ms = std::to_string(lease_us / 1'000);
+    switch (options_.dialect) {
+      case dialect::redisson:
+        append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb,
+                               redisson_owner(owner), ms, unlock_channel(key)});
+        break;
+      case dialect::setnx:
+        append_command(
+            bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_by(owner),
+                    std::to_string(lease_us), options_.setnx_milliseconds ? "1000" : "1000000"});
+        break;
+      default:
+        append_command(bytes,
+                       {"EVALSHA", redlock_script().sha, "1", key, verb, to_string(owner), ms});
+    }
+    return bytes;
+  }
+
+  result<slot_reply> read(const slot& where, const owner_id& owner, std::int64_t state,
+                          const std::vector<resp_value>& items) {
+    const std::string& text = items[1].text;
+    const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
+    switch (state) {
+      case 0:
+        if (options_.dialect == dialect::setnx) remember(owner, text);
+        return slot_reply{};
+      case 1: {
+        const bool seconds = options_.dialect == dialect::setnx;
+        slot_reply reply{slot_outcome::taken, 0, somebody(text, seconds ? left : left * 1'000)};
+        reply.other.owner = owner_in(text);
+        if (reply.other.owner) reply.other.note.clear();
+        return reply;
+      }
+      case 2:
+        return slot_reply{slot_outcome::empty, 0, {}};
+      case 3:
+        return failure{errc::kind_mismatch,
+                       "the key '" + key_of(where.name) + "' holds " + text.substr(0, 80) +
+                           ", which is no lock of dialect=" +
+                           std::string(name_of(options_.dialect)) + ": it was left as it is"};
+      default:
+        return strange_answer("a script");
+    }
+  }
+
+  // None if it is one that we cannot have written.
+  owner_id owner_in(const std::string& text) const {
+    owner_id id;
+    if (options_.dialect == dialect::redisson && parse_redisson_owner(text, id)) return id;
+    if (options_.dialect == dialect::redlock && parse_owner_id(text, id)) return id;
+    return {};
+  }
+
+  // What an owner of the dialect setnx wrote is all that says that it is its own.
+  std::string written_by(const owner_id& owner) {
+    const std::lock_guard guard{mutex_};
+    const auto at = written_.find(owner);
+    return at == written_.end() ? std::string{} : at->second;
+  }
+  void remember(const owner_id& owner, const std::string& value) {
+    const std::lock_guard guard{mutex_};
+    if (!value.empty()) written_[owner] = value;
+  }
+  void forget(const owner_id& owner) {
+    const std::lock_guard guard{mutex_};
+    written_.erase(owner);
+  }
+
+  const redis_options options_;
+  const capabilities capabilities_;
+  const std::string url_;
+  const std::unique_ptr<servers> servers_;
+  const redis_options for_notices_;
+  queue_inbox untold_;
+  std::unique_ptr<unlock_inbox> told_;
+  std::mutex mutex_;
+  std::map<owner_id, std::string> written_;
+};
+
+}  // namespace
+
+std::string unlock_channel(std::string_view key) {
+  const bool tagged = key.find('{') != key.npos;
+  return "redisson_lock__channel:" + std::string(tagged ? "" : "{") + std::string(key) +
+         (tagged ? "" : "}");
+}
+
+std::string redisson_owner(const owner_id& id) { return to_string(id) + std::string(thread); }
+
+bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept {
+  if (!text.ends_with(thread)) return false;
+  text.remove_suffix(thread.size());
+  return parse_owner_id(text, id);
+}
+
+result<std::unique_ptr<slot_store>> open_dialect(redis_options options) {
+  if (auto ok = check_options(options); !ok) return std::move(ok.error());
+  auto store = std::make_unique<dialect_store>(std::move(options));
+  if (auto ok = store->open(); !ok) return std::move(ok.error());
+  return std::unique_ptr<slot_store>(std::move(store));
+}
+
+}  // namespace holdfast::store::redis

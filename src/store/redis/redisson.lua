@@ -1,0 +1,32 @@
+-- A hash of owner → how often it has entered, with a time to live: the reentrant lock of Redisson
+-- (Java). Whoever gives it back says so on its channel.
+--
+--   KEYS[1]  the lock            ARGV: verb owner milliseconds channel
+--
+-- Answers {state, owner or what is there, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of
+-- this layout.
+
+local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'none' then
+  if kind ~= 'hash' then return {3, 'a ' .. kind, 0} end
+  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return {3, 'a read-write lock', 0} end
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if not string.match(field, '^[%x-]+:%d+$') then return {3, 'a hash with ' .. field, 0} end
+  end
+  if verb == 'look' or redis.call('HEXISTS', KEYS[1], owner) == 0 then
+    return {1, redis.call('HKEYS', KEYS[1])[1], redis.call('PTTL', KEYS[1])}
+  end
+elseif verb ~= 'add' then
+  return {2, '', 0}
+end
+
+if verb == 'remove' then
+  redis.call('DEL', KEYS[1])
+  redis.call('PUBLISH', channel, '0')
+else
+  if kind == 'none' then redis.call('HINCRBY', KEYS[1], owner, 1) end
+  redis.call('PEXPIRE', KEYS[1], ms)
+end
+return {0, '', 0}

@@ -1,0 +1,24 @@
+-- A plain key that holds its owner's token: what redis-py, node-redlock, redsync and many others
+-- share. Whoever finds it free sets it by SET NX PX; this is the rest.
+--
+--   KEYS[1]  the lock            ARGV: verb token milliseconds
+--
+-- Answers {state, value, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of this layout (the
+-- value says what it is).
+
+local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
+
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind == 'none' then return {2, '', 0} end
+if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
+local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
+-- A number for ever is the time of a setnx lock.
+if left < 0 and tonumber(value) then return {3, value .. ' without an end', 0} end
+if string.match(value, '^hf%d+ ') then return {3, 'a record of holdfast', 0} end
+if value ~= token or verb == 'look' then return {1, value, left} end
+if verb == 'remove' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('PEXPIRE', KEYS[1], ms)
+end
+return {0, '', 0}

@@ -1,0 +1,40 @@
+-- The oldest recipe: a key for ever, which holds the time when its owner's lease ends. An ended one
+-- is taken over. The others judge by their own clocks; here it is the server's.
+--
+--   KEYS[1]  the lock            ARGV: verb value lease unit
+--   value    what this owner wrote last, or ""; lease in microseconds; unit: how many of them the
+--            numbers in the values count (a second or a millisecond)
+--
+-- Answers {state, value, microseconds left}: 0 done (the value is what was written), 1 taken,
+-- 2 empty, 3 none of this layout.
+
+local verb, mine, lease, unit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+
+local kind = redis.call('TYPE', KEYS[1]).ok
+local value, ends
+if kind == 'string' then
+  value = redis.call('GET', KEYS[1])
+  ends = tonumber(value)
+  if not ends or redis.call('PTTL', KEYS[1]) >= 0 then return {3, value, 0} end
+  ends = ends * unit
+elseif kind ~= 'none' then
+  return {3, 'a ' .. kind, 0}
+end
+
+local alive = ends and ends >= now
+local ours = alive and value == mine
+if verb == 'look' then
+  if alive then return {1, value, ends - now} end
+  return {2, '', 0}
+end
+if verb == 'remove' then
+  if ours then redis.call('DEL', KEYS[1]) end
+  return {ours and 0 or 2, '', 0}
+end
+if alive and not ours then return {1, value, ends - now} end
+if verb == 'extend' and not ours then return {2, '', 0} end
+value = string.format('%.0f', math.floor((now + lease) / unit) + 1)
+redis.call('SET', KEYS[1], value)
+return {0, value, 0}

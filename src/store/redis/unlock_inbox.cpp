@@ -1,0 +1,59 @@
+#include "store/redis/unlock_inbox.hpp"
+
+namespace holdfast::store::redis {
+
+void unlock_inbox::wait_for(const std::string& channel, std::string_view name,
+                            const owner_id& owner) {
+  const std::lock_guard guard{mutex_};
+  auto& there = wanted_[channel];
+  there.name = name;
+  there.owners.insert(owner);
+  changed_ = true;
+  interrupt();
+}
+
+// The channel is left when somebody listens next: nobody is in a hurry to hear less.
+void unlock_inbox::done_waiting(const std::string& channel, const owner_id& owner) {
+  const std::lock_guard guard{mutex_};
+  const auto at = wanted_.find(channel);
+  if (at == wanted_.end() || at->second.owners.erase(owner) == 0) return;
+  if (at->second.owners.empty()) wanted_.erase(at);
+  changed_ = true;
+}
+
+void unlock_inbox::connected() {
+  const std::lock_guard guard{mutex_};
+  listening_.clear();
+  changed_ = true;
+}
+
+void unlock_inbox::before_wait() {
+  const std::lock_guard guard{mutex_};
+  if (!changed_) return;
+  changed_ = false;
+  std::string bytes;
+  for (const auto& [channel, who] : wanted_) {
+    if (listening_.insert(channel).second) append_command(bytes, {"SUBSCRIBE", channel});
+  }
+  std::erase_if(listening_, [&](const std::string& channel) {
+    if (wanted_.contains(channel)) return false;
+    append_command(bytes, {"UNSUBSCRIBE", channel});
+    return true;
+  });
+  if (!bytes.empty()) say(bytes);
+}
+
+// {message, channel, text}; {subscribe, channel, count}: what came before it was not heard.
+void unlock_inbox::take(const resp_value& v) {
+  if (v.items.size() != 3 || (v.items[0].text != "message" && v.items[0].text != "subscribe")) {
+    return;
+  }
+  const std::lock_guard guard{mutex_};
+  const auto at = wanted_.find(v.items[1].text);
+  if (at == wanted_.end()) return;
+  for (const auto& owner : at->second.owners) {
+    put({notice_kind::granted, at->second.name, owner, 0, 0, {}});
+  }
+}
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,275 @@
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+#include <thread>
+
+#include "harness/eventually.hpp"
+#include "harness/failing.hpp"
+#include "harness/redis_server.hpp"
+
+// The layouts of other programs, seen from the server.
+namespace interop_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::contains;
+using harness::outcome_of;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::mutex;
+
+class warnings final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    if (e.kind == holdfast::event_kind::warning) text += e.detail;
+  }
+  std::string text;
+};
+
+class dialects : public testing::Test {
+ protected:
+  holdfast::session open(const std::string& dialect, holdfast::session_options o = {}) const {
+    return holdfast::open(server_.url("?dialect=" + dialect), std::move(o));
+  }
+  std::string ask(const std::vector<std::string>& words) const { return server_.ask(words); }
+  /// Microseconds since 1970 on the server's clock.
+  long long server_time() const {
+    const auto t = ask({"TIME"});
+    const auto space = t.find(' ');
+    return std::stoll(t.substr(0, space)) * 1'000'000 + std::stoll(t.substr(space + 1));
+  }
+
+  harness::redis_server server_;
+};
+
+// ---- redlock
+// -------------------------------------------------------------------------------------
+
+TEST_F(dialects, redlock_is_the_plain_key_with_a_token_and_an_end) {
+  const auto session = open("redlock");
+  lease held = mutex(session, "orders:1", {.lease = 10s}).acquire();
+  EXPECT_EQ(ask({"GET", "orders:1"}).substr(0, 8), held.short_id());
+  const auto left = std::stoi(ask({"PTTL", "orders:1"}));
+  EXPECT_GT(left, 5'000);
+  EXPECT_LE(left, 10'000);
+  EXPECT_EQ(ask({"SET", "orders:1", "theirs", "NX", "PX", "1000"}), "nil");
+  EXPECT_EQ(ask({"DBSIZE"}), "1") << "nothing else is left on the server";
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(ask({"EXISTS", "orders:1"}), "0");
+}
+
+TEST_F(dialects, redlock_of_another_program_keeps_us_out_until_its_end_and_is_never_removed) {
+  const auto session = open("redlock");
+  mutex orders(session, "orders");
+  ASSERT_EQ(ask({"SET", "orders", "theirs", "NX", "PX", "100000"}), "OK");
+  EXPECT_FALSE(orders.try_lock());
+  EXPECT_FALSE(orders.try_lock_for(20ms));
+  EXPECT_EQ(session.show("orders").holders.at(0).reason, "theirs");
+  EXPECT_EQ(session.force_release("orders"), 0u) << "it is theirs";
+  EXPECT_EQ(ask({"GET", "orders"}), "theirs");
+  ask({"PEXPIRE", "orders", "1"});
+  orders.lock();
+  orders.unlock();
+}
+
+TEST_F(dialects, redlock_that_was_taken_by_another_is_lost_and_left_to_it) {
+  const auto session = open("redlock");
+  for (const bool extends : {true, false}) {
+    lease held = mutex(session, "orders").acquire();
+    ask({"SET", "orders", "theirs"});
+    if (extends) {
+      EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
+    } else {
+      EXPECT_EQ(held.release(), make_error_code(errc::lost));
+    }
+    EXPECT_EQ(ask({"GET", "orders"}), "theirs");
+    ask({"DEL", "orders"});
+  }
+}
+
+TEST_F(dialects, redlock_is_renewed_like_any_lease) {
+  const auto session = open("redlock");
+  const lease held = mutex(session, "orders", {.lease = 300ms}).acquire();
+  const auto rival = open("redlock");
+  EXPECT_FALSE(mutex(rival, "orders").try_lock_for(1s));
+  EXPECT_NO_THROW(held.check());
+}
+
+TEST_F(dialects, a_name_is_spelled_as_it_is_behind_the_prefix_that_the_url_gives) {
+  const auto session = holdfast::open(server_.url("?dialect=redlock&prefix=mutex:"));
+  const lease held = mutex(session, "a {b} %c").acquire();
+  EXPECT_EQ(ask({"EXISTS", "mutex:a {b} %c"}), "1");
+}
+
+// ---- what is there already
+// -----------------------------------------------------------------------
+
+TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
+  ask({"RPUSH", "list", "x"});
+  ask({"SET", "page", "<html>"});
+  ask({"SET", "time", "1700000000"});
+  ask({"SET", "token", "theirs", "PX", "100000"});
+  ask({"HSET", "user", "name", "ann"});
+  ask({"HSET", "rw", "mode", "read"});
+  ask({"HSET", "java", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1"});
+  (void)mutex(holdfast::open(server_.url()), "ours").acquire();
+  const std::string all = ask({"DEBUG", "DIGEST"});
+  const std::vector<std::tuple<std::string, std::string, std::string>> wrong{
+      {"redlock", "list", "list"},
+      {"redlock", "user", "hash"},
+      {"redlock", "time", "1700000000"},
+      {"redlock", "java", "hash"},
+      {"redlock", "holdfast:{ours}", "record"},
+      {"redisson", "list", "list"},
+      {"redisson", "page", "string"},
+      {"redisson", "user", "name"},
+      {"redisson", "rw", "read-write"},
+      {"redisson", "token", "string"},
+      {"setnx", "list", "list"},
+      {"setnx", "page", "<html>"},
+      {"setnx", "token", "theirs"},
+      {"setnx", "java", "hash"}};
+  for (const auto& [dialect, name, found] : wrong) {
+    const auto session = open(dialect);
+    const auto refused = outcome_of([&] { mutex(session, name).lock(); });
+    EXPECT_EQ(refused.reason, errc::kind_mismatch) << dialect << " " << name;
+    EXPECT_TRUE(contains(refused.text, found)) << refused.text;
+  }
+  EXPECT_EQ(ask({"DEBUG", "DIGEST"}), all);
+}
+
+TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
+  for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
+    const auto session = open(dialect);
+    for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
+                                outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
+                                outcome_of([&] { holdfast::counting_semaphore(session, "a", 2); }),
+                                outcome_of([&] { holdfast::expiring_semaphore(session, "a", 2); }),
+                                outcome_of([&] { holdfast::latch(session, "a", 2); }),
+                                outcome_of([&] { (void)session.names(); })}) {
+      EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
+      EXPECT_TRUE(contains(refused.text, "dialect=" + dialect)) << refused.text;
+    }
+    EXPECT_FALSE(session.can().fences);
+    EXPECT_FALSE(session.can().fair);
+  }
+}
+
+TEST_F(dialects, options_that_do_not_fit_are_refused) {
+  for (const char* bad : {"?dialect=redlok", "?dialect=redlock&ack=all", "?setnx_unit=ms",
+                          "?dialect=setnx&setnx_unit=h", "?dialect=redisson&setnx_unit=ms"}) {
+    EXPECT_EQ(outcome_of([&] { holdfast::open(server_.url(bad)); }).reason, errc::invalid_argument)
+        << bad;
+  }
+}
+
+// ---- setnx
+// ---------------------------------------------------------------------------------------
+
+TEST_F(dialects, setnx_holds_the_time_of_its_end_and_no_other) {
+  const auto watcher = std::make_shared<warnings>();
+  const auto session = open("setnx", {.observer = watcher});
+  EXPECT_TRUE(contains(watcher->text, "clock")) << watcher->text;
+  lease held = mutex(session, "orders", {.lease = 10s}).acquire();
+  const auto ends = std::stoll(ask({"GET", "orders"})) * 1'000'000;
+  EXPECT_GE(ends, server_time() + 9'000'000);
+  EXPECT_LE(ends, server_time() + 11'000'000);
+  EXPECT_EQ(ask({"PTTL", "orders"}), "-1");
+  EXPECT_EQ(ask({"SETNX", "orders", "1"}), "0");
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
+}
+
+TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_one_that_has_not_is_waited_for) {
+  const auto session = open("setnx&setnx_unit=ms");
+  mutex orders(session, "orders", {.lease = 500ms});
+  ask({"SETNX", "orders", std::to_string(server_time() / 1'000 + 60'000)});
+  EXPECT_FALSE(orders.try_lock_for(20ms));
+  ask({"SET", "orders", std::to_string(server_time() / 1'000 - 1)});
+  EXPECT_TRUE(orders.try_lock());
+  EXPECT_GT(std::stoll(ask({"GET", "orders"})), server_time() / 1'000);
+  orders.unlock();
+}
+
+TEST_F(dialects, setnx_that_somebody_took_over_is_not_given_back_by_the_former_holder) {
+  const auto session = open("setnx");
+  lease held = mutex(session, "orders").acquire();
+  const auto theirs = std::to_string(server_time() / 1'000'000 + 777);
+  ask({"GETSET", "orders", theirs});
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(ask({"GET", "orders"}), theirs);
+}
+
+// The first of its two faults: who judges by a clock that is fast finds the lease ended.
+TEST_F(dialects, setnx_lets_a_client_with_a_fast_clock_steal_a_lock_that_is_held) {
+  const auto session = open("setnx");
+  lease held = mutex(session, "orders", {.lease = 10s}).acquire();
+  const long long its_clock = server_time() / 1'000'000 + 3'600;
+  ASSERT_EQ(ask({"SETNX", "orders", std::to_string(its_clock + 11)}), "0");
+  ASSERT_LT(std::stoll(ask({"GET", "orders"})), its_clock) << "so it thinks that it has ended";
+  const auto before = std::stoll(ask({"GETSET", "orders", std::to_string(its_clock + 11)}));
+  EXPECT_LT(before, its_clock) << "and that it has it: two are in";
+  EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost) << "which we notice, too late";
+}
+
+// The second: two find it ended; the one that comes second with GETSET does not get it, but its
+// time stands in the key, and the winner cannot give it back.
+TEST_F(dialects, setnx_lets_a_loser_write_over_the_winner_s_time) {
+  const auto session = open("setnx");
+  ask({"SET", "orders", "1000"});
+  const auto seen_by_both = ask({"GET", "orders"});
+  lease held = mutex(session, "orders").acquire();
+  const auto its_time = std::to_string(server_time() / 1'000'000 + 61);
+  EXPECT_NE(ask({"GETSET", "orders", its_time}), seen_by_both) << "so it knows that it lost";
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(ask({"GET", "orders"}), its_time) << "nobody's lock, until that time";
+}
+
+// ---- redisson
+// ------------------------------------------------------------------------------------
+
+TEST_F(dialects, redisson_is_a_hash_of_its_owner_with_an_end) {
+  const auto session = open("redisson");
+  holdfast::recursive_mutex orders(session, "orders", {.lease = 10s});
+  orders.lock();
+  orders.lock();
+  EXPECT_EQ(ask({"TYPE", "orders"}), "hash");
+  EXPECT_EQ(ask({"HVALS", "orders"}), "1") << "what is counted in the process costs nothing";
+  EXPECT_GT(std::stoi(ask({"PTTL", "orders"})), 5'000);
+  const std::string owner = ask({"HKEYS", "orders"});
+  EXPECT_TRUE(owner.size() == 34 && owner.ends_with(":1")) << owner;
+  orders.unlock();
+  EXPECT_EQ(ask({"EXISTS", "orders"}), "1");
+  orders.unlock();
+  EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
+  EXPECT_EQ(ask({"DBSIZE"}), "0");
+}
+
+TEST_F(dialects, redisson_of_another_program_is_waited_for_on_its_channel) {
+  ask({"HSET", "orders", "8743c9c0-0795-4907-87fd-6c719a6b4586:17", "2"});
+  ask({"PEXPIRE", "orders", "1000000"});
+  const auto session = open("redisson");
+  mutex orders(session, "orders");
+  EXPECT_FALSE(orders.try_lock());
+  std::thread waiter([&] { orders.lock(), orders.unlock(); });
+  harness::eventually("somebody listens", [&] {
+    return ask({"PUBSUB", "NUMSUB", "redisson_lock__channel:{orders}"}) ==
+           "redisson_lock__channel:{orders} 1";
+  });
+  ask({"DEL", "orders"});
+  EXPECT_EQ(ask({"PUBLISH", "redisson_lock__channel:{orders}", "0"}), "1");
+  waiter.join();
+  EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
+}
+
+TEST_F(dialects, redisson_that_another_program_holds_now_is_lost_and_left_to_it) {
+  const auto session = open("redisson");
+  lease held = mutex(session, "orders").acquire();
+  ask({"DEL", "orders"});
+  ask({"HSET", "orders", "8743c9c0-0795-4907-87fd-6c719a6b4586:17", "1"});
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(ask({"HVALS", "orders"}), "1");
+}
+
+}  // namespace
+}  // namespace interop_test

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <holdfast/store/queue_inbox.hpp>
+#include <holdfast/store/slot_store.hpp>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace kernel_test {
+
+/// Slots in memory, on a clock that a test moves.
+class fake_slot_store final : public holdfast::store::slot_store {
+ public:
+  using slot = holdfast::store::slot;
+  using entry = holdfast::store::slot_entry;
+  using reply = holdfast::store::slot_reply;
+  using owner_id = holdfast::store::owner_id;
+  using outcome = holdfast::store::slot_outcome;
+
+  explicit fake_slot_store(holdfast::clock& on) : clock_(on), inbox_("p", on) {}
+
+  const holdfast::store::capabilities& can() const noexcept override { return capabilities; }
+  const std::string& url() const noexcept override { return url_; }
+  holdfast::store::inbox& inbox() noexcept override { return inbox_; }
+
+  holdfast::result<reply> add(const slot& at, const entry& who, std::int64_t lease_us) override {
+    if (const auto f = fails()) return *f;
+    standing* const other = find(at);
+    if (other != nullptr && other->who.owner != who.owner) return taken(*other);
+    standing& mine = other != nullptr ? *other : put(at, who);
+    mine.until = clock_.now() + std::chrono::microseconds(lease_us);
+    return answer({outcome::done, mine.who.fence, {}});
+  }
+  holdfast::result<reply> extend(const slot& at, const entry& who, std::int64_t lease_us) override {
+    if (const auto f = fails()) return *f;
+    standing* const there = find(at);
+    if (there == nullptr) return reply{outcome::empty, 0, {}};
+    if (there->who.owner != who.owner) return taken(*there);
+    there->until = clock_.now() + std::chrono::microseconds(lease_us);
+    return reply{outcome::done, there->who.fence, {}};
+  }
+  holdfast::result<reply> remove(const slot& at, const owner_id& owner) override {
+    if (const auto f = fails()) return *f;
+    standing* const there = find(at);
+    if (there == nullptr) return reply{outcome::empty, 0, {}};
+    if (there->who.owner != owner) return taken(*there);
+    all.erase({std::string(at.name), at.part});
+    return reply{};
+  }
+  holdfast::result<std::vector<std::optional<entry>>> look(std::span<const slot> at) override {
+    if (const auto f = fails()) return *f;
+    std::vector<std::optional<entry>> found;
+    for (const auto& s : at) {
+      standing* const there = find(s);
+      if (there == nullptr)
+        found.emplace_back();
+      else
+        found.push_back(taken(*there).other);
+    }
+    return found;
+  }
+  holdfast::result<std::vector<std::string>> names() override {
+    std::set<std::string> found;
+    for (const auto& [key, there] : all) found.insert(key.first);
+    return std::vector<std::string>(found.begin(), found.end());
+  }
+  void wait_for(std::string_view name, const owner_id& owner) override {
+    waiting.emplace(std::string(name), owner);
+  }
+  void done_waiting(std::string_view name, const owner_id& owner) override {
+    waiting.erase({std::string(name), owner});
+  }
+
+  struct standing {
+    entry who;
+    holdfast::boot_time until;
+  };
+  std::map<std::pair<std::string, std::uint32_t>, standing> all;
+  std::set<std::pair<std::string, owner_id>> waiting;
+  holdfast::store::capabilities capabilities;
+  int calls = 0;
+  bool drops_requests = false;
+  bool drops_answers = false;  ///< to what adds
+
+ private:
+  std::optional<holdfast::failure> fails() {
+    ++calls;
+    if (!drops_requests) return std::nullopt;
+    return holdfast::failure{holdfast::errc::unavailable, "dropped"};
+  }
+  holdfast::result<reply> answer(reply r) {
+    if (!drops_answers) return r;
+    return holdfast::failure{holdfast::errc::unavailable, "dropped", true};
+  }
+  standing* find(const slot& at) {
+    const auto there = all.find({std::string(at.name), at.part});
+    if (there == all.end()) return nullptr;
+    if (there->second.until > clock_.now()) return &there->second;
+    all.erase(there);
+    return nullptr;
+  }
+  standing& put(const slot& at, const entry& who) {
+    standing& mine = all[{std::string(at.name), at.part}] = {who, {}};
+    mine.who.fence = ++fence_;
+    return mine;
+  }
+  reply taken(const standing& there) const {
+    reply r{outcome::taken, 0, there.who};
+    r.other.left_us =
+        std::chrono::duration_cast<std::chrono::microseconds>(there.until - clock_.now()).count();
+    return r;
+  }
+
+  holdfast::clock& clock_;
+  holdfast::store::queue_inbox inbox_;
+  const std::string url_ = "slots:";
+  std::uint64_t fence_ = 100;
+};
+
+}  // namespace kernel_test

@@ -1,0 +1,208 @@
+#include "family/slot_family.hpp"
+
+#include <gtest/gtest.h>
+
+#include <holdfast/testing.hpp>
+
+#include "kernel/fake_slot_store.hpp"
+
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using namespace std::chrono_literals;
+using holdfast::errc;
+using enum permits_outcome;
+
+constexpr std::int64_t second = 1'000'000;
+
+class slot_family : public testing::Test {
+ protected:
+  slot_family() { port_.capabilities.notices = false; }
+
+  permits_command command(permits_verb verb, std::uint64_t owner) const {
+    permits_command c;
+    c.verb = verb;
+    c.owner = {1, owner};
+    c.wait = true;
+    c.lease_us = 30 * second;
+    return c;
+  }
+  permits_reply acquire(std::uint64_t owner, bool wait = true) {
+    auto c = command(permits_verb::acquire, owner);
+    c.wait = wait;
+    return family_->permits("n", c).value();
+  }
+  permits_reply permit(std::uint64_t owner, std::uint32_t capacity = 3) {
+    auto c = command(permits_verb::acquire, owner);
+    c.kind = kind::semaphore;
+    c.capacity = capacity;
+    return family_->permits("n", c).value();
+  }
+  permits_reply ask(permits_verb verb, std::uint64_t owner) {
+    return family_->permits("n", command(verb, owner)).value();
+  }
+  permits_record record() { return family_->permits("n", {}).value().found; }
+
+  holdfast::testing::fake_clock clock_;
+  fake_slot_store* const made_ = new fake_slot_store(clock_);
+  fake_slot_store& port_ = *made_;
+  std::unique_ptr<session_store> family_ =
+      holdfast::family::over(std::unique_ptr<slot_store>(made_), clock_);
+};
+
+TEST_F(slot_family, the_first_gets_it_for_as_long_as_it_asked_and_the_second_waits) {
+  const auto first = acquire(1);
+  EXPECT_EQ(first.outcome, granted);
+  EXPECT_EQ(first.expires_at - first.now_at, 30 * second);
+  EXPECT_EQ(acquire(2).outcome, queued);
+  EXPECT_EQ(acquire(3, false).outcome, busy);
+}
+
+TEST_F(slot_family, what_is_given_back_is_free_for_the_next_with_a_greater_fence) {
+  const auto fence = acquire(1).fence;
+  EXPECT_EQ(ask(permits_verb::release, 1).outcome, done);
+  EXPECT_GT(acquire(2).fence, fence);
+}
+
+TEST_F(slot_family, asking_again_for_what_is_held_renews_it_with_the_same_fence) {
+  const auto fence = acquire(1).fence;
+  clock_.advance(20s);
+  EXPECT_EQ(acquire(1).fence, fence);
+  clock_.advance(20s);
+  EXPECT_EQ(acquire(2).outcome, queued);
+}
+
+TEST_F(slot_family, release_by_a_former_holder_changes_nothing) {
+  acquire(1);
+  clock_.advance(31s);
+  EXPECT_EQ(acquire(2).outcome, granted);
+  EXPECT_EQ(ask(permits_verb::release, 1).outcome, absent);
+  EXPECT_EQ(ask(permits_verb::renew, 1).outcome, absent);
+  EXPECT_EQ(ask(permits_verb::renew, 2).outcome, granted);
+  EXPECT_EQ(record().holders.at(0).owner.low, 2u);
+}
+
+TEST_F(slot_family, renewals_of_many_are_asked_together_and_the_lost_ones_are_told_apart) {
+  acquire(1);
+  auto c = command(permits_verb::acquire, 2);
+  ASSERT_EQ(family_->permits("m", c)->outcome, granted);
+  port_.all.erase({"n", 0});
+  const std::vector<renewal> batch{{"n", command(permits_verb::renew, 1)},
+                                   {"m", command(permits_verb::renew, 2)},
+                                   {"n", command(permits_verb::renew, 3)}};
+  const auto replies = family_->renew(batch);
+  EXPECT_EQ(replies[0]->outcome, absent);
+  EXPECT_EQ(replies[1]->outcome, granted);
+  EXPECT_EQ(replies[1]->expires_at - replies[1]->now_at, 30 * second);
+  EXPECT_EQ(replies[2]->outcome, absent);
+}
+
+TEST_F(slot_family, who_waits_looks_less_and_less_often_but_not_later_than_the_lease_s_end) {
+  acquire(1);
+  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::shortest_pause_us);
+  clock_.advance(300ms);
+  EXPECT_EQ(acquire(2).look_again_us, 100'000);
+  clock_.advance(10s);
+  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::longest_pause_us);
+  clock_.advance(19'600ms);
+  EXPECT_EQ(acquire(2).look_again_us, 101'000);
+}
+
+TEST_F(slot_family, where_the_store_tells_the_waiters_are_known_to_it_until_they_go) {
+  port_.capabilities.notices = true;
+  acquire(1);
+  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::shortest_pause_us)
+      << "what came before it listened was not heard";
+  EXPECT_EQ(port_.waiting.size(), 1u);
+  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::longest_pause_where_told_us);
+  acquire(3);
+  ask(permits_verb::release, 3);
+  EXPECT_EQ(port_.waiting.size(), 1u) << "who gives up is not told any more";
+  ask(permits_verb::release, 1);
+  EXPECT_EQ(acquire(2).outcome, granted);
+  EXPECT_TRUE(port_.waiting.empty());
+}
+
+TEST_F(slot_family, one_that_hands_over_in_its_process_leaves_a_gap_for_the_others) {
+  acquire(1);
+  auto c = command(permits_verb::acquire, 2);
+  c.instead_of = {1, 1};
+  const auto reply = family_->permits("n", c).value();
+  EXPECT_EQ(reply.outcome, queued);
+  EXPECT_TRUE(reply.replaced);
+  EXPECT_EQ(acquire(3).outcome, granted);
+  EXPECT_FALSE(family_->permits("n", c)->replaced);
+}
+
+TEST_F(slot_family, a_semaphore_has_as_many_slots_as_permits) {
+  for (std::uint64_t owner = 1; owner <= 3; ++owner) EXPECT_EQ(permit(owner).outcome, granted);
+  EXPECT_EQ(permit(4).outcome, queued);
+  EXPECT_EQ(record().holders.size(), 3u);
+  EXPECT_EQ(permit(2).outcome, granted) << "which it has already";
+  EXPECT_EQ(record().holders.size(), 3u);
+  ask(permits_verb::release, 2);
+  EXPECT_EQ(permit(4).outcome, granted);
+}
+
+TEST_F(slot_family, another_kind_or_capacity_is_refused_and_changes_nothing) {
+  acquire(1);
+  EXPECT_EQ(permit(2).outcome, kind_mismatch);
+  ask(permits_verb::release, 1);
+  for (std::uint64_t owner = 1; owner <= 3; ++owner) permit(owner);
+  const auto other = permit(4, 5);
+  EXPECT_EQ(other.outcome, capacity_mismatch);
+  EXPECT_EQ(other.found.capacity, 3u);
+  EXPECT_EQ(acquire(5).outcome, kind_mismatch);
+  EXPECT_EQ(record().holders.size(), 3u);
+}
+
+TEST_F(slot_family, more_permits_than_one_at_a_time_are_not_to_be_had) {
+  auto c = command(permits_verb::acquire, 1);
+  c.kind = kind::semaphore;
+  c.capacity = 3;
+  c.weight = 2;
+  EXPECT_EQ(family_->permits("n", c).error().code, errc::unsupported);
+  EXPECT_EQ(family_->countdown("n", {countdown_verb::wait}).error().code, errc::unsupported);
+  EXPECT_TRUE(port_.all.empty());
+}
+
+TEST_F(slot_family, what_was_got_by_an_answer_that_was_lost_is_given_back_or_got_again) {
+  port_.drops_answers = true;
+  auto c = command(permits_verb::acquire, 1);
+  EXPECT_TRUE(family_->permits("n", c).error().outcome_unknown);
+  port_.drops_answers = false;
+  EXPECT_EQ(ask(permits_verb::release, 1).outcome, done);
+  EXPECT_TRUE(port_.all.empty());
+  port_.drops_answers = true;
+  (void)family_->permits("n", c);
+  port_.drops_answers = false;
+  EXPECT_EQ(acquire(1).outcome, granted);
+}
+
+TEST_F(slot_family, while_the_store_is_away_nothing_is_forgotten) {
+  acquire(1);
+  port_.drops_requests = true;
+  EXPECT_EQ(family_->permits("n", command(permits_verb::release, 1)).error().code,
+            errc::unavailable);
+  port_.drops_requests = false;
+  EXPECT_EQ(ask(permits_verb::release, 1).outcome, done);
+}
+
+TEST_F(slot_family, what_is_taken_away_is_gone_for_one_or_for_all) {
+  for (std::uint64_t owner = 1; owner <= 3; ++owner) permit(owner);
+  EXPECT_EQ(ask(permits_verb::evict, 2).position, 1u);
+  auto all = command(permits_verb::evict, 0);
+  all.owner = {};
+  EXPECT_EQ(family_->permits("n", all)->position, 2u);
+  EXPECT_EQ(ask(permits_verb::renew, 1).outcome, absent);
+}
+
+TEST_F(slot_family, an_uncontended_lock_and_unlock_cost_one_call_each) {
+  acquire(1);
+  ask(permits_verb::release, 1);
+  EXPECT_EQ(port_.calls, 2);
+}
+
+}  // namespace
+}  // namespace kernel_test

@@ -1,0 +1,141 @@
+#include "harness/fault_proxy.hpp"
+#include "harness/tcp.hpp"
+#include "store/memcached/fixture.hpp"
+
+namespace memcached_test {
+namespace {
+
+/// Other people's cached pages, of the size that a lock has: ten times as many as fit.
+void fill(const harness::memcached_server& server, std::size_t page_bytes) {
+  const std::string page(page_bytes, 'x');
+  const std::string size = std::to_string(page_bytes);
+  for (int round = 0; round < 20; ++round) {
+    std::string lines;
+    for (int i = 0; i < 2'500; ++i) {
+      lines += "ms page:" + std::to_string(1'000'000'000 + round * 2'500 + i) + " " + size +
+               " q\r\n" + page + "\r\n";
+    }
+    (void)server.ask(lines);
+  }
+}
+
+TEST(memcached_faults, a_lock_that_the_server_evicted_is_known_as_lost_at_the_next_renewal) {
+  const harness::memcached_server small({"-m", "1", "-I", "256k", "-o", "slab_chunk_max=131072"});
+  const auto session = holdfast::open(small.url());
+  lease held = mutex(session, "orders", {.lease = 6s}).acquire();
+  const auto stored = small.ask("mg holdfast:orders s\r\n");  // "HD s123"
+  harness::eventually("the loss is told", [&] {
+    fill(small, std::stoul(stored.substr(4)));
+    return held.lost().stop_requested();
+  });
+  EXPECT_EQ(outcome_of([&] { held.check(); }).reason, errc::lost);
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+}
+
+TEST(memcached_faults, a_full_server_that_does_not_evict_says_so_and_gives_no_lock) {
+  const harness::memcached_server full(
+      {"-m", "1", "-I", "256k", "-o", "slab_chunk_max=131072", "-M"});
+  const auto session = holdfast::open(full.url());
+  fill(full, 200);
+  fill(full, 100);
+  const auto refused = outcome_of([&] { mutex(session, "orders").lock(); });
+  EXPECT_EQ(refused.reason, errc::no_space) << refused.text;
+}
+
+TEST_F(memcached_store, after_a_restart_the_holder_is_told_and_the_next_gets_it) {
+  const auto session = open();
+  const lease held = mutex(session, "orders", {.lease = 3s}).acquire();
+  server_.kill();
+  server_.start();
+  harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  EXPECT_NO_THROW(mutex(session, "orders").lock());
+}
+
+TEST_F(memcached_store, while_the_server_is_away_it_is_unavailable_and_then_as_before) {
+  const auto session = open({}, {.store_timeout = 50ms});
+  mutex orders(session, "orders");
+  orders.lock();
+  orders.unlock();
+  server_.kill();
+  EXPECT_EQ(outcome_of([&] { orders.lock(); }).reason, errc::unavailable);
+  server_.start();
+  EXPECT_NO_THROW(orders.lock());
+  orders.unlock();
+}
+
+TEST_F(memcached_store, a_server_that_hangs_costs_the_time_out_and_leaves_nothing_behind) {
+  const auto session = open("?command_timeout=100ms", {.store_timeout = 50ms});
+  mutex orders(session, "orders");
+  orders.lock();
+  orders.unlock();
+  server_.stop();
+  const auto hung = outcome_of([&] { orders.lock(); });
+  EXPECT_EQ(hung.reason, errc::unavailable);
+  EXPECT_TRUE(contains(hung.text, server_.host())) << hung.text;
+  server_.resume();
+  const auto other = open();
+  harness::eventually("what was got late is given back",
+                      [&] { return mutex(other, "orders").try_lock(); });
+}
+
+TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_stays) {
+  harness::fault_proxy proxy(server_.port());
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
+  lease held = mutex(session, "orders").acquire();
+  proxy.cut();
+  proxy.heal();
+  EXPECT_NO_THROW(held.extend());
+  proxy.cut();
+  proxy.heal();
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(value(), "");
+}
+
+TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
+  const harness::fake_server redis([](std::string& heard) -> std::optional<std::string> {
+    heard.clear();
+    return "-ERR unknown command 'mn'\r\n";
+  });
+  const auto wrong =
+      outcome_of([&] { holdfast::open("memcached://127.0.0.1:" + std::to_string(redis.port())); });
+  EXPECT_EQ(wrong.reason, errc::unsupported);
+  EXPECT_TRUE(contains(wrong.text, "unknown command")) << wrong.text;
+  server_.kill();
+  EXPECT_EQ(outcome_of([&] { open(); }).reason, errc::unavailable);
+}
+
+TEST_F(memcached_store, an_answer_that_is_none_is_an_error_and_the_connection_is_given_up) {
+  int conversations = 0;
+  const harness::fake_server odd([&](std::string& heard) -> std::optional<std::string> {
+    const bool greeting = heard.starts_with("mn");
+    const bool asks_time = heard.starts_with("stats");
+    heard.clear();
+    if (greeting) return "MN\r\n";
+    if (asks_time) return "STAT time 1000\r\nEND\r\n";
+    ++conversations;
+    return "VA 99999999999\r\n";
+  });
+  const auto session =
+      holdfast::open("memcached://127.0.0.1:" + std::to_string(odd.port()), {.store_timeout = 0ms});
+  EXPECT_EQ(outcome_of([&] { session.show("orders"); }).reason, errc::unavailable);
+  EXPECT_GT(conversations, 0);
+}
+
+TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_are_given_in) {
+  const harness::memcached_server second;
+  const auto one = holdfast::open("memcached://" + server_.host() + "," + second.host());
+  const auto other = holdfast::open("memcached://" + second.host() + "," + server_.host());
+  std::vector<lease> held;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "n" + std::to_string(100 + i);
+    held.push_back(mutex(one, name).acquire());
+    EXPECT_FALSE(mutex(other, name).try_lock()) << name;
+  }
+  EXPECT_EQ(one.names().size(), 40u);
+  const auto here = holdfast::open(server_.url()).names().size();
+  EXPECT_GT(here, 5u);
+  EXPECT_LT(here, 35u);
+}
+
+}  // namespace
+}  // namespace memcached_test

@@ -1,0 +1,132 @@
+#include "store/memcached/fixture.hpp"
+
+namespace memcached_test {
+namespace {
+
+TEST_F(memcached_store, a_release_does_not_remove_what_somebody_else_put_there) {
+  const auto session = open();
+  lease held = mutex(session, "orders").acquire();
+  put(of_somebody());
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(value(), of_somebody());
+}
+
+// The server counts the unique numbers of its items from one again: that of the other's lock is the
+// one which ours had.
+TEST_F(memcached_store, a_release_after_a_restart_does_not_remove_the_lock_of_the_next) {
+  const auto session = open();
+  lease held = mutex(session, "orders").acquire();
+  const std::string number = server_.ask("mg holdfast:orders c\r\n");
+  server_.kill();
+  server_.start();
+  put(of_somebody());
+  ASSERT_EQ(server_.ask("mg holdfast:orders c\r\n"), number);
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(value(), of_somebody());
+}
+
+TEST_F(memcached_store, an_extension_after_a_restart_does_not_write_over_the_lock_of_the_next) {
+  const auto session = open();
+  lease held = mutex(session, "orders").acquire();
+  server_.kill();
+  server_.start();
+  put(of_somebody());
+  EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
+  EXPECT_EQ(value(), of_somebody());
+}
+
+TEST_F(memcached_store, leases_are_whole_seconds_and_never_shorter_than_asked_for) {
+  const auto session = open();
+  for (const auto bad : {500ms, 999ms, 1'500ms, std::chrono::milliseconds(30 * 24h)}) {
+    const auto refused = outcome_of([&] { mutex(session, "orders", {.lease = bad}); });
+    EXPECT_EQ(refused.reason, errc::invalid_argument) << bad.count();
+  }
+  EXPECT_EQ(outcome_of([&] { open({}, {.lease = 1'500ms}); }).reason, errc::invalid_argument);
+  lease held = mutex(session, "orders", {.lease = 30s}).acquire();
+  EXPECT_EQ(outcome_of([&] { held.extend(1'500ms); }).reason, errc::invalid_argument);
+  const std::string left = server_.ask("mg holdfast:orders t\r\n");
+  EXPECT_TRUE(left == "HD t31\r\n" || left == "HD t30\r\n") << left;
+  held.extend(std::chrono::seconds(session.can().max_lease_s));
+  EXPECT_TRUE(server_.ask("mg holdfast:orders t\r\n").starts_with("HD t259"));
+}
+
+TEST_F(memcached_store, what_another_program_wrote_is_named_and_left_alone) {
+  put("a cached page");
+  const auto session = open();
+  const auto refused = outcome_of([&] { mutex(session, "orders").lock(); });
+  EXPECT_EQ(refused.reason, errc::kind_mismatch);
+  EXPECT_TRUE(contains(refused.text, "a cached page")) << refused.text;
+  EXPECT_EQ(outcome_of([&] { session.show("orders"); }).reason, errc::kind_mismatch);
+  EXPECT_EQ(value(), "a cached page");
+}
+
+TEST_F(memcached_store, a_counter_that_is_none_is_named_and_the_lock_is_not_kept) {
+  put("no number", "holdfast:orders%n");
+  const auto session = open();
+  EXPECT_EQ(outcome_of([&] { mutex(session, "orders").lock(); }).reason, errc::kind_mismatch);
+  EXPECT_EQ(value(), "");
+}
+
+TEST_F(memcached_store, fences_grow_also_when_the_counter_is_gone) {
+  const auto session = open();
+  mutex orders(session, "orders");
+  const auto first = orders.acquire().fence();
+  const auto second = orders.acquire().fence();
+  EXPECT_GT(second, first);
+  ASSERT_EQ(server_.ask("md holdfast:orders%n\r\n"), "HD\r\n");
+  const auto clock_of = [&] {
+    const auto stats = server_.ask("stats\r\n");
+    return std::stoll(stats.substr(stats.find("STAT time ") + 10));
+  };
+  const auto now = clock_of();
+  harness::eventually("the next second", [&] { return clock_of() > now; });
+  EXPECT_GT(orders.acquire().fence(), second);
+  EXPECT_FALSE(session.can().fences)
+      << "nobody promises that for a server's clock that is set back";
+}
+
+TEST_F(memcached_store, the_end_of_a_lease_that_nobody_renews_makes_room) {
+  const auto session = open();
+  const lease old = mutex(session, "orders", {.lease = 1s, .renew = false}).acquire();
+  const auto other = open();
+  const lease next = mutex(other, "orders").acquire();
+  EXPECT_EQ(old.state(), holdfast::lease_state::lost);
+}
+
+TEST_F(memcached_store, a_hold_says_to_people_whose_it_is) {
+  const auto session = open();
+  const lease held = mutex(session, "orders", {.reason = "nightly run"}).acquire();
+  const auto info = session.show("orders");
+  ASSERT_EQ(info.holders.size(), 1u);
+  EXPECT_EQ(info.holders[0].reason, "nightly run");
+  EXPECT_EQ(info.holders[0].pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_LE(info.holders[0].expires_in, 30s);
+  EXPECT_EQ(session.names(), std::vector<std::string>{"orders"});
+}
+
+TEST_F(memcached_store, a_semaphore_of_many_lets_in_as_many_and_is_one_name) {
+  const auto session = open();
+  holdfast::counting_semaphore permits{session, "orders", 20};
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(permits.try_acquire());
+  EXPECT_FALSE(permits.try_acquire());
+  EXPECT_EQ(session.show("orders").holders.size(), 20u);
+  EXPECT_EQ(session.names(), std::vector<std::string>{"orders"});
+  permits.release(20);
+  EXPECT_TRUE(session.names().empty());
+}
+
+TEST_F(memcached_store, what_cannot_be_made_of_it_is_refused_with_the_reason) {
+  const auto session = open();
+  for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
+                              outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
+                              outcome_of([&] { holdfast::semaphore(session, "a", 2); }),
+                              outcome_of([&] { holdfast::expiring_semaphore(session, "a", 2); }),
+                              outcome_of([&] { holdfast::latch(session, "a", 2); }),
+                              outcome_of([&] { mutex(session, "a", {.linger = 1ms}); })}) {
+    EXPECT_EQ(refused.reason, errc::unsupported);
+    EXPECT_TRUE(contains(refused.text, "no queue")) << refused.text;
+  }
+}
+
+}  // namespace
+}  // namespace memcached_test

@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include "store/redis/dialect_store.hpp"
+#include "store/redis/slot_map.hpp"
+
+namespace redis_test {
+namespace {
+
+using namespace holdfast::store::redis;
+
+TEST(redis_dialect_names, a_key_lies_where_the_servers_of_a_cluster_expect_it) {
+  EXPECT_EQ(slot_of_key("123456789"), 0x31C3);
+  EXPECT_EQ(slot_of_key("{user1000}.following"), slot_of_key("user1000"));
+  EXPECT_EQ(slot_of_key("foo{{bar}}zap"), slot_of_key("{bar"));
+  EXPECT_NE(slot_of_key("foo{}{bar}"), slot_of_key("bar")) << "an empty tag is none";
+  EXPECT_EQ(slot_of_key("foo{bar"), slot_of_key("foo{bar"));
+}
+
+TEST(redis_dialect_names, redisson_s_channels_are_named_as_its_clients_name_them) {
+  EXPECT_EQ(unlock_channel("orders"), "redisson_lock__channel:{orders}");
+  EXPECT_EQ(unlock_channel("shop{1}:orders"), "redisson_lock__channel:shop{1}:orders");
+}
+
+TEST(redis_dialect_names, an_owner_of_ours_is_read_as_it_was_written_and_no_other_is_one) {
+  const holdfast::store::owner_id mine{17, 4};
+  holdfast::store::owner_id read;
+  EXPECT_TRUE(parse_redisson_owner(redisson_owner(mine), read));
+  EXPECT_EQ(read, mine);
+  for (const char* other :
+       {"", ":1", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "00000000000000110000000000000004:2"}) {
+    EXPECT_FALSE(parse_redisson_owner(other, read)) << other;
+  }
+}
+
+}  // namespace
+}  // namespace redis_test
