@@ -50,8 +50,8 @@ std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_
 
 void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& now,
               std::uint64_t at_least = 0) {
-  r.holders.push_back({w.owner, w.weight, next_fence(r, now, at_least), now.now_at + lasts, now.wall_at,
-                       std::move(w.peer), std::move(w.note), w.lingers});
+  r.holders.push_back({w.owner, w.weight, next_fence(r, now, at_least), now.now_at + lasts,
+                       now.wall_at, std::move(w.peer), std::move(w.note), w.lingers});
 }
 
 void tell_granted(const permits_record& r, permits_reply& reply) {

@@ -333,9 +333,7 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
   return all;
 }
 
-std::string cell_name(const testing::TestParamInfo<cell>& info) {
-  return name_of(info.param);
-}
+std::string cell_name(const testing::TestParamInfo<cell>& info) { return name_of(info.param); }
 
 std::size_t suite::waiters() const {
   if (!GetParam().store.lists_waiters) return store_.waiting(name_);

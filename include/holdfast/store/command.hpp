@@ -65,8 +65,8 @@ struct permits_command {
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
   std::int64_t place_us = 0;  ///< how long a place in the queue lasts without renewal
   bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
-  bool lingers = false;   ///< to be told when it is wanted; at a barrier: the last calls the others
-  owner_id instead_of{};  ///< release this one first, in the same step
+  bool lingers = false;       ///< to be told when it is wanted; at a barrier: the last goes first
+  owner_id instead_of{};      ///< release this one first, in the same step
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
   std::string_view peer{};           ///< the session's address: where notices go, whose life counts
   std::string_view note{};           ///< who and why, for people
@@ -118,9 +118,8 @@ enum class permits_outcome : std::uint8_t {
 };
 
 /// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
-/// "opened" to those at a latch,
-/// and to those at a barrier that one of them broke, "departed" when a watched session died (only
-/// from stores that can tell).
+/// "opened" to those at a latch, and to those at a barrier that one of them broke, "departed" when
+/// a watched session died (only from stores that can tell).
 enum class notice_kind : std::uint8_t { granted, wanted, opened, departed };
 std::string_view to_string(notice_kind k) noexcept;
 bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept;
@@ -142,7 +141,7 @@ struct permits_reply {
   std::int64_t now_at = 0;         ///< the store's time of this reply
   std::int64_t wall_at = 0;        ///< … since 1970; 0 where fences do not follow it
   std::int64_t look_again_us = 0;  ///< queued: ask again after so long even if nobody told us
-  std::uint32_t position = 0;      ///< queued: 1 is next; evict, notify: how many; barrier: 1 first
+  std::uint32_t position = 0;      ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;           ///< `instead_of` was there until this step
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
@@ -150,6 +149,7 @@ struct permits_reply {
 };
 
 // ---- countdown: latch
+
 enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect };
 
 struct countdown_command {

@@ -154,6 +154,8 @@ result<permits_reply> session_locks::carry_out(std::string_view name, const perm
       return evict(c.owner);
     case permits_verb::inspect:
       return inspect(name);
+    case permits_verb::notify:
+      break;  // refused at construction
   }
   return failure{errc::internal, "no such command"};
 }
