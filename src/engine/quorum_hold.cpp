@@ -166,8 +166,11 @@ quorum_hold::answers quorum_hold::give_back(std::chrono::nanoseconds patience,
   store::permits_command c;
   c.verb = permits_verb::release;
   c.owner = owner_;
-  for (std::size_t i = 0; i < asked_.size(); ++i) {
-    if (asked_[i]) round->ask(i, c, nullptr);
+  {
+    const std::lock_guard guard{asking_};
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      if (asked_[i]) round->ask(i, c, nullptr);
+    }
   }
   return round->wait(patience, [&](const answers& so_far) {
     for (std::size_t i = 0; i < so_far.size(); ++i) {
@@ -208,7 +211,9 @@ boot_time quorum_hold::look_after() {
 // An acquire, not a renewal: on a node that forgot it, it is had again, with the fence. Also of
 // those that failed a moment ago: the lease runs.
 void quorum_hold::renew() {
+  const std::lock_guard guard{asking_};
   std::unique_lock lock{mutex_};
+  if (released_) return;
   const std::uint64_t number = ++round_;
   round_sent_ = quorum_->now();
   yes_ = no_ = 0;

@@ -60,11 +60,14 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   const bool renew_;
   const store::owner_id owner_;
   std::uint64_t fence_ = 0;
-  std::vector<bool> asked_;
   std::optional<failure> hopeless_;
   bool too_few_answered_ = false;
   std::shared_ptr<quorum_minder> minder_;
   std::stop_source lost_;
+
+  /// Taken before mutex_, by who asks: no renewal may come behind the release.
+  std::mutex asking_;
+  std::vector<bool> asked_;
 
   mutable std::mutex mutex_;
   std::optional<lease_timer> timer_;

@@ -11,6 +11,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/history.hpp"
+#include "harness/postgres_server.hpp"
 #include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
 
@@ -133,9 +134,10 @@ TEST_F(quorum_servers, three_that_split_the_votes_settle_and_never_overlap) {
 
 TEST_F(quorum_servers, stores_of_different_kinds_make_a_quorum) {
   const harness::temp_dir dir;
+  const harness::postgres_server postgres;
   const std::vector<holdfast::session> nodes{holdfast::open(servers_[0].url()),
                                              holdfast::open("sqlite:" + dir.file("locks.db")),
-                                             holdfast::open("memory:mixed-quorum")};
+                                             holdfast::open(postgres.url())};
   redlock lock(nodes, "job"), rival(nodes, "job");
   auto held = lock.acquire();
   EXPECT_FALSE(rival.try_acquire());
