@@ -15,6 +15,7 @@
 #include "bench/limits.hpp"
 #include "bench/measure.hpp"
 #include "bench/report.hpp"
+#include "bench/several.hpp"
 
 namespace bench {
 namespace {
@@ -55,7 +56,7 @@ class work_folder {
 
 struct words {
   std::string store;
-  std::vector<std::string> workloads, subjects;
+  std::vector<std::string> workloads, subjects, several;
   double seconds = 2;
   unsigned repeat = 5;
   bool json = false, markdown = false, list = false, limits = false;
@@ -80,6 +81,9 @@ struct words {
     auto* as_json = app.add_flag("--json", json, "one JSON object a line");
     app.add_flag("--markdown", markdown, "a Markdown table")->excludes(as_json);
     app.add_flag("--list", list, "the workloads and subjects");
+    app.add_option("--several", several, "multi_lock and redlock instead, over these stores")
+        ->delimiter(',')
+        ->type_name("URL,…");
     app.add_flag("--limits", limits, "rate limits instead of locks; --store is a Redis server");
   }
 
@@ -168,6 +172,12 @@ int bench_main(int argc, char** argv) {
   }
   if (w.list) return list_all(), 0;
   if (w.limits) return run_limits(w), 0;
+  if (!w.several.empty()) {
+    measure_several(w.several,
+                    std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)},
+                    w.repeat);
+    return 0;
+  }
   const work_folder folder{w.store};
   run(plan_of(w, folder.path()), w.wanted_form());
   return 0;

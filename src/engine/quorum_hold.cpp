@@ -58,16 +58,26 @@ quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patien
     proposal = std::max(proposal, node->wall_at(quorum_->now()));
   }
   const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
-  for (const std::size_t i : to) {
+  const auto ask = [&](std::size_t i) {
     asked_[i] = true;
     const auto& node = *quorum_->nodes[i];
     round->ask(i, grant_command(node, static_cast<std::uint64_t>(proposal)), node.what(), true);
-  }
+  };
   const std::size_t majority = quorum_->majority();
-  return round->wait(patience, [&](const answers& so_far) {
+  const auto decided = [&](const answers& so_far) {
     const auto granted = count(so_far, holdfast::vote::granted);
     return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
-  });
+  };
+  std::for_each(to.begin(), to.end(), ask);
+  auto votes = round->wait(patience, decided);
+  // If it is for those that were left alone to decide, they may be well again.
+  const auto granted = count(votes, holdfast::vote::granted);
+  const auto open = count(votes, holdfast::vote::silent) + count(votes, holdfast::vote::skipped);
+  if (granted >= majority || granted + open < majority) return votes;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (votes[i].said == holdfast::vote::skipped) ask(i);
+  }
+  return round->wait(patience, decided);
 }
 
 // A later majority shares a node with this one: if each of this one knows the greatest fence, the
@@ -105,7 +115,7 @@ bool quorum_hold::vote(std::chrono::nanoseconds patience) {
   const boot_time began = quorum_->now();
   auto votes = ask_for_grants(patience);
   const bool granted = count(votes, holdfast::vote::granted) >= quorum_->majority();
-  if (!granted || !agree_on_fence(votes, patience)) return fail(votes, patience);
+  if (!granted || !agree_on_fence(votes, patience)) return fail(votes, began, patience);
   std::chrono::nanoseconds lasts = lease_;
   for (const auto& a : votes) {
     if (a.said == holdfast::vote::granted)
@@ -113,7 +123,7 @@ bool quorum_hold::vote(std::chrono::nanoseconds patience) {
   }
   const boot_time now = quorum_->now();
   const boot_time valid_until = began + lasts - lease_timer::margin(lasts);
-  if (valid_until <= now) return fail(votes, patience);
+  if (valid_until <= now) return fail(votes, began, patience);
   note(votes);
   timer_.emplace(lease_timer::terms{lease_, renew_, forever}, now, valid_until);
   tell(event_kind::acquired);
@@ -126,8 +136,13 @@ void quorum_hold::note(const answers& votes) {
 }
 
 // Those that answered are waited for: who comes next must not find what is left of this.
-bool quorum_hold::fail(const answers& votes, std::chrono::nanoseconds patience) {
+bool quorum_hold::fail(const answers& votes, boot_time began, std::chrono::nanoseconds patience) {
   note(votes);
+  // One that was not waited for, because the others had decided, is not away.
+  const bool all_had_time = quorum_->now() - began >= patience;
+  const auto there = count(votes, holdfast::vote::granted) + count(votes, holdfast::vote::refused) +
+                     (all_had_time ? 0 : count(votes, holdfast::vote::silent));
+  too_few_answered_ = there < quorum_->majority();
   std::vector<bool> answered;
   for (const auto& a : votes) {
     if (is_mismatch(a)) hopeless_ = mismatch_of(a.reply, *quorum_->nodes.front()->what());
@@ -151,8 +166,11 @@ quorum_hold::answers quorum_hold::give_back(std::chrono::nanoseconds patience,
   store::permits_command c;
   c.verb = permits_verb::release;
   c.owner = owner_;
-  for (std::size_t i = 0; i < asked_.size(); ++i) {
-    if (asked_[i]) round->ask(i, c, nullptr);
+  {
+    const std::lock_guard guard{asking_};
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      if (asked_[i]) round->ask(i, c, nullptr);
+    }
   }
   return round->wait(patience, [&](const answers& so_far) {
     for (std::size_t i = 0; i < so_far.size(); ++i) {
@@ -190,21 +208,22 @@ boot_time quorum_hold::look_after() {
   return next;
 }
 
-// An acquire, not a renewal: on a node that forgot it, it is had again, with the fence.
+// An acquire, not a renewal: on a node that forgot it, it is had again, with the fence. Also of
+// those that failed a moment ago: the lease runs.
 void quorum_hold::renew() {
-  const auto to = worth_asking();
+  const std::lock_guard guard{asking_};
   std::unique_lock lock{mutex_};
+  if (released_) return;
   const std::uint64_t number = ++round_;
   round_sent_ = quorum_->now();
   yes_ = no_ = 0;
-  asked_in_round_ = to.size();
-  for (const std::size_t i : to) asked_[i] = true;
+  asked_.assign(asked_.size(), true);
   lock.unlock();
   const auto round = std::make_shared<quorum_round>(
       quorum_, [self = weak_from_this(), number](std::size_t i, const answer& a) {
         if (const auto hold = self.lock()) hold->on_renewal(number, i, a);
       });
-  for (const std::size_t i : to) {
+  for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
     const auto& node = *quorum_->nodes[i];
     round->ask(i, grant_command(node, fence_), node.what());
   }
@@ -218,7 +237,7 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, const answer
   const boot_time now = quorum_->now();
   const bool enough = what.said == holdfast::vote::granted && yes_ == quorum_->majority();
   const bool in_vain = what.said != holdfast::vote::granted && yes_ < quorum_->majority() &&
-                       asked_in_round_ - no_ + 1 == quorum_->majority();
+                       votes_.size() - no_ + 1 == quorum_->majority();
   bool changed = false;
   if (enough) changed = timer_->renewed(now, round_sent_, lease_);
   if (in_vain) changed = timer_->failed(now);

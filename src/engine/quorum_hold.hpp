@@ -22,6 +22,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
 
   /// Votes once. False if it was not to be had: then it was given back wherever it may be.
   bool vote(std::chrono::nanoseconds patience);
+  /// Whether so few nodes answered that nobody could have had it.
+  bool too_few_answered() const noexcept { return too_few_answered_; }
   /// What went wrong for good, if that is why.
   std::optional<failure> hopeless() const;
 
@@ -47,7 +49,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   answers ask_for_grants(std::chrono::nanoseconds patience);
   bool agree_on_fence(answers& votes, std::chrono::nanoseconds patience);
   answers give_back(std::chrono::nanoseconds patience, const std::vector<bool>& wait_for);
-  bool fail(const answers& votes, std::chrono::nanoseconds patience);
+  bool fail(const answers& votes, boot_time began, std::chrono::nanoseconds patience);
   void note(const answers& votes);
   void renew();
   void on_renewal(std::uint64_t round, std::size_t node, const answer& what);
@@ -58,10 +60,14 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   const bool renew_;
   const store::owner_id owner_;
   std::uint64_t fence_ = 0;
-  std::vector<bool> asked_;
   std::optional<failure> hopeless_;
+  bool too_few_answered_ = false;
   std::shared_ptr<quorum_minder> minder_;
   std::stop_source lost_;
+
+  /// Taken before mutex_, by who asks: no renewal may come behind the release.
+  std::mutex asking_;
+  std::vector<bool> asked_;
 
   mutable std::mutex mutex_;
   std::optional<lease_timer> timer_;
@@ -69,7 +75,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::vector<holdfast::vote> votes_;
   std::uint64_t round_ = 0;
   boot_time round_sent_{};
-  std::size_t yes_ = 0, no_ = 0, asked_in_round_ = 0;
+  std::size_t yes_ = 0, no_ = 0;
 };
 
 /// Looks after the holds of one redlock: one thread, started with the first, that never waits for a

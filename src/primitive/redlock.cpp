@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::string_view operation = "redlock";
 
-// How many of them have no say, whoever has the lock.
-std::size_t absent(const std::vector<vote>& votes) {
-  return static_cast<std::size_t>(std::count_if(
-      votes.begin(), votes.end(), [](vote v) { return v != vote::granted && v != vote::refused; }));
-}
-
 std::string in_words(const std::vector<vote>& votes) {
   std::string words;
   for (const vote v : votes) words += (words.empty() ? "" : ", ") + std::string(to_string(v));
@@ -98,21 +92,18 @@ struct redlock::state {
         part, 1ms, std::max<std::chrono::nanoseconds>(nodes->patience, 1ms));
   }
 
-  std::shared_ptr<quorum_hold> vote_once(const lease_time& asked, std::chrono::nanoseconds each) {
-    const auto hold = std::make_shared<quorum_hold>(nodes, asked.value_or(lease), !asked);
+  /// What came of it, and whether it was won.
+  std::pair<std::shared_ptr<quorum_hold>, bool> vote_once(const lease_time& asked,
+                                                          std::chrono::nanoseconds each) {
+    auto hold = std::make_shared<quorum_hold>(nodes, asked.value_or(lease), !asked);
     ++attempts;
     const bool won = hold->vote(each);
     {
       const std::lock_guard guard{mutex};
       last_votes = hold->votes();
     }
-    if (won) return hold;
-    if (auto why = hold->hopeless()) fail(std::move(*why));
-    return nullptr;
-  }
-
-  bool too_few_answer(const std::vector<vote>& votes) const {
-    return votes.size() - absent(votes) < nodes->majority();
+    if (auto why = hold->hopeless(); why && !won) fail(std::move(*why));
+    return {std::move(hold), won};
   }
 
   [[noreturn]] void fail_unavailable(const std::vector<vote>& votes) const {
@@ -166,13 +157,14 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   pauses pause;
   while (!stop.stop_requested()) {
     const boot_time began = first.now();
-    if (auto hold = s.vote_once(lease, s.patience(wait))) {
+    auto [hold, won] = s.vote_once(lease, s.patience(wait));
+    if (won) {
       hold->keep(s.minder);
       return quorum_lease(std::move(hold));
     }
-    const auto votes = last_votes();
+    const auto votes = hold->votes();
     const boot_time now = first.now();
-    const bool away = s.too_few_answer(votes);
+    const bool away = hold->too_few_answered();
     if (!away) give_up = forever;
     if (away && give_up == forever) give_up = saturated_add(now, first.options().store_timeout);
     if (now >= deadline || (deadline == forever && now >= give_up)) {

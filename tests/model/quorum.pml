@@ -20,7 +20,7 @@
 
    A node that forgot has no vote until all leases of its time are over (redlock_options::trust_after),
    and its clock has gone past all fences that it gave (they follow it): so a restart is a node that
-   grants nothing until nobody believes, and then has a clock past its last fence. FORGETS_TRUSTED
+   grants nothing until nobody votes or believes, and then has a clock past its last fence. FORGETS_TRUSTED
    leaves that out.
 
    By -D: TURNS=21 (how often each client comes, a digit each), RESTARTS=n; and what is wrong, and has to be found out:
@@ -48,6 +48,7 @@ byte last[NODES];              /* the last fence there */
 byte skew[NODES];              /* what its clock shows: different on each node */
 bool distrusted[NODES];
 bool believes[2];
+bool busy[2];                  /* it votes, or has it: for less than a lease */
 byte newest;                   /* the greatest fence of anybody who had it */
 byte restarts = RESTARTS;
 
@@ -82,6 +83,7 @@ proctype client(byte me) {
   do
   :: turns > 0 ->
      turns--;
+     busy[me] = true;
      /* Step 1: all are asked. An answer that is lost is no vote, and the node holds it all the same. */
      do
      :: atomic { n < NODES ->
@@ -137,7 +139,7 @@ proctype client(byte me) {
      votes = 0;
      do
      :: atomic { n < NODES -> give_back(n); heard[n] = NO_ANSWER; n++ }
-     :: atomic { else -> n = 0; fence = 0; break }
+     :: atomic { else -> n = 0; fence = 0; busy[me] = false; break }
      od
   :: else -> break
   od
@@ -152,7 +154,7 @@ proctype trouble() {
      if :: n = 0 :: n = 1 :: n = 2 fi;
      atomic {
        holder[n] = NOBODY;
-       skew[n] = greatest(skew[n], last[n]);
+       skew[n] = greatest(skew[n], last[n] + 1);
        last[n] = 0;
 #ifndef FORGETS_TRUSTED
        distrusted[n] = true
@@ -160,7 +162,7 @@ proctype trouble() {
      };
 #ifndef FORGETS_TRUSTED
      atomic {
-       !believes[0] && !believes[1] && holder[0] == NOBODY && holder[1] == NOBODY &&
+       !busy[0] && !busy[1] && holder[0] == NOBODY && holder[1] == NOBODY &&
          holder[2] == NOBODY -> distrusted[n] = false
      }
 #endif

@@ -99,7 +99,6 @@ struct client {
   }
 
   std::vector<holdfast::session> open(const world& w) {
-    std::vector<holdfast::session> sessions;
     for (std::size_t i = 0; i < w.size(); ++i) {
       ways.push_back(std::make_shared<engine_test::script>());
       sessions.push_back(w.open(i, ways.back()));
@@ -116,7 +115,16 @@ struct client {
     }
   }
 
+  /// Returns when all that it asked, also what it did not wait for, has been carried out.
+  void settle() {
+    for (auto& s : sessions) {
+      holdfast::mutex behind_them(s, "sentinel");
+      (void)async_acquire(behind_them, 0s).future().get();
+    }
+  }
+
   std::vector<std::shared_ptr<engine_test::script>> ways;
+  std::vector<holdfast::session> sessions;
   holdfast::redlock lock;
 };
 

@@ -75,9 +75,10 @@ TEST_P(redlocks, every_minority_may_be_down_and_no_majority) {
     } else {
       EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::unavailable) << down;
     }
+    a.settle();
     a.cut(0);
     harness::eventually("free", [&] {
-      w_.clock->advance(100ms);
+      w_.clock->advance(300ms);
       return w_.held_at() == 0;
     });
   }
@@ -87,7 +88,7 @@ TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
   for (unsigned hung = 0; hung < subsets(); ++hung) {
     client a(w_);
     EXPECT_TRUE(a.lock.try_acquire());  // from now on it knows the nodes
-    w_.until_free();
+    a.settle();
     for (std::size_t i = 0; i < n(); ++i) {
       if ((hung >> i & 1U) != 0) a.ways[i]->hang(verb::acquire);
     }
@@ -98,7 +99,8 @@ TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
     });
     EXPECT_EQ(get(got, w_), may_be_away(hung) ? errc{} : errc::unavailable) << hung;
     for (auto& way : a.ways) way->let_go();
-    w_.until_free();
+    a.settle();
+    EXPECT_EQ(w_.held_at(), 0u);
   }
 }
 
@@ -106,7 +108,7 @@ TEST_P(redlocks, a_vote_whose_answer_is_lost_is_given_back_too) {
   client a(w_);
   for (auto& way : a.ways) way->set(verb::acquire, fault::drop_reply);
   EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::unavailable);
-  EXPECT_EQ(count(a.lock.last_votes(), vote::failed), n());
+  EXPECT_GT(count(a.lock.last_votes(), vote::failed), n() - majority());
   w_.until_free();
 }
 
@@ -179,22 +181,26 @@ TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
     do cut = dice.between(0u, subsets() - 1);
     while (!may_be_away(cut));
     mine.cut(cut);
-    auto held = mine.lock.acquire();
-    EXPECT_GT(held.fence(), last);
-    last = held.fence();
-    (void)held.release();
+    auto held = mine.lock.try_acquire();
+    ASSERT_TRUE(held);
+    EXPECT_GT(held->fence(), last);
+    last = held->fence();
+    (void)held->release();
+    mine.settle();
     mine.cut(0);
-    w_.until_free();
+    EXPECT_EQ(w_.held_at(), 0u);
   }
 }
 
 TEST_P(redlocks, an_answer_that_comes_after_the_lease_is_no_lock) {
   client a(w_);
   (void)a.lock.acquire().release();
-  w_.until_free();
+  a.settle();
+  std::vector<std::size_t> so_far;
+  for (auto& way : a.ways) so_far.push_back(way->count(verb::acquire));
   for (auto& way : a.ways) way->hang(verb::acquire);
   auto got = std::async(std::launch::async, [&] { return a.lock.try_acquire_for(100s, 100ms); });
-  for (auto& way : a.ways) way->await(verb::acquire, 2);
+  for (std::size_t i = 0; i < n(); ++i) a.ways[i]->await(verb::acquire, so_far[i] + 1);
   w_.clock->advance(150ms);  // longer than the lease, shorter than the nodes may take
   for (auto& way : a.ways) way->let_go();
   const auto held = get(got, w_);
