@@ -42,6 +42,8 @@ std::unique_ptr<subject> open_holdfast(const place& at) {
   return std::make_unique<holdfast_locks<Mutex>>(at);
 }
 
+bool with_a_queue(std::string_view url) { return url.find("mode=session") == url.npos; }
+
 }  // namespace
 
 const subject_kind holdfast_subject{
@@ -57,7 +59,7 @@ const subject_kind holdfast_subject{
 const subject_kind fair_mutex_floor{
     .name = "fair_mutex",
     .counts_operations = true,
-    .fits = everywhere,
+    .fits = with_a_queue,
     .across_processes = several_processes,
     .prepare = nothing,
     .open = open_holdfast<holdfast::fair_mutex>,
