@@ -44,6 +44,12 @@ class connection {
     return mysql_affected_rows(connection_);
   }
 
+  /// A question whose answer is read and not looked at.
+  void ask(const std::string& sql) {
+    run(sql);
+    mysql_free_result(mysql_store_result(connection_));
+  }
+
  private:
   [[noreturn]] void fail() { throw std::runtime_error{mysql_error(connection_)}; }
   MYSQL* connection_;
@@ -71,6 +77,27 @@ class row_grip final : public handle {
   std::string give_;
 };
 
+/// The server's own lock, as a program would use it that has no need for more.
+class user_lock_grip final : public handle {
+ public:
+  user_lock_grip(const std::string& url, unsigned lock) : db_{url} {
+    const std::string key = "'floor_" + std::to_string(lock) + "'";
+    take_ = "select get_lock(" + key + ", 3600)";
+    give_ = "select release_lock(" + key + ")";
+  }
+  void lock() override { db_.ask(take_); }
+  void unlock() override { db_.ask(give_); }
+
+ private:
+  connection db_;
+  std::string take_;
+  std::string give_;
+};
+
+bool is_session_mode(std::string_view url) {
+  return is_mariadb(url) && url.find("mode=session") != url.npos;
+}
+
 void make_table(const place& at) {
   connection c{at.url};
   c.run(
@@ -88,6 +115,15 @@ const subject_kind mariadb_row_floor{
     .across_processes = always,
     .prepare = make_table,
     .open = open_locks<row_grip>,
+};
+
+const subject_kind mariadb_user_lock_floor{
+    .name = "mariadb_user_lock",
+    .counts_operations = false,
+    .fits = is_session_mode,
+    .across_processes = always,
+    .prepare = [](const place&) {},
+    .open = open_locks<user_lock_grip>,
 };
 
 }  // namespace bench

@@ -42,6 +42,11 @@ class connection {
     return std::string_view{PQcmdTuples(checked(r))} == "1";
   }
 
+  void ask(const char* name, const std::string& key) {
+    const char* values[] = {key.c_str()};
+    checked(answer{PQexecPrepared(connection_, name, 1, values, nullptr, nullptr, 0)});
+  }
+
  private:
   PGresult* checked(const answer& r) {
     const auto how = PQresultStatus(r.get());
@@ -74,6 +79,25 @@ class row_grip final : public handle {
   std::string holder_;
 };
 
+/// The server's own lock, as a program would use it that has no need for more.
+class advisory_grip final : public handle {
+ public:
+  advisory_grip(const std::string& url, unsigned lock) : db_{url}, key_{std::to_string(lock)} {
+    db_.prepare("take", "select pg_advisory_lock($1::bigint)");
+    db_.prepare("give", "select pg_advisory_unlock($1::bigint)");
+  }
+  void lock() override { db_.ask("take", key_); }
+  void unlock() override { db_.ask("give", key_); }
+
+ private:
+  connection db_;
+  std::string key_;
+};
+
+bool is_session_mode(std::string_view url) {
+  return is_postgres(url) && url.find("mode=session") != url.npos;
+}
+
 void make_table(const place& at) {
   connection{at.url}.run(
       "create table if not exists floor_lock (name text primary key, holder text not null, "
@@ -89,6 +113,15 @@ const subject_kind postgres_row_floor{
     .across_processes = always,
     .prepare = make_table,
     .open = open_locks<row_grip>,
+};
+
+const subject_kind postgres_advisory_floor{
+    .name = "postgres_advisory",
+    .counts_operations = false,
+    .fits = is_session_mode,
+    .across_processes = always,
+    .prepare = [](const place&) {},
+    .open = open_locks<advisory_grip>,
 };
 
 }  // namespace bench

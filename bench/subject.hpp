@@ -121,6 +121,8 @@ extern const subject_kind redis_push_floor;
 extern const subject_kind etcd_recipe_floor;
 extern const subject_kind zookeeper_recipe_floor;
 extern const subject_kind postgres_row_floor;
+extern const subject_kind postgres_advisory_floor;
 extern const subject_kind mariadb_row_floor;
+extern const subject_kind mariadb_user_lock_floor;
 
 }  // namespace bench

@@ -39,7 +39,8 @@ bool several_processes(const place& at) { return holdfast::open(at.url).can().se
 
 // Slot stores have no queue.
 bool has_queue(std::string_view url) {
-  return scheme_of(url) != "memcached" && url.find("dialect=") == url.npos;
+  return scheme_of(url) != "memcached" && url.find("dialect=") == url.npos &&
+         url.find("mode=session") == url.npos;
 }
 
 template <class Mutex>

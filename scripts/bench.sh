@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; also postgres and mariadb; the
+# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; also postgres, mariadb, and both with _session; the
 # servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -68,6 +68,8 @@ for store in ${STORES:-sqlite memory redis}; do
     redis)  start_redis; url=redis+unix://$work/redis.sock ;;
     postgres) start_postgres; url=postgres://postgres@127.0.0.1:$port/postgres ;;
     mariadb)  start_mariadb; url=mariadb://admin@127.0.0.1:$port/bench ;;
+    postgres_session) start_postgres; url="postgres://postgres@127.0.0.1:$port/postgres?mode=session" ;;
+    mariadb_session)  start_mariadb; url="mariadb://admin@127.0.0.1:$port/bench?mode=session" ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
   arguments=(--store "$url" --json)

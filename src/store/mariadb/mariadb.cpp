@@ -5,15 +5,15 @@
 #include "store/mariadb/link.hpp"
 #include "store/mariadb/schema.hpp"
 #include "store/mariadb/user_lock.hpp"
+#include "store/sql/over_rows.hpp"
 #include "store/sql/peer_id.hpp"
-#include "store/sql/row_store.hpp"
 #include "store/sql/session_locks.hpp"
 
 namespace holdfast::store::mariadb {
 
 namespace {
 
-class mariadb_store final : public state_store {
+class mariadb_store final : public sql::over_rows {
  public:
   explicit mariadb_store(mariadb_options options)
       : options_(std::move(options)),
@@ -34,18 +34,10 @@ class mariadb_store final : public state_store {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
-  status transact(std::string_view name, transition& change) override {
-    const step one{name, &change};
-    return std::move(rows_.transact(std::span(&one, 1)).front());
-  }
-  std::vector<status> transact(std::span<const step> steps) override {
-    return rows_.transact(steps);
-  }
-  result<std::vector<entry>> entries() override { return rows_.entries(); }
-  result<moment> time() override { return rows_.time(); }
   bool tell(const notice&) override { return true; }
 
  private:
+  sql::row_store& rows() noexcept override { return rows_; }
   result<std::unique_ptr<sql::row_link>> connect() {
     auto made = link::open(options_, tables_);
     if (!made) return std::move(made.error());

@@ -5,14 +5,14 @@
 #include "store/postgres/listener.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notice_text.hpp"
-#include "store/sql/row_store.hpp"
+#include "store/sql/over_rows.hpp"
 #include "store/sql/session_locks.hpp"
 
 namespace holdfast::store::postgres {
 
 namespace {
 
-class postgres_store final : public state_store {
+class postgres_store final : public sql::over_rows {
  public:
   explicit postgres_store(postgres_options options)
       : options_(std::move(options)),
@@ -40,16 +40,6 @@ class postgres_store final : public state_store {
   const std::string& url() const noexcept override { return options_.url; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
-  status transact(std::string_view name, transition& change) override {
-    const step one{name, &change};
-    return std::move(rows_.transact(std::span(&one, 1)).front());
-  }
-  std::vector<status> transact(std::span<const step> steps) override {
-    return rows_.transact(steps);
-  }
-  result<std::vector<entry>> entries() override { return rows_.entries(); }
-  result<moment> time() override { return rows_.time(); }
-
   // A notice that could not be sent costs its reader a second.
   bool tell(const notice& to) override {
     std::string line = sql::encode(to);
@@ -62,6 +52,7 @@ class postgres_store final : public state_store {
   }
 
  private:
+  sql::row_store& rows() noexcept override { return rows_; }
   result<std::unique_ptr<sql::row_link>> connect(boot_time deadline) {
     const auto in_time = std::min(deadline, boot_clock::now() + options_.connect_timeout);
     auto made = wire::open(options_.server, in_time);

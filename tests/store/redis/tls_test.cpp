@@ -1,43 +1,14 @@
-#include <cstdlib>
-#include <stdexcept>
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/authority.hpp"
 
 namespace {
 
+using harness::authority;
 using holdfast::errc;
 using redis_test::contains;
 using redis_test::outcome_of;
-
-/// An authority, and what it signed: for 127.0.0.1, for another host, and for a client.
-class authority {
- public:
-  authority() {
-    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
-    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stranger -keyout stranger.key -out "
-        "stranger.pem");
-    issue("good", "IP:127.0.0.1,DNS:localhost", "-days 2");
-    issue("elsewhere", "DNS:elsewhere.example", "-days 2");
-    issue("client", "DNS:client", "-days 2");
-    issue("yesterday", "IP:127.0.0.1", "-days -1");
-  }
-  std::string file(const std::string& name) const { return dir_.file(name); }
-
- private:
-  void issue(const std::string& name, const std::string& hosts, const std::string& dates) const {
-    run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name +
-        ".csr");
-    run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial " + dates +
-        " -out " + name + ".pem -extfile <(echo subjectAltName=" + hosts + ")");
-  }
-  void run(const std::string& words) const {
-    const std::string line =
-        "cd " + dir_.path().string() + " && bash -c 'openssl " + words + "' 2> log";
-    if (std::system(line.c_str()) != 0) throw std::runtime_error("openssl " + words + " failed");
-  }
-  harness::temp_dir dir_;
-};
 
 class redis_tls : public testing::Test {
  protected:

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "store/sql/row_store.hpp"
+
+namespace holdfast::store::sql {
+
+/// What every store does alike whose records are rows.
+class over_rows : public state_store {
+ public:
+  status transact(std::string_view name, transition& change) final {
+    const step one{name, &change};
+    return std::move(rows().transact(std::span(&one, 1)).front());
+  }
+  std::vector<status> transact(std::span<const step> steps) final { return rows().transact(steps); }
+  result<std::vector<entry>> entries() final { return rows().entries(); }
+  result<moment> time() final { return rows().time(); }
+
+ private:
+  virtual row_store& rows() noexcept = 0;
+};
+
+}  // namespace holdfast::store::sql

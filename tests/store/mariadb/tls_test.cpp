@@ -1,0 +1,43 @@
+#include "fixture.hpp"
+#include "harness/authority.hpp"
+
+namespace mariadb_test {
+namespace {
+
+class mariadb_tls : public testing::Test {
+ protected:
+  static std::string trusting(const std::string& file) { return "locks?tls=verify&ssl_ca=" + file; }
+  /// What the server reads has to be its user's.
+  std::string given(const std::string& name) const {
+    harness::give_to(signed_.file(name), "mysql");
+    return signed_.file(name);
+  }
+  std::string folder_given() const {
+    harness::give_to(signed_.folder().path().string(), "mysql");
+    return given("ca.pem");
+  }
+
+  const harness::authority signed_;
+  /// It serves nobody without TLS.
+  const harness::mariadb_server server_{
+      {"--ssl-ca=" + folder_given(), "--ssl-cert=" + given("good.pem"),
+       "--ssl-key=" + given("good.key"), "--require-secure-transport=ON"}};
+};
+
+TEST_F(mariadb_tls, all_connections_of_a_session_are_encrypted_in_both_modes) {
+  for (const std::string mode : {"lease", "session"}) {
+    auto a = holdfast::open(server_.url() + trusting(signed_.file("ca.pem")) + "&mode=" + mode);
+    holdfast::mutex m{a, "m"};
+    EXPECT_TRUE(m.try_lock());
+  }
+}
+
+TEST_F(mariadb_tls, a_server_that_is_not_trusted_is_refused) {
+  const auto refused = outcome_of(
+      [&] { (void)holdfast::open(server_.url() + trusting(signed_.file("stranger.pem"))); });
+  EXPECT_TRUE(refused.failed);
+  EXPECT_TRUE(contains(refused.text, "ertificate")) << refused.text;
+}
+
+}  // namespace
+}  // namespace mariadb_test

@@ -1,0 +1,51 @@
+#include "fixture.hpp"
+#include "harness/authority.hpp"
+
+namespace postgres_test {
+namespace {
+
+using holdfast::errc;
+
+class postgres_tls : public testing::Test {
+ protected:
+  /// A server that shows this certificate. Its key has to be its user's.
+  harness::postgres_server server(const std::string& shows) {
+    for (const auto& name : {"", "/good.key", "/elsewhere.key", "/good.pem", "/elsewhere.pem"}) {
+      harness::give_to(signed_.folder().path().string() + name, harness::postgres_user());
+    }
+    return harness::postgres_server({"ssl = on", "ssl_cert_file = '" + file(shows + ".pem") + "'",
+                                     "ssl_key_file = '" + file(shows + ".key") + "'"});
+  }
+  std::string file(const std::string& name) const { return signed_.file(name); }
+  std::string trusting(const std::string& who) const {
+    return "?sslmode=verify-full&sslrootcert=" + file(who + ".pem");
+  }
+
+ private:
+  harness::authority signed_;
+};
+
+TEST_F(postgres_tls, all_connections_of_a_session_are_encrypted_in_both_modes) {
+  const auto s = server("good");
+  const client plain(s.url());
+  for (const std::string mode : {"lease", "session"}) {
+    auto a = holdfast::open(s.url(trusting("ca") + "&mode=" + mode));
+    holdfast::mutex m{a, "m"};
+    m.lock();
+    EXPECT_EQ(plain.ask("select bool_and(ssl) from pg_stat_ssl join pg_stat_activity using (pid) "
+                        "where application_name = 'holdfast'"),
+              "t");
+  }
+}
+
+TEST_F(postgres_tls, a_server_that_is_not_trusted_or_another_s_is_refused) {
+  const auto good = server("good"), other = server("elsewhere");
+  for (const auto& url : {good.url(trusting("stranger")), other.url(trusting("ca"))}) {
+    const auto refused = outcome_of([&] { (void)holdfast::open(url); });
+    EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+    EXPECT_TRUE(contains(refused.text, "certificate")) << refused.text;
+  }
+}
+
+}  // namespace
+}  // namespace postgres_test
