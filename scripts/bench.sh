@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; also postgres, mariadb, and both with _session; the
-# servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
+# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; also postgres, mariadb, both with _session,
+# zookeeper and etcd; the servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-program=build/release/bin/holdfast-bench
+program=${PROGRAM:-build/release/bin/holdfast-bench}
 work=$(mktemp -d)
 servers=()
-trap '[[ ${#servers[@]} == 0 ]] || { kill "${servers[@]}"; wait "${servers[@]}" || true; }; rm -rf "$work"' EXIT
+folders=()
+trap '[[ ${#servers[@]} == 0 ]] || { kill "${servers[@]}"; wait "${servers[@]}" || true; }; rm -rf "$work" "${folders[@]}"' EXIT
 start_redis() {
   redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >"$work/redis.log" &
   servers+=($!)
@@ -60,6 +61,53 @@ start_mariadb() {
     --socket="$work/mysql/socket" --bind-address=127.0.0.1 --skip-name-resolve --init-file="$work/init.sql"
   until_said 'ready for connections' "$work/mariadb.log"
 }
+# Three of each, as they come, in memory where there is some: what is measured is who asks, not the disk.
+folder_in_memory() {
+  if [[ -w /dev/shm ]]; then mktemp -d /dev/shm/holdfast-bench-XXXXXX; else mktemp -d; fi
+}
+start_etcd() {
+  local i peers=() all="" folder
+  folder=$(folder_in_memory)
+  folders+=("$folder")
+  hosts=""
+  for i in 0 1 2; do
+    peers+=("http://127.0.0.1:$(free_port)")
+    all+=${all:+,}$i=${peers[i]}
+  done
+  for i in 0 1 2; do
+    port=$(free_port)
+    hosts+=${hosts:+,}127.0.0.1:$port
+    etcd --name=$i --data-dir="$folder/$i" --listen-client-urls="http://127.0.0.1:$port" \
+      --advertise-client-urls="http://127.0.0.1:$port" --listen-peer-urls="${peers[i]}" \
+      --initial-advertise-peer-urls="${peers[i]}" --initial-cluster="$all" --log-level=error >"$work/etcd$i.log" 2>&1 &
+    servers+=($!)
+  done
+  until ETCDCTL_API=3 etcdctl --endpoints="$hosts" endpoint health >/dev/null 2>&1; do
+    kill -0 "${servers[-1]}" || { cat "$work"/etcd*.log >&2; exit 1; }
+  done
+}
+start_zookeeper() {
+  local i all="" folder jars=/usr/share/java
+  folder=$(folder_in_memory)
+  folders+=("$folder")
+  hosts=""
+  for i in 1 2 3; do all+="server.$i=127.0.0.1:$(free_port):$(free_port)"$'\n'; done
+  for i in 1 2 3; do
+    port=$(free_port)
+    hosts+=${hosts:+,}127.0.0.1:$port
+    mkdir "$folder/$i"
+    echo "$i" >"$folder/$i/myid"
+    printf 'tickTime=2000\ninitLimit=10\nsyncLimit=5\nadmin.enableServer=false\n4lw.commands.whitelist=*\n%s' \
+      "dataDir=$folder/$i"$'\n'"clientPort=$port"$'\n'"$all" >"$folder/$i.cfg"
+    java -Xmx192m -cp "$jars/zookeeper.jar:$jars/zookeeper-jute.jar:$jars/slf4j-nop.jar" \
+      org.apache.zookeeper.server.quorum.QuorumPeerMain "$folder/$i.cfg" >"$work/zookeeper$i.log" 2>&1 &
+    servers+=($!)
+  done
+  until python3 -c 'import socket, sys; s = socket.create_connection(("127.0.0.1", int(sys.argv[1]))); s.sendall(b"srvr")
+sys.exit(b"Mode:" not in s.recv(9999))' "$port" 2>/dev/null; do
+    kill -0 "${servers[-1]}" || { cat "$work"/zookeeper*.log >&2; exit 1; }
+  done
+}
 mkdir -p bench/results
 for store in ${STORES:-sqlite memory redis}; do
   case $store in
@@ -70,6 +118,8 @@ for store in ${STORES:-sqlite memory redis}; do
     mariadb)  start_mariadb; url=mariadb://admin@127.0.0.1:$port/bench ;;
     postgres_session) start_postgres; url="postgres://postgres@127.0.0.1:$port/postgres?mode=session" ;;
     mariadb_session)  start_mariadb; url="mariadb://admin@127.0.0.1:$port/bench?mode=session" ;;
+    etcd)      start_etcd; url=etcd://$hosts/bench ;;
+    zookeeper) start_zookeeper; url=zookeeper://$hosts/bench ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
   arguments=(--store "$url" --json)

@@ -5,7 +5,7 @@
 #include <grpc/support/log.h>
 #include <unistd.h>
 
-#include <condition_variable>
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -82,29 +82,30 @@ bool is_away(const grpc::Status& s) {
   }
 }
 
-/// A call on its way. gRPC's thread puts the status in.
+/// How long gRPC may look for an answer before the clock is asked again: it may be one that jumps.
+constexpr auto look_at_clock = std::chrono::nanoseconds(100ms);
+
+gpr_timespec from_now(std::chrono::nanoseconds d) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(d.count(), GPR_TIMESPAN));
+}
+
+/// One call, whose answer the calling thread itself waits for: no other thread has to wake it.
 struct pending {
   grpc::ClientContext context;
-  std::mutex mutex;
-  std::condition_variable changed;
+  grpc::CompletionQueue queue;
   grpc::Status status;
-  bool over = false;
 
-  void end(grpc::Status s) {
-    const std::lock_guard guard{mutex};
-    status = std::move(s);
-    over = true;
-    changed.notify_one();
-  }
   // What was asked and answered is the caller's: this returns when gRPC has let go of it.
   grpc::Status wait(clock& on, boot_time until) {
-    std::unique_lock lock{mutex};
-    while (!over && on.now() < until) on.wait_until(lock, changed, until);
-    if (!over) {
-      lock.unlock();
-      context.TryCancel();
-      lock.lock();
-      changed.wait(lock, [&] { return over; });
+    void* tag = nullptr;
+    bool ok = false;
+    auto what = grpc::CompletionQueue::TIMEOUT;
+    while (what == grpc::CompletionQueue::TIMEOUT && on.now() < until) {
+      what = queue.AsyncNext(&tag, &ok, from_now(std::min(on.sleep_for(until), look_at_clock)));
+    }
+    if (what == grpc::CompletionQueue::TIMEOUT) context.TryCancel();
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) {
     }
     return status;
   }
@@ -123,9 +124,8 @@ void keep_threads() {
   static auto* const answer = new wire::StatusResponse();
   static std::once_flag once;
   std::call_once(once, [] {
-    const auto call = std::make_shared<pending>();
-    nowhere->UnaryCall(&call->context, method::status, {}, request, answer,
-                       [call](grpc::Status s) { call->end(std::move(s)); });
+    static auto* const context = new grpc::ClientContext;
+    nowhere->UnaryCall(context, method::status, {}, request, answer, [](grpc::Status) {});
   });
 }
 
@@ -146,11 +146,12 @@ void channel::parts::go_on_from(std::size_t member) noexcept {
 
 grpc::Status channel::parts::ask(std::size_t member, const char* method, const std::string& token,
                                  const message& request, message& answer, boot_time until) {
-  const auto call = std::make_shared<pending>();
-  if (!token.empty()) call->context.AddMetadata("token", token);
-  stub(member).UnaryCall(&call->context, method, {}, &request, &answer,
-                         [call](grpc::Status s) { call->end(std::move(s)); });
-  return call->wait(*options_.clock, until);
+  pending call;
+  if (!token.empty()) call.context.AddMetadata("token", token);
+  const auto reader = stub(member).PrepareUnaryCall(&call.context, method, request, &call.queue);
+  reader->StartCall();
+  reader->Finish(&answer, &call.status, &call);
+  return call.wait(*options_.clock, until);
 }
 
 result<std::string> channel::parts::token(boot_time until) {

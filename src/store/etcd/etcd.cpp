@@ -62,6 +62,7 @@ class etcd_store final : public contender_store {
     return options_.base + "/" + escape(name) + "/";
   }
   result<wire::TxnResponse> transact(const wire::TxnRequest& t, bool* repeated = nullptr);
+  result<bool> leave_one(const std::string& key);
   result<wire::RangeResponse> ask(const wire::RangeRequest& r);
   void agreed(const wire::ResponseHeader& h, boot_time asked) {
     present()->agreed(h.raft_term(), asked);
@@ -193,7 +194,19 @@ result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_
   return line_of(*all, prefix);
 }
 
+result<bool> etcd_store::leave_one(const std::string& key) {
+  wire::DeleteRangeRequest request;
+  request.set_key(key);
+  wire::DeleteRangeResponse answer;
+  const boot_time asked = options_.clock->now();
+  const auto repeated = to_.call(method::remove, request, answer);
+  if (!repeated) return repeated.error();
+  agreed(answer.header(), asked);
+  return *repeated || answer.deleted() > 0;
+}
+
 result<bool> etcd_store::leave(std::string_view name, std::span<const std::string> places) {
+  if (places.size() == 1) return leave_one(prefix_of(name) + places.front());
   wire::TxnRequest t;
   for (const auto& place : places) *t.add_success() = remove(prefix_of(name) + place);
   bool repeated = false;

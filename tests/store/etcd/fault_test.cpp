@@ -21,7 +21,7 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::lease_state;
 
-constexpr const char* brief = "/locks?session=3s&command_timeout=1s";
+constexpr const char* brief = "/locks?session=2s&command_timeout=1s";
 
 std::string through(int port, const std::string& rest = brief) {
   return "etcd://127.0.0.1:" + std::to_string(port) + rest;
@@ -110,7 +110,7 @@ TEST(etcd_faults, a_process_that_is_killed_leaves_its_place_when_its_lease_ends)
 }
 
 TEST(etcd_faults, one_that_is_cut_off_has_lost_it_before_another_has_it) {
-  const std::string base = fresh_base() + "?session=2s&command_timeout=500ms";
+  const std::string base = fresh_base() + "?session=1s&command_timeout=500ms";
   for (const bool silent : {false, true}) {
     harness::fault_proxy proxy(calm_cluster().port(1));
     auto here = holdfast::open(through(proxy.port(), base));

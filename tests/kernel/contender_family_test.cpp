@@ -1,0 +1,158 @@
+#include "family/contender_family.hpp"
+
+#include <gtest/gtest.h>
+
+#include <holdfast/testing.hpp>
+
+#include "harness/eventually.hpp"
+#include "kernel/fake_contender_store.hpp"
+
+// What the family does with a port, whatever the store: no server, and a clock that stands still.
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using namespace std::chrono_literals;
+using enum permits_outcome;
+using holdfast::errc;
+
+constexpr std::int64_t second = 1'000'000;
+
+class contender_family : public testing::Test {
+ protected:
+  permits_command command(permits_verb verb, std::uint64_t owner, bool wait = true) const {
+    permits_command c;
+    c.verb = verb;
+    c.owner = {0, owner};
+    c.wait = wait;
+    c.lease_us = 30 * second;
+    c.place_us = 4 * second;
+    return c;
+  }
+  permits_reply acquire(std::uint64_t owner, bool wait = true) {
+    return family_->permits("n", command(permits_verb::acquire, owner, wait)).value();
+  }
+  permits_reply renew(std::uint64_t owner) {
+    return family_->permits("n", command(permits_verb::renew, owner)).value();
+  }
+  permits_reply release(std::uint64_t owner) {
+    return family_->permits("n", command(permits_verb::release, owner)).value();
+  }
+  static contender stranger(std::uint64_t id) {
+    contender c;
+    c.owner = {9, id};
+    return c;
+  }
+  bool told(std::uint64_t owner) {
+    const auto n = family_->inbox().receive(clock_.now());
+    return n && n->what == notice_kind::granted && n->owner == owner_id{0, owner};
+  }
+
+  holdfast::testing::fake_clock clock_;
+  fake_contender_store* const made_ = new fake_contender_store(clock_);
+  fake_contender_store& port_ = *made_;
+  std::unique_ptr<session_store> family_ =
+      holdfast::family::over(std::unique_ptr<contender_store>(made_), clock_);
+};
+
+TEST_F(contender_family, a_free_lock_is_entered_and_looked_at_once) {
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(port_.entered_count, 1);
+  EXPECT_EQ(port_.listed, 1);
+  EXPECT_EQ(release(1).outcome, done);
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(contender_family, where_the_store_tells_the_line_nobody_looks) {
+  port_.tells_line = true;
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(acquire(2, false).outcome, busy);
+  EXPECT_EQ(port_.listed, 0);
+}
+
+TEST_F(contender_family, fences_are_those_of_the_places) {
+  const auto first = acquire(1).fence;
+  (void)release(1);
+  EXPECT_GT(acquire(2).fence, first);
+}
+
+TEST_F(contender_family, who_waits_watches_the_one_before_and_is_told_when_it_goes) {
+  port_.put("n", stranger(1));
+  port_.put("n", stranger(2));
+  EXPECT_EQ(acquire(1).outcome, queued);
+  EXPECT_EQ(port_.watched("n"), 1U);
+  port_.remove_all("n", {9, 1});
+  EXPECT_FALSE(told(1)) << "not the one it waits for";
+  port_.remove_all("n", {9, 2});
+  EXPECT_TRUE(told(1));
+  EXPECT_EQ(acquire(1).outcome, granted);
+}
+
+TEST_F(contender_family, while_nothing_has_changed_the_store_is_not_asked) {
+  port_.put("n", stranger(1));
+  EXPECT_EQ(acquire(1).outcome, queued);
+  const int before = port_.listed;
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(acquire(1).outcome, queued);
+  EXPECT_EQ(port_.listed, before);
+}
+
+TEST_F(contender_family, a_place_whose_reply_was_lost_is_found_again) {
+  port_.lose_reply = true;
+  const auto lost = family_->permits("n", command(permits_verb::acquire, 1));
+  ASSERT_FALSE(lost);
+  EXPECT_TRUE(lost.error().outcome_unknown);
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(port_.size("n"), 1U) << "no ghost";
+  EXPECT_EQ(port_.entered_count, 1);
+}
+
+TEST_F(contender_family, a_try_in_vain_leaves_nothing) {
+  port_.put("n", stranger(1));
+  EXPECT_EQ(acquire(1, false).outcome, busy);
+  EXPECT_EQ(port_.size("n"), 1U);
+}
+
+TEST_F(contender_family, a_place_that_is_gone_is_not_held_any_more) {
+  EXPECT_EQ(acquire(1).outcome, granted);
+  port_.remove_all("n", {0, 1});
+  EXPECT_EQ(renew(1).outcome, absent);
+  EXPECT_EQ(release(1).outcome, absent);
+}
+
+TEST_F(contender_family, a_hold_ends_when_the_session_is_not_safe_any_more) {
+  port_.safe_for = 10s;
+  const auto reply = acquire(1);
+  EXPECT_EQ(reply.expires_at - reply.now_at, 10 * second) << "and not the 30 that were asked for";
+}
+
+TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
+  port_.put("n", stranger(1));
+  EXPECT_EQ(acquire(1).outcome, queued);
+  clock_.advance(5s);
+  harness::eventually("its place is given up", [&] { return port_.size("n") == 1; });
+}
+
+TEST_F(contender_family, what_was_held_too_long_is_given_up_and_another_has_it) {
+  EXPECT_EQ(acquire(1).outcome, granted);
+  clock_.advance(31s);
+  harness::eventually("its place is given up", [&] { return port_.size("n") == 0; });
+  EXPECT_EQ(acquire(2).outcome, granted);
+}
+
+TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_once) {
+  countdown_command c;
+  c.verb = countdown_verb::arrive;
+  c.count = 3'000;
+  c.drop = 1;
+  c.keep_us = 60 * second;
+  for (std::uint64_t i = 1; i <= 1'500; ++i) {
+    c.owner = {1, i};
+    (void)family_->countdown("l", c).value();
+  }
+  EXPECT_EQ(family_->countdown("l", c).value().remaining, 1'500U) << "the last one, again";
+  const auto found = family_->countdown("l", {}).value().found;
+  EXPECT_EQ(found.arrivals.size(), 1'000U) << "it does not grow for ever";
+}
+
+}  // namespace
+}  // namespace kernel_test

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <holdfast/store/contender_store.hpp>
+#include <map>
+#include <mutex>
+
+namespace kernel_test {
+
+/// A contender store in memory, with one session; others are put in line by the test. It does what
+/// a test tells it to, and counts what it was asked. Thread-safe as the port demands.
+class fake_contender_store final : public holdfast::store::contender_store {
+ public:
+  using contender = holdfast::store::contender;
+  using placard = holdfast::store::placard;
+  template <class T>
+  using result = holdfast::result<T>;
+
+  explicit fake_contender_store(holdfast::clock& on) : clock_(on) {}
+
+  // ---- for the test
+  bool tells_line = false;  ///< enter() says who is in line
+  bool lose_reply = false;  ///< the next enter() is carried out, and nobody hears of it
+  std::atomic<int> entered_count{0};
+  std::atomic<int> listed{0};
+  std::atomic<int> left{0};
+  std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
+
+  void put(const std::string& name, contender who) {
+    const std::lock_guard guard{mutex_};
+    add(name, std::move(who), {});
+  }
+  /// As if its session had ended.
+  void remove_all(const std::string& name, const holdfast::store::owner_id& owner) {
+    std::vector<std::string> places;
+    {
+      const std::lock_guard guard{mutex_};
+      for (const auto& at : lines_[name]) {
+        if (at.who.owner == owner) places.push_back(at.who.place);
+      }
+    }
+    (void)take_out(name, places);
+  }
+  std::size_t size(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    return lines_[name].size();
+  }
+  std::size_t watched(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    std::size_t n = 0;
+    for (const auto& at : lines_[name]) n += at.alarms.size();
+    return n;
+  }
+
+  // ---- the port
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return url_; }
+  const std::string& peer() const noexcept override { return peer_; }
+  holdfast::boot_time safe_until() const noexcept override { return clock_.now() + safe_for; }
+  std::chrono::nanoseconds safe_span() const noexcept override { return safe_for; }
+
+  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+                        std::span<const std::string> leaving) override {
+    ++entered_count;
+    const bool replaced = take_out(name, leaving);
+    const std::lock_guard guard{mutex_};
+    auto in = add(std::string(name), who, says);
+    in.replaced = replaced;
+    if (tells_line) in.line = line_of(name);
+    if (!std::exchange(lose_reply, false)) return in;
+    return holdfast::failure{holdfast::errc::unavailable, "the reply was lost", true};
+  }
+  result<std::vector<contender>> contenders(std::string_view name, as_of, alarm) override {
+    ++listed;
+    const std::lock_guard guard{mutex_};
+    return line_of(name);
+  }
+  result<bool> leave(std::string_view name, std::span<const std::string> places) override {
+    ++left;
+    return take_out(name, places);
+  }
+  result<std::optional<placard>> read(std::string_view name, const std::string& place,
+                                      alarm on_change) override {
+    const std::lock_guard guard{mutex_};
+    auto* const at = find(name, place);
+    if (at == nullptr) return std::optional<placard>{};
+    if (on_change) at->alarms.push_back(std::move(on_change));
+    return std::optional(at->says);
+  }
+  result<std::vector<std::optional<placard>>> read(std::string_view name,
+                                                   std::span<const contender> all) override {
+    const std::lock_guard guard{mutex_};
+    std::vector<std::optional<placard>> said;
+    for (const auto& c : all) {
+      const auto* const at = find(name, c.place);
+      said.push_back(at == nullptr ? std::nullopt : std::optional(at->says));
+    }
+    return said;
+  }
+  result<bool> write(std::string_view name, const std::string& place,
+                     const placard& says) override {
+    const std::lock_guard guard{mutex_};
+    auto* const at = find(name, place);
+    if (at == nullptr) return false;
+    at->says = says;
+    return true;
+  }
+  std::vector<result<bool>> confirm(std::span<const place_of> places) override {
+    const std::lock_guard guard{mutex_};
+    std::vector<result<bool>> there;
+    for (const auto& p : places) there.emplace_back(find(p.name, p.place) != nullptr);
+    return there;
+  }
+  result<versioned> record(std::string_view name, alarm) override {
+    const std::lock_guard guard{mutex_};
+    return records_[std::string(name)];
+  }
+  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
+                                              std::int64_t version, std::int64_t) override {
+    const std::lock_guard guard{mutex_};
+    auto& r = records_[std::string(name)];
+    if (r.version != version) return std::optional<std::int64_t>{};
+    r = text.empty() ? versioned{} : versioned{std::string(text), ++last_};
+    return std::optional<std::int64_t>(r.version);
+  }
+  result<holdfast::store::moment> time() override { return holdfast::store::moment{1, 1, false}; }
+  result<std::vector<std::string>> names() override { return std::vector<std::string>{}; }
+
+ private:
+  struct stand {
+    contender who;
+    placard says;
+    std::vector<alarm> alarms{};
+  };
+
+  entered add(const std::string& name, contender who, placard says) {
+    who.place = std::to_string(++last_);
+    says.fence = static_cast<std::uint64_t>(last_);
+    lines_[name].push_back({who, says});
+    return {who.place, says.fence, false, {}};
+  }
+  stand* find(std::string_view name, const std::string& place) {
+    for (auto& at : lines_[std::string(name)]) {
+      if (at.who.place == place) return &at;
+    }
+    return nullptr;
+  }
+  std::vector<contender> line_of(std::string_view name) {
+    std::vector<contender> all;
+    for (const auto& at : lines_[std::string(name)]) all.push_back(at.who);
+    return all;
+  }
+  bool take_out(std::string_view name, std::span<const std::string> places) {
+    std::vector<alarm> calls;
+    bool any = false;
+    {
+      const std::lock_guard guard{mutex_};
+      std::erase_if(lines_[std::string(name)], [&](stand& at) {
+        const bool goes = std::find(places.begin(), places.end(), at.who.place) != places.end();
+        if (goes) calls.insert(calls.end(), at.alarms.begin(), at.alarms.end());
+        any |= goes;
+        return goes;
+      });
+    }
+    for (const auto& call : calls) call();
+    return any;
+  }
+
+  holdfast::clock& clock_;
+  const holdfast::store::capabilities can_;
+  const std::string url_ = "fake:";
+  const std::string peer_ = "me";
+  std::mutex mutex_;
+  std::map<std::string, std::vector<stand>> lines_;
+  std::map<std::string, versioned> records_;
+  std::int64_t last_ = 0;
+};
+
+}  // namespace kernel_test
