@@ -48,7 +48,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/holdfast-config-version.
 install(FILES "${PROJECT_BINARY_DIR}/holdfast-config.cmake" "${PROJECT_BINARY_DIR}/holdfast-config-version.cmake"
   DESTINATION "${HOLDFAST_PACKAGE_DIR}")
 # Clients that come without a CMake file of their own are looked for in the same way by those who use the package.
-foreach(module IN ITEMS FindZooKeeper)
+foreach(module IN ITEMS FindGrpcClient FindZooKeeper)
   configure_file("${CMAKE_CURRENT_LIST_DIR}/${module}.cmake" "${PROJECT_BINARY_DIR}/${module}.cmake" COPYONLY)
   install(FILES "${CMAKE_CURRENT_LIST_DIR}/${module}.cmake" DESTINATION "${HOLDFAST_PACKAGE_DIR}")
 endforeach()

@@ -3,15 +3,17 @@
 # Does nothing, and needs no network, when all of them are there.
 set -euo pipefail
 
-library=(g++ cmake pkg-config libsqlite3-dev libssl-dev libpq-dev libmariadb-dev libzookeeper-mt-dev)
+library=(g++ cmake pkg-config libsqlite3-dev libssl-dev libpq-dev libmariadb-dev libzookeeper-mt-dev libgrpc++-dev
+         libprotobuf-dev protobuf-compiler)
 programs=(libcli11-dev nlohmann-json3-dev libfmt-dev)
 case "${1:-}" in
   make)  packages=(make) ;;
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
-  bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper memcached) ;;
+  bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
+                   memcached) ;;
   test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    sqlite3 redis-server libhiredis-dev libasio-dev openssl spin zookeeper python3-kazoo postgresql-15
-                   pgbouncer mariadb-server memcached python3-redis) ;;
+                   pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19) ;;
   *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;

@@ -7,6 +7,9 @@
 #include "family/slot_family.hpp"
 #include "family/state_family.hpp"
 #include "store/memory/memory.hpp"
+#ifdef HOLDFAST_WITH_ETCD
+#include "store/etcd/etcd.hpp"
+#endif
 #ifdef HOLDFAST_WITH_MARIADB
 #include "store/mariadb/mariadb.hpp"
 #endif
@@ -163,6 +166,40 @@ opened open_zookeeper(const url& u, clock& on) {
 
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+
+opened open_etcd(const url& u, clock& on) {
+  static constexpr std::array<std::string_view, 9> known{"session",
+                                                         "connect_timeout",
+                                                         "command_timeout",
+                                                         "password_env",
+                                                         "password_file",
+                                                         "ca",
+                                                         "cert",
+                                                         "key",
+                                                         "server_name"};
+  if (auto ok = engine::check_options(u, known); !ok) return std::move(ok.error());
+  auto options = store::etcd::parse_address(u.scheme, u.rest);
+  if (!options) return std::move(options.error());
+  options->clock = &on;
+  for (const auto& [name, value] : u.options) {
+    auto* const time = store::etcd::duration_of(*options, name);
+    if (time == nullptr) {
+      if (auto ok = store::etcd::set_option(*options, name, value); !ok)
+        return std::move(ok.error());
+      continue;
+    }
+    auto parsed = engine::parse_duration(value);
+    if (!parsed) return std::move(parsed.error());
+    *time = *parsed;
+  }
+  auto port = store::etcd::open_etcd(std::move(*options));
+  if (!port) return std::move(port.error());
+  return family::over(std::move(*port), on);
+}
+
+#endif
+
 #ifdef HOLDFAST_WITH_POSTGRES
 
 opened open_postgres(const url& u, clock& on) {
@@ -178,6 +215,7 @@ opened open_postgres(const url& u, clock& on) {
       return std::move(ok.error());
   }
   options.clock = &on;
+  if (options.session_mode) return store::postgres::open_postgres_session(std::move(options));
   auto port = store::postgres::open_postgres(std::move(options));
   if (!port) return std::move(port.error());
   return family::over(std::move(*port));
@@ -198,6 +236,7 @@ opened open_mariadb(const url& u, clock& on) {
       return std::move(ok.error());
   }
   options->clock = &on;
+  if (options->session_mode) return store::mariadb::open_mariadb_session(std::move(*options));
   auto port = store::mariadb::open_mariadb(std::move(*options));
   if (!port) return std::move(port.error());
   return family::over(std::move(*port));
@@ -232,10 +271,11 @@ opened open_memcached(const url& u, clock& on) {
 #endif
 
 opened unknown_scheme(const url& u) {
-  static constexpr std::array<std::string_view, 15> known{
-      "memory",         "sqlite",          "redis",         "rediss",         "redis+unix",
-      "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "postgres",
-      "mariadb",        "mysql",           "zookeeper",     "etcd",           "memcached"};
+  static constexpr std::array<std::string_view, 16> known{
+      "memory",         "sqlite",         "redis",           "rediss",
+      "redis+unix",     "redis+sentinel", "rediss+sentinel", "redis+cluster",
+      "rediss+cluster", "postgres",       "mariadb",         "mysql",
+      "zookeeper",      "etcd",           "memcached",       "etcds"};
   const auto near = engine::nearest(u.scheme, known);
   if (near == u.scheme) {
     return failure{errc::unsupported,
@@ -252,6 +292,9 @@ opened open_store(const url& u, clock& on, [[maybe_unused]] const session_option
   if (std::find(redis_schemes.begin(), redis_schemes.end(), u.scheme) != redis_schemes.end()) {
     return open_redis(u, on, options);
   }
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+  if (u.scheme == "etcd" || u.scheme == "etcds") return open_etcd(u, on);
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
   if (u.scheme == "mariadb" || u.scheme == "mysql") return open_mariadb(u, on);

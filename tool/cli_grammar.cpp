@@ -212,6 +212,42 @@ class run_grammar : public common_grammar {
   child_words child_;
 };
 
+class sem_grammar : public common_grammar {
+ public:
+  explicit sem_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("NAME", name_, "the semaphore's name")->required()->type_name("");
+    app_.add_option("COUNT", count_, "how many permits there are")->required()->type_name("");
+    app_.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
+    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 as -n")
+        ->type_name("DURATION");
+    add_busy_code(app_, busy_code_);
+    app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
+        ->type_name("DURATION");
+    app_.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
+    child_.add_to(app_);
+  }
+
+  tool::command convert(const std::optional<words>& after_dashes) const override {
+    if (nonblock_ && wait_) refuse("-n and -w exclude each other; give one of them");
+    run_options r = child_.convert("sem NAME COUNT", after_dashes);
+    take_options& t = r.take;
+    t.lock.name = name_;
+    t.lock.mode = lock_mode::permit;
+    t.lock.slots = number_or({"COUNT", count_}, 1, 1U << 30, 1);
+    t.wait = nonblock_ ? one_try : duration_or({"--wait", wait_}, no_limit);
+    t.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    t.ttl = lease_or({"--ttl", ttl_}, t.ttl);
+    t.reason = reason_or({"--reason", reason_}, child_.default_reason(r.command));
+    return with_child(common(), std::move(r));
+  }
+
+ private:
+  std::string name_;
+  word count_, wait_, busy_code_, ttl_, reason_;
+  bool nonblock_ = false;
+  child_words child_;
+};
+
 class elect_grammar : public common_grammar {
  public:
   explicit elect_grammar(const command_help& about) : common_grammar(about) {
@@ -223,6 +259,8 @@ class elect_grammar : public common_grammar {
     add_busy_code(app_, busy_code_);
     app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
         ->type_name("DURATION");
+    app_.add_flag("--again", again_,
+                  "if leadership was lost, campaign again instead of ending (79)");
     app_.add_option("--http", http_, "answer there who leads: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
     child_.add_to(app_);
@@ -231,6 +269,7 @@ class elect_grammar : public common_grammar {
   tool::command convert(const std::optional<words>& after_dashes) const override {
     run_options r = child_.convert("elect NAME", after_dashes);
     r.http = http_;
+    r.again = again_;
     take_options& t = r.take;
     t.lock.name = name_;
     t.lock.mode = lock_mode::leader;
@@ -245,6 +284,7 @@ class elect_grammar : public common_grammar {
  private:
   std::string name_, http_;
   word note_, priority_, wait_, busy_code_, ttl_;
+  bool again_ = false;
   child_words child_;
 };
 
@@ -372,6 +412,73 @@ class limit_grammar : public common_grammar {
   word tokens_, wait_, busy_code_;
 };
 
+/// What latch and barrier have in common.
+class meet_grammar : public common_grammar {
+ public:
+  meet_grammar(const command_help& about, std::uint32_t most) : common_grammar(about), most_(most) {
+    app_.add_option("NAME", name_, "what all name alike")->required()->type_name("");
+    app_.add_option("COUNT", count_, "of how many; all name the same")->required()->type_name("");
+    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 for a look")
+        ->type_name("DURATION");
+    add_busy_code(app_, busy_code_);
+  }
+
+ protected:
+  meet_options meeting() const {
+    meet_options m;
+    m.name = name_;
+    m.count = number_or({"COUNT", count_}, 1, most_, 1);
+    m.wait = duration_or({"--wait", wait_}, no_limit);
+    m.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, exit_code::busy);
+    return m;
+  }
+
+ private:
+  const std::uint32_t most_;
+  std::string name_;
+  word count_, wait_, busy_code_;
+};
+
+class latch_grammar : public meet_grammar {
+ public:
+  explicit latch_grammar(const command_help& about) : meet_grammar(about, 1'000'000) {
+    app_.add_option("--down", down_, "count down by N, and do not wait")->type_name("N");
+    app_.add_flag("--peek", peek_, "say what is left to count: 0 if it is open, else 75");
+    app_.add_flag("--remove", remove_, "forget it");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    meet_options m = meeting();
+    if ((down_ ? 1 : 0) + peek_ + remove_ > 1)
+      refuse("--down, --peek and --remove exclude each other; give one of them");
+    if (down_) m.what = meet_options::action::count_down;
+    if (peek_) m.what = meet_options::action::peek;
+    if (remove_) m.what = meet_options::action::remove;
+    m.down = number_or({"--down", down_}, 1, 1'000'000, 1);
+    return {common(), std::move(m)};
+  }
+
+ private:
+  word down_;
+  bool peek_ = false, remove_ = false;
+};
+
+class barrier_grammar : public meet_grammar {
+ public:
+  explicit barrier_grammar(const command_help& about) : meet_grammar(about, 10'000) {
+    app_.add_option("--ttl", ttl_, "so long the others wait for one that died; default 30s")
+        ->type_name("DURATION");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    meet_options m = meeting();
+    m.what = meet_options::action::arrive_and_wait;
+    m.ttl = lease_or({"--ttl", ttl_}, m.ttl);
+    return {common(), std::move(m)};
+  }
+
+ private:
+  word ttl_;
+};
+
 class version_grammar : public common_grammar {
  public:
   explicit version_grammar(const command_help& about) : common_grammar(about) {}
@@ -391,7 +498,8 @@ const std::map<std::string, maker, std::less<>> grammars{
     {"try", make<try_grammar>},         {"list", make<list_grammar>},
     {"show", make<show_grammar>},       {"force-unlock", make<force_unlock_grammar>},
     {"limit", make<limit_grammar>},     {"elect", make<elect_grammar>},
-    {"version", make<version_grammar>},
+    {"sem", make<sem_grammar>},         {"latch", make<latch_grammar>},
+    {"barrier", make<barrier_grammar>}, {"version", make<version_grammar>},
 };
 
 }  // namespace

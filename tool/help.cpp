@@ -48,10 +48,26 @@ constexpr std::string_view limit_footer =
 constexpr std::string_view elect_footer =
     "One of all who say so leads and runs the command; the others wait. Who leads, and its note:\n"
     "holdfast show NAME. A command whose leadership was lost is ended before another leads, and\n"
-    "this ends with 79: start it again to stand by (systemd: Restart=always).\n"
+    "this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
     "Environment and exit codes as of run.\n";
 
-constexpr std::array<command_help, 9> commands{{
+constexpr std::string_view sem_footer =
+    "The same as holdfast run NAME --slots COUNT. Environment and exit codes as of run.\n";
+
+constexpr std::string_view latch_footer =
+    "Examples:\n"
+    "  holdfast latch ready 3 --down 1       one of three is ready\n"
+    "  holdfast latch ready 3 -w 5m && go    when all three are\n\n"
+    "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 counted down by\n"
+    "more than is left, 78 in use with another count.\n";
+
+constexpr std::string_view barrier_footer =
+    "Arrives, and waits for the others: all go on when COUNT have come, and the next COUNT after\n"
+    "them. holdfast barrier stage 4 -w 10m && next_stage\n\n"
+    "Exit code: 0 all have come, 75 not in time (-E): it has left again, and the others wait on;\n"
+    "79 one of the others died while it waited; 78 COUNT are there already, or another count.\n";
+
+constexpr std::array<command_help, 12> commands{{
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until told to stop.",
@@ -70,6 +86,12 @@ constexpr std::array<command_help, 9> commands{{
     {"limit", "holdfast limit NAME --rate RATE… [OPTIONS]",
      "Takes tokens of a rate limit, or says when there will be some.", "the answer as JSON",
      limit_footer},
+    {"sem", "holdfast sem NAME COUNT [OPTIONS] -- CMD ARG…",
+     "Runs a command while holding one of COUNT permits.", "as --log-format=json", sem_footer},
+    {"latch", "holdfast latch NAME COUNT [OPTIONS]",
+     "Waits until COUNT have counted down, or counts down.", "the answer as JSON", latch_footer},
+    {"barrier", "holdfast barrier NAME COUNT [OPTIONS]", "Waits until COUNT have arrived.",
+     "the answer as JSON", barrier_footer},
     {"version", "holdfast version [OPTIONS]",
      "Prints the version and the stores that are built in.", "the same as JSON", ""},
 }};
@@ -93,6 +115,9 @@ std::string overview() {
          "  holdfast force-unlock LOCK                take it away from its holder\n"
          "  holdfast elect NAME -- CMD ARG…           run a command while it is the leader\n"
          "  holdfast limit NAME --rate 10/s           one more of it? 0 or 75\n"
+         "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
+         "  holdfast latch NAME 3                     wait until three have counted down\n"
+         "  holdfast barrier NAME 3                   wait until three have arrived\n"
          "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "

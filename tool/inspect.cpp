@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string_view>
 #include <tuple>
@@ -44,7 +45,9 @@ bool is_free(const name_info& info, const lock_choice& c) {
 /// A question that does not fit what the name is in use as has no answer.
 void check_fits(const name_info& info, const lock_choice& c) {
   const bool unasked = c.mode == lock_mode::plain;  // then any kind of lock will do
-  const bool no_lock = info.kind == "latch" || info.kind == "rate_limiter";
+  constexpr std::array<std::string_view, 4> no_locks{"latch", "rate_limiter", "barrier",
+                                                     "condition_variable"};
+  const bool no_lock = std::find(no_locks.begin(), no_locks.end(), info.kind) != no_locks.end();
   const bool other_kind = no_lock || (!unasked && info.kind != kind_of(c));
   const bool both_exclusive = c.mode == lock_mode::write && info.kind == "mutex";
   const bool other_size =

@@ -147,6 +147,18 @@ std::string limit_json(std::string_view name, std::string_view store, std::strin
   return line(j);
 }
 
+std::string meet_json(std::string_view name, std::string_view store, std::string_view outcome,
+                      std::uint32_t count, std::optional<std::uint32_t> remaining) {
+  json j = document();
+  j["name"] = name;
+  j["store"] = store;
+  j["outcome"] = outcome;
+  j["count"] = count;
+  j["remaining"] = nullptr;
+  if (remaining) j["remaining"] = *remaining;
+  return line(j);
+}
+
 std::string leader_json(std::string_view name, const std::optional<leader>& leads) {
   json j = document();
   j["election"] = name;

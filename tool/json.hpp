@@ -40,6 +40,8 @@ std::string show_json(const name_info& info, std::string_view store, const store
                       wall_time now);
 std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
                               std::string_view reason, wall_time now);
+std::string meet_json(std::string_view name, std::string_view store, std::string_view outcome,
+                      std::uint32_t count, std::optional<std::uint32_t> remaining);
 std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
                        const rate_decision& d);
 std::string leader_json(std::string_view name, const std::optional<leader>& leads);

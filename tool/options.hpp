@@ -69,7 +69,8 @@ struct run_options {
   int lost_code = exit_code::lost;
   std::string token_file;
   std::string status_file;
-  std::string http;  ///< elect: where to answer who leads; empty: nowhere
+  bool again = false;  ///< elect: campaign again after a loss
+  std::string http;    ///< elect: where to answer who leads; empty: nowhere
 };
 
 struct hold_options {
@@ -111,12 +112,30 @@ struct limit_options {
   int busy_code = exit_code::busy;
 };
 
+/// latch and barrier.
+struct meet_options {
+  enum class action {
+    arrive_and_wait,  ///< barrier
+    wait,             ///< latch, by default
+    count_down,       ///< latch --down
+    peek,             ///< latch --peek
+    remove,           ///< latch --remove
+  };
+  action what = action::wait;
+  std::string name;
+  std::uint32_t count = 1;
+  std::uint32_t down = 1;
+  wait_time wait = no_limit;
+  std::chrono::milliseconds ttl{30'000};  ///< barrier only
+  int busy_code = exit_code::busy;
+};
+
 struct version_options {};
 
 struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
-               force_unlock_options, limit_options, version_options>
+               force_unlock_options, limit_options, meet_options, version_options>
       what;
 };
 

@@ -39,6 +39,7 @@ class job {
   }
 
   int go();
+  bool lost() const noexcept { return report_.outcome == "lost"; }
   /// The lock was lost: the store need not be asked any more, and may be away.
   bool nothing_to_give_back() const noexcept { return nothing_to_give_back_; }
 
@@ -291,10 +292,13 @@ void job::write_status() {
 }  // namespace
 
 int run(const common_options& common, const run_options& o, log& to) {
-  job j{common, o, to};
-  const int code = j.go();
-  if (j.nothing_to_give_back()) leave_at_once(code);
-  return code;
+  for (;;) {
+    job j{common, o, to};
+    const int code = j.go();
+    if (o.again && j.lost()) continue;
+    if (j.nothing_to_give_back()) leave_at_once(code);
+    return code;
+  }
 }
 
 }  // namespace holdfast::tool

@@ -140,9 +140,13 @@ class election {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop);
   std::optional<leadership> campaign_within(wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// campaign() without a thread (async.hpp).
+pending<leadership> async_campaign(election& of, wait_limit limit = {}, std::stop_token stop = {});
 
 }  // namespace holdfast

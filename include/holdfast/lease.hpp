@@ -75,6 +75,7 @@ class [[nodiscard]] lease {
 
  private:
   friend class engine::hold;
+  friend class multi_lease;
   explicit lease(std::shared_ptr<engine::hold> hold) noexcept;
   std::shared_ptr<engine::hold> hold_;
 };

@@ -142,11 +142,19 @@ class rate_limiter {
 
   const std::string& name() const noexcept;
 
+  /// What the class is made of; of no use outside.
+  struct state;
+
  private:
+  friend pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
+                                           wait_limit limit, std::stop_token stop);
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                             std::stop_token stop);
-  struct state;
   std::unique_ptr<state> state_;
 };
+
+/// take() without a thread (async.hpp): what is refused is a decision, not a failure.
+pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key = {},
+                                  wait_limit limit = {}, std::stop_token stop = {});
 
 }  // namespace holdfast

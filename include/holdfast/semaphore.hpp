@@ -49,6 +49,7 @@ class semaphore {
   const std::string& name() const noexcept;
 
  private:
+  friend class multi_member;
   friend pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit,
                                       std::stop_token stop);
   std::optional<lease> acquire_within(std::uint32_t weight, wait_time wait, std::stop_token stop);

@@ -127,6 +127,7 @@ class shared_mutex {
   const std::string& name() const noexcept;
 
  private:
+  friend class multi_member;
   friend pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop);
   friend pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit,
                                              std::stop_token stop);

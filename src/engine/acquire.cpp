@@ -119,22 +119,27 @@ acquisition::acquisition(core& session, const spec& s, const claim& c, waker* w)
   grant_.owner = session.ids().next();
 }
 
-store::permits_command acquisition::acquire_command(bool wait) const noexcept {
+store::permits_command acquire_command(const core& session, const spec& s, const claim& how,
+                                       const store::owner_id& owner, bool wait) noexcept {
   store::permits_command c;
   c.verb = permits_verb::acquire;
-  c.owner = grant_.owner;
-  c.kind = spec_.kind;
-  c.capacity = spec_.capacity;
-  c.weight = claim_.weight;
-  c.priority = claim_.priority;
-  c.lease_us = std::chrono::microseconds(spec_.lease).count();
+  c.owner = owner;
+  c.kind = s.kind;
+  c.capacity = s.capacity;
+  c.weight = how.weight;
+  c.priority = how.priority;
+  c.lease_us = std::chrono::microseconds(s.lease).count();
   c.place_us = place_lasts.count();
-  c.peer = session_.peer();
-  c.note = spec_.note;
-  c.detached = spec_.detached;
-  c.lingers = listens(spec_, claim_);
+  c.peer = session.peer();
+  c.note = s.note;
+  c.detached = s.detached;
+  c.lingers = listens(s, how);
   c.wait = wait;
   return c;
+}
+
+store::permits_command acquisition::acquire_command(bool wait) const noexcept {
+  return engine::acquire_command(session_, spec_, claim_, grant_.owner, wait);
 }
 
 result<std::optional<wait_hint>> acquisition::ask(bool last) {
@@ -199,17 +204,17 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     }
     case permits_outcome::kind_mismatch:
     case permits_outcome::capacity_mismatch:
-      return mismatch(*reply);
+      return mismatch_of(*reply, spec_);
     default:
       return failure{errc::internal, "the store gave an answer that does not fit"};
   }
 }
 
-failure acquisition::mismatch(const store::permits_reply& reply) const {
+failure mismatch_of(const store::permits_reply& reply, const spec& s) {
   const bool kind = reply.outcome == permits_outcome::kind_mismatch;
   return {kind ? errc::kind_mismatch : errc::capacity_mismatch,
           "the name is in use as " + describe(reply.found.kind, reply.found.capacity) +
-              ", and this is " + describe(spec_.kind, spec_.capacity) +
+              ", and this is " + describe(s.kind, s.capacity) +
               ": choose another name, or the same kind and capacity everywhere"};
 }
 

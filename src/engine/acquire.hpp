@@ -80,6 +80,11 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
 /// When a wait that begins now has to end.
 boot_time deadline_of(core& session, wait_time wait) noexcept;
 
+/// What asks the store for it, and what is wrong if it is in use as something else.
+store::permits_command acquire_command(const core& session, const spec& s, const claim& how,
+                                       const store::owner_id& owner, bool wait) noexcept;
+failure mismatch_of(const store::permits_reply& reply, const spec& s);
+
 /// One attempt to get permits.
 class acquisition final : public question {
  public:
@@ -108,7 +113,6 @@ class acquisition final : public question {
   friend class gate;
   void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
   store::permits_command acquire_command(bool wait) const noexcept;
-  failure mismatch(const store::permits_reply& reply) const;
 
   core& session_;
   const spec& spec_;

@@ -154,6 +154,22 @@ std::vector<result<store::permits_reply>> core::renew(std::span<const store::ren
   return store_->renew(batch);
 }
 
+result<std::vector<store::permits_reply>> core::acquire_together(
+    std::span<const store::renewal> all) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto replies = store_->acquire_together(all);
+  observe();
+  return replies;
+}
+
+result<store::identity> core::identify() {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->identify();
+}
+
 void core::publish() noexcept { handed_over.fetch_add(1, std::memory_order_release); }
 void core::observe() noexcept { (void)handed_over.load(std::memory_order_acquire); }
 

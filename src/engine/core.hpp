@@ -43,6 +43,8 @@ class core {
   /// Many of them in as few round trips as the store can.
   std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
+  result<std::vector<store::permits_reply>> acquire_together(std::span<const store::renewal> all);
+  result<store::identity> identify();
 
   const store::capabilities& can() const noexcept { return store_->can(); }
   const std::string& url() const noexcept { return store_->url(); }

@@ -140,6 +140,7 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   c.capacity = spec_->capacity;
   c.weight = weight_.load(std::memory_order_relaxed);
   c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
+  c.place_us = c.lease_us;
   c.peer = session_->peer();
   return c;
 }
@@ -284,6 +285,35 @@ std::error_code hold::end(was what, wants w) noexcept try {
   const ending e{what, state() == lease_state::lost, core->now()};
   const auto told = tell_store(*core, e, w);
   return told ? ended(*core, e, *told) : std::error_code{};
+} catch (...) {
+  return errc::internal;
+}
+
+std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept try {
+  std::vector<std::shared_ptr<hold>> of_one, others;
+  std::shared_ptr<engine::core> core;
+  for (const auto& h : all) {
+    if (h->session_->forked()) return errc::forked;
+    if (!core) core = h->core_;
+    (h->core_ == core ? of_one : others).push_back(h);
+  }
+  if (!core) return {};
+  std::vector<store::renewal> releases;
+  std::vector<ending> endings;
+  for (const auto& h : of_one) {
+    core->keeper().remove(*h);
+    endings.push_back({was::in_use, h->state() == lease_state::lost, core->now()});
+    releases.push_back({h->name(), h->command(permits_verb::release)});
+    h->core_.reset();
+  }
+  const auto replies = core->permits(releases);
+  std::error_code first;
+  for (std::size_t i = 0; i < of_one.size(); ++i) {
+    const auto why = of_one[i]->ended(*core, endings[i], outcome_of(replies[i]));
+    if (!first) first = why;
+  }
+  const auto rest = end_all(others);
+  return first ? first : rest;
 } catch (...) {
   return errc::internal;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 
@@ -86,6 +87,9 @@ class hold : public std::enable_shared_from_this<hold> {
   /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
   enum class was { in_use, idle };
   std::error_code end(was what, wants w = wants::nothing) noexcept;
+  /// Many at once, of which none is at a gate or shared: one round trip for each session where the
+  /// store can. What the first one says that did not go well.
+  static std::error_code end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
   /// The end of one that was lost before the next thread had it.
   void forget() noexcept;
 

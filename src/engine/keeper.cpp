@@ -231,6 +231,8 @@ keeper::news keeper::settle(hold& h, boot_time sent, const result<store::permits
     return [] {};
   }
   if (!reply) return on_failed(h, reply.error());
+  // It has arrived at a barrier, and waits there for the others.
+  if (reply->outcome == permits_outcome::queued) return on_renewed(h, sent, h.lease_.load());
   if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
   return on_renewed(h, sent, lease_of(*reply));
 }

@@ -76,9 +76,10 @@ class contender_family final : public store::session_store {
   result<permits_reply> release(std::string_view name, const permits_command& c);
   result<permits_reply> resize(std::string_view name, const permits_command& c);
 
-  result<bool> enter(std::string_view name, const permits_command& c);
+  result<bool> enter(std::string_view name, const permits_command& c, line& seen);
   result<bool> find_again(std::string_view name, const owner_id& owner);
-  result<std::optional<permits_reply>> take_turn(std::string_view name, const permits_command& c);
+  result<std::optional<permits_reply>> take_turn(std::string_view name, const permits_command& c,
+                                                 line seen);
   result<std::optional<permits_reply>> clash(std::string_view name, const permits_command& c,
                                              const line& all, std::size_t me);
   result<bool> look_ahead(std::string_view name, const permits_command& c, line& all,
@@ -124,6 +125,8 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
       return evict(*port_, name, c.owner);
     case permits_verb::inspect:
       return inspect(*port_, name, clock_.now());
+    case permits_verb::notify:
+      break;  // refused at construction
   }
   return failure{errc::internal, "no such command"};
 }
@@ -142,8 +145,9 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
       if (!reply || reply->outcome == permits_outcome::granted) return reply;
       continue;
     }
+    line seen;
     if (!mine || mine->nodes.empty()) {
-      const auto in = enter(name, c);
+      const auto in = enter(name, c, seen);
       if (!in) return in.error();
       replaced |= *in;
     } else if (c.wait && mine->nothing_new()) {
@@ -153,7 +157,7 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
       });
       return in_line(c, 0);
     }
-    auto turn = take_turn(name, c);
+    auto turn = take_turn(name, c, std::move(seen));
     if (!turn) return std::move(turn.error());
     if (!*turn) continue;
     (*turn)->replaced = replaced;
@@ -164,8 +168,8 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
                  "somebody remove them, or does the session end too soon?"};
 }
 
-// True if `instead_of` was there until this step.
-result<bool> contender_family::enter(std::string_view name, const permits_command& c) {
+// True if `instead_of` was there until this step; `seen` is the line, if the store told it.
+result<bool> contender_family::enter(std::string_view name, const permits_command& c, line& seen) {
   if (places_.find(c.owner)) {
     const auto found = find_again(name, c.owner);
     if (!found) return found.error();
@@ -196,6 +200,7 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
     p.fence = in->fence;
     p.unsure = false;
   });
+  seen = std::move(in->line);
   return in->replaced;
 }
 
@@ -220,11 +225,13 @@ result<bool> contender_family::find_again(std::string_view name, const owner_id&
 
 // Nothing if our place is gone.
 result<std::optional<permits_reply>> contender_family::take_turn(std::string_view name,
-                                                                 const permits_command& c) {
+                                                                 const permits_command& c,
+                                                                 line seen) {
   while (true) {
     const auto mine = places_.find(c.owner);
     if (!mine) return std::optional<permits_reply>{};
-    auto all = port_->contenders(name, as_of::seen, nullptr);
+    auto all = seen.empty() ? port_->contenders(name, as_of::seen, nullptr)
+                            : result<line>(std::exchange(seen, {}));
     if (!all) return std::move(all.error());
     fit(*all, c.capacity);
     const std::size_t me = index_of(*all, mine->nodes.front());

@@ -21,6 +21,9 @@ namespace {
 
 /// So often a replaced record is read anew: many count down at once, and each loses to another one.
 constexpr int max_attempts = 1'000;
+/// So many arrivals are known again if they are repeated: a bound also where the store has no clock
+/// to forget them by.
+constexpr std::ptrdiff_t max_arrivals = 1'000;
 /// What a waiter watches, in own_place's terms.
 const std::string the_record = "record";
 
@@ -46,7 +49,7 @@ bool worth_writing(const countdown_record& was, const countdown_record& is,
 
 struct contender_latch::state {
   countdown_record record;
-  std::int32_t version = -1;
+  std::int64_t version = -1;
   moment now;
 };
 
@@ -66,11 +69,14 @@ result<contender_latch::state> contender_latch::read(std::string_view name,
   return s;
 }
 
-result<bool> contender_latch::store_back(std::string_view name, const state& s) {
+result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view name, state& s,
+                                                                std::int64_t keep_us) {
+  auto& all = s.record.arrivals;
+  if (std::ssize(all) > max_arrivals) all.erase(all.begin(), all.end() - max_arrivals);
   std::string text;
   if (s.record.count != 0) encode(s.record, text);
-  if (text.empty() && s.version < 0) return true;
-  return port_.replace(name, text, s.version);
+  if (text.empty() && s.version < 0) return std::optional(s.version);
+  return port_.replace(name, text, s.version, keep_us);
 }
 
 store::contender_store::alarm contender_latch::call(std::string_view name,
@@ -107,14 +113,14 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   const auto taken = first ? in_use_as(name, reply) : result<bool>(false);
   if (!taken) return taken.error();
   if (*taken || !worth_writing(was, s->record, c)) return std::optional(std::move(reply));
-  const auto written = store_back(name, *s);
+  const auto written = store_back(name, *s, c.keep_us);
   if (!written) return written.error();
   if (!*written) return std::optional<countdown_reply>{};
   if (!first) return std::optional(std::move(reply));
   // One who entered the line meanwhile sees the record, or we see it: not both go on.
   const auto late = in_use_as(name, reply);
   if (!late) return late.error();
-  if (*late) (void)port_.replace(name, {}, 0);
+  if (*late) (void)port_.replace(name, {}, **written, c.keep_us);
   return std::optional(std::move(reply));
 }
 

@@ -24,7 +24,8 @@ class contender_latch {
  private:
   struct state;
   result<state> read(std::string_view name, store::contender_store::alarm on_change);
-  result<bool> store_back(std::string_view name, const state& s);
+  result<std::optional<std::int64_t>> store_back(std::string_view name, state& s,
+                                                 std::int64_t keep_us);
   result<std::optional<store::countdown_reply>> step(std::string_view name,
                                                      const store::countdown_command& c, bool watch);
   result<store::countdown_reply> wait(std::string_view name, const store::countdown_command& c);

@@ -17,6 +17,35 @@ std::vector<result<permits_reply>> session_store::renew(std::span<const renewal>
   return replies;
 }
 
+namespace {
+
+void take_back(session_store& from, std::span<const renewal> held) {
+  for (const auto& one : held) {
+    permits_command back;
+    back.verb = permits_verb::release;
+    back.owner = one.command.owner;
+    (void)from.permits(one.name, back);
+  }
+}
+
+}  // namespace
+
+// What fails is for the caller to clear up: it does not know what was carried out either.
+result<std::vector<permits_reply>> session_store::acquire_together(std::span<const renewal> all) {
+  std::vector<permits_reply> replies;
+  for (const auto& one : all) {
+    auto reply = permits(one.name, one.command);
+    if (!reply) return std::move(reply.error());
+    replies.push_back(std::move(*reply));
+    if (replies.back().outcome == permits_outcome::granted) continue;
+    if (!one.command.wait) take_back(*this, all.first(replies.size() - 1));
+    break;
+  }
+  return replies;
+}
+
+result<store::identity> session_store::identify() { return store::identity{url(), {}}; }
+
 bool session_store::permits_later(std::string_view name, const permits_command& command,
                                   std::function<void(result<permits_reply>)> then) {
   then(permits(name, command));
@@ -28,6 +57,10 @@ std::vector<status> state_store::transact(std::span<const step> steps) {
   statuses.reserve(steps.size());
   for (const auto& s : steps) statuses.push_back(transact(s.name, *s.change));
   return statuses;
+}
+
+status state_store::transact_together(std::span<const step>, const judge&) {
+  return failure{errc::unsupported, "this store has no transaction over several names"};
 }
 
 }  // namespace holdfast::store

@@ -100,6 +100,8 @@ class slot_family final : public store::session_store {
         return evict(name, c.owner);
       case permits_verb::inspect:
         return inspect(name);
+      case permits_verb::notify:
+        break;  // refused at construction
     }
     return failure{errc::internal, "no such verb"};
   }

@@ -116,7 +116,8 @@ class permits_transition final : public store::transition {
     reply = {};
     if (in_.wrong) return nullptr;
     const bool asks =
-        command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect;
+        command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect ||
+        command_.verb == permits_verb::notify;
     reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
     reply.found.kind = kind_of(in_.other);
     return nullptr;
@@ -212,7 +213,9 @@ class state_family final : public store::session_store {
   explicit state_family(std::unique_ptr<store::state_store> port)
       : port_(std::move(port)), capabilities_(port_->can()) {
     capabilities_.election = capabilities_.fair;
+    capabilities_.barrier = true;
     capabilities_.rate_limiter = true;  // any store that keeps a record
+    capabilities_.learns_fences = true;
   }
 
   const store::capabilities& can() const noexcept override { return capabilities_; }
@@ -287,7 +290,59 @@ class state_family final : public store::session_store {
     return replies;
   }
 
+  result<store::identity> identify() override { return port_->identify(); }
+
+  result<std::vector<permits_reply>> acquire_together(
+      std::span<const store::renewal> all) override {
+    auto replies = step_together(all, {});
+    if (!replies && replies.error().code == errc::unsupported) {
+      return session_store::acquire_together(all);
+    }
+    if (!replies || !port_->can().sees_death) return replies;
+    const auto dead = departed(replies->back().blockers);
+    return dead.empty() ? std::move(replies) : step_together(all, dead);
+  }
+
  private:
+  // Only what was written down is told; and whoever keeps idle what we want, in any case.
+  result<std::vector<permits_reply>> step_together(std::span<const store::renewal> all,
+                                                   std::span<const std::string> dead) {
+    using verdict = store::state_store::verdict;
+    std::vector<permits_transition> changes;
+    std::vector<store::state_store::step> steps;
+    changes.reserve(all.size());
+    for (const auto& one : all) {
+      changes.emplace_back(one.command, dead, claim());
+      steps.push_back({one.name, &changes.back()});
+    }
+    std::size_t asked = 0;
+    verdict last = verdict::go_on;
+    const auto done = port_->transact_together(steps, [&](std::size_t step) {
+      asked = step + 1;
+      return last = judge(changes[step]);
+    });
+    if (!done) return done.error();
+    std::vector<permits_reply> replies;
+    for (std::size_t i = 0; i < asked; ++i) {
+      if (last == verdict::undo) keep_only_wanted(changes[i].reply.tell);
+      auto reply = finish(all[i].name, done, changes[i]);
+      if (!reply) return std::move(reply.error());
+      replies.push_back(std::move(*reply));
+    }
+    return replies;
+  }
+
+  static store::state_store::verdict judge(const permits_transition& change) {
+    using verdict = store::state_store::verdict;
+    if (change.wrong()) return verdict::undo;
+    if (change.reply.outcome == permits_outcome::granted) return verdict::go_on;
+    return change.reply.outcome == permits_outcome::queued ? verdict::keep : verdict::undo;
+  }
+
+  static void keep_only_wanted(std::vector<notice>& tell) {
+    std::erase_if(tell, [](const notice& n) { return n.what != store::notice_kind::wanted; });
+  }
+
   // Whom nobody tells finds out when he looks again.
   std::int64_t claim() const noexcept {
     if (!port_->can().notices) return kernel::claim_where_nobody_is_told_us;

@@ -1,12 +1,14 @@
 #include "kernel/permits.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace holdfast::kernel {
 
 namespace {
 
 using store::holder;
+using store::kind;
 using store::notice_kind;
 using store::owner_id;
 using store::permits_outcome;
@@ -39,18 +41,62 @@ struct circumstances : moment {
   std::int64_t claim;
 };
 
-// Step 1. What has run out is gone, whoever looks.
-void expire(permits_record& r, const moment& now) {
-  const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
-  std::erase_if(r.holders, over);
-  std::erase_if(r.queue, over);
+// Also when the record was lost: time has gone on since the fences that were in it.
+std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_least = 0) {
+  const auto floor = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall_at, 0));
+  r.last_fence = std::max({r.last_fence + 1, floor, at_least});
+  return r.last_fence;
 }
 
-// Also when the record was lost: time has gone on since the fences that were in it.
-std::uint64_t next_fence(permits_record& r, const moment& now) {
-  const auto floor = static_cast<std::uint64_t>(std::max<std::int64_t>(now.wall_at, 0));
-  r.last_fence = std::max(r.last_fence + 1, floor);
-  return r.last_fence;
+void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& now,
+              std::uint64_t at_least = 0) {
+  r.holders.push_back({w.owner, w.weight, next_fence(r, now, at_least), now.now_at + lasts,
+                       now.wall_at, std::move(w.peer), std::move(w.note), w.lingers});
+}
+
+void tell_granted(const permits_record& r, permits_reply& reply) {
+  const holder& h = r.holders.back();
+  reply.tell.push_back({notice_kind::granted, {}, h.owner, h.fence, h.expires_at, h.peer});
+}
+
+// A barrier: one is missing, so nobody goes on, and everybody learns of it.
+void scatter(permits_record& r, permits_reply& reply) {
+  for (const waiter& w : r.queue) {
+    if (!w.peer.empty()) reply.tell.push_back({notice_kind::opened, {}, w.owner, 0, 0, w.peer});
+  }
+  r.holders.clear();
+  r.queue.clear();
+}
+
+// A condition_variable: the first in line are woken. They have a moment to say that they are
+// awake; else it is the turn of those behind them.
+std::uint32_t wake(permits_record& r, std::size_t count, const circumstances& now,
+                   permits_reply& reply) {
+  std::uint32_t woken = 0;
+  for (; woken < count && !r.queue.empty(); ++woken) {
+    waiter w = std::move(r.queue.front());
+    r.queue.erase(r.queue.begin());
+    hold_now(r, std::move(w), now.claim, now);
+    tell_granted(r, reply);
+  }
+  return woken;
+}
+
+// Step 1. What has run out is gone, whoever looks.
+void expire(permits_record& r, const circumstances& now, permits_reply& reply) {
+  const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
+  const auto died = [&](const waiter& w) { return over(w) && !w.peer.empty(); };
+  const bool missing = r.kind == kind::barrier && std::any_of(r.queue.begin(), r.queue.end(), died);
+  const auto gone = std::erase_if(r.holders, over);
+  std::erase_if(r.queue, over);
+  if (missing || (r.kind == kind::barrier && gone > 0)) scatter(r, reply);
+  if (r.kind == kind::condition_variable) (void)wake(r, gone, now, reply);
+}
+
+// One of several stores of a quorum learns what another one has granted.
+void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
+  mine.fence = std::max(mine.fence, at_least);
+  r.last_fence = std::max(r.last_fence, at_least);
 }
 
 void enqueue(permits_record& r, const permits_command& c, const moment& now) {
@@ -60,8 +106,31 @@ void enqueue(permits_record& r, const permits_command& c, const moment& now) {
                                 now.wall_at, std::string(c.peer), std::string(c.note), c.lingers});
 }
 
+// A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who
+// will not come again stay arrived.
+void open_if_all_came(permits_record& r, const permits_command& c, const moment& now,
+                      permits_reply& reply) {
+  if (r.queue.size() < r.capacity) return;
+  std::vector<waiter> all;
+  all.swap(r.queue);
+  const bool alone = c.verb == permits_verb::acquire && c.lingers;
+  for (waiter& w : all) {
+    const bool own = w.owner == c.owner;
+    if (alone ? !own : w.peer.empty()) {
+      r.queue.push_back(std::move(w));
+      continue;
+    }
+    w.lingers = alone;
+    const std::int64_t lasts = w.lease_us;
+    hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
+    if (!own) tell_granted(r, reply);
+  }
+  if (r.holders.empty()) r.queue.clear();
+}
+
 // Whoever keeps it idle gives it up.
 void tell_lingering(const permits_record& r, permits_reply& reply) {
+  if (r.kind == kind::condition_variable) return;
   for (const holder& h : r.holders) {
     if (h.lingers)
       reply.tell.push_back({notice_kind::wanted, {}, h.owner, h.fence, h.expires_at, h.peer});
@@ -73,6 +142,8 @@ void tell_lingering(const permits_record& r, permits_reply& reply) {
 // served are told so.
 void hand_over(permits_record& r, const permits_command& c, const circumstances& now,
                permits_reply& reply) {
+  if (r.kind == kind::condition_variable) return;
+  if (r.kind == kind::barrier) return open_if_all_came(r, c, now, reply);
   const bool asks = c.verb == permits_verb::acquire || c.verb == permits_verb::renew;
   const std::uint64_t before = held_weight(r);
   std::uint64_t used = before;
@@ -82,13 +153,9 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     used += w.weight;
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
-    const std::uint64_t fence = next_fence(r, now);
-    if (!own) {
-      reply.tell.push_back({notice_kind::granted, {}, w.owner, fence, now.now_at + lasts, w.peer});
-    }
     if (own && c.detached) w.peer.clear();
-    r.holders.push_back({w.owner, w.weight, fence, now.now_at + lasts, now.wall_at,
-                         std::move(w.peer), std::move(w.note), w.lingers});
+    hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
+    if (!own) tell_granted(r, reply);
   }
   if (used != before && !r.queue.empty()) tell_lingering(r, reply);
 }
@@ -109,6 +176,9 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
     if (w.owner == c.owner) break;
     add_blocker(reply.blockers, w.peer);
   }
+  if (r.kind == kind::barrier) {
+    for (const waiter& w : r.queue) add_blocker(reply.blockers, w.peer);
+  }
   wait = std::min(wait, look_again_step_us * reply.position);
   if (reply.position == 1) {
     for (const holder& h : r.holders) wait = std::min(wait, h.expires_at - now.now_at);
@@ -121,13 +191,53 @@ void report_holding(const permits_record& r, const owner_id& owner, permits_repl
   reply.outcome = permits_outcome::granted;
   reply.fence = mine->fence;
   reply.expires_at = mine->expires_at;
+  if (r.kind == kind::barrier) reply.position = mine->lingers ? 1 : 0;
+}
+
+// Step 5, acquire, at a barrier. Who comes again stands for himself in the round before: if that
+// one is not known any more, the barrier was broken.
+void arrive(permits_record& r, const permits_command& c, const circumstances& now,
+            permits_reply& reply) {
+  const auto place = find(r.queue, c.owner);
+  if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
+    mine->expires_at = now.now_at + c.lease_us;
+  } else if (place != r.queue.end()) {
+    place->expires_at = now.now_at + c.place_us;
+  } else if (c.instead_of && !reply.replaced) {
+    reply.outcome = permits_outcome::absent;
+    return;
+  } else if (r.holders.size() + r.queue.size() >= r.capacity) {
+    reply.outcome = permits_outcome::busy;
+    return;
+  } else {
+    enqueue(r, c, now);
+    if (c.detached) find(r.queue, c.owner)->peer.clear();
+    hand_over(r, c, now, reply);
+  }
+  if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
+  if (find(r.queue, c.owner) == r.queue.end()) return;  // the last one, and all do not come again
+  describe_wait(r, c, now, reply);
+  reply.outcome = permits_outcome::queued;
+}
+
+// Step 5, acquire and renew, of a condition_variable: to be woken is to be gone from it.
+bool wakes_up(permits_record& r, const permits_command& c, permits_reply& reply) {
+  if (r.kind != kind::condition_variable || find(r.holders, c.owner) == r.holders.end()) {
+    return false;
+  }
+  report_holding(r, c.owner, reply);
+  drop(r.holders, c.owner);
+  return true;
 }
 
 // Step 5, acquire.
 void acquire(permits_record& r, const permits_command& c, const circumstances& now,
              permits_reply& reply) {
+  if (r.kind == kind::barrier) return arrive(r, c, now, reply);
+  if (wakes_up(r, c, reply)) return;
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
+    raise_fence(r, *mine, c.fence_at_least);
     if (c.detached) mine->peer.clear();
     hand_over(r, c, now, reply);
     return report_holding(r, c.owner, reply);
@@ -150,6 +260,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
 // Step 5, renew.
 void renew(permits_record& r, const permits_command& c, const circumstances& now,
            permits_reply& reply) {
+  if (wakes_up(r, c, reply)) return;
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
   }
@@ -166,9 +277,14 @@ void renew(permits_record& r, const permits_command& c, const circumstances& now
 // Step 5, release.
 void release(permits_record& r, const permits_command& c, const circumstances& now,
              permits_reply& reply) {
-  const bool was_there = drop(r.holders, c.owner) || drop(r.queue, c.owner);
+  const bool held = drop(r.holders, c.owner);
+  const bool was_there = held || drop(r.queue, c.owner);
   reply.outcome = was_there ? permits_outcome::done : permits_outcome::absent;
+  if (held && r.kind == kind::condition_variable) (void)wake(r, 1, now, reply);
   hand_over(r, c, now, reply);
+  const auto stays = [](const waiter& w) { return w.peer.empty(); };
+  const bool last = r.holders.empty() && std::all_of(r.queue.begin(), r.queue.end(), stays);
+  if (r.kind == kind::barrier && last) r.queue.clear();
 }
 
 // Step 5, resize. Up only if there is room at once: two readers that both wait for the other to
@@ -193,9 +309,18 @@ void evict(permits_record& r, const permits_command& c, const circumstances& now
            permits_reply& reply) {
   const auto gone =
       std::erase_if(r.holders, [&](const holder& h) { return !c.owner || h.owner == c.owner; });
-  reply.outcome = gone > 0 ? permits_outcome::done : permits_outcome::absent;
-  reply.position = static_cast<std::uint32_t>(gone);
+  const auto waited = r.kind == kind::barrier && !c.owner ? r.queue.size() : 0;
+  reply.position = static_cast<std::uint32_t>(gone + waited);
+  reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
+  if (r.kind == kind::barrier && reply.position > 0) scatter(r, reply);
   hand_over(r, c, now, reply);
+}
+
+// Step 5, notify.
+void notify(permits_record& r, const permits_command& c, const circumstances& now,
+            permits_reply& reply) {
+  if (r.kind == kind::condition_variable) reply.position = wake(r, c.weight, now, reply);
+  reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
 }
 
 void carry_out(permits_record& r, const permits_command& c, const circumstances& now,
@@ -211,6 +336,8 @@ void carry_out(permits_record& r, const permits_command& c, const circumstances&
       return resize(r, c, now, reply);
     case permits_verb::evict:
       return evict(r, c, now, reply);
+    case permits_verb::notify:
+      return notify(r, c, now, reply);
     case permits_verb::inspect:
       return;
   }
@@ -223,15 +350,17 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   const circumstances now{at, claim};
   permits_reply reply;
   reply.now_at = now.now_at;
+  reply.wall_at = now.wall_at;
   // 1. What has run out is gone.
-  expire(r, now);
+  expire(r, now, reply);
   // 2. A look changes nothing else.
   if (c.verb == permits_verb::inspect) {
     reply.found = r;
+    reply.tell.clear();
     return reply;
   }
   // 3. A name is one thing at a time; one that nobody uses may become another.
-  if (c.verb == permits_verb::acquire) {
+  if (c.verb == permits_verb::acquire || c.verb == permits_verb::notify) {
     if (!in_use(r)) {
       r.kind = c.kind;
       r.capacity = c.capacity;
@@ -239,6 +368,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
       reply.outcome =
           r.kind != c.kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
       reply.found = r;
+      reply.tell.clear();
       return reply;
     }
   }
@@ -254,10 +384,17 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
 }
 
 bool forget(permits_record& r, std::span<const std::string> peers) {
-  const auto dead = [&](const auto& x) {
-    return std::find(peers.begin(), peers.end(), x.peer) != peers.end();
+  bool found = false;
+  const auto end = [&](auto& list) {
+    for (auto& x : list) {
+      if (std::find(peers.begin(), peers.end(), x.peer) == peers.end()) continue;
+      x.expires_at = std::numeric_limits<std::int64_t>::min();
+      found = true;
+    }
   };
-  return std::erase_if(r.holders, dead) + std::erase_if(r.queue, dead) > 0;
+  end(r.holders);
+  end(r.queue);
+  return found;
 }
 
 }  // namespace holdfast::kernel

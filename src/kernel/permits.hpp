@@ -41,7 +41,8 @@ inline constexpr std::size_t max_blockers = 8;
 permits_reply apply(permits_record& record, const permits_command& command, const moment& now,
                     std::int64_t claim = claim_us);
 
-/// Removes every trace of these sessions, which are known to be dead. True if there was one.
+/// Ends all leases of these sessions, which are known to be dead: the next command finds them run
+/// out. True if there was one.
 bool forget(permits_record& record, std::span<const std::string> peers);
 
 }  // namespace holdfast::kernel

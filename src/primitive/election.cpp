@@ -57,6 +57,31 @@ class look_for_next final : public engine::question {
   const std::uint64_t after_;
 };
 
+/// A campaign without a thread: what it wins, under another name.
+class pending_campaign final : public detail::operation<leadership>,
+                               public detail::receiver<lease>,
+                               public std::enable_shared_from_this<pending_campaign> {
+ public:
+  explicit pending_campaign(pending<lease> mine) : mine_(std::move(mine)) {}
+
+  void start(detail::receiver<leadership>& to) override {
+    to_ = &to;
+    self_ = shared_from_this();
+    std::move(mine_).start(*this);
+  }
+  std::stop_token stop() const noexcept override { return to_->stop(); }
+  void receive(result<lease> how) noexcept override {
+    const auto self = std::move(self_);
+    if (!how) return to_->receive(std::move(how.error()));
+    to_->receive(leadership(std::move(*how)));
+  }
+
+ private:
+  pending<lease> mine_;
+  detail::receiver<leadership>* to_ = nullptr;
+  std::shared_ptr<pending_campaign> self_;
+};
+
 }  // namespace
 
 /// Of the stream, which may outlive the election.
@@ -86,6 +111,12 @@ std::optional<leadership> election::campaign_within(wait_time wait, std::stop_to
   auto got = state_->of().acquire({1, state_->priority}, wait, std::move(stop));
   if (!got) return std::nullopt;
   return leadership(std::move(*got));
+}
+
+pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop) {
+  auto mine = engine::async_acquire(of.state_->of().order(limit, std::move(stop)),
+                                    {1, of.state_->priority});
+  return pending<leadership>(std::make_shared<pending_campaign>(std::move(mine)));
 }
 
 std::optional<leader> election::current() const {

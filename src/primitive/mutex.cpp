@@ -2,6 +2,7 @@
 #include <holdfast/mutex.hpp>
 
 #include "primitive/common.hpp"
+#include "primitive/multi_member.hpp"
 
 namespace holdfast {
 
@@ -59,6 +60,9 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
 pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop) {
   return engine::async_acquire(lock.state_->of.order(limit, std::move(stop)), {});
 }
+
+multi_member::multi_member(mutex& m)
+    : state_(new state{{m.state_->of.core, m.state_->of.spec, {}}}) {}
 
 std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
 void mutex::check() const { state_->holds.check(state_->of); }

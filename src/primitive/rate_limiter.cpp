@@ -17,6 +17,8 @@ using store::rate_verb;
 namespace {
 
 constexpr microseconds longest_ahead = max_lease;
+/// Who waits without a thread looks at the clock no more often.
+constexpr microseconds shortest_look{200};
 /// Of so many keys the process keeps tokens before it looks for those whose time is over.
 constexpr std::size_t many_pools = 1024;
 
@@ -88,8 +90,116 @@ struct rate_limiter::state {
   void drop_old_pools(boot_time now);
   bool sleep(boot_time until, std::stop_token stop) const;
   void replace_rules(std::vector<rate_rule> with, std::uint32_t version);
-  [[noreturn]] void refuse(const request& r, const store::rate_reply& reply, std::uint64_t n) const;
 };
+
+namespace {
+
+failure refusal(const rate_limiter::state::request& r, const store::rate_reply& reply,
+                std::uint64_t n) {
+  const std::string& rule = r.rules->name_of(reply.which);
+  switch (reply.outcome) {
+    case rate_outcome::kind_mismatch:
+      return {errc::kind_mismatch, "the name is in use as a " +
+                                       std::string(to_string(reply.found_kind)) +
+                                       ": choose another name"};
+    case rate_outcome::capacity_mismatch:
+      return {errc::capacity_mismatch,
+              "the rule '" + rule + "' is in use with other figures and the same version " +
+                  std::to_string(r.rules->version()) +
+                  ": use the same everywhere, or give what is new a greater version"};
+    default:
+      return {errc::invalid_argument, std::to_string(n) + " tokens are more than the rule '" +
+                                          rule + "' ever holds, as others have changed it"};
+  }
+}
+
+result<rate_decision> decision(const rate_limiter::state::request& r,
+                               const store::rate_reply& reply, std::uint64_t n) {
+  if (reply.outcome >= rate_outcome::too_many && reply.outcome != rate_outcome::done) {
+    return refusal(r, reply, n);
+  }
+  rate_decision d;
+  d.taken = reply.outcome == rate_outcome::granted;
+  d.wait = microseconds(reply.wait_us);
+  d.rules.reserve(reply.buckets.size());
+  for (std::size_t i = 0; i < reply.buckets.size(); ++i) {
+    const auto& b = reply.buckets[i];
+    d.rules.push_back({r.rules->name_of(i), static_cast<std::uint64_t>(b.limit),
+                       static_cast<std::uint64_t>(b.remaining), microseconds(b.wait_us),
+                       microseconds(b.full_us)});
+  }
+  return d;
+}
+
+/// Takes ahead, and is settled when the tokens are there.
+class reservation final : public engine::question {
+ public:
+  reservation(engine::core& session, const std::string& name, rate_limiter::state::request r,
+              std::uint64_t n, microseconds ahead)
+      : session_(session),
+        name_(name),
+        request_(std::move(r)),
+        began_(session.now()),
+        command_{rate_verb::take, session.ids().next(),      static_cast<std::int64_t>(n),
+                 ahead.count(),   request_.rules->version(), request_.choices} {}
+  const store::owner_id& owner() const noexcept { return command_.owner; }
+
+  result<std::optional<engine::wait_hint>> ask(bool) override {
+    if (!made_) {
+      auto reply = session_.rate(name_, command_);
+      if (!reply) return std::move(reply.error());
+      auto d = decision(request_, *reply, static_cast<std::uint64_t>(command_.tokens));
+      if (!d) return std::move(d.error());
+      made_ = std::move(*d);
+      // From now on, not from when it was sent: the store's answer was not earlier.
+      ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
+    }
+    const auto left = std::chrono::ceil<microseconds>(ready_ - session_.now());
+    if (left <= microseconds::zero()) return std::optional<engine::wait_hint>{};
+    return std::optional<engine::wait_hint>{{std::max(left, shortest_look), {}}};
+  }
+  bool take(const store::notice&) override { return false; }
+
+  rate_decision outcome() {
+    if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);
+    return std::move(*made_);
+  }
+  void give_back() {
+    if (!made_ || !made_->taken) return;
+    command_.verb = rate_verb::refund;
+    (void)session_.rate(name_, command_);
+  }
+
+ private:
+  engine::core& session_;
+  const std::string& name_;
+  const rate_limiter::state::request request_;
+  const boot_time began_;
+  store::rate_command command_;
+  std::optional<rate_decision> made_;
+  boot_time ready_{};
+};
+
+/// The same without a thread.
+class pending_take final : public engine::telling_wait<engine::pending_wait, rate_decision> {
+ public:
+  pending_take(engine::order o, rate_limiter::state::request r, std::uint64_t n, wait_time wait)
+      : telling_wait(std::move(o)),
+        reservation_(session_, spec_->name, std::move(r), n, ahead_of(wait)) {}
+  const store::owner_id& owner() const noexcept override { return reservation_.owner(); }
+
+ private:
+  engine::question& asked() override { return reservation_; }
+  void won(std::shared_ptr<engine::core>) override { tell(reservation_.outcome()); }
+  std::optional<store::renewal> leaving(const failure&) override {
+    reservation_.give_back();
+    return std::nullopt;
+  }
+
+  reservation reservation_;
+};
+
+}  // namespace
 
 rate_limiter::state::request rate_limiter::state::about(const rate_key& key) const {
   request r{current(), {}, {}};
@@ -107,25 +217,6 @@ void rate_limiter::state::check_tokens(const request& r, std::uint64_t n) const 
                                        std::to_string(r.rules->smallest_burst())});
 }
 
-void rate_limiter::state::refuse(const request& r, const store::rate_reply& reply,
-                                 std::uint64_t n) const {
-  const std::string& rule = r.rules->name_of(reply.which);
-  switch (reply.outcome) {
-    case rate_outcome::kind_mismatch:
-      of.fail({errc::kind_mismatch, "the name is in use as a " +
-                                        std::string(to_string(reply.found_kind)) +
-                                        ": choose another name"});
-    case rate_outcome::capacity_mismatch:
-      of.fail({errc::capacity_mismatch,
-               "the rule '" + rule + "' is in use with other figures and the same version " +
-                   std::to_string(r.rules->version()) +
-                   ": use the same everywhere, or give what is new a greater version"});
-    default:
-      of.fail({errc::invalid_argument, std::to_string(n) + " tokens are more than the rule '" +
-                                           rule + "' ever holds, as others have changed it"});
-  }
-}
-
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait,
                                           std::stop_token stop) const {
@@ -137,22 +228,11 @@ rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std:
   engine::mailroom::slot slot(core.mailroom(), c.owner);
   auto settled =
       engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
-  rate_decision d;
-  if (!settled && settled.error().code == errc::cancelled) return d;
+  if (!settled && settled.error().code == errc::cancelled) return {};
   if (!settled) of.fail(std::move(settled.error()));
-  if (q.reply.outcome >= rate_outcome::too_many && q.reply.outcome != rate_outcome::done) {
-    refuse(r, q.reply, n);
-  }
-  d.taken = q.reply.outcome == rate_outcome::granted;
-  d.wait = microseconds(q.reply.wait_us);
-  d.rules.reserve(q.reply.buckets.size());
-  for (std::size_t i = 0; i < q.reply.buckets.size(); ++i) {
-    const auto& b = q.reply.buckets[i];
-    d.rules.push_back({r.rules->name_of(i), static_cast<std::uint64_t>(b.limit),
-                       static_cast<std::uint64_t>(b.remaining), microseconds(b.wait_us),
-                       microseconds(b.full_us)});
-  }
-  return d;
+  auto d = decision(r, q.reply, n);
+  if (!d) of.fail(std::move(d.error()));
+  return std::move(*d);
 }
 
 rate_decision rate_limiter::state::take(const request& r, std::uint64_t n) {
@@ -250,6 +330,15 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
   }
   d.wait = std::chrono::ceil<microseconds>(core.now() - began);
   return d;
+}
+
+pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
+                                  wait_limit limit, std::stop_token stop) {
+  const auto& state = *of.state_;
+  auto r = state.about(key);
+  state.check_tokens(r, n);
+  return pending<rate_decision>(std::make_shared<pending_take>(state.of.order({}, std::move(stop)),
+                                                               std::move(r), n, limit.wait()));
 }
 
 rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,

@@ -2,6 +2,7 @@
 
 #include "engine/names.hpp"
 #include "primitive/common.hpp"
+#include "primitive/multi_member.hpp"
 
 namespace holdfast {
 
@@ -73,6 +74,14 @@ pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit lim
   check_weight(subject, weight);
   return engine::async_acquire(subject.order(limit, std::move(stop)), {weight, 0});
 }
+
+multi_member::multi_member(semaphore& s, std::uint32_t weight) {
+  const auto& of = s.state_->of;
+  check_weight(of, weight);
+  state_.reset(new state{{of.core, of.spec, {weight, 0}}});
+}
+multi_member::multi_member(semaphore& s) : multi_member(s, 1) {}
+multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
 
 std::uint32_t semaphore::available() const { return free_permits(state_->of); }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }

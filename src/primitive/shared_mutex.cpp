@@ -4,6 +4,7 @@
 #include "engine/names.hpp"
 #include "engine/reader_group.hpp"
 #include "primitive/common.hpp"
+#include "primitive/multi_member.hpp"
 
 namespace holdfast {
 
@@ -137,6 +138,13 @@ bool shared_mutex::try_upgrade() {
   if (upgraded) state_->writers.put(state_->readers.take());
   return upgraded;
 }
+
+multi_member::multi_member(shared_mutex& m, bool exclusive)
+    : state_(new state{
+          {m.state_->of.core, m.state_->of.spec,
+           m.state_->claim(exclusive ? shared_mutex::exclusive : shared_mutex::shared)}}) {}
+multi_member::multi_member(shared_mutex& m) : multi_member(m, true) {}
+multi_member shared(shared_mutex& m) { return {m, false}; }
 
 std::uint64_t shared_mutex::fence() const noexcept { return state_->mine().fence(); }
 void shared_mutex::check() const { state_->mine().check(state_->of); }

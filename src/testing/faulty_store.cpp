@@ -49,10 +49,13 @@ class faulty_store final : public store::session_store {
   const std::string& url() const noexcept override { return inner_->url(); }
   store::inbox& inbox() noexcept override { return inbox_; }
   result<std::vector<std::string>> names() override { return inner_->names(); }
+  result<store::identity> identify() override { return inner_->identify(); }
 
   result<store::permits_reply> permits(std::string_view name,
                                        const store::permits_command& c) override {
-    return with_fault(name, c.verb, [&] { return inner_->permits(name, c); });
+    // A notification that is doubled wakes two.
+    const bool repeatable = c.verb != store::permits_verb::notify;
+    return with_fault(name, c.verb, [&] { return inner_->permits(name, c); }, repeatable);
   }
 
   result<store::countdown_reply> countdown(std::string_view name,

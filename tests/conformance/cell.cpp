@@ -57,6 +57,13 @@ std::string fresh_zookeeper_url(const harness::temp_dir&) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ETCD
+// As long a session as ZooKeeper's, and a prefix of its own.
+std::string fresh_etcd_url(const harness::temp_dir&) {
+  return harness::url_of_servers("etcd") + "/" + fresh_name() + "?session=3h";
+}
+#endif
+
 #ifdef HOLDFAST_WITH_MEMCACHED
 row memcached_row() {
   row r;
@@ -66,9 +73,9 @@ row memcached_row() {
     return harness::url_of_servers("memcached") +
            "?prefix=" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
   };
-  r.lacks = {"lingering_mutex",   "fair_mutex", "shared_mutex", "preferring_shared_mutex",
-             "semaphore",         "latch",      "rate_limiter", "election",
-             "expiring_semaphore"};
+  r.lacks = {"lingering_mutex",    "fair_mutex", "shared_mutex",      "preferring_shared_mutex",
+             "semaphore",          "latch",      "rate_limiter",      "election",
+             "expiring_semaphore", "barrier",    "condition_variable"};
   r.lease_step = std::chrono::seconds(1);
   r.lists_waiters = false;
   return r;
@@ -80,13 +87,50 @@ row memcached_row() {
 std::string fresh_postgres_url(const harness::temp_dir&) {
   return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
 }
+
+// Silent for so long that leases are as long as is asked for here; that a hold counts for less is
+// for the store's own tests.
+std::string fresh_advisory_url(const harness::temp_dir& dir) {
+  return fresh_postgres_url(dir) + "&mode=session&session=10800s&connections=20";
+}
 #endif
 
 #ifdef HOLDFAST_WITH_MARIADB
 std::string fresh_mariadb_url(const harness::temp_dir&) {
   return harness::url_of_servers("mariadb") + fresh_name();
 }
+
+std::string fresh_user_lock_url(const harness::temp_dir& dir) {
+  return fresh_mariadb_url(dir) + "?mode=session&session=10800s&connections=20";
+}
 #endif
+
+// They know no kinds, and of the locks of others no more than the connection.
+std::vector<std::string> rules_not_for_sessions() {
+  return {"bad_input.another_kind_on_a_name_in_use_is_refused_by_name_and_changes_nothing",
+          "bad_input.another_capacity_on_a_name_in_use_is_refused_and_names_the_right_one",
+          "mutexes.mutex_kinds_share_a_name_and_exclude_each_other",
+          "guards.of_the_standard_work_with_all_lockables_together",
+          "losing.what_is_taken_away_goes_to_the_next_and_the_former_holder_finds_out",
+          "losing.taking_away_by_short_id_takes_that_one_and_no_other",
+          "std_forms.std_lock_takes_several_or_none",
+          "sessions.show_tells_who_holds_who_waits_and_why",
+          "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
+          "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
+          "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
+          "order_of_arrival.is_kept_over_threads_and_sessions",
+          "order_of_arrival.of_the_others_is_unchanged_when_some_give_up"};
+}
+
+// What a server's own locks cannot do.
+std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
+  for (const char* const p : {"lingering_mutex", "fair_mutex", "preferring_shared_mutex",
+                              "semaphore", "counting_semaphore", "expiring_semaphore", "latch",
+                              "rate_limiter", "election", "barrier", "condition_variable"}) {
+    more.emplace_back(p);
+  }
+  return more;
+}
 
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
@@ -95,6 +139,17 @@ fault_plan invisible_faults() {
 
 bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+std::string name_of(const cell& c) { return c.store.name + "__" + c.primitive; }
+
+// Of the thousands of cells a process that runs one test needs one: to register the others takes
+// longer than most tests, above all under a sanitizer.
+bool can_run(const cell& c) {
+  const std::string filter = GTEST_FLAG_GET(filter);
+  if (filter.find_first_of("*?:-") != std::string::npos) return true;
+  const auto parameter = filter.rfind('/');
+  return parameter == std::string::npos || filter.substr(parameter + 1) == name_of(c);
 }
 
 /// Who has asked and was told to wait, of all the sessions that it is put before.
@@ -171,17 +226,36 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
        .names_at_once = 200},
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+      {.name = "etcd",
+       .url = fresh_etcd_url,
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
+                 "barrier", "condition_variable"},
+       .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
+       .names_at_once = 500},
 #endif
 #ifdef HOLDFAST_WITH_MEMCACHED
       memcached_row(),
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
+      {.name = "postgres_session",
+       .url = fresh_advisory_url,
+       .lacks = not_for_sessions(),
+       .without = rules_not_for_sessions(),
+       .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_MARIADB
       {.name = "mariadb", .url = fresh_mariadb_url, .lacks = {"lingering_mutex"}},
+      {.name = "mariadb_session",
+       .url = fresh_user_lock_url,
+       .lacks = not_for_sessions({"shared_mutex"}),
+       .without = rules_not_for_sessions(),
+       .names_at_once = 200},
 #endif
   };
   return all;
@@ -227,6 +301,8 @@ const std::vector<primitive>& primitives() {
       {"counting_semaphore", &c::unit_permits},
       {"expiring_semaphore", &c::expiring},
       {"latch", &c::latch},
+      {"barrier", &c::barrier},
+      {"condition_variable", &c::barrier},
       {"rate_limiter", &c::rate_limiter},
       {"election", &c::election},
   };
@@ -237,10 +313,19 @@ std::vector<cell> cells(const std::vector<std::string>& names) {
   std::vector<cell> all;
   for (const row& r : rows()) {
     for (const primitive& p : primitives()) {
-      if (contains(names, p.name) && !contains(r.lacks, p.name)) all.push_back({r, p.name});
+      if (!contains(names, p.name) || contains(r.lacks, p.name)) continue;
+      if (const cell c{r, p.name}; can_run(c)) all.push_back(c);
     }
   }
   return all;
+}
+
+std::vector<std::string> left_out() {
+  std::vector<std::string> patterns;
+  for (const row& r : rows()) {
+    for (const auto& rule : r.without) patterns.push_back("*/" + rule + "/" + r.name + "__*");
+  }
+  return patterns;
 }
 
 std::vector<cell> shared_by_processes(std::vector<cell> all) {
@@ -248,9 +333,7 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
   return all;
 }
 
-std::string cell_name(const testing::TestParamInfo<cell>& info) {
-  return info.param.store.name + "__" + info.param.primitive;
-}
+std::string cell_name(const testing::TestParamInfo<cell>& info) { return name_of(info.param); }
 
 std::size_t suite::waiters() const {
   if (!GetParam().store.lists_waiters) return store_.waiting(name_);

@@ -25,6 +25,8 @@ struct row {
   /// The primitives that it cannot do. A test compares these two with its capabilities: to ask them
   /// here would open every store (and start its server) to run one test on one of them.
   std::vector<std::string> lacks{};
+  /// Rules ("suite.test") that ask for more than its primitives need; they are not run there.
+  std::vector<std::string> without{};
   bool several_processes = true;
   /// How many names a test may hold at once, and five times as many one after the other.
   int names_at_once = 2'000;
@@ -73,6 +75,9 @@ const std::vector<primitive>& primitives();
 
 /// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
+
+/// What GoogleTest's filter has to leave out: each row's own rules, `*/suite.test/row__*`.
+std::vector<std::string> left_out();
 
 /// Those of the cells whose store can be used by several processes.
 std::vector<cell> shared_by_processes(std::vector<cell> all);

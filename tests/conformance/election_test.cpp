@@ -45,6 +45,17 @@ TEST_P(elections, who_resigns_gives_way_to_the_next_with_a_greater_term) {
   EXPECT_FALSE(first) << "it is empty";
 }
 
+TEST_P(elections, without_a_thread_it_is_the_same) {
+  leadership first = async_campaign(mine_).future().get().value();
+  EXPECT_EQ(rival_.current()->term, first.term());
+  const auto in_vain = async_campaign(rival_, 1ms).future().get();
+  EXPECT_EQ(in_vain.error().code, errc::timed_out);
+  auto next = async_campaign(rival_).future();
+  until_waiting(1);
+  EXPECT_FALSE(first.resign());
+  EXPECT_GT(next.get().value().term(), 0u);
+}
+
 TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
   leadership first = mine_.campaign();
   election strong{another(), name_, {.note = "strong", .priority = 5}};

@@ -1,5 +1,6 @@
 #include "conformance/matrix.hpp"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -32,6 +33,13 @@ What the words mean stands in `include/holdfast/store/capabilities.hpp`.
 
 )";
 
+bool runs(const std::string& test) {
+  const auto all = left_out();
+  return std::none_of(all.begin(), all.end(), [&](const std::string& pattern) {
+    return test.find(pattern.substr(1, pattern.size() - 2)) != test.npos;
+  });
+}
+
 /// Test names end in /store__primitive.
 std::map<std::string, int> count_rules() {
   std::map<std::string, int> rules;
@@ -40,6 +48,7 @@ std::map<std::string, int> count_rules() {
     const auto& suite = *all.GetTestSuite(s);
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const std::string name = suite.GetTestInfo(t)->name();
+      if (!runs(suite.name() + ("." + name))) continue;
       ++rules[name.substr(name.rfind('/') + 1)];
     }
   }

@@ -121,6 +121,20 @@ TEST_P(rates, what_comes_back_may_be_taken_and_a_waiter_gets_it) {
   }
 }
 
+TEST_P(rates, without_a_thread_it_is_the_same) {
+  EXPECT_TRUE(async_take(three_, 3).future().get().value());
+  EXPECT_FALSE(async_take(rival_, 1, {}, 1s).future().get().value()) << "known at once";
+  std::stop_source stop;
+  auto waits = async_take(rival_, 1, {}, {}, stop.get_token()).future();
+  harness::eventually("it is reserved", [&] { return three_.peek().wait > slowly / 2; });
+  stop.request_stop();
+  EXPECT_EQ(waits.get().error().code, errc::cancelled);
+  EXPECT_LT(three_.peek().wait, slowly / 2) << "it was given back";
+  rate_limiter quick{here_, "quick", rule(1, 20ms)};
+  EXPECT_TRUE(quick.try_take());
+  EXPECT_TRUE(async_take(quick, 1).future().get().value());
+}
+
 TEST_P(rates, those_who_wait_are_served_in_the_order_in_which_they_asked) {
   rate_limiter fast{here_, "fast", rule(100, 1s, 1)};
   EXPECT_TRUE(fast.try_take());

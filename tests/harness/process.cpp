@@ -68,7 +68,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 role::role(std::string name, body run) { roles().emplace(std::move(name), std::move(run)); }
 
-int run(int argc, char** argv) {
+int run(int argc, char** argv, void (*before_tests)()) {
   ::signal(SIGPIPE, SIG_IGN);
   if (argc >= 3 && std::string(argv[1]) == hidden_argument) {
     try {
@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
     }
   }
   testing::InitGoogleTest(&argc, argv);
+  if (before_tests) before_tests();
   return RUN_ALL_TESTS();
 }
 

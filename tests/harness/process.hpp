@@ -17,8 +17,9 @@ struct role {
   role(std::string name, body run);
 };
 
-/// The main() of a test program that has roles: plays one if asked to, else runs the tests.
-int run(int argc, char** argv);
+/// The main() of a test program that has roles: plays one if asked to, else runs the tests, and
+/// before them what is to know the command line (GoogleTest's flags are read then).
+int run(int argc, char** argv, void (*before_tests)() = nullptr);
 
 /// For a child: tells the parent a line; and waits for a line (empty when the parent is gone).
 void say(const std::string& line);

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "harness/etcd_cluster.hpp"
 #include "harness/mariadb_server.hpp"
 #include "harness/memcached_server.hpp"
 #include "harness/postgres_server.hpp"
@@ -84,6 +85,10 @@ servers start_servers(const std::string& kind) {
   if (kind == "redis_replicas") return launch<redis_replicas>();
   if (kind == "redis_sentinel") return launch<redis_sentinels>(never_replaced_ms);
   if (kind == "redis_cluster") return launch<redis_cluster>(never_replaced_ms);
+  if (kind == "etcd") {
+    const auto all = std::make_shared<etcd_cluster>();
+    return {all, "etcd://" + all->hosts()};
+  }
   if (kind == "zookeeper") {
     const auto all = std::make_shared<zookeeper_ensemble>();
     return {all, "zookeeper://" + all->hosts()};

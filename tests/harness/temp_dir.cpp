@@ -7,8 +7,8 @@
 
 namespace harness {
 
-temp_dir::temp_dir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "holdfast-test-XXXXXX").string();
+temp_dir::temp_dir(const std::filesystem::path& in) {
+  std::string pattern = (in / "holdfast-test-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
     throw std::system_error(errno, std::generic_category(), "mkdtemp " + pattern);
   }

@@ -8,7 +8,8 @@ namespace harness {
 /// A fresh folder of this test's own; removed with everything in it.
 class temp_dir {
  public:
-  temp_dir();
+  /// In the machine's folder for such things, or in another one.
+  explicit temp_dir(const std::filesystem::path& in = std::filesystem::temp_directory_path());
   ~temp_dir();
   temp_dir(const temp_dir&) = delete;
   temp_dir& operator=(const temp_dir&) = delete;

@@ -32,6 +32,17 @@ TEST_F(elect, who_was_deposed_ends_its_command_and_says_so) {
   EXPECT_EQ(leads.wait(), 79);
 }
 
+TEST_F(elect, who_was_deposed_may_stand_again) {
+  program leads(command({"elect", "e", "--again", "--ttl", "600ms", "--", "sh", "-c",
+                         "echo $HOLDFAST_TOKEN; exec cat"}),
+                around);
+  const auto first = std::stoull(leads.out.line());
+  EXPECT_EQ(tool({"force-unlock", "e", "--yes"}).code, 0);
+  EXPECT_GT(std::stoull(leads.out.line()), first);
+  leads.close_stdin();
+  EXPECT_EQ(leads.wait(), 0);
+}
+
 TEST_F(elect, it_answers_over_http_who_leads) {
   program leads(command({"elect", "e", "--note", "here", "--http", ":0", "--json", "--", "cat"}),
                 around);

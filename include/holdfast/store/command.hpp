@@ -29,6 +29,8 @@ enum class kind : std::uint8_t {
   latch,
   rate_limiter,
   election,
+  barrier,
+  condition_variable,
 };
 std::string_view to_string(kind k) noexcept;
 bool parse_kind(std::string_view text, kind& k) noexcept;
@@ -41,9 +43,7 @@ struct moment {
   bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
-// ---- permits: mutex, shared mutex, semaphore
-// -----------------------------------------------------
-
+// ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
 enum class permits_verb : std::uint8_t {
   acquire,  ///< get `weight` permits, or a place in the queue if `wait`; by the holder: renew
   renew,    ///< lengthen the lease (or a waiter's place); never gets what is not held
@@ -51,6 +51,7 @@ enum class permits_verb : std::uint8_t {
   resize,   ///< change the weight of what is held: down always, up only if there is room
   evict,    ///< remove `owner`, or everyone if none is named: an operator's force-unlock
   inspect,  ///< change nothing, report
+  notify,   ///< wake the first `weight` who wait for a condition_variable
 };
 
 struct permits_command {
@@ -63,11 +64,12 @@ struct permits_command {
   bool wait = false;          ///< queue up if it cannot be had now; if false, also leave the queue
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
   std::int64_t place_us = 0;  ///< how long a place in the queue lasts without renewal
-  bool detached = false;      ///< the hold is not tied to the life of the session that got it
-  bool lingers = false;       ///< the hold may be kept idle: to be told when somebody wants it
+  bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
+  bool lingers = false;       ///< to be told when it is wanted; at a barrier: the last goes first
   owner_id instead_of{};      ///< release this one first, in the same step
-  std::string_view peer{};    ///< the session's address: where notices go, whose life counts
-  std::string_view note{};    ///< who and why, for people
+  std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
+  std::string_view peer{};           ///< the session's address: where notices go, whose life counts
+  std::string_view note{};           ///< who and why, for people
 };
 
 struct holder {
@@ -107,17 +109,17 @@ struct permits_record {
 
 enum class permits_outcome : std::uint8_t {
   granted,  ///< held: `fence` and `expires_at` say how
-  queued,   ///< in line: look again after `look_again_us`, or when told
+  queued,   ///< in line, or arrived: look again after `look_again_us`, or when told
   busy,     ///< not to be had now, and nothing was left behind
   done,     ///< released, resized, evicted, inspected
-  absent,   ///< this owner neither holds nor waits
+  absent,   ///< this owner neither holds nor waits; at a barrier: one of them has died
   kind_mismatch,
   capacity_mismatch,
 };
 
 /// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
-/// "opened" to those at a latch, "departed" when a watched session died (only from stores that can
-/// tell).
+/// "opened" to those at a latch, and to those at a barrier that one of them broke, "departed" when
+/// a watched session died (only from stores that can tell).
 enum class notice_kind : std::uint8_t { granted, wanted, opened, departed };
 std::string_view to_string(notice_kind k) noexcept;
 bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept;
@@ -136,17 +138,17 @@ struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::int64_t now_at = 0;              ///< the store's time of this reply
-  std::int64_t look_again_us = 0;       ///< queued: ask again after so long even if nobody told us
-  std::uint32_t position = 0;           ///< queued: 1 is next; evict: how many were removed
-  bool replaced = false;                ///< `instead_of` was there until this step
+  std::int64_t now_at = 0;         ///< the store's time of this reply
+  std::int64_t wall_at = 0;        ///< … since 1970; 0 where fences do not follow it
+  std::int64_t look_again_us = 0;  ///< queued: ask again after so long even if nobody told us
+  std::uint32_t position = 0;      ///< queued, at a barrier: 1 is next; evict, notify: how many
+  bool replaced = false;           ///< `instead_of` was there until this step
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there
 };
 
 // ---- countdown: latch
-// ----------------------------------------------------------------------------
 
 enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect };
 

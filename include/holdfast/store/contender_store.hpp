@@ -60,6 +60,7 @@ class contender_store {
     std::string place;
     std::uint64_t fence = 0;
     bool replaced = false;
+    std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
   };
   /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
   /// they are still there (`replaced`). Asks the leader.
@@ -98,14 +99,17 @@ class contender_store {
   /// The record of a name, as the leader knows it.
   struct versioned {
     std::string text;  ///< empty: there is none
-    std::int32_t version = -1;
+    std::int64_t version = -1;
   };
   virtual result<versioned> record(std::string_view name, alarm on_change) = 0;
-  /// Replaces exactly that version (−1: there must be none) by `text`, or removes it if empty.
-  /// False if there is another.
-  virtual result<bool> replace(std::string_view name, std::string_view text,
-                               std::int32_t version) = 0;
-  /// The store's clock, to judge records. No round trip but now and then.
+  /// Replaces exactly that version (−1: there must be none) by `text`, or removes it if empty. The
+  /// version it has now; nothing if there is another. A store without a clock removes a record that
+  /// nobody has written or watched for `keep_us`.
+  virtual result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
+                                                      std::int64_t version,
+                                                      std::int64_t keep_us) = 0;
+  /// The store's clock, to judge records; it stands still where there is none. No round trip but
+  /// now and then.
   virtual result<moment> time() = 0;
 
   /// All names with somebody in line, or a record. Costs a scan.

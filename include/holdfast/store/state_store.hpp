@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/identity.hpp>
 #include <holdfast/store/inbox.hpp>
 #include <span>
 #include <string>
@@ -45,6 +47,15 @@ class state_store {
     transition* change;
   };
   virtual std::vector<status> transact(std::span<const step> steps);
+
+  /// Several names, all different, in one transaction. After each step `judge` is told its number
+  /// and says how it goes on. The default is errc::unsupported, and changes nothing.
+  enum class verdict { go_on, keep, undo };
+  using judge = std::function<verdict(std::size_t step)>;
+  virtual status transact_together(std::span<const step> steps, const judge& after);
+
+  /// As session_store::identify.
+  virtual result<store::identity> identify() { return store::identity{url(), {}}; }
 
   /// All names that have a record, with it. Costs a scan.
   struct entry {

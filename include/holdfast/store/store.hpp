@@ -4,6 +4,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/identity.hpp>
 #include <holdfast/store/inbox.hpp>
 #include <holdfast/store/rate.hpp>
 #include <memory>
@@ -52,6 +53,15 @@ class session_store {
   /// Renewals of many names together, and what else is asked together; answers in the same order.
   /// The default asks one by one.
   virtual std::vector<result<permits_reply>> renew(std::span<const renewal> batch);
+
+  /// Acquisitions of different names, in this order, up to the first one that is not granted: the
+  /// last answer is its, and those behind it were not asked for. If that one does not wait, nothing
+  /// is held of those before it. One step and one round trip where the store can; the default asks
+  /// one by one, and takes back.
+  virtual result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all);
+
+  /// The default knows the URL.
+  virtual result<store::identity> identify();
 
   /// All names in use. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;

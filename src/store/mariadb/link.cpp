@@ -1,5 +1,7 @@
 #include "store/mariadb/link.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -9,16 +11,6 @@
 namespace holdfast::store::mariadb {
 
 namespace {
-
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text = "x'";
-  for (const char c : bytes) {
-    text += digits[static_cast<unsigned char>(c) >> 4];
-    text += digits[static_cast<unsigned char>(c) & 15];
-  }
-  return text + "'";
-}
 
 std::int64_t number(const std::optional<std::string>& cell) {
   std::int64_t n = 0;
@@ -69,6 +61,16 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 
 }  // namespace
 
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "x'";
+  for (const char c : bytes) {
+    text += digits[static_cast<unsigned char>(c) >> 4];
+    text += digits[static_cast<unsigned char>(c) & 15];
+  }
+  return text + "'";
+}
+
 std::string quoted(std::string_view identifier) {
   std::string text = "`";
   for (const char c : identifier) text.append(c == '`' ? 2 : 1, c);
@@ -107,6 +109,25 @@ failure link::failed() {
 
 result<std::vector<link::answer>> link::ask(const std::string& text) {
   if (mysql_real_query(connection_, text.data(), text.size()) != 0) return failed();
+  return take_answers();
+}
+
+status link::begin(const std::string& text) {
+  if (mysql_send_query(connection_, text.data(), text.size()) != 0) return failed();
+  return done{};
+}
+
+bool link::answered() noexcept {
+  pollfd one{fd(), POLLIN, 0};
+  return broken_ || ::poll(&one, 1, 0) != 0;
+}
+
+result<std::vector<link::answer>> link::end() {
+  if (mysql_read_query_result(connection_) != 0) return failed();
+  return take_answers();
+}
+
+result<std::vector<link::answer>> link::take_answers() {
   std::vector<answer> all;
   int more = 0;  // positive: a failure, negative: no more
   for (; more == 0; more = mysql_next_result(connection_)) {

@@ -17,6 +17,9 @@ struct tables {
 /// `Quoted`, so that any name is only a name.
 std::string quoted(std::string_view identifier);
 
+/// x'…', bytes that no setting of the server can read anything else into.
+std::string hex(std::string_view bytes);
+
 /// The server's clock at the beginning of a statement: microseconds since 1970.
 inline constexpr const char* server_clock =
     "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
@@ -48,11 +51,22 @@ class link final : public sql::row_link {
   };
   /// Carries out statements, separated by semicolons. A failure of one ends it there.
   result<std::vector<answer>> ask(const std::string& text);
+  /// The same of one statement in two halves, as it may take long: nothing else is asked between.
+  status begin(const std::string& text);
+  bool answered() noexcept;  ///< or broken. Without waiting
+  result<std::vector<answer>> end();
+
+  int fd() const noexcept { return static_cast<int>(mysql_get_socket(connection_)); }
+  /// The server's number of this connection, as the handshake said.
+  std::int64_t id() const noexcept {
+    return static_cast<std::int64_t>(mysql_thread_id(connection_));
+  }
 
  private:
   link(MYSQL* c, const tables& t) : connection_(c), tables_(t) {}
   failure failed();
   status take_rows(answer& into);
+  result<std::vector<answer>> take_answers();
   std::string reading(std::string_view name) const;
   std::string replacing(const sql::replacement& r) const;
   result<sql::row> row_of(const answer& a) const;

@@ -4,8 +4,10 @@
 
 #include "store/mariadb/link.hpp"
 #include "store/mariadb/schema.hpp"
+#include "store/mariadb/user_lock.hpp"
 #include "store/sql/peer_id.hpp"
 #include "store/sql/row_store.hpp"
+#include "store/sql/session_locks.hpp"
 
 namespace holdfast::store::mariadb {
 
@@ -63,6 +65,17 @@ result<std::unique_ptr<state_store>> open_mariadb(mariadb_options options) {
   auto store = std::make_unique<mariadb_store>(std::move(options));
   if (auto opened = store->open(); !opened) return std::move(opened.error());
   return std::unique_ptr<state_store>(std::move(store));
+}
+
+result<std::unique_ptr<session_store>> open_mariadb_session(mariadb_options options) {
+  const auto names = std::make_shared<tables>(options.database);
+  auto first = user_lock_link::open(options, *names);
+  if (!first) return std::move(first.error());
+  sql::session_lock_options o{options.url, sql::session_capabilities(false), options.connections,
+                              sql::sure_for(options), options.clock};
+  return sql::over_session_locks(
+      std::move(*first), [options, names] { return user_lock_link::open(options, *names); },
+      std::move(o));
 }
 
 }  // namespace holdfast::store::mariadb

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <holdfast/store/queue_inbox.hpp>
 #include <map>
@@ -12,12 +13,18 @@ namespace holdfast::store::memory {
 
 namespace {
 
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 /// What the sessions of one name share.
 struct space {
   std::mutex mutex;
   std::unordered_map<std::string, std::string> records;
   std::map<std::string, std::weak_ptr<queue_inbox>, std::less<>> inboxes;
   std::int64_t sessions = 0;
+  const std::uint64_t number = next_number();
   // The wall clock when the space was made; from then on only the session's clock counts, so that
   // fences grow whatever is done to the machine's time.
   const std::chrono::microseconds wall_at_start =
@@ -84,11 +91,35 @@ class memory_store final : public state_store {
     return done{};
   }
 
+  status transact_together(std::span<const step> steps, const judge& after) override {
+    const std::lock_guard guard{space_->mutex};
+    std::vector<std::pair<std::string, std::string>> before;
+    for (const auto& [name, change] : steps) {
+      std::string& record = space_->records[std::string(name)];
+      before.emplace_back(name, record);
+      if (const std::string* const next = change->apply(record, now())) record = *next;
+      const verdict so = after(before.size() - 1);
+      if (so == verdict::go_on) continue;
+      if (so == verdict::keep) break;
+      for (auto& [changed, text] : before) space_->records[changed] = std::move(text);
+      break;
+    }
+    for (const auto& [name, text] : before) {
+      if (space_->records[name].empty()) space_->records.erase(name);
+    }
+    return done{};
+  }
+
   result<std::vector<entry>> entries() override {
     const std::lock_guard guard{space_->mutex};
     std::vector<entry> all;
     for (const auto& [name, record] : space_->records) all.push_back({name, record});
     return all;
+  }
+
+  // Not by its name: each that has none is a store of its own.
+  result<store::identity> identify() override {
+    return store::identity{std::to_string(space_->number), {}};
   }
 
   result<moment> time() override { return now(); }

@@ -1,10 +1,12 @@
 #include "store/postgres/postgres.hpp"
 
+#include "store/postgres/advisory.hpp"
 #include "store/postgres/link.hpp"
 #include "store/postgres/listener.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notice_text.hpp"
 #include "store/sql/row_store.hpp"
+#include "store/sql/session_locks.hpp"
 
 namespace holdfast::store::postgres {
 
@@ -84,6 +86,16 @@ result<std::unique_ptr<state_store>> open_postgres(postgres_options options) {
   auto store = std::make_unique<postgres_store>(std::move(options));
   if (auto opened = store->open(); !opened) return std::move(opened.error());
   return std::unique_ptr<state_store>(std::move(store));
+}
+
+result<std::unique_ptr<session_store>> open_postgres_session(postgres_options options) {
+  auto first = advisory_link::open(options);
+  if (!first) return std::move(first.error());
+  const std::string url = options.url.empty() ? options.server.shown : options.url;
+  sql::session_lock_options o{url, sql::session_capabilities(true), options.connections,
+                              sql::sure_for(options), options.clock};
+  return sql::over_session_locks(
+      std::move(*first), [options] { return advisory_link::open(options); }, std::move(o));
 }
 
 }  // namespace holdfast::store::postgres

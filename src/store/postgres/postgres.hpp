@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/store/state_store.hpp>
+#include <holdfast/store/store.hpp>
 #include <memory>
 
 #include "store/postgres/options.hpp"
@@ -15,5 +16,9 @@ namespace holdfast::store::postgres {
 /// Connects, and makes the tables if they are not there and the user may. Errors: the failure table
 /// of the page. Three round trips, and the connection for notices.
 result<std::unique_ptr<state_store>> open_postgres(postgres_options options);
+
+/// `mode=session`: advisory locks (advisory.hpp, sql/session_locks.hpp). No tables. Six round
+/// trips.
+result<std::unique_ptr<session_store>> open_postgres_session(postgres_options options);
 
 }  // namespace holdfast::store::postgres

@@ -116,6 +116,26 @@ result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time 
   return receive(to_come, deadline);
 }
 
+status wire::begin(const statement& s, boot_time deadline) {
+  begun_.clear();
+  if (!send(s, begun_) || PQpipelineSync(connection_) != 1) return broken();
+  for (int unsent = PQflush(connection_); unsent != 0; unsent = PQflush(connection_)) {
+    if (unsent < 0) return broken();
+    if (wait_until_ready(fd(), POLLOUT, deadline) == waited::late) return broken();
+  }
+  return done{};
+}
+
+bool wire::answered() noexcept {
+  if (!read()) broken_ = true;
+  return broken_ || PQisBusy(connection_) == 0;
+}
+
+result<std::vector<answer>> wire::end(boot_time deadline) {
+  if (broken_) return broken();
+  return receive(begun_, deadline);
+}
+
 bool wire::send(const statement& s, expected& to_come) {
   std::vector<const char*> values;
   for (const auto& p : s.parameters) values.push_back(p ? p->c_str() : nullptr);

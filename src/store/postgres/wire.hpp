@@ -64,10 +64,18 @@ class wire {
     return ask(std::span(all.begin(), all.size()), deadline);
   }
 
+  /// As ask() in two halves, for a statement that may take long: nothing else is asked between.
+  status begin(const statement& s, boot_time deadline);
+  bool answered() noexcept;  ///< or broken. Without waiting
+  result<std::vector<answer>> end(boot_time deadline);
+
   /// It works, and no transaction is open.
   bool usable() const noexcept;
+  /// It works, as far as is known.
+  bool alive() const noexcept { return !broken_ && PQstatus(connection_) == CONNECTION_OK; }
   bool pooled() const noexcept { return pooled_; }
   int fd() const noexcept { return PQsocket(connection_); }
+  int backend() const noexcept { return PQbackendPID(connection_); }  ///< the server's process
 
   /// Reads what is there, without waiting. False: the connection broke.
   bool read() noexcept { return PQconsumeInput(connection_) == 1; }
@@ -91,6 +99,7 @@ class wire {
   bool pooled_ = true;
   bool broken_ = false;
   std::set<std::string> prepared_;  ///< by their texts
+  expected begun_;
 };
 
 }  // namespace holdfast::store::postgres

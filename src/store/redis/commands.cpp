@@ -12,8 +12,8 @@ namespace holdfast::store::redis {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> permits_verbs{"acquire", "renew", "release",
-                                                        "resize",  "evict", "inspect"};
+constexpr std::array<std::string_view, 7> permits_verbs{"acquire", "renew",   "release", "resize",
+                                                        "evict",   "inspect", "notify"};
 constexpr std::array<std::string_view, 5> countdown_verbs{"arrive", "wait", "leave", "remove",
                                                           "inspect"};
 constexpr std::array<std::string_view, 3> rate_verbs{"take", "refund", "inspect"};
@@ -53,7 +53,7 @@ std::string flags_of(const permits_command& c) {
 /// What permits.lua has a shorter form for.
 bool is_plain_lock(const permits_command& c) {
   return c.verb == permits_verb::acquire && c.kind == kind::mutex && c.capacity == 1 &&
-         c.weight == 1 && !c.detached && !c.instead_of;
+         c.weight == 1 && !c.detached && !c.instead_of && c.fence_at_least == 0;
 }
 
 /// The script counts in milliseconds where the server does.
@@ -80,6 +80,34 @@ class call {
   std::array<std::string_view, 24> words_;
   std::size_t size_ = 0;
 };
+
+/// Calls `say` with what permits.lua is to have as ARGV; the words last as long as that.
+template <class Say>
+void with_words(const permits_command& c, Say say) {
+  const auto owner = text_of(c.owner), leaving = text_of(c.instead_of, true);
+  const digits lease(c.lease_us), place(c.place_us), capacity(c.capacity), weight(c.weight),
+      priority(c.priority), at_least(c.fence_at_least);
+  const auto flags = flags_of(c);
+  const auto peer = word_or_dash(c.peer);
+  if (is_plain_lock(c) && in_milliseconds(c.lease_us)) {
+    const auto who = (c.lingers ? "1 " : "0 ") + std::string(peer) + ' ' + std::string(c.note);
+    const auto terms =
+        flags + ' ' + std::string(std::string_view(place)) + ' ' + std::to_string(c.priority);
+    return say(std::array<std::string_view, 5>{"lock", owner, lease, who, terms});
+  }
+  std::vector<std::string_view> words{permits_verbs[static_cast<std::size_t>(c.verb)], owner};
+  const bool acquires = c.verb == permits_verb::acquire || c.instead_of;
+  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize ||
+      c.verb == permits_verb::notify) {
+    words.insert(words.end(), {lease, place, flags});
+    if (c.verb != permits_verb::renew || acquires) {
+      words.insert(words.end(), {to_string(c.kind), capacity, weight});
+    }
+    if (acquires) words.insert(words.end(), {peer, c.note, priority, leaving});
+    if (acquires && c.fence_at_least != 0) words.push_back(at_least);
+  }
+  say(words);
+}
 
 /// A rule as rate.lua reads and compares it: four doubles, the least byte first.
 std::string bytes_of(const bucket_rule& r) {
@@ -186,6 +214,7 @@ result<permits_reply> read_short_grant(std::string_view text, std::int64_t lease
   const auto now = std::from_chars(fence.ptr + 1, end, r.now_at);
   if (now.ec != std::errc{} || now.ptr != end) return strange_answer("permits.lua");
   r.expires_at = r.now_at + lease_us;
+  r.wall_at = r.now_at;
   return r;
 }
 
@@ -198,30 +227,30 @@ bool is_mismatch(permits_outcome o) {
 void append_permits(std::string& to, const script_frame& frame, std::string_view name,
                     const permits_command& c) {
   call words(frame, permits_script(), name);
-  const auto owner = text_of(c.owner);
-  const digits lease(c.lease_us), place(c.place_us), capacity(c.capacity), weight(c.weight),
-      priority(c.priority);
-  const auto flags = flags_of(c);
-  const auto say = [&](std::initializer_list<std::string_view> more) {
-    for (const auto word : more) words.add(word);
-  };
-  if (is_plain_lock(c) && in_milliseconds(c.lease_us)) {
-    const auto who =
-        (c.lingers ? "1 " : "0 ") + std::string(word_or_dash(c.peer)) + ' ' + std::string(c.note);
-    const auto terms =
-        flags + ' ' + std::string(std::string_view(place)) + ' ' + std::to_string(c.priority);
-    say({"lock", owner, lease, who, terms});
-    return words.append(to);
+  with_words(c, [&](std::span<const std::string_view> said) {
+    for (const auto word : said) words.add(word);
+    words.append(to);
+  });
+}
+
+void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all) {
+  std::vector<std::string> arguments;
+  std::vector<name_keys> keys;
+  keys.reserve(all.size());
+  for (const auto& one : all) {
+    keys.emplace_back(frame.prefix, one.name);
+    with_words(one.command, [&](std::span<const std::string_view> said) {
+      arguments.push_back(std::to_string(said.size()));
+      arguments.insert(arguments.end(), said.begin(), said.end());
+    });
   }
-  say({permits_verbs[static_cast<std::size_t>(c.verb)], owner});
-  const auto leaving = text_of(c.instead_of, true);
-  const bool acquires = c.verb == permits_verb::acquire || c.instead_of;
-  if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize) {
-    say({lease, place, flags});
-    if (c.verb != permits_verb::renew || acquires) say({to_string(c.kind), capacity, weight});
-    if (acquires) say({word_or_dash(c.peer), c.note, priority, leaving});
+  const digits count(all.size() * name_keys::count);
+  std::vector<std::string_view> words{"EVALSHA", together_script().sha, count};
+  for (const auto& k : keys) {
+    for (std::size_t i = 0; i < name_keys::count; ++i) words.push_back(k[i]);
   }
-  words.append(to);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  append_command(to, words);
 }
 
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
@@ -267,6 +296,7 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
   in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.look_again_us, r.position, r.replaced);
   if (!in.good() || outcome < 0 || outcome > 6) return strange_answer("permits.lua");
   r.outcome = static_cast<permits_outcome>(outcome);
+  r.wall_at = r.now_at;
   if (is_mismatch(r.outcome)) in.get_all(r.found.kind, r.found.capacity);
   if (verb == permits_verb::inspect && r.outcome == permits_outcome::done) {
     std::string word;
@@ -277,6 +307,20 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
   }
   if (!in.good()) return strange_answer("permits.lua");
   return r;
+}
+
+result<std::vector<permits_reply>> read_together(const resp_value& answer,
+                                                 std::span<const renewal> all) {
+  if (answer.is_error()) return server_says(answer.text);
+  const bool fits = !answer.items.empty() && answer.items.size() <= all.size();
+  if (!fits) return strange_answer("together.lua");
+  std::vector<permits_reply> replies;
+  for (std::size_t i = 0; i < answer.items.size(); ++i) {
+    auto one = read_permits(answer.items[i], permits_verb::acquire, all[i].command.lease_us);
+    if (!one) return std::move(one.error());
+    replies.push_back(std::move(*one));
+  }
+  return replies;
 }
 
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb) {

@@ -3,7 +3,9 @@
 #include <holdfast/result.hpp>
 #include <holdfast/store/command.hpp>
 #include <holdfast/store/rate.hpp>
+#include <holdfast/store/store.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,8 @@ struct script_frame {
 
 void append_permits(std::string& to, const script_frame& frame, std::string_view name,
                     const permits_command& command);
+/// Acquisitions of different names whose keys are on one server.
+void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all);
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& command);
 
@@ -31,6 +35,8 @@ void append_rate(std::string& to, const script_frame& frame, std::string_view na
 /// `lease_us` is what was asked for.
 result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
                                    std::int64_t lease_us);
+result<std::vector<permits_reply>> read_together(const resp_value& answer,
+                                                 std::span<const renewal> all);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
 result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets);
 

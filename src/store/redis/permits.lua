@@ -6,9 +6,10 @@
 -- waiters must not. So the record is a line of text, the one holder of a name with capacity 1 is part
 -- of it (a free mutex costs one GET and one SET), and everything that can be many is looked up:
 --
---   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until[ holder]"
+--   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until places_end[ holder]"
+--                   places_end: no place ends before; waiters: none if 0, else about so many
 --                   holder: "owner fence from lease since lingers peer note", if the capacity is 1; the
---                   last two of the numbers before it are 0 then, while nobody waits
+--                   last three of the numbers before it are 0 then, while nobody waits
 --   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter,
 --                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
@@ -16,8 +17,8 @@
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of; a verb that
--- needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
+-- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of | fence_at_least;
+-- a verb that needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
 -- Times are microseconds, which a double holds exactly until the year 2255.
 
@@ -43,26 +44,26 @@ local text = call('GET', record_key)
 local record, answer
 
 if verb == 'lock' then
-  if not text or #text == 36 and sub(text, 1, 12) == 'hf1 mutex 0 ' then  -- nobody has it
+  if not text or #text == 38 and sub(text, 1, 12) == 'hf1 mutex 0 ' then  -- nobody has it
     local last, fence = text and sub(text, 13, 28), clock
     if last and last >= clock then fence = format('%.0f', last + 1) end
-    record = 'hf1 mutex 1 ' .. fence .. ' 1 0 0 0 ' .. owner .. ' ' .. fence .. ' ' .. clock .. ' ' .. lease .. ' ' ..
+    record = 'hf1 mutex 1 ' .. fence .. ' 1 0 0 0 0 ' .. owner .. ' ' .. fence .. ' ' .. clock .. ' ' .. lease .. ' ' ..
              clock .. ' ' .. ARGV[4]
     answer = fence .. ' ' .. clock
   end
-elseif (verb == 'release' or verb == 'renew') and text and sub(text, 29, 70) == ' 1 0 0 0 ' .. owner .. ' ' and
+elseif (verb == 'release' or verb == 'renew') and text and sub(text, 29, 72) == ' 1 0 0 0 0 ' .. owner .. ' ' and
        sub(text, 1, 12) == 'hf1 mutex 1 ' then
   local fence = sub(text, 13, 28)
   if fence > clock then
     -- The clock was set back: what remains of the name has to remain for longer.
-  elseif fixed and match(text, '^%d+ (%d+)', 71) + match(text, '^%d+ %d+ (%d+)', 71) <= tonumber(fixed) then
+  elseif fixed and match(text, '^%d+ (%d+)', 73) + match(text, '^%d+ %d+ (%d+)', 73) <= tonumber(fixed) then
     -- Time that only a test knows has ended it.
   elseif verb == 'release' then
-    record, answer = 'hf1 mutex 0 ' .. fence .. ' 0 0 0 0', DONE
+    record, answer = 'hf1 mutex 0 ' .. fence .. ' 0 0 0 0 0', DONE
   else
-    local rest = match(text, '^%d+ %d+ %d+( .*)$', 71)
+    local rest = match(text, '^%d+ %d+ %d+( .*)$', 73)
     if rest and sub(lease, -3) == '000' then
-      record, answer = sub(text, 1, 70) .. fence .. ' ' .. clock .. ' ' .. lease .. rest, fence .. ' ' .. clock
+      record, answer = sub(text, 1, 72) .. fence .. ' ' .. clock .. ' ' .. lease .. rest, fence .. ' ' .. clock
     end
   end
 end
@@ -80,14 +81,217 @@ elseif record then
 end
 
 -- ---- the long way ---------------------------------------------------------------------------------
+-- Lua makes each function anew whenever the script runs, and pays for each variable of the script that a
+-- function uses. So the state that functions share, and they themselves, are the fields of one table, and
+-- what is done in one place is no function.
 
-local tonumber, max, min = tonumber, math.max, math.min
+local r = {
+  kind = '-', capacity = 0, fence = 0, used = 0, waiters = 0, seq = 0, kept = 0, places_end = 0,
+  held = nil,  -- the one holder, if the capacity is 1
+  dirty = false, created = false, absent_before = true,
+  now = tonumber(clock),
+  told = fixed and {},  -- tests only: the notices, in order
+  reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
+}
 
-local CLAIM, LOOK_AGAIN, LOOK_STEP = 500000, 1000000, 250000
-local SLACK = 60000000      -- keys that hold many live longer, so that not every step prolongs them
-local FENCE_KEPT = 1000000  -- what remains of an idle name, and for how long: its last fence
+-- Keys outlive what is in them, and never by much: those that hold many live a minute longer, so that not
+-- every step prolongs them.
+function r.keep_until(at)
+  if at <= r.kept and not r.created then return end
+  local many = r.waiters > 0 or r.capacity > 1
+  r.kept = math.max(r.kept, many and at + 60000000 or at)
+  r.dirty, r.created = true, false
+  if not many or KEYS[6] then return end
+  for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (r.kept - r.now) / 1000 + 1)) end
+end
 
-local data, queue, places, leases = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+-- What a lost record left of its queue must not come back to life with the next one.
+function r.before_first()
+  r.created = true
+  if r.absent_before then
+    call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+    r.absent_before = false
+  end
+end
+
+-- ---- holders and waiters ------------------------------------------------------------------------
+
+function r.holder_of(o)
+  local held = r.held
+  if r.capacity == 1 then return held and held.owner == o and held or nil end
+  if r.used == 0 then return nil end
+  local raw = call('HGET', KEYS[2], o)
+  if not raw or sub(raw, 1, 1) ~= 'h' then return nil end
+  local weight, fence, since, lingers, peer, note = match(raw, '^h (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+  return {owner = o, weight = tonumber(weight), fence = tonumber(fence), since = since, lingers = lingers,
+          peer = peer, note = note}
+end
+
+function r.put_holder(h)
+  r.dirty = true
+  if r.capacity == 1 then
+    r.held = h
+  else
+    call('HSET', KEYS[2], h.owner,
+         format('h %.0f %.0f %s %s %s %s', h.weight, h.fence, h.since, h.lingers, h.peer, h.note))
+    call('ZADD', KEYS[5], format('%.0f', h.expires), h.owner)
+  end
+  r.keep_until(h.expires)
+end
+
+function r.drop_holder(o)
+  local h = r.holder_of(o)
+  if not h then return false end
+  r.dirty = true
+  if r.capacity == 1 then
+    r.held, r.used = nil, 0
+  else
+    r.used = r.used - h.weight
+    call('HDEL', KEYS[2], o)
+    call('ZREM', KEYS[5], o)
+  end
+  return true
+end
+
+function r.waiter_of(o)
+  local raw = r.waiters > 0 and call('HGET', KEYS[2], o)
+  if not raw or sub(raw, 1, 1) ~= 'w' then return nil end
+  local weight, priority, seq, lease, since, lingers, peer, note =
+      match(raw, '^w (%d+) (%-?%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+  return {owner = o, weight = tonumber(weight), priority = priority, member = format('%014x', seq) .. o,
+          lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
+end
+
+function r.forget_waiter(o)
+  r.dirty = true
+  r.waiters = r.waiters - 1
+  call('ZREM', KEYS[4], o)
+  call('HDEL', KEYS[2], o)
+end
+
+function r.drop_waiter(o)
+  local w = r.waiter_of(o)
+  if w then
+    call('ZREM', KEYS[3], w.member)
+    r.forget_waiter(o)
+  elseif r.waiters > 0 then
+    call('ZREM', KEYS[4], o)  -- its data was evicted
+  end
+  return w ~= nil
+end
+
+function r.put_place(o, expires)
+  call('ZADD', KEYS[4], format('%.0f', expires), o)
+  if expires < r.places_end then r.places_end, r.dirty = expires, true end
+  r.keep_until(expires)
+end
+
+-- Also when the record was lost: time has gone on since the fences that were in it.
+function r.next_fence(at_least)
+  r.fence = math.max(r.fence + 1, r.now, at_least or 0)
+  r.dirty = true
+  return r.fence
+end
+
+function r.grant(w, lasts, peer)
+  if r.capacity > 1 and r.used == 0 and r.waiters == 0 then r.before_first() end
+  r.used = r.used + w.weight
+  r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
+                expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
+                note = w.note})
+end
+
+function r.tell(what, o, peer, fence, expires)
+  local text = format('%s %s %.0f %.0f %s', what, o, fence, expires, KEYS[1])
+  if r.told then r.told[#r.told + 1] = text .. ' ' .. peer end
+  call('PUBLISH', match(KEYS[1], '^(.-):{') .. ':inbox:' .. peer, text)
+end
+
+-- Whoever keeps it idle gives it up.
+function r.tell_lingering()
+  local held = r.held
+  if held and held.lingers == '1' then r.tell('wanted', held.owner, held.peer, held.fence, held.expires) end
+  if r.capacity == 1 or r.used == 0 then return end
+  local ends = call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES')
+  for i = 1, #ends, 2 do
+    local h = r.holder_of(ends[i])
+    if h and h.lingers == '1' then r.tell('wanted', h.owner, h.peer, h.fence, tonumber(ends[i + 1])) end
+  end
+end
+
+-- Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive its
+-- grant, and gets the whole lease; the others have to claim theirs. If some still wait, those served are
+-- told so.
+function r.hand_over()
+  local served = false
+  while r.waiters > 0 and not r.held do
+    -- With capacity 1 nobody holds it now, and the head fits.
+    local head = (r.capacity == 1 and call('ZPOPMIN', KEYS[3]) or call('ZRANGE', KEYS[3], 0, 0))[1]
+    if not head then
+      r.waiters = 0  -- the queue was evicted
+      break
+    end
+    local o = sub(head, 15)
+    local w = r.waiter_of(o)
+    if r.capacity > 1 then
+      if w and r.used + w.weight > r.capacity then break end
+      call('ZREM', KEYS[3], head)
+    end
+    r.forget_waiter(o)
+    if w then  -- else its data was evicted: it asks again
+      local own = o == r.asks
+      local lasts = own and w.lease or math.min(w.lease, 500000)
+      r.grant(w, lasts, own and r.detached and '-' or w.peer)
+      if not own then r.tell('granted', o, w.peer, r.fence, r.now + lasts) end
+      served = true
+    end
+  end
+  if served and r.waiters > 0 then r.tell_lingering() end
+  return served
+end
+
+-- ---- the answers --------------------------------------------------------------------------------
+
+-- The first in line looks when the lease in its way ends; the others are told when it is their turn.
+function r.describe_wait(position)
+  local wait = math.min(1000000, 250000 * position)
+  if position == 1 then
+    local ends = r.held and r.held.expires
+    if r.capacity > 1 and r.used > 0 then ends = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] end
+    if ends then wait = math.min(wait, ends - r.now) end
+  end
+  r.reply[5], r.reply[6] = math.max(wait, 1000), position
+end
+
+function r.report_holding(h)
+  r.reply[1], r.reply[2] = GRANTED, h.fence
+  r.reply[3] = h.expires or tonumber(call('ZSCORE', KEYS[5], h.owner))
+  if r.kind == 'barrier' then r.reply[6] = tonumber(h.lingers) end
+end
+
+function r.save()
+  if not r.dirty then return end
+  local held, in_use, tail, until_at = r.held, r.used > 0 or r.waiters > 0, '', r.kept
+  if held then
+    tail = format(' %s %.0f %.0f %.0f %s %s %s %s', held.owner, held.fence, r.now, held.expires - r.now, held.since,
+                  held.lingers, held.peer, held.note)
+    if r.waiters == 0 then r.seq, r.kept, r.places_end, until_at = 0, 0, 0, held.expires end
+  end
+  -- What remains of an idle name, and for how long: its last fence.
+  local lasts = in_use and until_at - r.now or 1000000 + math.max(0, r.fence - r.now)
+  local record = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f%s', r.kind, r.capacity, r.fence, r.used, r.waiters,
+                        r.seq, r.kept, r.places_end, tail)
+  if KEYS[6] then
+    call('SET', KEYS[1], record)
+  elseif redis.pcall('SET', KEYS[1], record, 'PX', format('%.0f', lasts / 1000 + 1)).err then
+    if in_use then call('SET', KEYS[1], record) end  -- for its error
+    call('DEL', KEYS[1])  -- a server whose memory is full still lets go
+  end
+end
+
+-- ---- what is asked, and the record --------------------------------------------------------------
+
+local now, reply = r.now, r.reply
 local place, flags = tonumber(ARGV[4]), ARGV[5] or ''
 local asked_kind, asked_capacity, weight = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local peer, note, priority, leaving = ARGV[9], ARGV[10], ARGV[11] or '0', ARGV[12] or ''
@@ -98,418 +302,299 @@ if verb == 'lock' then
   place = tonumber(place)
 end
 lease = tonumber(lease)
-local wait, detached = match(flags, 'w') ~= nil, match(flags, 'd') ~= nil
-local lingers = match(flags, 'l') and 1 or 0
-local now = tonumber(clock)
-local told = fixed and {}  -- tests only: the notices, in order
-local inbox = match(record_key, '^(.-):{') .. ':inbox:'  -- of a peer
+local wait, lingers = match(flags, 'w') ~= nil, match(flags, 'l') and '1' or '0'
+r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 'renew') and owner
+r.at_least = tonumber(ARGV[13]) or 0
 
--- ---- the record ---------------------------------------------------------------------------------
-
-local kind, capacity, fence, used, waiters, seq, kept = '-', 0, 0, 0, 0, 0, 0
-local held               -- the one holder, if the capacity is 1
-local absent_before = true
-local dirty, created = false, false
-local reply = {DONE, 0, 0, now, 0, 0, 0}
-
-local function load()
-  if not text then return true end
-  local other = match(text, '^hf1 (%l[%l_]*) ')
-  if other == 'latch' or other == 'rate_limiter' then return false, nil, other end
-  local k, c, f, u, w, s, t, rest = match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
-  if not k then
-    if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end
-    return nil, 'HOLDFAST_FOREIGN not written by holdfast'
+if text then
+  local kind, capacity, fence, used, waiters, seq, kept, places_end, holder =
+      match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
+  local other = kind or match(text, '^hf1 (%l[%l_]*) ')
+  if other == 'latch' or other == 'rate_limiter' then  -- something that nobody holds has the name
+    reply[1] = (verb == 'acquire' or verb == 'inspect' or verb == 'notify') and KIND_MISMATCH or ABSENT
+    reply[8], reply[9] = other, 0
+    return reply
+  elseif not kind then
+    return redis.error_reply(match(text, '^hf%d+ ') and 'HOLDFAST_NEWER written by a newer holdfast' or
+                             'HOLDFAST_FOREIGN not written by holdfast')
   end
-  kind, capacity, fence, used = k, tonumber(c), tonumber(f), tonumber(u)
-  waiters, seq, kept = tonumber(w), tonumber(s), tonumber(t)
-  absent_before = capacity == 0 or capacity == 1 and waiters == 0
-  if waiters > 0 then waiters = call('ZCARD', queue) end
-  if capacity == 1 and used > 0 then
-    local o, hf, from, lasts, since, l, peer, note =
-        match(rest, '^(%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
-    if not o then return nil, 'HOLDFAST_CORRUPT the record is damaged' end
-    held = {owner = o, fence = tonumber(hf), expires = from + lasts, since = since, lingers = tonumber(l),
-            peer = peer, note = note}
-    kept = max(kept, held.expires)
-  end
-  return true
-end
-
-local function prolong()
-  for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (kept - now) / 1000 + 1)) end
-end
-
-local function save()
-  if not dirty then return end
-  local in_use = used > 0 or waiters > 0
-  local tail = ''
-  if held then
-    tail = format(' %s %.0f %.0f %.0f %s %d %s %s', held.owner, held.fence, now, held.expires - now, held.since,
-                  held.lingers, held.peer, held.note)
-    if waiters == 0 then seq, kept = 0, 0 end
-  end
-  local until_at = held and waiters == 0 and held.expires or kept
-  local lasts = in_use and until_at - now or FENCE_KEPT + max(0, fence - now)
-  local text = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f%s', kind, capacity, fence, used, waiters, seq, kept, tail)
-  if fixed then
-    call('SET', record_key, text)
-  elseif redis.pcall('SET', record_key, text, 'PX', format('%.0f', lasts / 1000 + 1)).err then
-    if in_use then call('SET', record_key, text) end  -- for its error
-    call('DEL', record_key)  -- a server whose memory is full still lets go
+  r.kind, r.capacity, r.fence, r.used = kind, tonumber(capacity), tonumber(fence), tonumber(used)
+  r.waiters, r.seq, r.kept, r.places_end = tonumber(waiters), tonumber(seq), tonumber(kept), tonumber(places_end)
+  r.absent_before = r.capacity == 0 or r.capacity == 1 and r.waiters == 0
+  if r.capacity == 1 and r.used > 0 then
+    local o, its_fence, from, lasts, since, l, p, n =
+        match(holder, '^(%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+    if not o then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
+    r.held = {owner = o, weight = 1, fence = tonumber(its_fence), expires = from + lasts, since = since, lingers = l,
+              peer = p, note = n}
+    r.kept = math.max(r.kept, r.held.expires)
   end
 end
 
--- Keys outlive what is in them, and never by much.
-local function keep_until(at)
-  dirty = true
-  local many = waiters > 0 or capacity > 1
-  if at <= kept and not created then return end
-  kept = max(kept, many and at + SLACK or at)
-  created = false
-  if many and not fixed then prolong() end
-end
+-- ---- a barrier, or a condition_variable ---------------------------------------------------------
+-- Functions that the other kinds need not pay for.
 
--- What a lost record left of its queue must not come back to life with the next one.
-local function before_first(is_first)
-  if not is_first then return end
-  created = true
-  if absent_before then
-    call('DEL', data, queue, places, leases)
-    absent_before = false
-  end
-end
-
--- ---- holders and waiters ------------------------------------------------------------------------
-
-local function holder_of(o)
-  if capacity == 1 then return held and held.owner == o and held or nil end
-  if used == 0 then return nil end
-  local raw = call('HGET', data, o)
-  if not raw or sub(raw, 1, 1) ~= 'h' then return nil end
-  local weight, f, since, l, peer, note = match(raw, '^h (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
-  return {owner = o, weight = tonumber(weight), fence = tonumber(f), since = since, lingers = tonumber(l), peer = peer,
-          note = note}
-end
-
-local function put_holder(h)
-  if capacity == 1 then
-    held = h
-  else
-    call('HSET', data, h.owner, format('h %.0f %.0f %s %d %s %s', h.weight, h.fence, h.since, h.lingers, h.peer, h.note))
-    call('ZADD', leases, format('%.0f', h.expires), h.owner)
-  end
-  keep_until(h.expires)
-end
-
-local function prolong_holder(h, expires)
-  h.expires = expires
-  if capacity > 1 then call('ZADD', leases, format('%.0f', expires), h.owner) end
-  keep_until(expires)
-end
-
-local function drop_holder(o)
-  local h = holder_of(o)
-  if not h then return false end
-  dirty = true
-  if capacity == 1 then
-    held, used = nil, 0
-  else
-    used = used - h.weight
-    call('HDEL', data, o)
-    call('ZREM', leases, o)
-  end
-  return true
-end
-
-local function waiter_of(o)
-  if waiters == 0 then return nil end
-  local raw = call('HGET', data, o)
-  if not raw or sub(raw, 1, 1) ~= 'w' then return nil end
-  local weight, priority, s, l, since, lingers, peer, note =
-      match(raw, '^w (%d+) (%-?%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
-  return {owner = o, weight = tonumber(weight), priority = priority, member = format('%014x', tonumber(s)) .. o,
-          lease = tonumber(l), since = since, lingers = tonumber(lingers), peer = peer, note = note}
-end
-
-local function drop_waiter(o, known, member)
-  local w = known or waiter_of(o)
-  if not w and not member then
-    if waiters > 0 then call('ZREM', places, o) end  -- its data was evicted
-    return false
-  end
-  dirty = true
-  waiters = waiters - 1
-  call('ZREM', queue, w and w.member or member)
-  call('ZREM', places, o)
-  call('HDEL', data, o)
-  return true
-end
-
-local function put_place(o, expires)
-  call('ZADD', places, format('%.0f', expires), o)
-  keep_until(expires)
-end
-
-local function enqueue()
-  before_first(waiters == 0)
-  seq = seq + 1
-  waiters = waiters + 1
-  call('ZADD', queue, -priority, format('%014x', seq) .. owner)
-  call('HSET', data, owner, format('w %.0f %d %.0f %.0f %.0f %d %s %s', weight, priority, seq, lease, now, lingers, peer, note))
-  put_place(owner, now + place)
-end
-
--- Step 1. What has run out is gone, whoever looks.
-local function expire()
-  if capacity == 1 then
-    if held and held.expires <= now then drop_holder(held.owner) end
-  elseif used > 0 then
-    for _, o in ipairs(call('ZRANGEBYSCORE', leases, '-inf', format('%.0f', now))) do drop_holder(o) end
-  end
-  if waiters > 0 then
-    for _, o in ipairs(call('ZRANGEBYSCORE', places, '-inf', format('%.0f', now))) do drop_waiter(o) end
-  end
-end
-
--- Also when the record was lost: time has gone on since the fences that were in it.
-local function next_fence()
-  fence = max(fence + 1, now)
-  dirty = true
-  return fence
-end
-
-local function grant(o, weight, lasts, lingers, peer, note)
-  before_first(capacity > 1 and used == 0 and waiters == 0)
-  used = used + weight
-  local h = {owner = o, weight = weight, fence = next_fence(), expires = now + lasts,
-             since = format('%.0f', now), lingers = lingers, peer = peer, note = note}
-  put_holder(h)
-  return h
-end
-
-local function tell(what, o, peer, fence, expires)
-  local text = format('%s %s %.0f %.0f %s', what, o, fence, expires, record_key)
-  if told then told[#told + 1] = text .. ' ' .. peer end
-  call('PUBLISH', inbox .. peer, text)
-end
-
--- Whoever keeps it idle gives it up.
-local function tell_lingering()
-  local function maybe(h, expires)
-    if h and h.lingers == 1 then tell('wanted', h.owner, h.peer, h.fence, expires) end
-  end
-  if held then maybe(held, held.expires) end
-  if capacity == 1 or used == 0 then return end
-  local pairs_of = call('ZRANGE', leases, 0, -1, 'WITHSCORES')
-  for i = 1, #pairs_of, 2 do maybe(holder_of(pairs_of[i]), tonumber(pairs_of[i + 1])) end
-end
-
--- Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive its
--- grant, and gets the whole lease; the others have to claim theirs. If some still wait, those served are
--- told so.
-local function hand_over()
-  local asks = verb == 'acquire' or verb == 'renew'
-  local served = false
-  while waiters > 0 do
-    local head = call('ZRANGE', queue, 0, 0)[1]
-    local o = sub(head, 15)
-    local w = waiter_of(o)
-    if w and used + w.weight > capacity then
-      if served then tell_lingering() end
-      return served
+function r.gather()
+  -- A barrier: one is missing, so nobody goes on, and everybody learns of it.
+  function r.scatter()
+    for _, member in ipairs(r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}) do
+      local w = r.waiter_of(sub(member, 15))
+      if w and w.peer ~= '-' then r.tell('opened', w.owner, w.peer, 0, 0) end
     end
-    drop_waiter(o, w, head)
-    if w then  -- else its data was evicted: it asks again
-      local own = asks and o == owner
-      local lasts = own and w.lease or min(w.lease, CLAIM)
-      grant(o, w.weight, lasts, w.lingers, own and detached and '-' or w.peer, w.note)
-      if not own then tell('granted', o, w.peer, fence, now + lasts) end
-      served = true
+    call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+    r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
+  end
+
+  -- A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who will
+  -- not come again stay arrived.
+  function r.open_if_all_came()
+    if r.waiters < r.capacity then return end
+    local alone = verb == 'acquire' and match(flags, 'l')
+    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
+      local o = sub(head, 15)
+      local w, own = r.waiter_of(o), o == owner
+      local goes = w and w.peer ~= '-'
+      if alone then goes = w and own end
+      if goes then
+        call('ZREM', KEYS[3], head)
+        r.forget_waiter(o)
+        w.lingers = alone and '1' or '0'
+        r.grant(w, w.lease, w.peer)
+        if not own then r.tell('granted', o, w.peer, r.fence, now + w.lease) end
+      end
     end
+    if r.used == 0 then r.scatter() end
   end
-  return served
-end
 
-local function earliest_end()
-  if held then return held.expires end
-  if capacity == 1 or used == 0 then return nil end
-  return tonumber(call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2])
-end
-
--- The first in line looks when the lease in its way ends; the others are told when it is their turn.
-local function describe_wait(position)
-  local wait = min(LOOK_AGAIN, LOOK_STEP * position)
-  local first = position == 1 and earliest_end()
-  if first then wait = min(wait, first - now) end
-  reply[5], reply[6] = max(wait, 1000), position
-end
-
-local function position_of(w) return call('ZRANK', queue, w.member) + 1 end
-
-local function report_holding(h)
-  reply[1], reply[2] = GRANTED, h.fence
-  reply[3] = h.expires or tonumber(call('ZSCORE', leases, h.owner))
-end
-
--- ---- step 5: the commands -----------------------------------------------------------------------
-
-local commands = {}
-
-function commands.acquire()
-  local mine = holder_of(owner)
-  if mine then
-    if detached and mine.peer ~= '-' then
-      mine.peer, mine.expires = '-', now + lease
-      put_holder(mine)
-    else
-      prolong_holder(mine, now + lease)
+  -- A condition_variable: the first in line are woken. They have a moment to say that they are awake; else
+  -- it is the turn of those behind them.
+  function r.wake(count)
+    local woken = 0
+    while woken < count and r.waiters > 0 do
+      local head = call('ZPOPMIN', KEYS[3])[1]
+      local w = head and r.waiter_of(sub(head, 15))
+      if head then r.forget_waiter(sub(head, 15)) else r.waiters = 0 end
+      if w then  -- else its data was evicted: it asks again
+        r.grant(w, 500000, w.peer)
+        r.tell('granted', w.owner, w.peer, r.fence, now + 500000)
+        woken = woken + 1
+      end
     end
-    hand_over()
-    return report_holding(holder_of(owner))
+    return woken
   end
-  if waiters == 0 and used + weight <= capacity then  -- into the queue and at once out of it
-    return report_holding(grant(owner, weight, lease, lingers, detached and '-' or peer, note))
-  end
-  if waiters == 0 and not wait then
-    describe_wait(1)
-    tell_lingering()
-    reply[1] = BUSY
-    return
-  end
-  if waiter_of(owner) then put_place(owner, now + place) else enqueue() end
-  local served = hand_over()
-  mine = holder_of(owner)
-  if mine then return report_holding(mine) end
-  describe_wait(position_of(waiter_of(owner)))
-  reply[1] = wait and QUEUED or BUSY
-  if reply[6] == 1 and not served then tell_lingering() end
-  if wait then return end
-  drop_waiter(owner)  -- those behind may fit now that it has given up
-  hand_over()
-end
 
-function commands.renew()
-  local mine = holder_of(owner)
-  if mine then prolong_holder(mine, now + lease) end
-  if waiter_of(owner) then put_place(owner, now + place) end
-  hand_over()
-  mine = mine or holder_of(owner)
-  if mine then return report_holding(mine) end
-  local place = waiter_of(owner)
-  reply[1] = place and QUEUED or ABSENT
-  if place then describe_wait(position_of(place)) end
-end
-
-function commands.release()
-  reply[1] = (drop_holder(owner) or drop_waiter(owner)) and DONE or ABSENT
-  hand_over()
-end
-
--- Up only if there is room at once: two readers that both wait for the other to leave would wait for
--- ever. Whoever becomes stronger gets a new fence.
-function commands.resize()
-  local mine = holder_of(owner)
-  if mine and capacity == 1 then mine.weight = 1 end
-  if not mine then
-    reply[1] = ABSENT
-  elseif used - mine.weight + weight > capacity then
-    reply[1] = BUSY
-  else
-    if weight > mine.weight then mine.fence = next_fence() end
-    used = used - mine.weight + weight
-    mine.weight = weight
-    mine.expires = mine.expires or tonumber(call('ZSCORE', leases, owner))
-    put_holder(mine)
-    report_holding(mine)
-  end
-  hand_over()
-end
-
-function commands.evict()
-  local everyone = match(owner, '^0+$')
-  local gone = 0
-  if not everyone then
-    gone = drop_holder(owner) and 1 or 0
-  elseif capacity == 1 then
-    gone = held and drop_holder(held.owner) and 1 or 0
-  elseif used > 0 then
-    for _, o in ipairs(call('ZRANGE', leases, 0, -1)) do gone = gone + (drop_holder(o) and 1 or 0) end
-  end
-  reply[1], reply[6] = gone > 0 and DONE or ABSENT, gone
-  hand_over()
-end
-
--- ---- step 2: a look -----------------------------------------------------------------------------
-
-local function found_holders()
-  local all = {}
-  local function add(h, expires)
-    all[#all + 1] = {h.owner, h.weight or 1, h.fence, expires, h.since, h.peer, h.note, h.lingers}
-  end
-  if held then add(held, held.expires) end
-  if capacity > 1 and used > 0 then
-    local pairs_of = call('ZRANGE', leases, 0, -1, 'WITHSCORES')
-    for i = 1, #pairs_of, 2 do
-      local h = holder_of(pairs_of[i])
-      if h then add(h, tonumber(pairs_of[i + 1])) end
+  -- A barrier that only those are left at who will not come again.
+  function r.forget_dropped()
+    if r.used > 0 or r.waiters == 0 then return end
+    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
+      local w = r.waiter_of(sub(head, 15))
+      if w and w.peer ~= '-' then return end
     end
+    r.scatter()
   end
-  return all
-end
-
-local function found_waiters()
-  local all = {}
-  if waiters == 0 then return all end
-  for _, member in ipairs(call('ZRANGE', queue, 0, -1)) do
-    local w = waiter_of(sub(member, 15))
-    if w then
-      all[#all + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, tonumber(call('ZSCORE', places, w.owner)),
-                       w.since, w.peer, w.note, w.lingers}
-    end
-  end
-  return all
 end
 
 -- ---- the steps ----------------------------------------------------------------------------------
 
-local ours, problem, other = load()
-if problem then return redis.error_reply(problem) end
-if not ours then  -- something that nobody holds has the name
-  reply[1] = (verb == 'acquire' or verb == 'inspect') and KIND_MISMATCH or ABSENT
-  reply[8], reply[9] = other, 0
-  return reply
+local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
+if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.gather() end
+
+-- 1. What has run out is gone, whoever looks.
+local held, gone = r.held, 0
+if held and held.expires <= now then
+  r.drop_holder(held.owner)
+  gone = 1
 end
--- 1. What has run out is gone.
-expire()
+if r.capacity > 1 and r.used > 0 then
+  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', clock)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
+end
+if r.waiters > 0 and r.places_end <= now then
+  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[4], '-inf', clock)) do
+    local w = barrier and r.waiter_of(o)
+    if w and w.peer ~= '-' then gone = gone + 1 end
+    r.drop_waiter(o)
+  end
+  r.places_end = tonumber(call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]) or now + 1000000
+  r.dirty = true
+end
+
+if barrier and gone > 0 then r.scatter() end
+if condition then r.wake(gone) end
+
 -- 2. A look changes nothing else.
 if verb == 'inspect' then
-  reply[8], reply[9], reply[10], reply[11], reply[12] = kind, capacity, fence, found_holders(), found_waiters()
-  save()
+  local holders, queue = {}, {}
+  local function add(h, expires)
+    holders[#holders + 1] = {h.owner, h.weight, h.fence, expires, h.since, h.peer, h.note, h.lingers}
+  end
+  if r.held then add(r.held, r.held.expires) end
+  local ends = r.capacity > 1 and call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES') or {}
+  for i = 1, #ends, 2 do
+    local h = r.holder_of(ends[i])
+    if h then add(h, tonumber(ends[i + 1])) end
+  end
+  for _, member in ipairs(r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}) do
+    local w = r.waiter_of(sub(member, 15))
+    if w then
+      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, tonumber(call('ZSCORE', KEYS[4], w.owner)),
+                           w.since, w.peer, w.note, w.lingers}
+    end
+  end
+  reply[8], reply[9], reply[10], reply[11], reply[12] = r.kind, r.capacity, r.fence, holders, queue
+  r.save()
   return reply
 end
+
 -- 3. A name is one thing at a time; one that nobody uses may become another.
-if verb == 'acquire' then
-  if used == 0 and waiters == 0 then
-    kind, capacity = asked_kind, asked_capacity
-    absent_before = true
-  elseif kind ~= asked_kind or capacity ~= asked_capacity then
-    reply[1] = kind ~= asked_kind and KIND_MISMATCH or CAPACITY_MISMATCH
-    reply[8], reply[9] = kind, capacity
-    save()
+if verb == 'acquire' or verb == 'notify' then
+  if r.used == 0 and r.waiters == 0 then
+    r.kind, r.capacity, r.absent_before = asked_kind, asked_capacity, true
+  elseif r.kind ~= asked_kind or r.capacity ~= asked_capacity then
+    reply[1] = r.kind ~= asked_kind and KIND_MISMATCH or CAPACITY_MISMATCH
+    reply[8], reply[9] = r.kind, r.capacity
+    r.save()
     return reply
   end
+  barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
 end
+if barrier or condition then
+  r.hand_over = barrier and r.open_if_all_came or function() end
+  r.tell_lingering = function() end
+end
+
 -- 4. One leaves so that another of the same session can come: one step, not two.
-if leaving ~= '' then
-  reply[7] = (drop_holder(leaving) or drop_waiter(leaving)) and 1 or 0
-end
+if leaving ~= '' then reply[7] = (r.drop_holder(leaving) or r.drop_waiter(leaving)) and 1 or 0 end
+
 -- 5., 6. The command itself, and the hand-over that may follow from it.
-commands[verb]()
--- 7. Nothing is left behind but the fence, and that only until the clock has gone past it for sure.
-if used == 0 and waiters == 0 and capacity ~= 0 then
-  capacity, seq, kept, dirty = 0, 0, 0, true
+local mine = verb ~= 'evict' and r.holder_of(owner)
+
+-- At a barrier. Who comes again stands for himself in the round before: if that one is not known any
+-- more, the barrier was broken.
+local refused = false
+if barrier and verb == 'acquire' then
+  if r.detached then peer = '-' end
+  wait = true
+  if not mine and not r.waiter_of(owner) then
+    refused = leaving ~= '' and reply[7] == 0 and ABSENT or r.used + r.waiters >= r.capacity and BUSY
+  end
 end
-save()
-if told then reply[8] = told end
+
+if refused then
+  reply[1] = refused
+
+elseif condition and mine and (verb == 'acquire' or verb == 'renew') then
+  -- to be woken is to be gone from it
+  r.report_holding(mine)
+  r.drop_holder(owner)
+
+elseif verb == 'notify' then
+  reply[6] = condition and r.wake(weight) or 0
+  reply[1] = reply[6] > 0 and DONE or ABSENT
+
+elseif verb == 'release' then
+  local was_held = r.drop_holder(owner)
+  reply[1] = (was_held or r.drop_waiter(owner)) and DONE or ABSENT
+  if was_held and condition then r.wake(1) end
+  r.hand_over()
+  if barrier then r.forget_dropped() end
+
+elseif verb == 'acquire' and not mine and r.waiters == 0 and r.used + weight <= r.capacity and not barrier and
+       not condition then
+  -- into the queue and at once out of it
+  r.grant({owner = owner, weight = weight, lingers = lingers, note = note}, lease, r.detached and '-' or peer)
+  r.report_holding(r.holder_of(owner))
+
+elseif verb == 'acquire' and not mine and r.waiters == 0 and not wait then
+  r.describe_wait(1)
+  r.tell_lingering()
+  reply[1] = BUSY
+
+elseif verb == 'acquire' and not mine then
+  local expires, waiting = now + place, r.waiter_of(owner)
+  local member = waiting and waiting.member
+  if not waiting then
+    if r.waiters == 0 then
+      r.before_first()
+      r.places_end = expires
+    end
+    r.seq, r.waiters, r.dirty = r.seq + 1, r.waiters + 1, true
+    member = format('%014x', r.seq) .. owner
+    call('ZADD', KEYS[3], -priority, member)
+    call('HSET', KEYS[2], owner,
+         format('w %.0f %d %.0f %.0f %.0f %s %s %s', weight, priority, r.seq, lease, now, lingers, peer, note))
+  end
+  r.put_place(owner, expires)
+  local served = r.hand_over()
+  mine = r.holder_of(owner)
+  if mine then
+    r.report_holding(mine)
+  elseif not barrier or r.waiters > 0 then  -- else all have come, and none will come again
+    r.describe_wait(call('ZRANK', KEYS[3], member) + 1)
+    reply[1] = wait and QUEUED or BUSY
+    if reply[6] == 1 and not served then r.tell_lingering() end
+    if not wait then
+      r.drop_waiter(owner)  -- those behind may fit now that it has given up
+      r.hand_over()
+    end
+  end
+
+elseif verb == 'acquire' or verb == 'renew' then
+  local waiting = not mine and r.waiter_of(owner)
+  if mine then
+    mine.expires = now + lease
+    if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
+    if r.at_least > mine.fence then  -- one of several stores of a quorum learns what another one has granted
+      mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
+    end
+    r.put_holder(mine)
+  elseif waiting then
+    r.put_place(owner, now + place)
+  end
+  r.hand_over()
+  mine = mine or r.holder_of(owner)
+  if mine then
+    r.report_holding(mine)
+  else
+    reply[1] = waiting and QUEUED or ABSENT
+    if waiting then r.describe_wait(call('ZRANK', KEYS[3], waiting.member) + 1) end
+  end
+
+elseif verb == 'resize' then
+  -- Up only if there is room at once: two readers that both wait for the other to leave would wait for
+  -- ever. Whoever becomes stronger gets a new fence.
+  if not mine then
+    reply[1] = ABSENT
+  elseif r.used - mine.weight + weight > r.capacity then
+    reply[1] = BUSY
+  else
+    if weight > mine.weight then mine.fence = r.next_fence() end
+    r.used = r.used - mine.weight + weight
+    mine.weight = weight
+    mine.expires = mine.expires or tonumber(call('ZSCORE', KEYS[5], owner))
+    r.put_holder(mine)
+    r.report_holding(mine)
+  end
+  r.hand_over()
+
+elseif verb == 'evict' then
+  gone = 0
+  if not match(owner, '^0+$') then
+    gone = r.drop_holder(owner) and 1 or 0
+  elseif r.held then
+    gone = r.drop_holder(r.held.owner) and 1 or 0
+  elseif r.used > 0 then
+    for _, o in ipairs(call('ZRANGE', KEYS[5], 0, -1)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
+  end
+  if barrier and match(owner, '^0+$') then gone = gone + r.waiters end
+  reply[1], reply[6] = gone > 0 and DONE or ABSENT, gone
+  if barrier and gone > 0 then r.scatter() end
+  r.hand_over()
+end
+
+-- 7. Nothing is left behind but the fence, and that only until the clock has gone past it for sure.
+if r.used == 0 and r.waiters == 0 and r.capacity ~= 0 then
+  r.capacity, r.seq, r.kept, r.places_end, r.dirty = 0, 0, 0, 0, true
+end
+r.save()
+if r.told then reply[8] = r.told end
 return reply

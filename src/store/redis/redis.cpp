@@ -1,11 +1,13 @@
 #include "store/redis/redis.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
 #include "store/redis/servers.hpp"
+#include "store/redis/slot_map.hpp"
 #include "store/redis/subscription.hpp"
 
 namespace holdfast::store::redis {
@@ -18,8 +20,17 @@ capabilities promises() {
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
   c.election = true;
+  c.barrier = true;
   c.rate_limiter = true;
+  c.learns_fences = true;
   return c;
+}
+
+std::string line_of(const std::string& info, std::string_view begins) {
+  const auto at = info.find(begins);
+  if (at == info.npos) return {};
+  const auto from = at + begins.size();
+  return info.substr(from, info.find_first_of("\r\n", from) - from);
 }
 
 bool changes_who_has_it(permits_verb verb) {
@@ -132,6 +143,38 @@ class redis_store final : public session_store {
     return replies;
   }
 
+  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+    if (!on_one_server(all)) return session_store::acquire_together(all);
+    std::string bytes;
+    append_together(bytes, frame(), all);
+    const auto answer = servers_->ask({all.front().name, bytes, true});
+    if (!answer) return answer.error();
+    auto replies = read_together(answer->value, all);
+    if (!replies || answer->replicas.enough()) return replies;
+    for (const auto& one : all) give_back(one.name, one.command.owner);
+    return too_few(answer->replicas, options_, "it was given back as far as the server answers");
+  }
+
+  // That a server was started anew, and has forgotten what it did not save, shows here only.
+  result<store::identity> identify() override {
+    store::identity found;
+    const auto ok = servers_->for_each([&](node& n) -> status {
+      std::string bytes;
+      append_command(bytes, {"INFO", "server"});
+      const auto answer = n.ask(bytes, 1, false);
+      if (!answer) return answer.error();
+      const auto& info = answer->replies.front();
+      if (info.is_error()) return server_says(info.text);
+      found.run_id += line_of(info.text, "run_id:");
+      const auto up = std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10);
+      found.up_for = std::min(found.up_for.value_or(std::chrono::microseconds::max()),
+                              std::chrono::microseconds(std::chrono::seconds(up)));
+      return done{};
+    });
+    if (!ok) return ok.error();
+    return found;
+  }
+
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
     const auto ok = servers_->for_each([&](node& n) { return scan(n, found); });
@@ -142,6 +185,23 @@ class redis_store final : public session_store {
   }
 
  private:
+  bool on_one_server(std::span<const renewal> all) const {
+    return options_.topology != topology::cluster ||
+           std::all_of(all.begin(), all.end(), [&](const renewal& one) {
+             return slot_of(one.name) == slot_of(all.front().name);
+           });
+  }
+
+  bool give_back(std::string_view name, const owner_id& owner) {
+    permits_command back;
+    back.verb = permits_verb::release;
+    back.owner = owner;
+    std::string bytes;
+    append_permits(bytes, frame(), name, back);
+    const auto given = servers_->ask({name, bytes});
+    return given && !given->value.is_error();
+  }
+
   script_frame frame() const noexcept { return {options_.prefix, channels_, {}}; }
 
   result<permits_reply> settle(std::string_view name, const reply& answer,
@@ -156,7 +216,8 @@ class redis_store final : public session_store {
   }
 
   // The primary has granted, and too few replicas know of it. Who came in the place of another asks
-  // again by itself: the other has left, and that must not look as if it failed.
+  // again by itself: the other has left, and that must not look as if it failed. As does the last
+  // at a barrier, whom the others are told to have come.
   result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas,
                                     const permits_command& c, permits_reply got) {
     if (c.verb != permits_verb::acquire) {
@@ -164,18 +225,12 @@ class redis_store final : public session_store {
       f.outcome_unknown = true;
       return f;
     }
-    if (c.instead_of) {
+    if (c.instead_of || c.kind == kind::barrier) {
       got.outcome = permits_outcome::queued;
       got.look_again_us = 1'000;
       return got;
     }
-    permits_command back;
-    back.verb = permits_verb::release;
-    back.owner = c.owner;
-    std::string bytes;
-    append_permits(bytes, frame(), name, back);
-    const auto given = servers_->ask({name, bytes});
-    const bool sure = given && !given->value.is_error();
+    const bool sure = give_back(name, c.owner);
     auto f =
         too_few(replicas, options_, sure ? "it was given back" : "and it could not be given back");
     f.outcome_unknown = !sure;

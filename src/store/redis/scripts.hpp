@@ -15,6 +15,7 @@ struct script {
 };
 
 script permits_script() noexcept;
+script together_script() noexcept;
 script countdown_script() noexcept;
 script rate_script() noexcept;
 script redlock_script() noexcept;
@@ -33,7 +34,7 @@ inline std::vector<script> scripts_of(dialect d) {
     case dialect::none:
       break;
   }
-  return {permits_script(), countdown_script(), rate_script()};
+  return {permits_script(), together_script(), countdown_script(), rate_script()};
 }
 
 }  // namespace holdfast::store::redis

@@ -7,6 +7,7 @@ namespace holdfast::store::sql {
 namespace {
 
 constexpr std::size_t most_connections = 100;
+constexpr std::chrono::milliseconds shortest_silence{3'000};
 
 failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
 
@@ -73,6 +74,18 @@ status set_timeout(std::chrono::milliseconds& to, std::string_view option, std::
   return done{};
 }
 
+status set_mode(bool& session, std::string_view text) {
+  session = text == "session";
+  if (session || text == "lease") return done{};
+  return bad("mode is lease (rows with a lease) or session (the server's own locks)");
+}
+
+status set_silence(std::chrono::milliseconds& to, std::string_view text) {
+  auto set = set_timeout(to, "session", text);
+  if (set && to < shortest_silence) return bad("session is 3s at least, and a day at most");
+  return set;
+}
+
 status set_connections(std::size_t& to, std::string_view text) {
   if (parse_number(text, to) && to >= 1 && to <= most_connections) return done{};
   return bad("connections is a number from 1 to 100");
@@ -106,6 +119,8 @@ std::optional<status> set_option(link_options& o, std::string_view name, std::st
   if (name == "connections") return set_connections(o.connections, value);
   if (name == "connect_timeout") return set_timeout(o.connect_timeout, name, value);
   if (name == "command_timeout") return set_timeout(o.command_timeout, name, value);
+  if (name == "mode") return set_mode(o.session_mode, value);
+  if (name == "session") return set_silence(o.silence, value);
   return std::nullopt;
 }
 

@@ -34,6 +34,10 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return std::vector<status>(steps.size(), explain_forked());
     return file_->transact(steps);
   }
+  status transact_together(std::span<const step> steps, const judge& after) override {
+    if (file_->forked()) return explain_forked();
+    return file_->transact_together(steps, after);
+  }
   result<std::vector<entry>> entries() override {
     if (file_->forked()) return explain_forked();
     return file_->entries();

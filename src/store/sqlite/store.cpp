@@ -261,6 +261,23 @@ std::vector<status> lock_file::transact(std::span<const state_store::step> steps
   return std::vector<status>(steps.size(), outcome);
 }
 
+status lock_file::transact_together(std::span<const state_store::step> steps,
+                                    const state_store::judge& after) {
+  using verdict = state_store::verdict;
+  const std::lock_guard lock{mutex()};
+  const auto turn = door_->enter(options_.busy_timeout / 2);
+  if (auto there = check_still_there(); !there) return there;
+  writing transaction{db_};
+  if (auto begun = transaction.begin("writing to " + file_); !begun) return begun;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (auto stepped = step(steps[i].name, *steps[i].change); !stepped) return stepped;
+    const verdict so = after(i);
+    if (so == verdict::undo) return done{};
+    if (so == verdict::keep) break;
+  }
+  return transaction.commit("writing to " + file_);
+}
+
 // One transaction: if it fails, none of them happened.
 status lock_file::step_all(std::span<const state_store::step> steps) {
   writing transaction{db_};

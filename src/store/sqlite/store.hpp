@@ -27,6 +27,8 @@ class lock_file final : public forkable {
   const sqlite_options& options() const noexcept { return options_; }
   status transact(std::string_view name, transition& change);
   std::vector<status> transact(std::span<const state_store::step> steps);
+  status transact_together(std::span<const state_store::step> steps,
+                           const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
   fifo_inbox& inbox() noexcept { return *inbox_; }
   void abandon() noexcept override;

@@ -19,9 +19,6 @@ namespace holdfast::store::zookeeper {
 
 /// A name as one part of a path: `%XX` for what ZooKeeper does not take there.
 std::string escape(std::string_view name);
-/// Empty for what escape() did not make.
-std::string unescape(std::string_view part);
-
 /// The name of a contender's node, without the number that the server appends.
 std::string node_prefix(const contender& who);
 
@@ -30,9 +27,5 @@ std::string node_prefix(const contender& who);
 std::vector<contender> in_order(const std::vector<std::string>& children);
 
 inline constexpr std::string_view record_node = "record";
-
-std::string write(const placard& says);
-/// What others' programs wrote becomes the note.
-placard read_placard(std::string_view data);
 
 }  // namespace holdfast::store::zookeeper

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "store/places/text.hpp"
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/names.hpp"
 
@@ -61,7 +62,8 @@ class zookeeper_store final : public contender_store {
   result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
   std::vector<result<bool>> confirm(std::span<const place_of> places) override;
   result<versioned> record(std::string_view name, alarm on_change) override;
-  result<bool> replace(std::string_view name, std::string_view text, std::int32_t version) override;
+  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
+                                              std::int64_t version, std::int64_t keep_us) override;
   result<moment> time() override;
   result<std::vector<std::string>> names() override;
 
@@ -187,7 +189,7 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
                                                         const placard& says,
                                                         std::span<const std::string> leaving) {
   const std::string prefix = path_of(name, node_prefix(who));
-  const std::string data = zookeeper::write(says);
+  const std::string data = places::write(says);
   if (!leaving.empty()) {
     auto in = enter_in_place_of(name, prefix, data, leaving);
     if (!in || in->replaced) return in;
@@ -284,7 +286,7 @@ result<bool> zookeeper_store::leave(std::string_view name, std::span<const std::
 namespace {
 
 placard placard_of(const answer& a) {
-  placard p = read_placard(a.text);
+  placard p = places::read_placard(a.text);
   p.fence = static_cast<std::uint64_t>(a.stat.czxid);
   p.since_wall_at = a.stat.ctime * 1'000;
   return p;
@@ -331,7 +333,7 @@ result<std::vector<std::optional<placard>>> zookeeper_store::read(std::string_vi
 result<bool> zookeeper_store::write(std::string_view name, const std::string& place,
                                     const placard& says) {
   const std::string path = path_of(name, place);
-  const std::string data = zookeeper::write(says);
+  const std::string data = places::write(says);
   const auto answers = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
     return zoo_aset(c.handle(), path.c_str(), data.data(), static_cast<int>(data.size()), -1,
                     &requests::on_stat, token);
@@ -384,8 +386,11 @@ result<contender_store::versioned> zookeeper_store::record(std::string_view name
   return versioned{a.text, a.stat.version};
 }
 
-result<bool> zookeeper_store::replace(std::string_view name, std::string_view text,
-                                      std::int32_t version) {
+result<std::optional<std::int64_t>> zookeeper_store::replace(std::string_view name,
+                                                             std::string_view text,
+                                                             std::int64_t wanted, std::int64_t) {
+  using version_now = std::optional<std::int64_t>;
+  const auto version = static_cast<std::int32_t>(wanted);  // as it was told by record()
   const std::string path = path_of(name, record_node);
   const int size = static_cast<int>(text.size());
   const auto send = [&](auto, connection& c, requests&, auto* token) {
@@ -403,9 +408,9 @@ result<bool> zookeeper_store::replace(std::string_view name, std::string_view te
     const auto answers = ask(1, true, send);
     if (!answers) return answers.error();
     const int rc = answers->front().rc;
-    if (rc == ZOK) return true;
-    if (rc == ZBADVERSION || rc == ZNODEEXISTS) return false;
-    if (rc == ZNONODE && version >= 0) return false;
+    if (rc == ZOK) return version_now(answers->front().stat.version);  // 0 of one just made
+    if (rc == ZBADVERSION || rc == ZNODEEXISTS) return version_now();
+    if (rc == ZNONODE && version >= 0) return version_now();
     if (rc != ZNONODE) return wrong(rc, true);
     if (auto ok = make(path_of(name), ZOO_CONTAINER); !ok) return std::move(ok.error());
   }
@@ -457,7 +462,7 @@ result<std::vector<std::string>> zookeeper_store::names() {
   if (parts->back().rc != ZOK) return wrong(parts->back().rc);
   std::vector<std::string> found;
   for (const auto& part : parts->back().names) {
-    auto name = unescape(part);
+    auto name = places::unescape(part);
     if (!name.empty()) found.push_back(std::move(name));
   }
   if (found.empty()) return found;

@@ -11,9 +11,10 @@ ROOMS = {
     "kernel": ("kernel",),
     "testing": ("testing",),
 }
-# A driver includes its own folder only, and those that speak SQL what they share.
+# A driver includes its own folder only, and what it shares with those of its kind: SQL, or places with names and data.
 DRIVERS = "store"
-SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb")}
+SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb"),
+          "store/places": ("store/zookeeper", "store/etcd")}
 # The one file that knows every store.
 OPENER = "src/open.cpp"
 
@@ -41,6 +42,7 @@ CPP_STANDARD = re.compile(r"[a-z_]+\Z")
 # Public headers that are asked for by name, and what of other libraries they may include.
 BY_NAME = {
     "include/holdfast/testing.hpp": None,
+    "include/holdfast/guard.hpp": None,
     "include/holdfast/asio.hpp": re.compile(r"asio(\.hpp|/[\w/]+\.hpp)\Z"),
 }
 # Vendor headers are allowed where a test or the tool looks at a store's own tables.

@@ -50,11 +50,12 @@ inline void give_documented_rights(const harness::redis_server& to,
   std::vector<std::string> words{"ACL",         "SETUSER",          "app", "on", ">pw",
                                  "~holdfast:*", "&holdfast:inbox:*"};
   for (const auto* right :
-       {"+hello",       "+auth",      "+select",  "+ping",    "+info",          "+evalsha",
-        "+script|load", "+subscribe", "+publish", "+time",    "+scan",          "+get",
-        "+set",         "+getrange",  "+del",     "+pexpire", "+hget",          "+hset",
-        "+hdel",        "+zadd",      "+zrem",    "+zrange",  "+zrangebyscore", "+zremrangebyscore",
-        "+zrank",       "+zscore",    "+zcard"}) {
+       {"+hello",   "+auth",        "+select",    "+ping",          "+info",
+        "+evalsha", "+script|load", "+subscribe", "+publish",       "+time",
+        "+scan",    "+get",         "+set",       "+getrange",      "+del",
+        "+pexpire", "+hget",        "+hset",      "+hdel",          "+zadd",
+        "+zrem",    "+zrange",      "+zpopmin",   "+zrangebyscore", "+zremrangebyscore",
+        "+zrank",   "+zscore"}) {
     words.emplace_back(right);
   }
   words.insert(words.end(), more.begin(), more.end());

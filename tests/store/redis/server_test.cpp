@@ -127,7 +127,7 @@ TEST_F(redis_faults, a_key_of_somebody_else_is_left_alone) {
   server_.ask({"RPUSH", "holdfast:{list}", "theirs"});
   server_.ask({"SET", "holdfast:{text}", "theirs"});
   server_.ask({"SET", "holdfast:{newer}", "hf9 something"});
-  server_.ask({"SET", "holdfast:{torn}", "hf1 mutex 1 5 1 0 0 9999999999999999 zz"});
+  server_.ask({"SET", "holdfast:{torn}", "hf1 mutex 1 5 1 0 0 9999999999999999 0 zz"});
   const auto reason = [&](const char* name) {
     return outcome_of([&] { (void)holdfast::mutex(s, name).try_lock(); }).reason;
   };

@@ -52,12 +52,18 @@ scene random_scene(harness::random& dice) {
   scene s;
   s.owners = dice.between(1, 5);
   s.priorities = dice.one_in(3);
-  switch (dice.between(0, 3)) {
+  switch (dice.between(0, 5)) {
     case 0:
       s = {kind::semaphore, dice.between(2u, 6u), s.owners, s.priorities};
       break;
     case 1:
       s = {kind::shared_mutex, 1u << 30, s.owners, s.priorities};
+      break;
+    case 2:
+      s = {kind::barrier, dice.between(1u, 4u), s.owners, s.priorities};
+      break;
+    case 3:
+      s = {kind::condition_variable, 1u << 30, s.owners, s.priorities};
       break;
     default:
       break;
@@ -66,11 +72,14 @@ scene random_scene(harness::random& dice) {
 }
 
 std::uint32_t random_weight(harness::random& dice, const scene& s) {
+  if (s.what == kind::barrier) return 1;
+  if (s.what == kind::condition_variable) return dice.between(1u, 3u);
   if (s.what == kind::shared_mutex) return dice.one_in(3) ? s.capacity : 1;
   return dice.between(1u, s.capacity);
 }
 
-permits_verb random_verb(harness::random& dice) {
+permits_verb random_verb(harness::random& dice, const scene& s) {
+  if (s.what == kind::condition_variable && dice.one_in(5)) return permits_verb::notify;
   constexpr std::array verbs{permits_verb::acquire, permits_verb::acquire, permits_verb::acquire,
                              permits_verb::acquire, permits_verb::renew,   permits_verb::renew,
                              permits_verb::release, permits_verb::release, permits_verb::resize,
@@ -80,7 +89,7 @@ permits_verb random_verb(harness::random& dice) {
 
 permits_command random_command(harness::random& dice, const scene& s) {
   permits_command c;
-  c.verb = random_verb(dice);
+  c.verb = random_verb(dice, s);
   c.owner = random_owner(dice, s.owners);
   c.kind = dice.one_in(40) ? kind::semaphore : s.what;
   c.capacity = dice.one_in(40) ? s.capacity + 1 : s.capacity;
@@ -93,6 +102,8 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.lingers = dice.one_in(3);
   if (c.verb == permits_verb::acquire && dice.one_in(6))
     c.instead_of = random_owner(dice, s.owners);
+  if (c.verb == permits_verb::acquire && dice.one_in(5))
+    c.fence_at_least = static_cast<std::uint64_t>(year_2026 + dice.between(0, 12'000'000));
   if (c.verb == permits_verb::evict && dice.one_in(2)) c.owner = {};
   c.peer = dice.pick(peers);
   c.note = dice.pick(notes);

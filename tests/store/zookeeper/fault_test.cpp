@@ -2,9 +2,9 @@
 #include <optional>
 #include <thread>
 
+#include "harness/crowd.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
-#include "harness/history.hpp"
 #include "harness/process.hpp"
 #include "harness/seed.hpp"
 #include "store/zookeeper/fixture.hpp"
@@ -25,88 +25,10 @@ std::string through(int port, const std::string& rest = brief) {
   return "zookeeper://127.0.0.1:" + std::to_string(port) + rest;
 }
 
-/// Takes the lock, says so; then, at each line, says whether it still has it.
-const harness::role holder{"zookeeper-holder", [](const auto& args) {
-                             auto session = holdfast::open(args.at(0));
-                             holdfast::mutex lock{session, "job"};
-                             const lease held = lock.acquire();
-                             harness::say(std::to_string(held.fence()));
-                             while (!harness::hear().empty()) {
-                               try {
-                                 held.check();
-                                 harness::say("held");
-                               } catch (const holdfast::error& e) {
-                                 harness::say(e.reason() == errc::lost ? "lost" : e.what());
-                               }
-                             }
-                             return 0;
-                           }};
-
-/// Threads of several sessions that take one lock again and again, until told to stop.
-class crowd {
- public:
-  explicit crowd(const std::vector<std::string>& urls) {
-    for (const auto& url : urls) {
-      const auto worker = static_cast<std::uint32_t>(threads_.size());
-      threads_.emplace_back([this, url, worker] { work(url, worker); });
-    }
-  }
-  ~crowd() {
-    over_ = true;
-    for (auto& t : threads_) {
-      if (t.joinable()) t.join();
-    }
-  }
-
-  std::size_t holds() const {
-    const std::lock_guard guard{mutex_};
-    return history_.size();
-  }
-  void until_more(std::size_t by) const {
-    const auto now = holds();
-    harness::eventually("the crowd goes on", [&] { return holds() >= now + by; });
-  }
-  std::vector<std::string> violations() {
-    over_ = true;
-    for (auto& t : threads_) t.join();
-    return harness::violations(history_, {});
-  }
-
- private:
-  void work(const std::string& url, std::uint32_t worker) {
-    auto session = holdfast::open(url);
-    holdfast::fair_mutex lock{session, "job"};
-    while (!over_) {
-      try {
-        const auto held = lock.try_acquire_for(500ms);
-        if (held) note(*held, worker);
-      } catch (const holdfast::error&) {
-        // The store is away; it is not the crowd's to say for how long.
-      }
-    }
-  }
-
-  // What counts is what is done while the lease says that it is held.
-  void note(const lease& held, std::uint32_t worker) {
-    const auto begin = ++ticks_;
-    std::this_thread::yield();
-    const auto end = ++ticks_;
-    if (held.state() == lease_state::lost) return;
-    const std::lock_guard guard{mutex_};
-    history_.push_back({.begin = begin, .end = end, .worker = worker, .fence = held.fence()});
-  }
-
-  std::atomic<bool> over_{false};
-  std::atomic<std::uint64_t> ticks_{0};
-  mutable std::mutex mutex_;
-  std::vector<harness::hold_event> history_;
-  std::vector<std::thread> threads_;
-};
-
 TEST(zookeeper_faults, leaders_that_die_and_come_back_give_nothing_to_two) {
   harness::random random;
   harness::zookeeper_ensemble servers;
-  crowd all(std::vector<std::string>(4, servers.url(brief)));
+  harness::crowd all(std::vector<std::string>(4, servers.url(brief)));
   for (int round = 0; round < 3; ++round) {
     all.until_more(20);
     const int leader = servers.leader();
@@ -167,7 +89,7 @@ TEST(zookeeper_faults, a_member_that_has_lost_the_others_does_not_keep_a_lease_a
 
 TEST(zookeeper_faults, what_a_process_slept_away_is_had_by_another_with_a_greater_fence) {
   const std::string url = calm_ensemble().url(fresh_base() + "?session=1s");
-  harness::child sleeper("zookeeper-holder", {url});
+  harness::child sleeper("lock-holder", {url});
   const auto fence = std::stoull(sleeper.expect_line());
   sleeper.stop();
   auto here = holdfast::open(url);
@@ -181,7 +103,7 @@ TEST(zookeeper_faults, what_a_process_slept_away_is_had_by_another_with_a_greate
 
 TEST(zookeeper_faults, a_process_that_is_killed_leaves_its_place_when_its_session_ends) {
   const std::string url = calm_ensemble().url(fresh_base() + "?session=1s");
-  harness::child victim("zookeeper-holder", {url});
+  harness::child victim("lock-holder", {url});
   const auto fence = std::stoull(victim.expect_line());
   victim.kill();
   auto here = holdfast::open(url);

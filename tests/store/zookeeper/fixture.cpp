@@ -69,16 +69,6 @@ void tree::remove(const std::string& path) const {
   demand(zoo_delete(handle_, path.c_str(), -1), path);
 }
 
-holdfast::error thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const holdfast::error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return holdfast::error({});
-}
-
 const harness::zookeeper_ensemble& calm_ensemble() {
   static const harness::zookeeper_ensemble all;
   return all;

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <holdfast/holdfast.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "harness/crowd.hpp"
 #include "harness/zookeeper_ensemble.hpp"
 
 typedef struct _zhandle zhandle_t;
@@ -35,8 +35,7 @@ class tree {
   zhandle_t* handle_;
 };
 
-/// What is thrown; fails if nothing is.
-holdfast::error thrown_by(const std::function<void()>& action);
+using harness::thrown_by;
 
 /// Tests that leave their servers as they are share three.
 const harness::zookeeper_ensemble& calm_ensemble();

@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "harness/seed.hpp"
+#include "store/places/text.hpp"
 
 namespace {
 
 using namespace holdfast::store;
 using namespace holdfast::store::zookeeper;
+using namespace holdfast::store::places;
 
 contender someone(std::uint64_t id) {
   contender c;
@@ -109,22 +111,6 @@ TEST(zookeeper_names, the_record_comes_first) {
   const auto line = in_order({node_prefix(someone(1)) + "0000000001", "record"});
   ASSERT_EQ(line.size(), 2U);
   EXPECT_EQ(line[0].kind, kind::latch);
-}
-
-TEST(zookeeper_names, a_placard_is_read_back_and_another_s_becomes_a_note) {
-  placard p;
-  p.weight = 5;
-  p.lease_us = 30'000'000;
-  p.peer = "z1";
-  p.note = "host 1 program why\nand more";
-  const auto back = read_placard(write(p));
-  EXPECT_EQ(back.weight, p.weight);
-  EXPECT_EQ(back.lease_us, p.lease_us);
-  EXPECT_EQ(back.peer, p.peer);
-  EXPECT_EQ(back.note, p.note);
-  EXPECT_EQ(read_placard("worker-7").note, "worker-7");
-  EXPECT_EQ(read_placard("hf1. x y\n").note, "hf1. x y\n");
-  EXPECT_EQ(read_placard("").weight, 0U);
 }
 
 }  // namespace

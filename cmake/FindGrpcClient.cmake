@@ -1,0 +1,18 @@
+# FindGrpcClient: gRPC's C++ library and protobuf, without the long list of what they are made of, and the compiler of
+# messages if it is there. Defines GrpcClient::all, GrpcClient_PROTOC and GrpcClient_FOUND.
+find_path(GrpcClient_INCLUDE_DIR grpcpp/grpcpp.h)
+foreach(part IN ITEMS grpc++ grpc gpr protobuf absl_synchronization)
+  find_library(GrpcClient_${part}_LIBRARY ${part})
+  list(APPEND GrpcClient_needed GrpcClient_${part}_LIBRARY)
+endforeach()
+find_program(GrpcClient_PROTOC protoc)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(GrpcClient REQUIRED_VARS ${GrpcClient_needed} GrpcClient_INCLUDE_DIR)
+mark_as_advanced(${GrpcClient_needed} GrpcClient_INCLUDE_DIR GrpcClient_PROTOC)
+if(GrpcClient_FOUND AND NOT TARGET GrpcClient::all)
+  add_library(GrpcClient::all INTERFACE IMPORTED)
+  foreach(part IN LISTS GrpcClient_needed)
+    set_property(TARGET GrpcClient::all APPEND PROPERTY INTERFACE_LINK_LIBRARIES "${${part}}")
+  endforeach()
+  set_target_properties(GrpcClient::all PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${GrpcClient_INCLUDE_DIR}")
+endif()

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <condition_variable>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace holdfast {
+
+/// std::condition_variable by name: wait, with a distributed mutex given up meanwhile, until
+/// somebody in any process notifies.
+///
+///     a waiter        │ notify_one, notify_all      │ its deadline, stop       │ its process dies
+///     ────────────────┼─────────────────────────────┼──────────────────────────┼─────────────────
+///     in line         │ the first, or all, are woken │ leaves                   │ leaves in 4 s
+///     woken           │ –                           │ woken all the same       │ the next is woken
+///
+/// A waiter stands in line *before* it gives the mutex up: who changes something with the mutex
+/// held and notifies, then or later, wakes all who had looked before the change. Nothing is
+/// remembered when nobody waits. Waits may end without a notification (a process that slept for
+/// more than 4 s, a reply that was lost): use the forms with a predicate, or look again.
+///
+/// All who wait for one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
+/// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
+/// lost: nothing is changed then. Whatever else is thrown, the mutex is held again, unless taking
+/// it failed: then owns_lock() of the lock is false. Costs of a wait: one round trip to stand in
+/// line, about one a second while it lasts, one to be woken, and those of the mutex. Unsupported:
+/// docs/matrix.md.
+class condition_variable {
+ public:
+  /// The name is not that of the mutex. No round trip.
+  condition_variable(session s, const std::string& name);
+  condition_variable(const condition_variable&) = delete;
+  condition_variable& operator=(const condition_variable&) = delete;
+  ~condition_variable();
+
+  /// With or without the mutex held. One round trip each; how many were woken.
+  std::uint32_t notify_one() { return notify(1); }
+  std::uint32_t notify_all();
+
+  template <std::derived_from<mutex> M>
+  void wait(std::unique_lock<M>& lock) {
+    (void)wait_once(held<M>(lock), forever, {});
+  }
+  template <std::derived_from<mutex> M, std::predicate P>
+  void wait(std::unique_lock<M>& lock, P satisfied) {
+    (void)wait_while(lock, forever, {}, satisfied);
+  }
+  /// What the predicate says when it has come true, or somebody asked to stop.
+  template <std::derived_from<mutex> M, std::predicate P>
+  bool wait(std::unique_lock<M>& lock, std::stop_token stop, P satisfied) {
+    return wait_while(lock, forever, std::move(stop), satisfied);
+  }
+
+  /// The deadline is that of being woken; the mutex is taken again however long that lasts.
+  template <std::derived_from<mutex> M, class Rep, class Period>
+  std::cv_status wait_for(std::unique_lock<M>& lock,
+                          const std::chrono::duration<Rep, Period>& timeout) {
+    return wait_once(held<M>(lock), deadline(holdfast::wait_for(timeout)), {});
+  }
+  template <std::derived_from<mutex> M, class Clock, class Duration>
+  std::cv_status wait_until(std::unique_lock<M>& lock,
+                            const std::chrono::time_point<Clock, Duration>& t) {
+    return wait_once(held<M>(lock), deadline(holdfast::wait_until(t)), {});
+  }
+  /// What the predicate says in the end.
+  template <std::derived_from<mutex> M, class Rep, class Period, std::predicate P>
+  bool wait_for(std::unique_lock<M>& lock, const std::chrono::duration<Rep, Period>& timeout,
+                P satisfied) {
+    return wait_while(lock, deadline(holdfast::wait_for(timeout)), {}, satisfied);
+  }
+  template <std::derived_from<mutex> M, class Rep, class Period, std::predicate P>
+  bool wait_for(std::unique_lock<M>& lock, std::stop_token stop,
+                const std::chrono::duration<Rep, Period>& timeout, P satisfied) {
+    return wait_while(lock, deadline(holdfast::wait_for(timeout)), std::move(stop), satisfied);
+  }
+  template <std::derived_from<mutex> M, class Clock, class Duration, std::predicate P>
+  bool wait_until(std::unique_lock<M>& lock, const std::chrono::time_point<Clock, Duration>& t,
+                  P satisfied) {
+    return wait_while(lock, deadline(holdfast::wait_until(t)), {}, satisfied);
+  }
+  template <std::derived_from<mutex> M, class Clock, class Duration, std::predicate P>
+  bool wait_until(std::unique_lock<M>& lock, std::stop_token stop,
+                  const std::chrono::time_point<Clock, Duration>& t, P satisfied) {
+    return wait_while(lock, deadline(holdfast::wait_until(t)), std::move(stop), satisfied);
+  }
+
+  const std::string& name() const noexcept;
+
+ private:
+  /// A lock of any mutex, as the waiting needs it.
+  struct any_lock {
+    mutex* of;  ///< null: the lock is not held
+    std::function<void()> unlock;
+    std::function<void()> lock;
+  };
+  template <class M>
+  static any_lock held(std::unique_lock<M>& lock) {
+    return {lock.owns_lock() ? lock.mutex() : nullptr, [&lock] { lock.unlock(); },
+            [&lock] { lock.lock(); }};
+  }
+
+  template <class M, class P>
+  bool wait_while(std::unique_lock<M>& lock, boot_time until, std::stop_token stop, P& satisfied) {
+    while (!satisfied()) {
+      if (stop.stop_requested()) return false;
+      if (wait_once(held<M>(lock), until, stop) == std::cv_status::timeout) return satisfied();
+    }
+    return true;
+  }
+
+  std::uint32_t notify(std::uint32_t most);
+  boot_time deadline(wait_time wait) const;
+  std::cv_status wait_once(const any_lock& lock, boot_time until, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

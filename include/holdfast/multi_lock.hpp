@@ -1,0 +1,158 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/lease.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
+#include <holdfast/timed.hpp>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace holdfast {
+
+/// What a multi_lock is to take, and how: a mutex or fair_mutex, a shared_mutex exclusively, one
+/// permit of a semaphore; or what shared() and permits() say. (Not a recursive_mutex: its levels
+/// belong to a thread.) The lock object may go before the multi_lock.
+class multi_member {
+ public:
+  multi_member(mutex& m);
+  multi_member(shared_mutex& m);
+  multi_member(semaphore& s);
+  friend multi_member shared(shared_mutex& m);
+  /// Throws errc::invalid_argument for a weight of 0 or above the capacity.
+  friend multi_member permits(semaphore& s, std::uint32_t weight);
+
+ private:
+  friend class multi_lock;
+  multi_member(semaphore& s, std::uint32_t weight);
+  multi_member(shared_mutex& m, bool exclusive);
+  struct state;
+  std::shared_ptr<const state> state_;
+};
+
+multi_member shared(shared_mutex& m);
+multi_member permits(semaphore& s, std::uint32_t weight);
+
+/// What a multi_lock gives: all of its members, under one deadline. It ends as a whole: lost when
+/// any member is. Move-only; the destructor releases. Thread-safe as lease is.
+class [[nodiscard]] multi_lease {
+ public:
+  multi_lease() noexcept;  ///< holds nothing
+  multi_lease(multi_lease&&) noexcept;
+  multi_lease& operator=(multi_lease&&) noexcept;  ///< releases what it held before
+  ~multi_lease();
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
+  /// One for each member, in the order in which the multi_lock was given them: pass each to the
+  /// resource that the member protects. Empty if it holds nothing. No round trip.
+  std::vector<std::uint64_t> fences() const;
+  /// Stops when any member is lost; see lease::lost(). No round trip.
+  std::stop_token lost() const;
+  /// The worst of the members'. No round trip.
+  lease_state state() const noexcept;
+  /// The least of the members'. No round trip.
+  std::chrono::nanoseconds remaining() const noexcept;
+  /// Throws errc::lost, naming the member, unless all are held. No round trip.
+  void check() const;
+  /// Each member by itself, one round trip each; throws for the first that fails (lease::extend).
+  void extend();
+  void extend(std::chrono::milliseconds lease);
+  /// Gives back all; no error, or that of the first member that had one (lease::release). One round
+  /// trip for each session where the store can. Empty afterwards in every case.
+  std::error_code release() noexcept;
+
+ private:
+  friend class multi_lock;
+  explicit multi_lease(std::vector<lease> members);
+  struct state_of_all;
+  std::unique_ptr<state_of_all> state_;
+};
+
+/// All of several names, or none: mutexes, shared locks and permits, on one session or several.
+///
+///     form                       │ the store takes │ waits      │ renewed │ who releases
+///     ───────────────────────────┼─────────────────┼────────────┼─────────┼─────────────
+///     lock()                     │ again and again │ no limit   │ yes     │ the caller
+///     lock(lease)                │ again and again │ no limit   │ no      │ the caller, or its end
+///     try_lock()                 │ once            │ never      │ yes     │ the caller
+///     try_lock_for(wait)         │ until then      │ wait       │ yes     │ the caller
+///     try_lock_for(wait, lease)  │ until then      │ wait       │ no      │ the caller, or its end
+///
+/// acquire(), try_acquire() and try_acquire_for() are the same with a multi_lease. No store may
+/// fail: an unavailable one makes the call fail, and everything is given back, also what did not
+/// answer. The time to wait is one for all of them.
+///
+/// What is free is taken in one atomic step for each session (memory, SQLite, a Redis server or
+/// slot), else name by name. Names are taken in one order, by store and name, in all programs: no
+/// two multi_locks wait for each other. While it waits for one it keeps those before it, which are
+/// renewed meanwhile. A try that fails takes nothing. Cost: one round trip a session if all is
+/// free, one more for each name that had to be waited for; one a session to give back.
+///
+/// Works beside locks of single names, and is itself Lockable and TimedLockable. The std forms
+/// belong to the calling thread. Threads of one process queue at the store, not at a gate.
+/// Thread-safe. Throws as the members do; `error::name()` says which.
+class multi_lock {
+ public:
+  /// No round trip. Throws errc::invalid_argument: no members, a name twice, members that differ in
+  /// lease, renew or max_hold.
+  multi_lock(std::initializer_list<multi_member> members);
+  explicit multi_lock(std::vector<multi_member> members);
+  multi_lock(const multi_lock&) = delete;
+  multi_lock& operator=(const multi_lock&) = delete;
+  ~multi_lock();
+
+  // -- Lockable, TimedLockable. As in mutex: a thread that has it gets errc::deadlock, or false.
+  void lock() { (void)lock_within(no_limit, {}, {}); }
+  void lock(std::chrono::milliseconds lease) { (void)lock_within(no_limit, lease, {}); }
+  [[nodiscard]] bool lock(std::stop_token stop) {
+    return lock_within(no_limit, {}, std::move(stop));
+  }
+  [[nodiscard]] bool try_lock() { return lock_within(one_try, {}, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout,
+                                  std::optional<std::chrono::milliseconds> lease = {}) {
+    return lock_within(wait_for(timeout), lease, {});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t,
+                                    std::optional<std::chrono::milliseconds> lease = {}) {
+    return lock_within(wait_until(t), lease, {});
+  }
+  /// Never throws; by a thread that does not hold it: no effect but an observer event.
+  void unlock() noexcept;
+
+  // -- the native handle
+  multi_lease acquire(std::stop_token stop = {}) { return take({}, std::move(stop)); }
+  multi_lease acquire(std::chrono::milliseconds lease, std::stop_token stop = {}) {
+    return take(lease, std::move(stop));
+  }
+  [[nodiscard]] std::optional<multi_lease> try_acquire() { return acquire_within(one_try, {}, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<multi_lease> try_acquire_for(
+      const std::chrono::duration<Rep, Period>& timeout,
+      std::optional<std::chrono::milliseconds> lease = {}, std::stop_token stop = {}) {
+    return acquire_within(wait_for(timeout), lease, std::move(stop));
+  }
+
+  /// This thread's hold: as in multi_lease; empty, errc::not_owner, a token that never stops.
+  std::vector<std::uint64_t> fences() const;
+  void check() const;
+  std::stop_token lost() const;
+
+ private:
+  using lease_time = std::optional<std::chrono::milliseconds>;
+  bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
+  std::optional<multi_lease> acquire_within(wait_time wait, lease_time lease, std::stop_token stop);
+  multi_lease take(lease_time lease, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

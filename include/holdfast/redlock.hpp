@@ -1,0 +1,162 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/lease.hpp>
+#include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace holdfast {
+
+namespace engine {
+class quorum_hold;
+}
+
+/// For one redlock.
+struct redlock_options {
+  /// As lock_options::lease; zero: 30 s.
+  std::chrono::milliseconds lease{0};
+  /// So long a node may take to answer before it counts as one that does not.
+  std::chrono::milliseconds node_timeout{200};
+  /// A node that was started less than this long ago has no vote: it may have forgotten a hold. To
+  /// be safe, the longest lease that any program takes. Only for nodes that tell (Redis); costs one
+  /// more round trip for each acquisition. Zero: off.
+  std::chrono::milliseconds trust_after{0};
+  /// As lock_options::reason.
+  std::string reason{};
+};
+
+/// What one node said.
+enum class vote {
+  granted,
+  refused,    ///< somebody else has it there, or the name is in use as something else
+  failed,     ///< an error: the store is away, say
+  silent,     ///< no answer within redlock_options::node_timeout, or not yet
+  skipped,    ///< not asked, because it failed a moment ago
+  untrusted,  ///< it was started a moment ago (redlock_options::trust_after)
+};
+std::string_view to_string(vote v) noexcept;
+
+/// What a redlock gives. As lease; move-only; the destructor releases.
+class [[nodiscard]] quorum_lease {
+ public:
+  quorum_lease() noexcept = default;  ///< holds nothing
+  quorum_lease(quorum_lease&&) noexcept;
+  quorum_lease& operator=(quorum_lease&&) noexcept;
+  ~quorum_lease();
+  explicit operator bool() const noexcept { return hold_ != nullptr; }
+
+  /// Greater than that of every earlier holder, whatever nodes were in its majority: what protects
+  /// the resource even where a majority of nodes forgot. 0 if empty. No round trip.
+  std::uint64_t fence() const noexcept;
+  /// Stops when the lease is lost; see lease::lost(). No round trip.
+  std::stop_token lost() const;
+  lease_state state() const noexcept;
+  std::chrono::nanoseconds remaining() const noexcept;
+  /// Throws errc::lost unless it is held.
+  void check() const;
+  /// What each node said last, in the order of the sessions. No round trip.
+  std::vector<vote> votes() const;
+  /// Gives it back on all nodes at the same time, and waits until a majority has answered, at most
+  /// node_timeout. errc::lost if it had ended; errc::unavailable if no majority could be told.
+  std::error_code release() noexcept;
+
+ private:
+  friend class redlock;
+  explicit quorum_lease(std::shared_ptr<engine::quorum_hold> hold) noexcept;
+  std::shared_ptr<engine::quorum_hold> hold_;
+};
+
+/// Mutual exclusion by a majority of N independent stores, of any kind that can learn fences
+/// (capabilities::learns_fences): it goes on while the lesser half is away.
+///
+///     form                       │ votes again │ each node has      │ renewed │ who releases
+///     ───────────────────────────┼─────────────┼────────────────────┼─────────┼─────────────
+///     lock()                     │ no limit    │ node_timeout       │ yes     │ the caller
+///     lock(lease)                │ no limit    │ node_timeout       │ no      │ or its end
+///     try_lock()                 │ never       │ node_timeout       │ yes     │ the caller
+///     try_lock_for(wait)         │ until then  │ at most wait / N   │ yes     │ the caller
+///     try_lock_for(wait, lease)  │ until then  │ at most wait / N   │ no      │ or its end
+///
+/// acquire(), try_acquire() and try_acquire_for() are the same with a quorum_lease. In each form up
+/// to N − (N/2 + 1) nodes may fail: 2 of 5, 1 of 4 or 3, none of 2 or 1. A node's error is a vote.
+///
+/// All nodes are asked at the same time. It is held if a majority granted it and time is left of
+/// the lease, counted from before the first question, less 2 ms and 1 % for clocks that differ.
+/// Else it is given back everywhere, also where no answer came, and voted for again after a random
+/// pause. Renewal asks all nodes, and takes it again where it was forgotten. Cost: N commands and
+/// one round trip, two if the nodes do not agree on the fence; the same to give back; no queue, so
+/// not fair, and who waits votes up to four times a second.
+///
+/// Exclusive only: a majority cannot count permits, as each node may have given its share to
+/// others, and two readers' majorities do not keep a writer out for longer than their overlap
+/// lives. docs/redlock.md says what a majority of nodes cannot promise, and why the fence can.
+/// Thread-safe. Threads of a process compete as processes do.
+class redlock {
+ public:
+  /// No round trip. Throws errc::invalid_argument (no sessions, one twice, a lease), invalid_name,
+  /// unsupported (a store that cannot learn fences). The first acquisition finds out whether two
+  /// sessions are of one server: errc::invalid_argument.
+  redlock(std::vector<session> nodes, std::string name, redlock_options options = {});
+  redlock(const redlock&) = delete;
+  redlock& operator=(const redlock&) = delete;
+  ~redlock();
+
+  // -- Lockable, TimedLockable: this thread's
+  void lock() { (void)lock_within(no_limit, {}, {}); }
+  void lock(std::chrono::milliseconds lease) { (void)lock_within(no_limit, lease, {}); }
+  [[nodiscard]] bool try_lock() { return lock_within(one_try, {}, {}); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout,
+                                  std::optional<std::chrono::milliseconds> lease = {}) {
+    return lock_within(wait_for(timeout), lease, {});
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
+    return lock_within(wait_until(t), {}, {});
+  }
+  void unlock() noexcept;
+
+  // -- the native handle. Throw errc::unavailable if too few nodes answer (without a limit: for
+  // session_options::store_timeout of the first), errc::kind_mismatch, cancelled.
+  quorum_lease acquire(std::stop_token stop = {}) { return take({}, std::move(stop)); }
+  quorum_lease acquire(std::chrono::milliseconds lease, std::stop_token stop = {}) {
+    return take(lease, std::move(stop));
+  }
+  [[nodiscard]] std::optional<quorum_lease> try_acquire() {
+    return acquire_within(one_try, {}, {});
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] std::optional<quorum_lease> try_acquire_for(
+      const std::chrono::duration<Rep, Period>& timeout,
+      std::optional<std::chrono::milliseconds> lease = {}, std::stop_token stop = {}) {
+    return acquire_within(wait_for(timeout), lease, std::move(stop));
+  }
+
+  /// What the nodes said to this object's latest attempt, whoever made it. No round trip.
+  std::vector<vote> last_votes() const;
+  /// How many attempts this object has made. No round trip.
+  std::uint64_t attempts() const noexcept;
+  /// This thread's hold; as in mutex.
+  std::uint64_t fence() const;
+  void check() const;
+  std::stop_token lost() const;
+
+ private:
+  using lease_time = std::optional<std::chrono::milliseconds>;
+  bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
+  std::optional<quorum_lease> acquire_within(wait_time wait, lease_time lease,
+                                             std::stop_token stop);
+  quorum_lease take(lease_time lease, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,176 @@
+#include "engine/acquire_many.hpp"
+
+#include <algorithm>
+
+namespace holdfast::engine {
+
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+constexpr std::string_view operation = "multi_lock";
+
+/// All that is wanted, as one question: asks each session for its names together, from the first to
+/// the last, up to the first that is not to be had. Who asks again renews what it has already; so
+/// at the end all of it was granted, or renewed, a moment ago.
+class joint_acquisition final : public question {
+ public:
+  explicit joint_acquisition(std::span<const wanted> all)
+      : all_(all), grants_(all.size()), owner_(all.front().session->ids().next()) {}
+
+  result<std::optional<wait_hint>> ask(bool last) override {
+    for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
+      const auto together = all_.subspan(from, end_of_session(from) - from);
+      asked_ = std::max(asked_, from + together.size());
+      auto stopped = ask_one_session(together, from, last);
+      if (!stopped || *stopped) return stopped;
+    }
+    return check_still_held();
+  }
+
+  // What it says is learned by asking again, which renews the others too.
+  bool take(const store::notice&) override { return false; }
+
+  /// The name that is not to be had.
+  const wanted& in_the_way() const noexcept { return all_[stopped_at_]; }
+  /// From now on it is that session's notices that are waited for.
+  void wait_there() noexcept { waits_at_ = all_[stopped_at_].session.get(); }
+  bool moved_on() const noexcept { return waits_at_ != all_[stopped_at_].session.get(); }
+  bool complete() const noexcept { return complete_; }
+
+  const store::owner_id& owner() const noexcept { return owner_; }
+  const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
+
+  /// Gives back everything that it may have, by the same way as it was asked for.
+  void leave_nothing_behind() {
+    if (!in_doubt_) return;
+    for (std::size_t from = 0; from < asked_; from = end_of_session(from)) {
+      const auto some = all_.subspan(from, end_of_session(from) - from);
+      std::vector<store::renewal> releases;
+      for (const auto& w : some) releases.push_back({w.what->name, release()});
+      const auto replies = some.front().session->permits(releases);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        if (replies[i]) continue;
+        const auto& [session, what, how] = some[i];
+        session->keeper().abandon(what->name, owner_, what->lease);
+      }
+    }
+  }
+
+ private:
+  std::size_t end_of_session(std::size_t from) const noexcept {
+    std::size_t end = from;
+    while (end < all_.size() && all_[end].session == all_[from].session) ++end;
+    return end;
+  }
+
+  result<std::optional<wait_hint>> ask_one_session(std::span<const wanted> some, std::size_t from,
+                                                   bool last) {
+    core& session = *some.front().session;
+    std::vector<store::renewal> batch;
+    for (const auto& w : some) batch.push_back({w.what->name, command(w, !last)});
+    const boot_time sent = session.now();
+    const auto replies = session.acquire_together(batch);
+    stopped_at_ = from;
+    // All but a definite no to the first question may leave something.
+    in_doubt_ = in_doubt_ || !last || !replies || from > 0;
+    if (!replies) return replies.error();
+    for (const auto& reply : *replies) {
+      if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
+      learn(stopped_at_, reply, sent);
+      ++stopped_at_;
+    }
+    in_doubt_ = true;
+    stopped_at_ = std::min(stopped_at_, all_.size() - 1);
+    return std::optional<wait_hint>{};
+  }
+
+  void learn(std::size_t i, const store::permits_reply& reply, boot_time sent) {
+    const auto lasts = lease_of(reply);
+    grants_[i] = {owner_, reply.fence, sent + lasts - lease_timer::margin(lasts)};
+  }
+
+  result<std::optional<wait_hint>> on_refusal(const store::permits_reply& reply, bool last) {
+    const wanted& w = in_the_way();
+    if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
+      return mismatch_of(reply, *w.what);
+    }
+    if (moved_on() && !last) return std::optional<wait_hint>{};  // to wait there
+    const auto look = std::min<std::chrono::microseconds>(
+        std::chrono::microseconds(reply.look_again_us), w.what->lease / 3);
+    wait_hint hint{look, {}};
+    if (reply.position == 1 && w.session->can().sees_death) hint.watch = reply.blockers;
+    return std::optional<wait_hint>{std::move(hint)};
+  }
+
+  // The first may have ended while the last was asked for.
+  result<std::optional<wait_hint>> check_still_held() {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (grants_[i].valid_until > all_[i].session->now()) continue;
+      stopped_at_ = i;
+      return failure{errc::unavailable, "the stores' answers came later than the lease lasts",
+                     true};
+    }
+    complete_ = true;
+    return std::optional<wait_hint>{};
+  }
+
+  store::permits_command command(const wanted& w, bool wait) const {
+    return acquire_command(*w.session, *w.what, w.how, owner_, wait);
+  }
+  store::permits_command release() const {
+    store::permits_command c;
+    c.verb = permits_verb::release;
+    c.owner = owner_;
+    return c;
+  }
+
+  const std::span<const wanted> all_;
+  std::vector<grant> grants_;
+  const store::owner_id owner_;
+  const core* waits_at_ = nullptr;
+  std::size_t stopped_at_ = 0;
+  std::size_t asked_ = 0;
+  bool in_doubt_ = false;
+  bool complete_ = false;
+};
+
+// Waits where it was stopped, until all is there.
+status win_all(joint_acquisition& q, boot_time began, wait_time wait, const std::stop_token& stop) {
+  while (true) {
+    const auto session = q.in_the_way().session;
+    q.wait_there();
+    mailroom::slot slot(session->mailroom(), q.owner());
+    const auto settled = wait_until_settled(*session, slot, q, saturated_add(began, wait), stop);
+    if (!settled || q.complete()) return settled;
+  }
+}
+
+}  // namespace
+
+result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
+                                       std::stop_token stop) {
+  for (const auto& w : all) {
+    if (auto can = ready(*w.session, *w.what, w.how); !can) {
+      return w.session->located(std::move(can.error()), operation, w.what->name);
+    }
+  }
+  const boot_time began = all.front().session->now();
+  joint_acquisition q(all);
+  if (auto won = win_all(q, began, wait, stop); !won) {
+    q.leave_nothing_behind();
+    const wanted& w = q.in_the_way();
+    auto why = gave_up(*w.session, *w.what, began, std::move(won.error()));
+    return w.session->located(std::move(why), operation, w.what->name);
+  }
+  std::vector<lease> leases;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const waits waited{began, began};
+    leases.push_back(hold::start(
+        std::make_shared<hold>(all[i].session, all[i].what, all[i].how, q.granted(i), waited)));
+  }
+  return leases;
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "engine/acquire.hpp"
+
+namespace holdfast::engine {
+
+/// One of several that are wanted together.
+struct wanted {
+  std::shared_ptr<core> session;
+  std::shared_ptr<const spec> what;
+  claim how{};
+};
+
+/// Gets all of them, in the order in which they are given, or none: then nothing stays behind. All
+/// owners are one id. The failure says where it happened.
+result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
+                                       std::stop_token stop);
+
+}  // namespace holdfast::engine

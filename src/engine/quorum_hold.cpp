@@ -1,0 +1,286 @@
+#include "engine/quorum_hold.hpp"
+
+#include <algorithm>
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+bool is_mismatch(const quorum_round::answer& a) {
+  return a.said == holdfast::vote::refused &&
+         (a.reply.outcome == permits_outcome::kind_mismatch ||
+          a.reply.outcome == permits_outcome::capacity_mismatch);
+}
+
+}  // namespace
+
+quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease,
+                         bool renew)
+    : quorum_(std::move(of)),
+      lease_(lease),
+      renew_(renew),
+      owner_(quorum_->first().ids().next()),
+      asked_(quorum_->nodes.size()),
+      votes_(quorum_->nodes.size(), holdfast::vote::skipped) {}
+
+// ---- to get it
+// -----------------------------------------------------------------------------------
+
+store::permits_command quorum_hold::grant_command(const quorum_node& at,
+                                                  std::uint64_t at_least) const {
+  auto c = acquire_command(*at.session(), *at.what(), {}, owner_, false);
+  c.lease_us = std::chrono::microseconds(lease_).count();
+  c.fence_at_least = at_least;
+  return c;
+}
+
+// Those that fail are left alone for a while, as long as a majority is there without them.
+std::vector<std::size_t> quorum_hold::worth_asking() const {
+  std::vector<std::size_t> all, some;
+  const boot_time now = quorum_->now();
+  for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
+    all.push_back(i);
+    if (quorum_->nodes[i]->worth_asking(now, quorum_->patience)) some.push_back(i);
+  }
+  return some.size() >= quorum_->majority() ? some : all;
+}
+
+// Each is told what time the fastest clock shows: then all grant the same fence, and a second round
+// is seldom needed.
+quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patience) {
+  const auto to = worth_asking();
+  std::int64_t proposal = 0;
+  for (const auto& node : quorum_->nodes) {
+    proposal = std::max(proposal, node->wall_at(quorum_->now()));
+  }
+  const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
+  for (const std::size_t i : to) {
+    asked_[i] = true;
+    const auto& node = *quorum_->nodes[i];
+    round->ask(i, grant_command(node, static_cast<std::uint64_t>(proposal)), node.what(), true);
+  }
+  const std::size_t majority = quorum_->majority();
+  return round->wait(patience, [&](const answers& so_far) {
+    const auto granted = count(so_far, holdfast::vote::granted);
+    return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
+  });
+}
+
+// A later majority shares a node with this one: if each of this one knows the greatest fence, the
+// later one's is greater, whatever the clocks of the nodes are.
+bool quorum_hold::agree_on_fence(answers& votes, std::chrono::nanoseconds patience) {
+  for (const auto& a : votes) {
+    if (a.said == holdfast::vote::granted) fence_ = std::max(fence_, a.reply.fence);
+  }
+  const auto knows = [&](const answer& a) {
+    return a.said == holdfast::vote::granted && a.reply.fence == fence_;
+  };
+  const auto enough = [&](const answers& all) {
+    const auto those = std::count_if(all.begin(), all.end(), knows);
+    return static_cast<std::size_t>(those) >= quorum_->majority();
+  };
+  if (enough(votes)) return true;
+  const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (votes[i].said != holdfast::vote::granted || knows(votes[i])) continue;
+    const auto& node = *quorum_->nodes[i];
+    round->ask(i, grant_command(node, fence_), node.what());
+  }
+  const auto merged = [&](const answers& learned) {
+    auto all = votes;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (learned[i].said != holdfast::vote::skipped) all[i] = learned[i];
+    }
+    return all;
+  };
+  votes = merged(round->wait(patience, [&](const answers& l) { return enough(merged(l)); }));
+  return enough(votes);
+}
+
+bool quorum_hold::vote(std::chrono::nanoseconds patience) {
+  const boot_time began = quorum_->now();
+  auto votes = ask_for_grants(patience);
+  const bool granted = count(votes, holdfast::vote::granted) >= quorum_->majority();
+  if (!granted || !agree_on_fence(votes, patience)) return fail(votes, patience);
+  std::chrono::nanoseconds lasts = lease_;
+  for (const auto& a : votes) {
+    if (a.said == holdfast::vote::granted)
+      lasts = std::min<std::chrono::nanoseconds>(lasts, lease_of(a.reply));
+  }
+  const boot_time now = quorum_->now();
+  const boot_time valid_until = began + lasts - lease_timer::margin(lasts);
+  if (valid_until <= now) return fail(votes, patience);
+  note(votes);
+  timer_.emplace(lease_timer::terms{lease_, renew_, forever}, now, valid_until);
+  tell(event_kind::acquired);
+  return true;
+}
+
+void quorum_hold::note(const answers& votes) {
+  const std::lock_guard guard{mutex_};
+  for (std::size_t i = 0; i < votes.size(); ++i) votes_[i] = votes[i].said;
+}
+
+// Those that answered are waited for: who comes next must not find what is left of this.
+bool quorum_hold::fail(const answers& votes, std::chrono::nanoseconds patience) {
+  note(votes);
+  std::vector<bool> answered;
+  for (const auto& a : votes) {
+    if (is_mismatch(a)) hopeless_ = mismatch_of(a.reply, *quorum_->nodes.front()->what());
+    answered.push_back(a.said == holdfast::vote::granted || a.said == holdfast::vote::refused);
+  }
+  (void)give_back(patience, answered);
+  return false;
+}
+
+std::optional<failure> quorum_hold::hopeless() const { return hopeless_; }
+
+// Also where no answer came: it goes behind the question, and if it fails the keeper tries again.
+quorum_hold::answers quorum_hold::give_back(std::chrono::nanoseconds patience,
+                                            const std::vector<bool>& wait_for) {
+  const auto round = std::make_shared<quorum_round>(
+      quorum_, [q = quorum_, owner = owner_, lease = lease_](std::size_t i, const answer& a) {
+        const auto& node = *q->nodes[i];
+        if (a.said == holdfast::vote::failed)
+          node.session()->keeper().abandon(node.what()->name, owner, lease);
+      });
+  store::permits_command c;
+  c.verb = permits_verb::release;
+  c.owner = owner_;
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    if (asked_[i]) round->ask(i, c, nullptr);
+  }
+  return round->wait(patience, [&](const answers& so_far) {
+    for (std::size_t i = 0; i < so_far.size(); ++i) {
+      if (wait_for[i] && so_far[i].said == holdfast::vote::silent) return false;
+    }
+    return true;
+  });
+}
+
+// ---- to keep it
+// ----------------------------------------------------------------------------------
+
+void quorum_hold::keep(std::shared_ptr<quorum_minder> by) {
+  minder_ = std::move(by);
+  minder_->add(weak_from_this());
+}
+
+boot_time quorum_hold::look_after() {
+  std::unique_lock lock{mutex_};
+  if (released_) return forever;
+  const boot_time now = quorum_->now();
+  const auto step = timer_->due(now);
+  if (step == lease_timer::step::suspect) {
+    ++round_;  // what still comes of the last one is too late
+    (void)timer_->failed(now);
+  }
+  const boot_time next = timer_->next();
+  lock.unlock();
+  if (step == lease_timer::step::renew) renew();
+  if (step == lease_timer::step::suspect) tell(event_kind::suspect);
+  if (step == lease_timer::step::lost) {
+    lost_.request_stop();
+    tell(event_kind::lost);
+  }
+  return next;
+}
+
+// An acquire, not a renewal: on a node that forgot it, it is had again, with the fence.
+void quorum_hold::renew() {
+  const auto to = worth_asking();
+  std::unique_lock lock{mutex_};
+  const std::uint64_t number = ++round_;
+  round_sent_ = quorum_->now();
+  yes_ = no_ = 0;
+  asked_in_round_ = to.size();
+  for (const std::size_t i : to) asked_[i] = true;
+  lock.unlock();
+  const auto round = std::make_shared<quorum_round>(
+      quorum_, [self = weak_from_this(), number](std::size_t i, const answer& a) {
+        if (const auto hold = self.lock()) hold->on_renewal(number, i, a);
+      });
+  for (const std::size_t i : to) {
+    const auto& node = *quorum_->nodes[i];
+    round->ask(i, grant_command(node, fence_), node.what());
+  }
+}
+
+void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, const answer& what) {
+  std::unique_lock lock{mutex_};
+  if (round != round_ || released_) return;
+  votes_[node] = what.said;
+  ++(what.said == holdfast::vote::granted ? yes_ : no_);
+  const boot_time now = quorum_->now();
+  const bool enough = what.said == holdfast::vote::granted && yes_ == quorum_->majority();
+  const bool in_vain = what.said != holdfast::vote::granted && yes_ < quorum_->majority() &&
+                       asked_in_round_ - no_ + 1 == quorum_->majority();
+  bool changed = false;
+  if (enough) changed = timer_->renewed(now, round_sent_, lease_);
+  if (in_vain) changed = timer_->failed(now);
+  lock.unlock();
+  if (!enough && !in_vain) return;
+  if (in_vain) tell(event_kind::renew_failed);
+  if (changed) tell(enough ? event_kind::held_again : event_kind::suspect);
+  minder_->wake();
+}
+
+// ---- to give it back
+// -----------------------------------------------------------------------------
+
+std::error_code quorum_hold::release() noexcept try {
+  if (quorum_->first().forked()) return errc::forked;
+  std::unique_lock lock{mutex_};
+  if (std::exchange(released_, true)) return {};
+  const bool was_lost =
+      timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
+  std::vector<bool> wait_for;
+  for (const auto v : votes_) wait_for.push_back(v == holdfast::vote::granted);
+  lock.unlock();
+  const auto said = give_back(quorum_->patience, wait_for);
+  tell(was_lost ? event_kind::lost : event_kind::released);
+  if (was_lost) return errc::lost;
+  if (count(said, holdfast::vote::granted) >= quorum_->majority()) return {};
+  return errc::unavailable;
+} catch (...) {
+  return errc::internal;
+}
+
+lease_state quorum_hold::state() const {
+  const std::lock_guard guard{mutex_};
+  if (released_) return lease_state::released;
+  if (quorum_->first().forked()) return lease_state::lost;
+  return quorum_->now() < timer_->valid_until() ? timer_->state() : lease_state::lost;
+}
+
+std::chrono::nanoseconds quorum_hold::remaining() const {
+  const auto so = state();
+  if (so == lease_state::lost || so == lease_state::released) return {};
+  const std::lock_guard guard{mutex_};
+  return std::max(timer_->valid_until() - quorum_->now(), std::chrono::nanoseconds{});
+}
+
+std::stop_token quorum_hold::lost() {
+  if (state() == lease_state::lost) lost_.request_stop();
+  return lost_.get_token();
+}
+
+std::vector<holdfast::vote> quorum_hold::votes() const {
+  const std::lock_guard guard{mutex_};
+  return votes_;
+}
+
+void quorum_hold::tell(event_kind kind) const {
+  event e;
+  e.kind = kind;
+  e.name = quorum_->name;
+  e.fence = fence();
+  if (kind == event_kind::lost) e.code = errc::lost;
+  quorum_->first().tell(e);
+}
+
+}  // namespace holdfast::engine

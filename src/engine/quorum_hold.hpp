@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <vector>
+
+#include "engine/lease_timer.hpp"
+#include "engine/quorum.hpp"
+
+namespace holdfast::engine {
+
+class quorum_minder;
+
+/// What a majority granted, or is asked for. The nodes are asked by their sessions' runners and the
+/// time is watched by the minder, so that no node which hangs holds up anything. Thread-safe.
+class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
+ public:
+  quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);
+
+  /// Votes once. False if it was not to be had: then it was given back wherever it may be.
+  bool vote(std::chrono::nanoseconds patience);
+  /// What went wrong for good, if that is why.
+  std::optional<failure> hopeless() const;
+
+  /// From now on it is renewed, and its loss told.
+  void keep(std::shared_ptr<quorum_minder> by);
+  std::error_code release() noexcept;
+
+  std::uint64_t fence() const noexcept { return public_fence(fence_); }
+  lease_state state() const;
+  std::chrono::nanoseconds remaining() const;
+  std::stop_token lost();
+  std::vector<holdfast::vote> votes() const;
+  const quorum& of() const noexcept { return *quorum_; }
+
+  /// For the minder: does what is due, and says when to come again.
+  boot_time look_after();
+
+ private:
+  using answer = quorum_round::answer;
+  using answers = quorum_round::answers;
+  store::permits_command grant_command(const quorum_node& at, std::uint64_t at_least) const;
+  std::vector<std::size_t> worth_asking() const;
+  answers ask_for_grants(std::chrono::nanoseconds patience);
+  bool agree_on_fence(answers& votes, std::chrono::nanoseconds patience);
+  answers give_back(std::chrono::nanoseconds patience, const std::vector<bool>& wait_for);
+  bool fail(const answers& votes, std::chrono::nanoseconds patience);
+  void note(const answers& votes);
+  void renew();
+  void on_renewal(std::uint64_t round, std::size_t node, const answer& what);
+  void tell(event_kind kind) const;
+
+  const std::shared_ptr<const quorum> quorum_;
+  const std::chrono::milliseconds lease_;
+  const bool renew_;
+  const store::owner_id owner_;
+  std::uint64_t fence_ = 0;
+  std::vector<bool> asked_;
+  std::optional<failure> hopeless_;
+  std::shared_ptr<quorum_minder> minder_;
+  std::stop_source lost_;
+
+  mutable std::mutex mutex_;
+  std::optional<lease_timer> timer_;
+  bool released_ = false;
+  std::vector<holdfast::vote> votes_;
+  std::uint64_t round_ = 0;
+  boot_time round_sent_{};
+  std::size_t yes_ = 0, no_ = 0, asked_in_round_ = 0;
+};
+
+/// Looks after the holds of one redlock: one thread, started with the first, that never waits for a
+/// store. Thread-safe.
+class quorum_minder {
+ public:
+  explicit quorum_minder(holdfast::clock& on);
+  ~quorum_minder();
+  status start() noexcept;
+  void add(std::weak_ptr<quorum_hold> h);
+  /// Something has changed: look again.
+  void wake();
+
+ private:
+  struct shared;
+  static void run(const std::shared_ptr<shared>& s);
+  const std::shared_ptr<shared> shared_;
+  std::mutex starting_;
+  std::thread thread_;
+};
+
+}  // namespace holdfast::engine

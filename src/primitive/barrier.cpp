@@ -1,0 +1,336 @@
+#include <holdfast/barrier.hpp>
+#include <holdfast/semaphore.hpp>
+
+#include "primitive/common.hpp"
+
+namespace holdfast {
+
+using namespace std::chrono_literals;
+using primitive::subject;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+/// How long one that has dropped is remembered without use.
+constexpr std::chrono::microseconds dropped_for = 24h;
+
+std::uint32_t checked_count(const std::string& name, std::uint32_t count) {
+  if (count >= 1 && count <= static_cast<std::uint32_t>(barrier::max())) return count;
+  throw_failure({errc::invalid_argument,
+                 "it is for 1 to 10,000 participants, not " + std::to_string(count), false,
+                 "barrier", name});
+}
+
+lock_options options_of(const barrier_options& o) {
+  lock_options l;
+  l.lease = o.lease;
+  return l;
+}
+
+failure broken() {
+  return {errc::lost,
+          "the barrier is broken: a participant died, or was away for longer than its lease; who "
+          "arrives after this begins anew, with the whole count"};
+}
+
+failure too_many(std::uint32_t count) {
+  return {errc::capacity_mismatch,
+          "all " + std::to_string(count) +
+              " participants are there already: nothing was changed; give all of them the right "
+              "count, or wait until one of them has gone"};
+}
+
+failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
+  if (reply.outcome == permits_outcome::kind_mismatch) {
+    return {errc::kind_mismatch, "the name is in use as a " +
+                                     std::string(to_string(reply.found.kind)) +
+                                     ": choose another name"};
+  }
+  return {errc::capacity_mismatch,
+          "the barrier was made for " + std::to_string(reply.found.capacity) +
+              " participants, not " + std::to_string(count) + ": use the same everywhere"};
+}
+
+/// A participant between two arrivals.
+struct participation {
+  std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
+  store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
+  bool completed = false;  ///< … and it has only to call the others
+  bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
+};
+
+}  // namespace
+
+struct barrier::state {
+  subject of;
+  const std::uint32_t count;
+  const std::function<void()> on_completion;
+  std::mutex mutex;
+  std::vector<participation> resting;
+
+  state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
+      : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(name, n),
+           &store::capabilities::barrier),
+        count(n),
+        on_completion(std::move(o.on_completion)) {}
+
+  // What cannot be told now is told later, or ends with the lease.
+  ~state() {
+    if (resting.empty() || of.core->forked()) return;
+    std::vector<store::renewal> leave;
+    for (const auto& p : resting) {
+      store::permits_command c;
+      c.verb = permits_verb::release;
+      c.owner = p.kept->owner();
+      leave.push_back({of.spec->name, c});
+      of.core->keeper().remove(*p.kept);
+    }
+    const auto told = of.core->permits(leave);
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      if (!told[i])
+        of.core->keeper().abandon(of.spec->name, leave[i].command.owner, of.spec->lease);
+    }
+  }
+
+  participation take() {
+    const std::lock_guard guard{mutex};
+    if (resting.empty()) return {};
+    participation p = std::move(resting.back());
+    resting.pop_back();
+    return p;
+  }
+  void put(participation p) {
+    const std::lock_guard guard{mutex};
+    resting.push_back(std::move(p));
+  }
+  void complete() const noexcept { on_completion(); }
+};
+
+/// One participant in one phase: arrives, calls the others if it was the last, and waits for them.
+struct barrier::round final : engine::question {
+  enum class until { arrived, released };
+  enum class comes_again { yes, no };
+
+  round(std::shared_ptr<state> of, comes_again again) : of_(std::move(of)), who_(of_->take()) {
+    const auto& s = *of_->of.spec;
+    const std::chrono::microseconds lease = s.lease;
+    command_.verb = permits_verb::acquire;
+    command_.owner = who_.next ? who_.next : session().ids().next();
+    command_.kind = s.kind;
+    command_.capacity = s.capacity;
+    command_.wait = true;
+    command_.lease_us = lease.count();
+    command_.detached = again == comes_again::no;
+    command_.place_us = command_.detached ? dropped_for.count() : lease.count();
+    command_.lingers = of_->on_completion && !who_.completed;
+    command_.peer = session().peer();
+    command_.note = s.note;
+    if (who_.kept) command_.instead_of = who_.kept->owner();
+    if (!who_.phase_over) begin_with_the_last_phase();
+  }
+
+  ~round() override {
+    if (over_) return;
+    if (!arrived_) who_.next = command_.owner;
+    if (who_.kept) {
+      of_->put(std::move(who_));
+    } else if (!session().forked() && tried_) {
+      session().keeper().abandon(of_->of.spec->name, command_.owner, of_->of.spec->lease);
+    }
+  }
+
+  engine::core& session() const noexcept { return *of_->of.core; }
+  const store::owner_id& owner() const noexcept { return command_.owner; }
+  void wait_for(until what) noexcept { until_ = what; }
+  bool released() const noexcept { return released_; }
+
+  result<std::optional<engine::wait_hint>> ask(bool last) override {
+    if (released_) return settled();
+    tried_ = true;
+    const boot_time sent = session().now();
+    auto reply = session().permits(of_->of.spec->name, command_);
+    if (!reply) return std::move(reply.error());
+    switch (reply->outcome) {
+      case permits_outcome::granted:
+        keep(sent);
+        if (reply->position != 1 || !command_.lingers) return on_released();
+        call_the_others();
+        return ask(last);
+      case permits_outcome::queued:
+        keep(sent);
+        return on_arrived(*reply);
+      case permits_outcome::done:  // the last of those that do not come again
+        return end(), settled();
+      case permits_outcome::absent:
+        return end(), broken();
+      case permits_outcome::busy:
+        over_ = !who_.kept;
+        return too_many(of_->count);
+      default:
+        over_ = !who_.kept;
+        return mismatch(*reply, of_->count);
+    }
+  }
+
+  bool take(const store::notice& n) override {
+    if (n.what != store::notice_kind::granted || !arrived_ || last_phase_) return false;
+    return released_ = who_.phase_over = true;
+  }
+
+ private:
+  using answer = result<std::optional<engine::wait_hint>>;
+  static answer settled() { return std::optional<engine::wait_hint>{}; }
+
+  // Nobody waited for it: it is waited for first, as it stands.
+  void begin_with_the_last_phase() {
+    last_phase_ = std::make_unique<store::permits_command>(command_);
+    command_.verb = permits_verb::renew;
+    command_.owner = who_.kept->owner();
+    command_.place_us = command_.lease_us;
+    command_.instead_of = {};
+    arrived_ = true;
+  }
+
+  // The lease of a participant begins with each arrival; the one before has gone with it.
+  void keep(boot_time sent) {
+    if (arrived_ && who_.kept && who_.kept->owner() == command_.owner) return;
+    arrived_ = true;
+    auto& keeper = session().keeper();
+    if (who_.kept) keeper.remove(*who_.kept);
+    who_ = {};
+    if (command_.detached && !command_.lingers) return;
+    const auto& spec = of_->of.spec;
+    const boot_time valid_until = sent + spec->lease - engine::lease_timer::margin(spec->lease);
+    const engine::grant g{command_.owner, 0, valid_until};
+    who_.kept = std::make_shared<engine::hold>(of_->of.core, spec, engine::claim{}, g,
+                                               engine::waits{sent, sent});
+    keeper.add(who_.kept);
+  }
+
+  void call_the_others() {
+    of_->complete();
+    command_.instead_of = std::exchange(command_.owner, session().ids().next());
+    command_.lingers = arrived_ = false;
+    who_.completed = true;
+  }
+
+  answer on_arrived(store::permits_reply& reply) {
+    if (command_.verb == permits_verb::acquire && command_.detached) return end(), settled();
+    command_.verb = permits_verb::renew;
+    who_.phase_over = false;
+    if (until_ == until::arrived && !last_phase_) return settled();
+    engine::wait_hint hint{std::chrono::microseconds(reply.look_again_us), {}};
+    if (session().can().sees_death) hint.watch = std::move(reply.blockers);
+    return std::optional<engine::wait_hint>{std::move(hint)};
+  }
+
+  answer on_released() {
+    who_.phase_over = true;
+    if (!last_phase_) return released_ = true, settled();
+    command_ = *std::exchange(last_phase_, nullptr);
+    arrived_ = false;
+    return std::optional<engine::wait_hint>{{1us, {}}};
+  }
+
+  void end() {
+    if (who_.kept) session().keeper().remove(*who_.kept);
+    who_ = {};
+    over_ = released_ = true;
+  }
+
+  const std::shared_ptr<state> of_;
+  participation who_;
+  store::permits_command command_;
+  std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
+  until until_ = until::released;
+  bool tried_ = false;
+  bool arrived_ = false;
+  bool released_ = false;
+  bool over_ = false;
+};
+
+namespace {
+
+/// Throws what went wrong, but for time that has run out.
+bool carry_out(const subject& of, barrier::round& r, barrier::round::until what, wait_time wait,
+               std::stop_token stop) {
+  auto& core = *of.core;
+  if (auto can = engine::ready(core, *of.spec, {}); !can) of.fail(std::move(can.error()));
+  r.wait_for(what);
+  engine::mailroom::slot slot(core.mailroom(), r.owner());
+  const auto ended =
+      engine::wait_until_settled(core, slot, r, engine::deadline_of(core, wait), std::move(stop));
+  if (ended) return true;
+  const errc why = ended.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return false;
+  of.fail(ended.error());
+}
+
+/// The same without a thread.
+class pending_round final : public engine::telling_wait<engine::pending_wait, done> {
+ public:
+  pending_round(engine::order o, std::unique_ptr<barrier::round> r)
+      : telling_wait(std::move(o)), round_(std::move(r)), owner_(round_->owner()) {}
+  const store::owner_id& owner() const noexcept override { return owner_; }
+
+ private:
+  engine::question& asked() override { return *round_; }
+  void won(std::shared_ptr<engine::core>) override {
+    round_.reset();
+    tell(done{});
+  }
+  std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
+  void let_go() override { round_.reset(); }
+
+  std::unique_ptr<barrier::round> round_;
+  const store::owner_id owner_;
+};
+
+}  // namespace
+
+barrier::barrier(session s, const std::string& name, std::uint32_t count, barrier_options options)
+    : state_(std::make_shared<state>(s, name, count, std::move(options))) {}
+barrier::~barrier() = default;
+
+barrier::arrival barrier::arrive() {
+  auto mine = std::make_unique<round>(state_, round::comes_again::yes);
+  (void)carry_out(state_->of, *mine, round::until::arrived, no_limit, {});
+  return arrival(std::move(mine));
+}
+
+void barrier::arrive_and_wait() { wait(arrive()); }
+
+void barrier::arrive_and_drop() {
+  round last(state_, round::comes_again::no);
+  (void)carry_out(state_->of, last, round::until::arrived, no_limit, {});
+}
+
+bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) const {
+  if (!mine.round_) {
+    state_->of.fail({errc::invalid_argument, "this arrival was waited for, or moved from"});
+  }
+  auto& r = *mine.round_;
+  const bool over =
+      r.released() || carry_out(state_->of, r, round::until::released, wait, std::move(stop));
+  if (over) mine.round_.reset();
+  return over;
+}
+
+pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop) {
+  const auto& state = b.state_;
+  return pending<done>(std::make_shared<pending_round>(
+      state->of.order(limit, std::move(stop)),
+      std::make_unique<barrier::round>(state, barrier::round::comes_again::yes)));
+}
+
+std::uint32_t barrier::count() const noexcept { return state_->count; }
+const std::string& barrier::name() const noexcept { return state_->of.spec->name; }
+
+barrier::arrival::arrival() noexcept = default;
+barrier::arrival::arrival(std::unique_ptr<round> of) noexcept : round_(std::move(of)) {}
+barrier::arrival::arrival(arrival&&) noexcept = default;
+barrier::arrival& barrier::arrival::operator=(arrival&&) noexcept = default;
+barrier::arrival::~arrival() = default;
+
+}  // namespace holdfast

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/pending_wait.hpp"
+#include "engine/quorum.hpp"
+
+namespace holdfast::primitive {
+
+/// A store that is in a quorum twice would vote twice. Sessions and run ids tell; the latter are
+/// asked for with the first acquisition, and of nodes that did not answer with later ones.
+/// Thread-safe.
+class distinct_nodes {
+ public:
+  explicit distinct_nodes(std::shared_ptr<const engine::quorum> of)
+      : quorum_(std::move(of)), known_(std::make_shared<known>(quorum_->nodes.size())) {}
+
+  /// The same session twice. No round trip.
+  status check_sessions() const {
+    const auto& nodes = quorum_->nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (nodes[i]->session() == nodes[j]->session()) return twice(j, i);
+      }
+    }
+    return done{};
+  }
+
+  /// The first one waits for the answers, as long as a node has for one.
+  status check() {
+    std::unique_lock lock{known_->mutex};
+    const bool wait = !std::exchange(asked_before_, true);
+    lock.unlock();
+    for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) ask(i, wait);
+    lock.lock();
+    auto& clock = quorum_->first().clock();
+    const boot_time until = saturated_add(clock.now(), wait ? quorum_->patience : clock_zero);
+    while (known_->outstanding > 0 && clock.now() < until) {
+      clock.wait_until(lock, known_->changed, until);
+    }
+    for (std::size_t i = 0; i < known_->ids.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!known_->ids[i].empty() && known_->ids[i] == known_->ids[j]) return twice(j, i);
+      }
+    }
+    return done{};
+  }
+
+ private:
+  static constexpr std::chrono::nanoseconds clock_zero{0};
+
+  struct known {
+    explicit known(std::size_t n) : ids(n), asking(n) {}
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<std::string> ids;
+    std::vector<bool> asking;
+    std::size_t outstanding = 0;
+  };
+
+  void ask(std::size_t i, bool first_time) {
+    const auto& node = *quorum_->nodes[i];
+    {
+      const std::lock_guard guard{known_->mutex};
+      if (!known_->ids[i].empty() || known_->asking[i]) return;
+      if (!first_time && !node.worth_asking(quorum_->now(), quorum_->patience)) return;
+      known_->asking[i] = true;
+      ++known_->outstanding;
+    }
+    const auto id = std::make_shared<std::string>();
+    auto* const session = node.session().get();
+    engine::async_do(node.session(), [session, id]() -> status {
+      auto who = session->identify();
+      if (!who) return std::move(who.error());
+      *id = std::move(who->run_id);
+      return done{};
+    }).start([id, i, known = known_](const status&) {
+      const std::lock_guard guard{known->mutex};
+      known->ids[i] = *id;
+      known->asking[i] = false;
+      --known->outstanding;
+      known->changed.notify_all();
+    });
+  }
+
+  failure twice(std::size_t i, std::size_t j) const {
+    return {errc::invalid_argument, "sessions " + std::to_string(i + 1) + " and " +
+                                        std::to_string(j + 1) +
+                                        " are of one store, which would vote twice: give each "
+                                        "node of the quorum a store of its own"};
+  }
+
+  const std::shared_ptr<const engine::quorum> quorum_;
+  const std::shared_ptr<known> known_;
+  bool asked_before_ = false;
+};
+
+}  // namespace holdfast::primitive

@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <condition_variable>
+#include <holdfast/clock.hpp>
+#include <holdfast/guard.hpp>
+#include <mutex>
+#include <random>
+
+namespace holdfast::guard {
+
+namespace {
+
+// Longer is greater; of one length, the later in order of digits.
+constexpr std::string_view set_script = R"(
+local last = redis.call('HGET', KEYS[1], 'fence') or '0'
+local mine = ARGV[1]
+if #mine < #last or (#mine == #last and mine < last) then return 0 end
+redis.call('HSET', KEYS[1], 'value', ARGV[2], 'fence', mine)
+return 1)";
+
+void require(bool ok, std::string what) {
+  if (ok) return;
+  failure f{errc::invalid_argument, std::move(what)};
+  f.operation = "guard";
+  throw_failure(std::move(f));
+}
+
+void require_fence(std::uint64_t fence) {
+  require(fence != 0, "the fence is 0: the lease is empty, or was given back");
+}
+
+}  // namespace
+
+std::string fenced_update(std::string_view table, std::string_view assignments,
+                          std::string_view which, std::uint64_t fence, std::string_view column) {
+  require_fence(fence);
+  require(!table.empty() && !assignments.empty() && !which.empty() && !column.empty(),
+          "a fenced update has a table, assignments, rows and a column for the fence");
+  const std::string mine = std::to_string(fence);
+  std::string sql = "update ";
+  sql.append(table).append(" set ").append(assignments).append(", ");
+  sql.append(column).append(" = ").append(mine).append(" where (").append(which).append(") and ");
+  return sql.append(column).append(" <= ").append(mine);
+}
+
+std::vector<std::string> fenced_set(std::string_view key, std::string_view value,
+                                    std::uint64_t fence) {
+  require_fence(fence);
+  require(!key.empty(), "a key has a name");
+  return {"EVAL",           std::string(set_script), "1",
+          std::string(key), std::to_string(fence),   std::string(value)};
+}
+
+void detail::pause(const retries& how, unsigned attempt) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const auto most = std::min(how.first_pause * (std::int64_t{1} << std::min(attempt - 1, 20U)),
+                             how.longest_pause);
+  if (most <= most.zero()) return;
+  std::uniform_int_distribution<std::int64_t> any(most.count() / 2, most.count());
+  std::mutex nobody_else;
+  std::condition_variable never;
+  std::unique_lock lock{nobody_else};
+  auto& clock = real_clock();
+  const auto until = clock.now() + std::chrono::microseconds(any(random));
+  while (clock.now() < until) clock.wait_until(lock, never, until);
+}
+
+void detail::give_up(unsigned attempts) {
+  failure f{errc::busy, "somebody else was faster " + std::to_string(attempts) +
+                            " times: take a lock for what so many want to change, or allow more "
+                            "attempts"};
+  f.operation = "compare_and_update";
+  throw_failure(std::move(f));
+}
+
+}  // namespace holdfast::guard

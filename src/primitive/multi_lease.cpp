@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <holdfast/multi_lock.hpp>
+
+#include "engine/hold.hpp"
+
+namespace holdfast {
+
+/// The first member that is lost stops it.
+struct multi_lease::state_of_all {
+  struct pass_on {
+    std::stop_source to;
+    void operator()() const { to.request_stop(); }
+  };
+
+  std::vector<lease> members;
+  std::stop_source lost;
+  std::vector<std::unique_ptr<std::stop_callback<pass_on>>> losses;
+
+  explicit state_of_all(std::vector<lease> all) : members(std::move(all)) {
+    for (const lease& one : members) {
+      losses.push_back(std::make_unique<std::stop_callback<pass_on>>(one.lost(), pass_on{lost}));
+    }
+  }
+};
+
+multi_lease::multi_lease() noexcept = default;
+multi_lease::multi_lease(std::vector<lease> members)
+    : state_(std::make_unique<state_of_all>(std::move(members))) {}
+multi_lease::multi_lease(multi_lease&&) noexcept = default;
+multi_lease::~multi_lease() { (void)release(); }
+
+multi_lease& multi_lease::operator=(multi_lease&& other) noexcept {
+  if (this == &other) return *this;
+  (void)release();
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+std::vector<std::uint64_t> multi_lease::fences() const {
+  std::vector<std::uint64_t> all;
+  if (!state_) return all;
+  for (const lease& one : state_->members) all.push_back(one.fence());
+  return all;
+}
+
+std::stop_token multi_lease::lost() const {
+  return state_ ? state_->lost.get_token() : std::stop_token{};
+}
+
+lease_state multi_lease::state() const noexcept {
+  if (!state_) return lease_state::released;
+  lease_state worst = lease_state::held;
+  for (const lease& one : state_->members) worst = std::max(worst, one.state());
+  return worst;
+}
+
+std::chrono::nanoseconds multi_lease::remaining() const noexcept {
+  if (!state_) return {};
+  auto least = std::chrono::nanoseconds::max();
+  for (const lease& one : state_->members) least = std::min(least, one.remaining());
+  return least;
+}
+
+void multi_lease::check() const {
+  if (!state_)
+    throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
+  for (const lease& one : state_->members) one.check();
+}
+
+void multi_lease::extend() {
+  check();
+  for (lease& one : state_->members) one.extend();
+}
+
+void multi_lease::extend(std::chrono::milliseconds length) {
+  check();
+  for (lease& one : state_->members) one.extend(length);
+}
+
+std::error_code multi_lease::release() noexcept try {
+  const auto all = std::move(state_);
+  if (!all) return {};
+  all->losses.clear();
+  std::vector<std::shared_ptr<engine::hold>> holds;
+  for (lease& one : all->members) holds.push_back(std::move(one.hold_));
+  return engine::hold::end_all(holds);
+} catch (...) {
+  return errc::internal;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <holdfast/multi_lock.hpp>
+#include <tuple>
+
+#include "engine/names.hpp"
+#include "primitive/by_thread.hpp"
+#include "primitive/multi_member.hpp"
+
+namespace holdfast {
+
+using engine::wanted;
+
+namespace {
+
+constexpr std::string_view operation = "multi_lock";
+
+[[noreturn]] void fail(failure f, std::string_view name = {}) {
+  f.operation = operation;
+  f.name = name;
+  throw_failure(std::move(f));
+}
+
+// Each "memory:" without a name is a store of its own.
+bool same_store(const wanted& a, const wanted& b) {
+  if (a.session == b.session) return true;
+  return a.session->url() == b.session->url() && a.session->url() != "memory:";
+}
+
+bool in_order(const wanted& a, const wanted& b) {
+  return std::tie(a.session->url(), a.what->name) < std::tie(b.session->url(), b.what->name);
+}
+
+bool same_terms(const engine::spec& a, const engine::spec& b) {
+  return a.lease == b.lease && a.renew == b.renew && a.max_hold == b.max_hold;
+}
+
+void check_members(const std::vector<wanted>& all) {
+  if (all.empty()) fail({errc::invalid_argument, "without members there is nothing to lock"});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& w = all[i];
+    if (!same_terms(*w.what, *all.front().what)) {
+      fail({errc::invalid_argument,
+            "its lease, renew or max_hold is not that of the first member: they end together, so "
+            "give all of them the same"},
+           w.what->name);
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (all[j].what->name != w.what->name || !same_store(all[j], w)) continue;
+      fail({errc::invalid_argument, "a member twice would wait for itself"}, w.what->name);
+    }
+  }
+}
+
+// What is about a gate is not for who does not go through one.
+std::shared_ptr<const engine::spec> without_gate(const engine::spec& s) {
+  auto made = std::make_shared<engine::spec>(s);
+  made->gate = nullptr;
+  made->linger = {};
+  return made;
+}
+
+}  // namespace
+
+struct multi_lock::state {
+  std::vector<wanted> all;            ///< in the order in which they are taken
+  std::vector<std::size_t> given_as;  ///< … and what number that was among the members
+  primitive::by_thread<multi_lease> holds;
+
+  std::vector<wanted> for_lease(lease_time lease) const {
+    auto asked = all;
+    if (!lease) return asked;
+    if (auto ok = engine::check_lease(*lease); !ok) fail(std::move(ok.error()));
+    for (auto& w : asked) {
+      auto made = std::make_shared<engine::spec>(*w.what);
+      made->lease = *lease;
+      made->renew = false;
+      w.what = std::move(made);
+    }
+    return asked;
+  }
+
+  std::vector<lease> as_given(std::vector<lease> taken) const {
+    std::vector<lease> members(taken.size());
+    for (std::size_t i = 0; i < taken.size(); ++i) members[given_as[i]] = std::move(taken[i]);
+    return members;
+  }
+};
+
+multi_lock::multi_lock(std::initializer_list<multi_member> members)
+    : multi_lock(std::vector<multi_member>(members)) {}
+
+multi_lock::multi_lock(std::vector<multi_member> members) : state_(new state) {
+  std::vector<std::pair<wanted, std::size_t>> order;
+  for (const auto& m : members) order.emplace_back(m.state_->asks, order.size());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
+  for (auto& [asks, number] : order) {
+    asks.what = without_gate(*asks.what);
+    state_->all.push_back(std::move(asks));
+    state_->given_as.push_back(number);
+  }
+  check_members(state_->all);
+}
+
+multi_lock::~multi_lock() = default;
+
+std::optional<multi_lease> multi_lock::acquire_within(wait_time wait, lease_time lease,
+                                                      std::stop_token stop) {
+  const auto asked = state_->for_lease(lease);
+  auto got = engine::acquire_all(asked, wait, std::move(stop));
+  if (got) return multi_lease(state_->as_given(std::move(*got)));
+  const errc why = got.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
+  throw_failure(std::move(got.error()));
+}
+
+multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {
+  auto got = acquire_within(no_limit, lease, std::move(stop));
+  if (!got) fail({errc::cancelled, "asked to stop while waiting"});
+  return std::move(*got);
+}
+
+bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
+  if (state_->holds.mine()) {
+    if (wait != no_limit) return false;
+    fail({errc::deadlock, "this thread holds it already"});
+  }
+  auto got = acquire_within(wait, lease, std::move(stop));
+  if (got) state_->holds.put(std::move(*got));
+  return got.has_value();
+}
+
+void multi_lock::unlock() noexcept {
+  const multi_lease held = state_->holds.take();  // its end is the release
+  if (held) return;
+  event e;
+  e.kind = event_kind::misuse;
+  e.name = state_->all.front().what->name;
+  e.code = errc::not_owner;
+  e.detail = "unlock() of a multi_lock by a thread that does not hold it";
+  state_->all.front().session->tell(e);
+}
+
+std::vector<std::uint64_t> multi_lock::fences() const {
+  return state_->holds.with_mine([](const multi_lease& mine) { return mine.fences(); });
+}
+void multi_lock::check() const {
+  state_->holds.with_mine([](const multi_lease& mine) { mine.check(); });
+}
+std::stop_token multi_lock::lost() const {
+  return state_->holds.with_mine([](const multi_lease& mine) { return mine.lost(); });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <holdfast/redlock.hpp>
+
+#include "engine/names.hpp"
+#include "engine/quorum_hold.hpp"
+#include "primitive/by_thread.hpp"
+#include "primitive/common.hpp"
+#include "primitive/distinct_nodes.hpp"
+
+namespace holdfast {
+
+using namespace std::chrono_literals;
+using engine::quorum_hold;
+
+namespace {
+
+constexpr std::string_view operation = "redlock";
+
+// How many of them have no say, whoever has the lock.
+std::size_t absent(const std::vector<vote>& votes) {
+  return static_cast<std::size_t>(std::count_if(
+      votes.begin(), votes.end(), [](vote v) { return v != vote::granted && v != vote::refused; }));
+}
+
+std::string in_words(const std::vector<vote>& votes) {
+  std::string words;
+  for (const vote v : votes) words += (words.empty() ? "" : ", ") + std::string(to_string(v));
+  return words;
+}
+
+/// How long to pause before the next vote. Votes that were split are sorted out soon, by chance;
+/// one who has a majority is not to be disturbed often.
+class pauses {
+ public:
+  std::chrono::nanoseconds after(const std::vector<vote>& votes, std::chrono::nanoseconds took) {
+    const bool split = std::count(votes.begin(), votes.end(), vote::granted) > 0;
+    if (split) {
+      const auto base = std::max<std::chrono::nanoseconds>(took, 100us);
+      return random_part(base * (2 << std::min(splits_++, 4U)));
+    }
+    splits_ = 0;
+    const auto most =
+        std::min<std::chrono::nanoseconds>(5ms * (1 << std::min(refusals_++, 6U)), 250ms);
+    return most * 3 / 4 + random_part(most / 4);
+  }
+
+ private:
+  static std::chrono::nanoseconds random_part(std::chrono::nanoseconds of) {
+    return std::chrono::nanoseconds(engine::jitter(static_cast<std::uint64_t>(of.count())));
+  }
+  unsigned splits_ = 0;
+  unsigned refusals_ = 0;
+};
+
+void sleep(engine::core& on, boot_time until, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  const std::stop_callback wake{stop, [&] {
+                                  const std::lock_guard guard{mutex};
+                                  changed.notify_all();
+                                }};
+  std::unique_lock lock{mutex};
+  while (!stop.stop_requested() && on.now() < until) on.clock().wait_until(lock, changed, until);
+}
+
+}  // namespace
+
+struct redlock::state {
+  std::shared_ptr<engine::quorum> nodes = std::make_shared<engine::quorum>();
+  std::chrono::milliseconds lease{};
+  std::shared_ptr<engine::quorum_minder> minder;
+  std::unique_ptr<primitive::distinct_nodes> distinct;
+  std::atomic<std::uint64_t> attempts{0};
+  mutable std::mutex mutex;
+  std::vector<vote> last_votes;
+  primitive::by_thread<quorum_lease> holds;
+
+  [[noreturn]] void fail(failure f) const {
+    throw_failure(nodes->first().located(std::move(f), operation, nodes->name));
+  }
+
+  void make_ready() const {
+    for (const auto& node : nodes->nodes) {
+      if (auto can = engine::ready(*node->session(), *node->what(), {}); !can) {
+        fail(std::move(can.error()));
+      }
+    }
+    if (auto can = minder->start(); !can) fail(std::move(can.error()));
+    if (auto ok = distinct->check(); !ok) fail(std::move(ok.error()));
+  }
+
+  std::chrono::nanoseconds patience(wait_time wait) const {
+    if (wait == no_limit || wait == one_try) return nodes->patience;
+    const auto part = wait / static_cast<std::int64_t>(nodes->nodes.size());
+    return std::clamp<std::chrono::nanoseconds>(
+        part, 1ms, std::max<std::chrono::nanoseconds>(nodes->patience, 1ms));
+  }
+
+  std::shared_ptr<quorum_hold> vote_once(const lease_time& asked, std::chrono::nanoseconds each) {
+    const auto hold = std::make_shared<quorum_hold>(nodes, asked.value_or(lease), !asked);
+    ++attempts;
+    const bool won = hold->vote(each);
+    {
+      const std::lock_guard guard{mutex};
+      last_votes = hold->votes();
+    }
+    if (won) return hold;
+    if (auto why = hold->hopeless()) fail(std::move(*why));
+    return nullptr;
+  }
+
+  bool too_few_answer(const std::vector<vote>& votes) const {
+    return votes.size() - absent(votes) < nodes->majority();
+  }
+
+  [[noreturn]] void fail_unavailable(const std::vector<vote>& votes) const {
+    fail({errc::unavailable,
+          "too few of " + std::to_string(votes.size()) + " nodes answer for a majority (" +
+              in_words(votes) + "): bring them back, or look at redlock_options::node_timeout",
+          true});
+  }
+};
+
+redlock::redlock(std::vector<session> nodes, std::string name, redlock_options options)
+    : state_(new state) {
+  auto& s = *state_;
+  if (nodes.empty()) {
+    throw_failure({errc::invalid_argument, "without sessions there is no majority", false,
+                   std::string(operation), name});
+  }
+  s.nodes->patience = options.node_timeout;
+  s.nodes->trust_after = options.trust_after;
+  const lock_options common{
+      .lease = options.lease == 0ms ? nodes.front().core()->options().lease : options.lease,
+      .reason = options.reason};
+  for (const auto& node : nodes) {
+    const primitive::subject of(node, operation, name, common, store::kind::mutex, 1,
+                                &store::capabilities::learns_fences);
+    s.nodes->nodes.push_back(std::make_shared<engine::quorum_node>(of.core, of.spec));
+  }
+  s.nodes->name = s.nodes->nodes.front()->what()->name;
+  s.lease = common.lease;
+  if (options.node_timeout <= 0ms || options.trust_after < 0ms) {
+    s.fail(
+        {errc::invalid_argument, "node_timeout has to be positive, and trust_after not negative"});
+  }
+  s.minder = std::make_shared<engine::quorum_minder>(s.nodes->first().clock());
+  s.distinct = std::make_unique<primitive::distinct_nodes>(s.nodes);
+  if (auto ok = s.distinct->check_sessions(); !ok) s.fail(std::move(ok.error()));
+}
+
+redlock::~redlock() = default;
+
+std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time lease,
+                                                    std::stop_token stop) {
+  auto& s = *state_;
+  if (lease) {
+    if (auto ok = engine::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
+  }
+  s.make_ready();
+  auto& first = s.nodes->first();
+  const boot_time deadline = engine::deadline_of(first, wait);
+  boot_time give_up = forever;
+  pauses pause;
+  while (!stop.stop_requested()) {
+    const boot_time began = first.now();
+    if (auto hold = s.vote_once(lease, s.patience(wait))) {
+      hold->keep(s.minder);
+      return quorum_lease(std::move(hold));
+    }
+    const auto votes = last_votes();
+    const boot_time now = first.now();
+    const bool away = s.too_few_answer(votes);
+    if (!away) give_up = forever;
+    if (away && give_up == forever) give_up = saturated_add(now, first.options().store_timeout);
+    if (now >= deadline || (deadline == forever && now >= give_up)) {
+      if (away) s.fail_unavailable(votes);
+      return std::nullopt;
+    }
+    sleep(first, std::min(deadline, now + pause.after(votes, now - began)), stop);
+  }
+  return std::nullopt;
+}
+
+quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
+  auto got = acquire_within(no_limit, lease, std::move(stop));
+  if (!got) state_->fail({errc::cancelled, "asked to stop while waiting"});
+  return std::move(*got);
+}
+
+bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
+  if (state_->holds.mine()) {
+    if (wait != no_limit) return false;
+    state_->fail({errc::deadlock, "this thread holds it already"});
+  }
+  auto got = acquire_within(wait, lease, std::move(stop));
+  if (got) state_->holds.put(std::move(*got));
+  return got.has_value();
+}
+
+void redlock::unlock() noexcept {
+  const quorum_lease held = state_->holds.take();  // its end is the release
+  if (held) return;
+  event e;
+  e.kind = event_kind::misuse;
+  e.name = state_->nodes->name;
+  e.code = errc::not_owner;
+  e.detail = "unlock() of a redlock by a thread that does not hold it";
+  state_->nodes->first().tell(e);
+}
+
+std::vector<vote> redlock::last_votes() const {
+  const std::lock_guard guard{state_->mutex};
+  return state_->last_votes;
+}
+std::uint64_t redlock::attempts() const noexcept { return state_->attempts; }
+std::uint64_t redlock::fence() const {
+  return state_->holds.with_mine([](const quorum_lease& mine) { return mine.fence(); });
+}
+void redlock::check() const {
+  state_->holds.with_mine([](const quorum_lease& mine) { mine.check(); });
+}
+std::stop_token redlock::lost() const {
+  return state_->holds.with_mine([](const quorum_lease& mine) { return mine.lost(); });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,349 @@
+#include "store/etcd/etcd.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "store/etcd/names.hpp"
+#include "store/etcd/requests.hpp"
+#include "store/etcd/session_lease.hpp"
+#include "store/etcd/watches.hpp"
+
+namespace holdfast::store::etcd {
+
+namespace {
+
+using link = std::shared_ptr<session_lease>;
+
+/// An etcd takes no more steps in one transaction, if it is not told otherwise.
+constexpr std::size_t max_steps = 100;
+
+capabilities promises() {
+  capabilities c;
+  c.preferences = false;
+  c.expiring = false;
+  return c;
+}
+
+class etcd_store final : public contender_store {
+ public:
+  explicit etcd_store(etcd_options o)
+      : options_(std::move(o)), can_(promises()), to_(options_), watches_(to_) {}
+
+  status open();
+
+  const capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return options_.url; }
+  const std::string& peer() const noexcept override { return peer_; }
+  boot_time safe_until() const noexcept override { return present()->safe_until(); }
+  std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
+
+  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+                        std::span<const std::string> leaving) override;
+  result<std::vector<contender>> contenders(std::string_view name, as_of when,
+                                            alarm on_arrival) override;
+  result<bool> leave(std::string_view name, std::span<const std::string> places) override;
+  result<std::optional<placard>> read(std::string_view name, const std::string& place,
+                                      alarm on_change) override;
+  result<std::vector<std::optional<placard>>> read(std::string_view name,
+                                                   std::span<const contender> line) override;
+  result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
+  std::vector<result<bool>> confirm(std::span<const place_of> places) override;
+  result<versioned> record(std::string_view name, alarm on_change) override;
+  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
+                                              std::int64_t version, std::int64_t keep_us) override;
+  /// etcd has no clock that can be asked for: a record ends with a lease of its own.
+  result<moment> time() override { return moment{1, 1, false}; }
+  result<std::vector<std::string>> names() override;
+
+ private:
+  link present() const;
+  result<link> current();
+  std::string prefix_of(std::string_view name) const {
+    return options_.base + "/" + escape(name) + "/";
+  }
+  result<wire::TxnResponse> transact(const wire::TxnRequest& t, bool* repeated = nullptr);
+  result<wire::RangeResponse> ask(const wire::RangeRequest& r);
+  void agreed(const wire::ResponseHeader& h, boot_time asked) {
+    present()->agreed(h.raft_term(), asked);
+  }
+  result<entered> enter_with(session_lease& mine, std::string_view name, const contender& who,
+                             const placard& says, std::span<const std::string> leaving);
+  status confirm_some(std::span<const place_of> places, std::vector<result<bool>>& there);
+  result<std::int64_t> lease_for(std::int64_t keep_us);
+  void keep(std::int64_t lease);
+
+  const etcd_options options_;
+  const capabilities can_;
+  std::string peer_;
+  channel to_;
+  watches watches_;
+  std::mutex granting_;
+  mutable std::mutex mutex_;
+  link link_;
+};
+
+// ---- the session
+
+link etcd_store::present() const {
+  const std::lock_guard guard{mutex_};
+  return link_;
+}
+
+// After the end of a lease another one begins.
+result<link> etcd_store::current() {
+  const std::lock_guard one_at_a_time{granting_};
+  if (const auto now = present(); now && !now->over()) return now;
+  auto granted = session_lease::grant(to_, [this] { watches_.call_all(); });
+  if (!granted) return std::move(granted.error());
+  const std::lock_guard guard{mutex_};
+  std::swap(link_, *granted);
+  return link_;
+}
+
+status etcd_store::open() {
+  wire::StatusResponse server;
+  const auto up = to_.call(method::status, wire::StatusRequest(), server, options_.connect_timeout);
+  if (!up) return failure{up.error().code, up.error().what};
+  int major = 0;
+  int minor = 0;
+  (void)std::sscanf(server.version().c_str(), "%d.%d", &major, &minor);
+  if (major < 3 || (major == 3 && minor < 4)) {
+    return failure{errc::unsupported, "the server is etcd " + server.version() +
+                                          "; 3.4 is the first that this store can use"};
+  }
+  // Whether we may: leases are given to anybody.
+  auto look = all_below(options_.base + "/");
+  look.set_limit(1);
+  if (const auto may = ask(look); !may) return may.error();
+  const auto mine = current();
+  if (!mine) return mine.error();
+  char id[24];
+  std::snprintf(id, sizeof id, "e%llx", static_cast<unsigned long long>((*mine)->id()));
+  peer_ = id;
+  return done{};
+}
+
+result<wire::TxnResponse> etcd_store::transact(const wire::TxnRequest& t, bool* repeated) {
+  wire::TxnResponse answer;
+  const boot_time asked = options_.clock->now();
+  const auto again = to_.call(method::txn, t, answer);
+  if (!again) return again.error();
+  if (repeated != nullptr) *repeated = *again;
+  agreed(answer.header(), asked);
+  return answer;
+}
+
+// A majority is asked, too: what is read is never older than the question.
+result<wire::RangeResponse> etcd_store::ask(const wire::RangeRequest& r) {
+  wire::RangeResponse answer;
+  if (auto ok = to_.call(method::range, r, answer); !ok) return std::move(ok.error());
+  return answer;
+}
+
+// ---- places
+
+result<contender_store::entered> etcd_store::enter(std::string_view name, const contender& who,
+                                                   const placard& says,
+                                                   std::span<const std::string> leaving) {
+  for (bool again = false;; again = true) {
+    const auto mine = current();
+    if (!mine) return failure{mine.error().code, mine.error().what};
+    auto in = enter_with(**mine, name, who, says, leaving);
+    if (in || in.error().code != errc::lost) return in;
+    (*mine)->end();  // the servers have ended it, and nothing was done
+    if (again) return failure{errc::unavailable, std::move(in.error().what)};
+  }
+}
+
+// The owner is in the key, so that a repetition of what was done already finds it there.
+result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std::string_view name,
+                                                        const contender& who, const placard& says,
+                                                        std::span<const std::string> leaving) {
+  const std::string prefix = prefix_of(name);
+  entered in;
+  in.place = place_for(mine.id(), who);
+  auto stamped = says;
+  stamped.since_wall_at = std::chrono::duration_cast<std::chrono::microseconds>(
+                              std::chrono::system_clock::now().time_since_epoch())
+                              .count();
+  wire::TxnRequest t;
+  *t.add_compare() = not_there(prefix + in.place);
+  *t.add_success() = put(prefix + in.place, value_of(stamped), mine.id());
+  for (const auto& place : leaving) *t.add_success() = remove(prefix + place);
+  *t.add_success()->mutable_request_range() = keys_below(prefix);
+  *t.add_failure()->mutable_request_range() = keys_below(prefix);
+  const auto done = transact(t);
+  if (!done) return done.error();
+  in.replaced = !done->succeeded() && !leaving.empty();
+  for (const auto& r : done->responses()) in.replaced |= r.response_delete_range().deleted() > 0;
+  const auto& all = done->responses().rbegin()->response_range();
+  in.line = line_of(all, prefix);
+  for (const auto& kv : all.kvs()) {
+    if (kv.key() == prefix + in.place) in.fence = static_cast<std::uint64_t>(kv.create_revision());
+  }
+  return in;
+}
+
+result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_of,
+                                                      alarm on_arrival) {
+  const std::string prefix = prefix_of(name);
+  if (on_arrival) (void)watches_.add(prefix, end_of(prefix), std::move(on_arrival));
+  const auto all = ask(keys_below(prefix));
+  if (!all) return all.error();
+  return line_of(*all, prefix);
+}
+
+result<bool> etcd_store::leave(std::string_view name, std::span<const std::string> places) {
+  wire::TxnRequest t;
+  for (const auto& place : places) *t.add_success() = remove(prefix_of(name) + place);
+  bool repeated = false;
+  const auto gone = transact(t, &repeated);
+  if (!gone) return gone.error();
+  for (const auto& r : gone->responses()) repeated |= r.response_delete_range().deleted() > 0;
+  return repeated;
+}
+
+result<std::optional<placard>> etcd_store::read(std::string_view name, const std::string& place,
+                                                alarm on_change) {
+  const std::string key = prefix_of(name) + place;
+  const auto watch = on_change ? watches_.add(key, {}, std::move(on_change)) : 0;
+  const auto found = ask(one(key));
+  if (!found || found->kvs().empty()) watches_.forget(watch);
+  if (!found) return found.error();
+  if (found->kvs().empty()) return std::optional<placard>{};
+  const auto& kv = found->kvs(0);
+  return std::optional(placard_of(kv.value(), kv.create_revision()));
+}
+
+result<std::vector<std::optional<placard>>> etcd_store::read(std::string_view name,
+                                                             std::span<const contender> line) {
+  std::vector<std::optional<placard>> said(line.size());
+  if (line.empty()) return said;
+  const std::string prefix = prefix_of(name);
+  const auto all = ask(all_below(prefix));
+  if (!all) return all.error();
+  for (const auto& kv : all->kvs()) {
+    const auto at = std::find_if(line.begin(), line.end(),
+                                 [&](const auto& c) { return prefix + c.place == kv.key(); });
+    if (at == line.end()) continue;
+    said[static_cast<std::size_t>(at - line.begin())] =
+        placard_of(kv.value(), kv.create_revision());
+  }
+  return said;
+}
+
+result<bool> etcd_store::write(std::string_view name, const std::string& place,
+                               const placard& says) {
+  const std::string key = prefix_of(name) + place;
+  wire::TxnRequest t;
+  *t.add_compare() = there(key);
+  *t.add_success() = put_again(key, value_of(says));
+  const auto done = transact(t);
+  if (!done) return done.error();
+  return done->succeeded();
+}
+
+status etcd_store::confirm_some(std::span<const place_of> places,
+                                std::vector<result<bool>>& there) {
+  wire::TxnRequest t;
+  for (const auto& p : places) {
+    auto& look = *t.add_success()->mutable_request_range();
+    look = one(prefix_of(p.name) + p.place);
+    look.set_keys_only(true);
+  }
+  const auto found = transact(t);
+  if (!found) return failure{found.error().code, found.error().what};
+  for (const auto& r : found->responses()) there.emplace_back(!r.response_range().kvs().empty());
+  return done{};
+}
+
+std::vector<result<bool>> etcd_store::confirm(std::span<const place_of> places) {
+  std::vector<result<bool>> there;
+  while (there.size() < places.size()) {
+    const auto rest = places.subspan(there.size());
+    const auto some = confirm_some(rest.first(std::min(rest.size(), max_steps)), there);
+    while (!some && there.size() < places.size()) there.emplace_back(some.error());
+  }
+  return there;
+}
+
+// ---- records
+
+// Who waits for a change keeps the record alive.
+result<contender_store::versioned> etcd_store::record(std::string_view name, alarm on_change) {
+  const std::string key = prefix_of(name) + std::string(record_key);
+  const bool waits = static_cast<bool>(on_change);
+  if (waits) (void)watches_.add(key, {}, std::move(on_change));
+  const auto found = ask(one(key));
+  if (!found) return found.error();
+  if (found->kvs().empty()) return versioned{};
+  if (waits) keep(found->kvs(0).lease());
+  return versioned{found->kvs(0).value(), found->kvs(0).mod_revision()};
+}
+
+result<std::int64_t> etcd_store::lease_for(std::int64_t keep_us) {
+  wire::LeaseGrantRequest request;
+  request.set_ttl(std::max<std::int64_t>((keep_us + 999'999) / 1'000'000, 1));
+  wire::LeaseGrantResponse answer;
+  if (auto ok = to_.call(method::grant, request, answer); !ok) return std::move(ok.error());
+  return answer.id();
+}
+
+void etcd_store::keep(std::int64_t lease) {
+  if (lease == 0) return;
+  wire::LeaseKeepAliveRequest request;
+  request.set_id(lease);
+  wire::LeaseKeepAliveResponse answer;
+  (void)to_.call(method::keep_alive, request, answer);
+}
+
+result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
+                                                        std::string_view text, std::int64_t version,
+                                                        std::int64_t keep_us) {
+  const std::string key = prefix_of(name) + std::string(record_key);
+  const bool fresh = version < 0;
+  wire::TxnRequest t;
+  *t.add_compare() = fresh ? not_there(key) : as_of_version(key, version);
+  if (text.empty()) {
+    *t.add_success() = remove(key);
+  } else if (fresh) {
+    const auto lease = lease_for(keep_us);
+    if (!lease) return lease.error();
+    *t.add_success() = put(key, text, *lease);
+  } else {
+    *t.add_success() = put_again(key, text);
+    *t.add_success()->mutable_request_range() = one(key);
+  }
+  const auto done = transact(t);
+  if (!done) return done.error();
+  if (!done->succeeded()) return std::optional<std::int64_t>{};
+  const auto& last = done->responses().rbegin()->response_range();
+  if (!last.kvs().empty()) keep(last.kvs(0).lease());
+  return std::optional<std::int64_t>(done->header().revision());
+}
+
+result<std::vector<std::string>> etcd_store::names() {
+  const std::string prefix = options_.base + "/";
+  auto look = all_below(prefix);
+  look.set_keys_only(true);
+  const auto all = ask(look);
+  if (!all) return all.error();
+  std::vector<std::string> used;
+  for (const auto& kv : all->kvs()) {
+    auto name = name_in_use(std::string_view(kv.key()).substr(prefix.size()));
+    if (!name.empty() && (used.empty() || used.back() != name)) used.push_back(std::move(name));
+  }
+  return used;
+}
+
+}  // namespace
+
+result<std::unique_ptr<contender_store>> open_etcd(etcd_options options) {
+  if (auto ok = check_options(options); !ok) return std::move(ok.error());
+  if (auto ok = channel::usable_here(); !ok) return std::move(ok.error());
+  auto opened = std::make_unique<etcd_store>(std::move(options));
+  if (auto ok = opened->open(); !ok) return std::move(ok.error());
+  return std::unique_ptr<contender_store>(std::move(opened));
+}
+
+}  // namespace holdfast::store::etcd

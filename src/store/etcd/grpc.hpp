@@ -1,0 +1,45 @@
+#pragma once
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "store/etcd/channel.hpp"
+
+/// gRPC itself: slow to compile, so that only channel.cpp and watches.cpp include it.
+namespace holdfast::store::etcd {
+
+using generic_stub = grpc::TemplatedGenericStub<message, message>;
+
+struct channel::parts {
+  explicit parts(const etcd_options& o);
+
+  std::size_t now_with() const noexcept { return current_.load() % stubs_.size(); }
+  generic_stub& stub(std::size_t member) { return stubs_[member]; }
+  /// It did not answer: the next one.
+  void go_on_from(std::size_t member) noexcept;
+  /// Empty without a user. Asks for one if there is none.
+  result<std::string> token(boot_time until);
+  void forget_token(const std::string& which);
+
+  grpc::Status ask(std::size_t member, const char* method, const std::string& token,
+                   const message& request, message& answer, boot_time until);
+
+  const etcd_options options_;
+
+ private:
+  std::vector<generic_stub> stubs_;
+  std::atomic<std::size_t> current_{0};
+  std::mutex mutex_;
+  std::string token_;
+};
+
+/// What a code means, and what to do about it.
+failure explain(const grpc::Status& s, const etcd_options& o);
+
+}  // namespace holdfast::store::etcd

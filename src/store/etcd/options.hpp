@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store::etcd {
+
+struct etcd_options {
+  std::vector<std::string> hosts;  ///< "host:port"
+  std::string base;                ///< "/locks", or "locks"; never with a slash at its end
+  std::string user;
+  std::string password;
+  std::string url;   ///< for messages: without the password
+  bool tls = false;  ///< the scheme etcds
+  std::string ca;    ///< files in PEM; empty: the machine's own
+  std::string cert;
+  std::string key;
+  std::string server_name;  ///< that the certificate has to show, if it is not the host's
+  std::chrono::milliseconds session = std::chrono::seconds(30);
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
+  std::chrono::milliseconds command_timeout = std::chrono::seconds(2);
+  holdfast::clock* clock = nullptr;
+};
+
+/// `//user:password@h1,h2:2379/prefix`. Port 2379 where none is given.
+result<etcd_options> parse_address(std::string_view scheme, std::string_view rest);
+
+/// All but the durations: `password_env`, `password_file`, `ca`, `cert`, `key`, `server_name`.
+status set_option(etcd_options& o, std::string_view name, const std::string& value);
+
+/// The duration of that name; null if there is none.
+std::chrono::milliseconds* duration_of(etcd_options& o, std::string_view name);
+
+/// What can only be judged when all options are known.
+status check_options(const etcd_options& o);
+
+}  // namespace holdfast::store::etcd

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <holdfast/store/contender_store.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/etcd/etcd.pb.h"
+
+/// The pieces of etcd's transactions, and what comes back. Pure.
+namespace holdfast::store::etcd {
+
+wire::Compare not_there(std::string key);
+wire::Compare there(std::string key);
+wire::Compare as_of_version(std::string key, std::int64_t mod_revision);
+
+wire::RequestOp put(std::string key, std::string_view value, std::int64_t lease);
+/// Keeps the lease that it has.
+wire::RequestOp put_again(std::string key, std::string_view value);
+wire::RequestOp remove(std::string key);
+
+wire::RangeRequest one(std::string key);
+/// In the order of the keys.
+wire::RangeRequest all_below(const std::string& prefix);
+/// In the order in which they were made, without their values.
+wire::RangeRequest keys_below(const std::string& prefix);
+
+/// The contenders among the keys below `prefix`; the record of a latch first.
+std::vector<contender> line_of(const wire::RangeResponse& all, const std::string& prefix);
+
+/// NAME/PLACE, if that is a place; else empty.
+std::string name_in_use(std::string_view below_base);
+
+}  // namespace holdfast::store::etcd

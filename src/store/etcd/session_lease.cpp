@@ -1,0 +1,98 @@
+#include "store/etcd/session_lease.hpp"
+
+#include <algorithm>
+
+#include "store/etcd/etcd.pb.h"
+
+namespace holdfast::store::etcd {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What was not answered is asked again so soon.
+constexpr auto ask_again = std::chrono::nanoseconds(500ms);
+
+std::int64_t whole_seconds(std::chrono::milliseconds d) {
+  return std::chrono::ceil<std::chrono::seconds>(d).count();
+}
+
+}  // namespace
+
+result<std::shared_ptr<session_lease>> session_lease::grant(channel& to,
+                                                            std::function<void()> on_end) {
+  auto& on = *to.options().clock;
+  wire::LeaseGrantRequest request;
+  request.set_ttl(whole_seconds(to.options().session));
+  wire::LeaseGrantResponse answer;
+  const boot_time sent = on.now();
+  if (auto ok = to.call(method::grant, request, answer); !ok) return std::move(ok.error());
+  std::shared_ptr<session_lease> lease(new session_lease(to, std::move(on_end)));
+  lease->id_ = answer.id();
+  lease->ttl_ = std::chrono::seconds(answer.ttl());
+  lease->last_ = {sent, on.now(), answer.header().raft_term()};
+  lease->proven_ = sent;  // a majority agreed to it
+  lease->thread_ = std::thread([l = lease.get()] { l->keep(); });
+  return lease;
+}
+
+session_lease::~session_lease() {
+  {
+    const std::lock_guard guard{mutex_};
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+  if (over_) return;
+  wire::LeaseRevokeRequest request;
+  request.set_id(id_);
+  wire::LeaseRevokeResponse answer;
+  (void)to_.call(method::revoke, request, answer);
+}
+
+void session_lease::end() {
+  if (!over_.exchange(true)) on_end_();
+}
+
+void session_lease::agreed(std::uint64_t term, boot_time asked) noexcept {
+  const std::lock_guard guard{mutex_};
+  if (term == last_.term && asked >= last_.answered) proven_ = std::max(proven_, last_.sent);
+}
+
+boot_time session_lease::safe_until() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return proven_ + ttl_ * 3 / 4;
+}
+
+// True if it was answered.
+bool session_lease::keep_alive() {
+  auto& on = *to_.options().clock;
+  wire::LeaseKeepAliveRequest request;
+  request.set_id(id_);
+  wire::LeaseKeepAliveResponse answer;
+  const boot_time sent = on.now();
+  const auto ok = to_.call(method::keep_alive, request, answer);
+  if (!ok && ok.error().code != errc::lost) return false;
+  if (!ok || answer.ttl() <= 0) return end(), true;
+  const std::lock_guard guard{mutex_};
+  last_ = {sent, on.now(), answer.header().raft_term()};
+  return true;
+}
+
+void session_lease::keep() {
+  auto& on = *to_.options().clock;
+  boot_time next = on.now() + ttl_ / 8;
+  std::unique_lock lock{mutex_};
+  while (!stopping_ && !over_) {
+    if (on.now() < next) {
+      on.wait_until(lock, changed_, next);
+      continue;
+    }
+    lock.unlock();
+    const bool answered = keep_alive();
+    next = on.now() + (answered ? ttl_ / 8 : std::min(ttl_ / 8, ask_again));
+    lock.lock();
+  }
+}
+
+}  // namespace holdfast::store::etcd

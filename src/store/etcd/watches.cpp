@@ -1,0 +1,184 @@
+#include "store/etcd/watches.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "store/etcd/etcd.pb.h"
+#include "store/etcd/grpc.hpp"
+
+namespace holdfast::store::etcd {
+
+struct watches::hub {
+  explicit hub(channel& c) : to(c) {}
+
+  channel& to;
+  std::mutex mutex;
+  std::condition_variable changed;
+  struct watched {
+    alarm call;
+    bool begun = false;
+  };
+  std::map<std::int64_t, watched> alarms;
+  std::int64_t last_id = 0;
+  std::shared_ptr<stream> now;  ///< null: none is open
+  int open = 0;                 ///< streams that gRPC has not let go of
+  bool closing = false;
+
+  /// Takes it out, and calls it. False if it was called before.
+  bool call(std::int64_t id);
+  void call_all();
+};
+
+/// One stream, from its opening to its end. Keeps itself alive until gRPC is done with it.
+class watches::stream final : public grpc::ClientBidiReactor<message, message>,
+                              public std::enable_shared_from_this<stream> {
+ public:
+  explicit stream(std::shared_ptr<hub> of) : of_(std::move(of)) {}
+
+  // The hold is for requests from other threads than gRPC's, until the stream breaks.
+  void open(const std::string& token) {
+    self_ = shared_from_this();
+    auto& parts = of_->to.inner();
+    member_ = parts.now_with();
+    if (!token.empty()) context_.AddMetadata("token", token);
+    context_.AddMetadata("hasleader", "true");  // ends when the member has lost its leader
+    parts.stub(member_).PrepareBidiStreamingCall(&context_, method::watch, {}, this);
+    AddHold();
+    StartRead(&heard_);
+    StartCall();
+  }
+
+  // With the hub's mutex locked.
+  void say(wire::WatchRequest what) {
+    if (broken_) return;
+    outbox_.push_back(std::move(what));
+    if (outbox_.size() == 1) StartWrite(&outbox_.front());
+  }
+  void enough(std::int64_t id) {
+    wire::WatchRequest request;
+    request.mutable_cancel_request()->set_watch_id(id);
+    say(std::move(request));
+  }
+  void cancel() { context_.TryCancel(); }
+
+ private:
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard guard{of_->mutex};
+    if (!ok) return;
+    outbox_.pop_front();
+    if (!outbox_.empty() && !broken_) StartWrite(&outbox_.front());
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      {
+        const std::lock_guard guard{of_->mutex};
+        broken_ = true;
+        if (of_->now.get() == this) of_->now.reset();
+      }
+      RemoveHold();
+      return;
+    }
+    if (heard_.created()) begun(heard_.watch_id());
+    // One that is cancelled by the server was refused, or asks for what was compacted away.
+    const bool over = heard_.canceled() || heard_.compact_revision() != 0;
+    if ((over || heard_.events_size() > 0) && of_->call(heard_.watch_id()) && !over) {
+      const std::lock_guard guard{of_->mutex};
+      enough(heard_.watch_id());
+    }
+    heard_.Clear();
+    StartRead(&heard_);
+  }
+
+  void begun(std::int64_t id) {
+    const std::lock_guard guard{of_->mutex};
+    if (const auto at = of_->alarms.find(id); at != of_->alarms.end()) at->second.begun = true;
+    of_->changed.notify_all();
+  }
+
+  void OnDone(const grpc::Status&) override {
+    of_->to.inner().go_on_from(member_);
+    of_->call_all();
+    const auto of = of_;
+    const auto last = std::move(self_);
+    const std::lock_guard guard{of->mutex};
+    --of->open;
+    of->changed.notify_all();
+  }
+
+  const std::shared_ptr<hub> of_;
+  std::shared_ptr<stream> self_;
+  std::size_t member_ = 0;
+  grpc::ClientContext context_;
+  wire::WatchResponse heard_;
+  std::deque<wire::WatchRequest> outbox_;
+  bool broken_ = false;
+};
+
+bool watches::hub::call(std::int64_t id) {
+  std::unique_lock lock{mutex};
+  const auto at = alarms.extract(id);
+  lock.unlock();
+  changed.notify_all();
+  if (at) at.mapped().call();
+  return !at.empty();
+}
+
+void watches::hub::call_all() {
+  std::unique_lock lock{mutex};
+  const auto all = std::exchange(alarms, {});
+  changed.notify_all();
+  lock.unlock();
+  for (const auto& [id, w] : all) w.call();
+}
+
+watches::watches(channel& to) : hub_(std::make_shared<hub>(to)) {}
+
+watches::~watches() {
+  std::unique_lock lock{hub_->mutex};
+  hub_->closing = true;
+  hub_->alarms.clear();
+  if (hub_->now) hub_->now->cancel();
+  hub_->changed.wait(lock, [&] { return hub_->open == 0; });
+}
+
+std::int64_t watches::add(const std::string& key, const std::string& end, alarm call) {
+  auto& on = *hub_->to.options().clock;
+  const boot_time until = saturated_add(on.now(), hub_->to.options().command_timeout);
+  const auto token = hub_->to.inner().token(until);
+  std::unique_lock lock{hub_->mutex};
+  if (hub_->closing) return 0;
+  const auto id = ++hub_->last_id;
+  hub_->alarms.emplace(id, hub::watched{std::move(call)});
+  if (!hub_->now) {
+    hub_->now = std::make_shared<stream>(hub_);
+    ++hub_->open;
+    hub_->now->open(token ? *token : std::string());
+  }
+  wire::WatchRequest request;
+  auto& create = *request.mutable_create_request();
+  create.set_key(key);
+  create.set_range_end(end);
+  create.set_watch_id(id);
+  hub_->now->say(std::move(request));
+  const auto waits = [&] {
+    const auto at = hub_->alarms.find(id);
+    return at != hub_->alarms.end() && !at->second.begun;
+  };
+  while (waits() && on.now() < until) on.wait_until(lock, hub_->changed, until);
+  const bool silent = waits();
+  lock.unlock();
+  if (silent) (void)hub_->call(id);
+  return id;
+}
+
+void watches::forget(std::int64_t id) {
+  const std::lock_guard guard{hub_->mutex};
+  if (hub_->alarms.erase(id) > 0 && hub_->now) hub_->now->enough(id);
+}
+
+void watches::call_all() { hub_->call_all(); }
+
+}  // namespace holdfast::store::etcd

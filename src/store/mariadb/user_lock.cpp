@@ -1,0 +1,121 @@
+#include "store/mariadb/user_lock.hpp"
+
+#include <charconv>
+
+namespace holdfast::store::mariadb {
+
+namespace {
+
+using sql::lock_mode;
+using moment_at = std::optional<std::int64_t>;
+using cell = std::optional<std::string>;
+
+/// When it is evaluated: utc_timestamp() is when the statement began, which may have waited for
+/// long.
+constexpr const char* clock_now = "timestampdiff(microsecond, '1970-01-01', sysdate(6))";
+constexpr int a_year = 31'536'000;
+
+std::int64_t number(const cell& c) {
+  std::int64_t n = 0;
+  if (c) std::from_chars(c->data(), c->data() + c->size(), n);
+  return n;
+}
+
+moment_at moment_in(const std::vector<link::answer>& got) {
+  if (got.empty() || got.front().rows.empty() || !got.front().rows[0][0]) return std::nullopt;
+  return number(got.front().rows[0][0]);
+}
+
+std::string host_of(const cell& with_port) {
+  const std::string text = with_port.value_or("");
+  return text.substr(0, text.rfind(':'));
+}
+
+}  // namespace
+
+result<std::unique_ptr<sql::lock_link>> user_lock_link::open(const mariadb_options& o,
+                                                             const tables& t) {
+  auto made = link::open(o, t);
+  if (!made) return std::move(made.error());
+  std::unique_ptr<user_lock_link> mine{new user_lock_link(std::move(*made), o.database)};
+  if (auto ok = mine->set_up(o); !ok) return std::move(ok.error());
+  return std::unique_ptr<sql::lock_link>(std::move(mine));
+}
+
+// What the user has set must not end a wait, or a connection that holds something.
+status user_lock_link::set_up(const mariadb_options& o) {
+  const auto silence = std::to_string(o.silence.count() / 1000);
+  const auto got = link_->ask("set session wait_timeout = " + silence +
+                              ", session time_zone = '+00:00'; select connection_id()");
+  if (!got) return got.error();
+  if (got->back().rows.empty() || number(got->back().rows[0][0]) != id()) {
+    return failure{errc::unsupported,
+                   "a proxy is in between, which gives the locks of mode=session to whoever has "
+                   "the connection next: name the server itself, or use mode=lease"};
+  }
+  (void)link_->ask("set session max_statement_time = 0");  // MySQL has another one, for reads
+  return done{};
+}
+
+std::string user_lock_link::key(std::string_view name) const {
+  return "sha2(" + hex(scope_ + std::string(name)) + ", 256)";
+}
+
+std::string user_lock_link::locking(std::string_view name, int seconds) const {
+  return "select case get_lock(" + key(name) + ", " + std::to_string(seconds) + ") when 1 then " +
+         clock_now + " end";
+}
+
+result<moment_at> user_lock_link::try_lock(std::string_view name, lock_mode) {
+  const auto got = link_->ask(locking(name, 0));
+  if (!got) return got.error();
+  return moment_in(*got);
+}
+
+result<bool> user_lock_link::unlock(std::string_view name, lock_mode) {
+  const auto got = link_->ask("select release_lock(" + key(name) + ")");
+  if (!got) return got.error();
+  return moment_in(*got) == 1;
+}
+
+result<moment_at> user_lock_link::change(std::string_view, lock_mode) {
+  return failure{errc::unsupported, "GET_LOCK knows no shared locks"};
+}
+
+status user_lock_link::begin(std::string_view name, lock_mode) {
+  return link_->begin(locking(name, a_year));
+}
+
+result<moment_at> user_lock_link::end() {
+  const auto got = link_->end();
+  if (!got) return got.error();
+  return moment_in(*got);
+}
+
+status user_lock_link::interrupt(const sql::lock_link& other) {
+  const auto got = link_->ask("kill query " + std::to_string(other.id()));
+  return got ? status(done{}) : status(got.error());
+}
+
+status user_lock_link::ping() {
+  const auto got = link_->ask("do 1");
+  return got ? status(done{}) : status(got.error());
+}
+
+// Who waits is seen by the statement: the server lists locks only with a plug-in.
+result<std::vector<sql::lock_user>> user_lock_link::users(std::string_view name) {
+  const auto got = link_->ask(
+      "select p.id, p.id = u.holder, p.host from information_schema.processlist p, (select "
+      "is_used_lock(" +
+      key(name) +
+      ") as holder) u where p.id = u.holder or (p.state = 'User lock' and p.info like " +
+      "concat('select case get_lock(', " + hex(key(name)) + ", '%')) order by 2 desc, p.id");
+  if (!got) return got.error();
+  std::vector<sql::lock_user> all;
+  for (const auto& row : got->front().rows) {
+    all.push_back({number(row[0]), number(row[1]) == 1, false, host_of(row[2]), {}});
+  }
+  return all;
+}
+
+}  // namespace holdfast::store::mariadb

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "store/mariadb/link.hpp"
+#include "store/sql/lock_link.hpp"
+
+namespace holdfast::store::mariadb {
+
+/// GET_LOCK over one connection, by the SHA-256 of `database.name`: 64 digits, as many as a name of
+/// the server's may have, and the same for nobody else.
+class user_lock_link final : public sql::lock_link {
+ public:
+  /// Connects. errc::unsupported behind a proxy. The server ends the connection when it was silent
+  /// for so long.
+  static result<std::unique_ptr<sql::lock_link>> open(const mariadb_options& options,
+                                                      const tables& t);
+
+  bool usable() const noexcept override { return link_->usable(); }
+  int fd() const noexcept override { return link_->fd(); }
+  std::int64_t id() const noexcept override { return link_->id(); }
+  result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
+  result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
+  result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
+  status begin(std::string_view name, sql::lock_mode mode) override;
+  bool over() noexcept override { return link_->answered(); }
+  result<std::optional<std::int64_t>> end() override;
+  status interrupt(const sql::lock_link& other) override;
+  status ping() override;
+  result<std::vector<sql::lock_user>> users(std::string_view name) override;
+
+ private:
+  user_lock_link(std::unique_ptr<link> l, const std::string& database)
+      : link_(std::move(l)), scope_(database + ".") {}
+  status set_up(const mariadb_options& o);
+  std::string key(std::string_view name) const;
+  std::string locking(std::string_view name, int seconds) const;
+
+  std::unique_ptr<link> link_;
+  const std::string scope_;
+};
+
+}  // namespace holdfast::store::mariadb

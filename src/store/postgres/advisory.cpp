@@ -1,0 +1,152 @@
+#include "store/postgres/advisory.hpp"
+
+#include "store/postgres/schema.hpp"
+
+namespace holdfast::store::postgres {
+
+const std::string advisory_key =
+    "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
+    "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
+
+namespace {
+
+using sql::lock_mode;
+using moment_at = std::optional<std::int64_t>;
+
+std::string call(const std::string& function) {
+  return "pg_catalog." + function + "(" + advisory_key + ")";
+}
+
+std::string moment_if(const std::string& had) {
+  return "select case when " + had + " then " + server_clock + " end";
+}
+
+/// The texts live for ever: connections know by them what is prepared.
+struct texts {
+  const std::string try_exclusive = moment_if(call("pg_try_advisory_lock"));
+  const std::string try_shared = moment_if(call("pg_try_advisory_lock_shared"));
+  const std::string unlock_exclusive = "select " + call("pg_advisory_unlock");
+  const std::string unlock_shared = "select " + call("pg_advisory_unlock_shared");
+  const std::string wait_exclusive = "select " + call("pg_advisory_lock") + ", " + server_clock;
+  const std::string wait_shared = "select " + call("pg_advisory_lock_shared") + ", " + server_clock;
+  const std::string raise = "select case when " + call("pg_try_advisory_lock") +
+                            " then case when " + call("pg_advisory_unlock_shared") + " then " +
+                            server_clock + " end end";
+  // Always to be had by who has all of it. Others wait until the second half is done.
+  const std::string lower = "select case when " + call("pg_try_advisory_lock_shared") +
+                            " then case when " + call("pg_advisory_unlock") + " then " +
+                            server_clock + " end end";
+  const std::string interrupt = "select pg_catalog.pg_cancel_backend($1::int)";
+  const std::string ping = "select 1";
+  const std::string users =
+      "select l.pid, l.granted, l.mode like 'Share%', coalesce(pg_catalog.host(a.client_addr), ''),"
+      " coalesce(a.application_name, '') from pg_catalog.pg_locks l "
+      "left join pg_catalog.pg_stat_activity a on a.pid = l.pid "
+      "where l.locktype = 'advisory' and l.objsubid = 1 and l.database = (select oid from "
+      "pg_catalog.pg_database where datname = pg_catalog.current_database()) and "
+      "(l.classid::bigint << 32 | l.objid::bigint) = " +
+      advisory_key + " order by l.granted desc, l.waitstart";
+};
+
+const texts& sql_of() {
+  static const texts all;
+  return all;
+}
+
+std::string one_word(std::string text) {
+  for (char& c : text) c = c == ' ' ? '_' : c;
+  return text;
+}
+
+// A user may have set any of them to something that would end a wait, or a connection that is held.
+status set(wire& w, const char* name, const std::string& value, boot_time deadline) {
+  static const std::string sql =
+      "select pg_catalog.set_config(name, $2, false) from pg_catalog.pg_settings where name = $1";
+  const auto said = w.ask({{sql, {name, value}}}, deadline);
+  return said ? status(done{}) : status(said.error());
+}
+
+}  // namespace
+
+result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_options& o) {
+  auto made = wire::open(o.server, boot_clock::now() + o.connect_timeout);
+  if (!made) return std::move(made.error());
+  if ((*made)->pooled()) {
+    return failure{errc::unsupported,
+                   "a pooler is in between, which gives the locks of mode=session to whoever has "
+                   "the connection next: name the server itself, or use mode=lease"};
+  }
+  std::unique_ptr<advisory_link> link{new advisory_link(std::move(*made), o)};
+  if (auto ok = link->set_up(o); !ok) return std::move(ok.error());
+  return std::unique_ptr<sql::lock_link>(std::move(link));
+}
+
+status advisory_link::set_up(const postgres_options& o) {
+  const std::string silence = std::to_string(o.silence.count());
+  const std::pair<const char*, std::string> wanted[] = {
+      {"lock_timeout", "0"},
+      {"statement_timeout", "0"},
+      {"idle_session_timeout", silence},
+      {"client_connection_check_interval", silence}};
+  for (const auto& [name, value] : wanted) {
+    if (auto ok = set(*wire_, name, value, deadline()); !ok) return ok;
+  }
+  return done{};
+}
+
+result<moment_at> advisory_link::moment(const std::string& text, std::string_view name) {
+  const auto got = wire_->ask({{text, {key(name)}}}, deadline());
+  if (!got) return got.error();
+  const answer& a = got->front();
+  return a.is_null(0, 0) ? moment_at() : moment_at(a.number(0, 0));
+}
+
+result<moment_at> advisory_link::try_lock(std::string_view name, lock_mode mode) {
+  return moment(mode == lock_mode::shared ? sql_of().try_shared : sql_of().try_exclusive, name);
+}
+
+result<bool> advisory_link::unlock(std::string_view name, lock_mode mode) {
+  const auto& text = mode == lock_mode::shared ? sql_of().unlock_shared : sql_of().unlock_exclusive;
+  const auto got = wire_->ask({{text, {key(name)}}}, deadline());
+  if (!got) return got.error();
+  return got->front().text(0, 0) == "t";
+}
+
+result<moment_at> advisory_link::change(std::string_view name, lock_mode to) {
+  return moment(to == lock_mode::shared ? sql_of().lower : sql_of().raise, name);
+}
+
+status advisory_link::begin(std::string_view name, lock_mode mode) {
+  const auto& text = mode == lock_mode::shared ? sql_of().wait_shared : sql_of().wait_exclusive;
+  return wire_->begin({text, {key(name)}}, deadline());
+}
+
+result<moment_at> advisory_link::end() {
+  const auto got = wire_->end(deadline());
+  if (!got) return got.error();
+  return moment_at(got->front().number(0, 1));
+}
+
+status advisory_link::interrupt(const sql::lock_link& other) {
+  const auto got = wire_->ask({{sql_of().interrupt, {std::to_string(other.id())}}}, deadline());
+  return got ? status(done{}) : status(got.error());
+}
+
+status advisory_link::ping() {
+  const auto got = wire_->ask({{sql_of().ping}}, deadline());
+  return got ? status(done{}) : status(got.error());
+}
+
+result<std::vector<sql::lock_user>> advisory_link::users(std::string_view name) {
+  const auto got = wire_->ask({{sql_of().users, {key(name)}}}, deadline());
+  if (!got) return got.error();
+  const answer& a = got->front();
+  std::vector<sql::lock_user> all;
+  for (int i = 0; i < a.rows(); ++i) {
+    all.push_back({a.number(i, 0), a.text(i, 1) == "t", a.text(i, 2) == "t",
+                   std::string(a.text(i, 3)), one_word(std::string(a.text(i, 4)))});
+  }
+  return all;
+}
+
+}  // namespace holdfast::store::postgres

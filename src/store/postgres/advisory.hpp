@@ -1,0 +1,45 @@
+#pragma once
+
+#include "store/postgres/wire.hpp"
+#include "store/sql/lock_link.hpp"
+
+namespace holdfast::store::postgres {
+
+/// The key of the name in $1 (`schema.name`).
+extern const std::string advisory_key;
+
+/// PostgreSQL's advisory locks over one connection. Their keys have 64 bits: the first of the
+/// SHA-256 of `schema.name`. Two names with one key exclude each other, which is never unsafe.
+class advisory_link final : public sql::lock_link {
+ public:
+  /// Connects. errc::unsupported behind a pooler. The server ends the connection when it was silent
+  /// for so long, and waits for locks without a limit of its own.
+  static result<std::unique_ptr<sql::lock_link>> open(const postgres_options& options);
+
+  bool usable() const noexcept override { return wire_->alive(); }
+  int fd() const noexcept override { return wire_->fd(); }
+  std::int64_t id() const noexcept override { return wire_->backend(); }
+  result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
+  result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
+  result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
+  status begin(std::string_view name, sql::lock_mode mode) override;
+  bool over() noexcept override { return wire_->answered(); }
+  result<std::optional<std::int64_t>> end() override;
+  status interrupt(const sql::lock_link& other) override;
+  status ping() override;
+  result<std::vector<sql::lock_user>> users(std::string_view name) override;
+
+ private:
+  advisory_link(std::unique_ptr<wire> w, const postgres_options& o)
+      : wire_(std::move(w)), patience_(o.command_timeout), scope_(o.schema + ".") {}
+  status set_up(const postgres_options& o);
+  boot_time deadline() const { return boot_clock::now() + patience_; }
+  std::string key(std::string_view name) const { return scope_ + std::string(name); }
+  result<std::optional<std::int64_t>> moment(const std::string& sql, std::string_view name);
+
+  std::unique_ptr<wire> wire_;
+  const std::chrono::milliseconds patience_;
+  const std::string scope_;
+};
+
+}  // namespace holdfast::store::postgres

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::store::sql {
+
+enum class lock_mode : std::uint8_t { shared, exclusive };
+
+/// Somebody that the server knows to hold a lock, or to wait for one.
+struct lock_user {
+  std::int64_t connection = 0;
+  bool holds = false;
+  bool shared = false;
+  std::string host{};
+  std::string program{};
+};
+
+/// One connection to a server that gives locks to connections, and takes them back when they end.
+/// For one thread at a time; each function is one round trip if it does not say otherwise. A moment
+/// is the server's, in microseconds since 1970, read after the lock was had.
+class lock_link {
+ public:
+  virtual ~lock_link() = default;
+
+  /// False: it broke. What it held is free, or will be when the server notices.
+  virtual bool usable() const noexcept = 0;
+  virtual int fd() const noexcept = 0;
+  /// What the server calls this connection.
+  virtual std::int64_t id() const noexcept = 0;
+
+  /// The moment, if it could be had at once.
+  virtual result<std::optional<std::int64_t>> try_lock(std::string_view name, lock_mode mode) = 0;
+  /// False: this connection did not hold it.
+  virtual result<bool> unlock(std::string_view name, lock_mode mode) = 0;
+  /// From the other mode to this one, without being free in between. Nothing: others are in.
+  virtual result<std::optional<std::int64_t>> change(std::string_view name, lock_mode to) = 0;
+
+  /// Begins to wait. No round trip: until end() nothing else may be asked here.
+  virtual status begin(std::string_view name, lock_mode mode) = 0;
+  /// Whether the wait is over, or the connection. No round trip.
+  virtual bool over() noexcept = 0;
+  /// The moment; nothing if somebody ended the wait.
+  virtual result<std::optional<std::int64_t>> end() = 0;
+  /// Ends the wait of another connection, if it still waits.
+  virtual status interrupt(const lock_link& other) = 0;
+
+  virtual status ping() = 0;
+  /// Who uses a name, as far as this user may see it: holders, then those who wait, in order.
+  virtual result<std::vector<lock_user>> users(std::string_view name) = 0;
+};
+
+using connect_lock_link = std::function<result<std::unique_ptr<lock_link>>()>;
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "store/sql/lock_link.hpp"
+
+namespace holdfast::store::sql {
+
+/// Somebody of this session who holds a name, or waits for it.
+struct seat {
+  owner_id owner{};
+  std::string name;
+  store::kind kind = kind::mutex;
+  std::uint32_t capacity = 1;
+  std::uint32_t weight = 1;
+  bool held = false;
+  std::unique_ptr<lock_link> own;  ///< null: on the connection of all, or (waiting) on none
+  std::uint64_t fence = 0;
+  std::int64_t lease_us = 0;
+  boot_time ends{};  ///< when it is given up, if nobody asks again
+  std::string peer{};
+  std::string note{};
+
+  lock_mode mode() const noexcept {
+    return weight < capacity ? lock_mode::shared : lock_mode::exclusive;
+  }
+  bool waits_at_server() const noexcept { return !held && own != nullptr; }
+};
+
+using seats = std::list<seat>;
+
+inline seats::iterator find(seats& all, const owner_id& owner) {
+  auto at = all.begin();
+  while (at != all.end() && at->owner != owner) ++at;
+  return at;
+}
+
+}  // namespace holdfast::store::sql

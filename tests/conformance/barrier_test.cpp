@@ -1,0 +1,222 @@
+#include <array>
+#include <thread>
+
+#include "conformance/cell.hpp"
+#include "conformance/exclusive.hpp"
+#include "harness/eventually.hpp"
+
+namespace conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::barrier;
+using holdfast::errc;
+
+class barriers : public suite {
+ protected:
+  /// Runs `work` for each of three participants, each with a session of its own.
+  template <class Work>
+  void three(Work work, holdfast::barrier_options options = {}) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&, i, session = another()] {
+        barrier mine{session, name_, 3, options};
+        work(mine, i);
+      });
+    }
+    for (auto& t : threads) t.join();
+  }
+
+  barrier two_{here_, name_, 2};
+  barrier rival_{another(), name_, 2};
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, barriers, testing::ValuesIn(cells({"barrier"})), cell_name);
+
+TEST_P(barriers, nobody_goes_on_until_all_have_arrived_phase_after_phase) {
+  std::array<std::atomic<int>, 4> arrived{};
+  three([&](barrier& b, int) {
+    for (auto& phase : arrived) {
+      ++phase;
+      b.arrive_and_wait();
+      EXPECT_EQ(phase, 3);
+    }
+  });
+  until_free();
+  EXPECT_TRUE(here_.names().empty());
+}
+
+TEST_P(barriers, the_threads_that_share_an_object_are_participants_each) {
+  barrier four{here_, name_, 4};
+  std::array<std::atomic<int>, 3> arrived{};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (auto& phase : arrived) {
+        ++phase;
+        four.arrive_and_wait();
+        EXPECT_EQ(phase, 4);
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(holders(), 4u);
+}
+
+TEST_P(barriers, one_of_them_completes_each_phase_before_anybody_goes_on) {
+  std::atomic<int> completions{0};
+  const auto complete = [&] { ++completions; };
+  three(
+      [&](barrier& b, int) {
+        for (int phase = 1; phase <= 3; ++phase) {
+          b.arrive_and_wait();
+          EXPECT_GE(completions, phase);
+        }
+      },
+      {.on_completion = complete});
+  EXPECT_EQ(completions, 3);
+}
+
+TEST_P(barriers, who_arrives_need_not_wait_at_once) {
+  auto mine = two_.arrive();
+  EXPECT_FALSE(two_.wait_for(mine, 1ms));
+  EXPECT_FALSE(two_.wait_until(mine, std::chrono::steady_clock::now()));
+  EXPECT_EQ(waiters(), 1u) << "the arrival stands";
+  auto last = rival_.arrive();
+  EXPECT_TRUE(two_.wait_for(mine, 1h));
+  rival_.wait(std::move(last));
+}
+
+TEST_P(barriers, a_wait_that_is_called_off_leaves_the_arrival_standing) {
+  auto mine = two_.arrive();
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(two_.wait(mine, stop.get_token()));
+  rival_.wait(rival_.arrive());
+  EXPECT_TRUE(two_.wait(mine, std::stop_token{}));
+}
+
+TEST_P(barriers, the_next_arrival_after_one_that_nobody_waited_for_is_of_the_next_phase) {
+  {
+    const auto thrown_away = two_.arrive();
+  }
+  std::thread other([&] {
+    rival_.arrive_and_wait();
+    rival_.arrive_and_wait();
+  });
+  two_.arrive_and_wait();
+  other.join();
+}
+
+TEST_P(barriers, who_drops_out_is_not_waited_for_in_later_phases) {
+  std::thread leaves([&] { rival_.arrive_and_drop(); });
+  two_.arrive_and_wait();
+  leaves.join();
+  two_.arrive_and_wait();
+  two_.arrive_and_wait();
+}
+
+TEST_P(barriers, when_all_have_dropped_out_the_name_is_free) {
+  two_.arrive_and_drop();
+  EXPECT_EQ(waiters(), 1u);
+  rival_.arrive_and_drop();
+  EXPECT_TRUE(holdfast::mutex(here_, name_).try_lock());
+}
+
+TEST_P(barriers, one_participant_too_many_is_refused_and_changes_nothing) {
+  auto mine = two_.arrive();
+  auto other = rival_.arrive();
+  two_.wait(std::move(mine));
+  barrier third{another(), name_, 2};
+  EXPECT_EQ(reason_of([&] { third.arrive_and_wait(); }), errc::capacity_mismatch);
+  EXPECT_EQ(reason_of([&] { third.arrive_and_drop(); }), errc::capacity_mismatch);
+  EXPECT_EQ(holders(), 2u);
+  rival_.wait(std::move(other));
+}
+
+TEST_P(barriers, another_count_or_kind_on_its_name_is_refused) {
+  auto mine = two_.arrive();
+  barrier other{here_, name_, 3};
+  EXPECT_EQ(reason_of([&] { other.arrive_and_wait(); }), errc::capacity_mismatch);
+  holdfast::mutex lock{here_, name_};
+  EXPECT_EQ(reason_of([&] { lock.lock(); }), errc::kind_mismatch);
+  EXPECT_EQ(waiters(), 1u);
+}
+
+TEST_P(barriers, counts_that_cannot_be_are_refused) {
+  for (const std::uint32_t bad : {0u, 10'001u, 0xffffffffu}) {
+    EXPECT_EQ(reason_of([&] { barrier(here_, "n", bad); }), errc::invalid_argument) << bad;
+  }
+  barrier alone{here_, "alone", 1};
+  alone.arrive_and_wait();
+  auto waited_for = alone.arrive();
+  alone.wait(std::move(waited_for));
+  EXPECT_EQ(reason_of([&] { alone.wait(std::move(waited_for)); }), errc::invalid_argument);
+}
+
+TEST_P(barriers, an_object_that_goes_makes_room_and_breaks_nothing) {
+  {
+    barrier third{another(), name_, 2};
+    auto mine = third.arrive();
+    auto other = rival_.arrive();
+    third.wait(std::move(mine));
+    rival_.wait(std::move(other));
+  }
+  std::thread other([&] { rival_.arrive_and_wait(); });
+  two_.arrive_and_wait();
+  other.join();
+}
+
+TEST_P(barriers, one_that_an_operator_breaks_is_broken_for_each_and_begins_anew) {
+  auto mine = two_.arrive();
+  EXPECT_GT(here_.force_release(name_), 0u);
+  EXPECT_EQ(reason_of([&] { two_.wait(std::move(mine)); }), errc::lost);
+  std::thread other([&] { rival_.arrive_and_wait(); });
+  two_.arrive_and_wait();
+  other.join();
+}
+
+TEST_P(barriers, who_is_cut_off_for_longer_than_its_lease_breaks_it_for_the_others) {
+  const auto cut = std::make_shared<std::atomic<bool>>(false);
+  holdfast::testing::fault_plan plan;
+  plan.choose = [cut](auto&&...) {
+    return *cut ? holdfast::testing::fault::drop_request : holdfast::testing::fault::none;
+  };
+  barrier away{another({.decorate = holdfast::testing::faulty(plan)}), name_, 2, {.lease = 500ms}};
+  auto here = two_.arrive();
+  away.arrive_and_wait();
+  two_.wait(std::move(here));
+  *cut = true;
+  EXPECT_EQ(reason_of([&] { two_.arrive_and_wait(); }), errc::lost);
+  *cut = false;
+  EXPECT_EQ(reason_of([&] { away.arrive_and_wait(); }), errc::lost);
+}
+
+TEST_P(barriers, without_a_thread_it_is_the_same) {
+  auto first = async_arrive_and_wait(two_).future();
+  auto second = async_arrive_and_wait(rival_).future();
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(second.get().ok());
+  auto again = async_arrive_and_wait(two_, 0ms).future().get();
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, errc::timed_out);
+  rival_.wait(rival_.arrive());
+}
+
+TEST_P(barriers, a_double_barrier_is_entered_and_left_together) {
+  std::atomic<int> inside{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, session = another()] {
+      holdfast::double_barrier section{session, "section", 3};
+      ++inside;
+      section.enter();
+      EXPECT_EQ(inside, 3);
+      section.leave();
+    });
+  }
+  for (auto& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/history.hpp"
+
+/// What the tests of stores with real servers have in common.
+namespace harness {
+
+/// What is thrown; fails if nothing is.
+holdfast::error thrown_by(const std::function<void()>& action);
+
+/// Threads of several sessions that take the lock "job" again and again, until told to stop.
+class crowd {
+ public:
+  explicit crowd(const std::vector<std::string>& urls);
+  ~crowd();
+  crowd(const crowd&) = delete;
+
+  std::size_t holds() const;
+  /// Blocks until it was held so many times more.
+  void until_more(std::size_t by) const;
+  /// Stops, and says where two were inside, or a fence did not grow.
+  std::vector<std::string> violations();
+
+ private:
+  void work(const std::string& url, std::uint32_t worker);
+  void note(const holdfast::lease& held, std::uint32_t worker);
+  void stop();
+
+  std::atomic<bool> over_{false};
+  std::atomic<std::uint64_t> ticks_{0};
+  mutable std::mutex mutex_;
+  std::vector<hold_event> history_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace harness

@@ -1,0 +1,222 @@
+#include "kernel/permits_fixture.hpp"
+
+namespace kernel_test {
+namespace {
+
+constexpr auto granted = permits_outcome::granted;
+constexpr auto queued = permits_outcome::queued;
+constexpr auto busy = permits_outcome::busy;
+constexpr auto absent = permits_outcome::absent;
+constexpr auto done = permits_outcome::done;
+
+/// A barrier of three.
+class barrier_kernel : public permits {
+ protected:
+  barrier_kernel() {
+    kind_ = kind::barrier;
+    capacity_ = 3;
+    place_ = lease_;
+  }
+
+  permits_command arrival(std::uint64_t owner, std::uint64_t before) const {
+    auto c = command(permits_verb::acquire, owner);
+    c.wait = true;
+    c.instead_of = {0, before};
+    return c;
+  }
+  permits_reply arrive(std::uint64_t owner, std::uint64_t before = 0) {
+    return apply(arrival(owner, before));
+  }
+  /// With something to do before the others go on.
+  permits_reply arrive_to_complete(std::uint64_t owner, std::uint64_t before = 0) {
+    auto c = arrival(owner, before);
+    c.lingers = true;
+    return apply(c);
+  }
+  permits_reply drop_out(std::uint64_t owner, std::uint64_t before = 0) {
+    auto c = arrival(owner, before);
+    c.detached = true;
+    return apply(c);
+  }
+  std::string told() const {
+    std::string text;
+    for (const auto& n : last_.tell) {
+      text += std::string(to_string(n.what)) + std::to_string(n.owner.low) + " ";
+    }
+    return text;
+  }
+};
+
+TEST_F(barrier_kernel, nobody_goes_on_until_all_have_arrived) {
+  EXPECT_EQ(arrive(1).outcome, queued);
+  EXPECT_EQ(arrive(2).outcome, queued);
+  EXPECT_EQ(who(), "| 1 2");
+  EXPECT_EQ(arrive(3).outcome, granted);
+  EXPECT_EQ(told(), "granted1 granted2 ");
+  EXPECT_EQ(who(), "1 2 3 |");
+}
+
+TEST_F(barrier_kernel, those_who_went_on_keep_the_whole_lease) {
+  arrive(1), arrive(2), arrive(3);
+  for (const auto& h : record_.holders) EXPECT_EQ(h.expires_at, now_ + lease_);
+}
+
+TEST_F(barrier_kernel, the_next_phase_begins_with_who_arrives_again) {
+  arrive(1), arrive(2), arrive(3);
+  EXPECT_EQ(arrive(11, 1).outcome, queued);
+  EXPECT_EQ(who(), "2 3 | 11");
+  arrive(12, 2);
+  EXPECT_EQ(arrive(13, 3).outcome, granted);
+  EXPECT_EQ(who(), "11 12 13 |");
+}
+
+TEST_F(barrier_kernel, an_arrival_that_is_repeated_counts_once) {
+  arrive(1);
+  EXPECT_EQ(arrive(1).outcome, queued);
+  arrive(2), arrive(3);
+  EXPECT_EQ(arrive(2).outcome, granted) << "its phase is over";
+  arrive(11, 1);
+  EXPECT_EQ(arrive(11, 1).outcome, queued);
+  EXPECT_EQ(who(), "2 3 | 11");
+}
+
+TEST_F(barrier_kernel, one_participant_too_many_changes_nothing) {
+  arrive(1), arrive(2), arrive(3);
+  const auto before = record_;
+  EXPECT_EQ(arrive(4).outcome, busy);
+  EXPECT_EQ(record_, before);
+  arrive(11, 1);
+  EXPECT_EQ(arrive(4).outcome, busy);
+}
+
+TEST_F(barrier_kernel, who_dies_between_two_phases_breaks_the_next_for_all_others) {
+  arrive(1), arrive(2), arrive(3);
+  pass(lease_ / 2);
+  arrive(11, 1), renew(2);
+  pass(lease_ / 2);
+  EXPECT_EQ(renew(11).outcome, absent);
+  EXPECT_EQ(told(), "opened11 ");
+  EXPECT_EQ(arrive(12, 2).outcome, absent) << "it was of the phase that broke";
+  EXPECT_EQ(who(), "|");
+  EXPECT_EQ(arrive(21).outcome, queued) << "and now it begins anew";
+}
+
+TEST_F(barrier_kernel, who_dies_while_it_waits_breaks_the_phase) {
+  arrive(1);
+  pass(lease_ / 2);
+  arrive(2);
+  pass(lease_ / 2);
+  EXPECT_EQ(arrive(3).outcome, queued) << "the first of a new one";
+  EXPECT_EQ(told(), "opened2 ");
+  EXPECT_EQ(renew(2).outcome, absent);
+  EXPECT_EQ(who(), "| 3");
+}
+
+TEST_F(barrier_kernel, a_session_that_is_known_to_be_dead_breaks_it_at_once) {
+  arrive(1), arrive(2);
+  const std::vector<std::string> dead{"p1"};
+  EXPECT_TRUE(holdfast::kernel::forget(record_, dead));
+  EXPECT_EQ(renew(2).outcome, absent);
+  EXPECT_EQ(who(), "|");
+}
+
+TEST_F(barrier_kernel, everybody_is_named_to_those_who_can_see_deaths) {
+  arrive(1), arrive(2);
+  const auto blockers = renew(1).blockers;
+  EXPECT_NE(std::find(blockers.begin(), blockers.end(), "p2"), blockers.end());
+}
+
+TEST_F(barrier_kernel, the_last_goes_first_and_calls_the_others) {
+  arrive_to_complete(1), arrive_to_complete(2);
+  EXPECT_EQ(arrive_to_complete(3).position, 1u);
+  EXPECT_EQ(last_.outcome, granted);
+  EXPECT_EQ(told(), "");
+  EXPECT_EQ(who(), "3 | 1 2");
+  EXPECT_EQ(arrive_to_complete(3).position, 1u) << "its reply was lost";
+  EXPECT_EQ(arrive(4, 3).outcome, granted);
+  EXPECT_EQ(last_.position, 0u);
+  EXPECT_EQ(told(), "granted1 granted2 ");
+  EXPECT_EQ(arrive_to_complete(1).position, 0u) << "it was not the one to call them";
+}
+
+TEST_F(barrier_kernel, the_death_of_who_was_to_call_them_breaks_it) {
+  arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
+  pass(lease_ / 2);
+  renew(1), renew(2);
+  pass(lease_ / 2);
+  EXPECT_EQ(renew(1).outcome, absent);
+  EXPECT_EQ(arrive(4, 3).outcome, absent);
+  EXPECT_EQ(who(), "|");
+}
+
+TEST_F(barrier_kernel, who_drops_out_counts_as_arrived_from_then_on) {
+  arrive(1), arrive(2);
+  EXPECT_EQ(drop_out(3).outcome, queued);
+  EXPECT_EQ(told(), "granted1 granted2 ");
+  arrive(11, 1);
+  EXPECT_EQ(arrive(12, 2).outcome, granted);
+  EXPECT_EQ(told(), "granted11 ");
+  EXPECT_EQ(who(), "11 12 | 3");
+}
+
+TEST_F(barrier_kernel, who_drops_out_last_may_have_to_call_the_others) {
+  arrive_to_complete(1), arrive_to_complete(2);
+  auto c = arrival(3, 0);
+  c.detached = c.lingers = true;
+  EXPECT_EQ(apply(c).position, 1u);
+  EXPECT_EQ(drop_out(4, 3).outcome, queued);
+  EXPECT_EQ(told(), "granted1 granted2 ");
+  EXPECT_EQ(who(), "1 2 | 4");
+}
+
+TEST_F(barrier_kernel, when_all_have_dropped_out_nothing_is_left) {
+  drop_out(1), drop_out(2);
+  EXPECT_EQ(who(), "| 1 2");
+  EXPECT_EQ(drop_out(3).outcome, done);
+  EXPECT_EQ(who(), "|");
+  EXPECT_EQ(record_.capacity, 0u);
+}
+
+TEST_F(barrier_kernel, one_that_dropped_out_is_forgotten_in_time_and_breaks_nothing) {
+  place_ = 2 * lease_;
+  drop_out(1);
+  place_ = 10 * lease_;
+  arrive(2);
+  pass(2 * lease_);
+  EXPECT_EQ(renew(2).outcome, queued);
+  EXPECT_EQ(who(), "| 2");
+}
+
+TEST_F(barrier_kernel, who_leaves_in_good_order_makes_room_and_breaks_nothing) {
+  arrive(1), arrive(2), arrive(3);
+  arrive(11, 1);
+  EXPECT_EQ(release(2).outcome, done);
+  EXPECT_EQ(arrive(4).outcome, queued);
+  EXPECT_EQ(arrive(13, 3).outcome, granted);
+  EXPECT_EQ(who(), "11 4 13 |");
+}
+
+TEST_F(barrier_kernel, when_the_last_one_leaves_those_who_dropped_out_are_forgotten) {
+  arrive(1), arrive(2), drop_out(3);
+  release(1);
+  EXPECT_EQ(who(), "2 | 3");
+  release(2);
+  EXPECT_EQ(who(), "|");
+}
+
+TEST_F(barrier_kernel, an_operator_may_break_it) {
+  arrive(1), arrive(2);
+  EXPECT_EQ(evict(0).position, 2u);
+  EXPECT_EQ(told(), "opened1 opened2 ");
+  EXPECT_EQ(renew(1).outcome, absent);
+}
+
+TEST_F(barrier_kernel, another_count_is_refused) {
+  arrive(1);
+  capacity_ = 4;
+  EXPECT_EQ(arrive(2).outcome, permits_outcome::capacity_mismatch);
+  EXPECT_EQ(who(), "| 1");
+}
+
+}  // namespace
+}  // namespace kernel_test

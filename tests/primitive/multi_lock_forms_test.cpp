@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "engine/stage.hpp"
+
+// The table at the head of multi_lock.hpp: each cell is a test named after it, on a clock that
+// stands still.
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::lease_state;
+using holdfast::multi_lock;
+using verb = holdfast::store::permits_verb;
+using fault = holdfast::testing::fault;
+
+class multi_forms : public testing::Test {
+ protected:
+  bool is_free(const std::string& name) { return at_.session.show(name).holders.empty(); }
+
+  stage at_;
+  stage far_;  ///< another store, with a clock of its own
+  holdfast::mutex a_{at_.session, "a"}, b_{at_.session, "b"}, rival_{at_.session, "b"};
+  holdfast::mutex far_b_{far_.session, "b"};
+  multi_lock both_{a_, b_};
+
+  // Ten seconds at a time, in which so many are renewed.
+  void pass(std::chrono::seconds time, std::size_t renewed) {
+    for (; time > 0s; time -= 10s) {
+      const auto renewals = at_.script->count(verb::renew);
+      at_.clock->advance(10s);
+      at_.script->await(verb::renew, renewals + renewed);
+    }
+  }
+  template <class Begin>
+  auto waiting_for_b(Begin begin) {
+    auto got = std::async(std::launch::async, begin);
+    at_.await_waiters("b", 1);
+    return got;
+  }
+};
+
+TEST_F(multi_forms, lock_waits_without_limit) {
+  auto taken = rival_.acquire();
+  auto got = waiting_for_b([&] {
+    both_.lock();
+    both_.unlock();
+    return true;
+  });
+  pass(100s, 1);
+  EXPECT_NE(got.wait_for(0s), std::future_status::ready);
+  (void)taken.release();
+  EXPECT_TRUE(got.get());
+}
+
+TEST_F(multi_forms, lock_is_renewed_until_the_caller_releases) {
+  both_.lock();
+  pass(90s, 2);
+  EXPECT_NO_THROW(both_.check());
+  both_.unlock();
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(multi_forms, lock_lease_waits_without_limit_and_keeps_what_it_has_meanwhile) {
+  auto taken = rival_.acquire();
+  auto got = waiting_for_b([&] { return both_.acquire(1s); });
+  // Each look renews the first, which nobody else does.
+  for (int i = 0; i < 20; ++i) {
+    const auto looks = at_.script->count(verb::acquire);
+    at_.clock->advance(400ms);
+    at_.script->await(verb::acquire, looks + 1);
+    EXPECT_FALSE(is_free("a"));
+  }
+  (void)taken.release();
+  EXPECT_TRUE(got.get());
+}
+
+TEST_F(multi_forms, lock_lease_ends_by_itself) {
+  auto held = both_.acquire(10s);
+  at_.clock->advance(20s);
+  EXPECT_EQ(held.state(), lease_state::lost);
+  EXPECT_TRUE(is_free("a"));
+  EXPECT_TRUE(is_free("b"));
+  EXPECT_EQ(at_.script->count(verb::renew), 0u);
+}
+
+TEST_F(multi_forms, try_lock_never_retries) {
+  const auto taken = rival_.acquire();
+  const auto before = at_.script->count(verb::acquire);
+  EXPECT_FALSE(both_.try_lock());
+  EXPECT_EQ(at_.script->count(verb::acquire), before + 2);  // a, and b: once each
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(multi_forms, try_lock_is_renewed_until_the_caller_releases) {
+  ASSERT_TRUE(both_.try_lock());
+  pass(90s, 2);
+  EXPECT_NO_THROW(both_.check());
+  both_.unlock();
+}
+
+TEST_F(multi_forms, try_lock_wait_waits_for_the_whole_remaining_time_at_each) {
+  const auto taken = rival_.acquire();
+  auto got = waiting_for_b([&] { return both_.try_lock_for(100s); });
+  pass(90s, 1);
+  EXPECT_NE(got.wait_for(0s), std::future_status::ready);
+  pass(10s, 1);
+  EXPECT_FALSE(got.get());
+}
+
+TEST_F(multi_forms, try_lock_wait_is_renewed_until_the_caller_releases) {
+  ASSERT_TRUE(both_.try_lock_for(1s));
+  pass(90s, 2);
+  EXPECT_NO_THROW(both_.check());
+  both_.unlock();
+}
+
+TEST_F(multi_forms, try_lock_wait_lease_gives_up_when_the_time_is_over) {
+  const auto taken = rival_.acquire();
+  auto got = waiting_for_b([&] { return both_.try_acquire_for(100s, 1s).has_value(); });
+  pass(100s, 1);
+  EXPECT_FALSE(got.get());
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(multi_forms, try_lock_wait_lease_ends_by_itself) {
+  auto held = both_.try_acquire_for(1s, 10s);
+  ASSERT_TRUE(held);
+  at_.clock->advance(20s);
+  EXPECT_EQ(held->state(), lease_state::lost);
+  EXPECT_EQ(at_.script->count(verb::renew), 0u);
+}
+
+TEST_F(multi_forms, all_forms_tolerate_no_store_that_fails_and_give_everything_back) {
+  multi_lock over_two{a_, far_b_};
+  far_.script->set(verb::acquire, fault::drop_reply);  // it has it, and does not say so
+  for (const auto& form : std::vector<std::function<bool()>>{
+           [&] { return over_two.try_lock(); }, [&] { return over_two.try_lock_for(0s, 1s); }}) {
+    try {
+      EXPECT_FALSE(form());
+      FAIL();
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), errc::unavailable);
+    }
+    EXPECT_TRUE(is_free("a"));
+    EXPECT_TRUE(far_.session.show("b").holders.empty());
+  }
+}
+
+TEST_F(multi_forms, what_could_not_be_given_back_is_given_back_later) {
+  multi_lock over_two{a_, far_b_};
+  far_.script->set(verb::acquire, fault::drop_reply);
+  far_.script->set(verb::release, fault::drop_request);
+  EXPECT_THROW((void)over_two.try_lock(), holdfast::error);
+  EXPECT_FALSE(far_.session.show("b").holders.empty());
+  far_.script->set(verb::release, fault::none);
+  harness::eventually("given back", [&] {
+    far_.clock->advance(1s);
+    return far_.session.show("b").holders.empty();
+  });
+}
+
+TEST_F(multi_forms, renewals_of_all_members_are_due_together) {
+  auto held = both_.acquire();
+  const auto left = held.remaining();
+  at_.clock->advance(10s);
+  at_.script->await(verb::renew, 2);
+  harness::eventually("renewed", [&] { return held.remaining() == left; });
+}
+
+TEST_F(multi_forms, one_that_ends_is_the_loss_of_all) {
+  auto held = both_.acquire();
+  at_.script->set(verb::renew, fault::drop_request);
+  at_.clock->advance(10s);
+  at_.seen->await(holdfast::event_kind::suspect, 2);
+  EXPECT_EQ(held.state(), lease_state::suspect);
+  at_.clock->advance(20s);
+  at_.seen->await(holdfast::event_kind::lost, 2);
+  EXPECT_TRUE(held.lost().stop_requested());
+}
+
+}  // namespace

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/stage.hpp"
+
+/// N stores over memory on one clock that stands still, and clients that each have a way of their
+/// own to every store: it may be cut, or hang. A store can start anew, empty.
+namespace quorum_test {
+
+using namespace std::chrono_literals;
+using fault = holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+/// A store that has forgotten what was before its latest start.
+class forgetful final : public holdfast::store::session_store {
+ public:
+  using starts = std::shared_ptr<std::atomic<int>>;
+  forgetful(std::unique_ptr<holdfast::store::session_store> inner, starts s)
+      : inner_(std::move(inner)), starts_(std::move(s)) {}
+
+  const holdfast::store::capabilities& can() const noexcept override { return inner_->can(); }
+  const std::string& url() const noexcept override { return inner_->url(); }
+  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
+  holdfast::result<std::vector<std::string>> names() override { return inner_->names(); }
+  holdfast::result<holdfast::store::identity> identify() override { return inner_->identify(); }
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    return inner_->permits(std::string(name) + "#" + std::to_string(*starts_), c);
+  }
+  holdfast::result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    return inner_->countdown(name, c);
+  }
+
+ private:
+  const std::unique_ptr<holdfast::store::session_store> inner_;
+  const starts starts_;
+};
+
+class world {
+ public:
+  explicit world(std::size_t n) {
+    static std::atomic<int> number{0};
+    const auto id = "memory:quorum-" + std::to_string(++number) + "-";
+    for (std::size_t i = 0; i < n; ++i) {
+      urls_.push_back(id + std::to_string(i));
+      starts_.push_back(std::make_shared<std::atomic<int>>(0));
+      keeps_.push_back(open(i, nullptr));
+    }
+  }
+
+  std::size_t size() const { return urls_.size(); }
+  holdfast::session open(std::size_t node, std::shared_ptr<engine_test::script> way) const {
+    holdfast::session_options o;
+    o.clock = clock;
+    o.observer = seen;
+    o.decorate = [this, node, way](std::unique_ptr<holdfast::store::session_store> inner)
+        -> std::unique_ptr<holdfast::store::session_store> {
+      auto made = std::make_unique<forgetful>(std::move(inner), starts_[node]);
+      if (!way) return made;
+      holdfast::testing::fault_plan plan;
+      plan.choose = [way](auto, auto, auto v) { return way->choose(v); };
+      return holdfast::testing::faulty(plan, clock)(std::move(made));
+    };
+    return holdfast::open(urls_[node], o);
+  }
+  void restart_empty(std::size_t node) { ++*starts_[node]; }
+  /// How many nodes say that it is held.
+  std::size_t held_at() const {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < size(); ++i) n += holders(i);
+    return n;
+  }
+  std::size_t holders(std::size_t node) const { return keeps_[node].show("job").holders.size(); }
+  void until_free() const {
+    harness::eventually("free everywhere", [&] { return held_at() == 0; });
+  }
+
+  const std::shared_ptr<holdfast::testing::fake_clock> clock =
+      std::make_shared<holdfast::testing::fake_clock>();
+  const std::shared_ptr<engine_test::recorder> seen = std::make_shared<engine_test::recorder>();
+
+ private:
+  std::vector<std::string> urls_;
+  std::vector<forgetful::starts> starts_;
+  std::vector<holdfast::session> keeps_;
+};
+
+/// One who wants the lock, and its ways to the nodes.
+struct client {
+  explicit client(const world& w, holdfast::redlock_options o = {}) : lock(open(w), "job", o) {}
+  ~client() {
+    for (auto& way : ways) way->let_go();
+  }
+
+  std::vector<holdfast::session> open(const world& w) {
+    std::vector<holdfast::session> sessions;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      ways.push_back(std::make_shared<engine_test::script>());
+      sessions.push_back(w.open(i, ways.back()));
+    }
+    return sessions;
+  }
+  /// Nodes whose bit is set are cut off in this way.
+  void cut(unsigned nodes, fault how = fault::drop_request) {
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      const bool is_cut = (nodes >> i & 1U) != 0;
+      for (const auto v : {verb::acquire, verb::renew, verb::release}) {
+        ways[i]->set(v, is_cut ? how : fault::none);
+      }
+    }
+  }
+
+  std::vector<std::shared_ptr<engine_test::script>> ways;
+  holdfast::redlock lock;
+};
+
+inline unsigned ones(unsigned bits) { return static_cast<unsigned>(__builtin_popcount(bits)); }
+
+}  // namespace quorum_test

@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "primitive/quorum_stage.hpp"
+
+// The table at the head of redlock.hpp: each cell is a test named after it.
+namespace {
+
+using namespace quorum_test;
+using holdfast::errc;
+using holdfast::lease_state;
+
+class redlock_forms : public testing::Test {
+ protected:
+  world w_{5};
+  client a_{w_}, rival_{w_};
+
+  template <class Future>
+  auto get(Future& f) {
+    harness::eventually("the end of it", [&] {
+      if (f.wait_for(0s) == std::future_status::ready) return true;
+      w_.clock->advance(50ms);
+      return false;
+    });
+    return f.get();
+  }
+  template <class Lease>
+  void expect_renewed(const Lease& remaining) {
+    for (int i = 0; i < 9; ++i) {
+      w_.clock->advance(10s);
+      harness::eventually("renewed", [&] { return remaining() > 25s; });
+    }
+  }
+  template <class Begin>
+  void expect_it_votes_again(Begin begin) {
+    auto taken = rival_.lock.acquire();
+    auto got = std::async(std::launch::async, begin);
+    harness::eventually("three votes", [&] {
+      w_.clock->advance(50ms);
+      return a_.lock.attempts() >= 3;
+    });
+    (void)taken.release();
+    EXPECT_TRUE(get(got));
+  }
+};
+
+TEST_F(redlock_forms, lock_votes_again_without_limit) {
+  expect_it_votes_again([&] {
+    a_.lock.lock();
+    a_.lock.unlock();
+    return true;
+  });
+}
+
+TEST_F(redlock_forms, lock_is_renewed_until_the_caller_releases) {
+  auto held = a_.lock.acquire();
+  expect_renewed([&] { return held.remaining(); });
+  EXPECT_FALSE(held.release());
+  w_.until_free();
+}
+
+TEST_F(redlock_forms, lock_lease_votes_again_without_limit) {
+  expect_it_votes_again([&] { return bool(a_.lock.acquire(20s)); });
+}
+
+TEST_F(redlock_forms, lock_lease_ends_by_itself) {
+  auto held = a_.lock.acquire(10s);
+  w_.clock->advance(11s);
+  EXPECT_EQ(held.state(), lease_state::lost);
+  EXPECT_EQ(w_.held_at(), 0u);
+}
+
+TEST_F(redlock_forms, try_lock_never_votes_again) {
+  const auto taken = rival_.lock.acquire();
+  EXPECT_FALSE(a_.lock.try_lock());
+  EXPECT_EQ(a_.lock.attempts(), 1u);
+}
+
+TEST_F(redlock_forms, try_lock_is_renewed_until_the_caller_releases) {
+  auto held = a_.lock.try_acquire();
+  ASSERT_TRUE(held);
+  expect_renewed([&] { return held->remaining(); });
+}
+
+TEST_F(redlock_forms, try_lock_wait_votes_again_until_then) {
+  expect_it_votes_again([&] { return a_.lock.try_lock_for(100s); });
+  const auto taken = rival_.lock.try_acquire();
+  EXPECT_FALSE(taken);  // the thread that has it now is gone, and its hold is not
+}
+
+TEST_F(redlock_forms, try_lock_wait_gives_up_then) {
+  const auto taken = rival_.lock.acquire();
+  auto got = std::async(std::launch::async, [&] { return a_.lock.try_lock_for(2s); });
+  EXPECT_FALSE(get(got));
+}
+
+TEST_F(redlock_forms, try_lock_wait_gives_each_node_a_part_of_the_wait) {
+  for (int i = 0; i < 3; ++i) a_.ways[static_cast<std::size_t>(i)]->hang(verb::acquire);
+  auto got = std::async(std::launch::async, [&] {
+    try {
+      (void)a_.lock.try_acquire_for(500ms);
+    } catch (const holdfast::error& e) {
+      return e.reason();
+    }
+    return errc{};
+  });
+  for (int i = 0; i < 3; ++i) a_.ways[static_cast<std::size_t>(i)]->await(verb::acquire, 1);
+  w_.clock->advance(100ms);  // a fifth of it, less than node_timeout
+  harness::eventually("the first vote is over", [&] { return !a_.lock.last_votes().empty(); });
+  EXPECT_EQ(get(got), errc::unavailable);
+}
+
+TEST_F(redlock_forms, try_lock_wait_is_renewed_until_the_caller_releases) {
+  auto held = a_.lock.try_acquire_for(1s);
+  ASSERT_TRUE(held);
+  expect_renewed([&] { return held->remaining(); });
+}
+
+TEST_F(redlock_forms, try_lock_wait_lease_votes_again_until_then) {
+  expect_it_votes_again([&] { return a_.lock.try_acquire_for(100s, 20s).has_value(); });
+}
+
+TEST_F(redlock_forms, try_lock_wait_lease_ends_by_itself) {
+  auto held = a_.lock.try_acquire_for(1s, 10s);
+  ASSERT_TRUE(held);
+  w_.clock->advance(11s);
+  EXPECT_EQ(held->state(), lease_state::lost);
+}
+
+TEST_F(redlock_forms, all_forms_tolerate_two_of_five_that_fail) {
+  a_.cut(0b01001);
+  EXPECT_TRUE(a_.lock.acquire());
+  EXPECT_TRUE(a_.lock.acquire(10s));
+  EXPECT_TRUE(a_.lock.try_acquire());
+  EXPECT_TRUE(a_.lock.try_acquire_for(1s));
+  EXPECT_TRUE(a_.lock.try_acquire_for(1s, 10s));
+}
+
+}  // namespace

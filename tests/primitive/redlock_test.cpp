@@ -1,0 +1,270 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "harness/seed.hpp"
+#include "primitive/quorum_stage.hpp"
+
+// A majority of stores over memory, each fault in turn, on a clock that stands still.
+namespace {
+
+using namespace quorum_test;
+using holdfast::errc;
+using holdfast::lease_state;
+using holdfast::redlock;
+using holdfast::vote;
+
+template <class F>
+errc reason_of(F f) {
+  try {
+    f();
+  } catch (const holdfast::error& e) {
+    return e.reason();
+  }
+  return errc{};
+}
+
+std::size_t count(const std::vector<vote>& votes, vote v) {
+  return static_cast<std::size_t>(std::count(votes.begin(), votes.end(), v));
+}
+
+/// The clock goes on until it is over.
+template <class Future>
+auto get(Future& f, world& w) {
+  harness::eventually("the end of it", [&] {
+    if (f.wait_for(0s) == std::future_status::ready) return true;
+    w.clock->advance(50ms);
+    return false;
+  });
+  return f.get();
+}
+
+class redlocks : public testing::TestWithParam<std::size_t> {
+ protected:
+  std::size_t n() const { return GetParam(); }
+  std::size_t majority() const { return n() / 2 + 1; }
+  unsigned subsets() const { return 1U << n(); }
+  bool may_be_away(unsigned nodes) const { return n() - ones(nodes) >= majority(); }
+  world w_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(nodes, redlocks, testing::Values(1, 2, 3, 4, 5));
+
+TEST_P(redlocks, one_at_a_time_has_it_and_each_later_one_a_greater_fence) {
+  client a(w_), b(w_);
+  std::uint64_t last = 0;
+  for (int i = 0; i < 10; ++i) {
+    client& mine = i % 2 == 0 ? a : b;
+    client& other = i % 2 == 0 ? b : a;
+    auto held = mine.lock.acquire();
+    EXPECT_GT(held.fence(), last);
+    last = held.fence();
+    EXPECT_GE(count(held.votes(), vote::granted), majority());
+    EXPECT_FALSE(other.lock.try_acquire());
+    EXPECT_FALSE(held.release());
+  }
+  w_.until_free();
+}
+
+TEST_P(redlocks, every_minority_may_be_down_and_no_majority) {
+  for (unsigned down = 0; down < subsets(); ++down) {
+    client a(w_);
+    a.cut(down);
+    if (may_be_away(down)) {
+      EXPECT_TRUE(a.lock.try_acquire()) << down;
+    } else {
+      EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::unavailable) << down;
+    }
+    a.cut(0);
+    harness::eventually("free", [&] {
+      w_.clock->advance(100ms);
+      return w_.held_at() == 0;
+    });
+  }
+}
+
+TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
+  for (unsigned hung = 0; hung < subsets(); ++hung) {
+    client a(w_);
+    EXPECT_TRUE(a.lock.try_acquire());  // from now on it knows the nodes
+    w_.until_free();
+    for (std::size_t i = 0; i < n(); ++i) {
+      if ((hung >> i & 1U) != 0) a.ways[i]->hang(verb::acquire);
+    }
+    auto got = std::async(std::launch::async, [&] {
+      return reason_of([&] {
+        if (!a.lock.try_acquire()) throw holdfast::error({errc::busy, "not had"});
+      });
+    });
+    EXPECT_EQ(get(got, w_), may_be_away(hung) ? errc{} : errc::unavailable) << hung;
+    for (auto& way : a.ways) way->let_go();
+    w_.until_free();
+  }
+}
+
+TEST_P(redlocks, a_vote_whose_answer_is_lost_is_given_back_too) {
+  client a(w_);
+  for (auto& way : a.ways) way->set(verb::acquire, fault::drop_reply);
+  EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::unavailable);
+  EXPECT_EQ(count(a.lock.last_votes(), vote::failed), n());
+  w_.until_free();
+}
+
+TEST_P(redlocks, what_cannot_be_given_back_is_given_back_when_the_node_is_there_again) {
+  client a(w_);
+  auto held = a.lock.acquire();
+  a.cut(subsets() - 1);
+  EXPECT_EQ(held.release(), errc::unavailable);
+  EXPECT_GE(w_.held_at(), majority());
+  a.cut(0);
+  harness::eventually("free", [&] {
+    w_.clock->advance(300ms);
+    return w_.held_at() == 0;
+  });
+}
+
+TEST_P(redlocks, it_is_renewed_by_a_majority_and_had_again_where_it_was_forgotten) {
+  client a(w_);
+  auto held = a.lock.acquire();
+  harness::eventually("everywhere", [&] { return w_.held_at() == n(); });
+  const std::size_t lost = n() - majority();
+  for (std::size_t i = 0; i < lost; ++i) w_.restart_empty(i);
+  EXPECT_EQ(w_.held_at(), majority());
+  w_.clock->advance(10s);
+  harness::eventually("again everywhere", [&] { return w_.held_at() == n(); });
+  for (int i = 0; i < 9; ++i) {
+    harness::eventually("renewed", [&] { return held.remaining() > 25s; });
+    w_.clock->advance(10s);
+  }
+  harness::eventually("renewed", [&] { return held.remaining() > 25s; });
+  EXPECT_NO_THROW(held.check());
+}
+
+TEST_P(redlocks, without_a_majority_it_is_suspect_and_lost_before_the_lease_ends) {
+  client a(w_);
+  auto held = a.lock.acquire();
+  harness::eventually("everywhere", [&] { return w_.held_at() == n(); });
+  a.cut(subsets() - 1);
+  w_.clock->advance(10s);
+  w_.seen->await(holdfast::event_kind::suspect);
+  EXPECT_EQ(held.state(), lease_state::suspect);
+  w_.clock->advance(19'800ms);
+  w_.seen->await(holdfast::event_kind::lost);
+  EXPECT_TRUE(held.lost().stop_requested());
+  EXPECT_GE(w_.held_at(), majority());  // the nodes still think that it is held
+  EXPECT_EQ(reason_of([&] { held.check(); }), errc::lost);
+  EXPECT_EQ(held.release(), errc::lost);
+}
+
+TEST_P(redlocks, a_client_cut_off_from_a_minority_keeps_it_and_one_from_a_majority_never_gets_it) {
+  client a(w_), b(w_);
+  const unsigned minority = (1U << (n() - majority())) - 1;
+  a.cut(minority);
+  auto held = a.lock.acquire();
+  b.cut(~minority & (subsets() - 1));
+  EXPECT_EQ(reason_of([&] { (void)b.lock.try_acquire(); }), errc::unavailable);
+  b.cut(0);
+  EXPECT_FALSE(b.lock.try_acquire());
+  EXPECT_NO_THROW(held.check());
+}
+
+// Quorums that differ, nodes that forget (fewer than would matter): whoever is next has more.
+TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
+  client a(w_), b(w_);
+  harness::random dice(7);
+  std::uint64_t last = 0;
+  for (int i = 0; i < 60; ++i) {
+    client& mine = dice.one_in(2) ? a : b;
+    unsigned cut = 0;
+    do cut = dice.between(0u, subsets() - 1);
+    while (!may_be_away(cut));
+    mine.cut(cut);
+    auto held = mine.lock.acquire();
+    EXPECT_GT(held.fence(), last);
+    last = held.fence();
+    (void)held.release();
+    mine.cut(0);
+    w_.until_free();
+  }
+}
+
+TEST_P(redlocks, an_answer_that_comes_after_the_lease_is_no_lock) {
+  client a(w_);
+  (void)a.lock.acquire().release();
+  w_.until_free();
+  for (auto& way : a.ways) way->hang(verb::acquire);
+  auto got = std::async(std::launch::async, [&] { return a.lock.try_acquire_for(100s, 100ms); });
+  for (auto& way : a.ways) way->await(verb::acquire, 2);
+  w_.clock->advance(150ms);  // longer than the lease, shorter than the nodes may take
+  for (auto& way : a.ways) way->let_go();
+  const auto held = get(got, w_);
+  ASSERT_TRUE(held);
+  EXPECT_GE(a.lock.attempts(), 3u);
+}
+
+TEST(redlock_input, what_can_never_be_right_is_refused_before_anything_is_taken) {
+  world w(3);
+  const auto open = [&](std::size_t i) { return w.open(i, nullptr); };
+  const auto make = [&](std::vector<holdfast::session> s, holdfast::redlock_options o = {},
+                        std::string name = "job") {
+    redlock lock(std::move(s), std::move(name), std::move(o));
+  };
+  const auto three = [&] { return std::vector{open(0), open(1), open(2)}; };
+  EXPECT_EQ(reason_of([&] { make({}); }), errc::invalid_argument);
+  EXPECT_EQ(reason_of([&] { make(three(), {.lease = 1ms}); }), errc::invalid_argument);
+  EXPECT_EQ(reason_of([&] { make(three(), {.node_timeout = 0ms}); }), errc::invalid_argument);
+  EXPECT_EQ(reason_of([&] { make(three(), {}, ""); }), errc::invalid_name);
+  const auto one = open(0);
+  EXPECT_EQ(reason_of([&] { make({one, open(1), one}); }), errc::invalid_argument);
+  redlock twice({open(0), open(1), open(1)}, "job");
+  EXPECT_EQ(reason_of([&] { (void)twice.try_acquire(); }), errc::invalid_argument);
+  EXPECT_EQ(w.held_at(), 0u);
+  redlock fine(three(), "job");
+  EXPECT_EQ(reason_of([&] { (void)fine.acquire(1ms); }), errc::invalid_argument);
+}
+
+TEST(redlock_input, a_name_in_use_as_something_else_is_said_so) {
+  world w(3);
+  client a(w);
+  holdfast::semaphore s0(w.open(0, nullptr), "job", 2), s1(w.open(1, nullptr), "job", 2);
+  const auto held0 = s0.acquire(), held1 = s1.acquire();
+  EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::kind_mismatch);
+}
+
+TEST(redlock_breaker, a_node_that_fails_is_left_alone_for_a_while_and_then_asked_again) {
+  world w(3);
+  client a(w);
+  a.cut(1);
+  harness::eventually("it was asked and failed", [&] {
+    (void)a.lock.acquire().release();
+    return a.lock.last_votes()[0] == vote::skipped;
+  });
+  const auto asked = a.ways[0]->count(verb::acquire);
+  for (int i = 0; i < 5; ++i) (void)a.lock.acquire().release();
+  EXPECT_EQ(a.ways[0]->count(verb::acquire), asked);
+  a.cut(0);
+  w.clock->advance(5s);
+  (void)a.lock.acquire().release();
+  a.ways[0]->await(verb::acquire, asked + 1);
+}
+
+TEST(redlock_std, it_is_a_lockable_of_its_thread) {
+  world w(3);
+  client a(w), b(w);
+  const auto held_by_others = [&] { return !b.lock.try_lock(); };
+  {
+    const std::lock_guard guard{a.lock};
+    EXPECT_TRUE(held_by_others());
+    EXPECT_GT(a.lock.fence(), 0u);
+    EXPECT_NO_THROW(a.lock.check());
+    EXPECT_EQ(reason_of([&] { a.lock.lock(); }), errc::deadlock);
+    EXPECT_FALSE(a.lock.try_lock());
+  }
+  EXPECT_EQ(a.lock.fence(), 0u);
+  EXPECT_TRUE(b.lock.try_lock());
+  b.lock.unlock();
+  b.lock.unlock();
+  w.seen->await(holdfast::event_kind::misuse);
+}
+
+}  // namespace

@@ -1,0 +1,77 @@
+#include <thread>
+
+#include "harness/eventually.hpp"
+#include "harness/program.hpp"
+#include "store/etcd/fixture.hpp"
+
+// `etcdctl lock` and ours on the same key, in both directions.
+namespace etcd_test {
+namespace {
+
+using holdfast::lease;
+
+/// Runs `cat` under the lock, which says what it is told: while it runs the lock is held.
+class etcdctl_lock {
+ public:
+  explicit etcdctl_lock(const std::string& path)
+      : program_({"etcdctl", "--endpoints=" + calm_cluster().hosts(), "lock", path, "sh", "-c",
+                  "echo has; cat >/dev/null"},
+                 {.environment = {"ETCDCTL_API=3"}}) {}
+  void until_has() { EXPECT_EQ(program_.out.line(), "has"); }
+  void release() {
+    program_.close_stdin();
+    EXPECT_EQ(program_.wait(), 0);
+  }
+
+ private:
+  harness::program program_;
+};
+
+class etcd_interoperability : public testing::Test {
+ protected:
+  const std::string base_ = fresh_base();
+  holdfast::session session_ = holdfast::open(calm_cluster().url(base_ + "?session=10s"));
+  void until_in_line(long n) const {
+    harness::eventually("it is in line", [&] { return count_below(base_ + "/shared") == n; });
+  }
+};
+
+TEST_F(etcd_interoperability, etcdctl_waits_for_what_is_held_here) {
+  lease held = holdfast::mutex(session_, "shared").acquire();
+  etcdctl_lock other(base_ + "/shared");
+  until_in_line(2);
+  EXPECT_NO_THROW(held.check());
+  held = {};
+  other.until_has();
+  EXPECT_FALSE(holdfast::mutex(session_, "shared").try_acquire());
+  other.release();
+}
+
+TEST_F(etcd_interoperability, what_etcdctl_holds_is_waited_for_here) {
+  etcdctl_lock other(base_ + "/shared");
+  other.until_has();
+  holdfast::mutex mine{session_, "shared"};
+  EXPECT_FALSE(mine.try_acquire());
+  ASSERT_EQ(session_.show("shared").holders.size(), 1U);
+  std::thread waiter([&] { EXPECT_TRUE(mine.acquire()); });
+  until_in_line(2);
+  other.release();
+  waiter.join();
+}
+
+TEST_F(etcd_interoperability, both_stand_in_one_line_in_order_of_arrival) {
+  lease first = holdfast::mutex(session_, "shared").acquire();
+  etcdctl_lock second(base_ + "/shared");
+  until_in_line(2);
+  holdfast::fair_mutex third{session_, "shared"};
+  std::thread waiter([&] { EXPECT_TRUE(third.acquire()); });
+  until_in_line(3);
+  first = {};
+  second.until_has();
+  EXPECT_EQ(session_.show("shared").waiters.size(), 1U);
+  second.release();
+  waiter.join();
+}
+
+}  // namespace
+}  // namespace etcd_test

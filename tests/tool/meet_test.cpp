@@ -1,0 +1,72 @@
+#include <thread>
+
+#include "tool/fixture.hpp"
+
+namespace tool_test {
+
+namespace {
+
+class meetings : public holdfast_tool {};
+
+}  // namespace
+
+TEST_F(meetings, a_latch_opens_when_all_have_counted_down) {
+  EXPECT_EQ(tool({"latch", "ready", "2", "--peek"}).code, 75);
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).out, "ready: counted, 1 of 2 left\n");
+  EXPECT_EQ(tool({"latch", "ready", "2", "-w", "10ms", "-E", "3"}).code, 3);
+  program waits(command({"latch", "ready", "2"}), around);
+  wait_for_waiter("ready");
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  EXPECT_EQ(waits.wait(), 0);
+  EXPECT_EQ(tool({"latch", "ready", "2"}).out, "ready: open, 0 of 2 left\n");
+}
+
+TEST_F(meetings, a_latch_refuses_what_cannot_be) {
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "3"}).code, 64);
+  EXPECT_EQ(tool({"latch", "ready", "0"}).code, 64);
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1", "--peek"}).code, 64);
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  EXPECT_EQ(tool({"latch", "ready", "3"}).code, 78);
+  EXPECT_EQ(tool({"latch", "ready", "2", "--remove"}).code, 0);
+  EXPECT_EQ(tool({"latch", "ready", "3", "--peek", "--json"}).code, 75);
+}
+
+TEST_F(meetings, those_who_arrive_at_a_barrier_go_on_together_again_and_again) {
+  for (int i = 0; i < 2; ++i) {
+    program first(command({"barrier", "stage", "2"}), around);
+    wait_for_waiter("stage");
+    EXPECT_EQ(tool({"barrier", "stage", "2"}).out, "stage: arrived\n");
+    EXPECT_EQ(first.wait(), 0);
+  }
+}
+
+TEST_F(meetings, who_gives_up_at_a_barrier_leaves_and_breaks_nothing) {
+  program first(command({"barrier", "stage", "2"}), around);
+  wait_for_waiter("stage");
+  EXPECT_EQ(tool({"barrier", "stage", "3"}).code, 78) << "another count";
+  program third(command({"barrier", "other", "2", "-w", "10ms"}), around);
+  EXPECT_EQ(third.wait(), 75);
+  EXPECT_EQ(tool({"list", "--json", "other"}).out.find("other"), std::string::npos);
+  EXPECT_EQ(tool({"barrier", "stage", "2", "--json"}).code, 0);
+  EXPECT_EQ(first.wait(), 0);
+}
+
+TEST_F(meetings, a_death_at_a_barrier_is_79_for_the_others) {
+  program dies(command({"barrier", "stage", "3"}), around);
+  wait_for_waiter("stage");
+  program other(command({"barrier", "stage", "3"}), around);
+  harness::eventually("both wait", [&] { return shown("stage")["waiters"].size() == 2; });
+  dies.signal(SIGKILL);
+  EXPECT_EQ(other.wait(), 79);
+}
+
+TEST_F(meetings, sem_runs_a_command_with_one_of_so_many_permits) {
+  const holder one(*this, {"pool", "--slots", "2"});
+  EXPECT_EQ(tool({"sem", "pool", "2", "-n", "--", "true"}).code, 0);
+  const holder two(*this, {"pool", "--slots", "2"});
+  EXPECT_EQ(tool({"sem", "pool", "2", "-n", "--", "true"}).code, 75);
+  EXPECT_EQ(tool({"sem", "pool", "3", "-n", "--", "true"}).code, 78);
+  EXPECT_EQ(tool({"sem", "pool", "2"}).code, 64) << "no command";
+}
+
+}  // namespace tool_test

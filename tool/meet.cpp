@@ -1,0 +1,73 @@
+#include <holdfast/barrier.hpp>
+#include <holdfast/latch.hpp>
+#include <stop_token>
+
+#include "tool/commands.hpp"
+#include "tool/json.hpp"
+#include "tool/open_store.hpp"
+#include "tool/signals.hpp"
+#include "tool/text.hpp"
+#include "tool/waiting.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using action = meet_options::action;
+
+/// What came of it, as people and programs read it.
+struct meeting_end {
+  std::string_view outcome;
+  bool good = true;
+  std::optional<std::uint32_t> remaining{};
+};
+
+meeting_end at_barrier(const session& s, const meet_options& o, std::stop_token stop) {
+  barrier b{s, o.name, o.count, {.lease = o.ttl}};
+  auto mine = b.arrive();
+  if (b.wait_for(mine, o.wait, std::move(stop))) return {"arrived"};
+  return {"timed_out", false};
+}
+
+meeting_end at_latch(const session& s, const meet_options& o, std::stop_token stop) {
+  latch l{s, o.name, o.count};
+  if (o.what == action::remove) return l.remove(), meeting_end{"removed"};
+  if (o.what == action::count_down) {
+    l.count_down(o.down);
+    return {"counted", true, l.remaining()};
+  }
+  const bool open = o.what == action::peek ? l.try_wait() : l.wait_for(o.wait, std::move(stop));
+  if (open) return {"open", true, 0};
+  return {"closed", false, l.remaining()};
+}
+
+std::string for_people(const meet_options& o, const meeting_end& e) {
+  std::string line = printable(o.name) + ": " + std::string(e.outcome);
+  if (e.remaining) {
+    line += ", " + std::to_string(*e.remaining) + " of " + std::to_string(o.count) + " left";
+  }
+  return line + '\n';
+}
+
+}  // namespace
+
+int meet(const common_options& common, const meet_options& o, log& to) {
+  const signal_inbox signals;
+  meeting_end e{};
+  std::string url;
+  int stopped_by = 0;
+  {
+    waiting room{signals, to, o.name};
+    const opened_store s = open_store(common, to);
+    url = s.url;
+    room.in_line_at(s.session);
+    const auto go = o.what == action::arrive_and_wait ? at_barrier : at_latch;
+    e = go(s.session, o, room.stop());
+    stopped_by = room.stopped_by();
+  }
+  if (stopped_by != 0) return exit_code::of_signal(stopped_by);
+  print(common.json ? meet_json(o.name, url, e.outcome, o.count, e.remaining) : for_people(o, e));
+  return e.good ? exit_code::ok : o.busy_code;
+}
+
+}  // namespace holdfast::tool
