@@ -37,6 +37,11 @@ class holdfast_locks final : public subject {
 
 bool several_processes(const place& at) { return holdfast::open(at.url).can().several_processes; }
 
+// Slot stores have no queue.
+bool has_queue(std::string_view url) {
+  return scheme_of(url) != "memcached" && url.find("dialect=") == url.npos;
+}
+
 template <class Mutex>
 std::unique_ptr<subject> open_holdfast(const place& at) {
   return std::make_unique<holdfast_locks<Mutex>>(at);
@@ -57,7 +62,7 @@ const subject_kind holdfast_subject{
 const subject_kind fair_mutex_floor{
     .name = "fair_mutex",
     .counts_operations = true,
-    .fits = everywhere,
+    .fits = has_queue,
     .across_processes = several_processes,
     .prepare = nothing,
     .open = open_holdfast<holdfast::fair_mutex>,

@@ -7,10 +7,20 @@ namespace bench {
 
 std::span<const subject_kind> all_subjects() {
   static const std::array all{
-      holdfast_subject,       fair_mutex_floor,         std_floor, flock_floor, pthread_floor,
-      sqlite_row_floor,       sqlite_transaction_floor,
+      holdfast_subject,
+      fair_mutex_floor,
+      std_floor,
+      flock_floor,
+      pthread_floor,
+      sqlite_row_floor,
+      sqlite_transaction_floor,
+      memcached_add_floor,
 #ifdef HOLDFAST_BENCH_REDIS
-      redis_loop_floor,       redis_push_floor,
+      redis_loop_floor,
+      redis_push_floor,
+#endif
+#ifdef HOLDFAST_BENCH_ETCD
+      etcd_recipe_floor,
 #endif
 #ifdef HOLDFAST_BENCH_ZOOKEEPER
       zookeeper_recipe_floor,

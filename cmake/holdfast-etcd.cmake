@@ -4,13 +4,23 @@ function(holdfast_etcd_messages)
     message(FATAL_ERROR "holdfast: the etcd store needs protoc (Debian: protobuf-compiler), or HOLDFAST_ETCD=OFF.")
   endif()
   set(made "${PROJECT_BINARY_DIR}/generated")
-  file(MAKE_DIRECTORY "${made}/store/etcd")
+  file(MAKE_DIRECTORY "${made}/etcd")
   set(proto "${PROJECT_SOURCE_DIR}/src/store/etcd/etcd.proto")
   add_custom_command(
-    OUTPUT "${made}/store/etcd/etcd.pb.cc" "${made}/store/etcd/etcd.pb.h"
-    COMMAND "${GrpcClient_PROTOC}" "--proto_path=${PROJECT_SOURCE_DIR}/src" "--cpp_out=${made}" "${proto}"
+    OUTPUT "${made}/etcd/etcd.pb.cc" "${made}/etcd/etcd.pb.h"
+    COMMAND "${GrpcClient_PROTOC}" "--proto_path=${PROJECT_SOURCE_DIR}/src/store" "--cpp_out=${made}" "${proto}"
     DEPENDS "${proto}" VERBATIM)
-  target_sources(holdfast_etcd PRIVATE "${made}/store/etcd/etcd.pb.cc" "${made}/store/etcd/etcd.pb.h")
+  target_sources(holdfast_etcd PRIVATE "${made}/etcd/etcd.pb.cc" "${made}/etcd/etcd.pb.h")
   target_include_directories(holdfast_etcd SYSTEM PRIVATE "${made}")
-  set_source_files_properties("${made}/store/etcd/etcd.pb.cc" PROPERTIES COMPILE_OPTIONS "-w")
+  set_source_files_properties("${made}/etcd/etcd.pb.cc" PROPERTIES COMPILE_OPTIONS "-w")
+endfunction()
+
+# holdfast_etcd_floor(): what holdfast-bench compares etcd with, over the same messages.
+function(holdfast_etcd_floor)
+  if(TARGET holdfast_etcd)
+    target_link_libraries(holdfast_bench_parts PRIVATE GrpcClient::all)
+    target_include_directories(holdfast_bench_parts SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")
+    target_compile_definitions(holdfast_bench_parts PRIVATE HOLDFAST_BENCH_ETCD)
+    add_dependencies(holdfast_bench_parts holdfast_etcd)
+  endif()
 endfunction()

@@ -3,6 +3,7 @@
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
 #include <holdfast/async.hpp>
 #include <holdfast/barrier.hpp>
+#include <holdfast/both.hpp>
 #include <holdfast/condition_variable.hpp>
 #include <holdfast/election.hpp>
 #include <holdfast/error.hpp>

@@ -15,10 +15,11 @@ namespace {
 /// How long one that has dropped is remembered without use.
 constexpr std::chrono::microseconds dropped_for = 24h;
 
-std::uint32_t checked_count(std::uint32_t count) {
+std::uint32_t checked_count(const std::string& name, std::uint32_t count) {
   if (count >= 1 && count <= static_cast<std::uint32_t>(barrier::max())) return count;
   throw_failure({errc::invalid_argument,
-                 "a barrier is for 1 to 10,000 participants, not " + std::to_string(count)});
+                 "it is for 1 to 10,000 participants, not " + std::to_string(count), false,
+                 "barrier", name});
 }
 
 lock_options options_of(const barrier_options& o) {
@@ -55,6 +56,7 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
 struct participation {
   std::shared_ptr<engine::hold> kept{};  ///< its lease; none: it comes for the first time
   store::owner_id next{};  ///< its next arrival, if that was tried and may have been carried out
+  bool completed = false;  ///< … and it has only to call the others
   bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
 };
 
@@ -68,7 +70,7 @@ struct barrier::state {
   std::vector<participation> resting;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
-      : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(n),
+      : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(name, n),
            &store::capabilities::barrier),
         count(n),
         on_completion(std::move(o.on_completion)) {}
@@ -121,7 +123,7 @@ struct barrier::round final : engine::question {
     command_.lease_us = lease.count();
     command_.detached = again == comes_again::no;
     command_.place_us = command_.detached ? dropped_for.count() : lease.count();
-    command_.lingers = static_cast<bool>(of_->on_completion);
+    command_.lingers = of_->on_completion && !who_.completed;
     command_.peer = session().peer();
     command_.note = s.note;
     if (who_.kept) command_.instead_of = who_.kept->owner();
@@ -209,7 +211,8 @@ struct barrier::round final : engine::question {
   void call_the_others() {
     of_->complete();
     command_.instead_of = std::exchange(command_.owner, session().ids().next());
-    command_.lingers = false;
+    command_.lingers = arrived_ = false;
+    who_.completed = true;
   }
 
   answer on_arrived(store::permits_reply& reply) {

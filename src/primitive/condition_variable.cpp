@@ -18,6 +18,7 @@ constexpr std::chrono::microseconds place_lasts = 4s;
 class turn final : public engine::question {
  public:
   explicit turn(const subject& of) : of_(of) {
+    command_.verb = permits_verb::acquire;
     command_.owner = of.core->ids().next();
     command_.kind = of.spec->kind;
     command_.capacity = of.spec->capacity;

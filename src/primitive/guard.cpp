@@ -46,8 +46,8 @@ std::vector<std::string> fenced_set(std::string_view key, std::string_view value
                                     std::uint64_t fence) {
   require_fence(fence);
   require(!key.empty(), "a key has a name");
-  return {"EVAL",          std::string(set_script), "1", std::string(key), std::to_string(fence),
-          std::string(value)};
+  return {"EVAL",           std::string(set_script), "1",
+          std::string(key), std::to_string(fence),   std::string(value)};
 }
 
 void detail::pause(const retries& how, unsigned attempt) {

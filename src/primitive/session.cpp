@@ -108,12 +108,16 @@ std::size_t session::force_release(std::string_view name, std::string_view short
   const std::string full = checked_name(*core_, "force_release", name);
   const auto found = value_or_throw(*core_, core_->permits(full, {}), "force_release", full);
   std::size_t removed = 0;
-  for (const auto& h : found.found.holders) {
-    if (!to_string(h.owner).starts_with(short_id)) continue;
+  const auto evict = [&](const store::owner_id& owner) {
     store::permits_command c;
     c.verb = store::permits_verb::evict;
-    c.owner = h.owner;
+    c.owner = owner;
     removed += value_or_throw(*core_, core_->permits(full, c), "force_release", full).position;
+  };
+  // Who waits at a barrier takes part as well: it is broken as a whole.
+  if (found.found.kind == store::kind::barrier && short_id.empty()) evict({});
+  for (const auto& h : found.found.holders) {
+    if (to_string(h.owner).starts_with(short_id)) evict(h.owner);
   }
   return removed;
 }

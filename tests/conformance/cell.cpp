@@ -73,9 +73,9 @@ row memcached_row() {
     return harness::url_of_servers("memcached") +
            "?prefix=" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
   };
-  r.lacks = {"lingering_mutex",   "fair_mutex", "shared_mutex", "preferring_shared_mutex",
-             "semaphore",         "latch",      "rate_limiter", "election",
-             "expiring_semaphore"};
+  r.lacks = {"lingering_mutex",    "fair_mutex", "shared_mutex",      "preferring_shared_mutex",
+             "semaphore",          "latch",      "rate_limiter",      "election",
+             "expiring_semaphore", "barrier",    "condition_variable"};
   r.lease_step = std::chrono::seconds(1);
   r.lists_waiters = false;
   return r;
@@ -124,9 +124,9 @@ std::vector<std::string> rules_not_for_sessions() {
 
 // What a server's own locks cannot do.
 std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
-  for (const char* const p :
-       {"lingering_mutex", "fair_mutex", "preferring_shared_mutex", "semaphore",
-        "counting_semaphore", "expiring_semaphore", "latch", "rate_limiter", "election"}) {
+  for (const char* const p : {"lingering_mutex", "fair_mutex", "preferring_shared_mutex",
+                              "semaphore", "counting_semaphore", "expiring_semaphore", "latch",
+                              "rate_limiter", "election", "barrier", "condition_variable"}) {
     more.emplace_back(p);
   }
   return more;

@@ -15,7 +15,7 @@ using holdfast::lease_state;
 namespace {
 
 /// Takes the lock, says so; then, at each line, says whether it still has it.
-const role holder{"zookeeper-holder", [](const auto& args) {
+const role holder{"lock-holder", [](const auto& args) {
                     auto session = holdfast::open(args.at(0));
                     holdfast::mutex lock{session, "job"};
                     const lease held = lock.acquire();

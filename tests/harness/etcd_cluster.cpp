@@ -61,6 +61,7 @@ etcd_cluster::etcd_cluster(int servers, std::vector<std::string> arguments)
       auto& m = members_[i];
       m.port = free_port();
       m.peer_port = free_port();
+      m.metrics_port = free_port();
       m.data = dir_.file("data" + std::to_string(attempt) + "-" + std::to_string(i));
     }
     if (starts()) return;
@@ -109,7 +110,7 @@ std::string etcd_cluster::ctl(const std::string& words) const {
 }
 
 std::string etcd_cluster::metrics(int server) const try {
-  tcp_client client(port(server));
+  tcp_client client(members_.at(static_cast<std::size_t>(server)).metrics_port);
   client.say("GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n");
   return client.hear_all();
 } catch (const std::exception&) {
@@ -157,13 +158,15 @@ void etcd_cluster::start(int server) {
     all += (i == 0 ? "" : ",") + std::to_string(i) + "=http://" + address(members_[i].peer_port);
   }
   auto& m = members_.at(static_cast<std::size_t>(server));
-  const std::string here = "http://" + address(m.port);
+  const bool tls = !arguments_.empty() && arguments_[0].starts_with("--cert-file");
+  const std::string here = (tls ? "https://" : "http://") + address(m.port);
   const std::string peers = "http://" + address(m.peer_port);
   std::vector<std::string> words{"etcd",
                                  "--name=" + std::to_string(server),
                                  "--data-dir=" + m.data,
                                  "--listen-client-urls=" + here,
                                  "--advertise-client-urls=" + here,
+                                 "--listen-metrics-urls=http://" + address(m.metrics_port),
                                  "--listen-peer-urls=" + peers,
                                  "--initial-advertise-peer-urls=" + peers,
                                  "--initial-cluster=" + all,

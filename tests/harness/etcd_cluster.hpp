@@ -45,6 +45,7 @@ class etcd_cluster {
     pid_t pid = -1;
     int port = 0;
     int peer_port = 0;
+    int metrics_port = 0;
     std::string data;
   };
   bool starts();

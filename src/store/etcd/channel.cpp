@@ -1,5 +1,7 @@
 #include "store/etcd/channel.hpp"
 
+#include <etcd/etcd.pb.h>
+
 #include <grpc/support/log.h>
 #include <unistd.h>
 
@@ -8,7 +10,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "store/etcd/etcd.pb.h"
 #include "store/etcd/grpc.hpp"
 
 namespace holdfast::store::etcd {

@@ -90,6 +90,9 @@ status check_tls(const etcd_options& o) {
   const bool any = !(o.ca + o.cert + o.key + o.server_name).empty();
   if (any && !o.tls) return bad("ca, cert, key and server_name are for TLS: write etcds://");
   if (o.cert.empty() != o.key.empty()) return bad("cert and key come together");
+  for (const auto& path : {o.ca, o.cert, o.key}) {
+    if (!path.empty() && !std::ifstream(path)) return bad("the file " + path + " can not be read");
+  }
   return done{};
 }
 

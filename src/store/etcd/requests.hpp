@@ -1,11 +1,11 @@
 #pragma once
 
+#include <etcd/etcd.pb.h>
+
 #include <holdfast/store/contender_store.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "store/etcd/etcd.pb.h"
 
 /// The pieces of etcd's transactions, and what comes back. Pure.
 namespace holdfast::store::etcd {

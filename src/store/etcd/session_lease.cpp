@@ -1,8 +1,8 @@
 #include "store/etcd/session_lease.hpp"
 
-#include <algorithm>
+#include <etcd/etcd.pb.h>
 
-#include "store/etcd/etcd.pb.h"
+#include <algorithm>
 
 namespace holdfast::store::etcd {
 

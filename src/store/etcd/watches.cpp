@@ -1,11 +1,12 @@
 #include "store/etcd/watches.hpp"
 
+#include <etcd/etcd.pb.h>
+
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
 
-#include "store/etcd/etcd.pb.h"
 #include "store/etcd/grpc.hpp"
 
 namespace holdfast::store::etcd {

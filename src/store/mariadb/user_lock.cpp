@@ -10,7 +10,8 @@ using sql::lock_mode;
 using moment_at = std::optional<std::int64_t>;
 using cell = std::optional<std::string>;
 
-/// When it is evaluated: utc_timestamp() is when the statement began, which may have waited for long.
+/// When it is evaluated: utc_timestamp() is when the statement began, which may have waited for
+/// long.
 constexpr const char* clock_now = "timestampdiff(microsecond, '1970-01-01', sysdate(6))";
 constexpr int a_year = 31'536'000;
 
@@ -106,7 +107,8 @@ result<std::vector<sql::lock_user>> user_lock_link::users(std::string_view name)
   const auto got = link_->ask(
       "select p.id, p.id = u.holder, p.host from information_schema.processlist p, (select "
       "is_used_lock(" +
-      key(name) + ") as holder) u where p.id = u.holder or (p.state = 'User lock' and p.info like " +
+      key(name) +
+      ") as holder) u where p.id = u.holder or (p.state = 'User lock' and p.info like " +
       "concat('select case get_lock(', " + hex(key(name)) + ", '%')) order by 2 desc, p.id");
   if (!got) return got.error();
   std::vector<sql::lock_user> all;

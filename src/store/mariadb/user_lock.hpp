@@ -17,8 +17,7 @@ class user_lock_link final : public sql::lock_link {
   bool usable() const noexcept override { return link_->usable(); }
   int fd() const noexcept override { return link_->fd(); }
   std::int64_t id() const noexcept override { return link_->id(); }
-  result<std::optional<std::int64_t>> try_lock(std::string_view name,
-                                               sql::lock_mode mode) override;
+  result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
   result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
   result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
   status begin(std::string_view name, sql::lock_mode mode) override;

@@ -1,10 +1,12 @@
 #include "store/memcached/link.hpp"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 namespace holdfast::store::memcached {
 
@@ -37,6 +40,14 @@ bool wait_ready(int fd, short events, boot_time deadline) {
     if (n > 0) return true;
     if (n == 0 || errno != EINTR) return false;
   }
+}
+
+// From now on a call that waits is one system call, and ends with EAGAIN after that time.
+void block_for(int fd, std::chrono::milliseconds d) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  const timeval limit{d.count() / 1'000, d.count() % 1'000 * 1'000};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 struct freed {
@@ -113,6 +124,7 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
   if (fd < 0) return unreachable(to, std::strerror(wrong));
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  block_for(fd, o.command_timeout);
   std::unique_ptr<link> made(new link(fd, to, o));
   if (auto ok = made->greet(); !ok) return std::move(ok.error());
   return made;
@@ -161,13 +173,13 @@ failure link::hung(std::string_view why) {
   return broken(why);
 }
 
-status link::send(std::string_view bytes, boot_time deadline) {
+status link::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
-      if (!wait_ready(fd_, POLLOUT, deadline)) return hung("takes nothing in command_timeout");
+      return hung("takes nothing in command_timeout");
     } else if (errno != EINTR) {
       return broken("has ended the connection");
     }
@@ -175,18 +187,20 @@ status link::send(std::string_view bytes, boot_time deadline) {
   return done{};
 }
 
+// The deadline is for a server that answers byte by byte.
 status link::receive(boot_time deadline) {
   std::array<char, 16 * 1024> buffer;
-  while (true) {
-    if (!wait_ready(fd_, POLLIN, deadline)) return hung("did not answer in command_timeout");
+  while (boot_clock::now() < deadline) {
     const auto got = ::recv(fd_, buffer.data(), buffer.size(), 0);
     if (got > 0) {
       heard_.erase(0, std::exchange(at_, 0));
       heard_.append(buffer.data(), static_cast<std::size_t>(got));
       return done{};
     }
-    if (got == 0 || (errno != EINTR && errno != EAGAIN)) return broken("has ended the connection");
+    if (got < 0 && errno == EAGAIN) break;
+    if (got == 0 || errno != EINTR) return broken("has ended the connection");
   }
+  return hung("did not answer in command_timeout");
 }
 
 result<std::string> link::line(boot_time deadline) {
@@ -229,7 +243,7 @@ result<meta_reply> link::reply(boot_time deadline) {
 
 result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t replies) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
-  if (auto ok = send(commands, deadline); !ok) return std::move(ok.error());
+  if (auto ok = send(commands); !ok) return std::move(ok.error());
   std::vector<meta_reply> all;
   all.reserve(replies);
   while (all.size() < replies) {
@@ -242,7 +256,7 @@ result<std::vector<meta_reply>> link::ask(std::string_view commands, std::size_t
 
 status link::list(std::string_view command, const std::function<void(std::string_view)>& take) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
-  if (auto ok = send(command, deadline); !ok) return ok;
+  if (auto ok = send(command); !ok) return ok;
   while (true) {
     auto text = line(deadline);
     if (!text) return std::move(text.error());

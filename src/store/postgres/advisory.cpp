@@ -4,17 +4,17 @@
 
 namespace holdfast::store::postgres {
 
+const std::string advisory_key =
+    "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
+    "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
+
 namespace {
 
 using sql::lock_mode;
 using moment_at = std::optional<std::int64_t>;
 
-const std::string key_sql =
-    "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
-    "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
-
 std::string call(const std::string& function) {
-  return "pg_catalog." + function + "(" + key_sql + ")";
+  return "pg_catalog." + function + "(" + advisory_key + ")";
 }
 
 std::string moment_if(const std::string& had) {
@@ -28,8 +28,7 @@ struct texts {
   const std::string unlock_exclusive = "select " + call("pg_advisory_unlock");
   const std::string unlock_shared = "select " + call("pg_advisory_unlock_shared");
   const std::string wait_exclusive = "select " + call("pg_advisory_lock") + ", " + server_clock;
-  const std::string wait_shared =
-      "select " + call("pg_advisory_lock_shared") + ", " + server_clock;
+  const std::string wait_shared = "select " + call("pg_advisory_lock_shared") + ", " + server_clock;
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
                             server_clock + " end end";
@@ -46,7 +45,7 @@ struct texts {
       "where l.locktype = 'advisory' and l.objsubid = 1 and l.database = (select oid from "
       "pg_catalog.pg_database where datname = pg_catalog.current_database()) and "
       "(l.classid::bigint << 32 | l.objid::bigint) = " +
-      key_sql + " order by l.granted desc, l.waitstart";
+      advisory_key + " order by l.granted desc, l.waitstart";
 };
 
 const texts& sql_of() {

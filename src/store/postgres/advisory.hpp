@@ -5,6 +5,9 @@
 
 namespace holdfast::store::postgres {
 
+/// The key of the name in $1 (`schema.name`).
+extern const std::string advisory_key;
+
 /// PostgreSQL's advisory locks over one connection. Their keys have 64 bits: the first of the
 /// SHA-256 of `schema.name`. Two names with one key exclude each other, which is never unsafe.
 class advisory_link final : public sql::lock_link {
@@ -16,8 +19,7 @@ class advisory_link final : public sql::lock_link {
   bool usable() const noexcept override { return wire_->alive(); }
   int fd() const noexcept override { return wire_->fd(); }
   std::int64_t id() const noexcept override { return wire_->backend(); }
-  result<std::optional<std::int64_t>> try_lock(std::string_view name,
-                                               sql::lock_mode mode) override;
+  result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;
   result<bool> unlock(std::string_view name, sql::lock_mode mode) override;
   result<std::optional<std::int64_t>> change(std::string_view name, sql::lock_mode to) override;
   status begin(std::string_view name, sql::lock_mode mode) override;

@@ -17,7 +17,8 @@ namespace holdfast::store::postgres {
 /// of the page. Three round trips, and the connection for notices.
 result<std::unique_ptr<state_store>> open_postgres(postgres_options options);
 
-/// `mode=session`: advisory locks (advisory.hpp, sql/session_locks.hpp). No tables. Six round trips.
+/// `mode=session`: advisory locks (advisory.hpp, sql/session_locks.hpp). No tables. Six round
+/// trips.
 result<std::unique_ptr<session_store>> open_postgres_session(postgres_options options);
 
 }  // namespace holdfast::store::postgres

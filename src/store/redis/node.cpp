@@ -27,7 +27,9 @@ result<link::answer> node::ask_server(std::string_view commands, std::size_t rep
     for (const script& s : scripts) append_command(again, {"SCRIPT", "LOAD", s.text});
     again += commands;
     got = link_.ask(again, replies + scripts.size());
-    if (got) got->replies.erase(got->replies.begin(), got->replies.begin() + scripts.size());
+    if (got)
+      got->replies.erase(got->replies.begin(),
+                         got->replies.begin() + static_cast<std::ptrdiff_t>(scripts.size()));
   }
   if (!got) return got;
   const resp_value& first = got->replies.front();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <holdfast/store/command.hpp>
 #include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
 #include <list>
 #include <memory>
 #include <string>

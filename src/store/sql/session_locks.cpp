@@ -355,8 +355,8 @@ status session_locks::use_home() {
 }
 
 std::size_t session_locks::connections() const {
-  const auto used = std::count_if(seats_.begin(), seats_.end(),
-                                  [](const seat& s) { return s.own != nullptr; });
+  const auto used =
+      std::count_if(seats_.begin(), seats_.end(), [](const seat& s) { return s.own != nullptr; });
   return 1 + spare_.size() + static_cast<std::size_t>(used);
 }
 
@@ -412,9 +412,7 @@ result<bool> session_locks::give_up(seats::iterator s) {
 // With its connection the server takes what it held.
 void session_locks::forget_what_broke() {
   const bool home = home_->usable();
-  std::erase_if(seats_, [&](const seat& s) {
-    return s.own ? !s.own->usable() : s.held && !home;
-  });
+  std::erase_if(seats_, [&](const seat& s) { return s.own ? !s.own->usable() : s.held && !home; });
   std::erase_if(spare_, [](const auto& link) { return !link->usable(); });
 }
 

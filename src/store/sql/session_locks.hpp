@@ -11,7 +11,8 @@ namespace holdfast::store::sql {
 struct session_lock_options {
   std::string url{};
   capabilities can{};
-  std::size_t connections = 4;  ///< one for what is free, and one for each that has to be waited for
+  std::size_t connections =
+      4;  ///< one for what is free, and one for each that has to be waited for
   /// So long a hold counts after the server was last heard: much shorter than the silence after
   /// which the server ends a connection.
   std::chrono::nanoseconds sure_for{std::chrono::seconds(10)};
@@ -20,10 +21,10 @@ struct session_lock_options {
 
 /// What the modes of a server's own locks can do: `mode=session` of PostgreSQL and MariaDB.
 ///
-/// One connection takes what is free, for all threads. Who has to wait is queued by the server, over
-/// a connection of his own, which then holds what it waited for; if there are no more, he looks
-/// again. A hold ends with its connection, and is then `absent`. All functions may be called from
-/// any thread, one at a time is carried out.
+/// One connection takes what is free, for all threads. Who has to wait is queued by the server,
+/// over a connection of his own, which then holds what it waited for; if there are no more, he
+/// looks again. A hold ends with its connection, and is then `absent`. All functions may be called
+/// from any thread, one at a time is carried out.
 std::unique_ptr<session_store> over_session_locks(std::unique_ptr<lock_link> first,
                                                   connect_lock_link connect,
                                                   session_lock_options options);

@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <thread>
 
 #include "harness/eventually.hpp"
@@ -10,20 +12,22 @@ namespace {
 
 using holdfast::lease;
 
-/// Runs `cat` under the lock, which says what it is told: while it runs the lock is held.
+/// Says the key that it made when it has the lock, and keeps it until it is interrupted.
 class etcdctl_lock {
  public:
   explicit etcdctl_lock(const std::string& path)
-      : program_({"etcdctl", "--endpoints=" + calm_cluster().hosts(), "lock", path, "sh", "-c",
-                  "echo has; cat >/dev/null"},
-                 {.environment = {"ETCDCTL_API=3"}}) {}
-  void until_has() { EXPECT_EQ(program_.out.line(), "has"); }
+      : path_(path),
+        program_({"env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + calm_cluster().hosts(),
+                  "lock", path},
+                 {}) {}
+  void until_has() { EXPECT_TRUE(program_.out.line().starts_with(path_ + "/")); }
   void release() {
-    program_.close_stdin();
+    program_.signal(SIGINT);
     EXPECT_EQ(program_.wait(), 0);
   }
 
  private:
+  std::string path_;
   harness::program program_;
 };
 

@@ -42,10 +42,12 @@ TEST_F(memcached_store, leases_are_whole_seconds_and_never_shorter_than_asked_fo
     EXPECT_EQ(refused.reason, errc::invalid_argument) << bad.count();
   }
   EXPECT_EQ(outcome_of([&] { open({}, {.lease = 1'500ms}); }).reason, errc::invalid_argument);
+  harness::eventually("one second more, if the clock does not tick just now", [&] {
+    const lease short_one = mutex(session, "orders", {.lease = 30s}).acquire();
+    return server_.ask("mg holdfast:orders t\r\n") == "HD t31\r\n";
+  });
   lease held = mutex(session, "orders", {.lease = 30s}).acquire();
   EXPECT_EQ(outcome_of([&] { held.extend(1'500ms); }).reason, errc::invalid_argument);
-  const std::string left = server_.ask("mg holdfast:orders t\r\n");
-  EXPECT_TRUE(left == "HD t31\r\n" || left == "HD t30\r\n") << left;
   held.extend(std::chrono::seconds(session.can().max_lease_s));
   EXPECT_TRUE(server_.ask("mg holdfast:orders t\r\n").starts_with("HD t259"));
 }

@@ -16,19 +16,101 @@ class postgres_session : public postgres_store {
   holdfast::session open(const std::string& options = {}) const {
     return postgres_store::open("&mode=session" + options);
   }
-  static std::string keys(const char* granted) {
-    return std::string("select count(*) from pg_locks where locktype = 'advisory' and granted = ") +
-           granted;
+  /// The server's process that holds the lock of a name.
+  std::string holder(const std::string& name) const {
+    return ask(
+        "select pid from pg_locks where locktype = 'advisory' and granted and "
+        "(classid::bigint << 32 | objid::bigint) = ('x' || left(encode(sha256('" +
+        schema_ + "." + name + "'), 'hex'), 16))::bit(64)::bigint");
+  }
+  void end_connection(const std::string& pid) const {
+    EXPECT_EQ(ask("select pg_terminate_backend(" + pid + ", 5000)"), "t");
   }
 };
+
+TEST_F(postgres_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_told_in_time) {
+  auto a = open("&session=3s"), b = open();
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = m.acquire();
+  end_connection(holder("m"));
+  const auto next = rival.acquire();
+  EXPECT_GT(next.fence(), held.fence());
+  eventually("the loss to be told", [&] { return held.state() == lease_state::lost; });
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(holder("m").empty(), false) << "the new holder's";
+  EXPECT_TRUE(holdfast::mutex(a, "other").try_lock()) << "over a new connection";
+}
+
+TEST_F(postgres_session, a_waiter_whose_connection_ends_waits_again) {
+  auto a = open(), b = open();
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  auto held = first.acquire();
+  std::uint64_t got = 0;
+  std::thread waiter([&] { got = second.acquire().fence(); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  end_connection(
+      ask("select pid from pg_locks where locktype = 'advisory' and not granted and "
+          "objid = (select objid from pg_locks where locktype = 'advisory' and granted "
+          "and pid = " +
+          holder("m") + " limit 1)"));
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(got, 0u);
+}
 
 TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   const auto held = first.acquire();
   EXPECT_FALSE(second.try_lock_for(20ms));
-  EXPECT_EQ(ask(keys("false")), "0");
   EXPECT_EQ(a.show("m").waiters.size(), 0u);
+}
+
+TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
+  (void)postgres_store::open();  // the tables, which this user is given
+  let_user_with("set idle_session_timeout = '50ms'");
+  let_user_with("set lock_timeout = '10ms'");
+  let_user_with("set statement_timeout = '10ms'");
+  auto a = holdfast::open(url_of_user("&mode=session")), b = open();
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = rival.acquire();
+  std::thread waiter([&] { m.lock(); });
+  eventually("a waiter", [&] { return b.show("m").waiters.size() == 1; });
+  EXPECT_FALSE(rival.try_lock_for(60ms)) << "longer than all of them";
+  EXPECT_EQ(b.show("m").waiters.size(), 1u);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+TEST_F(postgres_session, shared_locks_of_two_sessions_are_the_server_s) {
+  auto a = open(), b = open();
+  holdfast::shared_mutex m{a, "m"}, rival{b, "m"};
+  auto first = m.acquire_shared();
+  auto second = rival.try_acquire_shared();
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(m.try_upgrade(first));
+  second.reset();
+  EXPECT_TRUE(m.try_upgrade(first));
+  EXPECT_FALSE(rival.try_acquire_shared());
+}
+
+TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
+  auto s = open();
+  for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(s, "f"); }),
+                              outcome_of([&] { holdfast::semaphore(s, "s", 2); }),
+                              outcome_of([&] { holdfast::latch(s, "l", 2); }),
+                              outcome_of([&] { (void)postgres_store::open("&mode=other"); })}) {
+    EXPECT_TRUE(refused.reason == errc::unsupported || refused.reason == errc::invalid_argument)
+        << refused.text;
+  }
+}
+
+TEST(postgres_session_pooler, a_pooler_in_between_is_seen_and_refused) {
+  const harness::postgres_server server;
+  const harness::pgbouncer pooler(server);
+  const auto refused = outcome_of([&] { (void)holdfast::open(pooler.url("?mode=session")); });
+  EXPECT_EQ(refused.reason, errc::unsupported);
+  EXPECT_TRUE(contains(refused.text, "mode=lease")) << refused.text;
 }
 
 }  // namespace

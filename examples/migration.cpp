@@ -1,0 +1,28 @@
+// A fleet moves from a lock on the old store to one on the new store, program by program.
+#include <holdfast/both.hpp>
+#include <holdfast/holdfast.hpp>
+#include <iostream>
+
+int main() {
+  // In real life "redis://cache?dialect=setnx" and "redis://cache".
+  auto old_store = holdfast::open("sqlite:old.db");
+  auto new_store = holdfast::open("sqlite:new.db");
+  bool kept_out_of_old = false, kept_out_of_new = false;
+
+  // #region both
+  holdfast::mutex old_lock{old_store, "orders"};
+  holdfast::mutex new_lock{new_store, "orders"};
+  holdfast::both lock{old_lock, new_lock};  // everywhere in this order
+
+  if (auto held = lock.try_acquire()) {
+    // programs that know only one of the two are kept out by that one
+    kept_out_of_old = !holdfast::mutex(old_store, "orders").try_acquire();
+    kept_out_of_new = !holdfast::mutex(new_store, "orders").try_acquire();
+    held->check();  // throws if either was lost
+  }
+  // #endregion
+
+  const bool free_again = old_lock.try_acquire() && new_lock.try_acquire();
+  std::cout << (kept_out_of_old && kept_out_of_new && free_again ? "moved\n" : "failed\n");
+  return kept_out_of_old && kept_out_of_new && free_again ? 0 : 1;
+}

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/lease.hpp>
+#include <holdfast/timed.hpp>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+
+namespace holdfast {
+
+/// What both gives: the two leases, old first. Move-only; the destructor gives back both.
+class [[nodiscard]] both_leases {
+ public:
+  both_leases() noexcept = default;  ///< holds nothing
+  both_leases(lease old, lease next) noexcept : old_(std::move(old)), next_(std::move(next)) {}
+
+  explicit operator bool() const noexcept { return old_ && next_; }
+
+  const lease& old() const noexcept { return old_; }
+  const lease& next() const noexcept { return next_; }
+
+  /// That of the new lock: the one that will be left. No round trip.
+  std::uint64_t fence() const noexcept { return next_.fence(); }
+
+  /// Throws errc::lost if either is lost. No round trip.
+  void check() const {
+    old_.check();
+    next_.check();
+  }
+
+  /// Gives back the new one, then the old one, whatever comes of the first, and says what went
+  /// wrong first (see lease::release). Empty afterwards. One round trip each.
+  std::error_code release() noexcept {
+    const std::error_code of_next = next_.release();
+    const std::error_code of_old = old_.release();
+    return of_next ? of_next : of_old;
+  }
+
+ private:
+  // The new one is given back first, also by the destructor: who waits for both in that order finds
+  // nothing half free.
+  lease old_;
+  lease next_;
+};
+
+/// Two locks held as one, while a fleet moves from the old to the new: programs that know the one
+/// only, the other only, or both exclude each other. Taken in that order, both or none; given back
+/// the other way round. All that take both have to name them in the same order, or they may wait
+/// for each other for ever. A moment's wait at the new lock holds up whoever waits for the old one.
+///
+/// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
+/// forms), or anything with the same functions; they must outlive this object. As thread-safe as
+/// they are. Cost: what the two cost, one after the other. What they throw goes through, and then
+/// neither is held.
+template <class Old, class New>
+class both {
+ public:
+  both(Old& old, New& next) noexcept : old_(old), next_(next) {}
+
+  /// Waits without a limit, until asked to stop (errc::cancelled).
+  both_leases acquire(std::stop_token stop = {}) {
+    lease first = old_.acquire(stop);
+    return {std::move(first), next_.acquire(std::move(stop))};
+  }
+
+  /// Nothing if either is taken.
+  std::optional<both_leases> try_acquire() { return try_acquire_for(one_try); }
+
+  /// Nothing if they could not both be had in that time, by the machine's clock, or were cancelled.
+  template <class Rep, class Period>
+  std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
+                                             std::stop_token stop = {}) {
+    const boot_time deadline = saturated_add(boot_clock::now(), wait_for(timeout));
+    auto first = old_.try_acquire_for(timeout, stop);
+    if (!first) return std::nullopt;
+    auto second = next_.try_acquire_for(left(deadline), std::move(stop));
+    if (!second) return std::nullopt;
+    return both_leases{std::move(*first), std::move(*second)};
+  }
+
+  void lock() {
+    old_.lock();
+    or_undo([&] { return next_.lock(), true; });
+  }
+  bool try_lock() { return try_lock_for(one_try); }
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
+    const boot_time deadline = saturated_add(boot_clock::now(), wait_for(timeout));
+    return old_.try_lock_for(timeout) &&
+           or_undo([&] { return next_.try_lock_for(left(deadline)); });
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_for(wait_until(deadline));
+  }
+  void unlock() noexcept {
+    next_.unlock();
+    old_.unlock();
+  }
+
+ private:
+  static wait_time left(boot_time deadline) noexcept {
+    return deadline == forever ? no_limit : wait_for(deadline - boot_clock::now());
+  }
+  template <class Lock>
+  bool or_undo(Lock lock_next) {
+    bool locked = false;
+    try {
+      locked = lock_next();
+    } catch (...) {
+      old_.unlock();
+      throw;
+    }
+    if (!locked) old_.unlock();
+    return locked;
+  }
+
+  Old& old_;
+  New& next_;
+};
+
+}  // namespace holdfast

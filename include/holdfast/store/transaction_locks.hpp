@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <holdfast/error.hpp>
+#include <string_view>
+
+// The clients' own types, so that nobody needs both of their headers.
+struct pg_conn;   // PGconn
+struct st_mysql;  // MYSQL
+
+/// Locks inside a transaction that the caller has begun, over the caller's connection: they end
+/// with it, so nothing has to be renewed or fenced. docs/transaction_locks.md is their page.
+///
+/// Each is one round trip, uses the connection as the caller's own statements do (one thread at a
+/// time), and throws holdfast::error:
+///   timed_out         the server's lock_timeout or innodb_lock_wait_timeout passed
+///   deadlock          the server chose this transaction as the victim
+///   busy              when_locked::refuse, and somebody has it; a serialization failure
+///   invalid_argument  no transaction is open, or an earlier statement of it failed
+///   unavailable       the connection broke
+/// After any of them PostgreSQL does no more in this transaction but roll back; MariaDB goes on
+/// after timed_out and busy, and has rolled back after deadlock.
+namespace holdfast {
+
+/// What to do about rows that somebody else has locked.
+enum class when_locked {
+  wait,
+  refuse,  ///< NOWAIT: errc::busy
+  skip,    ///< SKIP LOCKED: they are left out, and not counted
+};
+
+/// Locks the rows for update, and says how many: `select 1 from TABLE where WHICH for update`.
+/// Both go into the statement as they are: they are the program's own, not a user's input.
+std::size_t row_lock(pg_conn* connection, std::string_view table, std::string_view which,
+                     when_locked how = when_locked::wait);
+std::size_t row_lock(st_mysql* connection, std::string_view table, std::string_view which,
+                     when_locked how = when_locked::wait);
+
+/// The lock of that name until the end of the transaction (PostgreSQL only: MariaDB's GET_LOCK
+/// belongs to the connection). It excludes holders in `?mode=session` of the same schema's name.
+void transaction_lock(pg_conn* connection, std::string_view name,
+                      std::string_view schema = "public");
+/// False if somebody has it.
+bool try_transaction_lock(pg_conn* connection, std::string_view name,
+                          std::string_view schema = "public");
+
+}  // namespace holdfast

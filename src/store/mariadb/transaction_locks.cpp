@@ -1,0 +1,63 @@
+#include <mysql.h>
+
+#include <holdfast/result.hpp>
+#include <holdfast/store/transaction_locks.hpp>
+#include <memory>
+#include <string>
+
+#include "store/mariadb/errors.hpp"
+
+namespace holdfast {
+
+namespace {
+
+constexpr unsigned waited_too_long = 1205;
+constexpr unsigned chosen_as_victim = 1213;
+
+[[noreturn]] void fail(std::string_view table, failure f) {
+  f.operation = "row_lock";
+  f.name = table;
+  f.store = "the transaction";
+  throw_failure(std::move(f));
+}
+
+// The server says 1205 both to who will not wait, and to who waited too long.
+failure lock_failure(MYSQL* c, when_locked how) {
+  const unsigned number = mysql_errno(c);
+  failure f = store::mariadb::server_says(number, mysql_error(c));
+  if (number == chosen_as_victim) f.code = errc::deadlock;
+  if (number == waited_too_long) {
+    f.code = how == when_locked::refuse ? errc::busy : errc::timed_out;
+  }
+  return f;
+}
+
+const char* clause(when_locked how) {
+  switch (how) {
+    case when_locked::wait:
+      return " for update";
+    case when_locked::refuse:
+      return " for update nowait";
+    case when_locked::skip:
+      return " for update skip locked";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::size_t row_lock(st_mysql* c, std::string_view table, std::string_view which, when_locked how) {
+  if ((c->server_status & SERVER_STATUS_IN_TRANS) == 0) {
+    fail(table, {errc::invalid_argument,
+                 "no transaction is open on this connection: start transaction first"});
+  }
+  std::string sql = "select 1 from ";
+  sql.append(table).append(" where ").append(which).append(clause(how));
+  if (mysql_real_query(c, sql.data(), sql.size()) != 0) fail(table, lock_failure(c, how));
+  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> rows(mysql_store_result(c),
+                                                              &mysql_free_result);
+  if (!rows) fail(table, lock_failure(c, how));
+  return mysql_num_rows(rows.get());
+}
+
+}  // namespace holdfast

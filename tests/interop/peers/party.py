@@ -1,0 +1,63 @@
+"""A program that shares a lock with holdfast, told what to do on its standard input.
+
+    work    take and give back until the next line comes; then says how often, and how often it was not alone
+    hold    take, say so, and keep it
+"""
+import fcntl
+import os
+import select
+import sys
+
+
+# Seconds that a lock lasts for whoever works (longer than any machine keeps one waiting for the processor), and for one
+# that is about to be killed.
+WORKING, DYING = 20, 3
+
+
+class Guard:
+    """Alone, or not: the kernel lets one in, and lets it go when it dies."""
+
+    def __init__(self, path):
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+    def enter(self):
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+
+    def leave(self):
+        fcntl.flock(self.file, fcntl.LOCK_UN)
+
+
+def told():
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def play(take, give_back, guard_path):
+    """take(seconds) returns None if it took too long; give_back() gets what take() returned."""
+    guard = Guard(guard_path)
+    print("ready", flush=True)
+    order = sys.stdin.readline().strip()
+    if order == "hold":
+        while take(DYING) is None:
+            pass
+        guard.enter()
+        print("holding", flush=True)
+        sys.stdin.readline()
+        return
+    sections = violations = 0
+    while not told():
+        held = take(WORKING)
+        if held is None:
+            continue
+        alone = guard.enter()
+        violations += not alone
+        select.select([], [], [], 0.001)
+        if alone:
+            guard.leave()
+        give_back(held)
+        sections += 1
+        select.select([], [], [], 0.002)
+    print(f"{sections} {violations}", flush=True)

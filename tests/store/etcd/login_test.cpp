@@ -1,0 +1,111 @@
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+
+#include "harness/eventually.hpp"
+#include "store/etcd/fixture.hpp"
+
+// Users and TLS, each with a server of its own.
+namespace etcd_test {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+
+errc reason_of(const std::string& url) {
+  const auto e = thrown_by([&] { (void)holdfast::open(url); });
+  EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
+  return e.reason();
+}
+
+class etcd_login : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = new harness::etcd_cluster(1, {"--bcrypt-cost=4"});
+    for (const char* words :
+         {"user add root:secret", "user grant-role root root", "role add locks",
+          "role grant-permission locks --prefix=true readwrite /locks/", "user add owner:secret",
+          "user grant-role owner locks", "user add stranger:secret", "auth enable"}) {
+      (void)server_->ctl(words);
+    }
+  }
+  static void TearDownTestSuite() { delete server_; }
+  static std::string url(const std::string& login) {
+    return "etcd://" + login + server_->hosts() + "/locks?session=10s";
+  }
+  static inline harness::etcd_cluster* server_ = nullptr;
+};
+
+TEST_F(etcd_login, with_its_password_a_user_has_its_locks) {
+  auto here = holdfast::open(url("owner:secret@"));
+  auto there = holdfast::open(url("owner:secret@"));
+  EXPECT_EQ(here.url().find("secret"), std::string::npos) << here.url();
+  holdfast::mutex one{here, "m"}, two{there, "m"};
+  auto held = one.acquire();
+  std::thread waiter([&] { EXPECT_TRUE(two.acquire()); });
+  harness::eventually("a waiter", [&] { return here.show("m").waiters.size() == 1; });
+  held = {};
+  waiter.join();
+}
+
+TEST_F(etcd_login, whoever_may_not_is_told_when_it_opens) {
+  for (const char* login : {"", "owner:wrong@", "nobody:secret@", "stranger:secret@"}) {
+    EXPECT_EQ(reason_of(url(login)), errc::not_permitted) << login;
+  }
+}
+
+// Its members forget tokens when they are started again.
+TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
+  auto here = holdfast::open(url("owner:secret@"));
+  holdfast::mutex lock{here, "m"};
+  (void)lock.acquire();
+  server_->kill(0);
+  server_->start(0);
+  server_->until_whole();
+  EXPECT_TRUE(lock.acquire());
+}
+
+/// An authority, and what it signed: for 127.0.0.1, and for a client.
+class authority {
+ public:
+  authority() {
+    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
+    issue("server", "IP:127.0.0.1");
+    issue("client", "DNS:client");
+  }
+  std::string file(const std::string& name) const { return dir_.file(name); }
+
+ private:
+  void issue(const std::string& name, const std::string& hosts) const {
+    run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name +
+        ".csr");
+    run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out " +
+        name + ".pem -extfile <(echo subjectAltName=" + hosts + ")");
+  }
+  void run(const std::string& words) const {
+    const std::string line =
+        "cd " + dir_.path().string() + " && bash -c 'openssl " + words + "' 2> log";
+    if (std::system(line.c_str()) != 0) throw std::runtime_error("openssl " + words + " failed");
+  }
+  harness::temp_dir dir_;
+};
+
+TEST(etcd_tls, clients_with_a_certificate_that_counts_are_let_in_and_others_are_not) {
+  const authority ca;
+  const harness::etcd_cluster server(
+      1, {"--cert-file=" + ca.file("server.pem"), "--key-file=" + ca.file("server.key"),
+          "--trusted-ca-file=" + ca.file("ca.pem"), "--client-cert-auth"});
+  const std::string there = server.hosts() + "/locks?connect_timeout=2s";
+  const std::string trusts = "&ca=" + ca.file("ca.pem");
+  const std::string shows = "&cert=" + ca.file("client.pem") + "&key=" + ca.file("client.key");
+  auto here = holdfast::open("etcds://" + there + trusts + shows);
+  EXPECT_TRUE(holdfast::mutex(here, "m").try_acquire());
+  EXPECT_EQ(reason_of("etcds://" + there + trusts), errc::unavailable) << "shows none";
+  EXPECT_EQ(reason_of("etcds://" + there + shows), errc::unavailable) << "trusts another authority";
+  EXPECT_EQ(reason_of("etcds://" + there + trusts + shows + "&server_name=elsewhere"),
+            errc::unavailable);
+  EXPECT_EQ(reason_of("etcds://" + there + "&ca=/no/such/file"), errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace etcd_test

@@ -1,0 +1,80 @@
+#include <thread>
+
+#include "fixture.hpp"
+
+// mode=session: what is special about GET_LOCK. The rest is the conformance suite's.
+namespace mariadb_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using holdfast::errc;
+using holdfast::lease_state;
+
+class mariadb_session : public mariadb_store {
+ protected:
+  holdfast::session open(const std::string& options = {}) const {
+    return mariadb_store::open("?mode=session" + options);
+  }
+  /// The connection that holds the lock of a name.
+  std::string holder(const std::string& name) const {
+    return ask("select is_used_lock(sha2('" + database_ + "." + name + "', 256))");
+  }
+};
+
+TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_told_in_time) {
+  auto a = open("&session=3s"), b = open();
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = m.acquire();
+  ask("kill " + holder("m"));
+  const auto next = rival.acquire();
+  EXPECT_GT(next.fence(), held.fence());
+  eventually("the loss to be told", [&] { return held.state() == lease_state::lost; });
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_TRUE(holdfast::mutex(a, "other").try_lock()) << "over a new connection";
+}
+
+TEST_F(mariadb_session, names_that_differ_only_beyond_64_bytes_or_in_case_are_two_locks) {
+  auto a = open(), b = open();
+  const std::string common(200, 'n');
+  for (const auto& [one, other] :
+       {std::pair{common + "1", common + "2"}, std::pair<std::string, std::string>{"m", "M"}}) {
+    holdfast::mutex first{a, one}, second{b, other};
+    const auto held = first.acquire();
+    EXPECT_TRUE(second.try_lock()) << other;
+  }
+}
+
+TEST_F(mariadb_session, a_wait_that_is_given_up_leaves_no_place) {
+  auto a = open(), b = open();
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  const auto held = first.acquire();
+  EXPECT_FALSE(second.try_lock_for(20ms));
+  EXPECT_EQ(a.show("m").waiters.size(), 0u);
+}
+
+TEST_F(mariadb_session, without_connections_left_a_waiter_looks_again) {
+  auto a = open(), b = open("&connections=1");
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  auto held = first.acquire();
+  std::uint64_t got = 0;
+  std::thread waiter([&] { got = second.acquire().fence(); });
+  eventually("it waits without a place", [&] { return b.show("m").waiters.size() == 1; });
+  EXPECT_EQ(a.show("m").waiters.size(), 0u);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(got, 0u);
+}
+
+TEST_F(mariadb_session, what_it_cannot_do_is_refused_with_the_reason) {
+  auto s = open();
+  for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(s, "f"); }),
+                              outcome_of([&] { holdfast::shared_mutex(s, "r"); }),
+                              outcome_of([&] { holdfast::semaphore(s, "s", 2); }),
+                              outcome_of([&] { holdfast::latch(s, "l", 2); })}) {
+    EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
+  }
+}
+
+}  // namespace
+}  // namespace mariadb_test

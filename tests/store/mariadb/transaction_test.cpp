@@ -1,0 +1,86 @@
+#include <holdfast/store/transaction_locks.hpp>
+#include <thread>
+
+#include "fixture.hpp"
+
+// Row locks in a transaction of somebody else's connection.
+namespace mariadb_test {
+namespace {
+
+using harness::eventually;
+using holdfast::errc;
+using holdfast::row_lock;
+using holdfast::when_locked;
+
+class mariadb_transaction : public mariadb_store {
+ protected:
+  /// A connection of the program's own, in a transaction.
+  class own {
+   public:
+    explicit own(int port) : c_(mysql_init(nullptr)) {
+      if (mysql_real_connect(c_, "127.0.0.1", "admin", "", nullptr, static_cast<unsigned>(port),
+                             nullptr, 0) == nullptr) {
+        ADD_FAILURE() << mysql_error(c_);
+      }
+      run("start transaction");
+    }
+    ~own() { mysql_close(c_); }
+    own(const own&) = delete;
+    MYSQL* get() const { return c_; }
+    void run(const char* sql) const { EXPECT_EQ(mysql_query(c_, sql), 0) << mysql_error(c_); }
+
+   private:
+    MYSQL* const c_;
+  };
+
+  mariadb_transaction() {
+    ask("create database `" + database_ + "`; create table " + stock_ +
+        " (id int primary key, n int) engine = innodb; insert into " + stock_ +
+        " values (1, 5), (2, 5)");
+  }
+
+  const std::string stock_ = table("stock");
+  const own a_{port()}, b_{port()};
+};
+
+TEST_F(mariadb_transaction, a_locked_row_is_waited_for_refused_or_skipped) {
+  EXPECT_EQ(row_lock(a_.get(), stock_, "id = 1"), 1u);
+  EXPECT_EQ(row_lock(b_.get(), stock_, "id in (1, 2)", when_locked::skip), 1u);
+  const auto refused =
+      outcome_of([&] { (void)row_lock(a_.get(), stock_, "id = 2", when_locked::refuse); });
+  EXPECT_EQ(refused.reason, errc::busy) << refused.text;
+  a_.run("rollback");
+  EXPECT_EQ(row_lock(b_.get(), stock_, "id in (1, 2)"), 2u);
+}
+
+TEST_F(mariadb_transaction, a_wait_beyond_the_server_s_time_out_is_timed_out) {
+  (void)row_lock(a_.get(), stock_, "id = 1");
+  b_.run("set innodb_lock_wait_timeout = 1");
+  const auto late = outcome_of([&] { (void)row_lock(b_.get(), stock_, "id = 1"); });
+  EXPECT_EQ(late.reason, errc::timed_out) << late.text;
+  EXPECT_TRUE(contains(late.text, stock_)) << late.text;
+}
+
+TEST_F(mariadb_transaction, one_of_two_that_wait_for_each_other_is_told_deadlock) {
+  (void)row_lock(a_.get(), stock_, "id = 1");
+  (void)row_lock(b_.get(), stock_, "id = 2");
+  harness::failing first;
+  std::thread other([&] {
+    first = outcome_of([&] { (void)row_lock(a_.get(), stock_, "id = 2"); });
+    a_.run("rollback");
+  });
+  const auto second = outcome_of([&] { (void)row_lock(b_.get(), stock_, "id = 1"); });
+  b_.run("rollback");
+  other.join();
+  EXPECT_NE(first.failed, second.failed) << "the server chooses one of them";
+  EXPECT_EQ((first.failed ? first : second).reason, errc::deadlock);
+}
+
+TEST_F(mariadb_transaction, without_a_transaction_nothing_is_locked) {
+  a_.run("commit");
+  const auto refused = outcome_of([&] { (void)row_lock(a_.get(), stock_, "id = 1"); });
+  EXPECT_EQ(refused.reason, errc::invalid_argument) << refused.text;
+}
+
+}  // namespace
+}  // namespace mariadb_test
