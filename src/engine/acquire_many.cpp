@@ -69,7 +69,7 @@ class joint_acquisition final : public question {
                                                    bool last) {
     core& session = *some.front().session;
     std::vector<store::renewal> batch;
-    for (const auto& w : some) batch.push_back({w.what->name, command(w, !last)});
+    for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, !last)});
     const boot_time sent = session.now();
     const auto replies = session.acquire_together(batch);
     stopped_at_ = from;
@@ -78,7 +78,7 @@ class joint_acquisition final : public question {
     if (!replies) return replies.error();
     for (const auto& reply : *replies) {
       if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
-      learn(stopped_at_, reply, sent);
+      note(stopped_at_, reply, sent);
       ++stopped_at_;
     }
     in_doubt_ = true;
@@ -86,7 +86,7 @@ class joint_acquisition final : public question {
     return std::optional<wait_hint>{};
   }
 
-  void learn(std::size_t i, const store::permits_reply& reply, boot_time sent) {
+  void note(std::size_t i, const store::permits_reply& reply, boot_time sent) {
     const auto lasts = lease_of(reply);
     grants_[i] = {owner_, reply.fence, sent + lasts - lease_timer::margin(lasts)};
   }
@@ -116,7 +116,7 @@ class joint_acquisition final : public question {
     return std::optional<wait_hint>{};
   }
 
-  store::permits_command command(const wanted& w, bool wait) const {
+  store::permits_command asks_for(const wanted& w, bool wait) const {
     return acquire_command(*w.session, *w.what, w.how, owner_, wait);
   }
   store::permits_command release() const {

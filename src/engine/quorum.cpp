@@ -112,10 +112,9 @@ void quorum_round::on_answer(std::size_t node, result<store::permits_reply> repl
   changed_.notify_all();
 }
 
-quorum_round::answers quorum_round::wait(std::chrono::nanoseconds patience,
+quorum_round::answers quorum_round::wait(boot_time until,
                                          const std::function<bool(const answers&)>& enough) {
   auto& clock = quorum_->first().clock();
-  const boot_time until = saturated_add(clock.now(), patience);
   std::unique_lock lock{mutex_};
   while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
     clock.wait_until(lock, changed_, until);

@@ -73,9 +73,8 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   /// `keeps` is kept for as long as the question is on its way.
   void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
            bool trusted_only = false);
-  /// Until `enough` says so, all have answered, or `patience` is over.
-  answers wait(std::chrono::nanoseconds patience,
-               const std::function<bool(const answers&)>& enough);
+  /// Until `enough` says so, all have answered, or it is that late.
+  answers wait(boot_time until, const std::function<bool(const answers&)>& enough);
 
  private:
   void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent);

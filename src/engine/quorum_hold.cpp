@@ -68,16 +68,20 @@ quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patien
     const auto granted = count(so_far, holdfast::vote::granted);
     return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
   };
+  const auto in_time = [&] { return saturated_add(quorum_->now(), patience); };
+  const boot_time until = in_time();
   std::for_each(to.begin(), to.end(), ask);
-  auto votes = round->wait(patience, decided);
+  auto votes = round->wait(until, decided);
   // If it is for those that were left alone to decide, they may be well again.
   const auto granted = count(votes, holdfast::vote::granted);
-  const auto open = count(votes, holdfast::vote::silent) + count(votes, holdfast::vote::skipped);
-  if (granted >= majority || granted + open < majority) return votes;
+  const auto left_alone = count(votes, holdfast::vote::skipped);
+  const auto open = count(votes, holdfast::vote::silent) + left_alone;
+  if (left_alone == 0 || granted >= majority || granted + open < majority) return votes;
+  const boot_time again_until = in_time();
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (votes[i].said == holdfast::vote::skipped) ask(i);
   }
-  return round->wait(patience, decided);
+  return round->wait(again_until, decided);
 }
 
 // A later majority shares a node with this one: if each of this one knows the greatest fence, the
@@ -94,6 +98,7 @@ bool quorum_hold::agree_on_fence(answers& votes, std::chrono::nanoseconds patien
     return static_cast<std::size_t>(those) >= quorum_->majority();
   };
   if (enough(votes)) return true;
+  const boot_time until = saturated_add(quorum_->now(), patience);
   const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (votes[i].said != holdfast::vote::granted || knows(votes[i])) continue;
@@ -107,7 +112,7 @@ bool quorum_hold::agree_on_fence(answers& votes, std::chrono::nanoseconds patien
     }
     return all;
   };
-  votes = merged(round->wait(patience, [&](const answers& l) { return enough(merged(l)); }));
+  votes = merged(round->wait(until, [&](const answers& l) { return enough(merged(l)); }));
   return enough(votes);
 }
 
@@ -166,13 +171,14 @@ quorum_hold::answers quorum_hold::give_back(std::chrono::nanoseconds patience,
   store::permits_command c;
   c.verb = permits_verb::release;
   c.owner = owner_;
+  const boot_time until = saturated_add(quorum_->now(), patience);
   {
     const std::lock_guard guard{asking_};
     for (std::size_t i = 0; i < asked_.size(); ++i) {
       if (asked_[i]) round->ask(i, c, nullptr);
     }
   }
-  return round->wait(patience, [&](const answers& so_far) {
+  return round->wait(until, [&](const answers& so_far) {
     for (std::size_t i = 0; i < so_far.size(); ++i) {
       if (wait_for[i] && so_far[i].said == holdfast::vote::silent) return false;
     }

@@ -92,8 +92,8 @@ multi_lock::multi_lock(std::initializer_list<multi_member> members)
 multi_lock::multi_lock(std::vector<multi_member> members) : state_(new state) {
   std::vector<std::pair<wanted, std::size_t>> order;
   for (const auto& m : members) order.emplace_back(m.state_->asks, order.size());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
+  std::sort(order.begin(), order.end(),
+            [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
   for (auto& [asks, number] : order) {
     asks.what = without_gate(*asks.what);
     state_->all.push_back(std::move(asks));

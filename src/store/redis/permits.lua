@@ -543,7 +543,8 @@ elseif verb == 'acquire' or verb == 'renew' then
   if mine then
     mine.expires = now + lease
     if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
-    if r.at_least > mine.fence then  -- one of several stores of a quorum learns what another one has granted
+    -- One of several stores of a quorum learns what another one has granted.
+    if r.at_least > mine.fence and not barrier then
       mine.fence, r.fence = r.at_least, math.max(r.fence, r.at_least)
     end
     r.put_holder(mine)
