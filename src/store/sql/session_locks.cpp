@@ -85,7 +85,7 @@ class session_locks final : public session_store, private inbox {
   status use_home();
   std::unique_ptr<lock_link> take_spare();
   std::size_t connections() const;
-  void settle(seat& s);
+  void hear_of(seat& s);
   void end_wait(lock_link& of);
   result<bool> give_up(seats::iterator s);
   void forget_what_broke();
@@ -261,7 +261,7 @@ result<permits_reply> session_locks::acquire(std::string_view name, const permit
 }
 
 result<permits_reply> session_locks::ask_again(seats::iterator mine, const permits_command& c) {
-  if (mine->waits_at_server()) settle(*mine);
+  if (mine->waits_at_server()) hear_of(*mine);
   if (!mine->held && !mine->own) {
     const auto got = try_now(*mine);
     if (!got) return got.error();
@@ -373,7 +373,7 @@ std::unique_ptr<lock_link> session_locks::take_spare() {
 }
 
 // If its wait is over: it holds, or has no place any more.
-void session_locks::settle(seat& s) {
+void session_locks::hear_of(seat& s) {
   if (!s.own->over()) return;
   const auto at = s.own->end();
   if (at && *at) {
@@ -447,7 +447,7 @@ std::optional<notice> session_locks::look_for_grants(std::vector<pollfd>& still_
   const std::lock_guard guard{mutex_};
   for (seat& s : seats_) {
     if (!s.waits_at_server()) continue;
-    settle(s);
+    hear_of(s);
     if (s.waits_at_server()) still_waiting.push_back({s.own->fd(), POLLIN, 0});
     if (!s.held) continue;
     const auto granted = holds(s, s.lease_us);
