@@ -97,9 +97,9 @@ std::string etcd_cluster::hosts() const {
   return all;
 }
 
-std::string etcd_cluster::ctl(const std::string& words) const {
+std::string etcd_cluster::ctl(const std::string& words, const std::string& reads) const {
   const std::string command =
-      "ETCDCTL_API=3 etcdctl --endpoints=" + hosts() + " " + words + " 2>&1 </dev/null";
+      "echo '" + reads + "' | ETCDCTL_API=3 etcdctl --endpoints=" + hosts() + " " + words + " 2>&1";
   FILE* const out = ::popen(command.c_str(), "r");
   if (out == nullptr) throw std::runtime_error("popen " + command);
   std::string said;

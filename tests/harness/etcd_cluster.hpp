@@ -26,8 +26,8 @@ class etcd_cluster {
     return "etcd://" + hosts() + rest;
   }
 
-  /// What etcdctl prints; throws if it fails.
-  std::string ctl(const std::string& words) const;
+  /// What etcdctl prints, after it has read a line; throws if it fails.
+  std::string ctl(const std::string& words, const std::string& reads = {}) const;
   /// The sum over all servers of what they count under that name (/metrics).
   long counted(const std::string& name) const;
   /// Which one leads; -1 if there is none at the moment.
