@@ -1,5 +1,7 @@
 #include "harness/memcached_server.hpp"
 
+#include <sys/wait.h>
+
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
@@ -27,9 +29,11 @@ memcached_server::memcached_server(std::vector<std::string> options)
   }
 }
 
+// Its maintainer moves keys from list to list behind the back of who lists them: off.
 void memcached_server::start() {
   std::vector<std::string> words{
-      "memcached", "-p", std::to_string(port_), "-l", "127.0.0.1", "-U", "0", "-t", "2"};
+      "memcached", "-p", std::to_string(port_), "-l", "127.0.0.1", "-U", "0", "-t",
+      "2",         "-o", "no_lru_maintainer"};
   words.insert(words.end(), options_.begin(), options_.end());
   const std::string log = dir_.file("log");
   process_.start(words, user, log);
@@ -37,6 +41,11 @@ void memcached_server::start() {
   if (!process_.runs()) {
     throw std::runtime_error("memcached does not start; is it installed? Its log: " + log);
   }
+}
+
+void memcached_server::stop() const {
+  process_.stop();
+  ::waitpid(process_.pid(), nullptr, WUNTRACED);
 }
 
 bool memcached_server::answers() const try {

@@ -27,7 +27,8 @@ class memcached_server {
   /// After kill(): the same port, and nothing of what was in it.
   void start();
   void kill() { process_.end(9); }
-  void stop() const { process_.stop(); }
+  /// Returns when it has stopped.
+  void stop() const;
   void resume() const { process_.resume(); }
 
  private:
