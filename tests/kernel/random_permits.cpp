@@ -117,8 +117,8 @@ permits_command random_history::command(const permits_record& record) {
   if (random_.one_in(10) && !record.holders.empty()) c.instead_of = record.holders.front().owner;
   if (c.instead_of == c.owner) c.instead_of = {};
   if (c.capacity == 1 && random_.one_in(6)) {  // what a quorum is of
-    const auto near = static_cast<std::int64_t>(std::max(record.last_fence, std::uint64_t{second}));
-    c.fence_at_least = static_cast<std::uint64_t>(near + random_.between(-3L, second));
+    // Some other node's time: not so far ahead that a loss would take it back.
+    c.fence_at_least = static_cast<std::uint64_t>(latest_wall_ + random_.between(-3L, second / 2));
   }
   return c;
 }
