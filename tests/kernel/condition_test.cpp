@@ -43,7 +43,7 @@ TEST_F(condition_kernel, the_first_in_line_is_woken_and_told) {
 TEST_F(condition_kernel, all_are_woken) {
   three_wait();
   EXPECT_EQ(notify(1u << 30).position, 3u);
-  for (const std::uint64_t owner : {3, 1, 2}) EXPECT_EQ(renew(owner).outcome, granted);
+  for (const std::uint64_t owner : {3U, 1U, 2U}) EXPECT_EQ(renew(owner).outcome, granted);
   EXPECT_EQ(record_.capacity, 0u);
 }
 

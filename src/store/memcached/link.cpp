@@ -261,6 +261,12 @@ status link::list(std::string_view command, const std::function<void(std::string
     auto text = line(deadline);
     if (!text) return std::move(text.error());
     if (*text == "END") return done{};
+    if (text->starts_with("BUSY") && boot_clock::now() < deadline) {  // with another one's list
+      pollfd quiet{fd_, POLLIN, 0};
+      (void)::poll(&quiet, 1, 5);
+      if (auto ok = send(command); !ok) return ok;
+      continue;
+    }
     if (text->starts_with("ERROR") || text->starts_with("CLIENT_ERROR") ||
         text->starts_with("SERVER_ERROR") || text->starts_with("BUSY")) {
       works_ = false;

@@ -521,7 +521,7 @@ std::unique_ptr<session_store> over_session_locks(std::unique_ptr<lock_link> fir
 capabilities session_capabilities(bool shared) noexcept {
   capabilities c;
   c.shared = shared;
-  c.fair = c.semaphore = c.latch = c.preferences = c.expiring = false;
+  c.fair = c.semaphore = c.unit_permits = c.latch = c.preferences = c.expiring = false;
   c.fences = c.notices = c.survives_failover = false;
   return c;
 }

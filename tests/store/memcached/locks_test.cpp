@@ -1,3 +1,5 @@
+#include <thread>
+
 #include "store/memcached/fixture.hpp"
 
 namespace memcached_test {
@@ -128,6 +130,20 @@ TEST_F(memcached_store, what_cannot_be_made_of_it_is_refused_with_the_reason) {
     EXPECT_EQ(refused.reason, errc::unsupported);
     EXPECT_TRUE(contains(refused.text, "no queue")) << refused.text;
   }
+}
+
+// The server makes one list at a time, and turns the others away.
+TEST_F(memcached_store, several_may_ask_for_the_names_at_once) {
+  const auto session = open();
+  mutex m{session, "orders"};
+  m.lock();
+  std::vector<std::thread> all;
+  for (int i = 0; i < 4; ++i) {
+    all.emplace_back([&] {
+      for (int k = 0; k < 20; ++k) EXPECT_EQ(session.names(), std::vector<std::string>{"orders"});
+    });
+  }
+  for (auto& t : all) t.join();
 }
 
 }  // namespace
