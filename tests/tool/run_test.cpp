@@ -115,10 +115,6 @@ TEST_F(run_command, says_78_for_a_name_in_use_as_something_else) {
   EXPECT_EQ(tool({"run", "l", "-n", "--slots", "4", "--", "true"}).code, 78);
 }
 
-TEST_F(run_command, says_78_for_a_store_that_was_not_built_in) {
-  EXPECT_EQ(tool({"run", "l", "--store", "memcached://nowhere", "--", "true"}).code, 78);
-}
-
 TEST_F(run_command, says_125_when_it_cannot_write_the_token) {
   // A folder of that name is made after the check and before the lock is had.
   std::filesystem::create_directory(folder.path() / "out");
