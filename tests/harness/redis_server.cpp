@@ -11,6 +11,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
@@ -91,16 +92,30 @@ std::vector<std::string> with_shifted_clock(const std::string& file) {
 
 }  // namespace
 
-int free_port() {
+namespace {
+
+bool is_free(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool bound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   ::close(fd);
-  return ntohs(address.sin_port);
+  return bound;
+}
+
+}  // namespace
+
+// Below those that the system gives to clients, also with the 10,000 that a Redis cluster adds:
+// else a server that a test kills and starts again may find its port taken by somebody's
+// connection.
+int free_port() {
+  thread_local std::mt19937 dice{std::random_device{}()};
+  while (true) {
+    const int port = std::uniform_int_distribution<int>(11'000, 22'000)(dice);
+    if (is_free(port)) return port;
+  }
 }
 
 redis_server::redis_server(std::vector<std::string> arguments, const std::string& config) {
