@@ -26,10 +26,12 @@ std::span<const subject_kind> all_subjects() {
       zookeeper_recipe_floor,
 #endif
 #ifdef HOLDFAST_BENCH_POSTGRES
-      postgres_row_floor,     postgres_advisory_floor,
+      postgres_row_floor,
+      postgres_advisory_floor,
 #endif
 #ifdef HOLDFAST_BENCH_MARIADB
-      mariadb_row_floor,      mariadb_user_lock_floor,
+      mariadb_row_floor,
+      mariadb_user_lock_floor,
 #endif
   };
   return all;

@@ -115,9 +115,9 @@ class permits_transition final : public store::transition {
   const std::string* other_kind() {
     reply = {};
     if (in_.wrong) return nullptr;
-    const bool asks =
-        command_.verb == permits_verb::acquire || command_.verb == permits_verb::inspect ||
-        command_.verb == permits_verb::notify;
+    const bool asks = command_.verb == permits_verb::acquire ||
+                      command_.verb == permits_verb::inspect ||
+                      command_.verb == permits_verb::notify;
     reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
     reply.found.kind = kind_of(in_.other);
     return nullptr;

@@ -5,8 +5,9 @@ namespace holdfast::store {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kind_names{"mutex", "shared_mutex", "semaphore",
-                                                     "latch", "rate_limiter", "election", "barrier", "condition_variable"};
+constexpr std::array<std::string_view, 8> kind_names{"mutex",   "shared_mutex",      "semaphore",
+                                                     "latch",   "rate_limiter",      "election",
+                                                     "barrier", "condition_variable"};
 
 constexpr std::array<std::string_view, 4> notice_names{"granted", "wanted", "opened", "departed"};
 
