@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -94,15 +96,31 @@ std::vector<std::string> with_shifted_clock(const std::string& file) {
 
 namespace {
 
+bool is_bound(int fd, const void* address, std::size_t size) {
+  return ::bind(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0;
+}
+
 bool is_free(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port));
-  const bool bound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const bool bound = is_bound(fd, &address, sizeof address);
   ::close(fd);
   return bound;
+}
+
+// Among the tests of this machine, until this process ends: a socket without a file has the name.
+bool is_ours(int port) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "holdfast test port " + std::to_string(port);
+  std::copy(name.begin(), name.end(), address.sun_path + 1);
+  if (is_bound(fd, &address, offsetof(sockaddr_un, sun_path) + 1 + name.size())) return true;
+  ::close(fd);
+  return false;
 }
 
 }  // namespace
@@ -114,7 +132,7 @@ int free_port() {
   thread_local std::mt19937 dice{std::random_device{}()};
   while (true) {
     const int port = std::uniform_int_distribution<int>(11'000, 22'000)(dice);
-    if (is_free(port)) return port;
+    if (is_ours(port) && is_free(port)) return port;
   }
 }
 
