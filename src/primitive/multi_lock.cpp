@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <holdfast/multi_lock.hpp>
+#include <functional>
 #include <tuple>
 
 #include "engine/names.hpp"
@@ -27,7 +28,9 @@ bool same_store(const wanted& a, const wanted& b) {
 }
 
 bool in_order(const wanted& a, const wanted& b) {
-  return std::tie(a.session->url(), a.what->name) < std::tie(b.session->url(), b.what->name);
+  const auto of = [](const wanted& w) { return std::tie(w.session->url(), w.what->name); };
+  if (of(a) != of(b)) return of(a) < of(b);
+  return std::less<>{}(&*a.session, &*b.session);  // two stores of the same name: "memory:"
 }
 
 bool same_terms(const engine::spec& a, const engine::spec& b) {

@@ -95,6 +95,9 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
     f.what = "connecting: " + f.what;
     return f;
   }
+  const my_bool off =
+      0;  // an option file may say "reconnect": the locks of mode=session would be lost unseen
+  mysql_optionsv(c, MYSQL_OPT_RECONNECT, &off);
   if (auto set = made->ask(session_settings(o)); !set) return std::move(set.error());
   return made;
 }

@@ -293,12 +293,17 @@ class memcached_store final : public slot_store {
   status add_names(server& s, std::vector<std::string>& found) {
     return s.talk(0, [&](link& l) -> status {
       std::vector<std::string> keys;
-      auto ok = l.list("lru_crawler metadump all\r\n", [&](std::string_view line) {
+      const auto take = [&](std::string_view line) {
         constexpr std::string_view key = "key=";
         if (!line.starts_with(key)) return;
         auto text = unescape(line.substr(key.size(), line.find(' ') - key.size()));
         if (name_of_key(options_.prefix, text)) keys.push_back(std::move(text));
-      });
+      };
+      // Twice: the server leaves out what another's list is just passing.
+      auto ok = l.list("lru_crawler metadump all\r\n", take);
+      if (ok) ok = l.list("lru_crawler metadump all\r\n", take);
+      std::sort(keys.begin(), keys.end());
+      keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
       for (std::size_t i = 0; ok && i < keys.size(); i += at_once) {
         const auto some = std::span(keys).subspan(i, std::min(at_once, keys.size() - i));
         ok = add_living(l, some, found);

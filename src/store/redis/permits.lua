@@ -44,9 +44,9 @@ local text = call('GET', record_key)
 local record, answer
 
 if verb == 'lock' then
-  if not text or #text == 38 and sub(text, 1, 12) == 'hf1 mutex 0 ' then  -- nobody has it
-    local last, fence = text and sub(text, 13, 28), clock
-    if last and last >= clock then fence = format('%.0f', last + 1) end
+  -- Nobody has it. A fence ahead of the clock has to outlast the lease: the long way.
+  if not text or #text == 38 and sub(text, 1, 12) == 'hf1 mutex 0 ' and sub(text, 13, 28) < clock then
+    local fence = clock
     record = 'hf1 mutex 1 ' .. fence .. ' 1 0 0 0 0 ' .. owner .. ' ' .. fence .. ' ' .. clock .. ' ' .. lease .. ' ' ..
              clock .. ' ' .. ARGV[4]
     answer = fence .. ' ' .. clock
@@ -278,7 +278,7 @@ function r.save()
     if r.waiters == 0 then r.seq, r.kept, r.places_end, until_at = 0, 0, 0, held.expires end
   end
   -- What remains of an idle name, and for how long: its last fence.
-  local lasts = in_use and until_at - r.now or 1000000 + math.max(0, r.fence - r.now)
+  local lasts = in_use and math.max(until_at, r.fence) - r.now or 1000000 + math.max(0, r.fence - r.now)
   local record = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f%s', r.kind, r.capacity, r.fence, r.used, r.waiters,
                         r.seq, r.kept, r.places_end, tail)
   if KEYS[6] then

@@ -166,7 +166,9 @@ class redis_store final : public session_store {
       const auto& info = answer->replies.front();
       if (info.is_error()) return server_says(info.text);
       found.run_id += line_of(info.text, "run_id:");
-      const auto up = std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10);
+      // The difference of two whole seconds: up to one more than it was.
+      const auto up =
+          std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10) - 1;
       found.up_for = std::min(found.up_for.value_or(std::chrono::microseconds::max()),
                               std::chrono::microseconds(std::chrono::seconds(up)));
       return done{};
