@@ -149,8 +149,11 @@ bool quorum_hold::fail(const answers& votes, boot_time began, std::chrono::nanos
                      (all_had_time ? 0 : count(votes, holdfast::vote::silent));
   too_few_answered_ = there < quorum_->majority();
   std::vector<bool> answered;
+  std::size_t others = 0;
   for (const auto& a : votes) {
-    if (is_mismatch(a)) hopeless_ = mismatch_of(a.reply, *quorum_->nodes.front()->what());
+    // One node's is a vote like others, unless without those that say so there is no majority.
+    if (is_mismatch(a) && votes.size() - ++others < quorum_->majority())
+      hopeless_ = mismatch_of(a.reply, *quorum_->nodes.front()->what());
     answered.push_back(a.said == holdfast::vote::granted || a.said == holdfast::vote::refused);
   }
   (void)give_back(patience, answered);

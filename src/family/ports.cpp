@@ -19,13 +19,15 @@ std::vector<result<permits_reply>> session_store::renew(std::span<const renewal>
 
 namespace {
 
-void take_back(session_store& from, std::span<const renewal> held) {
+status take_back(session_store& from, std::span<const renewal> held) {
+  status all = done{};
   for (const auto& one : held) {
     permits_command back;
     back.verb = permits_verb::release;
     back.owner = one.command.owner;
-    (void)from.permits(one.name, back);
+    if (auto reply = from.permits(one.name, back); !reply) all = std::move(reply.error());
   }
+  return all;
 }
 
 }  // namespace
@@ -38,7 +40,9 @@ result<std::vector<permits_reply>> session_store::acquire_together(std::span<con
     if (!reply) return std::move(reply.error());
     replies.push_back(std::move(*reply));
     if (replies.back().outcome == permits_outcome::granted) continue;
-    if (!one.command.wait) take_back(*this, all.first(replies.size() - 1));
+    if (one.command.wait) break;
+    auto back = take_back(*this, all.first(replies.size() - 1));
+    if (!back) return std::move(back.error());
     break;
   }
   return replies;

@@ -117,6 +117,7 @@ void open_if_all_came(permits_record& r, const permits_command& c, const moment&
   for (waiter& w : all) {
     const bool own = w.owner == c.owner;
     if (alone ? !own : w.peer.empty()) {
+      if (w.peer.empty()) w.expires_at = now.now_at + dropped_lasts_us;
       r.queue.push_back(std::move(w));
       continue;
     }

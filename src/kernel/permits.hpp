@@ -33,6 +33,8 @@ inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'000'000;
 inline constexpr std::int64_t look_again_us = 1'000'000;
 inline constexpr std::int64_t look_again_step_us = 250'000;
 inline constexpr std::int64_t look_again_step_where_nobody_is_told_us = 50'000;
+/// Who dropped out of a barrier is remembered so long after the barrier last opened.
+inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;
 /// At most so many peers are named as being in the way.
 inline constexpr std::size_t max_blockers = 8;
 

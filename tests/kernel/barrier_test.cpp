@@ -187,6 +187,21 @@ TEST_F(barrier_kernel, one_that_dropped_out_is_forgotten_in_time_and_breaks_noth
   EXPECT_EQ(who(), "| 2");
 }
 
+TEST_F(barrier_kernel, one_that_dropped_out_is_remembered_while_the_others_go_on) {
+  constexpr auto day = holdfast::kernel::dropped_lasts_us;
+  arrive(1), arrive(2);
+  place_ = 2 * lease_;
+  drop_out(3);
+  lease_ = place_ = 2 * day;
+  renew(1), renew(2);
+  pass(day - 1);
+  EXPECT_EQ(arrive(11, 1).outcome, queued);
+  EXPECT_EQ(arrive(12, 2).outcome, granted);
+  pass(day - 1);
+  EXPECT_EQ(arrive(21, 11).outcome, queued);
+  EXPECT_EQ(arrive(22, 12).outcome, granted);
+}
+
 TEST_F(barrier_kernel, who_leaves_in_good_order_makes_room_and_breaks_nothing) {
   arrive(1), arrive(2), arrive(3);
   arrive(11, 1);

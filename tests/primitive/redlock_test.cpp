@@ -237,6 +237,15 @@ TEST(redlock_input, a_name_in_use_as_something_else_is_said_so) {
   EXPECT_EQ(reason_of([&] { (void)a.lock.try_acquire(); }), errc::kind_mismatch);
 }
 
+TEST(redlock_input, a_name_in_use_as_something_else_on_one_node_is_one_vote) {
+  world w(3);
+  client a(w), rival(w);
+  holdfast::semaphore s0(w.open(0, nullptr), "job", 2);
+  const auto other = s0.acquire();
+  const auto taken = rival.lock.acquire();
+  EXPECT_FALSE(a.lock.try_acquire());
+}
+
 TEST(redlock_breaker, a_node_that_fails_is_left_alone_for_a_while_and_then_asked_again) {
   world w(3);
   client a(w);

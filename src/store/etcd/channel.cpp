@@ -200,6 +200,10 @@ result<bool> channel::call(const char* what, const message& request, message& an
   const boot_time until = saturated_add(o.clock->now(), within);
   bool repeated = false;
   bool fresh_token = false;
+  const auto unknown_if_repeated = [&](failure f) {
+    f.outcome_unknown = repeated && what != method::range;
+    return f;
+  };
   for (auto left = std::max<std::size_t>(o.hosts.size(), 2);;) {
     const auto now = o.clock->now();
     const boot_time part = now + (until - now) / static_cast<std::int64_t>(left);
@@ -214,16 +218,14 @@ result<bool> channel::call(const char* what, const message& request, message& an
         fresh_token = true;
         continue;
       }
-      if (!is_away(s)) return explain(s, o);
+      if (!is_away(s)) return unknown_if_repeated(explain(s, o));
       repeated = true;
       parts_->go_on_from(member);
     } else if (token.error().code != errc::unavailable) {
-      return token.error();
+      return unknown_if_repeated(token.error());
     }
     if (--left > 0 && o.clock->now() < until) continue;
-    auto f = token ? explain(s, o) : token.error();
-    f.outcome_unknown = repeated && what != method::range;
-    return f;
+    return unknown_if_repeated(token ? explain(s, o) : token.error());
   }
 }
 

@@ -30,16 +30,18 @@ capabilities promises() {
   c.survives_failover = false;  // what a server held is gone with it
   c.max_name_bytes = 205;
   c.lease_step_ms = 1'000;
-  c.max_lease_s = longest_ttl_s - 1;
+  c.max_lease_s = longest_ttl_s - 2;  // what it is kept for longer, see spare_s
   c.refusal =
       "memcached has keys that are there or not, and no queue: mutex, recursive_mutex and "
       "counting_semaphore are what can be made of it";
   return c;
 }
 
-// The server's clock ticks once a second, and a time to live ends with a tick: one second more is
-// never less than what was asked for.
-std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'000'000 + 1); }
+// A time to live ends with a tick of the server's clock. A tick is a second, and one that comes
+// late counts for two: so much more is never less than what was asked for.
+constexpr std::int64_t spare_s = 2;
+
+std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'000'000 + spare_s); }
 
 std::string set_command(const std::string& key, const std::string& value, std::int64_t lease_us,
                         const std::string& mode) {
@@ -270,7 +272,8 @@ class memcached_store final : public slot_store {
     if (!r.is("VA")) return server_says(r, from.where());
     auto entry = read_value(r.value);
     if (!entry) return foreign(name, r.value);
-    entry->left_us = std::max<std::int64_t>(r.number('t').value_or(1) - 1, 0) * 1'000'000;
+    entry->left_us =
+        std::max<std::int64_t>(r.number('t').value_or(spare_s) - spare_s, 0) * 1'000'000;
     return entry;
   }
 

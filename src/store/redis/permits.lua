@@ -361,6 +361,8 @@ function r.gather()
         w.lingers = alone and '1' or '0'
         r.grant(w, w.lease, w.peer)
         if not own then r.tell('granted', o, w.peer, r.fence, now + w.lease) end
+      elseif w and w.peer == '-' then
+        r.put_place(o, now + 86400000000)  -- who dropped out is remembered while the barrier is in use
       end
     end
     if r.used == 0 then r.scatter() end
@@ -369,7 +371,8 @@ function r.gather()
   -- A condition_variable: the first in line are woken. They have a moment to say that they are awake; else
   -- it is the turn of those behind them.
   function r.wake(count)
-    local woken = 0
+    local woken, at_least = 0, r.at_least
+    r.at_least = 0  -- to be woken is no grant of a quorum
     while woken < count and r.waiters > 0 do
       local head = call('ZPOPMIN', KEYS[3])[1]
       local w = head and r.waiter_of(sub(head, 15))
@@ -380,6 +383,7 @@ function r.gather()
         woken = woken + 1
       end
     end
+    r.at_least = at_least
     return woken
   end
 
