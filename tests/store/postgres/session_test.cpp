@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "store/postgres/advisory.hpp"
 
 // mode=session: what is special about advisory locks. The rest is the conformance suite's.
 namespace postgres_test {
@@ -103,6 +104,19 @@ TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
     EXPECT_TRUE(refused.reason == errc::unsupported || refused.reason == errc::invalid_argument)
         << refused.text;
   }
+}
+
+// What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
+TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
+  holdfast::store::postgres::postgres_options o;
+  o.server = *holdfast::store::postgres::parse_address(base_.substr(base_.find("//")));
+  o.schema = schema_;
+  const auto link = std::move(*holdfast::store::postgres::advisory_link::open(o));
+  ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
+  EXPECT_EQ(holder("m"), std::to_string(link->id()));
+  link->drop();
+  EXPECT_FALSE(link->usable());
+  eventually("the lock to be free", [&] { return holder("m").empty(); });
 }
 
 TEST(postgres_session_pooler, a_pooler_in_between_is_seen_and_refused) {
