@@ -69,6 +69,7 @@ class session_locks final : public session_store, private inbox {
   result<permits_reply> ask_again(seats::iterator mine, const permits_command& c);
   result<permits_reply> enter(std::string_view name, const permits_command& c);
   permits_reply wait_for(seat mine, const permits_command& c);
+  void begin_wait(seat& mine);
   result<permits_reply> resize(const permits_command& c);
   result<permits_reply> evict(const owner_id& owner);
   result<permits_reply> inspect(std::string_view name);
@@ -251,6 +252,7 @@ result<permits_reply> session_locks::ask_again(seats::iterator mine, const permi
     if (!got) return got.error();
   }
   if (mine->held) return holds(*mine, c.lease_us);
+  if (c.wait && !mine->own) begin_wait(*mine);
   if (c.wait) return queued(*mine, c);
   const auto was_in = seating_.give_up(mine);
   if (!was_in) return was_in.error();
@@ -274,10 +276,15 @@ result<permits_reply> session_locks::enter(std::string_view name, const permits_
 }
 
 permits_reply session_locks::wait_for(seat mine, const permits_command& c) {
-  seating_.begin_wait(mine);
   mine.lease_us = c.lease_us;
-  if (mine.own) wake_receiver();
+  begin_wait(mine);
   return queued(seating_.add(std::move(mine)), c);
+}
+
+// Whoever gets no connection for it tries again when he looks again.
+void session_locks::begin_wait(seat& mine) {
+  seating_.begin_wait(mine);
+  if (mine.own) wake_receiver();
 }
 
 result<permits_reply> session_locks::resize(const permits_command& c) {

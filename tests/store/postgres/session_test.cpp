@@ -69,15 +69,15 @@ TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
 
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
   (void)postgres_store::open();  // the tables, which this user is given
-  let_user_with("set idle_session_timeout = '50ms'");
+  let_user_with("set idle_session_timeout = '200ms'");
   let_user_with("set lock_timeout = '10ms'");
-  let_user_with("set statement_timeout = '10ms'");
+  let_user_with("set statement_timeout = '100ms'");
   auto a = holdfast::open(url_of_user("&mode=session")), b = open();
   holdfast::mutex m{a, "m"}, rival{b, "m"};
   auto held = rival.acquire();
   std::thread waiter([&] { m.lock(); });
   eventually("a waiter", [&] { return b.show("m").waiters.size() == 1; });
-  EXPECT_FALSE(rival.try_lock_for(60ms)) << "longer than all of them";
+  EXPECT_FALSE(rival.try_lock_for(250ms)) << "longer than all of them";
   EXPECT_EQ(b.show("m").waiters.size(), 1u);
   EXPECT_FALSE(held.release());
   waiter.join();

@@ -27,6 +27,7 @@ struct lock_server {
   int unlocks_refused = 0;    ///< so many are answered by an error, and nothing happens
   int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
   bool changes_fail = false;  ///< half-way
+  int waits_refused = 0;
 };
 
 failure refusal() { return {errc::unavailable, "cancelled"}; }
@@ -60,10 +61,13 @@ class fake_lock_link final : public lock_link {
     if (server_.changes_fail) return refusal();
     return moment_at(++server_.now_at);
   }
-  status begin(std::string_view, lock_mode) override { return refusal(); }
-  bool over() noexcept override { return true; }
+  status begin(std::string_view, lock_mode) override {
+    if (server_.waits_refused-- > 0) return refusal();
+    return done{};
+  }
+  bool over() noexcept override { return false; }
   result<moment_at> end() override { return moment_at(); }
-  status interrupt(const lock_link&) override { return done{}; }
+  status interrupt(const lock_link&) override { return refusal(); }
   status ping() override { return done{}; }
   result<std::vector<lock_user>> users(std::string_view) override {
     return std::vector<lock_user>{};
@@ -152,6 +156,17 @@ TEST_F(lock_sessions, a_change_of_mode_that_fails_half_way_leaves_nothing_locked
   EXPECT_FALSE(mine_->permits("m", upgrade));
   EXPECT_EQ(outcome(*mine_, "m", about(permits_verb::renew, 1)), permits_outcome::absent);
   EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+}
+
+TEST_F(lock_sessions, who_got_no_connection_to_wait_over_gets_one_when_he_looks_again) {
+  ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+  auto patient = about(permits_verb::acquire, 1);
+  patient.wait = true;
+  server_.waits_refused = 1;
+  const auto first = mine_->permits("m", patient);
+  const auto second = mine_->permits("m", patient);
+  ASSERT_TRUE(first && second);
+  EXPECT_LT(first->look_again_us, second->look_again_us);
 }
 
 }  // namespace
