@@ -33,6 +33,7 @@ capabilities promises(const redis_options& o) {
           "latch has no owner";
       break;
     default:
+      c.learns_fences = true;  // of nodes that have none: see redlock
       c.refusal = "dialect=redlock has exclusive locks only";
   }
   return c;
