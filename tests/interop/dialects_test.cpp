@@ -155,6 +155,21 @@ TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
   }
 }
 
+TEST_F(dialects, redisson_s_other_objects_are_refused_each_with_its_reason) {
+  const auto session = open("redisson");
+  const auto refuses = [&](auto construct, const std::string& object, const std::string& reason) {
+    const auto refused = outcome_of(construct);
+    EXPECT_EQ(refused.reason, errc::unsupported) << object;
+    EXPECT_TRUE(contains(refused.text, object) && contains(refused.text, reason)) << refused.text;
+  };
+  refuses([&] { holdfast::shared_mutex(session, "a"); }, "RReadWriteLock", "dead readers");
+  refuses([&] { holdfast::fair_mutex(session, "a"); }, "RFairLock", "clocks");
+  refuses([&] { holdfast::expiring_semaphore(session, "a", 2); }, "RPermitExpirable", "clocks");
+  refuses([&] { holdfast::counting_semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
+  refuses([&] { holdfast::semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
+  refuses([&] { holdfast::latch(session, "a", 2); }, "RCountDownLatch", "without an owner");
+}
+
 TEST_F(dialects, options_that_do_not_fit_are_refused) {
   for (const char* bad : {"?dialect=redlok", "?dialect=redlock&ack=all", "?setnx_unit=ms",
                           "?dialect=setnx&setnx_unit=h", "?dialect=redisson&setnx_unit=ms"}) {

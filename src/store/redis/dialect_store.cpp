@@ -1,8 +1,7 @@
 #include "store/redis/dialect_store.hpp"
 
+#include <holdfast/store/own_holds.hpp>
 #include <holdfast/store/queue_inbox.hpp>
-#include <map>
-#include <mutex>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
@@ -27,10 +26,10 @@ capabilities promises(const redis_options& o) {
       break;
     case dialect::redisson:
       c.refusal =
-          "dialect=redisson shares RLock. The others of Redisson are not shared: a read-write "
-          "lock, fair lock or semaphore of it keeps time-outs on the clocks of its clients, and "
-          "its "
-          "latch has no owner";
+          "dialect=redisson shares RLock; not RReadWriteLock, where a reader's renewal lengthens "
+          "what dead readers left; RFairLock and RPermitExpirableSemaphore, whose ends are on the "
+          "clocks of their clients; RSemaphore, which never gets back what a dead holder had; "
+          "RCountDownLatch, a number without an owner";
       break;
     default:
       c.learns_fences = true;  // of nodes that have none: see redlock
@@ -59,7 +58,8 @@ class dialect_store final : public slot_store {
         url_(options_.url + "?dialect=" + std::string(name_of(options_.dialect))),
         servers_(make_servers(options_)),
         for_notices_(servers_->for_notices()),
-        untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()) {}
+        untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
+        written_(options_.clock != nullptr ? *options_.clock : real_clock()) {}
 
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
@@ -104,7 +104,7 @@ class dialect_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = change(where, "remove", owner, 0);
-    if (reply) forget(owner);
+    if (reply) written_.forget(owner);
     return reply;
   }
 
@@ -150,7 +150,12 @@ class dialect_store final : public slot_store {
     if (items.size() != 3) return strange_answer("a script");
     // Whoever lets go for the second time, because the first answer was lost, has let go.
     const bool released = answer->repeated && verb == "remove" && items[0].integer == 2;
-    return read(where, owner, released ? 0 : items[0].integer, items);
+    const std::int64_t state = released ? 0 : items[0].integer;
+    // A release has no lease, and writes nothing.
+    if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
+      written_.put(owner, items[1].text, lease_us);
+    }
+    return read(where, state, items);
   }
 
   std::string call(const std::string& key, std::string_view verb, const owner_id& owner,
@@ -163,9 +168,9 @@ class dialect_store final : public slot_store {
                                redisson_owner(owner), ms, unlock_channel(key)});
         break;
       case dialect::setnx:
-        append_command(
-            bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_by(owner),
-                    std::to_string(lease_us), options_.setnx_milliseconds ? "1000" : "1000000"});
+        append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb,
+                               written_.find(owner).value_or(""), std::to_string(lease_us),
+                               options_.setnx_milliseconds ? "1000" : "1000000"});
         break;
       default:
         append_command(bytes,
@@ -174,13 +179,12 @@ class dialect_store final : public slot_store {
     return bytes;
   }
 
-  result<slot_reply> read(const slot& where, const owner_id& owner, std::int64_t state,
+  result<slot_reply> read(const slot& where, std::int64_t state,
                           const std::vector<resp_value>& items) {
     const std::string& text = items[1].text;
     const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
     switch (state) {
       case 0:
-        if (options_.dialect == dialect::setnx) remember(owner, text);
         return slot_reply{};
       case 1: {
         const bool seconds = options_.dialect == dialect::setnx;
@@ -209,21 +213,6 @@ class dialect_store final : public slot_store {
     return {};
   }
 
-  // What an owner of the dialect setnx wrote is all that says that it is its own.
-  std::string written_by(const owner_id& owner) {
-    const std::lock_guard guard{mutex_};
-    const auto at = written_.find(owner);
-    return at == written_.end() ? std::string{} : at->second;
-  }
-  void remember(const owner_id& owner, const std::string& value) {
-    const std::lock_guard guard{mutex_};
-    if (!value.empty()) written_[owner] = value;
-  }
-  void forget(const owner_id& owner) {
-    const std::lock_guard guard{mutex_};
-    written_.erase(owner);
-  }
-
   const redis_options options_;
   const capabilities capabilities_;
   const std::string url_;
@@ -231,8 +220,8 @@ class dialect_store final : public slot_store {
   const redis_options for_notices_;
   queue_inbox untold_;
   std::unique_ptr<unlock_inbox> told_;
-  std::mutex mutex_;
-  std::map<owner_id, std::string> written_;
+  /// What an owner of the dialect setnx wrote is all that says that it is its own.
+  own_holds<std::string> written_;
 };
 
 }  // namespace
