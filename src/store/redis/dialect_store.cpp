@@ -1,11 +1,11 @@
 #include "store/redis/dialect_store.hpp"
 
-#include <holdfast/store/own_holds.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
 #include "store/redis/servers.hpp"
+#include "store/redis/setnx_values.hpp"
 #include "store/redis/unlock_inbox.hpp"
 
 namespace holdfast::store::redis {
@@ -59,7 +59,8 @@ class dialect_store final : public slot_store {
         servers_(make_servers(options_)),
         for_notices_(servers_->for_notices()),
         untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
-        written_(options_.clock != nullptr ? *options_.clock : real_clock()) {}
+        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
+        written_(clock_, unit_us()) {}
 
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
@@ -143,6 +144,7 @@ class dialect_store final : public slot_store {
   result<slot_reply> change(const slot& where, std::string_view verb, const owner_id& owner,
                             std::int64_t lease_us) {
     const auto key = key_of(where.name);
+    const boot_time sent = clock_.now();
     const auto answer = servers_->ask({key, call(key, verb, owner, lease_us), false, true});
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
@@ -153,7 +155,7 @@ class dialect_store final : public slot_store {
     const std::int64_t state = released ? 0 : items[0].integer;
     // A release has no lease, and writes nothing.
     if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
-      written_.put(owner, items[1].text, lease_us);
+      written_.wrote(owner, items[1].text, items[2].integer, sent, lease_us);
     }
     return read(where, state, items);
   }
@@ -168,9 +170,7 @@ class dialect_store final : public slot_store {
                                redisson_owner(owner), ms, unlock_channel(key)});
         break;
       case dialect::setnx:
-        append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb,
-                               written_.find(owner).value_or(""), std::to_string(lease_us),
-                               options_.setnx_milliseconds ? "1000" : "1000000"});
+        append_setnx_call(bytes, key, verb, owner, lease_us);
         break;
       default:
         append_command(bytes,
@@ -178,6 +178,16 @@ class dialect_store final : public slot_store {
     }
     return bytes;
   }
+
+  // No time is proposed for a grant: another's may be of the same second.
+  void append_setnx_call(std::string& bytes, const std::string& key, std::string_view verb,
+                         const owner_id& owner, std::int64_t lease_us) {
+    const std::string next = verb == "extend" ? written_.propose(owner, lease_us) : "";
+    append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(owner),
+                           std::to_string(lease_us), std::to_string(unit_us()), next});
+  }
+
+  std::int64_t unit_us() const { return options_.setnx_milliseconds ? 1'000 : 1'000'000; }
 
   result<slot_reply> read(const slot& where, std::int64_t state,
                           const std::vector<resp_value>& items) {
@@ -220,8 +230,8 @@ class dialect_store final : public slot_store {
   const redis_options for_notices_;
   queue_inbox untold_;
   std::unique_ptr<unlock_inbox> told_;
-  /// What an owner of the dialect setnx wrote is all that says that it is its own.
-  own_holds<std::string> written_;
+  clock& clock_;
+  setnx_values written_;  ///< of the dialect setnx
 };
 
 }  // namespace
