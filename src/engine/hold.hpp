@@ -118,9 +118,12 @@ class hold : public std::enable_shared_from_this<hold> {
   [[noreturn]] void fail(failure f, std::string_view operation) const;
   /// To another weight; false if there is no room.
   result<bool> resize(std::uint32_t weight);
+  /// The same in two halves: what to send, if it is held, and what came of it.
+  result<store::permits_command> to_resize(std::uint32_t weight) const;
+  result<bool> resized(std::uint32_t weight, const result<store::permits_reply>& reply);
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
-  static std::shared_ptr<hold> shared_behind(const lease& l) noexcept { return l.hold_; }
+  static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
 
   /// Readers that share it: each has a lease, and the last one's release is the hold's.
   unsigned users() const noexcept { return users_.load(std::memory_order_relaxed); }
