@@ -3,6 +3,7 @@
 #include "engine/core.hpp"
 #include "engine/names.hpp"
 #include "engine/reader_group.hpp"
+#include "engine/trace.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 
@@ -35,6 +36,12 @@ struct shared_mutex::state {
     const bool passes = prefers == preference::reader;
     // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
     const bool together = passes || of.core->can().notices;
+    if (m == shared && together && of.spec->traced) {
+      const engine::trace seen(of.core, *of.spec, claim(m), wait, std::move(stop));
+      auto got = group->enter(of.core, of.spec, claim(m), passes, wait, seen.stop());
+      if (got) engine::trace::got(*got);
+      return got;
+    }
     if (m == shared && together) {
       return group->enter(of.core, of.spec, claim(m), passes, wait, std::move(stop));
     }
