@@ -3,6 +3,7 @@
 #include <set>
 
 #include "conformance/cell.hpp"
+#include "engine/core.hpp"
 #include "harness/eventually.hpp"
 #include "harness/process.hpp"
 
