@@ -37,12 +37,23 @@ store::permits_command mark_command(permits_verb verb, const store::owner_id& wa
   return c;
 }
 
-/// "host pid program waits WEIGHT NAME".
+/// "host pid program waits WEIGHT AGE NAME".
 struct mark_text {
   std::string_view who{};
   std::uint32_t weight = 0;
+  std::uint64_t age = 0;  ///< of an earlier mark of this wait, which ran out; else none
   std::string_view name{};
 };
+
+/// A number, and the space behind it.
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (bad != std::errc{} || digits >= text.size()) return false;
+  text.remove_prefix(digits + 1);
+  return true;
+}
 
 std::optional<mark_text> read_mark(std::string_view note) {
   std::size_t from = 0;
@@ -52,20 +63,19 @@ std::optional<mark_text> read_mark(std::string_view note) {
     from = space + 1;
   }
   mark_text text{note.substr(0, from - 1)};
-  auto rest = note.substr(from);
-  if (!rest.starts_with(says)) return std::nullopt;
-  rest.remove_prefix(says.size());
-  const auto [end, bad] = std::from_chars(rest.data(), rest.data() + rest.size(), text.weight);
-  const auto digits = static_cast<std::size_t>(end - rest.data());
-  if (bad != std::errc{} || digits >= rest.size()) return std::nullopt;
-  text.name = rest.substr(digits + 1);
+  text.name = note.substr(from);
+  if (!text.name.starts_with(says)) return std::nullopt;
+  text.name.remove_prefix(says.size());
+  if (!take_number(text.name, text.weight) || !take_number(text.name, text.age)) {
+    return std::nullopt;
+  }
   return text;
 }
 
 bool same_ring(const std::vector<deadlock_watch::link>& a,
                const std::vector<deadlock_watch::link>& b) {
   const auto same = [](const auto& x, const auto& y) {
-    return x.wait == y.wait && x.hold == y.hold && x.age == y.age;
+    return x.wait == y.wait && x.hold == y.hold;
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
@@ -236,32 +246,33 @@ void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone)
   (void)session_.permits(releases);
 }
 
-// To acquire again what one has is to renew it.
+// To acquire again what one has is to renew it. One that ran out gets no younger by it.
 void deadlock_watch::confirm(watched& w) {
-  const auto note =
-      session_.note(std::string(says) + std::to_string(w.who->weight) + ' ' + w.who->name);
-  std::vector<std::string> marks;
-  std::vector<store::renewal> acquires;
+  std::vector<std::string> marks, notes;
   std::vector<store::owner_id> holds;
   for (const auto& h : w.who->holds) {
     auto mark = wait_mark(h.name, h.owner, session_.can().max_name_bytes);
     if (!mark) continue;
     marks.push_back(std::move(*mark));
     holds.push_back(h.owner);
-    auto c = mark_command(permits_verb::acquire, w.who->id);
-    c.peer = session_.peer();
-    c.note = note;
-    acquires.push_back({{}, c});
+    const auto known = w.ages.find(h.owner);
+    notes.push_back(session_.note(std::string(says) + std::to_string(w.who->weight) + ' ' +
+                                  std::to_string(known == w.ages.end() ? 0 : known->second) + ' ' +
+                                  w.who->name));
   }
-  for (std::size_t i = 0; i < marks.size(); ++i) acquires[i].name = marks[i];
-  if (!still_waits(w)) return;
+  if (marks.empty() || !still_waits(w)) return;
+  std::vector<store::renewal> acquires;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    acquires.push_back({marks[i], mark_command(permits_verb::acquire, w.who->id)});
+    acquires.back().command.peer = session_.peer();
+    acquires.back().command.note = notes[i];
+  }
   const auto replies = session_.permits(acquires);
-  w.ages.clear();
   for (std::size_t i = 0; i < replies.size(); ++i) {
     if (!replies[i]) {
       warn(replies[i].error());
     } else if (replies[i]->outcome == permits_outcome::granted) {
-      w.ages[holds[i]] = replies[i]->fence;
+      w.ages.emplace(holds[i], replies[i]->fence);
     }
   }
 }
@@ -307,7 +318,8 @@ std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watc
         const auto text = read_mark(h.note);
         if (!text || !met.insert(h.owner).second) continue;
         step s{std::string(text->name), text->weight, obstacles[i].from->path};
-        s.path.push_back({h.owner, obstacles[i].hold, h.fence, h.expires_at, std::string(text->who),
+        const auto age = text->age == 0 ? h.fence : text->age;
+        s.path.push_back({h.owner, obstacles[i].hold, age, h.expires_at, std::string(text->who),
                           obstacles[i].name, s.name});
         next.push_back(std::move(s));
       }

@@ -198,17 +198,25 @@ TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
-  auto mine = a1.acquire();
+  std::promise<holdfast::lease> handed_on;
+  std::promise<void> ready;
+  auto giver = std::async(std::launch::async, [&] {
+    handed_on.set_value(a1.acquire());  // this thread got it, and will not give it back
+    ready.get_future().wait();
+    return locked(b1);
+  });
+  auto mine = handed_on.get_future().get();
   auto other = std::async(std::launch::async, [&] {
     const std::lock_guard guard{b2};
+    ready.set_value();
     return locked(a2);
   });
   w.until_marked(one, 1);
-  auto waits = std::async(std::launch::async, [&] { return locked(b1); });
   for (int i = 0; i < 40; ++i) w.clock->advance(100ms);
-  EXPECT_FALSE(mine.release());  // whoever has it may
+  w.until_marked(one, 1);
+  EXPECT_FALSE(mine.release());
   EXPECT_EQ(w.get(std::move(other)), errc{});
-  EXPECT_EQ(w.get(std::move(waits)), errc{});
+  EXPECT_EQ(w.get(std::move(giver)), errc{});
 }
 
 TEST(deadlock, a_caller_that_asks_to_stop_is_not_told_of_a_deadlock) {
