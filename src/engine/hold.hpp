@@ -36,6 +36,7 @@ struct spec {
   unsigned max_bypass = 0;
   std::size_t max_waiters = 0;
   bool unconfirmed_release = false;
+  bool traced = false;                 ///< one of the session's debug options is on
   std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
 };
 
@@ -131,6 +132,7 @@ class hold : public std::enable_shared_from_this<hold> {
   bool add_user() noexcept;
   /// For one that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
+  bool traced() const noexcept { return spec_->traced; }
   /// Null when it was released.
   std::shared_ptr<engine::core> session() const noexcept { return core_; }
   bool belongs_to(const core& session, const spec& s) const noexcept {

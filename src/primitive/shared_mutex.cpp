@@ -4,6 +4,7 @@
 #include "engine/core.hpp"
 #include "engine/names.hpp"
 #include "engine/reader_group.hpp"
+#include "engine/trace.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 
@@ -38,7 +39,12 @@ struct shared_mutex::state {
 
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
     if (m == shared && readers_share()) {
-      return group->enter(of.core, of.spec, claim(m), readers_pass(), wait, std::move(stop));
+      if (!of.spec->traced)
+        return group->enter(of.core, of.spec, claim(m), readers_pass(), wait, std::move(stop));
+      const engine::trace seen(of.core, *of.spec, claim(m), wait, std::move(stop));
+      auto got = group->enter(of.core, of.spec, claim(m), readers_pass(), wait, seen.stop());
+      if (got) engine::trace::got(*got);
+      return got;
     }
     if (m == shared) return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
     const engine::reader_group::writer waits(*group);
