@@ -97,6 +97,16 @@ struct waiter {
   bool operator==(const waiter&) const = default;
 };
 
+/// One who led, for those who observe an election.
+struct led {
+  std::uint64_t fence = 0;
+  std::int64_t since_wall_at = 0;
+  std::string note;
+  bool operator==(const led&) const = default;
+};
+/// So many are remembered.
+inline constexpr std::size_t most_led = 16;
+
 /// Everything a store knows about one name of the permits family.
 struct permits_record {
   store::kind kind = kind::mutex;
@@ -104,6 +114,7 @@ struct permits_record {
   std::uint64_t last_fence = 0;
   std::vector<holder> holders;
   std::vector<waiter> queue;  ///< in the order in which they will be served
+  std::vector<led> history;   ///< of an election: the last who led, the present one too
   bool operator==(const permits_record&) const = default;
 };
 
