@@ -29,7 +29,7 @@ class entry final : public engine::question {
         limiter_(limiter),
         request_(std::move(r)),
         deadline_(deadline),
-        take_{store::rate_verb::take,      session_.ids().next(), static_cast<std::int64_t>(n), 0,
+        take_{store::rate_verb::take,    session_.ids().next(), static_cast<std::int64_t>(n), 0,
               request_.rules->version(), request_.choices} {}
 
   answer ask(bool last) override {
@@ -117,9 +117,8 @@ struct admission::state {
   }
 
   admitted given(entry& e, boot_time began) const {
-    e.found.permit = engine::hold::start(
-        std::make_shared<engine::hold>(permits.session, permits.what, permits.how, e.granted(),
-                                       engine::waits{began, began}));
+    e.found.permit = engine::hold::start(std::make_shared<engine::hold>(
+        permits.session, permits.what, permits.how, e.granted(), engine::waits{began, began}));
     return std::move(e.found);
   }
 

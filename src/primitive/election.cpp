@@ -34,9 +34,9 @@ std::optional<leader> leader_of(const store::permits_reply& reply) {
 std::optional<leader> first_after(std::uint64_t term, const store::permits_reply& reply) {
   const auto& all = reply.found.history;
   const auto known = [](const store::led& l) { return engine::public_fence(l.fence); };
-  const bool goes_back = std::any_of(all.begin(), all.end(),
-                                     [&](const auto& l) { return known(l) == term; }) ||
-                         (term == 0 && all.size() < store::most_led);
+  const bool goes_back =
+      std::any_of(all.begin(), all.end(), [&](const auto& l) { return known(l) == term; }) ||
+      (term == 0 && all.size() < store::most_led);
   const auto next =
       std::find_if(all.begin(), all.end(), [&](const auto& l) { return known(l) > term; });
   auto found = next == all.end() ? leader_of(reply)  // a record that was damaged
@@ -54,8 +54,7 @@ failure other_kind(store::kind k) {
 /// Who leads, or led, after whom was given last.
 class look_for_next final : public engine::question {
  public:
-  look_for_next(engine::core& session, const std::string& name,
-                std::optional<std::uint64_t>& after)
+  look_for_next(engine::core& session, const std::string& name, std::optional<std::uint64_t>& after)
       : session_(session), name_(name), after_(after) {}
 
   result<std::optional<engine::wait_hint>> ask(bool) override {

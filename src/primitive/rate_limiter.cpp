@@ -4,8 +4,8 @@
 
 namespace holdfast {
 
-using primitive::rate_rules;
 using primitive::decision;
+using primitive::rate_rules;
 using primitive::subject;
 using std::chrono::microseconds;
 using store::rate_outcome;

@@ -133,7 +133,8 @@ class rate_words {
     const rate_command& c = asked.command;
     made_.reserve(2 * c.buckets.size());
     keys_ = {names_[4], names_[0]};
-    for (const auto& b : c.buckets) keys_.push_back(made_.emplace_back(bucket_key(names_[0], b.id)));
+    for (const auto& b : c.buckets)
+      keys_.push_back(made_.emplace_back(bucket_key(names_[0], b.id)));
     arguments_ = {rate_verbs[static_cast<std::size_t>(c.verb)], tokens_, ahead_, version_};
     for (const auto& b : c.buckets) arguments_.push_back(made_.emplace_back(bytes_of(b.rule)));
     // A take says no more: the shorter command is the cheaper one.

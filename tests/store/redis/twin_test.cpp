@@ -82,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"if alone then goes = w and own end", ""},
         // Of those who led a few are forgotten, or nobody is when the name is used for more.
         twin::seeded_bug{"call('ZRANGE', KEYS[5], 0, -17)", "call('ZRANGE', KEYS[5], 0, -5)"},
-        twin::seeded_bug{"if r.kind == 'election' and asked_kind ~= 'election' then", "if false then"},
+        twin::seeded_bug{"if r.kind == 'election' and asked_kind ~= 'election' then",
+                         "if false then"},
         twin::seeded_bug{"r.kind == 'election' and KEYS[4] or KEYS[5]", "KEYS[5]"},
         // One that gives up when it is woken keeps that from the next.
         twin::seeded_bug{"if was_held and condition then r.wake(1) end", ""},

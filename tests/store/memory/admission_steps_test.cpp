@@ -5,7 +5,6 @@
 #include "family/state_family.hpp"
 #include "store/memory/memory.hpp"
 
-namespace kernel_test {
 namespace {
 
 using namespace holdfast::store;
@@ -30,7 +29,7 @@ class counted final : public state_store {
   holdfast::result<moment> time() override { return inner_->time(); }
   bool departed(string_view peer) override { return inner_->departed(peer); }
   bool tell(const notice& to) override { return inner_->tell(to); }
-  store::inbox& inbox() noexcept override { return inner_->inbox(); }
+  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
 
   int alone = 0, together = 0;
 
@@ -111,4 +110,3 @@ TEST_F(admission_steps, who_asks_again_after_a_lost_reply_has_one_permit) {
 }
 
 }  // namespace
-}  // namespace kernel_test
