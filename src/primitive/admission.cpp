@@ -33,8 +33,10 @@ class entry final : public engine::question {
               request_.rules->version(), request_.choices} {}
 
   answer ask(bool last) override {
+    const bool waits = !last || waited_;
     const auto asks =
-        engine::acquire_command(session_, *permits_.what, permits_.how, owner(), !last);
+        engine::acquire_command(session_, *permits_.what, permits_.how, owner(), waits);
+    waited_ = waits;
     const boot_time sent = session_.now();
     auto both = session_.admit({permits_.what->name, asks}, limiter_, take_);
     if (!both) return std::move(both.error());
@@ -51,6 +53,9 @@ class entry final : public engine::question {
 
   const store::owner_id& owner() const noexcept { return take_.owner; }
   const engine::grant& granted() const noexcept { return grant_; }
+
+  /// It may be in the queue of the permits, or have come from there.
+  bool waited() const noexcept { return waited_; }
 
   /// What it was that it waited for.
   admitted found{{}, refused_by::permits, {}};
@@ -94,6 +99,7 @@ class entry final : public engine::question {
   const boot_time deadline_;
   const store::rate_command take_;
   engine::grant grant_{};
+  bool waited_ = false;
 };
 
 }  // namespace
@@ -125,7 +131,8 @@ struct admission::state {
   // A wait that only ran out is a decision, not a failure.
   admitted refused(entry& e, boot_time began, failure why) const {
     auto& core = *permits.session;
-    engine::leave_nothing_behind(core, *permits.what, e.owner(), why);
+    const failure called_off{errc::cancelled, {}};
+    engine::leave_nothing_behind(core, *permits.what, e.owner(), e.waited() ? called_off : why);
     why = engine::gave_up(core, *permits.what, began, std::move(why));
     if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
     return std::move(e.found);
