@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
+#include <holdfast/admission.hpp>
 #include <holdfast/async.hpp>
 #include <holdfast/barrier.hpp>
 #include <holdfast/both.hpp>

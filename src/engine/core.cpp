@@ -169,6 +169,16 @@ result<std::vector<store::permits_reply>> core::acquire_together(
   return replies;
 }
 
+result<store::admission> core::admit(const store::renewal& permits, std::string_view limiter,
+                                     const store::rate_command& take) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto reply = store_->admit(permits, limiter, take);
+  observe();
+  return reply;
+}
+
 result<store::identity> core::identify() {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);

@@ -45,6 +45,8 @@ class core {
   std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
   result<std::vector<store::permits_reply>> acquire_together(std::span<const store::renewal> all);
+  result<store::admission> admit(const store::renewal& permits, std::string_view limiter,
+                                 const store::rate_command& take);
   result<store::identity> identify();
 
   const store::capabilities& can() const noexcept { return store_->can(); }

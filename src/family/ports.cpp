@@ -48,6 +48,21 @@ result<std::vector<permits_reply>> session_store::acquire_together(std::span<con
   return replies;
 }
 
+// As above: what fails is for the caller to clear up.
+result<admission> session_store::admit(const renewal& asks, std::string_view limiter,
+                                       const rate_command& take) {
+  auto held = permits(asks.name, asks.command);
+  if (!held) return std::move(held.error());
+  admission both{std::move(*held), {}};
+  if (both.permits.outcome != permits_outcome::granted) return both;
+  auto tokens = rate(limiter, take);
+  if (!tokens) return std::move(tokens.error());
+  both.tokens = std::move(*tokens);
+  if (both.tokens->outcome == rate_outcome::granted) return both;
+  if (auto back = take_back(*this, std::span(&asks, 1)); !back) return std::move(back.error());
+  return both;
+}
+
 result<store::identity> session_store::identify() { return store::identity{url(), {}}; }
 
 bool session_store::permits_later(std::string_view name, const permits_command& command,

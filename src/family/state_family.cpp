@@ -130,9 +130,9 @@ class permits_transition final : public store::transition {
            (reply.outcome == permits_outcome::absent && reply.tell.empty());
   }
 
-  // Nobody is there, and the time alone makes the next fence greater.
+  // Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
   static bool forgettable(const permits_record& record, const moment& now) {
-    return now.wall_only_grows && record.capacity == 0 &&
+    return now.wall_only_grows && record.capacity == 0 && record.history.empty() &&
            record.last_fence < static_cast<std::uint64_t>(now.wall_at);
   }
 
@@ -349,7 +349,52 @@ class state_family final : public store::session_store {
     return dead.empty() ? std::move(replies) : step_together(all, dead);
   }
 
+  result<store::admission> admit(const store::renewal& asks, std::string_view limiter,
+                                 const rate_command& take) override {
+    auto both = admit_without(asks, limiter, take, {});
+    if (!both && both.error().code == errc::unsupported) {
+      return session_store::admit(asks, limiter, take);
+    }
+    if (!both || !port_->can().sees_death) return both;
+    const auto dead = departed(both->permits.blockers);
+    return dead.empty() ? std::move(both) : admit_without(asks, limiter, take, dead);
+  }
+
  private:
+  result<store::admission> admit_without(const store::renewal& asks, std::string_view limiter,
+                                         const rate_command& take,
+                                         std::span<const std::string> dead) {
+    permits_transition permits(asks.command, dead, claim());
+    rate_transition tokens(take);
+    const store::state_store::step steps[] = {{asks.name, &permits}, {limiter, &tokens}};
+    auto last = store::state_store::verdict::go_on;
+    bool asked_both = false;
+    const auto done = port_->transact_together(steps, [&](std::size_t step) {
+      asked_both = step == 1;
+      return last = asked_both ? judge(tokens) : judge(permits);
+    });
+    if (!done) return done.error();
+    const bool undone = last == store::state_store::verdict::undo;
+    if (undone) keep_only_wanted(permits.reply.tell);
+    auto reply = finish(asks.name, done, permits);
+    if (!reply) return std::move(reply.error());
+    store::admission both{std::move(*reply), {}};
+    if (!asked_both) return both;
+    // What is undone may have been a turn that he was given before.
+    if (undone && asks.command.wait) leave(asks);
+    if (tokens.wrong()) return *tokens.wrong();
+    both.tokens = std::move(tokens.reply);
+    return both;
+  }
+
+  // What cannot be told ends by itself in seconds.
+  void leave(const store::renewal& asks) {
+    permits_command c;
+    c.verb = permits_verb::release;
+    c.owner = asks.command.owner;
+    (void)step(asks.name, c, {});
+  }
+
   // Only what was written down is told; and whoever keeps idle what we want, in any case.
   result<std::vector<permits_reply>> step_together(std::span<const store::renewal> all,
                                                    std::span<const std::string> dead) {
@@ -383,6 +428,12 @@ class state_family final : public store::session_store {
     if (change.wrong()) return verdict::undo;
     if (change.reply.outcome == permits_outcome::granted) return verdict::go_on;
     return change.reply.outcome == permits_outcome::queued ? verdict::keep : verdict::undo;
+  }
+
+  static store::state_store::verdict judge(const rate_transition& change) {
+    using verdict = store::state_store::verdict;
+    const bool granted = !change.wrong() && change.reply.outcome == rate_outcome::granted;
+    return granted ? verdict::go_on : verdict::undo;
   }
 
   static void keep_only_wanted(std::vector<notice>& tell) {
