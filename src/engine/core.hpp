@@ -45,6 +45,7 @@ class core {
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
   result<std::vector<store::permits_reply>> acquire_together(std::span<const store::renewal> all);
   result<store::identity> identify();
+  result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
   const std::string& url() const noexcept { return store_->url(); }

@@ -60,6 +60,10 @@ class session_store {
   /// one by one, and takes back.
   virtual result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all);
 
+  /// Where that owner, which holds the name, stands. No round trip. The default says
+  /// errc::unsupported.
+  virtual result<standing> standing_of(std::string_view name, const owner_id& owner);
+
   /// The default knows the URL.
   virtual result<store::identity> identify();
 
