@@ -28,7 +28,7 @@ long value_of(const std::string& metrics, const std::string& name) {
 }  // namespace
 
 etcd_cluster::etcd_cluster(int servers, std::vector<std::string> arguments)
-    : server_group(servers, fastest_folder()), arguments_(std::move(arguments)) {
+    : server_group("etcd", servers, fastest_folder()), arguments_(std::move(arguments)) {
   begin("etcd-server");
 }
 

@@ -14,10 +14,6 @@ class etcd_cluster final : public server_group {
   /// `arguments` are for each of them, as in {"--auth-token", "simple"}.
   explicit etcd_cluster(int servers = 3, std::vector<std::string> arguments = {});
 
-  std::string url(const std::string& rest = "/locks?session=10s") const {
-    return "etcd://" + hosts() + rest;
-  }
-
   /// What etcdctl prints, after it has read a line; throws if it fails.
   std::string ctl(const std::string& words, const std::string& reads = {}) const;
   /// The sum over all servers of what they count under that name (/metrics).

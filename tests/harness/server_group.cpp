@@ -9,8 +9,8 @@
 
 namespace harness {
 
-server_group::server_group(int servers, const std::string& folder)
-    : dir_(folder), members_(static_cast<std::size_t>(servers)) {}
+server_group::server_group(std::string scheme, int servers, const std::string& folder)
+    : scheme_(std::move(scheme)), dir_(folder), members_(static_cast<std::size_t>(servers)) {}
 
 std::string server_group::hosts() const {
   std::string all;

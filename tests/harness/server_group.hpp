@@ -19,6 +19,13 @@ class server_group {
   int port(int server) const { return members_.at(static_cast<std::size_t>(server)).port; }
   /// "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
   std::string hosts() const;
+  std::string url(const std::string& rest = "/locks?session=10s") const {
+    return scheme_ + "://" + hosts() + rest;
+  }
+  /// The same with one server only, which may be behind another port.
+  std::string url_at(int port, const std::string& rest) const {
+    return scheme_ + "://127.0.0.1:" + std::to_string(port) + rest;
+  }
 
   /// Which one leads; -1 if there is none at the moment.
   virtual int leader() const = 0;
@@ -39,7 +46,7 @@ class server_group {
     std::string data;  ///< a folder that is not there yet
   };
 
-  server_group(int servers, const std::string& folder);
+  server_group(std::string scheme, int servers, const std::string& folder);
   /// For the constructor: starts all, and throws if that does not work (`package` is not there).
   void begin(const std::string& package);
   bool is_up(int server) const {
@@ -58,6 +65,7 @@ class server_group {
   void choose(int attempt);
   bool starts(const std::string& package);
 
+  const std::string scheme_;
   temp_dir dir_;
   std::vector<member> members_;
 };

@@ -18,7 +18,7 @@ constexpr const char* classes =
 }  // namespace
 
 zookeeper_ensemble::zookeeper_ensemble(int servers)
-    : server_group(servers, std::filesystem::temp_directory_path()) {
+    : server_group("zookeeper", servers, std::filesystem::temp_directory_path()) {
   begin("zookeeper");
 }
 

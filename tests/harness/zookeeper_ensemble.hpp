@@ -13,10 +13,6 @@ class zookeeper_ensemble final : public server_group {
  public:
   explicit zookeeper_ensemble(int servers = 3);
 
-  std::string url(const std::string& rest = "/locks?session=10s") const {
-    return "zookeeper://" + hosts() + rest;
-  }
-
   /// What a server says to a four-letter word; empty if it does not answer.
   std::string ask(int server, const std::string& word) const;
   /// The number behind a key of `mntr`.
