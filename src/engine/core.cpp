@@ -185,6 +185,11 @@ result<store::identity> core::identify() {
   return store_->identify();
 }
 
+result<store::standing> core::standing_of(std::string_view name, const store::owner_id& owner) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  return store_->standing_of(name, owner);
+}
+
 void core::publish() noexcept { handed_over.fetch_add(1, std::memory_order_release); }
 void core::observe() noexcept { (void)handed_over.load(std::memory_order_acquire); }
 

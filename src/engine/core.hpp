@@ -48,6 +48,7 @@ class core {
   result<store::admission> admit(const store::renewal& permits, std::string_view limiter,
                                  const store::rate_command& take);
   result<store::identity> identify();
+  result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
   const std::string& url() const noexcept { return store_->url(); }
