@@ -20,8 +20,9 @@ std::string decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     unsigned code = 0;
+    const char* const next = text.data() + i + 1;
     const bool escaped = text[i] == '%' && i + 2 < text.size() &&
-                         std::from_chars(&text[i + 1], &text[i + 3], code, 16).ptr == &text[i + 3];
+                         std::from_chars(next, next + 2, code, 16).ptr == next + 2;
     out += escaped ? static_cast<char>(code) : text[i];
     if (escaped) i += 2;
   }

@@ -88,6 +88,20 @@ std::string fresh_postgres_url(const harness::temp_dir&) {
   return harness::url_of_servers("postgres") + "?schema=" + fresh_name();
 }
 
+// Through PgBouncer in transaction mode, where nobody may listen. What differs is how statements
+// go and come and how waiters find out: what is about locks, waiting, faults and loss.
+row pooled_postgres_row() {
+  row r;
+  r.name = "postgres_pooled";
+  r.url = [](const harness::temp_dir&) {
+    return harness::url_of_servers("postgres_pooled") + "?schema=" + fresh_name();
+  };
+  r.lacks = {"lingering_mutex"};
+  r.only = {{"mutex", "latch"},
+            {"exclusion", "waiting", "faults", "losing", "forks_that_open", "latches"}};
+  return r;
+}
+
 // Silent for so long that leases are as long as is asked for here; that a hold counts for less is
 // for the store's own tests.
 std::string fresh_advisory_url(const harness::temp_dir& dir) {
@@ -139,6 +153,22 @@ fault_plan invisible_faults() {
 
 bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool runs(const row& r, const std::string& primitive) {
+  const auto& only = r.only.primitives;
+  return !contains(r.lacks, primitive) && (only.empty() || contains(only, primitive));
+}
+
+/// "waiting", of "stores/waiting".
+std::vector<std::string> registered_suites() {
+  std::vector<std::string> all;
+  const auto& tests = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < tests.total_test_suite_count(); ++i) {
+    const std::string name = tests.GetTestSuite(i)->name();
+    if (name.starts_with("stores/")) all.push_back(name.substr(name.find('/') + 1));
+  }
+  return all;
 }
 
 std::string name_of(const cell& c) { return c.store.name + "__" + c.primitive; }
@@ -244,6 +274,7 @@ const std::vector<row>& rows() {
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
       {.name = "postgres", .url = fresh_postgres_url},
+      pooled_postgres_row(),
       {.name = "postgres_session",
        .url = fresh_advisory_url,
        .lacks = not_for_sessions(),
@@ -314,7 +345,7 @@ std::vector<cell> cells(const std::vector<std::string>& names) {
   std::vector<cell> all;
   for (const row& r : rows()) {
     for (const primitive& p : primitives()) {
-      if (!contains(names, p.name) || contains(r.lacks, p.name)) continue;
+      if (!contains(names, p.name) || !runs(r, p.name)) continue;
       if (const cell c{r, p.name}; can_run(c)) all.push_back(c);
     }
   }
@@ -325,6 +356,11 @@ std::vector<std::string> left_out() {
   std::vector<std::string> patterns;
   for (const row& r : rows()) {
     for (const auto& rule : r.without) patterns.push_back("*/" + rule + "/" + r.name + "__*");
+    if (r.only.suites.empty()) continue;
+    for (const auto& suite : registered_suites()) {
+      if (contains(r.only.suites, suite)) continue;
+      patterns.push_back("*/" + suite + ".*/" + r.name + "__*");
+    }
   }
   return patterns;
 }

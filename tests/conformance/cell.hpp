@@ -27,6 +27,11 @@ struct row {
   std::vector<std::string> lacks{};
   /// Rules ("suite.test") that ask for more than its primitives need; they are not run there.
   std::vector<std::string> without{};
+  /// Another row's store, reached another way: only these primitives and suites are run, as the
+  /// rest is the other's code. Empty: all.
+  struct {
+    std::vector<std::string> primitives{}, suites{};
+  } only{};
   bool several_processes = true;
   /// How many names a test may hold at once, and five times as many one after the other.
   int names_at_once = 2'000;
@@ -76,7 +81,8 @@ const std::vector<primitive>& primitives();
 /// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
 
-/// What GoogleTest's filter has to leave out: each row's own rules, `*/suite.test/row__*`.
+/// What GoogleTest's filter has to leave out, once all tests are registered: each row's own rules,
+/// `*/suite.test/row__*`, and the suites that it does not run, `*/suite.*/row__*`.
 std::vector<std::string> left_out();
 
 /// Those of the cells whose store can be used by several processes.

@@ -1,5 +1,7 @@
 #include "conformance/matrix.hpp"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -21,6 +23,7 @@ To make it again: `build/gcc/tests/test_conformance --print-matrix > docs/matrix
 
 The numbers are rules: tests of the conformance suite that run for this primitive on this store.
 A dash: the store cannot do that, and the primitive refuses at construction (`unsupported`).
+An equals sign: not run, as nothing in it differs from the store to the left.
 The stores with faults are the same stores behind the fault injector of `holdfast/testing.hpp`,
 which repeats commands and drops notices.
 
@@ -36,7 +39,7 @@ What the words mean stands in `include/holdfast/store/capabilities.hpp`.
 bool runs(const std::string& test) {
   const auto all = left_out();
   return std::none_of(all.begin(), all.end(), [&](const std::string& pattern) {
-    return test.find(pattern.substr(1, pattern.size() - 2)) != test.npos;
+    return ::fnmatch(pattern.c_str(), test.c_str(), 0) == 0;
   });
 }
 
@@ -84,6 +87,7 @@ void print_rules(std::ostream& out) {
     print_line(out, "`" + p.name + "`", [&](const row& r) {
       const auto found = rules.find(r.name + "__" + p.name);
       if (!(can(r).*p.needs)) return std::string("–");
+      if (found == rules.end() && !r.only.primitives.empty()) return std::string("=");
       return found == rules.end() ? std::string(not_run) : std::to_string(found->second);
     });
   }

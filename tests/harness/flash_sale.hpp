@@ -52,6 +52,7 @@ inline void expect_right_books(const std::string& url) {
   EXPECT_EQ(a->look(0).stock, 1);
 
   EXPECT_TRUE(a->sell(goods.orders[0], 2, a->look(0), {})) << "the same order once more";
+  EXPECT_EQ(a->look(0).stock, 1);
   EXPECT_EQ(a->audit().sold, 2);
 
   a->begin();

@@ -29,6 +29,13 @@ namespace {
 /// A busy machine must not look like a dead primary.
 constexpr int never_replaced_ms = 60'000;
 
+/// So many connections as several test programs need who hold a row's lock for a moment.
+struct pooled_postgres {
+  postgres_server server;
+  pgbouncer pooler{server, 20};
+  std::string url() const { return pooler.url(); }
+};
+
 template <class Servers, class... Arguments>
 servers launch(Arguments... arguments) {
   const auto all = std::make_shared<Servers>(arguments...);
@@ -94,6 +101,7 @@ servers start_servers(const std::string& kind) {
     return {all, "zookeeper://" + all->hosts()};
   }
   if (kind == "postgres") return launch<postgres_server>();
+  if (kind == "postgres_pooled") return launch<pooled_postgres>();
   if (kind == "memcached") return launch<memcached_server>();
   if (kind == "mariadb") return launch<mariadb_server>();
   throw std::invalid_argument("no servers called " + kind);

@@ -14,7 +14,8 @@ struct servers {
 };
 
 /// "redis", "redis_replicas", "redis_sentinel", "redis_cluster" (for tests that want no failover) ,
-/// "memcached", "postgres" or "mariadb" (whose URL lacks the name of a database).
+/// "memcached", "postgres", "postgres_pooled" (behind PgBouncer in transaction mode) or "mariadb"
+/// (whose URL lacks the name of a database).
 servers start_servers(const std::string& kind);
 
 /// Starts them in a process of their own, and returns when they can be used. A file in `folder`
