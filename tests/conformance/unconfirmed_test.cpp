@@ -1,7 +1,9 @@
 #include <thread>
 
 #include "conformance/cell.hpp"
+#include "conformance/events.hpp"
 #include "conformance/exclusive.hpp"
+#include "conformance/fault_script.hpp"
 
 // unlock() that does not wait for the store's answer (lock_options::unconfirmed_release): whoever
 // comes next, here or elsewhere, sees no difference.
@@ -50,6 +52,19 @@ TEST_P(unconfirmed, threads_of_several_sessions_are_never_inside_together_and_al
   }
   for (auto& t : crew) t.join();
   EXPECT_EQ(inside, 4 * rounds);
+}
+
+TEST_P(unconfirmed, a_release_that_was_lost_is_told_and_made_up_for) {
+  const auto told = std::make_shared<events>();
+  const fault_script script;
+  const auto rival =
+      make(another({.observer = told, .decorate = holdfast::testing::faulty(script.plan())}));
+  {
+    const auto held = rival->acquire();
+    script.next(fault_script::verb::release, fault_script::fault::drop_request);
+  }
+  EXPECT_TRUE(lock_->acquire());
+  EXPECT_EQ(told->count(holdfast::event_kind::release_failed), 1);
 }
 
 TEST_P(unconfirmed, nothing_is_left_when_the_session_has_ended) {

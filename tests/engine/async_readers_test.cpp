@@ -104,6 +104,17 @@ TEST(async_readers, do_not_pass_a_writer_of_their_process) {
   EXPECT_TRUE(read(m, 0s).get());
 }
 
+TEST(async_readers, know_of_a_writer_of_their_process_without_a_notice) {
+  stage s;
+  shared_mutex m{s.session, "m"};
+  const lease reader = read(m).get().value();
+  s.script->set(verb::acquire, fault::drop_notice);
+  const auto writer = write(m);
+  s.await_waiters("m", 1);
+  auto tries = read(m, 0s);
+  EXPECT_EQ(why(tries), errc::timed_out);
+}
+
 TEST(async_readers, do_not_pass_a_writer_of_another_process_once_it_is_known) {
   with_writer s("memory:areaders2");
   shared_mutex m{s.session, "m"};
@@ -242,6 +253,20 @@ TEST(async_modes, only_the_last_reader_becomes_the_writer) {
   EXPECT_FALSE(m.try_acquire_shared());
   EXPECT_TRUE(async_downgrade(m, two).future().get());
   EXPECT_TRUE(m.try_acquire_shared());
+}
+
+TEST(async_modes, nobody_waits_for_the_round_trip) {
+  stage s;
+  shared_mutex m{s.session, "m"}, n{s.session, "n"};
+  const lease one = m.acquire(), two = n.acquire();
+  s.script->hang(verb::resize);
+  auto first = async_downgrade(m, one).future();
+  s.script->await(verb::resize, 1);
+  auto second = async_downgrade(n, two).future();
+  EXPECT_EQ(second.wait_for(0s), std::future_status::timeout) << "nobody waits for it here";
+  s.script->let_go();
+  EXPECT_TRUE(first.get());
+  EXPECT_TRUE(second.get());
 }
 
 TEST(async_modes, what_was_lost_or_released_cannot_be_changed) {

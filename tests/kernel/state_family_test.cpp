@@ -265,6 +265,7 @@ TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answer
     if (owner == 20) batch.push_back({"other", command(permits_verb::renew, 2)});
     if (owner == 30) batch.push_back({"n", command(permits_verb::release, 1)});
   }
+  batch.push_back({"n", command(permits_verb::release, 77)});  // changes nothing
   const auto one_by_one = port_.records;
   port_.writes = 0;
   const auto together = family_->renew(batch);
