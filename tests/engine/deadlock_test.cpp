@@ -78,24 +78,32 @@ errc locked(Lock& m) {
   }
 }
 
+/// One thread has `a` (by a guard of that kind) and waits for `b`; then the other one, which has
+/// its `b_there`, does what closes the ring. What that said; the first one gets in.
+template <template <class> class Guard = std::lock_guard, class A, class Wants>
+auto close_a_ring(const scene& w, const session& any, A& a, mutex& b, mutex& b_there, Wants wants) {
+  std::promise<void> ready;
+  auto first = std::async(std::launch::async, [&] {
+    const Guard<A> guard{a};
+    ready.get_future().wait();
+    return locked(b);
+  });
+  auto second = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b_there};
+    ready.set_value();
+    w.until_marked(any, 1);
+    return wants();
+  });
+  auto ended = w.get(std::move(second));
+  EXPECT_EQ(w.get(std::move(first)), errc{});
+  return ended;
+}
+
 TEST(deadlock, of_two_the_one_that_came_last_is_told_and_the_other_gets_it) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
-  std::promise<void> ready;
-  auto first = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{a1};
-    ready.get_future().wait();
-    return locked(b1);
-  });
-  auto second = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{b2};
-    ready.set_value();
-    w.until_marked(two, 1);
-    return locked(a2);
-  });
-  EXPECT_EQ(w.get(std::move(second)), errc::deadlock);
-  EXPECT_EQ(w.get(std::move(first)), errc{});
+  EXPECT_EQ(close_a_ring(w, two, a1, b1, b2, [&] { return locked(a2); }), errc::deadlock);
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
   w.until_marked(one, 0);
 }
@@ -104,24 +112,13 @@ TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {
   scene w;
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
-  std::promise<void> ready;
-  auto first = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{a1};
-    ready.get_future().wait();
-    return locked(b1);
-  });
   const auto began = w.clock->now();
-  auto second = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{b2};
-    ready.set_value();
-    w.until_marked(two, 1);
+  EXPECT_FALSE(close_a_ring(w, two, a1, b1, b2, [&] {
     const bool got = a2.try_lock_for(1000h);
     if (got) a2.unlock();
     return got;
-  });
-  EXPECT_FALSE(w.get(std::move(second)));
+  }));
   EXPECT_LT(w.clock->now() - began, 1000h);
-  EXPECT_EQ(w.get(std::move(first)), errc{});
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
 }
 
@@ -129,20 +126,7 @@ TEST(deadlock, threads_of_one_process_that_wait_at_its_gate_are_seen) {
   scene w;
   session s = w.open();
   mutex a{s, "a"}, b{s, "b"};
-  std::promise<void> ready;
-  auto first = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{a};
-    ready.get_future().wait();
-    return locked(b);
-  });
-  auto second = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{b};
-    ready.set_value();
-    w.until_marked(s, 1);
-    return locked(a);
-  });
-  EXPECT_EQ(w.get(std::move(second)), errc::deadlock);
-  EXPECT_EQ(w.get(std::move(first)), errc{});
+  EXPECT_EQ(close_a_ring(w, s, a, b, b, [&] { return locked(a); }), errc::deadlock);
 }
 
 TEST(deadlock, a_second_object_of_a_name_that_the_thread_has_is_a_ring_of_one) {
@@ -160,21 +144,9 @@ TEST(deadlock, a_writer_that_waits_for_a_reader_is_part_of_a_ring) {
   scene w;
   session one = w.open(), two = w.open();
   holdfast::shared_mutex a1{one, "a"}, a2{two, "a"};
-  mutex b2{two, "b"}, b1{one, "b"};
-  std::promise<void> ready;
-  auto first = std::async(std::launch::async, [&] {
-    const std::shared_lock guard{a1};
-    ready.get_future().wait();
-    return locked(b1);
-  });
-  auto second = std::async(std::launch::async, [&] {
-    const std::lock_guard guard{b2};
-    ready.set_value();
-    w.until_marked(two, 1);
-    return locked(a2);
-  });
-  EXPECT_EQ(w.get(std::move(second)), errc::deadlock);
-  EXPECT_EQ(w.get(std::move(first)), errc{});
+  mutex b1{one, "b"}, b2{two, "b"};
+  EXPECT_EQ(close_a_ring<std::shared_lock>(w, two, a1, b1, b2, [&] { return locked(a2); }),
+            errc::deadlock);
 }
 
 TEST(deadlock, who_waits_long_for_one_who_works_is_left_alone) {

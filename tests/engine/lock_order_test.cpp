@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
+#include "engine/core.hpp"
 #include "stage.hpp"
 
 // session_options::lock_order. The pairs are the process's: each test has names of its own.
@@ -123,6 +125,30 @@ TEST(lock_order, what_was_given_back_is_not_had_any_more) {
   auto held = b.acquire();
   std::thread([l = std::move(held)] {}).join();  // by another thread
   a.lock(), a.unlock();
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+TEST(lock_order, what_goes_to_another_thread_at_the_gate_is_had_by_that_one) {
+  scene s;
+  holdfast::lock_options stays;
+  stays.local_time = 1h;
+  mutex a{s.session, "gate-a", stays}, b{s.session, "gate-b"};
+  auto held = a.acquire();
+  std::promise<void> has, done;
+  std::thread next([&] {
+    const std::lock_guard guard{a};
+    has.set_value();
+    done.get_future().wait();
+  });
+  auto& core = *s.session.core();
+  const auto gate = core.gates().at("gate-a", core.clock());
+  harness::eventually("the next in line", [&] { return gate->waiting() == 1; });
+  std::thread([l = std::move(held)] {}).join();
+  has.get_future().wait();
+  b.lock(), b.unlock();  // this thread has nothing
+  done.set_value();
+  next.join();
+  nest(b, a);
   EXPECT_TRUE(s.heard->told().empty());
 }
 
