@@ -168,7 +168,7 @@ std::unique_ptr<subject> open_recipe(const place& at) { return std::make_unique<
 }  // namespace
 
 const subject_kind etcd_recipe_floor{
-    .name = "recipe",
+    .name = "etcd_recipe",
     .counts_operations = false,
     .fits = is_etcd,
     .across_processes = always,

@@ -118,7 +118,7 @@ std::unique_ptr<subject> open_recipe(const place& at) { return std::make_unique<
 }  // namespace
 
 const subject_kind zookeeper_recipe_floor{
-    .name = "recipe",
+    .name = "zookeeper_recipe",
     .counts_operations = false,
     .fits = is_zookeeper,
     .across_processes = always,

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What kazoo's Lock does in holdfast-bench's workloads w1 and w4: one thread alone, and threads of one process that want one
-lock. Usage: kazoo_peer.py HOSTS SECONDS. Prints acquisitions a second."""
+"""kazoo's Lock, as peers.py asks for it. Usage: kazoo_peer.py HOSTS THREADS SECONDS."""
 import sys
 import threading
 import time
@@ -8,34 +7,29 @@ import time
 from kazoo.client import KazooClient
 
 
-def run(client, threads, seconds):
-    client.ensure_path("/peer")
-    counts = [0] * threads
-    over = threading.Event()
+def work(client, counts, i, over):
+    lock = client.Lock("/peer/kazoo")
+    while not over.is_set():
+        with lock:
+            counts[i] += 1
 
-    def work(i):
-        lock = client.Lock("/peer")
-        while not over.is_set():
-            with lock:
-                counts[i] += 1
 
-    crew = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
-    began = time.monotonic()
+def main():
+    hosts, threads, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    client = KazooClient(hosts=hosts, timeout=30)
+    client.start()
+    client.ensure_path("/peer/kazoo")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    counts, over = [0] * threads, threading.Event()
+    crew = [threading.Thread(target=work, args=(client, counts, i, over)) for i in range(threads)]
     for t in crew:
         t.start()
     time.sleep(seconds)
     over.set()
+    print(sum(counts), flush=True)
     for t in crew:
         t.join()
-    return sum(counts) / (time.monotonic() - began)
-
-
-def main():
-    hosts, seconds = sys.argv[1], float(sys.argv[2])
-    client = KazooClient(hosts=hosts, timeout=30)
-    client.start()
-    for name, threads in (("w1", 1), ("w4", 8)):
-        print(f"kazoo {name} {run(client, threads, seconds):.0f}")
     client.stop()
 
 

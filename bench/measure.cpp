@@ -132,7 +132,8 @@ void compare(row& ours, const workload& w, std::string_view floor, double ratio)
   if (ratio < 0) return;
   ours.ratio_of = name_of(w.by);
   ours.ratios.emplace_back(floor, ratio);
-  const bool is_ours = floor == w.host_floor || floor == server_floor(w) || floor == "recipe";
+  const bool is_ours =
+      floor == w.host_floor || floor == server_floor(w) || floor.ends_with("_recipe");
   if (is_ours) ours.floor = floor, ours.ratio = ratio;
 }
 

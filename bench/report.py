@@ -53,6 +53,7 @@ def table(rows):
         extra += [f"{row['cpu_percent']:.2f} % of a processor"] if row["cpu_percent"] is not None else []
         extra += [f"{row['bytes_each']:,.0f} bytes each"] if row.get("bytes_each") is not None else []
         extra += [f"server {row['store_cpu_us']:.1f} µs"] if row.get("store_cpu_us") is not None else []
+        extra += [f"{row['notices_per_unlock']:.2f} told of an unlock"] if row.get("notices_per_unlock") is not None else []
         cells[1] += "".join(f" ({text})" for text in extra)
         yield "| " + " | ".join(cells) + " |"
         before = row["workload"]
@@ -110,7 +111,9 @@ def main():
 
     lines = [f"Machine: {machine()}.", ""]
     for store in sorted(results, key=lambda name: name != "sqlite"):
-        lines += [f"### On `{store}:`", "", *table(results[store]), ""]
+        load = results[store][0].get("load")
+        lines += [f"### On `{store}:`", "", *([f"Load average of the last 15 minutes: {load:.1f}.", ""] if load is not None else []),
+                  *table(results[store]), ""]
     write_between(root / "docs/bench.md", "results", lines)
     shown = results.get("sqlite") or next(iter(results.values()))
     (root / "docs/bench.svg").write_text(plot(shown))

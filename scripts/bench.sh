@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis" (names or URLs; also postgres, mariadb, both with _session,
-# zookeeper and etcd; the servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
+# its plot are written anew. By default STORES="sqlite memory redis zookeeper etcd" (names or URLs; also postgres, mariadb, both with
+# _session; the servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -109,7 +109,7 @@ sys.exit(b"Mode:" not in s.recv(9999))' "$port" 2>/dev/null; do
   done
 }
 mkdir -p bench/results
-for store in ${STORES:-sqlite memory redis}; do
+for store in ${STORES:-sqlite memory redis zookeeper etcd}; do
   case $store in
     sqlite) url=sqlite:$work/bench.db ;;
     memory) url=memory: ;;
@@ -128,6 +128,9 @@ for store in ${STORES:-sqlite memory redis}; do
   echo "---- $store"
   # Written whole or not at all: a result that was interrupted must not replace a good one.
   "$program" "${arguments[@]}" | tee "$work/$store.json"
+  case $store in
+    zookeeper|etcd) python3 -B bench/peers.py "$store" "$hosts" "$work/$store.json" "$program" ;;
+  esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
 python3 bench/report.py
