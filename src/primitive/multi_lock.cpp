@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <holdfast/multi_lock.hpp>
 #include <functional>
+#include <holdfast/multi_lock.hpp>
 #include <tuple>
 
 #include "engine/names.hpp"
