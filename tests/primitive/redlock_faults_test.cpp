@@ -175,9 +175,9 @@ TEST_F(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
 TEST_F(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_nodes_are) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
-  auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { EXPECT_FALSE(lock.try_acquire_for(60ms)); });
-  });
+  // The others may have answered until then, or not.
+  auto got = std::async(std::launch::async,
+                        [&] { return reason_of([&] { (void)lock.try_acquire_for(60ms); }); });
   harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
   w_.clock->advance(60ms);
   (void)get(got);
