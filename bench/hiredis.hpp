@@ -28,6 +28,14 @@ class hiredis {
   redis_reply ask(const char* format, Words... words) {
     return checked(redis_reply{static_cast<redisReply*>(redisCommand(context_, format, words...))});
   }
+  /// On its way, and nothing more: its reply is next().
+  template <class... Words>
+  void send(const char* format, Words... words) {
+    redisAppendCommand(context_, format, words...);
+    for (int all = 0; all == 0;) {
+      if (redisBufferWrite(context_, &all) != REDIS_OK) throw std::runtime_error{context_->errstr};
+    }
+  }
   /// What the server has used so far.
   double server_cpu_seconds() {
     const auto reply = ask("INFO cpu");

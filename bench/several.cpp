@@ -1,7 +1,6 @@
 #include "bench/several.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
 #include <functional>
@@ -27,7 +26,7 @@ double quantile(std::vector<double>& all, double q) {
 }
 
 struct contender {
-  const char* name;
+  std::string name;
   std::function<void()> lock_and_unlock;
 };
 
@@ -105,11 +104,12 @@ void measure_several(const std::vector<std::string>& urls, std::chrono::millisec
   holdfast::multi_lock all{members};
   holdfast::redlock quorum{nodes, "bench:quorum"}, alone{{nodes.front()}, "bench:alone"};
   const auto both = [](auto& lock) { return [&lock] { lock.lock(), lock.unlock(); }; };
-  const std::array<contender, 4> who{{{"mutex", both(one)},
-                                      {"multi_lock of 8 names", both(all)},
-                                      {"redlock of 1 store", both(alone)},
-                                      {"redlock of all stores", both(quorum)}}};
-  std::array<std::vector<double>, who.size()> seen;
+  std::vector<contender> who{{"mutex", both(one)},
+                             {"multi_lock of 8 names", both(all)},
+                             {"redlock of 1 store", both(alone)},
+                             {"redlock of all stores", both(quorum)}};
+  if (auto raw = raw_quorum(urls)) who.push_back({"the least for all stores", std::move(raw)});
+  std::vector<std::vector<double>> seen(who.size());
   for (unsigned r = 0; r < rounds; ++r) {
     for (std::size_t i = 0; i < who.size(); ++i) {
       seen[i].push_back(p50_of_round(who[i], length / rounds));
@@ -120,7 +120,7 @@ void measure_several(const std::vector<std::string>& urls, std::chrono::millisec
               urls.size());
   for (std::size_t i = 0; i < who.size(); ++i) {
     const double p50 = quantile(seen[i], 0.5);
-    std::printf("| %s | %.1f | %.2f x |\n", who[i].name, p50, p50 / floor);
+    std::printf("| %s | %.1f | %.2f x |\n", who[i].name.c_str(), p50, p50 / floor);
   }
   measure_settling(urls, length);
 }

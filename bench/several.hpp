@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,5 +12,10 @@ namespace bench {
 /// redlock. In turns, medians of the rounds, as a Markdown table on stdout.
 void measure_several(const std::vector<std::string>& urls, std::chrono::milliseconds length,
                      unsigned rounds);
+
+/// The least that such a quorum can cost: one thread, a connection to each server, SET NX PX to all
+/// and then their replies; and the same for the script that gives back. Empty if these are no Redis
+/// servers, or no client was found when this was built.
+std::function<void()> raw_quorum(const std::vector<std::string>& urls);
 
 }  // namespace bench

@@ -14,25 +14,26 @@ namespace holdfast::engine {
 /// session asks in the same moment goes with it. In the order in which they are begun.
 class asked_once final : public errand {
  public:
-  using answered = std::function<void(result<store::permits_reply>, boot_time sent)>;
-  /// On the runner's thread, before the question: a failure is then the answer.
-  using allowed = std::function<status()>;
+  using answered = std::function<void(result<store::permits_reply>, boot_time sent, bool trusted)>;
+  /// Whether who granted it can be trusted. Asked on the runner's thread, and after the grant: it
+  /// may have been started anew until then. A failure is then the answer.
+  using doubt = std::function<result<bool>()>;
 
   /// `command` may point into `keeps`. `then` is called once, on the thread of the runner; on the
   /// caller's if there is none to be had.
   static void begin(std::shared_ptr<core> session, std::string name, store::permits_command command,
-                    std::shared_ptr<const void> keeps, answered then, allowed may = {}) {
+                    std::shared_ptr<const void> keeps, answered then, doubt trusted = {}) {
     const auto self =
         std::make_shared<asked_once>(std::move(session), std::move(name), command, std::move(keeps),
-                                     std::move(then), std::move(may));
+                                     std::move(then), std::move(trusted));
     auto can = self->session_->usable();
     if (can) can = self->session_->runner().start();
-    if (!can) return self->then_(std::move(can.error()), boot_time{});
+    if (!can) return self->then_(std::move(can.error()), boot_time{}, true);
     self->wake();
   }
 
   asked_once(std::shared_ptr<core> session, std::string name, store::permits_command command,
-             std::shared_ptr<const void> keeps, answered then, allowed may)
+             std::shared_ptr<const void> keeps, answered then, doubt trusted)
       : errand(session->runner()),
         session_(std::move(session)),
         id_(session_->ids().next()),
@@ -40,24 +41,26 @@ class asked_once final : public errand {
         command_(command),
         keeps_(std::move(keeps)),
         then_(std::move(then)),
-        may_(std::move(may)) {}
+        trusted_(std::move(trusted)) {}
 
   next step() override {
     if (std::exchange(asked_, true)) return {};
-    if (may_) {
-      if (auto ok = may_(); !ok) return tell(std::move(ok.error()), boot_time{});
-    }
     return {.ask = store::renewal{name_, command_}};
   }
   next answer(result<store::permits_reply> reply, boot_time sent) override {
-    return tell(std::move(reply), sent);
+    if (!trusted_ || !reply || reply->outcome != store::permits_outcome::granted) {
+      return tell(std::move(reply), sent, true);
+    }
+    auto trusted = trusted_();
+    if (!trusted) return tell(std::move(trusted.error()), sent, true);
+    return tell(std::move(reply), sent, *trusted);
   }
   next take(const store::notice&) override { return {}; }
   const store::owner_id& owner() const noexcept override { return id_; }
 
  private:
-  next tell(result<store::permits_reply> how, boot_time sent) {
-    std::exchange(then_, {})(std::move(how), sent);
+  next tell(result<store::permits_reply> how, boot_time sent, bool trusted) {
+    std::exchange(then_, {})(std::move(how), sent, trusted);
     return {.over = true};
   }
 
@@ -67,7 +70,7 @@ class asked_once final : public errand {
   const store::permits_command command_;
   const std::shared_ptr<const void> keeps_;
   answered then_;
-  allowed may_;
+  const doubt trusted_;
   bool asked_ = false;
 };
 

@@ -50,6 +50,8 @@ core::core(std::unique_ptr<store::session_store> store, session_options options)
       generation_(current_generation()),
       note_(describe_process()),
       store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
+      posting_(clock_ == &real_clock() ? dynamic_cast<store::posting_store*>(store_.get())
+                                       : nullptr),
       mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
       runner_(std::make_unique<engine::runner>(*this)),
       keeper_(std::make_unique<engine::keeper>(*this)),
@@ -120,6 +122,24 @@ void core::permits_later(std::string_view name, const store::permits_command& c,
 }
 
 void core::settle() { store_->settle(); }
+
+bool core::post(std::string_view name, const store::permits_command& c,
+                store::posting_store::listener& then) {
+  if (posting_ == nullptr || forked()) return false;
+  publish();
+  if (!posting_->post(name, c, then)) return false;
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  keeper_->expect_answers();  // if nobody else reads it
+  return true;
+}
+
+store::posting_store::source core::answers() {
+  return posting_ == nullptr ? store::posting_store::source{} : posting_->answers();
+}
+
+void core::collect() {
+  if (posting_ != nullptr && !forked()) posting_->collect();
+}
 
 result<store::countdown_reply> core::countdown(std::string_view name,
                                                const store::countdown_command& c) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <holdfast/options.hpp>
+#include <holdfast/store/posting.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,11 @@ class core {
   void permits_later(std::string_view name, const store::permits_command& c,
                      std::function<void(result<store::permits_reply>)> then);
   void settle();
+  /// As posting_store::post, where the store is one and the time is the real one; else false.
+  bool post(std::string_view name, const store::permits_command& c,
+            store::posting_store::listener& then);
+  store::posting_store::source answers();
+  void collect();
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
   result<store::rate_reply> rate(std::string_view name, const store::rate_command& c);
@@ -99,6 +105,7 @@ class core {
   by_name<reader_group> reader_groups_;
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
+  store::posting_store* posting_;  ///< the same, if it is one
   std::unique_ptr<engine::mailroom> mailroom_;
   // Last: their threads use everything above.
   std::unique_ptr<engine::runner> runner_;

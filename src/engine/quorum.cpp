@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/asked_once.hpp"
-
 namespace holdfast::engine {
 
 using namespace std::chrono_literals;
-using store::permits_outcome;
 
 namespace {
 
@@ -18,33 +15,39 @@ std::int64_t micros(boot_time t) {
   return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
 }
 
-// What the node says about itself: one that forgot a hold must not help another to have it.
-status check_trusted(core& session, std::chrono::milliseconds trust_after) {
-  const auto who = session.identify();
-  if (!who) return who.error();
-  if (!who->up_for || *who->up_for >= trust_after) return done{};
-  return failure{errc::busy, "the node was started a moment ago, and may have forgotten a hold"};
-}
-
-vote vote_of(const result<store::permits_reply>& reply) {
-  if (!reply) return reply.error().code == errc::busy ? vote::untrusted : vote::failed;
-  const bool yes = reply->outcome == permits_outcome::granted ||
-                   reply->outcome == permits_outcome::done ||
-                   reply->outcome == permits_outcome::absent;
-  return yes ? vote::granted : vote::refused;
-}
-
 }  // namespace
 
 bool quorum_node::worth_asking(boot_time now, std::chrono::nanoseconds patience) const {
+  if (hangs(now, patience)) return false;
   const std::lock_guard guard{mutex_};
-  const bool hangs = unanswered_ > 0 && now - waiting_since_ >= patience;
-  return !hangs && now >= ask_again_at_;
+  return now >= ask_again_at_;
+}
+
+bool quorum_node::hangs(boot_time now, std::chrono::nanoseconds patience) const {
+  const std::lock_guard guard{mutex_};
+  return unanswered_ > 0 && now - waiting_since_ >= patience;
 }
 
 void quorum_node::asked(boot_time now) {
   const std::lock_guard guard{mutex_};
   if (unanswered_++ == 0) waiting_since_ = now;
+}
+
+void quorum_node::catch_up() const { session_->collect(); }
+
+void quorum_node::given_to_runner() {
+  const std::lock_guard guard{mutex_};
+  ++with_runner_;
+}
+
+void quorum_node::answered_by_runner() {
+  const std::lock_guard guard{mutex_};
+  --with_runner_;
+}
+
+bool quorum_node::may_post() const {
+  const std::lock_guard guard{mutex_};
+  return with_runner_ == 0;
 }
 
 void quorum_node::answered(const result<store::permits_reply>& reply, boot_time sent,
@@ -72,54 +75,6 @@ std::int64_t quorum_node::wall_at(boot_time now) const {
 std::size_t count(const quorum_round::answers& all, vote v) {
   return static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [&](const auto& a) { return a.said == v; }));
-}
-
-void quorum_round::ask(std::size_t node, const store::permits_command& c,
-                       std::shared_ptr<const void> keeps, bool trusted_only) {
-  const auto& to = quorum_->nodes[node];
-  {
-    const std::lock_guard guard{mutex_};
-    answers_[node].said = vote::silent;
-    ++outstanding_;
-  }
-  to->asked(quorum_->now());
-  asked_once::allowed may;
-  if (trusted_only && quorum_->trust_after > 0ms) {
-    may = [session = to->session().get(), after = quorum_->trust_after] {
-      return check_trusted(*session, after);
-    };
-  }
-  asked_once::begin(
-      to->session(), to->what()->name, c, std::move(keeps),
-      [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent) {
-        self->on_answer(node, std::move(reply), sent);
-      },
-      std::move(may));
-}
-
-void quorum_round::on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent) {
-  quorum_->nodes[node]->answered(reply, sent, quorum_->now());
-  answer a{vote_of(reply), {}, sent, {}};
-  if (reply) {
-    a.reply = std::move(*reply);
-  } else {
-    a.why = std::move(reply.error());
-  }
-  if (each_) each_(node, a);
-  const std::lock_guard guard{mutex_};
-  answers_[node] = std::move(a);
-  --outstanding_;
-  changed_.notify_all();
-}
-
-quorum_round::answers quorum_round::wait(boot_time until,
-                                         const std::function<bool(const answers&)>& enough) {
-  auto& clock = quorum_->first().clock();
-  std::unique_lock lock{mutex_};
-  while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
-    clock.wait_until(lock, changed_, until);
-  }
-  return answers_;
 }
 
 }  // namespace holdfast::engine

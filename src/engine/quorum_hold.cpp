@@ -41,8 +41,11 @@ store::permits_command quorum_hold::grant_command(const quorum_node& at,
 // Those that fail are left alone for a while, as long as a majority is there without them.
 std::vector<std::size_t> quorum_hold::worth_asking() const {
   std::vector<std::size_t> all, some;
+  all.reserve(quorum_->nodes.size());
+  some.reserve(quorum_->nodes.size());
   const boot_time now = quorum_->now();
   for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
+    quorum_->nodes[i]->catch_up();
     all.push_back(i);
     if (quorum_->nodes[i]->worth_asking(now, quorum_->patience)) some.push_back(i);
   }
@@ -51,7 +54,7 @@ std::vector<std::size_t> quorum_hold::worth_asking() const {
 
 // Each is told what time the fastest clock shows: then all grant the same fence, and a second round
 // is seldom needed.
-quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patience) {
+quorum_hold::answers quorum_hold::ask_for_grants(const vote_time& time) {
   const auto to = worth_asking();
   std::int64_t proposal = 0;
   for (const auto& node : quorum_->nodes) {
@@ -68,8 +71,7 @@ quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patien
     const auto granted = count(so_far, holdfast::vote::granted);
     return granted >= majority || granted + count(so_far, holdfast::vote::silent) < majority;
   };
-  const auto in_time = [&] { return saturated_add(quorum_->now(), patience); };
-  const boot_time until = in_time();
+  const boot_time until = time.until(quorum_->now());
   std::for_each(to.begin(), to.end(), ask);
   auto votes = round->wait(until, decided);
   // If it is for those that were left alone to decide, they may be well again.
@@ -77,7 +79,7 @@ quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patien
   const auto left_alone = count(votes, holdfast::vote::skipped);
   const auto open = count(votes, holdfast::vote::silent) + left_alone;
   if (left_alone == 0 || granted >= majority || granted + open < majority) return votes;
-  const boot_time again_until = in_time();
+  const boot_time again_until = time.until(quorum_->now());
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (votes[i].said == holdfast::vote::skipped) ask(i);
   }
@@ -86,7 +88,7 @@ quorum_hold::answers quorum_hold::ask_for_grants(std::chrono::nanoseconds patien
 
 // A later majority shares a node with this one: if each of this one knows the greatest fence, the
 // later one's is greater, whatever the clocks of the nodes are.
-bool quorum_hold::agree_on_fence(answers& votes, std::chrono::nanoseconds patience) {
+bool quorum_hold::agree_on_fence(answers& votes, const vote_time& time) {
   for (const auto& a : votes) {
     if (a.said == holdfast::vote::granted) fence_ = std::max(fence_, a.reply.fence);
   }
@@ -98,12 +100,12 @@ bool quorum_hold::agree_on_fence(answers& votes, std::chrono::nanoseconds patien
     return static_cast<std::size_t>(those) >= quorum_->majority();
   };
   if (enough(votes)) return true;
-  const boot_time until = saturated_add(quorum_->now(), patience);
+  const boot_time until = time.until(quorum_->now());
   const auto round = std::make_shared<quorum_round>(quorum_, nullptr);
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (votes[i].said != holdfast::vote::granted || knows(votes[i])) continue;
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, fence_), node.what());
+    round->ask(i, grant_command(node, fence_), node.what(), true);
   }
   const auto merged = [&](const answers& learned) {
     auto all = votes;
@@ -116,11 +118,11 @@ bool quorum_hold::agree_on_fence(answers& votes, std::chrono::nanoseconds patien
   return enough(votes);
 }
 
-bool quorum_hold::vote(std::chrono::nanoseconds patience) {
+bool quorum_hold::vote(const vote_time& time) {
   const boot_time began = quorum_->now();
-  auto votes = ask_for_grants(patience);
+  auto votes = ask_for_grants(time);
   const bool granted = count(votes, holdfast::vote::granted) >= quorum_->majority();
-  if (!granted || !agree_on_fence(votes, patience)) return fail(votes, began, patience);
+  if (!granted || !agree_on_fence(votes, time)) return fail(votes, began, time);
   std::chrono::nanoseconds lasts = lease_;
   for (const auto& a : votes) {
     if (a.said == holdfast::vote::granted)
@@ -128,7 +130,7 @@ bool quorum_hold::vote(std::chrono::nanoseconds patience) {
   }
   const boot_time now = quorum_->now();
   const boot_time valid_until = began + lasts - lease_timer::margin(lasts);
-  if (valid_until <= now) return fail(votes, began, patience);
+  if (valid_until <= now) return fail(votes, began, time);
   note(votes);
   timer_.emplace(lease_timer::terms{lease_, renew_, forever}, now, valid_until);
   tell(event_kind::acquired);
@@ -140,30 +142,38 @@ void quorum_hold::note(const answers& votes) {
   for (std::size_t i = 0; i < votes.size(); ++i) votes_[i] = votes[i].said;
 }
 
+// One that was not waited for, because the others had decided or the time was up, is not away.
+bool quorum_hold::had_no_time(const answers& votes, std::size_t node, boot_time began,
+                              const vote_time& time) const {
+  const boot_time now = quorum_->now();
+  return votes[node].said == holdfast::vote::silent && now - began < time.each &&
+         !quorum_->nodes[node]->hangs(now, time.each);
+}
+
 // Those that answered are waited for: who comes next must not find what is left of this.
-bool quorum_hold::fail(const answers& votes, boot_time began, std::chrono::nanoseconds patience) {
+bool quorum_hold::fail(const answers& votes, boot_time began, const vote_time& time) {
   note(votes);
-  // One that was not waited for, because the others had decided, is not away.
-  const bool all_had_time = quorum_->now() - began >= patience;
-  const auto there = count(votes, holdfast::vote::granted) + count(votes, holdfast::vote::refused) +
-                     (all_had_time ? 0 : count(votes, holdfast::vote::silent));
-  too_few_answered_ = there < quorum_->majority();
   std::vector<bool> answered;
-  std::size_t others = 0;
-  for (const auto& a : votes) {
+  answered.reserve(votes.size());
+  std::size_t others = 0, there = 0;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto said = votes[i].said;
     // One node's is a vote like others, unless without those that say so there is no majority.
-    if (is_mismatch(a) && votes.size() - ++others < quorum_->majority())
-      hopeless_ = mismatch_of(a.reply, *quorum_->nodes.front()->what());
-    answered.push_back(a.said == holdfast::vote::granted || a.said == holdfast::vote::refused);
+    if (is_mismatch(votes[i]) && votes.size() - ++others < quorum_->majority())
+      hopeless_ = mismatch_of(votes[i].reply, *quorum_->nodes.front()->what());
+    const bool voted = said == holdfast::vote::granted || said == holdfast::vote::refused;
+    there += voted || had_no_time(votes, i, began, time);
+    answered.push_back(voted || said == holdfast::vote::untrusted);
   }
-  (void)give_back(patience, answered);
+  too_few_answered_ = there < quorum_->majority();
+  (void)give_back(time, answered);
   return false;
 }
 
 std::optional<failure> quorum_hold::hopeless() const { return hopeless_; }
 
 // Also where no answer came: it goes behind the question, and if it fails the keeper tries again.
-quorum_hold::answers quorum_hold::give_back(std::chrono::nanoseconds patience,
+quorum_hold::answers quorum_hold::give_back(const vote_time& time,
                                             const std::vector<bool>& wait_for) {
   const auto round = std::make_shared<quorum_round>(
       quorum_, [q = quorum_, owner = owner_, lease = lease_](std::size_t i, const answer& a) {
@@ -174,7 +184,7 @@ quorum_hold::answers quorum_hold::give_back(std::chrono::nanoseconds patience,
   store::permits_command c;
   c.verb = permits_verb::release;
   c.owner = owner_;
-  const boot_time until = saturated_add(quorum_->now(), patience);
+  const boot_time until = time.until(quorum_->now());
   {
     const std::lock_guard guard{asking_};
     for (std::size_t i = 0; i < asked_.size(); ++i) {
@@ -197,24 +207,36 @@ void quorum_hold::keep(std::shared_ptr<quorum_minder> by) {
   minder_->add(weak_from_this());
 }
 
+// A round that some have not answered in time has failed: those who did answer are asked anew.
 boot_time quorum_hold::look_after() {
   std::unique_lock lock{mutex_};
   if (released_) return forever;
   const boot_time now = quorum_->now();
   const auto step = timer_->due(now);
-  if (step == lease_timer::step::suspect) {
+  const bool over = timer_->state() == lease_state::lost;
+  const bool in_vain = !over && (step == lease_timer::step::suspect || now >= round_until_);
+  if (over || in_vain) {
     ++round_;  // what still comes of the last one is too late
-    (void)timer_->failed(now);
+    round_until_ = forever;
   }
-  const boot_time next = timer_->next();
+  if (in_vain) (void)timer_->failed(now);
   lock.unlock();
   if (step == lease_timer::step::renew) renew();
+  if (in_vain) tell(event_kind::renew_failed);
   if (step == lease_timer::step::suspect) tell(event_kind::suspect);
-  if (step == lease_timer::step::lost) {
-    lost_.request_stop();
-    tell(event_kind::lost);
+  if (step == lease_timer::step::lost) tell_lost();
+  lock.lock();
+  return released_ ? forever : std::min(timer_->next(), round_until_);
+}
+
+// Once, by who finds it out first.
+void quorum_hold::tell_lost() {
+  {
+    const std::lock_guard guard{mutex_};
+    if (std::exchange(told_lost_, true)) return;
   }
-  return next;
+  lost_.request_stop();
+  tell(event_kind::lost);
 }
 
 // An acquire, not a renewal: on a node that forgot it, it is had again, with the fence. Also of
@@ -225,6 +247,7 @@ void quorum_hold::renew() {
   if (released_) return;
   const std::uint64_t number = ++round_;
   round_sent_ = quorum_->now();
+  round_until_ = saturated_add(round_sent_, lease_ / 6);
   yes_ = no_ = 0;
   asked_.assign(asked_.size(), true);
   lock.unlock();
@@ -248,6 +271,7 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, const answer
   const bool in_vain = what.said != holdfast::vote::granted && yes_ < quorum_->majority() &&
                        votes_.size() - no_ + 1 == quorum_->majority();
   bool changed = false;
+  if (enough || in_vain) round_until_ = forever;
   if (enough) changed = timer_->renewed(now, round_sent_, lease_);
   if (in_vain) changed = timer_->failed(now);
   lock.unlock();
@@ -267,11 +291,12 @@ std::error_code quorum_hold::release() noexcept try {
   const bool was_lost =
       timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
   std::vector<bool> wait_for;
+  wait_for.reserve(votes_.size());
   for (const auto v : votes_) wait_for.push_back(v == holdfast::vote::granted);
   lock.unlock();
-  const auto said = give_back(quorum_->patience, wait_for);
-  tell(was_lost ? event_kind::lost : event_kind::released);
-  if (was_lost) return errc::lost;
+  const auto said = give_back({quorum_->patience}, wait_for);
+  if (was_lost) return tell_lost(), errc::lost;
+  tell(event_kind::released);
   if (count(said, holdfast::vote::granted) >= quorum_->majority()) return {};
   return errc::unavailable;
 } catch (...) {
@@ -279,9 +304,9 @@ std::error_code quorum_hold::release() noexcept try {
 }
 
 lease_state quorum_hold::state() const {
+  if (quorum_->first().forked()) return lease_state::lost;  // the mutex may be the parent's
   const std::lock_guard guard{mutex_};
   if (released_) return lease_state::released;
-  if (quorum_->first().forked()) return lease_state::lost;
   return quorum_->now() < timer_->valid_until() ? timer_->state() : lease_state::lost;
 }
 

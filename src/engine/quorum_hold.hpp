@@ -21,7 +21,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);
 
   /// Votes once. False if it was not to be had: then it was given back wherever it may be.
-  bool vote(std::chrono::nanoseconds patience);
+  bool vote(const vote_time& time);
   /// Whether so few nodes answered that nobody could have had it.
   bool too_few_answered() const noexcept { return too_few_answered_; }
   /// What went wrong for good, if that is why.
@@ -46,12 +46,15 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   using answers = quorum_round::answers;
   store::permits_command grant_command(const quorum_node& at, std::uint64_t at_least) const;
   std::vector<std::size_t> worth_asking() const;
-  answers ask_for_grants(std::chrono::nanoseconds patience);
-  bool agree_on_fence(answers& votes, std::chrono::nanoseconds patience);
-  answers give_back(std::chrono::nanoseconds patience, const std::vector<bool>& wait_for);
-  bool fail(const answers& votes, boot_time began, std::chrono::nanoseconds patience);
+  answers ask_for_grants(const vote_time& time);
+  bool agree_on_fence(answers& votes, const vote_time& time);
+  answers give_back(const vote_time& time, const std::vector<bool>& wait_for);
+  bool fail(const answers& votes, boot_time began, const vote_time& time);
+  bool had_no_time(const answers& votes, std::size_t node, boot_time began,
+                   const vote_time& time) const;
   void note(const answers& votes);
   void renew();
+  void tell_lost();
   void on_renewal(std::uint64_t round, std::size_t node, const answer& what);
   void tell(event_kind kind) const;
 
@@ -72,9 +75,11 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   mutable std::mutex mutex_;
   std::optional<lease_timer> timer_;
   bool released_ = false;
+  bool told_lost_ = false;
   std::vector<holdfast::vote> votes_;
   std::uint64_t round_ = 0;
   boot_time round_sent_{};
+  boot_time round_until_ = forever;  ///< while it is not decided: then it has failed
   std::size_t yes_ = 0, no_ = 0;
 };
 
@@ -82,6 +87,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
 /// store. Thread-safe.
 class quorum_minder {
  public:
+  /// In a forked child it is left alone: its thread is the parent's.
+  static std::shared_ptr<quorum_minder> make(std::shared_ptr<core> of);
   explicit quorum_minder(holdfast::clock& on);
   ~quorum_minder();
   status start() noexcept;

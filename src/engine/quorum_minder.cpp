@@ -16,6 +16,13 @@ struct quorum_minder::shared {
   bool stopping = false;
 };
 
+std::shared_ptr<quorum_minder> quorum_minder::make(std::shared_ptr<core> of) {
+  auto& clock = of->clock();
+  return {new quorum_minder(clock), [session = std::move(of)](quorum_minder* m) {
+            if (!session->forked()) delete m;
+          }};
+}
+
 quorum_minder::quorum_minder(holdfast::clock& on) : shared_(std::make_shared<shared>(on)) {}
 
 quorum_minder::~quorum_minder() {

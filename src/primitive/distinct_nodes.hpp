@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -30,15 +31,16 @@ class distinct_nodes {
     return done{};
   }
 
-  /// The first one waits for the answers, as long as a node has for one.
-  status check() {
+  /// The first one waits for the answers, as long as a node has for one, and not longer than that.
+  status check(boot_time deadline) {
     std::unique_lock lock{known_->mutex};
     const bool wait = !std::exchange(asked_before_, true);
     lock.unlock();
     for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) ask(i, wait);
     lock.lock();
     auto& clock = quorum_->first().clock();
-    const boot_time until = saturated_add(clock.now(), wait ? quorum_->patience : clock_zero);
+    const boot_time now = clock.now();
+    const boot_time until = wait ? std::min(saturated_add(now, quorum_->patience), deadline) : now;
     while (known_->outstanding > 0 && clock.now() < until) {
       clock.wait_until(lock, known_->changed, until);
     }
@@ -51,8 +53,6 @@ class distinct_nodes {
   }
 
  private:
-  static constexpr std::chrono::nanoseconds clock_zero{0};
-
   struct known {
     explicit known(std::size_t n) : ids(n), asking(n) {}
     std::mutex mutex;

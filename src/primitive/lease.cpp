@@ -41,11 +41,16 @@ std::chrono::nanoseconds lease::remaining() const noexcept {
   return hold_ ? hold_->remaining() : std::chrono::nanoseconds{};
 }
 void lease::check() const { deref(hold_).check(); }
-void lease::extend() { deref(hold_).extend_or_throw(std::chrono::milliseconds::zero()); }
+// Here and below: who is told of the loss may release, which empties this lease.
+void lease::extend() {
+  const auto kept = hold_;
+  deref(kept).extend_or_throw(std::chrono::milliseconds::zero());
+}
 const std::string& lease::name() const noexcept { return hold_ ? hold_->name() : no_name; }
 
 void lease::extend(std::chrono::milliseconds length) {
-  auto& hold = deref(hold_);
+  const auto kept = hold_;
+  auto& hold = deref(kept);
   if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
   hold.extend_or_throw(length);
 }

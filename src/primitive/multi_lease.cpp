@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <holdfast/multi_lock.hpp>
+#include <span>
 
 #include "engine/hold.hpp"
+#include "engine/names.hpp"
 
 namespace holdfast {
 
@@ -9,7 +11,11 @@ namespace holdfast {
 struct multi_lease::state_of_all {
   struct pass_on {
     std::stop_source to;
-    void operator()() const { to.request_stop(); }
+    // Who is told may release, which ends this callback and all that it is part of.
+    void operator()() const {
+      const std::stop_source kept = to;
+      kept.request_stop();
+    }
   };
 
   std::vector<lease> members;
@@ -17,6 +23,7 @@ struct multi_lease::state_of_all {
   std::vector<std::unique_ptr<std::stop_callback<pass_on>>> losses;
 
   explicit state_of_all(std::vector<lease> all) : members(std::move(all)) {
+    losses.reserve(members.size());
     for (const lease& one : members) {
       losses.push_back(std::make_unique<std::stop_callback<pass_on>>(one.lost(), pass_on{lost}));
     }
@@ -39,6 +46,7 @@ multi_lease& multi_lease::operator=(multi_lease&& other) noexcept {
 std::vector<std::uint64_t> multi_lease::fences() const {
   std::vector<std::uint64_t> all;
   if (!state_) return all;
+  all.reserve(state_->members.size());
   for (const lease& one : state_->members) all.push_back(one.fence());
   return all;
 }
@@ -67,14 +75,27 @@ void multi_lease::check() const {
   for (const lease& one : state_->members) one.check();
 }
 
+namespace {
+// Who is told of a loss may release, which empties the lease: the holds are kept until the end.
+void extend_all(std::span<const lease> members, std::chrono::milliseconds length) {
+  std::vector<std::shared_ptr<engine::hold>> kept;
+  kept.reserve(members.size());
+  for (const lease& one : members) kept.push_back(engine::hold::shared_behind(one));
+  for (const auto& hold : kept) hold->extend_or_throw(length);
+}
+}  // namespace
+
 void multi_lease::extend() {
   check();
-  for (lease& one : state_->members) one.extend();
+  extend_all(state_->members, std::chrono::milliseconds::zero());
 }
 
 void multi_lease::extend(std::chrono::milliseconds length) {
   check();
-  for (lease& one : state_->members) one.extend(length);
+  if (auto ok = engine::check_lease(length); !ok) {
+    engine::hold::shared_behind(state_->members.front())->fail(std::move(ok.error()), "extend");
+  }
+  extend_all(state_->members, length);
 }
 
 std::error_code multi_lease::release() noexcept try {
@@ -82,6 +103,7 @@ std::error_code multi_lease::release() noexcept try {
   if (!all) return {};
   all->losses.clear();
   std::vector<std::shared_ptr<engine::hold>> holds;
+  holds.reserve(all->members.size());
   for (lease& one : all->members) holds.push_back(std::move(one.hold_));
   return engine::hold::end_all(holds);
 } catch (...) {

@@ -48,6 +48,14 @@ class pauses {
   unsigned refusals_ = 0;
 };
 
+/// The last time so that there is time for it.
+boot_time next_vote(boot_time now, std::chrono::nanoseconds pause, std::chrono::nanoseconds took,
+                    boot_time deadline) {
+  if (deadline - now > pause) return now + pause;
+  const boot_time last = deadline - 2 * std::max<std::chrono::nanoseconds>(took, 1ms);
+  return last > now ? last : deadline;
+}
+
 void sleep(engine::core& on, boot_time until, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable changed;
@@ -86,14 +94,14 @@ struct redlock::state {
           "would have none that grow: open all of them with the dialect, or none"});
   }
 
-  void make_ready() const {
+  void make_ready(boot_time deadline) const {
     for (const auto& node : nodes->nodes) {
       if (auto can = engine::ready(*node->session(), *node->what(), {}); !can) {
         fail(std::move(can.error()));
       }
     }
     if (auto can = minder->start(); !can) fail(std::move(can.error()));
-    if (auto ok = distinct->check(); !ok) fail(std::move(ok.error()));
+    if (auto ok = distinct->check(deadline); !ok) fail(std::move(ok.error()));
   }
 
   std::chrono::nanoseconds patience(wait_time wait) const {
@@ -105,10 +113,10 @@ struct redlock::state {
 
   /// What came of it, and whether it was won.
   std::pair<std::shared_ptr<quorum_hold>, bool> vote_once(const lease_time& asked,
-                                                          std::chrono::nanoseconds each) {
+                                                          const engine::vote_time& time) {
     auto hold = std::make_shared<quorum_hold>(nodes, asked.value_or(lease), !asked);
     ++attempts;
-    const bool won = hold->vote(each);
+    const bool won = hold->vote(time);
     {
       const std::lock_guard guard{mutex};
       last_votes = hold->votes();
@@ -149,7 +157,7 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
     s.fail(
         {errc::invalid_argument, "node_timeout has to be positive, and trust_after not negative"});
   }
-  s.minder = std::make_shared<engine::quorum_minder>(s.nodes->first().clock());
+  s.minder = engine::quorum_minder::make(nodes.front().core());
   s.distinct = std::make_unique<primitive::distinct_nodes>(s.nodes);
   if (auto ok = s.distinct->check_sessions(); !ok) s.fail(std::move(ok.error()));
 }
@@ -162,28 +170,31 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   if (lease) {
     if (auto ok = engine::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
   }
-  s.make_ready();
   auto& first = s.nodes->first();
   const boot_time deadline = engine::deadline_of(first, wait);
+  const engine::vote_time time{s.patience(wait), wait == one_try ? forever : deadline};
+  s.make_ready(time.deadline);
   boot_time give_up = forever;
   pauses pause;
   while (!stop.stop_requested()) {
     const boot_time began = first.now();
-    auto [hold, won] = s.vote_once(lease, s.patience(wait));
+    auto [hold, won] = s.vote_once(lease, time);
     if (won) {
       hold->keep(s.minder);
       return quorum_lease(std::move(hold));
     }
     const auto votes = hold->votes();
-    const boot_time now = first.now();
+    boot_time now = first.now();
     const bool away = hold->too_few_answered();
     if (!away) give_up = forever;
     if (away && give_up == forever) give_up = saturated_add(now, first.options().store_timeout);
-    if (now >= deadline || (deadline == forever && now >= give_up)) {
-      if (away) s.fail_unavailable(votes);
-      return std::nullopt;
+    if (now < deadline && (deadline != forever || now < give_up)) {
+      sleep(first, next_vote(now, pause.after(votes, now - began), now - began, deadline), stop);
+      now = first.now();
     }
-    sleep(first, std::min(deadline, now + pause.after(votes, now - began)), stop);
+    if (now < deadline && (deadline != forever || now < give_up)) continue;
+    if (away) s.fail_unavailable(votes);
+    return std::nullopt;
   }
   return std::nullopt;
 }

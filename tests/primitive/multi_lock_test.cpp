@@ -182,6 +182,23 @@ TEST_P(multi_locks, one_that_is_taken_away_is_the_loss_of_all) {
   EXPECT_TRUE(is_free("a"));
 }
 
+TEST_P(multi_locks, who_is_told_of_the_loss_may_release_there_and_then) {
+  multi_lock all{a_, b_};
+  auto held = all.acquire();
+  int told = 0;
+  std::optional<std::stop_callback<std::function<void()>>> listening;
+  listening.emplace(held.lost(), [&] {
+    ++told;
+    EXPECT_EQ(held.release(), errc::lost);
+    listening.reset();
+  });
+  EXPECT_EQ(there_.force_release("b"), 1u);
+  EXPECT_EQ(reason_of([&] { held.extend(); }), errc::lost);
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(held);
+  EXPECT_TRUE(is_free("a") && is_free("b"));
+}
+
 TEST_P(multi_locks, members_of_two_stores_are_taken_and_given_back_as_one) {
   auto elsewhere = holdfast::open("memory:elsewhere-" + std::to_string(fresh()));
   mutex far(elsewhere, "far"), rival(elsewhere, "far");

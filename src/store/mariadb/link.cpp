@@ -236,25 +236,38 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   return outcomes;
 }
 
-result<sql::row> link::lock(std::string_view name, boot_time) {
+// The floor first, as whoever raises it does: so they never wait for each other, and it stays.
+result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names, boot_time) {
+  std::string text = "start transaction; select 1 from " + tables_.meta + " lock in share mode";
+  for (const auto name : names) {
+    text += "; insert into " + tables_.records + " values (" + hex(name) + ", " + server_clock +
+            ", 'null') on duplicate key update version = version; select version, record, " +
+            server_clock + ", (select fence_floor from " + tables_.meta +
+            "), (select format from " + tables_.meta + ") from " + tables_.records +
+            " where name = " + hex(name) + " for update";
+  }
   in_transaction_ = true;
-  const auto got =
-      ask("start transaction; insert into " + tables_.records + " values (" + hex(name) + ", " +
-          server_clock + ", 'null') on duplicate key update version = version; " + reading(name) +
-          " for update");
+  const auto got = ask(text);
   if (!got) return got.error();
-  return row_of(got->back());
+  std::vector<sql::row> rows;
+  rows.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    auto one = row_of((*got)[2 * i + 3]);
+    if (!one) return std::move(one.error());
+    rows.push_back(std::move(*one));
+  }
+  return rows;
 }
 
-status link::unlock(std::string_view name, const std::string* record, boot_time) {
-  const std::string where = " where name = " + hex(name) + "; commit";
-  std::string text = "rollback";
-  if (record != nullptr && record->empty()) text = "delete from " + tables_.records + where;
-  if (record != nullptr && !record->empty()) {
-    text = "update " + tables_.records + " set version = version + 1, record = " + hex(*record) +
-           where;
+status link::unlock(std::span<const sql::rewrite> all, boot_time) {
+  std::string text;
+  for (const auto& [name, record] : all) {
+    const std::string where = " where name = " + hex(name) + "; ";
+    text += record.empty() ? "delete from " + tables_.records + where
+                           : "update " + tables_.records +
+                                 " set version = version + 1, record = " + hex(record) + where;
   }
-  const auto got = ask(text);
+  const auto got = ask(text + (all.empty() ? "rollback" : "commit"));
   if (!got) return got.error();
   in_transaction_ = false;
   return done{};

@@ -143,26 +143,36 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
 
 // The time-outs are for this transaction only: a program that is stopped in the middle of it must
 // not keep everybody else waiting.
-result<sql::row> link::lock(std::string_view name, boot_time deadline) {
-  const std::string key(name);
-  const auto got = wire_->ask(
-      {{sql_.begin}, {sql_.limits, {patience_}}, {sql_.make, {key}}, {sql_.read_locked, {key}}},
-      deadline);
+result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names,
+                                         boot_time deadline) {
+  std::vector<statement> texts{{sql_.begin}, {sql_.limits, {patience_}}};
+  const std::size_t before = texts.size();
+  for (const auto name : names) {
+    texts.push_back({sql_.make, {std::string(name)}});
+    texts.push_back({sql_.read_locked, {std::string(name)}});
+  }
+  const auto got = wire_->ask(texts, deadline);
   if (!got) return got.error();
-  return row_of(got->back());
+  std::vector<sql::row> rows;
+  rows.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    auto one = row_of((*got)[before + 2 * i + 1]);
+    if (!one) return std::move(one.error());
+    rows.push_back(std::move(*one));
+  }
+  return rows;
 }
 
-status link::unlock(std::string_view name, const std::string* record, boot_time deadline) {
-  std::vector<statement> all;
-  const std::string key(name);
-  if (record == nullptr) {
-    all.push_back({sql_.rollback});
-  } else {
-    all.push_back(record->empty() ? statement{sql_.remove_locked, {key}}
-                                  : statement{sql_.put_locked, {key, *record}});
-    all.push_back({sql_.commit});
+status link::unlock(std::span<const sql::rewrite> all, boot_time deadline) {
+  std::vector<statement> texts;
+  texts.reserve(all.size() + 1);
+  for (const auto& [name, record] : all) {
+    const std::string key(name);
+    texts.push_back(record.empty() ? statement{sql_.remove_locked, {key}}
+                                   : statement{sql_.put_locked, {key, std::string(record)}});
   }
-  const auto got = wire_->ask(all, deadline);
+  texts.push_back({all.empty() ? sql_.rollback : sql_.commit});
+  const auto got = wire_->ask(texts, deadline);
   return got ? status(done{}) : status(got.error());
 }
 

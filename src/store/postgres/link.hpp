@@ -30,8 +30,9 @@ class link final : public sql::row_link {
                                      boot_time deadline) override;
   result<std::vector<sql::replaced>> replace(std::span<const sql::replacement> all,
                                              boot_time deadline) override;
-  result<sql::row> lock(std::string_view name, boot_time deadline) override;
-  status unlock(std::string_view name, const std::string* record, boot_time deadline) override;
+  result<std::vector<sql::row>> lock(std::span<const std::string_view> names,
+                                     boot_time deadline) override;
+  status unlock(std::span<const sql::rewrite> all, boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
 

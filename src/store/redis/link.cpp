@@ -19,6 +19,8 @@ constexpr auto short_pause = 100ms;
 constexpr auto longest_awake = 50us;
 /// So much may be unanswered that nobody waits for.
 constexpr std::size_t most_posted = 1'000;
+/// So many commands find room in the socket, whether or not the server reads.
+constexpr std::size_t most_at_once = 32;
 
 std::chrono::milliseconds next_pause(std::chrono::milliseconds before) {
   return std::clamp<std::chrono::milliseconds>(before * 2, 4ms, longest_pause);
@@ -91,17 +93,57 @@ bool link::post(std::string_view command, listener& then) {
   {
     lock l{mutex_};
     if (!connection_ || posted_ >= most_posted) return false;
-    auto one = std::make_unique<ticket>();
-    one->wanted = 1;
-    one->deadline = boot_clock::now() + options_.command_timeout;
-    one->then = std::move(then);
-    out_ += command;
-    in_flight_.push_back(one.release());
-    ++posted_;
-    if (!flushing_) flush(l);
+    put(l, command, then);
   }
   tell_posted();
   return true;
+}
+
+bool link::post_now(std::string_view command, listener& then) {
+  lock l{mutex_};
+  if (!connection_ || leading_ || flushing_ || in_flight_.size() >= most_at_once) return false;
+  put(l, command, then);
+  return true;
+}
+
+void link::put(lock& l, std::string_view command, listener& then) {
+  auto one = std::make_unique<ticket>();
+  one->wanted = 1;
+  one->deadline = boot_clock::now() + options_.command_timeout;
+  one->then = std::move(then);
+  out_ += command;
+  in_flight_.push_back(one.release());
+  ++posted_;
+  if (!flushing_) flush(l);
+}
+
+std::shared_ptr<const connection> link::to_read() {
+  const std::lock_guard guard{mutex_};
+  return leading_ ? nullptr : connection_;
+}
+
+// Who comes meanwhile waits for a moment, and then reads on.
+void link::collect() {
+  std::vector<ticket*> finished;
+  lock l{mutex_};
+  if (!leading_ && connection_ && posted_ > 0) {
+    leading_ = true;
+    std::vector<resp_value> replies;
+    std::string problem;
+    const auto from = connection_;
+    l.unlock();
+    const bool alive = read_some(*from, reading::glance, replies, problem);
+    l.lock();
+    if (connection_ == from) {
+      hand_out(replies, finished);
+      if (!alive) break_off(broken(problem));
+      fail_overdue();
+    }
+    pass_lead_on();
+  }
+  l.unlock();
+  wake_all(finished, nullptr);
+  tell_posted();
 }
 
 // Replies come in order: when this one is here, all before it are.
@@ -229,7 +271,7 @@ void link::lead(lock& l, ticket& mine) {
     if (from) {
       const bool alone = in_flight_.back() == &mine;
       l.unlock();
-      alive = read_some(*from, alone, replies, problem);
+      alive = read_some(*from, alone ? reading::awake : reading::asleep, replies, problem);
       l.lock();
     }
     if (from && connection_ == from) {
@@ -243,13 +285,17 @@ void link::lead(lock& l, ticket& mine) {
       continue;
     }
     l.unlock();
-    wake_all(finished, mine);
+    wake_all(finished, &mine);
     l.lock();
   }
+  pass_lead_on();
+  l.unlock();
+}
+
+void link::pass_lead_on() {
   ticket* const next = next_to_lead();
   leading_ = next != nullptr;
   if (next != nullptr) next->wake.set(lead_on);
-  l.unlock();
 }
 
 // A server nearby answers sooner than a thread falls asleep and wakes up again. Where it does not,
@@ -273,11 +319,13 @@ link::ticket* link::next_to_lead() const noexcept {
 }
 
 // Everything that is there, waiting for it if nothing is. False if no more will come.
-bool link::read_some(connection& c, bool alone, std::vector<resp_value>& replies,
+bool link::read_some(connection& c, reading how, std::vector<resp_value>& replies,
                      std::string& problem) {
   std::array<char, 32 * 1024> buffer;
-  auto r = alone ? read_awake(*c.wire, buffer) : io_result{io::again};
-  if (r.status == io::again) r = c.wire->read(buffer, true);
+  io_result r{io::again};
+  if (how == reading::glance) r = c.wire->read(buffer, false);
+  if (how == reading::awake) r = read_awake(*c.wire, buffer);
+  if (how != reading::glance && r.status == io::again) r = c.wire->read(buffer, true);
   if (r.status == io::again) return true;
   if (r.status != io::done) {
     problem = r.status == io::closed ? "the server closed it" : c.wire->problem();
@@ -334,9 +382,9 @@ void link::break_off(const failure& why) {
   in_flight_.clear();
 }
 
-void link::wake_all(std::vector<ticket*>& finished, const ticket& but) {
+void link::wake_all(std::vector<ticket*>& finished, const ticket* but) {
   for (ticket* t : finished) {
-    if (t != &but) t->wake.set(settled);
+    if (t != but) t->wake.set(settled);
   }
   finished.clear();
 }

@@ -44,6 +44,14 @@ class link {
   /// False, and `then` is left alone, if there is no connection now or too much is unanswered.
   bool post(std::string_view command, listener& then);
 
+  /// The same, for who reads the answers by itself: no if another thread reads or writes here now,
+  /// or if so much is unanswered that it might have to wait.
+  bool post_now(std::string_view command, listener& then);
+  /// Of the connection, while nobody reads; null without. It lasts as long as it is held.
+  std::shared_ptr<const connection> to_read();
+  /// Reads what is there of answers to what was posted, and does not wait.
+  void collect();
+
   /// Returns when what was posted so far has been answered, or has failed.
   void settle();
 
@@ -67,6 +75,7 @@ class link {
   };
   using lock = std::unique_lock<std::mutex>;
   enum : std::uint32_t { settled = 1, lead_on = 2 };
+  enum class reading { glance, asleep, awake };
 
   result<answer> ask_once(std::string_view commands, std::size_t replies, boot_time deadline);
   status ensure_connected(lock& l, boot_time deadline);
@@ -74,14 +83,17 @@ class link {
   void flush(lock& l);
   void wait_for(lock& l, ticket& mine);
   void lead(lock& l, ticket& mine);
-  bool read_some(connection& c, bool alone, std::vector<resp_value>& replies, std::string& problem);
+  void pass_lead_on();
+  bool read_some(connection& c, reading how, std::vector<resp_value>& replies,
+                 std::string& problem);
   io_result read_awake(transport& from, std::span<char> into);
   void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
   void break_off(const failure& why);
   void pause_before_next(failure why);
   void fail_overdue();
-  void wake_all(std::vector<ticket*>& finished, const ticket& but);
+  static void wake_all(std::vector<ticket*>& finished, const ticket* but);
   ticket* next_to_lead() const noexcept;
+  void put(lock& l, std::string_view command, listener& then);
   void lay_by(ticket* posted);
   void tell_posted();
 

@@ -39,6 +39,7 @@ class node {
   /// As link::post and link::settle. Whatever is wrong with the answer is for `then` to find out.
   bool post(std::string_view command, link::listener& then) { return link_.post(command, then); }
   void settle() { link_.settle(); }
+  link& connection() noexcept { return link_; }
 
  private:
   /// Commands of one thread, which go together with those of others.

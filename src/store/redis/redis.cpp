@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <holdfast/store/posting.hpp>
 
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
@@ -59,7 +60,7 @@ result<permits_reply> read_settled(const resp_value& value, bool repeated, permi
   return got;
 }
 
-class redis_store final : public session_store {
+class redis_store final : public session_store, public posting_store {
  public:
   explicit redis_store(redis_options options)
       : options_(std::move(options)),
@@ -102,6 +103,31 @@ class redis_store final : public session_store {
   }
 
   void settle() override { servers_->settle(); }
+
+  // Not where replicas have a word in it. Nor over TLS, where an answer may be here that the
+  // descriptor does not show.
+  bool post(std::string_view name, const permits_command& c, listener& then) override {
+    node* const to = servers_->only_one();
+    if (to == nullptr || options_.tls || options_.ack != acknowledgement::any) return false;
+    std::string bytes;
+    append_permits(bytes, frame(), name, c);
+    const auto kept = std::make_shared<listener>(std::move(then));
+    link::listener told = [verb = c.verb, lease = c.lease_us, kept](result<link::answer> a) {
+      if (!a) return (*kept)(std::move(a.error()));
+      (*kept)(read_settled(a->replies.front(), a->repeated, verb, lease));
+    };
+    const bool posted = to->connection().post_now(bytes, told);
+    if (!posted) then = std::move(*kept);
+    return posted;
+  }
+
+  source answers() override {
+    const auto from = servers_->only_one()->connection().to_read();
+    return from ? source{from->wire->fd(), from} : source{};
+  }
+  void collect() override {
+    if (node* const one = servers_->only_one()) one->connection().collect();
+  }
 
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     std::string bytes;

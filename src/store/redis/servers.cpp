@@ -13,6 +13,7 @@ class one_server final : public servers {
   explicit one_server(const redis_options& options) : node_(options) {}
 
   status open() override { return node_.open(); }
+  node* only_one() noexcept override { return &node_; }
   redis_options for_notices() override { return node_.options(); }
   status for_each(const std::function<status(node&)>& look) override { return look(node_); }
 

@@ -36,6 +36,8 @@ class servers {
   virtual std::vector<result<reply>> ask(std::span<const request> all) = 0;
   /// Each that has names of its own, until one fails.
   virtual status for_each(const std::function<status(node&)>& look) = 0;
+  /// The only server there is; null where there are several.
+  virtual node* only_one() noexcept { return nullptr; }
   /// How to get a connection for notices.
   virtual redis_options for_notices() = 0;
 

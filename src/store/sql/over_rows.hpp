@@ -12,6 +12,9 @@ class over_rows : public state_store {
     return std::move(rows().transact(std::span(&one, 1)).front());
   }
   std::vector<status> transact(std::span<const step> steps) final { return rows().transact(steps); }
+  status transact_together(std::span<const step> steps, const judge& after) final {
+    return rows().transact_together(steps, after);
+  }
   result<std::vector<entry>> entries() final { return rows().entries(); }
   result<moment> time() final { return rows().time(); }
 

@@ -42,6 +42,12 @@ struct replaced {
   std::int64_t now_at = 0;   ///< 0: not said
 };
 
+/// What a locked row is to be from now on.
+struct rewrite {
+  std::string_view name;
+  std::string_view record{};  ///< empty: remove the row
+};
+
 /// One connection to the server, used by one thread at a time. Each function is one round trip, and
 /// one transaction unless it says otherwise; a failure of one statement is a failure of all.
 class row_link {
@@ -59,11 +65,13 @@ class row_link {
   virtual result<std::vector<replaced>> replace(std::span<const replacement> all,
                                                 boot_time deadline) = 0;
 
-  /// Begins a transaction with the lock of the name's row, which is made if it is not there (its
-  /// record is then empty).
-  virtual result<row> lock(std::string_view name, boot_time deadline) = 0;
-  /// Ends it: writes the record and commits, or undoes everything if there is none.
-  virtual status unlock(std::string_view name, const std::string* record, boot_time deadline) = 0;
+  /// Begins a transaction with the locks of the names' rows, taken in this order; each is made if
+  /// it is not there (its record is then empty). A failure with errc::busy: nothing happened.
+  virtual result<std::vector<row>> lock(std::span<const std::string_view> names,
+                                        boot_time deadline) = 0;
+  /// Ends it: writes and commits, or undoes everything if there is nothing to write. A row that was
+  /// made for lock() stays, unless it is removed here.
+  virtual status unlock(std::span<const rewrite> all, boot_time deadline) = 0;
 
   /// Removes the rows of names that nobody uses, and keeps their greatest fence as the floor.
   virtual status sweep(std::span<const std::string> names, boot_time deadline) = 0;

@@ -177,12 +177,13 @@ status row_store::replace(row_link& link, const changes& some, boot_time deadlin
 }
 
 status row_store::change_locked(row_link& link, change& one, boot_time deadline) {
-  auto now = link.lock(one.step.name, deadline);
+  auto now = link.lock(std::span(&one.step.name, 1), deadline);
   if (!now) return std::move(now.error());
-  found(one, std::move(*now));
-  if (one.over) return link.unlock(one.step.name, nullptr, deadline);
+  found(one, std::move(now->front()));
+  if (one.over) return link.unlock({}, deadline);
   one.sent = true;
-  if (auto gone = link.unlock(one.step.name, one.next, deadline); !gone) return gone;
+  const rewrite wanted{one.step.name, *one.next};
+  if (auto gone = link.unlock(std::span(&wanted, 1), deadline); !gone) return gone;
   one.sent = false;
   finish(one, one.before.version + 1);
   return done{};

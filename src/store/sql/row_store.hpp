@@ -22,6 +22,10 @@ class row_store {
 
   /// Together they cost what one costs.
   std::vector<status> transact(std::span<const state_store::step> steps);
+  /// In one transaction, with the locks of all rows, taken in the order of the names: two round
+  /// trips. A transaction that others get in the way of is made again.
+  status transact_together(std::span<const state_store::step> steps,
+                           const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
   result<moment> time();
 
@@ -44,6 +48,8 @@ class row_store {
   status replace_read(row_link& link, const changes& open, boot_time deadline);
   status replace(row_link& link, const changes& some, boot_time deadline);
   status change_locked(row_link& link, change& one, boot_time deadline);
+  status change_together(row_link& link, std::span<const state_store::step> steps,
+                         const state_store::judge& after, bool& sent, boot_time deadline);
   void found(change& one, row now);
   void finish(change& one, std::int64_t version);
   void note_free(std::string_view name);

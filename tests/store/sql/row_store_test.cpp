@@ -25,6 +25,9 @@ struct server {
   int reads = 0, writes = 0, locks = 0;
   int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
   int others = 0;              ///< so often somebody else writes before a replacement comes
+  int outrun = 0;              ///< so many locks fail, one after the other
+  bool break_after_unlock = false;
+  std::vector<std::string> locked{};
 };
 
 class fake_link final : public row_link {
@@ -51,13 +54,26 @@ class fake_link final : public row_link {
     return outcomes;
   }
 
-  result<row> lock(std::string_view name, boot_time) override {
+  result<std::vector<row>> lock(std::span<const std::string_view> names, boot_time) override {
     ++server_.locks;
-    return find(name);
+    if (server_.outrun > 0) return --server_.outrun, failure{errc::busy, "a deadlock"};
+    std::vector<row> rows;
+    for (const auto name : names) {
+      server_.locked.emplace_back(name);
+      server_.rows.try_emplace(std::string(name));
+      rows.push_back(find(name));
+    }
+    return rows;
   }
-  status unlock(std::string_view name, const std::string* record, boot_time) override {
-    if (record != nullptr) write(name, *record);
-    return done{};
+  status unlock(std::span<const rewrite> all, boot_time) override {
+    for (const auto& [name, record] : all) {
+      if (record.empty())
+        server_.rows.erase(server_.rows.find(name));
+      else
+        write(name, record);
+    }
+    broken_ = std::exchange(server_.break_after_unlock, false);
+    return broken_ ? status(failure{errc::unavailable, "cut"}) : status(done{});
   }
   status sweep(std::span<const std::string>, boot_time) override { return done{}; }
   result<std::vector<state_store::entry>> entries(boot_time) override {
@@ -171,6 +187,61 @@ TEST_F(row_stores, two_changes_of_one_name_in_a_batch_are_both_made) {
   for (const auto& each : store_.transact(steps)) EXPECT_TRUE(each);
   EXPECT_EQ(record("n"), "xx");
   EXPECT_EQ(record("a"), "x");
+}
+
+// ---- several names in one transaction
+
+TEST_F(row_stores, several_names_are_changed_in_one_transaction_and_locked_in_their_order) {
+  adding first, second;
+  const state_store::step steps[] = {{"n", &first}, {"a", &second}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  EXPECT_EQ(server_.locks, 1);
+  EXPECT_EQ(server_.locked, (std::vector<std::string>{"a", "n"}));
+  EXPECT_EQ(record("n") + record("a"), "xx");
+  EXPECT_EQ(server_.reads + server_.writes, 0);
+  EXPECT_TRUE(add("n"));
+  EXPECT_EQ(record("n"), "xx");
+}
+
+TEST_F(row_stores, what_is_undone_changed_nothing) {
+  EXPECT_TRUE(add("n"));
+  adding first, second;
+  const state_store::step steps[] = {{"n", &first}, {"m", &second}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto i) {
+    return i == 0 ? state_store::verdict::go_on : state_store::verdict::undo;
+  }));
+  EXPECT_EQ(record("n"), "x");
+}
+
+TEST_F(row_stores, what_comes_behind_the_last_that_is_kept_is_not_asked_and_leaves_no_row) {
+  adding first, second;
+  const state_store::step steps[] = {{"a", &first}, {"b", &second}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::keep; }));
+  EXPECT_EQ(record("a"), "x");
+  EXPECT_EQ(second.asked, 0);
+  EXPECT_FALSE(server_.rows.contains("b"));
+}
+
+TEST_F(row_stores, a_transaction_that_others_got_in_the_way_of_is_made_again) {
+  server_.outrun = 3;
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  EXPECT_EQ(server_.locks, 4);
+  EXPECT_EQ(record(), "x");
+  server_.outrun = 1000;
+  const auto never =
+      store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
+  ASSERT_FALSE(never);
+  EXPECT_FALSE(never.error().outcome_unknown);
+}
+
+TEST_F(row_stores, a_commit_whose_answer_was_lost_is_made_again) {
+  server_.break_after_unlock = true;
+  adding change;
+  const state_store::step steps[] = {{"n", &change}};
+  EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  EXPECT_EQ(change.asked, 2);
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "store/sql/is_free.hpp"
+#include "store/sql/row_store.hpp"
+
+// Several names in one transaction.
+namespace holdfast::store::sql {
+
+namespace {
+
+/// Connections that broke, or transactions that others got in the way of.
+constexpr int failures_borne = 20;
+
+struct locked_row {
+  const state_store::step* step = nullptr;
+  row before{};
+  const std::string* next = nullptr;  ///< null: not asked, or nothing to change
+
+  bool changes() const { return next != nullptr && *next != before.record; }
+};
+
+std::vector<std::string_view> in_order(std::span<const state_store::step> steps) {
+  std::vector<std::string_view> names;
+  names.reserve(steps.size());
+  for (const auto& s : steps) names.push_back(s.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A row without a record was made for its lock only: it goes, or everybody would find it in use.
+std::vector<rewrite> to_write(std::span<const locked_row> all) {
+  std::vector<rewrite> wanted;
+  wanted.reserve(all.size());
+  for (const auto& r : all) {
+    if (r.changes()) {
+      wanted.push_back({r.step->name, *r.next});
+    } else if (r.before.record.empty()) {
+      wanted.push_back({r.step->name});
+    }
+  }
+  return wanted;
+}
+
+}  // namespace
+
+status row_store::transact_together(std::span<const state_store::step> steps,
+                                    const state_store::judge& after) {
+  const boot_time deadline = boot_clock::now() + timeout_;
+  bool sent = false;
+  for (int failures = 0;; ++failures) {
+    auto link = pool_.borrow(deadline);
+    auto how = link ? change_together(**link, steps, after, sent, deadline) : link.error();
+    if (how) return sweep_if_many(), how;
+    const bool broke = link && !(*link)->usable();
+    const bool again = link && (broke || how.error().code == errc::busy) &&
+                       failures < failures_borne && boot_clock::now() < deadline;
+    if (!again) {
+      how.error().outcome_unknown = sent;
+      return how;
+    }
+    if (broke && how.error().code != errc::busy) pool_.drop_idle();
+  }
+}
+
+// Whose answer to the commit was lost does it again: a step of one owner may be repeated.
+status row_store::change_together(row_link& link, std::span<const state_store::step> steps,
+                                  const state_store::judge& after, bool& sent, boot_time deadline) {
+  using verdict = state_store::verdict;
+  const auto names = in_order(steps);
+  auto rows = link.lock(names, deadline);
+  if (!rows) return std::move(rows.error());
+  std::vector<locked_row> all(steps.size());
+  verdict so = verdict::go_on;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto at = std::lower_bound(names.begin(), names.end(), steps[i].name) - names.begin();
+    all[i] = {&steps[i], std::move((*rows)[static_cast<std::size_t>(at)]), nullptr};
+    if (so != verdict::go_on) continue;
+    const row& now = all[i].before;
+    all[i].next =
+        steps[i].change->apply(now.record, {now.now_at, std::max(now.now_at, now.fence_floor)});
+    so = after(i);
+  }
+  const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
+  if (so == verdict::undo || nothing) return link.unlock({}, deadline);
+  sent = true;
+  if (auto gone = link.unlock(to_write(all), deadline); !gone) return gone;
+  for (const auto& r : all) {
+    if (!r.changes()) continue;
+    const auto version = r.before.version + 1;
+    known_.learn(r.step->name, r.before.version, {!r.next->empty(), version, *r.next, 0, 0});
+    if (!r.next->empty() && is_free(*r.next)) note_free(r.step->name);
+  }
+  return done{};
+}
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <thread>
+#include <vector>
+
+namespace harness {
+
+/// Threads with a session each take two or three of four names, each in an order of its own: nobody
+/// has one that another has, nobody waits for ever, and at the end all are free.
+inline void take_overlapping_names(const std::function<holdfast::session()>& open) {
+  static constexpr std::array names{"a", "b", "c", "d"};
+  static constexpr int rounds = 8;
+  std::array<std::atomic<int>, names.size()> inside{};
+  const auto work = [&](std::size_t me) {
+    const auto session = open();
+    std::vector<holdfast::multi_member> members;
+    for (std::size_t i = 0; i < 2 + me % 2; ++i) {
+      holdfast::mutex one(session, names[(2 * me + 3 - i) % names.size()]);
+      members.emplace_back(one);
+    }
+    holdfast::multi_lock all(members);
+    for (int round = 0; round < rounds; ++round) {
+      const auto held = all.acquire();
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        EXPECT_EQ(++inside[(2 * me + 3 - i) % names.size()], 1);
+      }
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        --inside[(2 * me + 3 - i) % names.size()];
+      }
+    }
+  };
+  std::vector<std::jthread> crew;
+  for (std::size_t me = 0; me < 4; ++me) crew.emplace_back(work, me);
+  crew.clear();
+  EXPECT_TRUE(open().names().empty());
+}
+
+}  // namespace harness

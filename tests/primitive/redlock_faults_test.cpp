@@ -1,0 +1,219 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <future>
+
+#include "harness/passing_on.hpp"
+#include "primitive/quorum_stage.hpp"
+
+// What goes wrong in the middle of a vote, a renewal or a release, on a clock that stands still.
+namespace {
+
+using namespace quorum_test;
+using holdfast::errc;
+using holdfast::event_kind;
+using holdfast::redlock;
+using holdfast::vote;
+using holdfast::store::identity;
+using holdfast::store::permits_command;
+using holdfast::store::permits_reply;
+
+template <class F>
+errc reason_of(F f) {
+  try {
+    f();
+  } catch (const holdfast::error& e) {
+    return e.reason();
+  }
+  return errc{};
+}
+
+/// What a node is told to do otherwise.
+struct odd_ways {
+  std::atomic<bool> restarts_when_asked{false};
+  std::atomic<bool> restarted{false};
+  std::atomic<int> busy_releases{0};
+  std::atomic<int> releases{0};
+  std::atomic<int> identified{0};
+  std::atomic<bool> hangs_when_identified{false};
+};
+
+class odd_node final : public harness::passing_on {
+ public:
+  odd_node(std::unique_ptr<session_store> inner, std::shared_ptr<odd_ways> ways)
+      : passing_on(std::move(inner)), ways_(std::move(ways)) {}
+
+  holdfast::result<identity> identify() override {
+    ++ways_->identified;
+    ways_->hangs_when_identified.wait(true);
+    return identity{url(), ways_->restarted ? 0s : 1h};
+  }
+  holdfast::result<permits_reply> permits(std::string_view name,
+                                          const permits_command& c) override {
+    if (c.verb == verb::acquire && ways_->restarts_when_asked) ways_->restarted = true;
+    if (c.verb == verb::release) {
+      ++ways_->releases;
+      if (ways_->busy_releases-- > 0) {
+        return holdfast::failure{errc::busy, "another program keeps the file locked"};
+      }
+    }
+    return passing_on::permits(name, c);
+  }
+
+ private:
+  const std::shared_ptr<odd_ways> ways_;
+};
+
+class redlock_faults : public testing::Test {
+ protected:
+  static constexpr std::size_t nodes = 3;
+
+  redlock make_odd(holdfast::redlock_options o = {}) {
+    std::vector<holdfast::session> sessions;
+    for (std::size_t i = 0; i < nodes; ++i) {
+      holdfast::session_options options;
+      options.clock = w_.clock;
+      options.observer = w_.seen;
+      ways_.push_back(std::make_shared<odd_ways>());
+      options.decorate = [way = ways_.back()](std::unique_ptr<holdfast::store::session_store> inner)
+          -> std::unique_ptr<holdfast::store::session_store> {
+        return std::make_unique<odd_node>(std::move(inner), way);
+      };
+      sessions.push_back(
+          holdfast::open("memory:odd-" + std::to_string(++number_) + "-" + std::to_string(getpid()),
+                         std::move(options)));
+      odd_sessions_.push_back(sessions.back());
+    }
+    return redlock(std::move(sessions), "job", std::move(o));
+  }
+  std::size_t held_at_odd() const {
+    std::size_t n = 0;
+    for (const auto& s : odd_sessions_) n += s.show("job").holders.size();
+    return n;
+  }
+  template <class Future>
+  static auto get(Future& f) {
+    harness::eventually("the end of it",
+                        [&] { return f.wait_for(0s) == std::future_status::ready; });
+    return f.get();
+  }
+
+  static inline std::atomic<int> number_{0};
+  world w_{nodes};
+  std::vector<std::shared_ptr<odd_ways>> ways_;
+  std::vector<holdfast::session> odd_sessions_;
+};
+
+TEST_F(redlock_faults, a_node_that_starts_anew_while_it_is_asked_has_no_vote) {
+  auto lock = make_odd({.trust_after = 1min});
+  for (const std::size_t i : {0U, 1U}) ways_[i]->restarts_when_asked = true;
+  EXPECT_EQ(reason_of([&] { (void)lock.try_acquire(); }), errc::unavailable);
+  const auto votes = lock.last_votes();
+  EXPECT_EQ(votes[0], vote::untrusted);
+  EXPECT_EQ(votes[1], vote::untrusted);
+  harness::eventually("given back there too", [&] { return held_at_odd() == 0; });
+}
+
+TEST_F(redlock_faults, a_node_that_is_up_for_long_has_its_vote) {
+  auto lock = make_odd({.trust_after = 1min});
+  EXPECT_TRUE(lock.try_acquire());
+}
+
+TEST_F(redlock_faults, a_release_that_a_busy_store_refused_is_tried_again) {
+  auto lock = make_odd();
+  auto held = lock.acquire();
+  harness::eventually("everywhere", [&] { return held_at_odd() == nodes; });
+  for (const auto& way : ways_) way->busy_releases = 1;
+  EXPECT_EQ(held.release(), errc::unavailable);
+  harness::eventually("told again", [&] { return held_at_odd() == 0; });
+  for (const auto& way : ways_) EXPECT_GE(way->releases, 2);
+}
+
+// One fails, one hangs, one grants: nothing is decided, each time.
+TEST_F(redlock_faults, a_renewal_that_stays_undecided_is_tried_until_the_lease_ends) {
+  client a(w_);
+  auto held = a.lock.acquire();
+  a.settle();
+  a.ways[1]->set(verb::acquire, fault::drop_request);
+  a.ways[2]->hang(verb::acquire);
+  const auto before = a.ways[0]->count(verb::acquire);
+  w_.clock->advance(10s);
+  for (std::size_t round = 1; round <= 3; ++round) {
+    a.ways[0]->await(verb::acquire, before + round);
+    w_.clock->advance(5s);  // a sixth of the lease: it has failed
+    w_.seen->await(event_kind::renew_failed, round);
+    if (round < 3) w_.clock->advance(1s);
+  }
+  EXPECT_EQ(held.state(), holdfast::lease_state::suspect);
+  a.ways[1]->set(verb::acquire, fault::none);
+  w_.clock->advance(1s);
+  w_.seen->await(event_kind::held_again);
+  EXPECT_NO_THROW(held.check());
+  a.ways[2]->let_go();  // or the release waits for it, on a clock that stands still
+}
+
+TEST_F(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
+  client a(w_);
+  (void)a.lock.acquire().release();  // from now on it knows the nodes
+  a.settle();
+  const auto so_far = a.ways[0]->count(verb::release);
+  a.ways[0]->hang(verb::release);
+  for (const std::size_t i : {1U, 2U}) a.ways[i]->hang(verb::acquire);
+  const std::array asked{a.ways[1]->count(verb::acquire), a.ways[2]->count(verb::acquire)};
+  auto got = std::async(std::launch::async, [&] {
+    return reason_of([&] { EXPECT_FALSE(a.lock.try_acquire_for(300ms)); });
+  });
+  for (const std::size_t i : {1U, 2U}) a.ways[i]->await(verb::acquire, asked[i - 1] + 1);
+  w_.clock->advance(250ms);  // the vote fails, and is given back
+  a.ways[0]->await(verb::release, so_far + 1);
+  w_.clock->advance(50ms);
+  EXPECT_EQ(get(got), errc::unavailable);
+}
+
+TEST_F(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_nodes_are) {
+  auto lock = make_odd();
+  ways_[0]->hangs_when_identified = true;
+  // The others may have answered until then, or not.
+  auto got = std::async(std::launch::async,
+                        [&] { return reason_of([&] { (void)lock.try_acquire_for(60ms); }); });
+  harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
+  w_.clock->advance(60ms);
+  (void)get(got);
+  ways_[0]->hangs_when_identified = false;
+  ways_[0]->hangs_when_identified.notify_all();
+}
+
+TEST_F(redlock_faults, a_loss_is_told_once_whoever_finds_it_out) {
+  client a(w_);
+  {
+    auto held = a.lock.acquire(10s);
+    w_.clock->advance(10s);
+    w_.seen->await(event_kind::lost);
+    EXPECT_EQ(held.release(), errc::lost);
+  }
+  a.settle();
+  EXPECT_EQ(w_.seen->count(event_kind::lost), 1u);
+}
+
+TEST_F(redlock_faults, a_forked_child_lets_go_of_its_copy_and_the_parent_keeps_the_hold) {
+  auto a = std::make_unique<client>(w_);
+  auto held = std::make_unique<holdfast::quorum_lease>(a->lock.acquire());
+  a->settle();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);  // rather than wait for ever for a thread that is not there
+    const bool lost = held->state() == holdfast::lease_state::lost;
+    held.reset();
+    a.reset();
+    ::_exit(lost ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_NO_THROW(held->check());
+  EXPECT_FALSE(held->release());
+}
+
+}  // namespace
