@@ -19,7 +19,8 @@ namespace holdfast {
 struct election_options {
   /// Read by everybody: an address, say. At most 200 bytes of UTF-8 without control characters.
   std::string note{};
-  /// The greatest of those who wait comes next; equals in the order in which they came.
+  /// The greatest of those who wait comes next; equals in the order in which they came. Where a
+  /// store knows that order only (ZooKeeper, etcd), any but 0 is errc::unsupported at construction.
   std::int32_t priority = 0;
   /// How long the others wait for a leader that died where nobody sees it. Zero: the session's.
   std::chrono::milliseconds lease{0};

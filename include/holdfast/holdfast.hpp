@@ -11,6 +11,7 @@
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/lock_order.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>

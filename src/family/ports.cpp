@@ -33,6 +33,12 @@ status take_back(session_store& from, std::span<const renewal> held) {
 }  // namespace
 
 // What fails is for the caller to clear up: it does not know what was carried out either.
+result<standing> session_store::standing_of(std::string_view, const owner_id&) {
+  return failure{errc::unsupported,
+                 "nothing that a transaction of your own could compare stands for a lease there: "
+                 "have the resource compare the fence (guard::fenced_update, guard::fenced_set)"};
+}
+
 result<std::vector<permits_reply>> session_store::acquire_together(std::span<const renewal> all) {
   std::vector<permits_reply> replies;
   for (const auto& one : all) {

@@ -126,7 +126,13 @@ election::election(session s, const std::string& name, const election_options& o
     : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{
                            subject(s, "election", name, options_of(options), store::kind::election,
                                    1, &store::capabilities::election)}),
-                       options.priority}) {}
+                       options.priority}) {
+  const subject& of = state_->of();
+  if (options.priority == 0 || of.core->can().preferences) return;
+  of.fail(
+      {errc::unsupported, "the store " + of.core->url() +
+                              " serves in order of arrival, and knows no priority: leave it 0"});
+}
 
 election::~election() = default;
 

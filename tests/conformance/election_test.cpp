@@ -58,6 +58,10 @@ TEST_P(elections, without_a_thread_it_is_the_same) {
 
 TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
   leadership first = mine_.campaign();
+  if (!here_.can().preferences) {
+    EXPECT_EQ(reason_of([&] { election(another(), name_, {.priority = 5}); }), errc::unsupported);
+    return;
+  }
   election strong{another(), name_, {.note = "strong", .priority = 5}};
   std::vector<std::string> order;
   std::mutex mutex;

@@ -74,6 +74,10 @@ class session_store {
   virtual result<admission> admit(const renewal& permits, std::string_view limiter,
                                   const rate_command& take);
 
+  /// Where that owner, which holds the name, stands. No round trip. The default says
+  /// errc::unsupported.
+  virtual result<standing> standing_of(std::string_view name, const owner_id& owner);
+
   /// The default knows the URL.
   virtual result<store::identity> identify();
 

@@ -23,6 +23,7 @@ capabilities promises() {
   c.barrier = true;
   c.rate_limiter = true;
   c.learns_fences = true;
+  c.finds_deadlocks = true;
   return c;
 }
 
