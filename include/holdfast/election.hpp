@@ -64,7 +64,8 @@ class [[nodiscard]] leadership {
 /// Leaders, one after the other, with ever greater terms: each once, and none is left out, however
 /// shortly it led, since the store remembers the last 16. Who comes back after more than those, or
 /// to a store that has lost them (on Redis: a failover, an eviction, an hour without a leader), is
-/// given the oldest that is known, and its `after_gap` says so. For one thread at a time.
+/// given the oldest that is known, and its `after_gap` says so. ZooKeeper and etcd remember nobody:
+/// there it is whoever leads at a look, always after a gap. For one thread at a time.
 class leaders {
  public:
   /// The next leader after the one that was given last: at first whoever leads now. It may have

@@ -36,7 +36,7 @@ std::optional<leader> first_after(std::uint64_t term, const store::permits_reply
   const auto known = [](const store::led& l) { return engine::public_fence(l.fence); };
   const bool goes_back =
       std::any_of(all.begin(), all.end(), [&](const auto& l) { return known(l) == term; }) ||
-      (term == 0 && all.size() < store::most_led);
+      (term == 0 && !all.empty() && all.size() < store::most_led);
   const auto next =
       std::find_if(all.begin(), all.end(), [&](const auto& l) { return known(l) > term; });
   auto found = next == all.end() ? leader_of(reply)  // a record that was damaged

@@ -136,6 +136,13 @@ std::vector<std::string> rules_not_for_sessions() {
           "order_of_arrival.of_the_others_is_unchanged_when_some_give_up"};
 }
 
+// They keep nobody who has left, so that an observer learns of gaps only.
+std::vector<std::string> rules_not_for_contenders() {
+  return {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds",
+          "elections.an_observer_misses_nobody_who_led_between_two_looks",
+          "elections.an_observer_that_was_away_for_too_many_is_told_of_the_gap"};
+}
+
 // What a server's own locks cannot do.
 std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
   for (const char* const p : {"lingering_mutex", "fair_mutex", "preferring_shared_mutex",
@@ -258,7 +265,7 @@ const std::vector<row>& rows() {
        .url = fresh_zookeeper_url,
        .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
                  "condition_variable"},
-       .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
+       .without = rules_not_for_contenders(),
        .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_ETCD
@@ -266,7 +273,7 @@ const std::vector<row>& rows() {
        .url = fresh_etcd_url,
        .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
                  "condition_variable"},
-       .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
+       .without = rules_not_for_contenders(),
        .names_at_once = 500},
 #endif
 #ifdef HOLDFAST_WITH_MEMCACHED
