@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <holdfast/store/identity.hpp>
 #include <memory>
 #include <span>
 
@@ -36,6 +37,8 @@ class servers {
   virtual std::vector<result<reply>> ask(std::span<const request> all) = 0;
   /// Each that has names of its own, until one fails.
   virtual status for_each(const std::function<status(node&)>& look) = 0;
+  /// Who they are, and since when the one runs that was started last.
+  result<store::identity> identify();
   /// How to get a connection for notices.
   virtual redis_options for_notices() = 0;
 
