@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis zookeeper etcd" (names or URLs; also postgres, mariadb, both with
-# _session; the servers are this run's own) and SECONDS_EACH is holdfast-bench's own.
+# its plot are written anew. By default STORES="sqlite memory redis zookeeper etcd" (names or URLs; also postgres, mariadb, both
+# with _session, memcached, and redis_redlock, redis_redisson, redis_setnx; the servers are this run's own) and SECONDS_EACH is
+# holdfast-bench's own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -10,10 +11,19 @@ servers=()
 folders=()
 trap '[[ ${#servers[@]} == 0 ]] || { kill "${servers[@]}"; wait "${servers[@]}" || true; }; rm -rf "$work" "${folders[@]}"' EXIT
 start_redis() {
+  [[ ! -S $work/redis.sock ]] || return 0
   redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >"$work/redis.log" &
   servers+=($!)
   until redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1; do
     kill -0 "${servers[-1]}" || { cat "$work/redis.log" >&2; exit 1; }
+  done
+}
+start_memcached() {
+  port=$(free_port)
+  memcached -u nobody -l 127.0.0.1 -p "$port" >"$work/memcached.log" 2>&1 &
+  servers+=($!)
+  until (: >"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+    kill -0 "${servers[-1]}" || { cat "$work/memcached.log" >&2; exit 1; }
   done
 }
 # start_as USER LOG PROGRAM...: in the background; these servers refuse to run as root.
@@ -114,6 +124,8 @@ for store in ${STORES:-sqlite memory redis zookeeper etcd}; do
     sqlite) url=sqlite:$work/bench.db ;;
     memory) url=memory: ;;
     redis)  start_redis; url=redis+unix://$work/redis.sock ;;
+    redis_redlock | redis_redisson | redis_setnx) start_redis; url=redis+unix://$work/redis.sock?dialect=${store#redis_} ;;
+    memcached) start_memcached; url=memcached://127.0.0.1:$port ;;
     postgres) start_postgres; url=postgres://postgres@127.0.0.1:$port/postgres ;;
     mariadb)  start_mariadb; url=mariadb://admin@127.0.0.1:$port/bench ;;
     postgres_session) start_postgres; url="postgres://postgres@127.0.0.1:$port/postgres?mode=session" ;;

@@ -75,7 +75,8 @@ class [[nodiscard]] quorum_lease {
 };
 
 /// Mutual exclusion by a majority of N independent stores, of any kind that can learn fences
-/// (capabilities::learns_fences): it goes on while the lesser half is away.
+/// (capabilities::learns_fences): it goes on while the lesser half is away. Nodes that have none
+/// (?dialect=redlock) go among themselves only; fence() is 0 then.
 ///
 ///     form                       │ votes again │ each node has      │ renewed │ who releases
 ///     ───────────────────────────┼─────────────┼────────────────────┼─────────┼─────────────
@@ -102,8 +103,8 @@ class [[nodiscard]] quorum_lease {
 class redlock {
  public:
   /// No round trip. Throws errc::invalid_argument (no sessions, one twice, a lease), invalid_name,
-  /// unsupported (a store that cannot learn fences). The first acquisition finds out whether two
-  /// sessions are of one server: errc::invalid_argument.
+  /// unsupported (a store that cannot learn fences, or some that have none). The first acquisition
+  /// finds out whether two sessions are of one server: errc::invalid_argument.
   redlock(std::vector<session> nodes, std::string name, redlock_options options = {});
   redlock(const redlock&) = delete;
   redlock& operator=(const redlock&) = delete;

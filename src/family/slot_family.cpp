@@ -47,6 +47,7 @@ class slot_family final : public store::session_store {
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return port_->inbox(); }
   result<std::vector<std::string>> names() override { return port_->names(); }
+  result<store::identity> identify() override { return port_->identify(); }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     auto reply = carry_out(name, c);

@@ -77,6 +77,21 @@ TEST_F(dialect_redlock, is_renewed_on_all_of_them) {
   EXPECT_NO_THROW(held.check());
 }
 
+TEST_F(dialect_redlock, has_no_vote_of_a_server_that_was_started_a_moment_ago) {
+  holdfast::redlock job(open(), "job", {.node_timeout = 20s, .trust_after = 24h});
+  const auto refused = outcome_of([&] { (void)job.try_acquire(); });
+  EXPECT_EQ(refused.reason, errc::unavailable);
+  EXPECT_TRUE(harness::contains(refused.text, "untrusted")) << refused.text;
+}
+
+TEST_F(dialect_redlock, is_refused_on_one_server_twice_however_it_is_called) {
+  const auto& s = servers_.front();
+  holdfast::redlock job(
+      {holdfast::open(s.url("?dialect=redlock")), holdfast::open(s.tcp_url("?dialect=redlock"))},
+      "job", {.node_timeout = 20s});
+  EXPECT_EQ(outcome_of([&] { (void)job.try_acquire(); }).reason, errc::invalid_argument);
+}
+
 TEST_F(dialect_redlock, is_refused_where_only_some_nodes_speak_it) {
   auto mixed = open();
   mixed.back() = holdfast::open(servers_.back().url());

@@ -21,7 +21,7 @@ struct capabilities {
   bool barrier = false;       ///< and condition_variable: every state store has them by its family
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
   bool finds_deadlocks = false;  ///< who holds a name is shown with lease and note, on one clock
-  bool learns_fences = false;    ///< permits_command::fence_at_least is heeded
+  bool learns_fences = false;    ///< heeds permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow for ever, also when the store lost data
   bool notices = true;           ///< waiters are told; if false they look again, at a cost
   bool lists_waiters = true;     ///< who waits can be shown

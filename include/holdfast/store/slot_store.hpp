@@ -3,6 +3,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/identity.hpp>
 #include <holdfast/store/inbox.hpp>
 #include <optional>
 #include <span>
@@ -52,6 +53,8 @@ class slot_store {
 
   virtual const capabilities& can() const noexcept = 0;
   virtual const std::string& url() const noexcept = 0;
+  /// As session_store::identify.
+  virtual result<store::identity> identify() { return store::identity{url(), {}}; }
 
   /// Puts the entry in for so long, if nobody is in; if it is in already, for so long from now.
   virtual result<slot_reply> add(const slot& where, const slot_entry& who,

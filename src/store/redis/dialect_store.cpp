@@ -78,6 +78,7 @@ class dialect_store final : public slot_store {
 
   const capabilities& can() const noexcept override { return capabilities_; }
   const std::string& url() const noexcept override { return url_; }
+  result<store::identity> identify() override { return servers_->identify(); }
   store::inbox& inbox() noexcept override {
     if (told_) return *told_;
     return untold_;

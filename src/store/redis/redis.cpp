@@ -28,13 +28,6 @@ capabilities promises() {
   return c;
 }
 
-std::string line_of(const std::string& info, std::string_view begins) {
-  const auto at = info.find(begins);
-  if (at == info.npos) return {};
-  const auto from = at + begins.size();
-  return info.substr(from, info.find_first_of("\r\n", from) - from);
-}
-
 bool changes_who_has_it(permits_verb verb) {
   return verb == permits_verb::acquire || verb == permits_verb::renew ||
          verb == permits_verb::resize;
@@ -202,27 +195,7 @@ class redis_store final : public session_store, public posting_store {
     return f;
   }
 
-  // That a server was started anew, and has forgotten what it did not save, shows here only.
-  result<store::identity> identify() override {
-    store::identity found;
-    const auto ok = servers_->for_each([&](node& n) -> status {
-      std::string bytes;
-      append_command(bytes, {"INFO", "server"});
-      const auto answer = n.ask(bytes, 1, false);
-      if (!answer) return answer.error();
-      const auto& info = answer->replies.front();
-      if (info.is_error()) return server_says(info.text);
-      found.run_id += line_of(info.text, "run_id:");
-      // The difference of two whole seconds: up to one more than it was.
-      const auto up =
-          std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10) - 1;
-      found.up_for = std::min(found.up_for.value_or(std::chrono::microseconds::max()),
-                              std::chrono::microseconds(std::chrono::seconds(up)));
-      return done{};
-    });
-    if (!ok) return ok.error();
-    return found;
-  }
+  result<store::identity> identify() override { return servers_->identify(); }
 
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;

@@ -1,11 +1,22 @@
 #include "store/redis/servers.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "store/redis/cluster.hpp"
+#include "store/redis/errors.hpp"
 #include "store/redis/sentinel.hpp"
 
 namespace holdfast::store::redis {
 
 namespace {
+
+std::string line_of(const std::string& info, std::string_view begins) {
+  const auto at = info.find(begins);
+  if (at == info.npos) return {};
+  const auto from = at + begins.size();
+  return info.substr(from, info.find_first_of("\r\n", from) - from);
+}
 
 /// All names are on one server, wherever it may be.
 class one_server final : public servers {
@@ -50,6 +61,27 @@ class one_server final : public servers {
 };
 
 }  // namespace
+
+// That a server was started anew, and has forgotten what it did not save, shows here only.
+result<store::identity> servers::identify() {
+  store::identity found;
+  const auto ok = for_each([&](node& n) -> status {
+    std::string bytes;
+    append_command(bytes, {"INFO", "server"});
+    const auto answer = n.ask(bytes, 1, false);
+    if (!answer) return answer.error();
+    const auto& info = answer->replies.front();
+    if (info.is_error()) return server_says(info.text);
+    found.run_id += line_of(info.text, "run_id:");
+    // The difference of two whole seconds: up to one more than it was.
+    const auto up = std::strtoll(line_of(info.text, "uptime_in_seconds:").c_str(), nullptr, 10) - 1;
+    found.up_for = std::min(found.up_for.value_or(std::chrono::microseconds::max()),
+                            std::chrono::microseconds(std::chrono::seconds(up)));
+    return done{};
+  });
+  if (!ok) return ok.error();
+  return found;
+}
 
 bool servers::post(const request& r, link::listener then) {
   if (try_post(r, then)) return true;

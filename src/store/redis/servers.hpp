@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <holdfast/store/identity.hpp>
 #include <memory>
 #include <span>
 
@@ -38,6 +39,8 @@ class servers {
   virtual status for_each(const std::function<status(node&)>& look) = 0;
   /// The only server there is; null where there are several.
   virtual node* only_one() noexcept { return nullptr; }
+  /// Who they are, and since when the one runs that was started last.
+  result<store::identity> identify();
   /// How to get a connection for notices.
   virtual redis_options for_notices() = 0;
 
