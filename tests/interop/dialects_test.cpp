@@ -227,6 +227,7 @@ TEST_F(dialects, setnx_whose_renewal_was_carried_out_without_an_answer_is_still_
       network.with([](auto& relay) { relay.cut_after(harness::way::down, 0); });
       EXPECT_NO_THROW(held.extend());
     }
+    EXPECT_GT(network.count().cut, 0u) << "no answer was lost";
     EXPECT_GE(std::stoll(ask({"GET", "orders"})), std::stoll(before));
     EXPECT_FALSE(held.release());
     EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
