@@ -65,13 +65,14 @@ function(_holdfast_store_absent name reason)
   set_property(GLOBAL PROPERTY HOLDFAST_ABSENT_${name} "${reason}")
 endfunction()
 
-# holdfast_sql_floors(): what holdfast-bench compares the SQL servers with, over the same clients as the stores.
-function(holdfast_sql_floors)
+# holdfast_sql_clients(<target> <prefix>): a program that talks to the SQL servers itself (floors, the shop of the demo),
+# over the clients that their stores were built with; <prefix>_POSTGRES and <prefix>_MARIADB say which those are.
+function(holdfast_sql_clients target prefix)
   foreach(store IN ITEMS postgres mariadb)
     if(TARGET holdfast_${store})
       string(TOUPPER ${store} upper)
-      target_link_libraries(holdfast_bench_parts PRIVATE PkgConfig::HOLDFAST_${upper})
-      target_compile_definitions(holdfast_bench_parts PRIVATE HOLDFAST_BENCH_${upper})
+      target_link_libraries(${target} PRIVATE PkgConfig::HOLDFAST_${upper})
+      target_compile_definitions(${target} PRIVATE ${prefix}_${upper})
     endif()
   endforeach()
 endfunction()

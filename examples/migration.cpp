@@ -2,8 +2,29 @@
 #include <holdfast/both.hpp>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
+#include <string>
+#include <vector>
 
-int main() {
+namespace {
+
+// With the URLs of some Redis servers, which other programs use for their Redlock.
+int share_a_redlock(const std::vector<std::string>& urls) {
+  // #region redlock
+  std::vector<holdfast::session> nodes;
+  for (const auto& url : urls) nodes.push_back(holdfast::open(url + "?dialect=redlock"));
+  holdfast::redlock orders{nodes, "orders"};  // the resource, as the others call it
+
+  if (auto held = orders.try_acquire_for(std::chrono::seconds(5))) {
+    held->check();  // throws if a majority was lost
+  }
+  // #endregion
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) return share_a_redlock({argv + 1, argv + argc});
   // In real life "redis://cache?dialect=setnx" and "redis://cache".
   auto old_store = holdfast::open("sqlite:old.db");
   auto new_store = holdfast::open("sqlite:new.db");

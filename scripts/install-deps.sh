@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|bench|lint|make: installs the Debian packages that one of the Makefile's commands needs.
-# Does nothing, and needs no network, when all of them are there.
+# install-deps.sh demo|test|bench|lint|make: installs the Debian packages that one of the Makefile's commands needs, and for
+# the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 library=(g++ cmake pkg-config libsqlite3-dev libssl-dev libpq-dev libmariadb-dev libzookeeper-mt-dev libgrpc++-dev
          libprotobuf-dev protobuf-compiler)
@@ -19,12 +20,16 @@ case "${1:-}" in
   *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;
 esac
 
+# Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.
+peers=tests/interop
+installed=build/npm
+if [[ $1 == test ]] && ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
+
 missing=()
 for package in "${packages[@]}"; do
   status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
   [[ $status == *installed* && $status != *not-installed* ]] || missing+=("$package")
 done
-((${#missing[@]})) || exit 0
 
 give_up() {
   echo "make ${1}: these packages are needed and could not be installed: ${missing[*]}" >&2
@@ -32,18 +37,35 @@ give_up() {
   echo "  On Debian 12: sudo apt-get install ${missing[*]}" >&2
   exit 1
 }
-command -v apt-get >/dev/null || give_up "$1" \
-  "There is no apt-get here. Install the same libraries with your own package manager, then: cmake --preset release"
-as_root=()
-if [[ $(id -u) != 0 ]]; then
-  command -v sudo >/dev/null || \
-    give_up "$1" "You are not root and there is no sudo. Run this as root, or ask somebody who can."
-  as_root=(sudo)
-fi
 
-echo "installing: ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-# The options ride on the command line, because sudo drops the environment.
-apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120)
-"${apt[@]}" update || give_up "$1" "apt-get update failed: is the network there, and are the entries in /etc/apt right?"
-"${apt[@]}" install -y --no-install-recommends "${missing[@]}" || give_up "$1" "apt-get install failed; its message is above."
+install_packages() {
+  command -v apt-get >/dev/null || give_up "$1" \
+    "There is no apt-get here. Install the same libraries with your own package manager, then: cmake --preset release"
+  as_root=()
+  if [[ $(id -u) != 0 ]]; then
+    command -v sudo >/dev/null || \
+      give_up "$1" "You are not root and there is no sudo. Run this as root, or ask somebody who can."
+    as_root=(sudo)
+  fi
+
+  echo "installing: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # The options ride on the command line, because sudo drops the environment.
+  apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120)
+  "${apt[@]}" update || give_up "$1" "apt-get update failed: is the network there, and are the entries in /etc/apt right?"
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || give_up "$1" "apt-get install failed; its message is above."
+}
+
+install_peers() {
+  cmp --silent "$peers/package-lock.json" "$installed/node_modules/.from" && return
+  mkdir -p "$installed"
+  cp "$peers/package.json" "$peers/package-lock.json" "$installed"
+  npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 || {
+    echo "make test: npm could not install what $peers/package-lock.json names; its message is above" >&2
+    exit 1
+  }
+  cp "$peers/package-lock.json" "$installed/node_modules/.from"
+}
+
+((${#missing[@]} == 0)) || install_packages "$1"
+[[ $1 != test ]] || install_peers

@@ -34,18 +34,21 @@ constexpr const char* about =
     "without one.";
 
 constexpr const char* footer =
-    "Each strategy gets a fresh shop, an SQLite file. For every order a worker looks at the "
-    "stock,\n"
+    "Each strategy gets a fresh shop: an SQLite file, or tables of its own in --shop, a database "
+    "on a\n"
+    "server. For every order a worker looks at the stock,\n"
     "waits as long as a payment takes, then writes the stock it saw less what it sold, and the "
     "sale.\n"
     "An order gets what is left, down to one unit. The strategies differ in one thing:\n"
     "  no-lock     nothing keeps others away in between\n"
     "  optimistic  the write succeeds only if nobody wrote since the look; else look and pay "
     "again\n"
-    "  row-lock    BEGIN IMMEDIATE around it all; SQLite locks the whole file, not one row\n"
+    "  row-lock    BEGIN IMMEDIATE around it all; SQLite locks the whole file, not one row; on a\n"
+    "              server: a transaction that begins with SELECT … FOR UPDATE\n"
     "  holdfast    a holdfast::mutex for each product, and its fence at the write\n"
-    "The shop itself is made cheap (WAL, no sync) so that the locks are what is measured. A wait "
-    "is\n"
+    "The shop itself is made cheap (WAL, no sync; synchronous_commit=off on PostgreSQL; MariaDB "
+    "is as\n"
+    "it is configured) so that the locks are what is measured. A wait is\n"
     "the time from taking up an order to the look that counted: for the lock, or in vain "
     "attempts.\n"
     "Afterwards SQL adds up the sales: all but no-lock must have sold min(stock, demand) of every\n"
@@ -68,6 +71,7 @@ class work_folder {
   work_folder(const work_folder&) = delete;
   work_folder& operator=(const work_folder&) = delete;
   const std::filesystem::path& path() const { return path_; }
+  std::string name() const { return path_.filename().string(); }
 
  private:
   bool keep_;
@@ -77,6 +81,7 @@ class work_folder {
 struct settings {
   std::filesystem::path orders, stock;
   std::string store;  ///< empty: a file of the demo's own
+  std::string shop;   ///< empty: as well, one for each strategy
   std::vector<strategy> how;
   sale_settings sale;
   std::chrono::microseconds pause{};
@@ -87,7 +92,7 @@ struct settings {
 using word = std::optional<std::string>;
 
 struct words {
-  word orders, stock, store, workers, pause, kills, how;
+  word orders, stock, store, shop, workers, pause, kills, how;
   bool json = false, keep = false;
 
   void add_to(CLI::App& app) {
@@ -100,13 +105,16 @@ struct words {
     app.add_option("--workers", workers, "processes that buy, 1 to 64; default 8")->type_name("N");
     app.add_option("--store", store, "where the mutexes are; default: an SQLite file of its own")
         ->type_name("URL");
+    app.add_option("--shop", shop,
+                   "the database that sells: postgres:// or mariadb://; default: an SQLite file")
+        ->type_name("URL");
     app.add_option("--strategy", how, "no-lock, optimistic, row-lock, holdfast; default: all")
         ->type_name("NAME,…");
     app.add_option("--pause-us", pause, "how long a payment takes, in microseconds; default 400")
         ->type_name("N");
     app.add_option("--kill", kills, "kill -9 that many workers in the middle of a purchase")
         ->type_name("N");
-    app.add_flag("--keep", keep, "leave the shops' SQLite files behind, and say where");
+    app.add_flag("--keep", keep, "leave the shops behind, and say where");
     app.add_flag("--json", json, "the results as JSON");
   }
 };
@@ -144,6 +152,8 @@ settings settings_of(const words& w) {
   s.stock = w.stock ? std::filesystem::path{*w.stock} : s.orders.parent_path() / "stock.csv";
   s.store = w.store.value_or("");
   if (w.store && s.store.empty()) throw failure_exit{exit_code::usage, "--store: the URL is empty"};
+  s.shop = w.shop.value_or("");
+  if (w.shop) check_shop_url(s.shop);
   s.how = strategies_of(w.how);
   s.sale.workers = number_or({"--workers", w.workers}, 1, max_workers, default_workers);
   s.sale.kills = number_or({"--kill", w.kills}, 0, 100, 0);
@@ -166,16 +176,52 @@ conditions conditions_of(const settings& s, const catalogue& all, const std::str
   c.workers = s.sale.workers;
   c.pause = s.pause;
   c.store = printable(without_password(store));
+  c.shop = s.shop.empty() ? "SQLite" : printable(without_password(s.shop));
   return c;
 }
+
+/// A shop of its own for each strategy of each run.
+shop_place place_of(const settings& s, const work_folder& folder, const strategy_name& how) {
+  std::string key{how.key};
+  if (s.shop.empty()) return {"sqlite:" + (folder.path() / ("shop-" + key + ".db")).string()};
+  std::replace(key.begin(), key.end(), '-', '_');
+  std::string prefix = folder.name() + '_' + key;
+  std::replace(prefix.begin(), prefix.end(), '-', '_');
+  return {s.shop, prefix};
+}
+
+/// The tables of a shop on a server go away at the end.
+class tables_of {
+ public:
+  tables_of(const shop_place& at, bool keep) : at_{at}, keep_{keep} {}
+  ~tables_of() {
+    if (keep_) return;
+    try {
+      remove_shop(at_);
+    } catch (const std::exception&) {  // the server is gone, and nobody asked for the tables
+    }
+  }
+  tables_of(const tables_of&) = delete;
+  tables_of& operator=(const tables_of&) = delete;
+
+ private:
+  const shop_place& at_;
+  bool keep_;
+};
 
 sale_result run_one(const settings& s, const catalogue& all, const work_folder& folder,
                     const std::string& store, strategy how) {
   const auto& name = name_of(how);
-  const task t{how, folder.path() / ("shop-" + std::string{name.key} + ".db"), store,
-               "flash-sale:" + folder.path().filename().string() + ":", s.pause};
+  const task t{how, place_of(s, folder, name), store, "flash-sale:" + folder.name() + ":", s.pause};
+  const tables_of tables{t.shop, s.keep};
   progress_line line{name.title, all.orders.size()};
   return hold_sale(t, all, s.sale, [&](std::size_t done) { line.draw(done); });
+}
+
+std::string where_kept(const settings& s, const work_folder& folder) {
+  if (s.shop.empty()) return "the shops are in " + folder.path().string();
+  const auto name = place_of(s, folder, name_of(s.how.front())).prefix;
+  return "the shops are tables like " + name + "_product in " + without_password(s.shop);
 }
 
 int flash_sale(const settings& s) {
@@ -193,7 +239,7 @@ int flash_sale(const settings& s) {
   std::fputs(s.json ? as_json(c, results).c_str()
                     : (results_table(results) + "\n" + verdicts(c, results)).c_str(),
              stdout);
-  if (s.keep) std::fprintf(stderr, "the shops are in %s\n", folder.path().c_str());
+  if (s.keep) std::fprintf(stderr, "%s\n", where_kept(s, folder).c_str());
   return all_kept(results) ? exit_code::ok : 1;
 }
 

@@ -84,9 +84,10 @@ nlohmann::ordered_json json_of(const sale_result& r) {
 std::string headline(const conditions& c) {
   return fmt::format(
       "flash sale: {} orders for {} products from {}\n"
-      "  demand {} units, stock {}; {} worker processes; a payment takes {}; locks in {}\n",
+      "  demand {} units, stock {}; {} worker processes; a payment takes {}\n"
+      "  the shop in {}, locks in {}\n",
       grouped(c.orders), grouped(c.products), c.orders_file, grouped(c.demand), grouped(c.stock),
-      c.workers, length(c.pause), c.store);
+      c.workers, length(c.pause), c.shop, c.store);
 }
 
 std::string results_table(const std::vector<sale_result>& all) {
@@ -125,6 +126,7 @@ std::string as_json(const conditions& c, const std::vector<sale_result>& all) {
                              {"workers", c.workers},
                              {"pause_us", c.pause.count()},
                              {"store", c.store},
+                             {"shop", c.shop},
                              {"strategies", nlohmann::ordered_json::array()}};
   for (const auto& r : all) out["strategies"].push_back(json_of(r));
   out["verified"] = all_kept(all);

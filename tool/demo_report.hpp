@@ -19,7 +19,8 @@ struct conditions {
   std::int64_t demand = 0;  ///< units in all
   std::size_t workers = 0;
   std::chrono::microseconds pause{};
-  std::string store;  ///< without a password
+  std::string store;  ///< without a password, as the next
+  std::string shop;
 };
 
 /// One line that says what will be run.

@@ -138,12 +138,12 @@ double sale_result::orders_per_second() const {
 
 sale_result hold_sale(const task& t, const catalogue& all, const sale_settings& settings,
                       const progress& show) {
-  shop::create(t.shop, all);
+  create_shop(t.shop, all);
   sale s{t, all, settings, show};
   s.hold();
   sale_result r = s.result();
   r.how = t.how;
-  r.books = shop{t.shop}.audit();
+  r.books = open_shop(t.shop)->audit();
   return r;
 }
 

@@ -1,16 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "tool/demo_orders.hpp"
-
-struct sqlite3;
-struct sqlite3_stmt;
 
 namespace holdfast::tool::demo {
 
@@ -35,52 +30,42 @@ struct ledger {
   std::vector<std::string> wrong;  ///< products with sold != min(stock, demand), with the figures
 };
 
-/// The shop's database: an SQLite file. One object is one connection, for one thread, in the
-/// process that opened it. Writes are made cheap (WAL, no sync), because the locks are what is
-/// compared. Who finds the database locked asks again after a moment of 50 to 250 µs: SQLite's own
-/// steps of up to 100 ms would make the row lock look bad. Errors are std::runtime_error.
+/// The shop's database. One object is one connection, for one thread, in the process that opened
+/// it. Errors are std::runtime_error.
 class shop {
  public:
-  /// Makes the file, with the products of the catalogue.
-  static void create(const std::filesystem::path& file, const catalogue& all);
+  virtual ~shop() = default;
 
-  explicit shop(const std::filesystem::path& file);
-  ~shop();
-  shop(const shop&) = delete;
-  shop& operator=(const shop&) = delete;
-
-  seen look(std::size_t product);
+  /// In a transaction: so that nobody else writes the product until its end.
+  virtual seen look(std::size_t product) = 0;
   /// Sells `units` to the order, and sets the stock to what was seen less the units, whatever it is
   /// by now: one transaction. False, and nothing changed, if the condition does not hold.
-  bool sell(const order& o, std::int64_t units, const seen& before, const condition& only_if);
+  virtual bool sell(const order& o, std::int64_t units, const seen& before,
+                    const condition& only_if) = 0;
   /// Whether that order was sold something.
-  bool has_sale(const order& o);
+  virtual bool has_sale(const order& o) = 0;
 
-  /// A transaction around look() and sell(): nobody else writes until commit().
-  void begin();
-  void commit();
-  void roll_back();
+  /// A transaction around look() and sell().
+  virtual void begin() = 0;
+  virtual void commit() = 0;
 
-  ledger audit();
-
- private:
-  struct finalizer {
-    void operator()(sqlite3_stmt* s) const noexcept;
-  };
-  struct closer {
-    void operator()(sqlite3* db) const noexcept;
-  };
-  using statement = std::unique_ptr<sqlite3_stmt, finalizer>;
-
-  statement prepare(const char* sql);
-  void run(const char* sql);
-  bool step(sqlite3_stmt* s);
-  void finish(sqlite3_stmt* s);
-  [[noreturn]] void fail(const char* doing);
-
-  std::unique_ptr<sqlite3, closer> db_;
-  statement begin_, commit_, roll_back_, look_, write_, insert_, find_;
-  bool in_transaction_ = false;
+  virtual ledger audit() = 0;
 };
+
+/// Where a shop is: `sqlite:FILE`, or a database server and what the names of its tables begin
+/// with.
+struct shop_place {
+  std::string url;
+  std::string prefix{};
+};
+
+/// Throws failure_exit if no shop can be where the URL says, or this program cannot go there.
+void check_shop_url(const std::string& url);
+
+/// Makes the tables, with the products of the catalogue.
+void create_shop(const shop_place& at, const catalogue& all);
+std::unique_ptr<shop> open_shop(const shop_place& at);
+/// On a server the tables go; a file stays.
+void remove_shop(const shop_place& at);
 
 }  // namespace holdfast::tool::demo

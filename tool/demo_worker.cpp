@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "tool/demo_shop.hpp"
 #include "tool/exit_code.hpp"
 
 namespace holdfast::tool::demo {
@@ -43,13 +42,13 @@ class buyer {
         all_{all},
         board_{b},
         worker_{worker},
-        shop_{t.shop},
+        shop_{open_shop(t.shop)},
         locks_{make_locks(t, all)} {}
 
   void finish_what_was_left() {
     const auto left = board_.unfinished(worker_);
     if (!left) return;
-    if (shop_.has_sale(all_.orders[*left])) {
+    if (shop_->has_sale(all_.orders[*left])) {
       board_.finish(*left, 0);
     } else {
       serve(*left);
@@ -87,18 +86,18 @@ class buyer {
   /// False if it was in vain.
   bool buy(const order& o, const condition& only_if, holdfast::mutex* held = nullptr) {
     start_buying();
-    const seen before = shop_.look(o.product);
+    const seen before = shop_->look(o.product);
     const auto units = std::min(o.quantity, before.stock);
     if (units <= 0) return true;  // sold out
     std::this_thread::sleep_for(task_.pause);
     if (held) held->check();
-    return shop_.sell(o, units, before, only_if);
+    return shop_->sell(o, units, before, only_if);
   }
 
   bool buy_in_a_transaction(const order& o) {
-    shop_.begin();
+    shop_->begin();
     const bool done = buy(o, {});
-    shop_.commit();
+    shop_->commit();
     return done;
   }
 
@@ -124,7 +123,7 @@ class buyer {
   const catalogue& all_;
   board& board_;
   std::size_t worker_;
-  shop shop_;
+  std::unique_ptr<shop> shop_;
   product_locks locks_;
   clock::time_point attempted_{};
 };

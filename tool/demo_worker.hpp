@@ -2,12 +2,12 @@
 
 #include <array>
 #include <chrono>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "tool/demo_board.hpp"
 #include "tool/demo_orders.hpp"
+#include "tool/demo_shop.hpp"
 
 namespace holdfast::tool::demo {
 
@@ -34,7 +34,7 @@ constexpr const strategy_name& name_of(strategy s) {
 /// What a worker has to know.
 struct task {
   strategy how{};
-  std::filesystem::path shop;
+  shop_place shop;
   std::string store;        ///< URL, for the holdfast mutex
   std::string lock_prefix;  ///< a name space of this run's own on a store that others use too
   std::chrono::microseconds pause{};

@@ -39,6 +39,9 @@ class log_observer final : public observer {
         return log_.write(level::warning, "warning", why);
       case event_kind::misuse:
         return log_.write(level::warning, "misuse", name + ": " + why);
+      case event_kind::lock_order:
+      case event_kind::deadlock:
+        return log_.write(level::warning, std::string(to_string(e.kind)), name + ": " + why);
       case event_kind::acquired:  // the command says these itself, with more to tell
       case event_kind::released:
       case event_kind::gave_up:

@@ -19,7 +19,8 @@ namespace holdfast {
 struct election_options {
   /// Read by everybody: an address, say. At most 200 bytes of UTF-8 without control characters.
   std::string note{};
-  /// The greatest of those who wait comes next; equals in the order in which they came.
+  /// The greatest of those who wait comes next; equals in the order in which they came. Where a
+  /// store knows that order only (ZooKeeper, etcd), any but 0 is errc::unsupported at construction.
   std::int32_t priority = 0;
   /// How long the others wait for a leader that died where nobody sees it. Zero: the session's.
   std::chrono::milliseconds lease{0};
@@ -33,6 +34,7 @@ struct leader {
   std::uint32_t pid = 0;
   std::string program;
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
+  bool after_gap = false;  ///< observed: others may have led since the one that was given before
 };
 
 /// What a campaign that was won gives; the destructor resigns. As lease: move-only, thread-safe but
@@ -59,11 +61,15 @@ class [[nodiscard]] leadership {
   lease held_;
 };
 
-/// Leaders, one after the other, as observe() finds them. For one thread at a time.
+/// Leaders, one after the other, with ever greater terms: each once, and none is left out, however
+/// shortly it led, since the store remembers the last 16. Who comes back after more than those, or
+/// to a store that has lost them (on Redis: a failover, an eviction, an hour without a leader), is
+/// given the oldest that is known, and its `after_gap` says so. For one thread at a time.
 class leaders {
  public:
-  /// The next leader after the one that was given last: at first whoever leads now. Throws
-  /// errc::cancelled if asked to stop. Asks about twice a second, one round trip each.
+  /// The next leader after the one that was given last: at first whoever leads now. It may have
+  /// gone again. Throws errc::cancelled if asked to stop. Asks about twice a second, one round trip
+  /// each.
   leader next(std::stop_token stop = {});
   /// Nothing if there is no other in time, or it is asked to stop.
   template <class Rep, class Period>
@@ -78,7 +84,7 @@ class leaders {
   explicit leaders(std::shared_ptr<const state> of) : of_(std::move(of)) {}
   std::optional<leader> next_within(wait_time wait, std::stop_token stop);
   std::shared_ptr<const state> of_;
-  std::uint64_t last_term_ = 0;
+  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first look
 };
 
 /// One of many leads, until it resigns, is lost, or dies.
@@ -116,8 +122,7 @@ class election {
 
   /// Who leads now, if anybody does. One round trip.
   std::optional<leader> current() const;
-  /// Each leader once, with ever greater terms. One who led for less than the time between two
-  /// looks may not be seen. The stream may outlive this object.
+  /// The stream of leaders, which may outlive this object.
   leaders observe() const;
 
   /// Leads, and calls `work` meanwhile, with a token that stops when the leadership is lost or

@@ -14,7 +14,8 @@ enum class errc {
   not_owner,          ///< released or extended by somebody who does not hold it
   unavailable,        ///< the store cannot be reached, or does not answer
   overloaded,         ///< too many waiters already: shed
-  deadlock,           ///< waiting would never end (a thread's second lock of its own mutex)
+  deadlock,           ///< waiting would never end (a thread's second lock of its own mutex, or
+                      ///< a ring of waits: session_options::detect_deadlocks)
   kind_mismatch,      ///< the name is in use as another kind of primitive
   capacity_mismatch,  ///< the name is in use with another capacity or count
   unsupported,        ///< this store cannot do that

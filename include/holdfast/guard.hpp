@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <holdfast/lease.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/store/identity.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +32,19 @@ std::string fenced_update(std::string_view table, std::string_view assignments,
 /// fence has written before. The fence is compared as text: Lua would round it.
 std::vector<std::string> fenced_set(std::string_view key, std::string_view value,
                                     std::uint64_t fence);
+
+/// What to compare in a transaction of the program's own on the same etcd or ZooKeeper: the key
+/// that stands for the lease, which is gone before anybody else gets the lock. So a former holder
+/// changes nothing, whether or not somebody has written since.
+///
+///     etcd       compare: key, target CREATE, result EQUAL, create_revision = created
+///     etcdctl    create("KEY") = "CREATED"
+///     ZooKeeper  zoo_check_op_init(&step, key, -1) in a multi
+///
+/// Good until the lease ends, or is upgraded or downgraded. No round trip. Throws errc::lost if it
+/// has ended, errc::invalid_argument if it is empty, errc::unsupported for a store without such
+/// keys.
+store::standing standing_of(const lease& held);
 
 /// How often compare_and_update() tries, and how long it waits in between: a random time that grows
 /// from the first to the longest.

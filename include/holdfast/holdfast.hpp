@@ -1,6 +1,7 @@
 #pragma once
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
+#include <holdfast/admission.hpp>
 #include <holdfast/async.hpp>
 #include <holdfast/barrier.hpp>
 #include <holdfast/both.hpp>
@@ -10,6 +11,7 @@
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/lock_order.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>

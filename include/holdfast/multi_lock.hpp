@@ -31,6 +31,7 @@ class multi_member {
 
  private:
   friend class multi_lock;
+  friend class admission;
   multi_member(semaphore& s, std::uint32_t weight);
   multi_member(shared_mutex& m, bool exclusive);
   struct state;

@@ -18,6 +18,8 @@ enum class event_kind {
   release_failed,  ///< the store was not told: the lease ends by itself
   misuse,          ///< unlock() by somebody who does not hold it, and the like
   warning,         ///< something about the store that a person should know
+  lock_order,      ///< two names are taken in both orders: `detail` says where
+  deadlock,        ///< this wait was ended, it would never have: `detail` says who waited for whom
 };
 std::string_view to_string(event_kind kind) noexcept;
 

@@ -31,6 +31,14 @@ struct session_options {
   /// Puts something between the engine and the store (testing.hpp has a faulty one). May be empty.
   std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)>
       decorate{};
+  /// For debugging: tells the observer (event_kind::lock_order) of two names that threads of this
+  /// process take in both orders, before it goes wrong. lock_order.hpp; off: one branch a lock.
+  bool lock_order = false;
+  /// Looks for waits that would never end, between all processes that have it on: the last one to
+  /// begin such a wait gets errc::deadlock. docs/deadlock.md says what counts. Costs a thread, and
+  /// three round trips or more, eight times a second, for each thread that waits for a lock while
+  /// it has another. On stores with capabilities::finds_deadlocks, else errc::unsupported at open.
+  bool detect_deadlocks = false;
 };
 
 /// For one lock.

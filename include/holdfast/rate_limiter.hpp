@@ -146,6 +146,7 @@ class rate_limiter {
   struct state;
 
  private:
+  friend class admission;
   friend pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                            wait_limit limit, std::stop_token stop);
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,

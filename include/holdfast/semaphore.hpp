@@ -132,10 +132,20 @@ class expiring_semaphore {
  private:
   friend pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
                                        wait_limit limit, std::stop_token stop);
+  friend pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
+                                    std::chrono::milliseconds lease);
+  friend pending<bool> async_release(expiring_semaphore& of, std::string_view id);
   std::optional<permit> acquire_within(std::chrono::milliseconds lease, wait_time wait,
                                        std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// try_extend() and release() without a thread (async.hpp). One round trip, shared with what the
+/// session asks at the same time. Throw errc::invalid_argument for what cannot be an id, or a
+/// lease.
+pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
+                           std::chrono::milliseconds lease);
+pending<bool> async_release(expiring_semaphore& of, std::string_view id);
 
 }  // namespace holdfast

@@ -2,6 +2,7 @@
 
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/timed.hpp>
 #include <memory>
@@ -131,6 +132,8 @@ class shared_mutex {
   friend pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop);
   friend pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit,
                                              std::stop_token stop);
+  friend pending<done> async_downgrade(shared_mutex& lock, const lease& held);
+  friend pending<bool> async_upgrade(shared_mutex& lock, const lease& held);
   enum mode { exclusive, shared };
   bool lock_within(mode m, wait_time wait, std::stop_token stop);
   std::optional<lease> acquire_within(mode m, wait_time wait, std::stop_token stop);
@@ -138,5 +141,11 @@ class shared_mutex {
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// downgrade(held) and try_upgrade(held) without a thread (async.hpp). The lease has
+/// to be held until the result comes: errc::not_owner for one that is not of this lock, thrown, or
+/// was released. At most one round trip, shared with what the session asks at the same time.
+pending<done> async_downgrade(shared_mutex& lock, const lease& held);
+pending<bool> async_upgrade(shared_mutex& lock, const lease& held);
 
 }  // namespace holdfast

@@ -3,6 +3,8 @@
 #include <functional>
 #include <holdfast/error.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/lock_order.hpp>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -17,9 +19,14 @@ void finish(lease held);
 /// releases whatever happens. `fn` takes the lease (`holdfast::lease&`) or nothing.
 /// Throws errc::lost in place of the result if the lock was lost before `fn` returned: by default
 /// nobody can overlook that. What `fn` throws goes through as it is.
+/// `at` is the place that reports of lock order name (lock_order.hpp).
 template <class Lock, class F>
-decltype(auto) with_lock(Lock& lock, F&& fn) {
-  lease held = lock.acquire();
+decltype(auto) with_lock(Lock& lock, F&& fn,
+                         std::source_location at = std::source_location::current()) {
+  lease held = [&] {
+    const called_from here{at};
+    return lock.acquire();
+  }();
   const auto work = [&]() -> decltype(auto) {
     if constexpr (std::is_invocable_v<F, lease&>) {
       return std::invoke(std::forward<F>(fn), held);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/trace.hpp"
+
 namespace holdfast::engine {
 
 using namespace std::chrono_literals;
@@ -294,10 +296,9 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
   return hold::start(std::make_shared<hold>(session, s, c, *won, w));
 }
 
-}  // namespace
-
-result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
-                      const claim& c, wait_time wait, std::stop_token stop) {
+result<lease> acquire_untraced(const std::shared_ptr<core>& session,
+                               const std::shared_ptr<const spec>& s, const claim& c, wait_time wait,
+                               std::stop_token stop) {
   if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
   const boot_time began = session->now();
   if (s->gate) {
@@ -307,7 +308,18 @@ result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_pt
   }
   auto got =
       acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
-  if (!got) return gave_up(*session, *s, began, got.error());
+  if (!got) return gave_up(*session, *s, began, trace::judged(got.error()));
+  return got;
+}
+
+}  // namespace
+
+result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
+                      const claim& c, wait_time wait, std::stop_token stop) {
+  if (!s->traced) return acquire_untraced(session, s, c, wait, std::move(stop));
+  const trace seen(session, *s, c, wait, std::move(stop));
+  auto got = acquire_untraced(session, s, c, wait, seen.stop());
+  if (got) trace::got(*got);
   return got;
 }
 

@@ -1,90 +1,59 @@
-#include "engine/gate.hpp"
-#include "engine/pending_wait.hpp"
+#include "engine/pending_acquire.hpp"
 
 namespace holdfast::engine {
 
-namespace {
+pending_acquire::pending_acquire(order o, const claim& c)
+    : pending_wait(std::move(o)), claim_(c), acquisition_(session_, *spec_, c, this) {}
 
-/// acquire(), step by step.
-class pending_acquire : public pending_wait {
- public:
-  pending_acquire(order o, const claim& c)
-      : pending_wait(std::move(o)), claim_(c), acquisition_(session_, *spec_, c, this) {}
-
-  const store::owner_id& owner() const noexcept final { return acquisition_.owner(); }
-
- protected:
-  /// What the process holds already.
-  virtual void won(lease mine) = 0;
-  using pending_wait::won;
-
-  const claim claim_;
-  acquisition acquisition_;
-  std::optional<gate_place> place_;
-
- private:
-  question& asked() final { return acquisition_; }
-
-  next come_in() final {
-    gate* const at = spec_->gate.get();
-    if (in_line_) return on_entry(at->look(acquisition_, deadline_, stop()));
-    in_line_ = true;
-    if (at == nullptr) return at_store();
-    if (auto idle = at->take_idle(*spec_)) {
-      if (auto mine = hold::next_turn(std::move(idle), waited_))
-        return won_at_gate(std::move(mine));
-    }
-    return on_entry(at->join(acquisition_, deadline_));
+errand::next pending_acquire::come_in() {
+  gate* const at = spec_->gate.get();
+  if (in_line_) return on_entry(at->look(acquisition_, deadline_, stop()));
+  in_line_ = true;
+  if (at == nullptr) return at_store();
+  if (auto idle = at->take_idle(*spec_)) {
+    if (auto mine = hold::next_turn(std::move(idle), waited_)) return won_at_gate(std::move(mine));
   }
+  return on_entry(at->join(acquisition_, deadline_));
+}
 
-  next on_entry(gate::entry in) {
-    for (; in == gate::entry::passed; in = spec_->gate->join(acquisition_, deadline_)) {
-      waited_.past_gate = session_.now();
-      if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
-        return won_at_gate(std::move(mine));
-      }
-    }
-    // One who is chosen waits for what comes of it, also after the deadline.
-    if (in == gate::entry::waiting) {
-      return look_again(session_.now() < deadline_ ? deadline_ : forever);
-    }
-    if (in == gate::entry::cancelled) return end(stopped());
-    if (in != gate::entry::first && in != gate::entry::asked) return end(kept_out(in, *spec_));
+errand::next pending_acquire::on_entry(gate::entry in) {
+  for (; in == gate::entry::passed; in = spec_->gate->join(acquisition_, deadline_)) {
     waited_.past_gate = session_.now();
-    place_.emplace(spec_->gate.get());
-    return at_store();
+    if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
+      return won_at_gate(std::move(mine));
+    }
   }
-
-  next won_at_gate(lease mine) {
-    won(std::move(mine));
-    return over();
+  // One who is chosen waits for what comes of it, also after the deadline.
+  if (in == gate::entry::waiting) {
+    return look_again(session_.now() < deadline_ ? deadline_ : forever);
   }
+  if (in == gate::entry::cancelled) return end(stopped());
+  if (in != gate::entry::first && in != gate::entry::asked) return end(kept_out(in, *spec_));
+  waited_.past_gate = session_.now();
+  place_.emplace(spec_->gate.get());
+  return at_store();
+}
 
-  std::optional<store::renewal> leaving(const failure& why) final {
-    if (leaves_nothing(why)) return std::nullopt;
-    store::permits_command c;
-    c.verb = store::permits_verb::release;
-    c.owner = owner();
-    return store::renewal{spec_->name, c};
-  }
+errand::next pending_acquire::won_at_gate(lease mine) {
+  won(std::move(mine));
+  return over();
+}
 
-  void let_go() final { place_.reset(); }
+std::optional<store::renewal> pending_acquire::leaving(const failure& why) {
+  if (leaves_nothing(why)) return std::nullopt;
+  store::permits_command c;
+  c.verb = store::permits_verb::release;
+  c.owner = owner();
+  return store::renewal{spec_->name, c};
+}
 
-  bool in_line_ = false;
-};
+lease pending_lease::begin_lease(std::shared_ptr<core> session) {
+  if (place_) place_->keep();  // until the hold is given back
+  return hold::start(
+      std::make_shared<hold>(std::move(session), spec_, claim_, acquisition_.granted(), waited_));
+}
 
-class pending_lease final : public telling_wait<pending_acquire, lease> {
- public:
-  using telling_wait::telling_wait;
-
- private:
-  void won(lease mine) override { tell(std::move(mine)); }
-  void won(std::shared_ptr<core> session) override {
-    if (place_) place_->keep();  // until the hold is given back
-    tell(hold::start(std::make_shared<hold>(std::move(session), spec_, claim_,
-                                            acquisition_.granted(), waited_)));
-  }
-};
+namespace {
 
 class pending_permit final : public telling_wait<pending_acquire, permit> {
  public:

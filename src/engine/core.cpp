@@ -55,13 +55,16 @@ core::core(std::unique_ptr<store::session_store> store, session_options options)
       mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
       runner_(std::make_unique<engine::runner>(*this)),
       keeper_(std::make_unique<engine::keeper>(*this)),
-      linger_watch_(std::make_unique<engine::linger_watch>(*this)) {}
+      linger_watch_(std::make_unique<engine::linger_watch>(*this)),
+      deadlock_watch_(options_.detect_deadlocks ? std::make_unique<engine::deadlock_watch>(*this)
+                                                : nullptr) {}
 
 std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
                                  session_options options) {
   const auto let_go = [](core* c) {
     if (!c->keeper().on_own_thread() && !c->linger_watch().on_own_thread() &&
-        !c->runner().on_own_thread()) {
+        !c->runner().on_own_thread() &&
+        (c->deadlock_watch() == nullptr || !c->deadlock_watch()->on_own_thread())) {
       delete c;
     } else {
       try {
@@ -77,11 +80,13 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
 core::~core() {
   if (!forked()) {
     runner_->close();  // its errands need the keeper, and the keeper's news the runner
+    deadlock_watch_.reset();
     linger_watch_.reset();
     keeper_->stop();
     settle();  // answers that are still to come are told to the keeper
     return;
   }
+  (void)deadlock_watch_.release();
   (void)linger_watch_.release();
   (void)keeper_.release();
   (void)runner_.release();
@@ -184,10 +189,25 @@ result<std::vector<store::permits_reply>> core::acquire_together(
   return replies;
 }
 
+result<store::admission> core::admit(const store::renewal& permits, std::string_view limiter,
+                                     const store::rate_command& take) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto reply = store_->admit(permits, limiter, take);
+  observe();
+  return reply;
+}
+
 result<store::identity> core::identify() {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   return store_->identify();
+}
+
+result<store::standing> core::standing_of(std::string_view name, const store::owner_id& owner) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  return store_->standing_of(name, owner);
 }
 
 void core::publish() noexcept { handed_over.fetch_add(1, std::memory_order_release); }

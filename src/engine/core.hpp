@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/by_name.hpp"
+#include "engine/deadlock_watch.hpp"
 #include "engine/gate.hpp"
 #include "engine/keeper.hpp"
 #include "engine/linger_watch.hpp"
@@ -50,7 +51,10 @@ class core {
   std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
   result<std::vector<store::permits_reply>> acquire_together(std::span<const store::renewal> all);
+  result<store::admission> admit(const store::renewal& permits, std::string_view limiter,
+                                 const store::rate_command& take);
   result<store::identity> identify();
+  result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
   const std::string& url() const noexcept { return store_->url(); }
@@ -61,6 +65,8 @@ class core {
   engine::mailroom& mailroom() noexcept { return *mailroom_; }
   engine::keeper& keeper() noexcept { return *keeper_; }
   engine::linger_watch& linger_watch() noexcept { return *linger_watch_; }
+  /// Null if session_options::detect_deadlocks is off.
+  engine::deadlock_watch* deadlock_watch() noexcept { return deadlock_watch_.get(); }
   by_name<gate>& gates() noexcept { return gates_; }
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   engine::runner& runner() noexcept { return *runner_; }
@@ -105,6 +111,7 @@ class core {
   std::unique_ptr<engine::runner> runner_;
   std::unique_ptr<engine::keeper> keeper_;
   std::unique_ptr<engine::linger_watch> linger_watch_;
+  std::unique_ptr<engine::deadlock_watch> deadlock_watch_;
 };
 
 }  // namespace holdfast::engine

@@ -195,11 +195,21 @@ void hold::fail(failure f, std::string_view operation) const {
 }
 
 result<bool> hold::resize(std::uint32_t weight) {
+  const auto c = to_resize(weight);
+  return c ? resized(weight, session_->permits(name(), *c)) : c.error();
+}
+
+result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
   if (auto u = session_->usable(); !u) return std::move(u.error());
-  if (state() == lease_state::lost) return no_longer_held();
+  const lease_state now = state();
+  if (now == lease_state::lost) return no_longer_held();
+  if (now == lease_state::released) return failure{errc::not_owner, "the lease was released"};
   auto c = command(permits_verb::resize);
   c.weight = weight;
-  const auto reply = session_->permits(name(), c);
+  return c;
+}
+
+result<bool> hold::resized(std::uint32_t weight, const result<store::permits_reply>& reply) {
   if (!reply) return reply.error();
   if (reply->outcome == permits_outcome::busy) return false;
   if (reply->outcome != permits_outcome::granted) {

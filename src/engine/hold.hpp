@@ -36,6 +36,7 @@ struct spec {
   unsigned max_bypass = 0;
   std::size_t max_waiters = 0;
   bool unconfirmed_release = false;
+  bool traced = false;                 ///< one of the session's debug options is on
   std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
 };
 
@@ -118,9 +119,12 @@ class hold : public std::enable_shared_from_this<hold> {
   [[noreturn]] void fail(failure f, std::string_view operation) const;
   /// To another weight; false if there is no room.
   result<bool> resize(std::uint32_t weight);
+  /// The same in two halves: what to send, if it is held, and what came of it.
+  result<store::permits_command> to_resize(std::uint32_t weight) const;
+  result<bool> resized(std::uint32_t weight, const result<store::permits_reply>& reply);
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
-  static std::shared_ptr<hold> shared_behind(const lease& l) noexcept { return l.hold_; }
+  static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
 
   /// Readers that share it: each has a lease, and the last one's release is the hold's.
   unsigned users() const noexcept { return users_.load(std::memory_order_relaxed); }
@@ -128,6 +132,7 @@ class hold : public std::enable_shared_from_this<hold> {
   bool add_user() noexcept;
   /// For one that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
+  bool traced() const noexcept { return spec_->traced; }
   /// Null when it was released.
   std::shared_ptr<engine::core> session() const noexcept { return core_; }
   bool belongs_to(const core& session, const spec& s) const noexcept {

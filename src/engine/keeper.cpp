@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t max_batch = 500;
 constexpr auto abandoned_retry = 200ms;
 constexpr auto settle_after = 250ms;
+constexpr int last_tries = 3;
+constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
 constexpr std::string_view taken_away = "the store says that it is not held any more";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 }  // namespace
@@ -25,7 +27,20 @@ std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept
 
 keeper::keeper(core& session) : session_(session) {}
 
-keeper::~keeper() { stop(); }
+// What could not be given back would block the others until its lease ends, though nobody works: a
+// lost request is not to cost them that.
+keeper::~keeper() {
+  stop();
+  try {
+    std::unique_lock lock{mutex_};
+    const boot_time until = session_.now() + last_tries_take;
+    for (int i = 0; i < last_tries && !abandoned_.empty() && session_.now() < until; ++i) {
+      release_abandoned(lock);
+    }
+  } catch (...) {
+    return;  // no memory: they end by themselves
+  }
+}
 
 void keeper::stop() {
   {
@@ -266,12 +281,18 @@ void keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
   todo.swap(abandoned_);
   retry_abandoned_at_ = forever;
   lock.unlock();
-  std::erase_if(todo, [&](const abandoned& a) {
+  std::erase_if(todo, [&](const abandoned& a) { return session_.now() >= a.until; });
+  std::vector<store::renewal> releases;
+  for (const abandoned& a : todo) {
     store::permits_command c;
     c.verb = permits_verb::release;
     c.owner = a.owner;
-    return session_.now() >= a.until || session_.permits(a.name, c).ok();
-  });
+    releases.push_back({a.name, c});
+  }
+  const auto replies =
+      releases.empty() ? std::vector<result<store::permits_reply>>{} : session_.permits(releases);
+  auto reply = replies.begin();
+  std::erase_if(todo, [&](const abandoned&) { return (reply++)->ok(); });
   lock.lock();
   if (todo.empty()) return;
   std::move(todo.begin(), todo.end(), std::back_inserter(abandoned_));

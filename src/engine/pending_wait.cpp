@@ -17,7 +17,7 @@ pending_wait::pending_wait(order o)
 void pending_wait::begin(std::stop_token stop) {
   const auto session = std::move(keeps_session_);
   receivers_stop_ = std::move(stop);
-  auto can = ready(*session, *spec_, {});
+  auto can = ready(*session, *spec_, asks_for());
   if (can) can = session->runner().start();
   if (can) return wake();
   fail(session->located(std::move(can.error()), operation_, spec_->name));

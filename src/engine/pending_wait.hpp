@@ -35,6 +35,7 @@ class pending_wait : public errand {
   void begin(std::stop_token stop);
 
   virtual question& asked() = 0;
+  virtual claim asks_for() const { return {}; }
   /// What comes before the store.
   virtual next come_in() { return at_store(); }
   virtual void won(std::shared_ptr<core> session) = 0;
@@ -90,7 +91,7 @@ class chore : public errand {
  public:
   explicit chore(std::shared_ptr<core> session)
       : errand(session->runner()), session_(std::move(session)), id_(session_->ids().next()) {}
-  next answer(result<store::permits_reply>, boot_time) final { return {}; }
+  next answer(result<store::permits_reply>, boot_time) override { return {}; }
   next take(const store::notice&) final { return {}; }
   const store::owner_id& owner() const noexcept final { return id_; }
 
@@ -125,6 +126,31 @@ class telling_wait : public telling<Base, T> {
 
  protected:
   void fail(failure f) final { this->tell(std::move(f)); }
+};
+
+/// One command, which goes out together with those of others.
+template <class T>
+class pending_command : public telling<chore, T> {
+ public:
+  using telling<chore, T>::telling;
+  void start(detail::receiver<T>& to) final {
+    this->receiver_ = &to;
+    if (auto ok = this->begin(); !ok) this->tell(std::move(ok.error()));
+  }
+  errand::next step() final {
+    auto question = ask();
+    if (!question) return {.over = true};
+    return {.ask = question};
+  }
+  errand::next answer(result<store::permits_reply> reply, boot_time) final {
+    this->tell(learn(std::move(reply)));
+    return {.over = true};
+  }
+
+ protected:
+  /// What to send; if nothing, the receiver has been told.
+  virtual std::optional<store::renewal> ask() = 0;
+  virtual result<T> learn(result<store::permits_reply> reply) = 0;
 };
 
 pending<lease> async_acquire(order o, const claim& c);

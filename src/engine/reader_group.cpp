@@ -5,14 +5,10 @@
 
 namespace holdfast::engine {
 
-namespace {
-
 // What limits a single hold is not for others.
-bool shares(const spec& s) noexcept {
+bool reader_group::shares(const spec& s) noexcept {
   return s.renew && s.max_hold == std::chrono::milliseconds::max();
 }
-
-}  // namespace
 
 reader_group::writer::writer(reader_group& at) : at_(at) {
   const std::lock_guard guard{at_.mutex_};
@@ -31,8 +27,7 @@ class reader_group::turn {
   ~turn() {
     if (!for_all_) return;
     const std::lock_guard guard{at_.mutex_};
-    at_.asking_ = false;
-    at_.changed_.notify_all();
+    at_.end_turn();
   }
   turn(const turn&) = delete;
   turn& operator=(const turn&) = delete;
@@ -47,6 +42,45 @@ class reader_group::turn {
   reader_group& at_;
   const bool for_all_;
 };
+
+void reader_group::end_turn() {
+  asking_ = false;
+  changed_.notify_all();
+  for (waker* const w : visitors_) w->wake();
+}
+
+bool reader_group::full(const spec& s) const noexcept {
+  return waiting_ + visitors_.size() >= s.max_waiters;
+}
+
+reader_group::visit::way reader_group::visit::look(const spec& s, bool passes_writers,
+                                                   bool may_wait) {
+  const std::lock_guard guard{at_->mutex_};
+  at_->visitors_.erase(&who_);
+  if ((joined_ = at_->join(s, passes_writers))) return way::joined;
+  if (!at_->asking_ || !may_wait) {
+    asks_for_all_ = !std::exchange(at_->asking_, true);
+    return way::asks;
+  }
+  if (at_->full(s)) return way::overloaded;
+  at_->visitors_.insert(&who_);
+  return way::waits;
+}
+
+void reader_group::visit::share(const std::shared_ptr<hold>& won) {
+  if (!asks_for_all_) return;
+  {
+    const std::lock_guard guard{at_->mutex_};
+    at_->current_ = won;
+  }
+  leave();
+}
+
+void reader_group::visit::leave() {
+  const std::lock_guard guard{at_->mutex_};
+  at_->visitors_.erase(&who_);
+  if (std::exchange(asks_for_all_, false)) at_->end_turn();
+}
 
 void reader_group::wanted(const store::owner_id& held) {
   const std::lock_guard guard{mutex_};
@@ -85,7 +119,7 @@ result<lease> reader_group::enter(const std::shared_ptr<core>& session,
     }
     // Whoever cannot wait asks for itself.
     if (!asking_ || stop.stop_requested() || clock_.now() >= deadline) break;
-    if (waiting_ >= s->max_waiters) return kept_out(gate::entry::overloaded, *s);
+    if (full(*s)) return kept_out(gate::entry::overloaded, *s);
     ++waiting_;
     clock_.wait_until(lock, changed_, deadline);
     --waiting_;

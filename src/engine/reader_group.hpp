@@ -7,11 +7,14 @@
 #include <holdfast/timed.hpp>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stop_token>
 
 #include "engine/hold.hpp"
 
 namespace holdfast::engine {
+
+class waker;
 
 /// The readers of one process and one name, who share one hold at the store: the first asks for it,
 /// who comes while it is held joins, the last gives it back. Once a writer waits, here or (a notice
@@ -24,6 +27,34 @@ class reader_group {
   /// For a reader. `passes_writers`: it joins also if a writer waits.
   result<lease> enter(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
                       const claim& c, bool passes_writers, wait_time wait, std::stop_token stop);
+
+  /// False if a hold is its own, because of what limits it.
+  static bool shares(const spec& s) noexcept;
+
+  /// A reader that waits without a thread: its way in, step by step. Thread-safe as the errand it
+  /// is of.
+  class visit {
+   public:
+    visit(std::shared_ptr<reader_group> at, waker& who) : at_(std::move(at)), who_(who) {}
+    ~visit() { leave(); }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+
+    enum class way { joined, asks, waits, overloaded };
+    /// When it comes, whenever it is roused, and at the deadline, from which on it may not wait.
+    way look(const spec& s, bool passes_writers, bool may_wait);
+    std::shared_ptr<hold> take_joined() noexcept { return std::move(joined_); }
+    /// What came of asking.
+    void share(const std::shared_ptr<hold>& won);
+    /// Gives up its place among those who wait, or its turn to ask.
+    void leave();
+
+   private:
+    const std::shared_ptr<reader_group> at_;
+    waker& who_;
+    std::shared_ptr<hold> joined_;
+    bool asks_for_all_ = false;
+  };
 
   /// A writer of this process waits, for as long as this lives.
   class writer {
@@ -46,6 +77,8 @@ class reader_group {
  private:
   class turn;
   std::shared_ptr<hold> join(const spec& s, bool passes_writers);
+  bool full(const spec& s) const noexcept;
+  void end_turn();
 
   clock& clock_;
   std::mutex mutex_;
@@ -53,6 +86,7 @@ class reader_group {
   std::weak_ptr<hold> current_;
   bool asking_ = false;
   std::size_t waiting_ = 0;
+  std::set<waker*> visitors_;  ///< who waits without a thread
   unsigned writers_ = 0;
   store::owner_id wanted_{};
 };

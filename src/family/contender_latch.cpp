@@ -27,10 +27,6 @@ constexpr std::ptrdiff_t max_arrivals = 1'000;
 /// What a waiter watches, in own_place's terms.
 const std::string the_record = "record";
 
-boot_time after(boot_time now, std::int64_t us) {
-  return saturated_add(now, std::chrono::microseconds(us));
-}
-
 bool uses(countdown_verb verb) {
   return verb == countdown_verb::arrive || verb == countdown_verb::wait;
 }

@@ -12,6 +12,13 @@
 
 namespace holdfast::family {
 
+inline std::int64_t micros(boot_time t) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+}
+inline boot_time after(boot_time now, std::int64_t us) {
+  return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
+}
+
 /// One that this session put in line.
 struct own_place {
   std::string name;
@@ -20,6 +27,8 @@ struct own_place {
   std::vector<std::string> nodes;
   std::uint32_t weight = 1;
   std::uint64_t fence = 0;
+  std::uint64_t made = 0;     ///< the store's number for the last of `nodes`
+  std::uint64_t session = 0;  ///< of the store: which one took it
   boot_time ends{};  ///< when nobody will have asked for it any more
   bool held = false;
   bool unsure = false;  ///< there may be more of it at the store than `nodes` says

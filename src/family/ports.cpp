@@ -33,6 +33,12 @@ status take_back(session_store& from, std::span<const renewal> held) {
 }  // namespace
 
 // What fails is for the caller to clear up: it does not know what was carried out either.
+result<standing> session_store::standing_of(std::string_view, const owner_id&) {
+  return failure{errc::unsupported,
+                 "nothing that a transaction of your own could compare stands for a lease there: "
+                 "have the resource compare the fence (guard::fenced_update, guard::fenced_set)"};
+}
+
 result<std::vector<permits_reply>> session_store::acquire_together(std::span<const renewal> all) {
   std::vector<permits_reply> replies;
   for (const auto& one : all) {
@@ -46,6 +52,21 @@ result<std::vector<permits_reply>> session_store::acquire_together(std::span<con
     break;
   }
   return replies;
+}
+
+// As above: what fails is for the caller to clear up.
+result<admission> session_store::admit(const renewal& asks, std::string_view limiter,
+                                       const rate_command& take) {
+  auto held = permits(asks.name, asks.command);
+  if (!held) return std::move(held.error());
+  admission both{std::move(*held), {}};
+  if (both.permits.outcome != permits_outcome::granted) return both;
+  auto tokens = rate(limiter, take);
+  if (!tokens) return std::move(tokens.error());
+  both.tokens = std::move(*tokens);
+  if (both.tokens->outcome == rate_outcome::granted) return both;
+  if (auto back = take_back(*this, std::span(&asks, 1)); !back) return std::move(back.error());
+  return both;
 }
 
 result<store::identity> session_store::identify() { return store::identity{url(), {}}; }

@@ -12,6 +12,7 @@ using store::arrival;
 using store::bucket;
 using store::countdown_record;
 using store::holder;
+using store::led;
 using store::owner_id;
 using store::permits_record;
 using store::rate_record;
@@ -68,6 +69,7 @@ class writer {
     put_array(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
               w.note, int{w.lingers});
   }
+  void put(const led& l) { put_array(l.fence, l.since_wall_at, l.note); }
   void put(const arrival& a) { put_array(a.owner, a.forget_at); }
   void put(const bucket& b) {
     put_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
@@ -155,6 +157,7 @@ class reader {
     get_array(w.owner, w.weight, w.priority, w.lease_us, w.expires_at, w.since_wall_at, w.peer,
               w.note, w.lingers);
   }
+  void get(led& l) { get_array(l.fence, l.since_wall_at, l.note); }
   void get(arrival& a) { get_array(a.owner, a.forget_at); }
   void get(bucket& b) {
     get_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
@@ -221,13 +224,14 @@ failure corrupt() {
 bool sound(const permits_record& r) {
   std::uint64_t held = 0;
   for (const holder& h : r.holders) held += h.weight;
-  return held <= r.capacity;
+  return held <= r.capacity && r.history.size() <= store::most_led;
 }
 
 result<any_record> decode_permits(reader& in, store::kind kind) {
   permits_record r;
   r.kind = kind;
   in.get_fields(r.capacity, r.last_fence, r.holders, r.queue);
+  if (kind == store::kind::election && in.skip(',')) in.get_fields(r.history);
   in.expect(']');
   if (!in.at_end() || !sound(r)) return corrupt();
   return any_record{std::move(r)};
@@ -268,6 +272,10 @@ result<any_record> decode_rate(reader& in) {
 }  // namespace
 
 void encode(const permits_record& r, std::string& text) {
+  if (!r.history.empty()) {
+    return writer(text).put_array(record_version, to_string(r.kind), r.capacity, r.last_fence,
+                                  r.holders, r.queue, r.history);
+  }
   writer(text).put_array(record_version, to_string(r.kind), r.capacity, r.last_fence, r.holders,
                          r.queue);
 }

@@ -41,7 +41,7 @@ slot_entry entry_of(const permits_command& c) {
 class slot_family final : public store::session_store {
  public:
   slot_family(std::unique_ptr<store::slot_store> port, clock& on)
-      : port_(std::move(port)), clock_(on) {}
+      : port_(std::move(port)), clock_(on), places_(on) {}
 
   const store::capabilities& can() const noexcept override { return port_->can(); }
   const std::string& url() const noexcept override { return port_->url(); }
@@ -80,7 +80,7 @@ class slot_family final : public store::session_store {
     }
     const auto extended = port_->extend(asked);
     for (std::size_t i = 0; i < whose.size(); ++i) {
-      replies[whose[i]] = kept(batch[whose[i]].command, extended[i]);
+      replies[whose[i]] = kept(batch[whose[i]].command, asked[i].where.part, extended[i]);
     }
     return replies;
   }
@@ -163,7 +163,7 @@ class slot_family final : public store::session_store {
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         std::uint64_t fence) {
-    places_.hold(c.owner, part);
+    places_.hold(c.owner, part, c.lease_us);
     waits_no_more(name, c.owner);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
@@ -203,14 +203,16 @@ class slot_family final : public store::session_store {
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
     const auto part = places_.part_of(c.owner);
     if (!part) return absent();
-    return kept(c, port_->extend({name, *part}, entry_of(c), c.lease_us));
+    return kept(c, *part, port_->extend({name, *part}, entry_of(c), c.lease_us));
   }
 
-  result<permits_reply> kept(const permits_command& c, const result<slot_reply>& extended) {
+  result<permits_reply> kept(const permits_command& c, std::uint32_t part,
+                             const result<slot_reply>& extended) {
     if (!extended) return extended.error();
     permits_reply reply;
     reply.now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
+      places_.hold(c.owner, part, c.lease_us);
       reply.outcome = permits_outcome::granted;
       reply.fence = extended->fence;
       reply.expires_at = reply.now_at + c.lease_us;

@@ -2,6 +2,7 @@
 
 #include <holdfast/clock.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/own_holds.hpp>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -12,19 +13,15 @@ namespace holdfast::family {
 /// Thread-safe.
 class slot_places {
  public:
+  explicit slot_places(clock& on) : held_(on) {}
+
   std::optional<std::uint32_t> part_of(const store::owner_id& owner) const {
-    const std::lock_guard guard{mutex_};
-    const auto at = held_.find(owner);
-    return at == held_.end() ? std::nullopt : std::optional(at->second);
+    return held_.find(owner);
   }
-  void hold(const store::owner_id& owner, std::uint32_t part) {
-    const std::lock_guard guard{mutex_};
-    held_[owner] = part;
+  void hold(const store::owner_id& owner, std::uint32_t part, std::int64_t lease_us) {
+    held_.put(owner, part, lease_us);
   }
-  void forget(const store::owner_id& owner) {
-    const std::lock_guard guard{mutex_};
-    held_.erase(owner);
-  }
+  void forget(const store::owner_id& owner) { held_.forget(owner); }
 
   /// Since when it waits: since `now` if it did not.
   struct wait {
@@ -43,8 +40,8 @@ class slot_places {
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<store::owner_id, std::uint32_t> held_;
+  store::own_holds<std::uint32_t> held_;
+  std::mutex mutex_;
   std::map<store::owner_id, boot_time> waiting_;
 };
 

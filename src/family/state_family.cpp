@@ -1,6 +1,8 @@
 #include "family/state_family.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <optional>
 
 #include "family/record_codec.hpp"
@@ -86,16 +88,38 @@ class permits_transition final : public store::transition {
       : command_(command), dead_(dead), claim_(claim) {}
 
   const std::string* apply(std::string_view text, const moment& now) override {
-    if (!in_.read(text, now)) return other_kind();
-    const bool cleaned = kernel::forget(in_.record, dead_);
-    reply = kernel::apply(in_.record, command_, now, claim_);
-    if (unchanged() && !cleaned) return nullptr;
-    text_.clear();
-    if (!forgettable(now)) encode(in_.record, text_);
+    if (!in_.read(text, now)) return refuse(in_.wrong, in_.other), nullptr;
+    if (!step(in_.record, now)) return nullptr;
+    write(in_.record, now, text_);
     return &text_;
   }
 
-  const std::optional<failure>& wrong() const { return in_.wrong; }
+  /// On a record that was read already. False if nothing has to be written.
+  bool step(permits_record& record, const moment& now) {
+    wrong_.reset();
+    const bool cleaned = kernel::forget(record, dead_);
+    reply = kernel::apply(record, command_, now, claim_);
+    return cleaned || !unchanged();
+  }
+
+  /// On one that cannot be read, or is of another kind.
+  void refuse(const std::optional<failure>& wrong, const any_record& other) {
+    reply = {};
+    wrong_ = wrong;
+    if (wrong_) return;
+    const bool asks = command_.verb == permits_verb::acquire ||
+                      command_.verb == permits_verb::inspect ||
+                      command_.verb == permits_verb::notify;
+    reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
+    reply.found.kind = kind_of(other);
+  }
+
+  static void write(const permits_record& record, const moment& now, std::string& text) {
+    text.clear();
+    if (!forgettable(record, now)) encode(record, text);
+  }
+
+  const std::optional<failure>& wrong() const { return wrong_; }
   permits_reply reply;
 
  private:
@@ -106,26 +130,41 @@ class permits_transition final : public store::transition {
            (reply.outcome == permits_outcome::absent && reply.tell.empty());
   }
 
-  // Nobody is there, and the time alone makes the next fence greater.
-  bool forgettable(const moment& now) const {
-    return now.wall_only_grows && in_.record.capacity == 0 &&
-           in_.record.last_fence < static_cast<std::uint64_t>(now.wall_at);
-  }
-
-  const std::string* other_kind() {
-    reply = {};
-    if (in_.wrong) return nullptr;
-    const bool asks = command_.verb == permits_verb::acquire ||
-                      command_.verb == permits_verb::inspect ||
-                      command_.verb == permits_verb::notify;
-    reply.outcome = asks ? permits_outcome::kind_mismatch : permits_outcome::absent;
-    reply.found.kind = kind_of(in_.other);
-    return nullptr;
+  // Nobody is there, nothing is remembered, and the time alone makes the next fence greater.
+  static bool forgettable(const permits_record& record, const moment& now) {
+    return now.wall_only_grows && record.capacity == 0 && record.history.empty() &&
+           record.last_fence < static_cast<std::uint64_t>(now.wall_at);
   }
 
   const permits_command& command_;
   std::span<const std::string> dead_;
   std::int64_t claim_;
+  std::optional<failure> wrong_;
+  decoded<permits_record> in_;
+  std::string text_;
+};
+
+/// Several commands about one name, one after the other: its record is read and written once. A
+/// thousand that wait for one name would else read and write all their places a thousand times.
+class permits_steps final : public store::transition {
+ public:
+  void add(permits_transition& next) { all_.push_back(&next); }
+
+  const std::string* apply(std::string_view text, const moment& now) override {
+    if (all_.size() == 1) return all_.front()->apply(text, now);
+    if (!in_.read(text, now)) {
+      for (auto* const one : all_) one->refuse(in_.wrong, in_.other);
+      return nullptr;
+    }
+    bool changed = false;
+    for (auto* const one : all_) changed = one->step(in_.record, now) || changed;
+    if (!changed) return nullptr;
+    permits_transition::write(in_.record, now, text_);
+    return &text_;
+  }
+
+ private:
+  std::vector<permits_transition*> all_;
   decoded<permits_record> in_;
   std::string text_;
 };
@@ -216,6 +255,7 @@ class state_family final : public store::session_store {
     capabilities_.barrier = true;
     capabilities_.rate_limiter = true;  // any store that keeps a record
     capabilities_.learns_fences = true;
+    capabilities_.finds_deadlocks = capabilities_.lists_waiters;
   }
 
   const store::capabilities& can() const noexcept override { return capabilities_; }
@@ -274,18 +314,24 @@ class state_family final : public store::session_store {
 
   std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
     std::vector<permits_transition> changes;
+    std::vector<std::size_t> step_of;
+    std::map<std::string_view, std::size_t> known;
+    std::deque<permits_steps> together;
     std::vector<store::state_store::step> steps;
     changes.reserve(batch.size());
     for (const auto& r : batch) {
       changes.emplace_back(r.command, std::span<const std::string>{}, claim());
-      steps.push_back({r.name, &changes.back()});
+      const auto [at, fresh] = known.emplace(r.name, steps.size());
+      if (fresh) steps.push_back({r.name, &together.emplace_back()});
+      together[at->second].add(changes.back());
+      step_of.push_back(at->second);
     }
     const auto statuses = port_->transact(steps);
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       replies.push_back(pass_over_dead(batch[i].name, batch[i].command,
-                                       finish(batch[i].name, statuses[i], changes[i])));
+                                       finish(batch[i].name, statuses[step_of[i]], changes[i])));
     }
     return replies;
   }
@@ -303,7 +349,52 @@ class state_family final : public store::session_store {
     return dead.empty() ? std::move(replies) : step_together(all, dead);
   }
 
+  result<store::admission> admit(const store::renewal& asks, std::string_view limiter,
+                                 const rate_command& take) override {
+    auto both = admit_without(asks, limiter, take, {});
+    if (!both && both.error().code == errc::unsupported) {
+      return session_store::admit(asks, limiter, take);
+    }
+    if (!both || !port_->can().sees_death) return both;
+    const auto dead = departed(both->permits.blockers);
+    return dead.empty() ? std::move(both) : admit_without(asks, limiter, take, dead);
+  }
+
  private:
+  result<store::admission> admit_without(const store::renewal& asks, std::string_view limiter,
+                                         const rate_command& take,
+                                         std::span<const std::string> dead) {
+    permits_transition permits(asks.command, dead, claim());
+    rate_transition tokens(take);
+    const store::state_store::step steps[] = {{asks.name, &permits}, {limiter, &tokens}};
+    auto last = store::state_store::verdict::go_on;
+    bool asked_both = false;
+    const auto done = port_->transact_together(steps, [&](std::size_t step) {
+      asked_both = step == 1;
+      return last = asked_both ? judge(tokens) : judge(permits);
+    });
+    if (!done) return done.error();
+    const bool undone = last == store::state_store::verdict::undo;
+    if (undone) keep_only_wanted(permits.reply.tell);
+    auto reply = finish(asks.name, done, permits);
+    if (!reply) return std::move(reply.error());
+    store::admission both{std::move(*reply), {}};
+    if (!asked_both) return both;
+    // What is undone may have been a turn that he was given before.
+    if (undone && asks.command.wait) leave(asks);
+    if (tokens.wrong()) return *tokens.wrong();
+    both.tokens = std::move(tokens.reply);
+    return both;
+  }
+
+  // What cannot be told ends by itself in seconds.
+  void leave(const store::renewal& asks) {
+    permits_command c;
+    c.verb = permits_verb::release;
+    c.owner = asks.command.owner;
+    (void)step(asks.name, c, {});
+  }
+
   // Only what was written down is told; and whoever keeps idle what we want, in any case.
   result<std::vector<permits_reply>> step_together(std::span<const store::renewal> all,
                                                    std::span<const std::string> dead) {
@@ -337,6 +428,12 @@ class state_family final : public store::session_store {
     if (change.wrong()) return verdict::undo;
     if (change.reply.outcome == permits_outcome::granted) return verdict::go_on;
     return change.reply.outcome == permits_outcome::queued ? verdict::keep : verdict::undo;
+  }
+
+  static store::state_store::verdict judge(const rate_transition& change) {
+    using verdict = store::state_store::verdict;
+    const bool granted = !change.wrong() && change.reply.outcome == rate_outcome::granted;
+    return granted ? verdict::go_on : verdict::undo;
   }
 
   static void keep_only_wanted(std::vector<notice>& tell) {

@@ -48,10 +48,18 @@ std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_
   return r.last_fence;
 }
 
+// So that an observer misses nobody, however shortly he led.
+void remember_leader(permits_record& r) {
+  const holder& h = r.holders.back();
+  if (r.history.size() == store::most_led) r.history.erase(r.history.begin());
+  r.history.push_back({h.fence, h.since_wall_at, h.note});
+}
+
 void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& now,
               std::uint64_t at_least = 0) {
   r.holders.push_back({w.owner, w.weight, next_fence(r, now, at_least), now.now_at + lasts,
                        now.wall_at, std::move(w.peer), std::move(w.note), w.lingers});
+  if (r.kind == kind::election) remember_leader(r);
 }
 
 void tell_granted(const permits_record& r, permits_reply& reply) {
@@ -363,6 +371,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   // 3. A name is one thing at a time; one that nobody uses may become another.
   if (c.verb == permits_verb::acquire || c.verb == permits_verb::notify) {
     if (!in_use(r)) {
+      if (r.kind != c.kind) r.history.clear();
       r.kind = c.kind;
       r.capacity = c.capacity;
     } else if (r.kind != c.kind || r.capacity != c.capacity) {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "engine/names.hpp"
+#include "engine/own_holds.hpp"
 
 namespace holdfast::primitive {
 
@@ -75,6 +76,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   // Who keeps it idle would not hear that it is wanted.
   const bool lingers_untold = options.linger > options.linger.zero() && !c.can().notices;
   require(c, what, made->name, check_supported(!lingers_untold, "notices, which linger needs", c));
+  made->traced = c.options().lock_order || c.options().detect_deadlocks;
   made->kind = kind;
   made->capacity = capacity;
   made->renew = options.renew;
@@ -137,6 +139,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 }
 
 void thread_holds::put(lease held) {
+  if (engine::hold::behind(held)->traced()) engine::note_own_in_std_style(held);
   const auto me = std::this_thread::get_id();
   std::thread::id nobody;
   if (more_.load(std::memory_order_relaxed) == 0 &&
@@ -149,8 +152,14 @@ void thread_holds::put(lease held) {
   more_.store(entries_.size(), std::memory_order_relaxed);
 }
 
-// The latest of a thread is in the list, if it has one there.
 lease thread_holds::take() noexcept {
+  lease held = take_latest();
+  if (held && engine::hold::behind(held)->traced()) engine::forget_own(held);
+  return held;
+}
+
+// The latest of a thread is in the list, if it has one there.
+lease thread_holds::take_latest() noexcept {
   const auto me = std::this_thread::get_id();
   if (more_.load(std::memory_order_relaxed) > 0) {
     const std::lock_guard guard{mutex_};

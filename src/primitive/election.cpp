@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <holdfast/election.hpp>
 
 #include "primitive/common.hpp"
@@ -18,12 +19,31 @@ lock_options options_of(const election_options& o) {
   return l;
 }
 
+leader described(std::uint64_t fence, const std::string& note, std::int64_t since_wall_at) {
+  const participant p = primitive::describe({}, 1, note, since_wall_at, 0, 0);
+  return leader{engine::public_fence(fence), p.reason, p.host, p.pid, p.program, p.since};
+}
+
 std::optional<leader> leader_of(const store::permits_reply& reply) {
   if (reply.found.kind != store::kind::election || reply.found.holders.empty()) return std::nullopt;
   const auto& h = reply.found.holders.front();
-  const participant p =
-      primitive::describe(h.owner, h.weight, h.note, h.since_wall_at, h.expires_at, reply.now_at);
-  return leader{engine::public_fence(h.fence), p.reason, p.host, p.pid, p.program, p.since};
+  return described(h.fence, h.note, h.since_wall_at);
+}
+
+// The first one after that term, and whether others may have led between them.
+std::optional<leader> first_after(std::uint64_t term, const store::permits_reply& reply) {
+  const auto& all = reply.found.history;
+  const auto known = [](const store::led& l) { return engine::public_fence(l.fence); };
+  const bool goes_back =
+      std::any_of(all.begin(), all.end(), [&](const auto& l) { return known(l) == term; }) ||
+      (term == 0 && all.size() < store::most_led);
+  const auto next =
+      std::find_if(all.begin(), all.end(), [&](const auto& l) { return known(l) > term; });
+  auto found = next == all.end() ? leader_of(reply)  // a record that was damaged
+                                 : described(next->fence, next->note, next->since_wall_at);
+  if (!found || found->term <= term) return std::nullopt;
+  found->after_gap = !goes_back;
+  return found;
 }
 
 failure other_kind(store::kind k) {
@@ -31,10 +51,10 @@ failure other_kind(store::kind k) {
           "the name is in use as a " + std::string(to_string(k)) + ": choose another name"};
 }
 
-/// Who leads, if it is not who led last.
+/// Who leads, or led, after whom was given last.
 class look_for_next final : public engine::question {
  public:
-  look_for_next(engine::core& session, const std::string& name, std::uint64_t after)
+  look_for_next(engine::core& session, const std::string& name, std::optional<std::uint64_t>& after)
       : session_(session), name_(name), after_(after) {}
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
@@ -43,8 +63,9 @@ class look_for_next final : public engine::question {
     if (reply->outcome == store::permits_outcome::kind_mismatch) {
       return other_kind(reply->found.kind);
     }
-    found = leader_of(*reply);
-    if (found && found->term > after_) return std::optional<engine::wait_hint>{};
+    found = after_ ? first_after(*after_, *reply) : leader_of(*reply);
+    if (found) return after_ = found->term, std::optional<engine::wait_hint>{};
+    if (!after_) after_ = last_of(*reply);
     return std::optional<engine::wait_hint>{{look_every, {}}};
   }
   bool take(const store::notice&) override { return false; }
@@ -52,9 +73,15 @@ class look_for_next final : public engine::question {
   std::optional<leader> found;
 
  private:
+  // Who led before anybody looked is not asked for.
+  static std::uint64_t last_of(const store::permits_reply& reply) {
+    const auto& all = reply.found.history;
+    return all.empty() ? 0 : engine::public_fence(all.back().fence);
+  }
+
   engine::core& session_;
   const std::string& name_;
-  const std::uint64_t after_;
+  std::optional<std::uint64_t>& after_;
 };
 
 /// A campaign without a thread: what it wins, under another name.
@@ -99,7 +126,13 @@ election::election(session s, const std::string& name, const election_options& o
     : state_(new state{std::shared_ptr<const leaders::state>(new leaders::state{
                            subject(s, "election", name, options_of(options), store::kind::election,
                                    1, &store::capabilities::election)}),
-                       options.priority}) {}
+                       options.priority}) {
+  const subject& of = state_->of();
+  if (options.priority == 0 || of.core->can().preferences) return;
+  of.fail(
+      {errc::unsupported, "the store " + of.core->url() +
+                              " serves in order of arrival, and knows no priority: leave it 0"});
+}
 
 election::~election() = default;
 
@@ -140,10 +173,7 @@ std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop)
   engine::mailroom::slot slot(core.mailroom(), core.ids().next());
   const auto settled =
       engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
-  if (settled) {
-    last_term_ = q.found->term;
-    return std::move(q.found);
-  }
+  if (settled) return std::move(q.found);
   const errc why = settled.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
   of.fail(settled.error());

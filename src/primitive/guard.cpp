@@ -5,6 +5,9 @@
 #include <mutex>
 #include <random>
 
+#include "engine/core.hpp"
+#include "engine/hold.hpp"
+
 namespace holdfast::guard {
 
 namespace {
@@ -48,6 +51,17 @@ std::vector<std::string> fenced_set(std::string_view key, std::string_view value
   require(!key.empty(), "a key has a name");
   return {"EVAL",           std::string(set_script), "1",
           std::string(key), std::to_string(fence),   std::string(value)};
+}
+
+store::standing standing_of(const lease& held) {
+  const engine::hold* const it = engine::hold::behind(held);
+  require(it != nullptr, "the lease is empty, or was given back");
+  it->check();
+  const auto session = it->session();
+  require(session != nullptr, "the lease was given back");
+  auto there = session->standing_of(it->name(), it->owner());
+  if (!there) throw_failure(session->located(std::move(there.error()), "guard", it->name()));
+  return std::move(*there);
 }
 
 void detail::pause(const retries& how, unsigned attempt) {

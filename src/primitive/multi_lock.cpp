@@ -54,14 +54,6 @@ void check_members(const std::vector<wanted>& all) {
   }
 }
 
-// What is about a gate is not for who does not go through one.
-std::shared_ptr<const engine::spec> without_gate(const engine::spec& s) {
-  auto made = std::make_shared<engine::spec>(s);
-  made->gate = nullptr;
-  made->linger = {};
-  return made;
-}
-
 }  // namespace
 
 struct multi_lock::state {
@@ -98,7 +90,7 @@ multi_lock::multi_lock(std::vector<multi_member> members) : state_(new state) {
   std::sort(order.begin(), order.end(),
             [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
   for (auto& [asks, number] : order) {
-    asks.what = without_gate(*asks.what);
+    asks.what = primitive::without_gate(*asks.what);
     state_->all.push_back(std::move(asks));
     state_->given_as.push_back(number);
   }

@@ -10,4 +10,16 @@ struct multi_member::state {
   engine::wanted asks;
 };
 
+namespace primitive {
+
+/// What is about a gate is not for who does not go through one.
+inline std::shared_ptr<const engine::spec> without_gate(const engine::spec& s) {
+  auto made = std::make_shared<engine::spec>(s);
+  made->gate = nullptr;
+  made->linger = {};
+  return made;
+}
+
+}  // namespace primitive
+
 }  // namespace holdfast

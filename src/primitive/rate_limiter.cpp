@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <holdfast/rate_limiter.hpp>
-#include <mutex>
-#include <unordered_map>
 
-#include "primitive/common.hpp"
-#include "primitive/rate_rules.hpp"
+#include "primitive/rate_limiter_state.hpp"
 
 namespace holdfast {
 
+using primitive::decision;
 using primitive::rate_rules;
 using primitive::subject;
 using std::chrono::microseconds;
@@ -48,13 +45,6 @@ class rate_question final : public engine::question {
   const store::rate_command command_;
 };
 
-/// Tokens of one key that the process has and the store has counted.
-struct pool {
-  std::uint64_t left = 0;
-  boot_time until{};
-  rate_decision last{};  ///< what the store said then
-};
-
 }  // namespace
 
 const rate_state& rate_decision::tightest() const noexcept {
@@ -62,35 +52,6 @@ const rate_state& rate_decision::tightest() const noexcept {
     return a.wait != b.wait ? a.wait > b.wait : a.remaining < b.remaining;
   });
 }
-
-struct rate_limiter::state {
-  subject of;
-  rate_limiter_options options;
-  mutable std::mutex mutex{};
-  std::shared_ptr<const rate_rules> rules{};
-  std::unordered_map<std::string, pool> pools{};
-
-  std::shared_ptr<const rate_rules> current() const {
-    const std::lock_guard guard{mutex};
-    return rules;
-  }
-
-  /// What is asked of the store: everything that the command points to stays here.
-  struct request {
-    std::shared_ptr<const rate_rules> rules;
-    std::vector<std::string> buckets;
-    std::vector<store::bucket_choice> choices;
-  };
-  request about(const rate_key& key) const;
-  void check_tokens(const request& r, std::uint64_t n) const;
-  rate_decision decide(const request& r, rate_verb verb, std::uint64_t n, microseconds ahead,
-                       wait_time wait, std::stop_token stop = {}) const;
-  rate_decision take(const request& r, std::uint64_t n);
-  rate_decision take_locally(const request& r, std::uint64_t n);
-  void drop_old_pools(boot_time now);
-  bool sleep(boot_time until, std::stop_token stop) const;
-  void replace_rules(std::vector<rate_rule> with, std::uint32_t version);
-};
 
 namespace {
 
@@ -113,8 +74,10 @@ failure refusal(const rate_limiter::state::request& r, const store::rate_reply& 
   }
 }
 
-result<rate_decision> decision(const rate_limiter::state::request& r,
-                               const store::rate_reply& reply, std::uint64_t n) {
+}  // namespace
+
+result<rate_decision> primitive::decision(const rate_limiter::state::request& r,
+                                          const store::rate_reply& reply, std::uint64_t n) {
   if (reply.outcome >= rate_outcome::too_many && reply.outcome != rate_outcome::done) {
     return refusal(r, reply, n);
   }
@@ -130,6 +93,8 @@ result<rate_decision> decision(const rate_limiter::state::request& r,
   }
   return d;
 }
+
+namespace {
 
 /// Takes ahead, and is settled when the tokens are there.
 class reservation final : public engine::question {
@@ -201,17 +166,14 @@ class pending_take final : public engine::telling_wait<engine::pending_wait, rat
 
 }  // namespace
 
-rate_limiter::state::request rate_limiter::state::about(const rate_key& key) const {
+rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
+                                                        std::uint64_t n) const {
   request r{current(), {}, {}};
   auto buckets = r.rules->buckets_of(key);
   if (!buckets) of.fail(std::move(buckets.error()));
   r.buckets = std::move(*buckets);
   r.choices = r.rules->choices(r.buckets);
-  return r;
-}
-
-void rate_limiter::state::check_tokens(const request& r, std::uint64_t n) const {
-  if (n >= 1 && n <= r.rules->smallest_burst()) return;
+  if (n >= 1 && n <= r.rules->smallest_burst()) return r;
   of.fail({errc::invalid_argument, std::to_string(n) +
                                        " tokens can never be had at once: the smallest burst is " +
                                        std::to_string(r.rules->smallest_burst())});
@@ -257,7 +219,7 @@ rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t 
   if (!many) return decide(r, rate_verb::take, n, {}, one_try);
   const std::lock_guard guard{mutex};
   drop_old_pools(now);
-  pool& p = pools[id];
+  auto& p = pools[id];
   if (p.until <= now) p.left = 0;
   p.left += options.local_tokens - n;
   p.until = now + options.local_time;
@@ -309,15 +271,13 @@ rate_limiter::rate_limiter(session s, std::string name, std::vector<rate_rule> r
 rate_limiter::~rate_limiter() = default;
 
 rate_decision rate_limiter::try_take(std::uint64_t n, const rate_key& key) {
-  const auto r = state_->about(key);
-  state_->check_tokens(r, n);
+  const auto r = state_->about(key, n);
   return state_->take(r, n);
 }
 
 rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                                         std::stop_token stop) {
-  const auto r = state_->about(key);
-  state_->check_tokens(r, n);
+  const auto r = state_->about(key, n);
   auto& core = *state_->of.core;
   const boot_time began = core.now();
   auto d = state_->decide(r, rate_verb::take, n, ahead_of(wait), wait, stop);
@@ -335,29 +295,25 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                   wait_limit limit, std::stop_token stop) {
   const auto& state = *of.state_;
-  auto r = state.about(key);
-  state.check_tokens(r, n);
+  auto r = state.about(key, n);
   return pending<rate_decision>(std::make_shared<pending_take>(state.of.order({}, std::move(stop)),
                                                                std::move(r), n, limit.wait()));
 }
 
 rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,
                                     const rate_key& key) {
-  const auto r = state_->about(key);
-  state_->check_tokens(r, n);
+  const auto r = state_->about(key, n);
   const auto ahead = std::clamp(longest_wait, microseconds::zero(), longest_ahead);
   return state_->decide(r, rate_verb::take, n, ahead, one_try);
 }
 
 void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
-  const auto r = state_->about(key);
-  state_->check_tokens(r, n);
+  const auto r = state_->about(key, n);
   (void)state_->decide(r, rate_verb::refund, n, {}, no_limit);
 }
 
 rate_decision rate_limiter::peek(std::uint64_t n, const rate_key& key) const {
-  const auto r = state_->about(key);
-  state_->check_tokens(r, n);
+  const auto r = state_->about(key, n);
   auto d = state_->decide(r, rate_verb::inspect, n, {}, no_limit);
   d.taken = d.wait == microseconds::zero();
   return d;

@@ -83,6 +83,17 @@ struct redlock::state {
     throw_failure(nodes->first().located(std::move(f), operation, nodes->name));
   }
 
+  /// Among nodes of another program's layout nothing has a fence. One that has, among those, would
+  /// have to teach them.
+  void check_fences() const {
+    const auto fenced = [](const auto& node) { return node->session()->can().fences; };
+    const auto some = std::count_if(nodes->nodes.begin(), nodes->nodes.end(), fenced);
+    if (some == 0 || static_cast<std::size_t>(some) == nodes->nodes.size()) return;
+    fail({errc::unsupported,
+          "some of the nodes have fences, and some (dialect=redlock) have none, so that the lock "
+          "would have none that grow: open all of them with the dialect, or none"});
+  }
+
   void make_ready(boot_time deadline) const {
     for (const auto& node : nodes->nodes) {
       if (auto can = engine::ready(*node->session(), *node->what(), {}); !can) {
@@ -141,6 +152,7 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
   }
   s.nodes->name = s.nodes->nodes.front()->what()->name;
   s.lease = common.lease;
+  s.check_fences();
   if (options.node_timeout <= 0ms || options.trust_after < 0ms) {
     s.fail(
         {errc::invalid_argument, "node_timeout has to be positive, and trust_after not negative"});

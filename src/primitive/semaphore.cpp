@@ -149,7 +149,7 @@ struct expiring_semaphore::state {
     return s;
   }
 
-  store::permits_reply command(store::permits_verb verb, std::string_view id,
+  store::permits_command about(store::permits_verb verb, std::string_view id,
                                std::chrono::milliseconds lease) const {
     store::permits_command c;
     c.verb = verb;
@@ -157,7 +157,12 @@ struct expiring_semaphore::state {
     if (!store::parse_owner_id(id, c.owner)) {
       of.fail({errc::invalid_argument, "a permit's id has 32 hexadecimal digits"});
     }
-    auto reply = of.core->permits(of.spec->name, c);
+    return c;
+  }
+
+  store::permits_reply command(store::permits_verb verb, std::string_view id,
+                               std::chrono::milliseconds lease) const {
+    auto reply = of.core->permits(of.spec->name, about(verb, id, lease));
     if (!reply) of.fail(std::move(reply.error()));
     return std::move(*reply);
   }
@@ -192,6 +197,43 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
   auto order = of.state_->of.order(limit, std::move(stop));
   order.what = std::make_shared<engine::spec>(of.state_->spec_for(lease));
   return engine::async_acquire_detached(std::move(order));
+}
+
+namespace {
+
+/// A command about a permit, without a thread: whether the outcome was that.
+class pending_answer final : public engine::pending_command<bool> {
+ public:
+  pending_answer(const subject& of, const store::permits_command& c, store::permits_outcome yes)
+      : pending_command(of.core), spec_(of.spec), operation_(of.operation), asks_(c), yes_(yes) {}
+
+ private:
+  std::optional<store::renewal> ask() override { return store::renewal{spec_->name, asks_}; }
+  result<bool> learn(result<store::permits_reply> reply) override {
+    if (reply) return reply->outcome == yes_;
+    return session_->located(std::move(reply.error()), operation_, spec_->name);
+  }
+
+  const std::shared_ptr<const engine::spec> spec_;
+  const std::string_view operation_;
+  const store::permits_command asks_;
+  const store::permits_outcome yes_;
+};
+
+}  // namespace
+
+pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
+                           std::chrono::milliseconds lease) {
+  const auto& s = *of.state_;
+  (void)s.spec_for(lease);
+  return pending<bool>(std::make_shared<pending_answer>(
+      s.of, s.about(store::permits_verb::renew, id, lease), store::permits_outcome::granted));
+}
+
+pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
+  const auto& s = *of.state_;
+  return pending<bool>(std::make_shared<pending_answer>(
+      s.of, s.about(store::permits_verb::release, id, {}), store::permits_outcome::done));
 }
 
 bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {

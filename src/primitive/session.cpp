@@ -2,6 +2,7 @@
 #include <charconv>
 #include <holdfast/session.hpp>
 
+#include "engine/deadlock_watch.hpp"
 #include "engine/names.hpp"
 #include "primitive/common.hpp"
 
@@ -66,6 +67,12 @@ void check_options(const engine::core& core) {
   if (core.options().store_timeout < std::chrono::milliseconds::zero()) {
     throw_failure(core.located({errc::invalid_argument, "store_timeout is negative"}, "open", ""));
   }
+  if (core.options().detect_deadlocks && !core.can().finds_deadlocks) {
+    throw_failure(core.located({errc::unsupported,
+                                "this store cannot show who waits for whom, so detect_deadlocks "
+                                "would see nothing: docs/matrix.md says which stores can"},
+                               "open", ""));
+  }
 }
 
 }  // namespace
@@ -83,7 +90,7 @@ std::vector<std::string> session::names(std::string_view pattern) const {
   const std::string& prefix = core_->options().name_prefix;
   std::vector<std::string> ours;
   for (const auto& name : value_or_throw(*core_, core_->names(), "names", pattern)) {
-    if (!name.starts_with(prefix)) continue;
+    if (!name.starts_with(prefix) || engine::is_wait_mark(name)) continue;
     auto rest = name.substr(prefix.size());
     if (engine::matches(pattern, rest)) ours.push_back(std::move(rest));
   }
@@ -144,6 +151,10 @@ std::string_view to_string(event_kind kind) noexcept {
       return "misuse";
     case event_kind::warning:
       return "warning";
+    case event_kind::lock_order:
+      return "lock_order";
+    case event_kind::deadlock:
+      return "deadlock";
   }
   return "unknown";
 }

@@ -1,8 +1,10 @@
 #include <holdfast/shared_mutex.hpp>
 
+#include "engine/async_readers.hpp"
 #include "engine/core.hpp"
 #include "engine/names.hpp"
 #include "engine/reader_group.hpp"
+#include "engine/trace.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 
@@ -31,19 +33,25 @@ struct shared_mutex::state {
   thread_holds& holds(mode m) { return m == exclusive ? writers : readers; }
   thread_holds& mine() { return writers.mine() ? writers : readers; }
 
+  bool readers_pass() const noexcept { return prefers == preference::reader; }
+  // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
+  bool readers_share() const noexcept { return readers_pass() || of.core->can().notices; }
+
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
-    const bool passes = prefers == preference::reader;
-    // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
-    const bool together = passes || of.core->can().notices;
-    if (m == shared && together) {
-      return group->enter(of.core, of.spec, claim(m), passes, wait, std::move(stop));
+    if (m == shared && readers_share()) {
+      if (!of.spec->traced)
+        return group->enter(of.core, of.spec, claim(m), readers_pass(), wait, std::move(stop));
+      const engine::trace seen(of.core, *of.spec, claim(m), wait, std::move(stop));
+      auto got = group->enter(of.core, of.spec, claim(m), readers_pass(), wait, seen.stop());
+      if (got) engine::trace::got(*got);
+      return got;
     }
     if (m == shared) return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
     const engine::reader_group::writer waits(*group);
     return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
   }
 
-  engine::hold& behind(lease& held) const;
+  const std::shared_ptr<engine::hold>& behind(const lease& held) const;
 };
 
 shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options options)
@@ -87,13 +95,16 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  return engine::async_acquire(s.of.order(limit, std::move(stop)),
-                               s.claim(shared_mutex::exclusive));
+  return engine::async_write(s.of.order(limit, std::move(stop)), s.claim(shared_mutex::exclusive),
+                             s.group);
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  return engine::async_acquire(s.of.order(limit, std::move(stop)), s.claim(shared_mutex::shared));
+  const auto claim = s.claim(shared_mutex::shared);
+  auto order = s.of.order(limit, std::move(stop));
+  if (!s.readers_share()) return engine::async_acquire(std::move(order), claim);
+  return engine::async_read(std::move(order), claim, s.group, s.readers_pass());
 }
 
 void shared_mutex::unlock() noexcept {
@@ -106,25 +117,81 @@ void shared_mutex::unlock_shared() noexcept {
   if (!held) state_->of.report_misuse("unlock_shared() by a thread that does not hold it");
 }
 
-engine::hold& shared_mutex::state::behind(lease& held) const {
-  engine::hold* const hold = engine::hold::behind(held);
+const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& held) const {
+  const auto& hold = engine::hold::shared_behind(held);
   if (hold == nullptr || !hold->belongs_to(*of.core, *of.spec)) {
     of.fail({errc::not_owner, "the lease is empty, or of another lock"});
   }
-  return *hold;
+  return hold;
 }
 
 void shared_mutex::downgrade(lease& held) {
-  auto changed = state_->behind(held).resize(1);
+  auto changed = state_->behind(held)->resize(1);
   if (!changed) state_->of.fail(std::move(changed.error()));
 }
 
 bool shared_mutex::try_upgrade(lease& held) {
-  engine::hold& hold = state_->behind(held);
+  engine::hold& hold = *state_->behind(held);
   if (!state_->group->keep_alone(hold)) return false;
   auto changed = hold.resize(all);
   if (!changed) state_->of.fail(std::move(changed.error()));
   return *changed;
+}
+
+namespace {
+
+/// Changes the weight of what a lease holds, without a thread: bool says whether there was room for
+/// more.
+template <class T>
+class pending_resize final : public engine::pending_command<T> {
+ public:
+  pending_resize(const subject& of, std::shared_ptr<engine::hold> held,
+                 std::shared_ptr<engine::reader_group> group)
+      : engine::pending_command<T>(of.core),
+        hold_(std::move(held)),
+        group_(std::move(group)),
+        operation_(of.operation) {}
+
+ private:
+  static constexpr bool up = std::is_same_v<T, bool>;
+  static constexpr std::uint32_t weight = up ? all : 1;
+
+  std::optional<store::renewal> ask() override {
+    const auto c = hold_->to_resize(weight);
+    if (!c) {
+      this->tell(located(c.error()));
+      return std::nullopt;
+    }
+    if constexpr (up) {
+      if (!group_->keep_alone(*hold_)) return this->tell(false), std::nullopt;
+    }
+    return store::renewal{hold_->name(), *c};
+  }
+  result<T> learn(result<store::permits_reply> reply) override {
+    auto changed = hold_->resized(weight, reply);
+    if (!changed) return located(std::move(changed.error()));
+    if constexpr (up) return *changed;
+    return T{};
+  }
+  failure located(failure f) const {
+    return this->session_->located(std::move(f), operation_, hold_->name());
+  }
+
+  const std::shared_ptr<engine::hold> hold_;
+  const std::shared_ptr<engine::reader_group> group_;
+  const std::string_view operation_;
+};
+
+}  // namespace
+
+pending<done> async_downgrade(shared_mutex& lock, const lease& held) {
+  const auto& s = *lock.state_;
+  return pending<done>(std::make_shared<pending_resize<done>>(s.of, s.behind(held), s.group));
+}
+
+pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
+  const auto& s = *lock.state_;
+  return pending<bool>(std::make_shared<pending_resize<bool>>(s.of, s.behind(held), s.group));
 }
 
 void shared_mutex::downgrade() {

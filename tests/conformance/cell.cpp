@@ -226,16 +226,16 @@ const std::vector<row>& rows() {
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
-                 "barrier", "condition_variable"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
+                 "condition_variable"},
        .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
        .names_at_once = 200},
 #endif
 #ifdef HOLDFAST_WITH_ETCD
       {.name = "etcd",
        .url = fresh_etcd_url,
-       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "election",
-                 "barrier", "condition_variable"},
+       .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
+                 "condition_variable"},
        .without = {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds"},
        .names_at_once = 500},
 #endif

@@ -58,6 +58,10 @@ TEST_P(elections, without_a_thread_it_is_the_same) {
 
 TEST_P(elections, the_greatest_priority_comes_next_whoever_came_first) {
   leadership first = mine_.campaign();
+  if (!here_.can().preferences) {
+    EXPECT_EQ(reason_of([&] { election(another(), name_, {.priority = 5}); }), errc::unsupported);
+    return;
+  }
   election strong{another(), name_, {.note = "strong", .priority = 5}};
   std::vector<std::string> order;
   std::mutex mutex;
@@ -104,6 +108,39 @@ TEST_P(elections, an_observer_sees_each_leader_once_and_terms_only_grow) {
     last = seen.term;
     EXPECT_FALSE(stream.next_for(1ms)) << "it was told already";
   }
+}
+
+TEST_P(elections, an_observer_misses_nobody_who_led_between_two_looks) {
+  auto stream = rival_.observe();
+  EXPECT_FALSE(stream.next_for(1ms)) << "nobody leads";
+  std::vector<std::uint64_t> led, seen;
+  for (int i = 0; i < 10; ++i) led.push_back((i % 3 == 0 ? mine_ : rival_).campaign().term());
+  for (int i = 0; i < 10; ++i) {
+    const auto next = stream.next();
+    seen.push_back(next.term);
+    EXPECT_FALSE(next.after_gap);
+    EXPECT_EQ(next.note, i % 3 == 0 ? "10.0.0.1:80" : "10.0.0.2:80");
+  }
+  EXPECT_EQ(seen, led);
+  EXPECT_FALSE(stream.next_for(1ms)) << "nobody leads any more";
+  EXPECT_FALSE(rival_.current());
+}
+
+TEST_P(elections, an_observer_that_was_away_for_too_many_is_told_of_the_gap) {
+  (void)mine_.campaign().resign();
+  auto stream = rival_.observe();
+  EXPECT_FALSE(stream.next_for(1ms)) << "who led before is not asked for";
+  for (int i = 0; i < 3; ++i) (void)mine_.campaign().resign();
+  EXPECT_FALSE(stream.next().after_gap);
+  for (int i = 0; i < 20; ++i) (void)mine_.campaign().resign();
+  auto next = stream.next();
+  EXPECT_TRUE(next.after_gap);
+  for (int i = 1; i < 16; ++i) {
+    const auto last = std::exchange(next, stream.next());
+    EXPECT_GT(next.term, last.term);
+    EXPECT_FALSE(next.after_gap);
+  }
+  EXPECT_FALSE(stream.next_for(1ms));
 }
 
 TEST_P(elections, an_observer_that_waits_is_told_of_the_next_leader_or_stops) {

@@ -96,6 +96,7 @@ void print_promises(std::ostream& out) {
       {"waiters are told", &c::notices},
       {"order of arrival across processes", &c::fair},
       {"shows who waits", &c::lists_waiters},
+      {"finds deadlocks", &c::finds_deadlocks},
       {"sees a death on this machine at once", &c::sees_death},
       {"no second holder after a failover", &c::survives_failover},
       {"several processes", &c::several_processes},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/guard.hpp>
+
 #include "harness/eventually.hpp"
 #include "harness/process.hpp"
 
@@ -14,16 +16,21 @@ using holdfast::lease_state;
 
 namespace {
 
-/// Takes the lock, says so; then, at each line, says whether it still has it.
+std::string where(const lease& held) {
+  const auto at = holdfast::guard::standing_of(held);
+  return at.key + ' ' + std::to_string(at.created);
+}
+
+/// Takes the lock, says so; then, at each line, says whether it still has it, or where it stands.
 const role holder{"lock-holder", [](const auto& args) {
                     auto session = holdfast::open(args.at(0));
                     holdfast::mutex lock{session, "job"};
                     const lease held = lock.acquire();
                     say(std::to_string(held.fence()));
-                    while (!hear().empty()) {
+                    for (auto line = hear(); !line.empty(); line = hear()) {
                       try {
                         held.check();
-                        say("held");
+                        say(line == "where" ? where(held) : "held");
                       } catch (const holdfast::error& e) {
                         say(e.reason() == errc::lost ? "lost" : e.what());
                       }

@@ -46,11 +46,12 @@ void give_to(const std::string& path, const std::string& user) {
 
 // Nothing is allocated between fork and exec: this program may have threads.
 void server_process::start(std::vector<std::string> words, const std::string& user,
-                           const std::string& log, std::vector<std::string> more_environment) {
+                           const std::string& log, std::vector<std::string> more_environment,
+                           int signal_if_we_die) {
   auto environment = environment_with(std::move(more_environment));
   const auto argv = pointers(words);
   const auto envp = pointers(environment);
-  const passwd* const as = ::geteuid() == 0 ? known(user) : nullptr;
+  const passwd* const as = ::geteuid() == 0 && !user.empty() ? known(user) : nullptr;
   const uid_t uid = as != nullptr ? as->pw_uid : ::getuid();
   const gid_t gid = as != nullptr ? as->pw_gid : ::getgid();
   const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -60,7 +61,7 @@ void server_process::start(std::vector<std::string> words, const std::string& us
   if (pid_ == 0) {
     const bool changed =
         as == nullptr || (::setgroups(0, nullptr) == 0 && ::setgid(gid) == 0 && ::setuid(uid) == 0);
-    ::prctl(PR_SET_PDEATHSIG, SIGQUIT);  // after the change of user, which clears it
+    ::prctl(PR_SET_PDEATHSIG, signal_if_we_die);  // after the change of user, which clears it
     if (!changed || ::getppid() != parent || ::chdir("/") != 0) ::_exit(126);
     ::dup2(nowhere, 0);
     ::dup2(out, 1);

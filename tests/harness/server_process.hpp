@@ -8,7 +8,7 @@
 namespace harness {
 
 /// A server's process, which ends with this program. Servers that refuse to run as root run as
-/// `user` if we are root.
+/// `user` if we are root; without a user, as we are.
 class server_process {
  public:
   server_process() = default;
@@ -17,7 +17,7 @@ class server_process {
 
   /// What it says goes to the file `log`.
   void start(std::vector<std::string> words, const std::string& user, const std::string& log,
-             std::vector<std::string> more_environment = {});
+             std::vector<std::string> more_environment = {}, int signal_if_we_die = 3);
   /// Runs it to its end; throws if that is not 0.
   static void run(std::vector<std::string> words, const std::string& user, const std::string& log);
 

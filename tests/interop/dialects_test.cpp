@@ -5,6 +5,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/redis_server.hpp"
 
 // The layouts of other programs, seen from the server.
@@ -155,6 +156,21 @@ TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
   }
 }
 
+TEST_F(dialects, redisson_s_other_objects_are_refused_each_with_its_reason) {
+  const auto session = open("redisson");
+  const auto refuses = [&](auto construct, const std::string& object, const std::string& reason) {
+    const auto refused = outcome_of(construct);
+    EXPECT_EQ(refused.reason, errc::unsupported) << object;
+    EXPECT_TRUE(contains(refused.text, object) && contains(refused.text, reason)) << refused.text;
+  };
+  refuses([&] { holdfast::shared_mutex(session, "a"); }, "RReadWriteLock", "dead readers");
+  refuses([&] { holdfast::fair_mutex(session, "a"); }, "RFairLock", "clocks");
+  refuses([&] { holdfast::expiring_semaphore(session, "a", 2); }, "RPermitExpirable", "clocks");
+  refuses([&] { holdfast::counting_semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
+  refuses([&] { holdfast::semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
+  refuses([&] { holdfast::latch(session, "a", 2); }, "RCountDownLatch", "without an owner");
+}
+
 TEST_F(dialects, options_that_do_not_fit_are_refused) {
   for (const char* bad : {"?dialect=redlok", "?dialect=redlock&ack=all", "?setnx_unit=ms",
                           "?dialect=setnx&setnx_unit=h", "?dialect=redisson&setnx_unit=ms"}) {
@@ -198,6 +214,32 @@ TEST_F(dialects, setnx_that_somebody_took_over_is_not_given_back_by_the_former_h
   ask({"GETSET", "orders", theirs});
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
   EXPECT_EQ(ask({"GET", "orders"}), theirs);
+}
+
+TEST_F(dialects, setnx_whose_renewal_was_carried_out_without_an_answer_is_still_held) {
+  harness::fault_proxy network(server_.port());
+  const auto url = "redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=setnx";
+  for (const bool milliseconds : {true, false}) {
+    const auto session = holdfast::open(url + (milliseconds ? "&setnx_unit=ms" : ""));
+    lease held = mutex(session, "orders", {.renew = false}).acquire();
+    const auto before = ask({"GET", "orders"});
+    for (int i = 0; i < 3; ++i) {
+      network.with([](auto& relay) { relay.cut_after(harness::way::down, 0); });
+      EXPECT_NO_THROW(held.extend());
+    }
+    EXPECT_GE(std::stoll(ask({"GET", "orders"})), std::stoll(before));
+    EXPECT_FALSE(held.release());
+    EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
+  }
+}
+
+TEST_F(dialects, setnx_that_is_renewed_ends_little_later_than_its_lease) {
+  const auto session = open("setnx");
+  lease held = mutex(session, "orders", {.lease = 10s, .renew = false}).acquire();
+  for (int i = 0; i < 20; ++i) held.extend();
+  const auto ends = std::stoll(ask({"GET", "orders"})) * 1'000'000;
+  EXPECT_GE(ends, server_time() + 5'000'000);
+  EXPECT_LE(ends, server_time() + 13'000'000);
 }
 
 // The first of its two faults: who judges by a clock that is fast finds the lease ended.

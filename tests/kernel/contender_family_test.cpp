@@ -106,6 +106,45 @@ TEST_F(contender_family, a_place_whose_reply_was_lost_is_found_again) {
   EXPECT_EQ(port_.entered_count, 1);
 }
 
+// The place may still be there for a while, but nothing keeps it, and it is not judged by the
+// session that the store has now.
+TEST_F(contender_family, what_was_entered_by_a_session_that_has_ended_is_not_held_any_more) {
+  ASSERT_EQ(acquire(1).outcome, granted);
+  port_.session = 2;
+  EXPECT_EQ(family_->standing_of("n", {0, 1}).error().code, errc::lost);
+  EXPECT_EQ(renew(1).outcome, absent);
+  EXPECT_EQ(port_.size("n"), 0U) << "nothing is left of it";
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(port_.entered_count, 2);
+}
+
+TEST_F(contender_family, who_waits_for_a_session_that_has_ended_enters_anew) {
+  port_.put("n", stranger(1));
+  EXPECT_EQ(acquire(1).outcome, queued);
+  port_.session = 2;
+  port_.remove_all("n", {9, 1});
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(port_.entered_count, 2);
+}
+
+TEST_F(contender_family, a_place_found_again_is_judged_by_the_session_that_took_it) {
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
+  port_.session = 2;
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(port_.entered_count, 2);
+}
+
+TEST_F(contender_family, a_transaction_may_compare_the_place_of_a_holder_and_no_other) {
+  EXPECT_EQ(family_->standing_of("n", {0, 1}).error().code, errc::lost);
+  const auto fence = acquire(1).fence;
+  const auto there = family_->standing_of("n", {0, 1}).value();
+  EXPECT_EQ(there.created, fence);
+  EXPECT_EQ(there.key, "n/" + std::to_string(fence));
+  EXPECT_EQ(acquire(2).outcome, queued);
+  EXPECT_EQ(family_->standing_of("n", {0, 2}).error().code, errc::lost) << "it only waits";
+}
+
 TEST_F(contender_family, a_try_in_vain_leaves_nothing) {
   port_.put("n", stranger(1));
   EXPECT_EQ(acquire(1, false).outcome, busy);

@@ -26,6 +26,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
+  std::uint64_t session = 1;  ///< another one: what stands there already is of an ended session
 
   void put(const std::string& name, contender who) {
     const std::lock_guard guard{mutex_};
@@ -57,7 +58,12 @@ class fake_contender_store final : public holdfast::store::contender_store {
   const holdfast::store::capabilities& can() const noexcept override { return can_; }
   const std::string& url() const noexcept override { return url_; }
   const std::string& peer() const noexcept override { return peer_; }
-  holdfast::boot_time safe_until() const noexcept override { return clock_.now() + safe_for; }
+  holdfast::boot_time safe_until(std::uint64_t of) const noexcept override {
+    return of == session ? clock_.now() + safe_for : holdfast::boot_time{};
+  }
+  std::string address(std::string_view name, const std::string& place) const override {
+    return std::string(name) + "/" + place;
+  }
   std::chrono::nanoseconds safe_span() const noexcept override { return safe_for; }
 
   result<entered> enter(std::string_view name, const contender& who, const placard& says,
@@ -137,8 +143,9 @@ class fake_contender_store final : public holdfast::store::contender_store {
   entered add(const std::string& name, contender who, placard says) {
     who.place = std::to_string(++last_);
     says.fence = static_cast<std::uint64_t>(last_);
+    says.session = session;
     lines_[name].push_back({who, says});
-    return {who.place, says.fence, false, {}};
+    return {who.place, says.fence, false, {}, session};
   }
   stand* find(std::string_view name, const std::string& place) {
     for (auto& at : lines_[std::string(name)]) {

@@ -29,6 +29,11 @@ class random_record {
       r.capacity += r.holders.back().weight;
     }
     for (int i = random_.between(0, 4); i > 0; --i) r.queue.push_back(make_waiter());
+    if (!random_.one_in(4)) return r;
+    r.kind = kind::election;
+    for (int i = random_.between(0, 4); i > 0; --i) {
+      r.history.push_back({random_.bits(), number(), text()});
+    }
     return r;
   }
 

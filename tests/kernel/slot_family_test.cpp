@@ -180,6 +180,16 @@ TEST_F(slot_family, what_was_got_by_an_answer_that_was_lost_is_given_back_or_got
   EXPECT_EQ(acquire(1).outcome, granted);
 }
 
+TEST_F(slot_family, a_permit_that_is_renewed_keeps_its_slot_however_long) {
+  permit(1);
+  EXPECT_EQ(permit(2).outcome, granted);
+  for (int i = 0; i < 200; ++i) {
+    clock_.advance(10s);
+    EXPECT_EQ(permit(1).outcome, granted);
+    ASSERT_EQ(ask(permits_verb::renew, 2).outcome, granted);
+  }
+}
+
 TEST_F(slot_family, while_the_store_is_away_nothing_is_forgotten) {
   acquire(1);
   port_.drops_requests = true;

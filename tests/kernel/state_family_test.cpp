@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "family/record_codec.hpp"
 #include "kernel/fake_state_store.hpp"
 
@@ -25,7 +27,7 @@ class state_family : public testing::Test {
     c.wait = true;
     c.lease_us = 30 * second;
     c.place_us = 4 * second;
-    c.peer = peers_[owner];
+    c.peer = peers_[owner % 5];
     return c;
   }
   permits_reply acquire(std::uint64_t owner, std::string_view name = "n") {
@@ -250,6 +252,43 @@ TEST_F(state_family, a_batch_of_renewals_is_answered_in_order_one_failure_beside
   EXPECT_EQ(replies[1].error().code, errc::foreign_data);
   EXPECT_EQ(replies[2]->outcome, granted);
   EXPECT_EQ(replies[3]->outcome, absent);
+}
+
+TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answered_one_by_one) {
+  acquire(1);
+  acquire(2, "other");
+  std::vector<renewal> batch;
+  for (unsigned owner = 2; owner <= 50; ++owner) {
+    auto c = command(permits_verb::acquire, owner);
+    c.wait = true;
+    batch.push_back({"n", c});
+    if (owner == 20) batch.push_back({"other", command(permits_verb::renew, 2)});
+    if (owner == 30) batch.push_back({"n", command(permits_verb::release, 1)});
+  }
+  const auto one_by_one = port_.records;
+  port_.writes = 0;
+  const auto together = family_->renew(batch);
+  EXPECT_EQ(port_.writes, 2);
+  const auto records = std::exchange(port_.records, one_by_one);
+  const auto told = std::exchange(port_.told, {});
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto alone = family_->permits(batch[i].name, batch[i].command);
+    ASSERT_TRUE(alone.ok() && together[i].ok()) << i;
+    EXPECT_EQ(together[i]->outcome, alone->outcome) << i;
+    EXPECT_EQ(together[i]->position, alone->position) << i;
+    EXPECT_EQ(together[i]->fence, alone->fence) << i;
+  }
+  EXPECT_EQ(records, port_.records);
+  EXPECT_EQ(told.size(), port_.told.size());
+}
+
+TEST_F(state_family, a_batch_about_a_name_of_another_kind_is_refused_command_by_command) {
+  (void)wait_at_latch("b");
+  const std::vector<renewal> batch{{"b", command(permits_verb::acquire, 1)},
+                                   {"b", command(permits_verb::release, 2)}};
+  const auto replies = family_->renew(batch);
+  EXPECT_EQ(replies[0]->outcome, permits_outcome::kind_mismatch);
+  EXPECT_EQ(replies[1]->outcome, absent);
 }
 
 TEST_F(state_family, names_lists_what_is_in_use_and_nothing_else) {

@@ -11,7 +11,7 @@
 
 #include "harness/eventually.hpp"
 #include "tool/demo_report.hpp"
-#include "tool/demo_shop.hpp"
+#include "tool/demo_shop_sqlite.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -232,6 +232,7 @@ TEST_F(flash_sale, options_that_cannot_be_are_refused_before_anything_runs) {
            {{"--strategy", ""}, 64, "--strategy"},
            {{"--store", ""}, 64, "--store: the URL is empty"},
            {{"--store", "nowhere:x"}, 64, "nowhere"},
+           {{"--shop", "redis://localhost"}, 64, "neither postgres://"},
            {{"--store", "memory:"}, 78, "lives inside one process"},
            {{"--stock", "missing.csv"}, 66, "missing.csv: cannot be read: No such file"},
            {{"--bogus"}, 64, "--bogus"}}) {
@@ -270,7 +271,7 @@ class books : public testing::Test {
   books() {
     goods.products = {{"hat", 3, 4}};
     goods.orders = {{"1", "a", 0, 2}, {"2", "b", 0, 2}};
-    demo::shop::create(file, goods);
+    demo::sqlite_shop::create(file, goods);
   }
   harness::temp_dir folder;
   std::string file = folder.file("shop.db");
@@ -278,7 +279,7 @@ class books : public testing::Test {
 };
 
 TEST_F(books, a_write_over_an_unseen_state_is_counted_as_lost_and_found_oversold) {
-  demo::shop s{file};
+  demo::sqlite_shop s{file};
   const auto seen = s.look(0);
   ASSERT_TRUE(s.sell(goods.orders[0], 2, seen, {}));
   ASSERT_TRUE(s.sell(goods.orders[1], 2, seen, {}));
@@ -292,7 +293,7 @@ TEST_F(books, a_write_over_an_unseen_state_is_counted_as_lost_and_found_oversold
 }
 
 TEST_F(books, a_write_with_another_version_or_an_older_fence_changes_nothing) {
-  demo::shop s{file};
+  demo::sqlite_shop s{file};
   const auto seen = s.look(0);
   ASSERT_TRUE(s.sell(goods.orders[0], 2, seen, {.fence = 7}));
   EXPECT_FALSE(s.sell(goods.orders[1], 1, seen, {.same_version = true}));

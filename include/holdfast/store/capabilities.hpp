@@ -15,16 +15,17 @@ struct capabilities {
   bool unit_permits = true;  ///< permits one by one (counting_semaphore)
   bool latch = true;
   bool preferences =
-      true;               ///< shared_mutex can prefer readers, or writers, to the order of arrival
-  bool expiring = true;   ///< permits with ids, which outlive the session that got them
-  bool election = false;  ///< an exclusive lock of that kind, its holder's note readable by all
-  bool barrier = false;   ///< and condition_variable: every state store has them by its family
-  bool rate_limiter = false;   ///< session_store::rate; every state store has it by its family
-  bool learns_fences = false;  ///< permits_command::fence_at_least is heeded
-  bool fences = true;          ///< fences grow for ever, also when the store lost data
-  bool notices = true;         ///< waiters are told; if false they look again, at a cost
-  bool lists_waiters = true;   ///< who waits can be shown
-  bool sees_death = false;     ///< a holder that died on this machine is seen before its lease ends
+      true;  ///< others than the first to arrive can come first: readers, writers, priorities
+  bool expiring = true;       ///< permits with ids, which outlive the session that got them
+  bool election = false;      ///< an exclusive lock of that kind, its holder's note readable by all
+  bool barrier = false;       ///< and condition_variable: every state store has them by its family
+  bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
+  bool finds_deadlocks = false;  ///< who holds a name is shown with lease and note, on one clock
+  bool learns_fences = false;    ///< permits_command::fence_at_least is heeded
+  bool fences = true;            ///< fences grow for ever, also when the store lost data
+  bool notices = true;           ///< waiters are told; if false they look again, at a cost
+  bool lists_waiters = true;     ///< who waits can be shown
+  bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
   std::uint32_t max_name_bytes = 255;

@@ -2,6 +2,8 @@
 
 #include <compare>
 #include <cstdint>
+#include <holdfast/store/kind.hpp>
+#include <holdfast/store/led.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,20 +22,6 @@ struct owner_id {
 
 std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
 bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
-
-/// What a name is in use as. Two kinds cannot share a name (errc::kind_mismatch).
-enum class kind : std::uint8_t {
-  mutex,
-  shared_mutex,
-  semaphore,
-  latch,
-  rate_limiter,
-  election,
-  barrier,
-  condition_variable,
-};
-std::string_view to_string(kind k) noexcept;
-bool parse_kind(std::string_view text, kind& k) noexcept;
 
 /// The store's time when a step is applied. `now_at` judges leases and may start anywhere (SQLite
 /// counts from boot); `wall_at` is since 1970, and only a floor for fences and a label for people.
@@ -104,6 +92,7 @@ struct permits_record {
   std::uint64_t last_fence = 0;
   std::vector<holder> holders;
   std::vector<waiter> queue;  ///< in the order in which they will be served
+  std::vector<led> history;   ///< of an election: the last who led, the present one too
   bool operator==(const permits_record&) const = default;
 };
 

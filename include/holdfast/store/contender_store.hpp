@@ -32,6 +32,7 @@ struct placard {
   std::int64_t lease_us = 0;
   std::string peer;
   std::string note;
+  std::uint64_t session = 0;  ///< of the store: the one that took the place, and whose life it has
 };
 
 /// The port of a contender store (ZooKeeper, etcd): places in line that the store orders, and
@@ -50,9 +51,10 @@ class contender_store {
   /// This session's address. Constant.
   virtual const std::string& peer() const noexcept = 0;
 
-  /// The store cannot end this session, and give its places away, before that time of our own
-  /// clock. Goes on with every answer that the store's leader was asked for.
-  virtual boot_time safe_until() const noexcept = 0;
+  /// The store cannot end that session of ours, and give its places away, before that time of our
+  /// own clock. Goes on with every answer that the store's leader was asked for. After a session
+  /// has ended another one begins: boot_time{} for one that is not the present.
+  virtual boot_time safe_until(std::uint64_t session) const noexcept = 0;
   /// How far such an answer moves it.
   virtual std::chrono::nanoseconds safe_span() const noexcept = 0;
 
@@ -61,6 +63,7 @@ class contender_store {
     std::uint64_t fence = 0;
     bool replaced = false;
     std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
+    std::uint64_t session = 0;      ///< as placard::session
   };
   /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
   /// they are still there (`replaced`). Asks the leader.
@@ -81,6 +84,8 @@ class contender_store {
   /// over or given up, or this session has ended.
   virtual result<std::optional<placard>> read(std::string_view name, const std::string& place,
                                               alarm on_change) = 0;
+  /// A place as the store's other clients know it. No round trip.
+  virtual std::string address(std::string_view name, const std::string& place) const = 0;
   /// Many at once: one round trip.
   virtual result<std::vector<std::optional<placard>>> read(std::string_view name,
                                                            std::span<const contender> line) = 0;

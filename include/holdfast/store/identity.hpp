@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,12 @@ struct identity {
   std::string run_id;  ///< another one after each start, where the server has such a thing
   /// How long it has been up; nothing if what it granted outlives its restart.
   std::optional<std::chrono::microseconds> up_for{};
+};
+
+/// What stands for a lease among the store's data, for as long as it is held.
+struct standing {
+  std::string key;            ///< etcd: the key; ZooKeeper: the path of the node
+  std::uint64_t created = 0;  ///< etcd: its create revision; ZooKeeper: its czxid
 };
 
 }  // namespace holdfast::store

@@ -8,6 +8,7 @@
 #include <holdfast/store/inbox.hpp>
 #include <holdfast/store/rate.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ namespace holdfast::store {
 struct renewal {
   std::string_view name;
   permits_command command;
+};
+
+/// Permits and tokens (rate.hpp), decided on together.
+struct admission {
+  permits_reply permits{};
+  std::optional<rate_reply> tokens{};  ///< of a take, asked only if the permits were granted
 };
 
 /// What the engine sees of every store: commands by name, each one atomic step at the store.
@@ -59,6 +66,17 @@ class session_store {
   /// is held of those before it. One step and one round trip where the store can; the default asks
   /// one by one, and takes back.
   virtual result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all);
+
+  /// An acquisition, and a take from the buckets of another name: both are granted, or nothing is
+  /// held, and nothing taken. But who asks to wait and finds no permits keeps a place in the queue;
+  /// who comes from there, and finds no tokens, leaves. One step and one round trip where the store
+  /// can; the default asks for the permits, then for the tokens, and gives back.
+  virtual result<admission> admit(const renewal& permits, std::string_view limiter,
+                                  const rate_command& take);
+
+  /// Where that owner, which holds the name, stands. No round trip. The default says
+  /// errc::unsupported.
+  virtual result<standing> standing_of(std::string_view name, const owner_id& owner);
 
   /// The default knows the URL.
   virtual result<store::identity> identify();

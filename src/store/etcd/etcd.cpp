@@ -17,10 +17,20 @@ using link = std::shared_ptr<session_lease>;
 /// An etcd takes no more steps in one transaction, if it is not told otherwise.
 constexpr std::size_t max_steps = 100;
 
+std::uint64_t number_of(std::int64_t lease) { return static_cast<std::uint64_t>(lease); }
+
+placard placard_at(const wire::KeyValue& kv) {
+  placard p = placard_of(kv.value(), kv.create_revision());
+  p.session = number_of(kv.lease());
+  return p;
+}
+
 capabilities promises() {
   capabilities c;
   c.preferences = false;
   c.expiring = false;
+  c.election = true;
+  c.refusal = "places in order of arrival, which end with their session";
   return c;
 }
 
@@ -34,7 +44,10 @@ class etcd_store final : public contender_store {
   const capabilities& can() const noexcept override { return can_; }
   const std::string& url() const noexcept override { return options_.url; }
   const std::string& peer() const noexcept override { return peer_; }
-  boot_time safe_until() const noexcept override { return present()->safe_until(); }
+  boot_time safe_until(std::uint64_t session) const noexcept override {
+    const auto now = present();
+    return number_of(now->id()) == session ? now->safe_until() : boot_time{};
+  }
   std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
 
   result<entered> enter(std::string_view name, const contender& who, const placard& says,
@@ -47,6 +60,9 @@ class etcd_store final : public contender_store {
   result<std::vector<std::optional<placard>>> read(std::string_view name,
                                                    std::span<const contender> line) override;
   result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
+  std::string address(std::string_view name, const std::string& place) const override {
+    return prefix_of(name) + place;
+  }
   std::vector<result<bool>> confirm(std::span<const place_of> places) override;
   result<versioned> record(std::string_view name, alarm on_change) override;
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
@@ -71,6 +87,7 @@ class etcd_store final : public contender_store {
                              const placard& says, std::span<const std::string> leaving);
   status confirm_some(std::span<const place_of> places, std::vector<result<bool>>& there);
   result<std::int64_t> lease_for(std::int64_t keep_us);
+  void revoke(std::int64_t lease);
   void keep(std::int64_t lease);
 
   const etcd_options options_;
@@ -179,6 +196,7 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
   for (const auto& r : done->responses()) in.replaced |= r.response_delete_range().deleted() > 0;
   const auto& all = done->responses().rbegin()->response_range();
   in.line = line_of(all, prefix);
+  in.session = number_of(mine.id());
   for (const auto& kv : all.kvs()) {
     if (kv.key() == prefix + in.place) in.fence = static_cast<std::uint64_t>(kv.create_revision());
   }
@@ -224,8 +242,7 @@ result<std::optional<placard>> etcd_store::read(std::string_view name, const std
   if (!found || found->kvs().empty()) watches_.forget(watch);
   if (!found) return found.error();
   if (found->kvs().empty()) return std::optional<placard>{};
-  const auto& kv = found->kvs(0);
-  return std::optional(placard_of(kv.value(), kv.create_revision()));
+  return std::optional(placard_at(found->kvs(0)));
 }
 
 result<std::vector<std::optional<placard>>> etcd_store::read(std::string_view name,
@@ -239,8 +256,7 @@ result<std::vector<std::optional<placard>>> etcd_store::read(std::string_view na
     const auto at = std::find_if(line.begin(), line.end(),
                                  [&](const auto& c) { return prefix + c.place == kv.key(); });
     if (at == line.end()) continue;
-    said[static_cast<std::size_t>(at - line.begin())] =
-        placard_of(kv.value(), kv.create_revision());
+    said[static_cast<std::size_t>(at - line.begin())] = placard_at(kv);
   }
   return said;
 }
@@ -302,6 +318,14 @@ result<std::int64_t> etcd_store::lease_for(std::int64_t keep_us) {
   return answer.id();
 }
 
+void etcd_store::revoke(std::int64_t lease) {
+  if (lease == 0) return;
+  wire::LeaseRevokeRequest request;
+  request.set_id(lease);
+  wire::LeaseRevokeResponse answer;
+  (void)to_.call(method::revoke, request, answer);
+}
+
 void etcd_store::keep(std::int64_t lease) {
   if (lease == 0) return;
   wire::LeaseKeepAliveRequest request;
@@ -315,6 +339,7 @@ result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
                                                         std::int64_t keep_us) {
   const std::string key = prefix_of(name) + std::string(record_key);
   const bool fresh = version < 0;
+  std::int64_t granted = 0;
   wire::TxnRequest t;
   *t.add_compare() = fresh ? not_there(key) : as_of_version(key, version);
   if (text.empty()) {
@@ -322,14 +347,15 @@ result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
   } else if (fresh) {
     const auto lease = lease_for(keep_us);
     if (!lease) return lease.error();
-    *t.add_success() = put(key, text, *lease);
+    granted = *lease;
+    *t.add_success() = put(key, text, granted);
   } else {
     *t.add_success() = put_again(key, text);
     *t.add_success()->mutable_request_range() = one(key);
   }
   const auto done = transact(t);
   if (!done) return done.error();
-  if (!done->succeeded()) return std::optional<std::int64_t>{};
+  if (!done->succeeded()) return revoke(granted), std::optional<std::int64_t>{};
   const auto& last = done->responses().rbegin()->response_range();
   if (!last.kvs().empty()) keep(last.kvs(0).lease());
   return std::optional<std::int64_t>(done->header().revision());

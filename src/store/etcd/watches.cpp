@@ -27,8 +27,8 @@ struct watches::hub {
   int open = 0;                 ///< streams that gRPC has not let go of
   bool closing = false;
 
-  /// Takes it out, and calls it. False if it was called before.
-  bool call(std::int64_t id);
+  /// Takes it out, and calls it, if that was not done before.
+  void call(std::int64_t id);
   void call_all();
 };
 
@@ -85,9 +85,11 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     if (heard_.created()) begun(heard_.watch_id());
     // One that is cancelled by the server was refused, or asks for what was compacted away.
     const bool over = heard_.canceled() || heard_.compact_revision() != 0;
-    if ((over || heard_.events_size() > 0) && of_->call(heard_.watch_id()) && !over) {
+    if (over || heard_.events_size() > 0) of_->call(heard_.watch_id());
+    // Once is enough; and it may have been called for another reason before it had begun.
+    if (!over && (heard_.created() || heard_.events_size() > 0)) {
       const std::lock_guard guard{of_->mutex};
-      enough(heard_.watch_id());
+      if (!of_->alarms.contains(heard_.watch_id())) enough(heard_.watch_id());
     }
     heard_.Clear();
     StartRead(&heard_);
@@ -118,18 +120,20 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   bool broken_ = false;
 };
 
-bool watches::hub::call(std::int64_t id) {
+void watches::hub::call(std::int64_t id) {
   std::unique_lock lock{mutex};
   const auto at = alarms.extract(id);
   lock.unlock();
   changed.notify_all();
   if (at) at.mapped().call();
-  return !at.empty();
 }
 
 void watches::hub::call_all() {
   std::unique_lock lock{mutex};
   const auto all = std::exchange(alarms, {});
+  if (now) {
+    for (const auto& [id, w] : all) now->enough(id);
+  }
   changed.notify_all();
   lock.unlock();
   for (const auto& [id, w] : all) w.call();
@@ -171,7 +175,7 @@ std::int64_t watches::add(const std::string& key, const std::string& end, alarm 
   while (waits() && on.now() < until) on.wait_until(lock, hub_->changed, until);
   const bool silent = waits();
   lock.unlock();
-  if (silent) (void)hub_->call(id);
+  if (silent) hub_->call(id);
   return id;
 }
 

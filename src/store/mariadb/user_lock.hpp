@@ -14,7 +14,8 @@ class user_lock_link final : public sql::lock_link {
   static result<std::unique_ptr<sql::lock_link>> open(const mariadb_options& options,
                                                       const tables& t);
 
-  bool usable() const noexcept override { return link_->usable(); }
+  bool usable() const noexcept override { return link_ && link_->usable(); }
+  void drop() noexcept override { link_.reset(); }
   int fd() const noexcept override { return link_->fd(); }
   std::int64_t id() const noexcept override { return link_->id(); }
   result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;

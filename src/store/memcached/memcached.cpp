@@ -61,6 +61,7 @@ class memcached_store final : public slot_store {
  public:
   explicit memcached_store(memcached_options o)
       : options_(std::move(o)),
+        known_(options_.clock != nullptr ? *options_.clock : real_clock()),
         inbox_("memcached", options_.clock != nullptr ? *options_.clock : real_clock()) {
     for (const auto& a : options_.servers) servers_.emplace_back(a, options_);
   }
@@ -170,15 +171,16 @@ class memcached_store final : public slot_store {
     const meta_reply& count = (*replies)[1];
     if (!set.is("HD") && !set.is("NS")) return server_says(set, at.on->where());
     if (set.is("NS")) return in_the_way(l, at, who, lease, count);
-    (void)remember(l, who, set, 0);
+    (void)remember(l, who, lease, set, 0);
     const auto fence = fence_in(count, at);
-    if (fence) return remember(l, who, set, *fence);
+    if (fence) return remember(l, who, lease, set, *fence);
     if (auto back = remove_over(l, at, who.owner); !back) return back;
     return fence.error();
   }
 
-  slot_reply remember(link& l, const slot_entry& who, const meta_reply& set, std::uint64_t fence) {
-    known_.put(who.owner, {l.id(), set.number('c').value_or(0), fence, l.life()});
+  slot_reply remember(link& l, const slot_entry& who, std::int64_t lease, const meta_reply& set,
+                      std::uint64_t fence) {
+    known_.put(who.owner, {l.id(), set.number('c').value_or(0), fence, l.life()}, lease);
     return {slot_outcome::done, fence, {}};
   }
 
@@ -226,7 +228,7 @@ class memcached_store final : public slot_store {
     if (set.is("NF") || set.is("NS")) return slot_reply{slot_outcome::empty, 0, {}};
     if (set.is("EX")) return slot_reply{slot_outcome::taken, 0, {}};
     if (!set.is("HD")) return server_says(set, at.on->where());
-    return remember(l, who, set, who.fence);
+    return remember(l, who, lease, set, who.fence);
   }
 
   result<slot_reply> remove_over(link& l, const spot& at, const owner_id& owner) {

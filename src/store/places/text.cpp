@@ -10,8 +10,11 @@ namespace {
 
 constexpr std::string_view ours = "hf1.";
 
-constexpr std::array<std::pair<char, kind>, 4> letters{
-    {{'m', kind::mutex}, {'s', kind::shared_mutex}, {'p', kind::semaphore}, {'l', kind::latch}}};
+constexpr std::array<std::pair<char, kind>, 5> letters{{{'m', kind::mutex},
+                                                        {'s', kind::shared_mutex},
+                                                        {'p', kind::semaphore},
+                                                        {'l', kind::latch},
+                                                        {'e', kind::election}}};
 
 char letter_of(kind k) {
   return std::find_if(letters.begin(), letters.end(), [&](auto& l) { return l.second == k; })

@@ -16,7 +16,8 @@ class advisory_link final : public sql::lock_link {
   /// for so long, and waits for locks without a limit of its own.
   static result<std::unique_ptr<sql::lock_link>> open(const postgres_options& options);
 
-  bool usable() const noexcept override { return wire_->alive(); }
+  bool usable() const noexcept override { return wire_ && wire_->alive(); }
+  void drop() noexcept override { wire_.reset(); }
   int fd() const noexcept override { return wire_->fd(); }
   std::int64_t id() const noexcept override { return wire_->backend(); }
   result<std::optional<std::int64_t>> try_lock(std::string_view name, sql::lock_mode mode) override;

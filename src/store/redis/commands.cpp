@@ -120,6 +120,40 @@ std::string bytes_of(const bucket_rule& r) {
   return bytes;
 }
 
+/// What rate.lua is to have as KEYS and ARGV.
+class rate_words {
+ public:
+  rate_words(const script_frame& frame, const rate_question& asked)
+      : names_(frame.prefix, asked.name),
+        tokens_(asked.command.tokens),
+        ahead_(asked.command.ahead_us),
+        version_(asked.command.version),
+        time_(frame.time.value_or(0)),
+        owner_(text_of(asked.command.owner, true)) {
+    const rate_command& c = asked.command;
+    made_.reserve(2 * c.buckets.size());
+    keys_ = {names_[4], names_[0]};
+    for (const auto& b : c.buckets)
+      keys_.push_back(made_.emplace_back(bucket_key(names_[0], b.id)));
+    arguments_ = {rate_verbs[static_cast<std::size_t>(c.verb)], tokens_, ahead_, version_};
+    for (const auto& b : c.buckets) arguments_.push_back(made_.emplace_back(bytes_of(b.rule)));
+    // A take says no more: the shorter command is the cheaper one.
+    if (c.verb == rate_verb::refund || frame.time) arguments_.push_back(owner_);
+    if (frame.time) arguments_.push_back(time_);
+  }
+  rate_words(const rate_words&) = delete;
+
+  const std::vector<std::string_view>& keys() const noexcept { return keys_; }
+  const std::vector<std::string_view>& arguments() const noexcept { return arguments_; }
+
+ private:
+  const name_keys names_;
+  const digits tokens_, ahead_, version_, time_;
+  const std::string owner_;
+  std::vector<std::string> made_;  // what the words point to
+  std::vector<std::string_view> keys_, arguments_;
+};
+
 // ---- reading
 // -------------------------------------------------------------------------------------
 
@@ -233,8 +267,9 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
   });
 }
 
-void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all) {
-  std::vector<std::string> arguments;
+void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all,
+                     const rate_question* tokens) {
+  std::vector<std::string> arguments{std::to_string(all.size())};
   std::vector<name_keys> keys;
   keys.reserve(all.size());
   for (const auto& one : all) {
@@ -244,12 +279,16 @@ void append_together(std::string& to, const script_frame& frame, std::span<const
       arguments.insert(arguments.end(), said.begin(), said.end());
     });
   }
-  const digits count(all.size() * name_keys::count);
+  std::optional<rate_words> more;
+  if (tokens != nullptr) more.emplace(frame, *tokens);
+  const digits count(all.size() * name_keys::count + (more ? more->keys().size() : 0));
   std::vector<std::string_view> words{"EVALSHA", together_script().sha, count};
   for (const auto& k : keys) {
     for (std::size_t i = 0; i < name_keys::count; ++i) words.push_back(k[i]);
   }
+  if (more) words.insert(words.end(), more->keys().begin(), more->keys().end());
   words.insert(words.end(), arguments.begin(), arguments.end());
+  if (more) words.insert(words.end(), more->arguments().begin(), more->arguments().end());
   append_command(to, words);
 }
 
@@ -269,19 +308,11 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
 
 void append_rate(std::string& to, const script_frame& frame, std::string_view name,
                  const rate_command& c) {
-  const name_keys keys(frame.prefix, name);
-  std::vector<std::string> made;  // what the words below point to
-  made.reserve(2 * c.buckets.size());
-  const digits count(c.buckets.size() + 2), tokens(c.tokens), ahead(c.ahead_us), version(c.version),
-      time(frame.time.value_or(0));
-  const auto owner = text_of(c.owner, true);
-  std::vector<std::string_view> words{"EVALSHA", rate_script().sha, count, keys[4], keys[0]};
-  for (const auto& b : c.buckets) words.push_back(made.emplace_back(bucket_key(keys[0], b.id)));
-  words.insert(words.end(), {rate_verbs[static_cast<std::size_t>(c.verb)], tokens, ahead, version});
-  for (const auto& b : c.buckets) words.push_back(made.emplace_back(bytes_of(b.rule)));
-  // A take says no more: the shorter command is the cheaper one.
-  if (c.verb == rate_verb::refund || frame.time) words.push_back(owner);
-  if (frame.time) words.push_back(time);
+  const rate_words said(frame, {name, c});
+  const digits count(said.keys().size());
+  std::vector<std::string_view> words{"EVALSHA", rate_script().sha, count};
+  words.insert(words.end(), said.keys().begin(), said.keys().end());
+  words.insert(words.end(), said.arguments().begin(), said.arguments().end());
   append_command(to, words);
 }
 
@@ -304,6 +335,10 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
     if (word != "-" && !parse_kind(word, r.found.kind)) return strange_answer("permits.lua");
     in.get_list(r.found.holders, read_holder);
     in.get_list(r.found.queue, read_waiter);
+    if (in.more()) {
+      in.get_list(r.found.history,
+                  [](items& one, led& l) { one.get_all(l.fence, l.since_wall_at, l.note); });
+    }
   }
   if (!in.good()) return strange_answer("permits.lua");
   return r;
@@ -321,6 +356,21 @@ result<std::vector<permits_reply>> read_together(const resp_value& answer,
     replies.push_back(std::move(*one));
   }
   return replies;
+}
+
+result<admission> read_admission(const resp_value& answer, const renewal& asks,
+                                 std::size_t buckets) {
+  if (answer.is_error()) return server_says(answer.text);
+  const std::size_t count = answer.items.size();
+  if (count < 1 || count > 2) return strange_answer("together.lua");
+  auto permits = read_permits(answer.items[0], permits_verb::acquire, asks.command.lease_us);
+  if (!permits) return std::move(permits.error());
+  admission both{std::move(*permits), {}};
+  if (count == 1) return both;
+  auto tokens = read_rate(answer.items[1], buckets);
+  if (!tokens) return std::move(tokens.error());
+  both.tokens = std::move(*tokens);
+  return both;
 }
 
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb) {

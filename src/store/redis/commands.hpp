@@ -24,8 +24,13 @@ struct script_frame {
 
 void append_permits(std::string& to, const script_frame& frame, std::string_view name,
                     const permits_command& command);
-/// Acquisitions of different names whose keys are on one server.
-void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all);
+struct rate_question {
+  std::string_view name;
+  const rate_command& command;
+};
+/// Acquisitions of different names whose keys are on one server; with tokens of one more, if any.
+void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all,
+                     const rate_question* tokens = nullptr);
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& command);
 
@@ -37,6 +42,8 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
                                    std::int64_t lease_us);
 result<std::vector<permits_reply>> read_together(const resp_value& answer,
                                                  std::span<const renewal> all);
+result<admission> read_admission(const resp_value& answer, const renewal& asks,
+                                 std::size_t buckets);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
 result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets);
 

@@ -1,12 +1,11 @@
 #include "store/redis/dialect_store.hpp"
 
 #include <holdfast/store/queue_inbox.hpp>
-#include <map>
-#include <mutex>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
 #include "store/redis/servers.hpp"
+#include "store/redis/setnx_values.hpp"
 #include "store/redis/unlock_inbox.hpp"
 
 namespace holdfast::store::redis {
@@ -27,12 +26,13 @@ capabilities promises(const redis_options& o) {
       break;
     case dialect::redisson:
       c.refusal =
-          "dialect=redisson shares RLock. The others of Redisson are not shared: a read-write "
-          "lock, fair lock or semaphore of it keeps time-outs on the clocks of its clients, and "
-          "its "
-          "latch has no owner";
+          "dialect=redisson shares RLock; not RReadWriteLock, where a reader's renewal lengthens "
+          "what dead readers left; RFairLock and RPermitExpirableSemaphore, whose ends are on the "
+          "clocks of their clients; RSemaphore, which never gets back what a dead holder had; "
+          "RCountDownLatch, a number without an owner";
       break;
     default:
+      c.learns_fences = true;  // of nodes that have none: see redlock
       c.refusal = "dialect=redlock has exclusive locks only";
   }
   return c;
@@ -58,7 +58,9 @@ class dialect_store final : public slot_store {
         url_(options_.url + "?dialect=" + std::string(name_of(options_.dialect))),
         servers_(make_servers(options_)),
         for_notices_(servers_->for_notices()),
-        untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()) {}
+        untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
+        clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
+        written_(clock_, unit_us()) {}
 
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
@@ -103,7 +105,7 @@ class dialect_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = change(where, "remove", owner, 0);
-    if (reply) forget(owner);
+    if (reply) written_.forget(owner);
     return reply;
   }
 
@@ -142,6 +144,7 @@ class dialect_store final : public slot_store {
   result<slot_reply> change(const slot& where, std::string_view verb, const owner_id& owner,
                             std::int64_t lease_us) {
     const auto key = key_of(where.name);
+    const boot_time sent = clock_.now();
     const auto answer = servers_->ask({key, call(key, verb, owner, lease_us), false, true});
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
@@ -149,7 +152,12 @@ class dialect_store final : public slot_store {
     if (items.size() != 3) return strange_answer("a script");
     // Whoever lets go for the second time, because the first answer was lost, has let go.
     const bool released = answer->repeated && verb == "remove" && items[0].integer == 2;
-    return read(where, owner, released ? 0 : items[0].integer, items);
+    const std::int64_t state = released ? 0 : items[0].integer;
+    // A release has no lease, and writes nothing.
+    if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
+      written_.wrote(owner, items[1].text, items[2].integer, sent, lease_us);
+    }
+    return read(where, state, items);
   }
 
   std::string call(const std::string& key, std::string_view verb, const owner_id& owner,
@@ -162,9 +170,7 @@ class dialect_store final : public slot_store {
                                redisson_owner(owner), ms, unlock_channel(key)});
         break;
       case dialect::setnx:
-        append_command(
-            bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_by(owner),
-                    std::to_string(lease_us), options_.setnx_milliseconds ? "1000" : "1000000"});
+        append_setnx_call(bytes, key, verb, owner, lease_us);
         break;
       default:
         append_command(bytes,
@@ -173,13 +179,22 @@ class dialect_store final : public slot_store {
     return bytes;
   }
 
-  result<slot_reply> read(const slot& where, const owner_id& owner, std::int64_t state,
+  // No time is proposed for a grant: another's may be of the same second.
+  void append_setnx_call(std::string& bytes, const std::string& key, std::string_view verb,
+                         const owner_id& owner, std::int64_t lease_us) {
+    const std::string next = verb == "extend" ? written_.propose(owner, lease_us) : "";
+    append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(owner),
+                           std::to_string(lease_us), std::to_string(unit_us()), next});
+  }
+
+  std::int64_t unit_us() const { return options_.setnx_milliseconds ? 1'000 : 1'000'000; }
+
+  result<slot_reply> read(const slot& where, std::int64_t state,
                           const std::vector<resp_value>& items) {
     const std::string& text = items[1].text;
     const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
     switch (state) {
       case 0:
-        if (options_.dialect == dialect::setnx) remember(owner, text);
         return slot_reply{};
       case 1: {
         const bool seconds = options_.dialect == dialect::setnx;
@@ -208,21 +223,6 @@ class dialect_store final : public slot_store {
     return {};
   }
 
-  // What an owner of the dialect setnx wrote is all that says that it is its own.
-  std::string written_by(const owner_id& owner) {
-    const std::lock_guard guard{mutex_};
-    const auto at = written_.find(owner);
-    return at == written_.end() ? std::string{} : at->second;
-  }
-  void remember(const owner_id& owner, const std::string& value) {
-    const std::lock_guard guard{mutex_};
-    if (!value.empty()) written_[owner] = value;
-  }
-  void forget(const owner_id& owner) {
-    const std::lock_guard guard{mutex_};
-    written_.erase(owner);
-  }
-
   const redis_options options_;
   const capabilities capabilities_;
   const std::string url_;
@@ -230,8 +230,8 @@ class dialect_store final : public slot_store {
   const redis_options for_notices_;
   queue_inbox untold_;
   std::unique_ptr<unlock_inbox> told_;
-  std::mutex mutex_;
-  std::map<owner_id, std::string> written_;
+  clock& clock_;
+  setnx_values written_;  ///< of the dialect setnx
 };
 
 }  // namespace

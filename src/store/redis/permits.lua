@@ -14,7 +14,8 @@
 --                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
 --   KEYS[4] places  sorted set of waiting owners by the end of their place
---   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1
+--   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1;
+--                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
 --
 -- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of | fence_at_least;
@@ -109,7 +110,7 @@ end
 function r.before_first()
   r.created = true
   if r.absent_before then
-    call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+    call('DEL', KEYS[2], KEYS[3], KEYS[4], r.kind == 'election' and KEYS[4] or KEYS[5])
     r.absent_before = false
   end
 end
@@ -199,6 +200,10 @@ function r.grant(w, lasts, peer)
   r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
                 expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
                 note = w.note})
+  if r.kind == 'election' then  -- so that an observer misses nobody, however shortly he led
+    call('ZADD', KEYS[5], format('%.0f', r.fence), format('%.0f %.0f %s', r.fence, r.now, w.note))
+    for _, old in ipairs(call('ZRANGE', KEYS[5], 0, -17)) do call('ZREM', KEYS[5], old) end
+  end
 end
 
 function r.tell(what, o, peer, fence, expires)
@@ -281,6 +286,7 @@ function r.save()
   local lasts = in_use and math.max(until_at, r.fence) - r.now or 1000000 + math.max(0, r.fence - r.now)
   local record = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f%s', r.kind, r.capacity, r.fence, r.used, r.waiters,
                         r.seq, r.kept, r.places_end, tail)
+  if r.kind == 'election' and not KEYS[6] then call('PEXPIRE', KEYS[5], format('%.0f', lasts / 1000 + 3600000)) end
   if KEYS[6] then
     call('SET', KEYS[1], record)
   elseif redis.pcall('SET', KEYS[1], record, 'PX', format('%.0f', lasts / 1000 + 1)).err then
@@ -445,6 +451,13 @@ if verb == 'inspect' then
     end
   end
   reply[8], reply[9], reply[10], reply[11], reply[12] = r.kind, r.capacity, r.fence, holders, queue
+  if r.kind == 'election' or not text then
+    reply[13] = {}
+    for _, leader in ipairs(call('ZRANGE', KEYS[5], 0, -1)) do
+      local fence, since, note = match(leader, '^(%d+) (%d+) (.*)$')
+      if fence then reply[13][#reply[13] + 1] = {fence, since, note} end
+    end
+  end
   r.save()
   return reply
 end
@@ -452,6 +465,7 @@ end
 -- 3. A name is one thing at a time; one that nobody uses may become another.
 if verb == 'acquire' or verb == 'notify' then
   if r.used == 0 and r.waiters == 0 then
+    if r.kind == 'election' and asked_kind ~= 'election' then call('DEL', KEYS[5]) end
     r.kind, r.capacity, r.absent_before = asked_kind, asked_capacity, true
   elseif r.kind ~= asked_kind or r.capacity ~= asked_capacity then
     reply[1] = r.kind ~= asked_kind and KIND_MISMATCH or CAPACITY_MISMATCH

@@ -24,6 +24,7 @@ capabilities promises() {
   c.barrier = true;
   c.rate_limiter = true;
   c.learns_fences = true;
+  c.finds_deadlocks = true;
   return c;
 }
 
@@ -179,6 +180,26 @@ class redis_store final : public session_store, public posting_store {
     if (!replies || answer->replicas.enough()) return replies;
     for (const auto& one : all) give_back(one.name, one.command.owner);
     return too_few(answer->replicas, options_, "it was given back as far as the server answers");
+  }
+
+  result<admission> admit(const renewal& asks, std::string_view limiter,
+                          const rate_command& take) override {
+    const bool one_server = options_.topology != topology::cluster;
+    if (!one_server && slot_of(asks.name) != slot_of(limiter)) {
+      return session_store::admit(asks, limiter, take);
+    }
+    std::string bytes;
+    const rate_question tokens{limiter, take};
+    append_together(bytes, frame(), std::span(&asks, 1), &tokens);
+    const auto answer = servers_->ask({asks.name, bytes, true});
+    if (!answer) return answer.error();
+    auto both = read_admission(answer->value, asks, take.buckets.size());
+    if (!both || answer->replicas.enough()) return both;
+    const bool sure = give_back(asks.name, asks.command.owner);
+    auto f = too_few(answer->replicas, options_,
+                     sure ? "the permit was given back" : "and it could not be given back");
+    f.outcome_unknown = !sure;
+    return f;
   }
 
   // That a server was started anew, and has forgotten what it did not save, shows here only.

@@ -1,14 +1,17 @@
 -- The oldest recipe: a key for ever, which holds the time when its owner's lease ends. An ended one
 -- is taken over. The others judge by their own clocks; here it is the server's.
 --
---   KEYS[1]  the lock            ARGV: verb value lease unit
---   value    what this owner wrote last, or ""; lease in microseconds; unit: how many of them the
---            numbers in the values count (a second or a millisecond)
+--   KEYS[1]  the lock            ARGV: verb mine lease unit next
+--   mine     what this owner may have written, with spaces between, or ""; lease in microseconds;
+--            unit: how many of them the numbers in the values count (a second or a millisecond);
+--            next: what to write, if it is about what the lease needs: who does not hear the answer
+--            knows it then
 --
--- Answers {state, value, microseconds left}: 0 done (the value is what was written), 1 taken,
--- 2 empty, 3 none of this layout.
+-- Answers {state, value, microseconds left}: 0 done (the value is what was written, and what is
+-- left is the time that it was), 1 taken, 2 empty, 3 none of this layout.
 
 local verb, mine, lease, unit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local next = tonumber(ARGV[5])
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 
@@ -24,7 +27,7 @@ elseif kind ~= 'none' then
 end
 
 local alive = ends and ends >= now
-local ours = alive and value == mine
+local ours = alive and string.find(' ' .. mine .. ' ', ' ' .. value .. ' ', 1, true)
 if verb == 'look' then
   if alive then return {1, value, ends - now} end
   return {2, '', 0}
@@ -35,6 +38,8 @@ if verb == 'remove' then
 end
 if alive and not ours then return {1, value, ends - now} end
 if verb == 'extend' and not ours then return {2, '', 0} end
-value = string.format('%.0f', math.floor((now + lease) / unit) + 1)
+local least = math.floor((now + lease) / unit) + 1
+local fits = next and next >= least and (next - least) * unit <= 2 * unit + 200000
+value = string.format('%.0f', fits and next or least)
 redis.call('SET', KEYS[1], value)
-return {0, value, 0}
+return {0, value, now}

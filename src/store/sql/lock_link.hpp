@@ -32,6 +32,8 @@ class lock_link {
 
   /// False: it broke. What it held is free, or will be when the server notices.
   virtual bool usable() const noexcept = 0;
+  /// Ends the connection: what it held is free as soon as the server sees that. No round trip.
+  virtual void drop() noexcept = 0;
   virtual int fd() const noexcept = 0;
   /// What the server calls this connection.
   virtual std::int64_t id() const noexcept = 0;

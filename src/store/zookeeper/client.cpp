@@ -142,8 +142,14 @@ connection::~connection() {
   if (handle_ != nullptr) (void)zookeeper_close(handle_);
 }
 
-void connection::on_session(zhandle_t*, int type, int state, const char*, void* context) {
-  if (type == ZOO_SESSION_EVENT) static_cast<connection*>(context)->changed(state);
+void connection::on_session(zhandle_t* handle, int type, int state, const char*, void* context) {
+  if (type != ZOO_SESSION_EVENT) return;
+  auto& self = *static_cast<connection*>(context);
+  if (state == ZOO_CONNECTED_STATE) {
+    const std::lock_guard guard{self.mutex_};
+    self.session_ = static_cast<std::uint64_t>(zoo_client_id(handle)->client_id);
+  }
+  self.changed(state);
 }
 
 void connection::on_auth(int rc, const void* data) {
@@ -205,10 +211,14 @@ boot_time connection::safe_until() const noexcept {
   return proven_ + safe_span();
 }
 
+std::uint64_t connection::session() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return session_;
+}
+
 std::string connection::id() const {
   char text[24];
-  std::snprintf(text, sizeof text, "%016llx",
-                static_cast<unsigned long long>(zoo_client_id(handle_)->client_id));
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(session()));
   return text;
 }
 

@@ -82,6 +82,8 @@ class connection {
   /// The leader has answered what was sent then.
   void proved(boot_time sent) noexcept;
   boot_time safe_until() const noexcept;
+  /// The number by which the servers know it; 0 before it is connected.
+  std::uint64_t session() const noexcept;
   std::chrono::nanoseconds safe_span() const noexcept;
   std::string id() const;
 
@@ -106,6 +108,7 @@ class connection {
   bool expired_ = false;
   bool refused_ = false;
   boot_time proven_{};
+  std::uint64_t session_ = 0;
   std::map<std::uintptr_t, alarm> alarms_;
 };
 

@@ -59,5 +59,5 @@ def play(take, give_back, guard_path):
             guard.leave()
         give_back(held)
         sections += 1
-        select.select([], [], [], 0.002)
+        select.select([], [], [], 0.008)
     print(f"{sections} {violations}", flush=True)

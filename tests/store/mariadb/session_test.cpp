@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "store/mariadb/user_lock.hpp"
 
 // mode=session: what is special about GET_LOCK. The rest is the conformance suite's.
 namespace mariadb_test {
@@ -32,6 +33,19 @@ TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_t
   eventually("the loss to be told", [&] { return held.state() == lease_state::lost; });
   EXPECT_EQ(held.release(), make_error_code(errc::lost));
   EXPECT_TRUE(holdfast::mutex(a, "other").try_lock()) << "over a new connection";
+}
+
+// What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
+TEST_F(mariadb_session, a_connection_that_is_dropped_frees_what_it_held) {
+  const auto rest = url().substr(url().find("//"));
+  const auto o = *holdfast::store::mariadb::parse_address("mariadb", rest);
+  const holdfast::store::mariadb::tables names{o.database};
+  const auto link = std::move(*holdfast::store::mariadb::user_lock_link::open(o, names));
+  ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
+  EXPECT_EQ(holder("m"), std::to_string(link->id()));
+  link->drop();
+  EXPECT_FALSE(link->usable());
+  eventually("the lock to be free", [&] { return holder("m").empty(); });
 }
 
 TEST_F(mariadb_session, names_that_differ_only_beyond_64_bytes_or_in_case_are_two_locks) {

@@ -24,7 +24,8 @@ TEST(places, a_placard_is_read_back_and_another_s_becomes_a_note) {
 }
 
 TEST(places, a_contender_is_read_back_and_nothing_else_is_one) {
-  for (const auto k : {kind::mutex, kind::shared_mutex, kind::semaphore, kind::latch}) {
+  for (const auto k :
+       {kind::mutex, kind::shared_mutex, kind::semaphore, kind::latch, kind::election}) {
     contender c;
     c.owner = {7, 9};
     c.kind = k;

@@ -1,6 +1,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "store/postgres/advisory.hpp"
 
 // mode=session: what is special about advisory locks. The rest is the conformance suite's.
 namespace postgres_test {
@@ -68,15 +69,15 @@ TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
 
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
   (void)postgres_store::open();  // the tables, which this user is given
-  let_user_with("set idle_session_timeout = '50ms'");
+  let_user_with("set idle_session_timeout = '200ms'");
   let_user_with("set lock_timeout = '10ms'");
-  let_user_with("set statement_timeout = '10ms'");
+  let_user_with("set statement_timeout = '100ms'");
   auto a = holdfast::open(url_of_user("&mode=session")), b = open();
   holdfast::mutex m{a, "m"}, rival{b, "m"};
   auto held = rival.acquire();
   std::thread waiter([&] { m.lock(); });
   eventually("a waiter", [&] { return b.show("m").waiters.size() == 1; });
-  EXPECT_FALSE(rival.try_lock_for(60ms)) << "longer than all of them";
+  EXPECT_FALSE(rival.try_lock_for(250ms)) << "longer than all of them";
   EXPECT_EQ(b.show("m").waiters.size(), 1u);
   EXPECT_FALSE(held.release());
   waiter.join();
@@ -103,6 +104,19 @@ TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
     EXPECT_TRUE(refused.reason == errc::unsupported || refused.reason == errc::invalid_argument)
         << refused.text;
   }
+}
+
+// What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
+TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
+  holdfast::store::postgres::postgres_options o;
+  o.server = *holdfast::store::postgres::parse_address(base_.substr(base_.find("//")));
+  o.schema = schema_;
+  const auto link = std::move(*holdfast::store::postgres::advisory_link::open(o));
+  ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));
+  EXPECT_EQ(holder("m"), std::to_string(link->id()));
+  link->drop();
+  EXPECT_FALSE(link->usable());
+  eventually("the lock to be free", [&] { return holder("m").empty(); });
 }
 
 TEST(postgres_session_pooler, a_pooler_in_between_is_seen_and_refused) {

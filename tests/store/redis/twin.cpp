@@ -38,6 +38,9 @@ void show(std::ostream& out, const permits_record& r) {
         << ' ' << w.expires_at << ' ' << w.since_wall_at << ' ' << w.lingers << ' ' << w.peer
         << " '" << w.note << "'";
   }
+  for (const auto& l : r.history) {
+    out << "\n  led " << l.fence << ' ' << l.since_wall_at << " '" << l.note << "'";
+  }
 }
 
 void show_tell(std::ostream& out, std::vector<notice> tell) {

@@ -52,7 +52,7 @@ scene random_scene(harness::random& dice) {
   scene s;
   s.owners = dice.between(1, 5);
   s.priorities = dice.one_in(3);
-  switch (dice.between(0, 5)) {
+  switch (dice.between(0, 6)) {
     case 0:
       s = {kind::semaphore, dice.between(2u, 6u), s.owners, s.priorities};
       break;
@@ -64,6 +64,9 @@ scene random_scene(harness::random& dice) {
       break;
     case 3:
       s = {kind::condition_variable, 1u << 30, s.owners, s.priorities};
+      break;
+    case 4:
+      s = {kind::election, 1, s.owners, s.priorities};
       break;
     default:
       break;

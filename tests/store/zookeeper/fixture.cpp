@@ -69,6 +69,17 @@ void tree::remove(const std::string& path) const {
   demand(zoo_delete(handle_, path.c_str(), -1), path);
 }
 
+bool tree::write_if(const std::string& guard, const std::string& path,
+                    const std::string& data) const {
+  zoo_op_t steps[2];
+  zoo_op_result_t results[2];
+  zoo_check_op_init(&steps[0], guard.c_str(), -1);
+  zoo_set_op_init(&steps[1], path.c_str(), data.data(), static_cast<int>(data.size()), -1, nullptr);
+  const int rc = zoo_multi(handle_, 2, steps, results);
+  if (rc != ZOK && rc != ZNONODE) demand(rc, "multi");
+  return rc == ZOK;
+}
+
 const harness::zookeeper_ensemble& calm_ensemble() {
   static const harness::zookeeper_ensemble all;
   return all;

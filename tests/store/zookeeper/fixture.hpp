@@ -29,6 +29,8 @@ class tree {
   /// For everybody, or for whoever is logged in only.
   void make(const std::string& path, bool only_mine = false) const;
   void remove(const std::string& path) const;
+  /// In one step, if `guard` is there; false if it is not.
+  bool write_if(const std::string& guard, const std::string& path, const std::string& data) const;
 
  private:
   void catch_up() const;

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/lease.hpp>
+#include <holdfast/multi_lock.hpp>
+#include <holdfast/rate_limiter.hpp>
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <stop_token>
+
+namespace holdfast {
+
+/// What stood in the way: what a server answers is 503 for permits, 429 for tokens.
+enum class refused_by { nothing, permits, tokens };
+
+/// What came of asking to be let in.
+struct [[nodiscard]] admitted {
+  lease permit{};  ///< for as long as the work lasts; empty if it was refused
+  refused_by why = refused_by::nothing;
+  /// What the buckets have now. Refused by them: `rate.wait` says when it might be taken, for
+  /// Retry-After. Refused by the permits: empty, nobody asked the buckets.
+  rate_decision rate{};
+
+  explicit operator bool() const noexcept { return why == refused_by::nothing; }
+};
+
+/// A limit of how many are inside and a limit of how many come in, decided on as one: a permit of a
+/// semaphore and tokens of a rate_limiter, or neither.
+///
+///     permits │ tokens │ try_admit            │ admit, admit_for, admit_until
+///     ────────┼────────┼──────────────────────┼────────────────────────────────────────
+///     free    │ there  │ both are taken       │ both are taken
+///     free    │ missing│ refused_by::tokens   │ waits, without a permit, until there are
+///     taken   │ –      │ refused_by::permits  │ waits in the queue of the permits
+///
+/// One atomic step on memory, SQLite and Redis (on a cluster: of two names in one slot); elsewhere
+/// a permit is had for a moment by one who is then refused. Who waits pays nothing meanwhile; who
+/// comes to his turn in the queue and finds no tokens gives the permit on, waits for tokens, and
+/// stands in line anew. The permit is a lease like any other, renewed and told when it is lost; its
+/// release gives back no tokens. As with rate_limiter, tokens whose reply was lost may be counted
+/// twice; a permit is not. Each decision is the store's: rate_limiter_options::local_tokens are
+/// not used. Thread-safe. Errors as mutex and rate_limiter.
+class admission {
+ public:
+  /// Both on the same session, which errc::invalid_argument says, also if it is one name. The
+  /// limiter has to stay; the lock object may go. No round trip.
+  ///
+  ///     admission door{limiter, slots};              // a permit of a semaphore
+  ///     admission door{limiter, permits(slots, 3)};  // three
+  admission(rate_limiter& tokens, const multi_member& permits);
+  admission(const admission&) = delete;
+  admission& operator=(const admission&) = delete;
+  ~admission();
+
+  /// One round trip. Throws as rate_limiter::try_take().
+  admitted try_admit(std::uint64_t n = 1, const rate_key& key = {}) {
+    return admit_within(n, key, one_try, {});
+  }
+  /// Until both are had, or it is asked to stop: then it was refused by what it waited for. One
+  /// round trip if both are free, else one for each time that it might be.
+  admitted admit(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
+    return admit_within(n, key, no_limit, std::move(stop));
+  }
+  /// The same, up to a time. Tokens that will not be there by then are refused at once.
+  template <class Rep, class Period>
+  admitted admit_for(const std::chrono::duration<Rep, Period>& timeout, std::uint64_t n = 1,
+                     const rate_key& key = {}, std::stop_token stop = {}) {
+    return admit_within(n, key, holdfast::wait_for(timeout), std::move(stop));
+  }
+  template <class Clock, class Duration>
+  admitted admit_until(const std::chrono::time_point<Clock, Duration>& t, std::uint64_t n = 1,
+                       const rate_key& key = {}, std::stop_token stop = {}) {
+    return admit_within(n, key, holdfast::wait_until(t), std::move(stop));
+  }
+
+ private:
+  admitted admit_within(std::uint64_t n, const rate_key& key, wait_time wait, std::stop_token stop);
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace holdfast

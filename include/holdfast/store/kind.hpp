@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::store {
+
+/// What a name is in use as. Two kinds cannot share a name (errc::kind_mismatch).
+enum class kind : std::uint8_t {
+  mutex,
+  shared_mutex,
+  semaphore,
+  latch,
+  rate_limiter,
+  election,
+  barrier,
+  condition_variable,
+};
+std::string_view to_string(kind k) noexcept;
+bool parse_kind(std::string_view text, kind& k) noexcept;
+
+}  // namespace holdfast::store

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace holdfast::store {
+
+/// One who led, for those who observe an election.
+struct led {
+  std::uint64_t fence = 0;
+  std::int64_t since_wall_at = 0;
+  std::string note;
+  bool operator==(const led&) const = default;
+};
+/// So many are remembered.
+inline constexpr std::size_t most_led = 16;
+
+}  // namespace holdfast::store

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace holdfast::store {
+
+/// What a session knows of the holds that it got, where the server does not tell: kept until it is
+/// forgotten, or for a minute longer than the lease. So the holds that were lost, and are never
+/// given back, leave nothing behind for ever: there are at most twice as many as there are in time,
+/// and 64. No round trip. Thread-safe.
+template <class What>
+class own_holds {
+ public:
+  explicit own_holds(clock& on) : clock_(on) {}
+
+  std::optional<What> find(const owner_id& owner) const {
+    const std::lock_guard guard{mutex_};
+    const auto at = all_.find(owner);
+    return at == all_.end() ? std::nullopt : std::optional(at->second.what);
+  }
+  /// With every grant and every renewal; `lease_us` as in the command.
+  void put(const owner_id& owner, What what, std::int64_t lease_us) {
+    const auto lasts = std::chrono::microseconds(lease_us) + std::chrono::minutes(1);
+    const std::lock_guard guard{mutex_};
+    if (++puts_ > in_time_ + 64) remove_ended();
+    all_.insert_or_assign(owner, entry{std::move(what), saturated_add(clock_.now(), lasts)});
+  }
+  void forget(const owner_id& owner) {
+    const std::lock_guard guard{mutex_};
+    all_.erase(owner);
+  }
+  std::size_t size() const {
+    const std::lock_guard guard{mutex_};
+    return all_.size();
+  }
+
+ private:
+  struct entry {
+    What what;
+    boot_time until;
+  };
+
+  void remove_ended() {
+    const boot_time now = clock_.now();
+    std::erase_if(all_, [&](const auto& e) { return e.second.until < now; });
+    puts_ = 0;
+    in_time_ = all_.size();
+  }
+
+  clock& clock_;
+  mutable std::mutex mutex_;
+  std::map<owner_id, entry> all_;
+  std::size_t puts_ = 0;     ///< since the ended ones were removed
+  std::size_t in_time_ = 0;  ///< so many were left then
+};
+
+}  // namespace holdfast::store

@@ -1,0 +1,94 @@
+#include "engine/async_readers.hpp"
+
+#include "engine/pending_acquire.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+claim told_when_wanted(claim c) noexcept {
+  c.told_when_wanted = true;
+  return c;
+}
+
+class pending_reader final : public pending_lease {
+ public:
+  pending_reader(order o, const claim& c, std::shared_ptr<reader_group> at, bool passes_writers)
+      : pending_lease(std::move(o), told_when_wanted(c)),
+        passes_writers_(passes_writers),
+        visit_(std::move(at), *this) {}
+
+ private:
+  using way = reader_group::visit::way;
+
+  next come_in() override {
+    if (stop().stop_requested()) return end(stopped());
+    switch (visit_.look(*spec_, passes_writers_, session_.now() < deadline_)) {
+      case way::joined:
+        return won_at_gate(hold::joined(visit_.take_joined(), waited_.began));
+      case way::waits:
+        return look_again(deadline_);
+      case way::overloaded:
+        return end(kept_out(gate::entry::overloaded, *spec_));
+      case way::asks:
+        break;
+    }
+    waited_.past_gate = session_.now();
+    return at_store();
+  }
+
+  // The others come in before anybody is told, who may think for long.
+  void won(std::shared_ptr<core> session) override {
+    lease mine = begin_lease(std::move(session));
+    visit_.share(hold::shared_behind(mine));
+    tell(std::move(mine));
+  }
+  using pending_lease::won;
+
+  void let_go() override {
+    visit_.leave();
+    pending_lease::let_go();
+  }
+
+  const bool passes_writers_;
+  reader_group::visit visit_;
+};
+
+class pending_writer final : public pending_lease {
+ public:
+  pending_writer(order o, const claim& c, std::shared_ptr<reader_group> at)
+      : pending_lease(std::move(o), c), at_(std::move(at)) {}
+
+ private:
+  next come_in() override {
+    if (!waits_) waits_.emplace(*at_);
+    return pending_lease::come_in();
+  }
+  void won(std::shared_ptr<core> session) override {
+    waits_.reset();
+    pending_lease::won(std::move(session));
+  }
+  using pending_lease::won;
+  void let_go() override {
+    waits_.reset();
+    pending_lease::let_go();
+  }
+
+  const std::shared_ptr<reader_group> at_;
+  std::optional<reader_group::writer> waits_;
+};
+
+}  // namespace
+
+pending<lease> async_read(order o, const claim& c, std::shared_ptr<reader_group> at,
+                          bool passes_writers) {
+  if (!reader_group::shares(*o.what)) return async_acquire(std::move(o), c);
+  return pending<lease>(
+      std::make_shared<pending_reader>(std::move(o), c, std::move(at), passes_writers));
+}
+
+pending<lease> async_write(order o, const claim& c, std::shared_ptr<reader_group> at) {
+  return pending<lease>(std::make_shared<pending_writer>(std::move(o), c, std::move(at)));
+}
+
+}  // namespace holdfast::engine

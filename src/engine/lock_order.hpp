@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace holdfast::engine {
+
+class core;
+
+/// The calling thread is about to wait for that name: notes what it has already, and tells the
+/// session's observer if these names were taken in another order before. Thread-safe.
+void note_lock_order(core& session, const std::string& name);
+
+}  // namespace holdfast::engine

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "engine/gate.hpp"
+#include "engine/pending_wait.hpp"
+
+namespace holdfast::engine {
+
+/// acquire(), step by step.
+class pending_acquire : public pending_wait {
+ public:
+  pending_acquire(order o, const claim& c);
+
+  const store::owner_id& owner() const noexcept final { return acquisition_.owner(); }
+
+ protected:
+  /// What the process holds already.
+  virtual void won(lease mine) = 0;
+  using pending_wait::won;
+
+  next come_in() override;
+  next won_at_gate(lease mine);
+  void let_go() override { place_.reset(); }
+
+  const claim claim_;
+  acquisition acquisition_;
+  std::optional<gate_place> place_;
+
+ private:
+  claim asks_for() const final { return claim_; }
+  question& asked() final { return acquisition_; }
+  next on_entry(gate::entry in);
+  std::optional<store::renewal> leaving(const failure& why) final;
+
+  bool in_line_ = false;
+};
+
+/// … of which a lease is to come.
+class pending_lease : public telling_wait<pending_acquire, lease> {
+ public:
+  using telling_wait::telling_wait;
+
+ protected:
+  void won(lease mine) override { tell(std::move(mine)); }
+  void won(std::shared_ptr<core> session) override { tell(begin_lease(std::move(session))); }
+  lease begin_lease(std::shared_ptr<core> session);
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,59 @@
+#include "engine/trace.hpp"
+
+#include <utility>
+
+#include "engine/lock_order.hpp"
+#include "engine/own_holds.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+thread_local trace* current = nullptr;
+}
+
+trace::trace(const std::shared_ptr<core>& session, const spec& s, const claim& c, wait_time wait,
+             std::stop_token stop)
+    : session_(session), wait_(wait), stop_(std::move(stop)) {
+  if (current != nullptr || wait == one_try) return;  // a try waits for nobody
+  outermost_ = true;
+  current = this;
+  if (session->options().lock_order) note_lock_order(*session, s.name);
+  if (session->deadlock_watch() != nullptr) watch(s, c);
+}
+
+trace::~trace() {
+  if (who_) session_->deadlock_watch()->end(who_);
+  if (outermost_) current = nullptr;
+}
+
+// Who has nothing keeps nobody waiting.
+void trace::watch(const spec& s, const claim& c) {
+  auto who = std::make_shared<blocked>();
+  for (const own_hold& own : own_holds()) {
+    const auto of = own.what->session();
+    if (!own.in_std_style || !of || of->url() != session_->url()) continue;
+    who->holds.push_back({own.what->owner(), own.what->name()});
+  }
+  if (who->holds.empty() || !session_->deadlock_watch()->start()) return;
+  who->id = session_->ids().next();
+  who->name = s.name;
+  who->weight = c.weight;
+  if (stop_.stop_possible()) {
+    callers_ = std::make_unique<std::stop_callback<pass_on>>(stop_, pass_on{who->stop});
+  }
+  stop_ = who->stop.get_token();
+  who_ = std::move(who);
+  session_->deadlock_watch()->begin(who_);
+}
+
+void trace::got(const lease& l) { note_own(l); }
+
+failure trace::judged(failure f) {
+  const trace* const t = current;
+  if (t == nullptr || !t->who_ || f.code != errc::cancelled) return f;
+  auto story = t->session_->deadlock_watch()->story_of(*t->who_);
+  if (story.empty()) return f;
+  return {t->wait_ == no_limit ? errc::deadlock : errc::timed_out, std::move(story)};
+}
+
+}  // namespace holdfast::engine

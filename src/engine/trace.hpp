@@ -1,0 +1,46 @@
+#pragma once
+
+#include <holdfast/timed.hpp>
+#include <memory>
+#include <stop_token>
+
+#include "engine/core.hpp"
+#include "engine/deadlock_watch.hpp"
+#include "engine/hold.hpp"
+
+namespace holdfast::engine {
+
+/// One acquisition by the calling thread, as the debug options of its session see it: what it has
+/// already, and that it waits, until this ends. Within another one of the same thread it does
+/// nothing: they are one.
+class trace {
+ public:
+  trace(const std::shared_ptr<core>& session, const spec& s, const claim& c, wait_time wait,
+        std::stop_token stop);
+  ~trace();
+  trace(const trace&) = delete;
+  trace& operator=(const trace&) = delete;
+
+  /// What ends the wait: the caller's, or that it would be for ever.
+  std::stop_token stop() const noexcept { return stop_; }
+  /// What became of it.
+  static void got(const lease& l);
+  /// A wait of this thread that ended so: by what it really was.
+  static failure judged(failure f);
+
+ private:
+  struct pass_on {
+    std::stop_source to;
+    void operator()() { to.request_stop(); }
+  };
+  void watch(const spec& s, const claim& c);
+
+  const std::shared_ptr<core>& session_;
+  const wait_time wait_;
+  std::stop_token stop_;
+  std::shared_ptr<blocked> who_;
+  std::unique_ptr<std::stop_callback<pass_on>> callers_;
+  bool outermost_ = false;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <holdfast/store/contender_store.hpp>
+#include <holdfast/store/store.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "family/contender_latch.hpp"
+#include "family/contenders.hpp"
+#include "family/own_places.hpp"
+
+/// The family itself, for the files that it is written in: contender_family.cpp (keeping, leaving,
+/// and what is done without being asked), contender_turn.cpp (entering, and whose turn it is) and
+/// contender_weight.cpp (an upgrade, a downgrade, and permits that are given back).
+namespace holdfast::family {
+
+/// Sessions over a contender store.
+class contender_family final : public store::session_store {
+ public:
+  using contender_store = store::contender_store;
+  using permits_command = store::permits_command;
+  using permits_reply = store::permits_reply;
+  using owner_id = store::owner_id;
+
+  contender_family(std::unique_ptr<contender_store> port, clock& on)
+      : clock_(on),
+        places_(on),
+        inbox_(port->peer(), on),
+        latch_(*port, places_, inbox_, on),
+        port_(std::move(port)),
+        thread_([this] { tidy(); }) {}
+
+  ~contender_family() override {
+    places_.stop();
+    thread_.join();
+  }
+
+  const store::capabilities& can() const noexcept override { return port_->can(); }
+  const std::string& url() const noexcept override { return port_->url(); }
+  store::inbox& inbox() noexcept override { return inbox_; }
+  result<std::vector<std::string>> names() override { return port_->names(); }
+
+  result<store::countdown_reply> countdown(std::string_view name,
+                                           const store::countdown_command& c) override {
+    return latch_.apply(name, c);
+  }
+
+  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
+    auto reply = carry_out(name, c);
+    if (reply && reply->now_at == 0) reply->now_at = micros(clock_.now());
+    return reply;
+  }
+
+  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override;
+  result<store::standing> standing_of(std::string_view name, const owner_id& owner) override;
+
+ private:
+  result<permits_reply> carry_out(std::string_view name, const permits_command& c);
+  result<permits_reply> acquire(std::string_view name, const permits_command& c);
+  result<permits_reply> release(std::string_view name, const permits_command& c);
+  result<permits_reply> resize(std::string_view name, const permits_command& c);
+
+  result<bool> enter(std::string_view name, const permits_command& c, line& seen);
+  result<bool> find_again(std::string_view name, const owner_id& owner);
+  result<std::optional<permits_reply>> take_turn(std::string_view name, const permits_command& c,
+                                                 line seen);
+  result<std::optional<permits_reply>> clash(std::string_view name, const permits_command& c,
+                                             const line& all, std::size_t me);
+  result<bool> look_ahead(std::string_view name, const permits_command& c, line& all,
+                          const decision& d);
+  result<std::optional<permits_reply>> granted(std::string_view name, const permits_command& c);
+  result<std::optional<permits_reply>> not_granted(std::string_view name, const permits_command& c,
+                                                   const line& all, const decision& d);
+  permits_reply in_line(const permits_command& c, std::uint32_t position);
+  permits_reply holds(const own_place& mine, const permits_command& c);
+  permits_reply kept(const permits_command& c);
+  result<permits_reply> weaken(std::string_view name, const permits_command& c, own_place mine);
+  result<permits_reply> strengthen(std::string_view name, const permits_command& c,
+                                   const own_place& mine);
+  result<bool> put_away(std::string_view name, const owner_id& owner,
+                        std::vector<std::string> nodes, bool unsure);
+
+  /// Whatever is left there of the session that took it, nobody keeps it alive.
+  bool is_of_an_ended_session(const own_place& mine) const;
+  void drop(std::string_view name, const owner_id& owner, const own_place& mine);
+
+  contender_store::alarm wake(std::string_view name, const owner_id& owner,
+                              const std::string& watched);
+  void see_arrivals(std::string_view name, const owner_id& owner);
+  void tidy();
+
+  clock& clock_;
+  own_places places_;
+  store::queue_inbox inbox_;
+  contender_latch latch_;
+  std::unique_ptr<contender_store> port_;  // its threads call what stands above
+  std::thread thread_;
+};
+
+}  // namespace holdfast::family

@@ -1,0 +1,268 @@
+#include "family/contender_family_parts.hpp"
+
+#include <algorithm>
+
+#include "kernel/permits.hpp"
+
+namespace holdfast::family {
+
+using store::contender;
+using store::contender_store;
+using store::notice_kind;
+using store::owner_id;
+using store::permits_command;
+using store::permits_outcome;
+using store::permits_reply;
+using store::permits_verb;
+using as_of = contender_store::as_of;
+
+namespace {
+
+/// A place may go away while it is looked at: an operator took it, or the session ended.
+constexpr int max_attempts = 5;
+
+}  // namespace
+
+result<permits_reply> contender_family::acquire(std::string_view name, const permits_command& c) {
+  bool replaced = false;
+  for (int i = 0; i < max_attempts; ++i) {
+    const auto mine = places_.find(c.owner);
+    if (mine && mine->held) {
+      auto command = c;
+      command.verb = permits_verb::renew;
+      auto reply = carry_out(name, command);
+      if (!reply || reply->outcome == permits_outcome::granted) return reply;
+      continue;
+    }
+    line seen;
+    if (!mine || mine->nodes.empty()) {
+      const auto in = enter(name, c, seen);
+      if (!in) return in.error();
+      replaced |= *in;
+    } else if (c.wait && mine->nothing_new()) {
+      places_.change(c.owner, [&](own_place& p) {
+        p.ends = after(clock_.now(), c.place_us);
+        ++p.quiet;
+      });
+      return in_line(c, 0);
+    }
+    auto turn = take_turn(name, c, std::move(seen));
+    if (!turn) return std::move(turn.error());
+    if (!*turn) continue;
+    (*turn)->replaced = replaced;
+    return std::move(**turn);
+  }
+  return failure{errc::unavailable,
+                 "the place in line went away each time it was taken: does "
+                 "somebody remove them, or does the session end too soon?"};
+}
+
+// True if `instead_of` was there until this step; `seen` is the line, if the store told it.
+result<bool> contender_family::enter(std::string_view name, const permits_command& c, line& seen) {
+  if (places_.find(c.owner)) {
+    const auto found = find_again(name, c.owner);
+    if (!found) return found.error();
+    if (*found) return false;
+  }
+  std::vector<std::string> leaving;
+  if (const auto other = places_.find(c.instead_of)) leaving = other->nodes;
+  contender who;
+  who.owner = c.owner;
+  who.kind = c.kind;
+  who.capacity = c.capacity;
+  who.weight = c.weight;
+  const store::placard says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
+  own_place mine;
+  mine.name = name;
+  mine.weight = c.weight;
+  mine.ends = after(clock_.now(), c.place_us);
+  mine.unsure = true;
+  places_.put(c.owner, mine);
+  auto in = port_->enter(name, who, says, leaving);
+  if (!in) {
+    if (!in.error().outcome_unknown) places_.erase(c.owner);
+    return std::move(in.error());
+  }
+  if (c.instead_of) places_.erase(c.instead_of);
+  places_.change(c.owner, [&](own_place& p) {
+    p.nodes = {in->place};
+    p.fence = p.made = in->fence;
+    p.session = in->session;
+    p.unsure = false;
+  });
+  seen = std::move(in->line);
+  return in->replaced;
+}
+
+// The store did not say whether it let us in. True if it did.
+result<bool> contender_family::find_again(std::string_view name, const owner_id& owner) {
+  const auto all = port_->contenders(name, as_of::latest, nullptr);
+  if (!all) return all.error();
+  const auto nodes = places_of(*all, owner);
+  if (nodes.empty()) return false;
+  const auto says = port_->read(name, nodes.front(), nullptr);
+  if (!says) return says.error();
+  if (!*says) return false;
+  return places_.change(owner, [&](own_place& p) {
+    p.nodes = nodes;
+    p.fence = p.made = (*says)->fence;
+    p.session = (*says)->session;
+    p.unsure = false;
+  });
+}
+
+// Nothing if our place is gone.
+result<std::optional<permits_reply>> contender_family::take_turn(std::string_view name,
+                                                                 const permits_command& c,
+                                                                 line seen) {
+  while (true) {
+    const auto mine = places_.find(c.owner);
+    if (!mine) return std::optional<permits_reply>{};
+    if (is_of_an_ended_session(*mine)) {
+      drop(name, c.owner, *mine);
+      return std::optional<permits_reply>{};
+    }
+    auto all = seen.empty() ? port_->contenders(name, as_of::seen, nullptr)
+                            : result<line>(std::exchange(seen, {}));
+    if (!all) return std::move(all.error());
+    fit(*all, c.capacity);
+    const std::size_t me = index_of(*all, mine->nodes.front());
+    if (me == all->size()) {
+      places_.erase(c.owner);
+      return std::optional<permits_reply>{};
+    }
+    auto clashes = clash(name, c, *all, me);
+    if (!clashes || *clashes) return clashes;
+    if (is_record(all->front())) continue;  // it was over, and is gone now
+    for (bool again = true; again;) {
+      for (contender& other : *all) {
+        const auto known = mine->watched.find(other.place);
+        if (known != mine->watched.end()) other.weight = std::min(other.weight, known->second);
+      }
+      const auto d = decide(*all, me, c.capacity);
+      if (d.mine) return granted(name, c);
+      const auto changed = look_ahead(name, c, *all, d);
+      if (!changed) return changed.error();
+      if (!*changed) return not_granted(name, c, *all, d);
+      again = !all->empty();
+    }
+  }
+}
+
+// Another kind or capacity than what the name is in use as.
+result<std::optional<permits_reply>> contender_family::clash(std::string_view name,
+                                                             const permits_command& c,
+                                                             const line& all, std::size_t me) {
+  const contender* const first = first_of_ours(all);
+  if (first == &all[me] || (first->kind == c.kind && first->capacity == c.capacity)) {
+    return std::optional<permits_reply>{};
+  }
+  if (is_record(*first)) {
+    const auto over = latch_.forget_if_over(name);
+    if (!over) return over.error();
+    if (*over) return std::optional<permits_reply>{};
+  }
+  permits_reply reply;
+  const bool kind = first->kind != c.kind;
+  reply.outcome = kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
+  reply.found.kind = first->kind;
+  reply.found.capacity = first->capacity;
+  if (auto left = release(name, c); !left) return std::move(left.error());
+  return std::optional(std::move(reply));
+}
+
+// Watches those ahead of us, and reads what they say on the occasion: one may need less than when
+// it entered. True if that changes things; then an empty line has to be read anew.
+result<bool> contender_family::look_ahead(std::string_view name, const permits_command& c,
+                                          line& all, const decision& d) {
+  if (!c.wait && c.kind != store::kind::shared_mutex) return false;
+  const auto mine = places_.find(c.owner);
+  if (!mine) return all.clear(), true;
+  for (const std::size_t w : d.watch) {
+    contender& other = all[w];
+    if (mine->watched.contains(other.place)) continue;
+    if (c.wait) {
+      places_.change(c.owner, [&](own_place& p) { p.watched[other.place] = other.weight; });
+    }
+    const auto says =
+        port_->read(name, other.place, c.wait ? wake(name, c.owner, other.place) : nullptr);
+    if (!says || !*says) {
+      places_.change(c.owner, [&](own_place& p) { p.watched.erase(other.place); });
+      if (!says) return says.error();
+      return all.clear(), true;
+    }
+    const std::uint32_t now = (*says)->weight;
+    if (now == 0 || now >= other.weight) continue;
+    other.weight = now;
+    places_.change(c.owner, [&](own_place& p) {
+      if (const auto at = p.watched.find(other.place); at != p.watched.end()) at->second = now;
+    });
+    return true;
+  }
+  return false;
+}
+
+result<std::optional<permits_reply>> contender_family::granted(std::string_view name,
+                                                               const permits_command& c) {
+  places_.change(c.owner, [&](own_place& p) {
+    p.held = true;
+    p.watched.clear();
+    p.waits_for.clear();
+    p.ends = after(clock_.now(), c.place_us);
+  });
+  const auto entered = places_.find(c.owner);
+  if (!entered) return std::optional<permits_reply>{};
+  // Who waited for long knows its turn, and not whether its session still counts.
+  const auto lease =
+      std::min<std::chrono::nanoseconds>(std::chrono::microseconds(c.lease_us), port_->safe_span());
+  if (port_->safe_until(entered->session) < clock_.now() + lease / 2) {
+    auto command = c;
+    command.verb = permits_verb::renew;
+    auto sure = carry_out(name, command);
+    if (!sure) return std::move(sure.error());
+    if (sure->outcome != permits_outcome::granted) return std::optional<permits_reply>{};
+  }
+  if (c.lingers) see_arrivals(name, c.owner);
+  const auto mine = places_.find(c.owner);
+  if (!mine) return std::optional<permits_reply>{};
+  return std::optional(holds(*mine, c));
+}
+
+result<std::optional<permits_reply>> contender_family::not_granted(std::string_view name,
+                                                                   const permits_command& c,
+                                                                   const line& all,
+                                                                   const decision& d) {
+  if (!c.wait) {
+    auto left = release(name, c);
+    if (!left) return std::move(left.error());
+    auto reply = in_line(c, d.position);
+    reply.outcome = permits_outcome::busy;
+    return std::optional(std::move(reply));
+  }
+  places_.change(c.owner, [&](own_place& p) {
+    p.ends = after(clock_.now(), c.place_us);
+    p.quiet = 0;
+    p.waits_for.clear();
+    for (const std::size_t w : d.watch) p.waits_for.push_back(all[w].place);
+  });
+  return std::optional(in_line(c, d.position));
+}
+
+permits_reply contender_family::in_line(const permits_command& c, std::uint32_t position) {
+  permits_reply reply;
+  reply.outcome = permits_outcome::queued;
+  reply.now_at = micros(clock_.now());
+  reply.position = std::max(position, 1U);
+  reply.look_again_us = std::min<std::int64_t>(kernel::look_again_us, c.place_us / 3);
+  return reply;
+}
+
+contender_store::alarm contender_family::wake(std::string_view name, const owner_id& owner,
+                                              const std::string& watched) {
+  return [this, name = std::string(name), owner, watched] {
+    places_.change(owner, [&](own_place& p) { p.watched.erase(watched); });
+    inbox_.put({notice_kind::granted, name, owner, 0, 0, {}});
+  };
+}
+
+}  // namespace holdfast::family

@@ -1,0 +1,166 @@
+#include <holdfast/admission.hpp>
+
+#include "engine/acquire_many.hpp"
+#include "primitive/multi_member.hpp"
+#include "primitive/rate_limiter_state.hpp"
+
+namespace holdfast {
+
+using namespace std::chrono_literals;
+using engine::wait_hint;
+using store::permits_outcome;
+using store::rate_outcome;
+
+namespace {
+
+constexpr std::string_view operation = "admission";
+/// Who waits for tokens asks again no sooner.
+constexpr std::chrono::microseconds shortest_look = 1ms;
+
+using answer = result<std::optional<wait_hint>>;
+
+/// Both, as one question.
+class entry final : public engine::question {
+ public:
+  entry(const engine::wanted& permits, const std::string& limiter, rate_limiter::state::request r,
+        std::uint64_t n, boot_time deadline)
+      : session_(*permits.session),
+        permits_(permits),
+        limiter_(limiter),
+        request_(std::move(r)),
+        deadline_(deadline),
+        take_{store::rate_verb::take,    session_.ids().next(), static_cast<std::int64_t>(n), 0,
+              request_.rules->version(), request_.choices} {}
+
+  answer ask(bool last) override {
+    const bool waits = !last || waited_;
+    const auto asks =
+        engine::acquire_command(session_, *permits_.what, permits_.how, owner(), waits);
+    waited_ = waits;
+    const boot_time sent = session_.now();
+    auto both = session_.admit({permits_.what->name, asks}, limiter_, take_);
+    if (!both) return std::move(both.error());
+    if (both->permits.outcome != permits_outcome::granted) return on_no_permit(both->permits);
+    auto tokens = primitive::decision(request_, *both->tokens, count());
+    if (!tokens) return std::move(tokens.error());
+    found.rate = std::move(*tokens);
+    if (!found.rate) return on_no_tokens();
+    return on_both(both->permits, sent);
+  }
+
+  // To be told is to have a permit, and not yet the tokens.
+  bool take(const store::notice&) override { return false; }
+
+  const store::owner_id& owner() const noexcept { return take_.owner; }
+  const engine::grant& granted() const noexcept { return grant_; }
+
+  /// It may be in the queue of the permits, or have come from there.
+  bool waited() const noexcept { return waited_; }
+
+  /// What it was that it waited for.
+  admitted found{{}, refused_by::permits, {}};
+
+ private:
+  std::uint64_t count() const noexcept { return static_cast<std::uint64_t>(take_.tokens); }
+
+  answer on_no_permit(store::permits_reply& reply) {
+    if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
+      return engine::mismatch_of(reply, *permits_.what);
+    }
+    found.why = refused_by::permits;
+    found.rate = {};
+    wait_hint hint{std::chrono::microseconds(reply.look_again_us), {}};
+    if (reply.position == 1 && session_.can().sees_death) hint.watch = std::move(reply.blockers);
+    return std::optional<wait_hint>{std::move(hint)};
+  }
+
+  answer on_no_tokens() {
+    found.why = refused_by::tokens;
+    if (saturated_add(session_.now(), found.rate.wait) > deadline_) {
+      return engine::waited_in_vain(errc::timed_out);
+    }
+    return std::optional<wait_hint>{{std::max(found.rate.wait, shortest_look), {}}};
+  }
+
+  answer on_both(const store::permits_reply& reply, boot_time sent) {
+    const auto lasts = engine::lease_of(reply);
+    grant_ = {owner(), reply.fence, sent + lasts - engine::lease_timer::margin(lasts)};
+    if (grant_.valid_until <= session_.now()) {
+      return failure{errc::unavailable, "the store's answer came later than the lease lasts", true};
+    }
+    found.why = refused_by::nothing;
+    return std::optional<wait_hint>{};
+  }
+
+  engine::core& session_;
+  const engine::wanted& permits_;
+  const std::string& limiter_;
+  const rate_limiter::state::request request_;
+  const boot_time deadline_;
+  const store::rate_command take_;
+  engine::grant grant_{};
+  bool waited_ = false;
+};
+
+}  // namespace
+
+struct admission::state {
+  rate_limiter::state& limiter;
+  engine::wanted permits;
+
+  [[noreturn]] void fail(failure f) const {
+    throw_failure(permits.session->located(std::move(f), operation, permits.what->name));
+  }
+
+  void check() const {
+    if (permits.session != limiter.of.core) {
+      fail({errc::invalid_argument,
+            "the semaphore and the rate_limiter are on different sessions: one step needs one"});
+    }
+    if (permits.what->name == limiter.of.spec->name) {
+      fail({errc::invalid_argument, "the semaphore and the rate_limiter have the same name"});
+    }
+  }
+
+  admitted given(entry& e, boot_time began) const {
+    e.found.permit = engine::hold::start(std::make_shared<engine::hold>(
+        permits.session, permits.what, permits.how, e.granted(), engine::waits{began, began}));
+    return std::move(e.found);
+  }
+
+  // A wait that only ran out is a decision, not a failure.
+  admitted refused(entry& e, boot_time began, failure why) const {
+    auto& core = *permits.session;
+    const failure called_off{errc::cancelled, {}};
+    engine::leave_nothing_behind(core, *permits.what, e.owner(), e.waited() ? called_off : why);
+    why = engine::gave_up(core, *permits.what, began, std::move(why));
+    if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
+    return std::move(e.found);
+  }
+};
+
+admission::admission(rate_limiter& tokens, const multi_member& permits)
+    : state_(new state{*tokens.state_, permits.state_->asks}) {
+  state_->permits.what = primitive::without_gate(*state_->permits.what);
+  state_->check();
+}
+
+admission::~admission() = default;
+
+admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time wait,
+                                 std::stop_token stop) {
+  auto& [limiter, permits] = *state_;
+  auto request = limiter.about(key, n);
+  auto& core = *permits.session;
+  if (auto can = engine::ready(core, *permits.what, permits.how); !can) {
+    state_->fail(std::move(can.error()));
+  }
+  const boot_time began = core.now();
+  const boot_time deadline = saturated_add(began, wait);
+  entry e(permits, limiter.of.spec->name, std::move(request), n, deadline);
+  engine::mailroom::slot slot(core.mailroom(), e.owner());
+  auto settled = engine::wait_until_settled(core, slot, e, deadline, std::move(stop));
+  return settled ? state_->given(e, began) : state_->refused(e, began, std::move(settled.error()));
+}
+
+}  // namespace holdfast

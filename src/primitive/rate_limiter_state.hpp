@@ -1,0 +1,60 @@
+#pragma once
+
+#include <holdfast/rate_limiter.hpp>
+#include <mutex>
+#include <unordered_map>
+
+#include "primitive/common.hpp"
+#include "primitive/rate_rules.hpp"
+
+namespace holdfast {
+
+namespace primitive {
+
+/// Tokens of one key that the process has and the store has counted.
+struct token_pool {
+  std::uint64_t left = 0;
+  boot_time until{};
+  rate_decision last{};  ///< what the store said then
+};
+
+}  // namespace primitive
+
+struct rate_limiter::state {
+  primitive::subject of;
+  rate_limiter_options options;
+  mutable std::mutex mutex{};
+  std::shared_ptr<const primitive::rate_rules> rules{};
+  std::unordered_map<std::string, primitive::token_pool> pools{};
+
+  std::shared_ptr<const primitive::rate_rules> current() const {
+    const std::lock_guard guard{mutex};
+    return rules;
+  }
+
+  /// What is asked of the store: everything that the command points to stays here.
+  struct request {
+    std::shared_ptr<const primitive::rate_rules> rules;
+    std::vector<std::string> buckets;
+    std::vector<store::bucket_choice> choices;
+  };
+  /// For n tokens, which can be had; else throws.
+  request about(const rate_key& key, std::uint64_t n) const;
+  rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
+                       std::chrono::microseconds ahead, wait_time wait,
+                       std::stop_token stop = {}) const;
+  rate_decision take(const request& r, std::uint64_t n);
+  rate_decision take_locally(const request& r, std::uint64_t n);
+  void drop_old_pools(boot_time now);
+  bool sleep(boot_time until, std::stop_token stop) const;
+  void replace_rules(std::vector<rate_rule> with, std::uint32_t version);
+};
+
+namespace primitive {
+
+/// What the store's answer says about a request for n tokens.
+result<rate_decision> decision(const rate_limiter::state::request& r,
+                               const store::rate_reply& reply, std::uint64_t n);
+
+}  // namespace primitive
+}  // namespace holdfast

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <algorithm>
+#include <holdfast/store/own_holds.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::store::redis {
+
+/// What the owners of the dialect setnx wrote: the time in the value is all that says whose it is.
+/// A renewal writes a time that we have named before, so that whoever does not hear the answer
+/// knows what may stand there now: any of these is its own. Thread-safe.
+class setnx_values {
+ public:
+  setnx_values(clock& on, std::int64_t unit_us) : clock_(on), unit_us_(unit_us), known_(on) {}
+
+  /// What it may have written, with spaces between; empty if nothing is known of it.
+  std::string of(const owner_id& owner) const {
+    const auto hold = known_.find(owner);
+    return hold ? in_words(*hold) : std::string{};
+  }
+
+  /// The time that a renewal is to write; from now on one of those. Empty if none can be told.
+  std::string propose(const owner_id& owner, std::int64_t lease_us) {
+    auto hold = known_.find(owner);
+    if (!hold) return {};
+    const auto since =
+        std::chrono::duration_cast<std::chrono::microseconds>(clock_.now() - hold->at).count();
+    const auto ends = (hold->server_time + since + lease_us + on_its_way_us) / unit_us_ + 2;
+    hold->values.push_back(std::to_string(ends));
+    if (hold->values.size() > at_most) hold->values.erase(hold->values.begin());
+    known_.put(owner, *hold, lease_us);
+    return hold->values.back();
+  }
+
+  /// The server has written it, at `server_time`, after `sent`.
+  void wrote(const owner_id& owner, std::string value, std::int64_t server_time, boot_time sent,
+             std::int64_t lease_us) {
+    known_.put(owner, {{std::move(value)}, server_time, sent}, lease_us);
+  }
+  void forget(const owner_id& owner) { known_.forget(owner); }
+
+ private:
+  /// More renewals without an answer than fit into a lease.
+  static constexpr std::size_t at_most = 8;
+  /// One that is longer on its way has the server choose.
+  static constexpr std::int64_t on_its_way_us = 100'000;
+
+  struct written {
+    std::vector<std::string> values;
+    std::int64_t server_time = 0;  ///< of the latest answer, in microseconds
+    boot_time at{};                ///< when that was asked for
+  };
+
+  static std::string in_words(const written& w) {
+    std::string words;
+    for (const auto& v : w.values) words += (words.empty() ? "" : " ") + v;
+    return words;
+  }
+
+  clock& clock_;
+  const std::int64_t unit_us_;
+  own_holds<written> known_;
+};
+
+}  // namespace holdfast::store::redis

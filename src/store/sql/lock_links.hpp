@@ -1,0 +1,32 @@
+#pragma once
+
+#include "store/sql/lock_link.hpp"
+
+namespace holdfast::store::sql {
+
+/// The connections of a session that holds a server's own locks: one, home, that takes what is free
+/// for everybody, and others, each for one who has to wait. For one thread at a time.
+class lock_links {
+ public:
+  lock_links(std::unique_ptr<lock_link> first, connect_lock_link connect, std::size_t most)
+      : connect_(std::move(connect)), most_(most), home_(std::move(first)) {}
+
+  lock_link& home() const noexcept { return *home_; }
+  /// Another one in its place, which has broken.
+  status replace_home();
+
+  /// While so many are with those who wait. Null: there are as many as may be, or the server takes
+  /// no more.
+  std::unique_ptr<lock_link> take_spare(std::size_t taken);
+  /// For the next one, if it still works.
+  void give_back(std::unique_ptr<lock_link> one);
+  void forget_what_broke();
+
+ private:
+  const connect_lock_link connect_;
+  const std::size_t most_;
+  std::unique_ptr<lock_link> home_;
+  std::vector<std::unique_ptr<lock_link>> spare_;
+};
+
+}  // namespace holdfast::store::sql

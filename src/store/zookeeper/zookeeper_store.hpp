@@ -1,0 +1,114 @@
+#pragma once
+
+#include <holdfast/store/contender_store.hpp>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/zookeeper/client.hpp"
+#include "store/zookeeper/names.hpp"
+
+/// The store itself, for the files that it is written in: zookeeper.cpp (the session, records, time
+/// and names) and places.cpp.
+namespace holdfast::store::zookeeper {
+
+using link = std::shared_ptr<connection>;
+
+/// A container that is empty may go at any moment, between two requests.
+inline constexpr int max_attempts = 5;
+
+/// The leader looked at it, whatever came of it.
+bool leader_answered(int rc);
+
+/// Thread-safe.
+class zookeeper_store final : public contender_store {
+ public:
+  explicit zookeeper_store(zookeeper_options o);
+
+  status open();
+
+  const capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return options_.url; }
+  const std::string& peer() const noexcept override { return peer_; }
+  boot_time safe_until(std::uint64_t session) const noexcept override {
+    const auto now = present();
+    return now->session() == session ? now->safe_until() : boot_time{};
+  }
+  std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
+
+  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+                        std::span<const std::string> leaving) override;
+  result<std::vector<contender>> contenders(std::string_view name, as_of when,
+                                            alarm on_arrival) override;
+  result<bool> leave(std::string_view name, std::span<const std::string> places) override;
+  result<std::optional<placard>> read(std::string_view name, const std::string& place,
+                                      alarm on_change) override;
+  result<std::vector<std::optional<placard>>> read(std::string_view name,
+                                                   std::span<const contender> line) override;
+  result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
+  std::string address(std::string_view name, const std::string& place) const override {
+    return path_of(name, place);
+  }
+  std::vector<result<bool>> confirm(std::span<const place_of> places) override;
+  result<versioned> record(std::string_view name, alarm on_change) override;
+  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
+                                              std::int64_t version, std::int64_t keep_us) override;
+  result<moment> time() override;
+  result<std::vector<std::string>> names() override;
+
+ private:
+  link present() const;
+  result<link> current();
+  const ACL_vector* acl() const {
+    return options_.private_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+  }
+  std::string path_of(std::string_view name) const { return options_.base + "/" + escape(name); }
+  std::string path_of(std::string_view name, std::string_view node) const {
+    return path_of(name) + "/" + std::string(node);
+  }
+
+  /// A change of nothing: a majority has to agree to it, and the member that we talk to has seen
+  /// all that was agreed to before. zoo_async promises less: a leader answers it by itself.
+  template <class Token>
+  int ask_all(connection& c, Token* token) {
+    const std::string nobody = options_.base + "/%nobody";
+    return zoo_adelete(c.handle(), nobody.c_str(), -1, &requests::on_void, token);
+  }
+
+  /// Sends `count` requests by send(i, link, requests) and waits for their answers.
+  template <class Send>
+  result<std::vector<answer>> ask(std::size_t count, bool to_leader, Send send);
+  status make_base();
+  status make(const std::string& path, int mode);
+  result<entered> enter_in_place_of(std::string_view name, const std::string& prefix,
+                                    const std::string& data, std::span<const std::string> leaving);
+  void know_time(boot_time at, std::int64_t wall_ms);
+  failure wrong(int rc, bool writes = false) const { return explain(rc, options_, writes); }
+
+  const zookeeper_options options_;
+  const capabilities can_;
+  std::string peer_;
+  mutable std::mutex mutex_;
+  link link_;
+  boot_time time_known_at_{};
+  std::int64_t wall_at_ = 0;
+};
+
+template <class Send>
+result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_leader, Send send) {
+  auto to = current();
+  if (!to) return std::move(to.error());
+  const auto all = std::make_shared<requests>(count);
+  const boot_time sent = options_.clock->now();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* const token = all->expect(i);
+    all->sent(token, send(i, **to, *all, token));
+  }
+  auto answers = all->wait(*options_.clock, saturated_add(sent, options_.command_timeout));
+  if (to_leader && leader_answered(answers.front().rc)) (*to)->proved(sent);
+  return answers;
+}
+
+}  // namespace holdfast::store::zookeeper

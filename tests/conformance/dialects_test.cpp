@@ -1,0 +1,119 @@
+#ifdef HOLDFAST_WITH_REDIS
+#include <gtest/gtest.h>
+
+#include <array>
+#include <future>
+#include <holdfast/holdfast.hpp>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "harness/failing.hpp"
+#include "harness/shared_servers.hpp"
+
+// The dialects on the Redis topologies that are more than one server: what they promise is the same
+// there. Their layouts, on one server, are for tests/interop.
+namespace {
+
+using namespace std::chrono_literals;
+using harness::outcome_of;
+using holdfast::errc;
+using holdfast::mutex;
+
+constexpr std::array dialects{"redlock", "redisson", "setnx"};
+/// In a cluster each of them is on a server of its own.
+constexpr std::array names{"a", "b", "c"};
+
+class dialect_topologies : public testing::TestWithParam<std::string> {
+ protected:
+  holdfast::session open(const std::string& dialect) const {
+    return holdfast::open(harness::url_of_servers(GetParam()) + "?dialect=" + dialect +
+                          "&prefix=" + prefix_);
+  }
+  template <class Rule>
+  void on_each_dialect(Rule rule) const {
+    for (const std::string dialect : dialects) {
+      SCOPED_TRACE(dialect);
+      for (const std::string name : names) rule(dialect, dialect + "-" + name);
+    }
+  }
+
+ private:
+  // The servers are everybody's.
+  const std::string prefix_ = "dialect-" + std::to_string(std::random_device()()) + "-";
+};
+
+INSTANTIATE_TEST_SUITE_P(servers, dialect_topologies,
+                         testing::Values("redis_replicas", "redis_sentinel", "redis_cluster"),
+                         [](const auto& p) { return p.param + "__dialects"; });
+
+TEST_P(dialect_topologies, who_has_it_keeps_others_out_and_is_shown) {
+  on_each_dialect([&](const std::string& dialect, const std::string& name) {
+    const auto ours = open(dialect), others = open(dialect);
+    {
+      holdfast::lease held = mutex(ours, name).acquire();
+      EXPECT_FALSE(mutex(others, name).try_lock());
+      EXPECT_EQ(others.show(name).holders.size(), 1u);
+      EXPECT_NO_THROW(held.extend());
+    }
+    EXPECT_TRUE(others.show(name).holders.empty());
+    EXPECT_TRUE(mutex(others, name).try_acquire());
+  });
+}
+
+TEST_P(dialect_topologies, who_waits_gets_it_when_it_is_given_back) {
+  on_each_dialect([&](const std::string& dialect, const std::string& name) {
+    const auto ours = open(dialect), others = open(dialect);
+    holdfast::lease held = mutex(ours, name).acquire();
+    auto next = std::async(std::launch::async, [&] { return mutex(others, name).acquire(); });
+    EXPECT_FALSE(held.release());
+    EXPECT_TRUE(next.get());
+  });
+}
+
+TEST_P(dialect_topologies, only_one_at_a_time_is_in) {
+  on_each_dialect([&](const std::string& dialect, const std::string& name) {
+    int count = 0;
+    std::vector<std::jthread> workers;
+    for (int i = 0; i < 3; ++i) {
+      workers.emplace_back([&] {
+        const auto session = open(dialect);
+        mutex lock(session, name);
+        for (int n = 0; n < 10; ++n) {
+          const holdfast::lease held = lock.acquire();
+          ++count;
+        }
+      });
+    }
+    workers.clear();
+    EXPECT_EQ(count, 30);
+  });
+}
+
+TEST_P(dialect_topologies, what_is_taken_away_is_lost) {
+  on_each_dialect([&](const std::string& dialect, const std::string& name) {
+    const auto ours = open(dialect), others = open(dialect);
+    holdfast::lease held = mutex(ours, name).acquire();
+    // A time names no owner, so it is nobody's to take away.
+    if (dialect == "setnx") return;
+    EXPECT_EQ(others.force_release(name), 1u);
+    EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
+  });
+}
+
+TEST_P(dialect_topologies, a_lock_of_another_dialect_is_named_and_left_alone) {
+  for (const std::string theirs : dialects) {
+    const auto session = open(theirs);
+    holdfast::lease held = mutex(session, "shared-" + theirs).acquire();
+    for (const std::string ours : dialects) {
+      if (ours == theirs) continue;
+      const auto refused =
+          outcome_of([&] { (void)mutex(open(ours), "shared-" + theirs).try_lock(); });
+      EXPECT_EQ(refused.reason, errc::kind_mismatch) << ours << " on " << theirs;
+    }
+    EXPECT_FALSE(held.release()) << theirs;
+  }
+}
+
+}  // namespace
+#endif

@@ -1,0 +1,249 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <shared_mutex>
+#include <thread>
+
+#include "engine/core.hpp"
+#include "harness/passing_on.hpp"
+#include "stage.hpp"
+
+// session_options::detect_deadlocks with threads, each a process as far as the store knows, on a
+// clock that stands still. What the walk sees is for deadlock_traffic_test.cpp.
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::event_kind;
+using holdfast::mutex;
+using holdfast::session;
+
+struct scene {
+  session open() const {
+    holdfast::session_options o;
+    o.clock = clock;
+    o.observer = seen;
+    o.lease = holdfast::max_lease;
+    o.detect_deadlocks = true;
+    return holdfast::open(url, o);
+  }
+  /// The clock goes on until it is over.
+  template <class T>
+  T get(std::future<T> f) const {
+    harness::eventually("the end of a wait", [&] {
+      clock->advance(50ms);
+      return f.wait_for(0s) == std::future_status::ready;
+    });
+    return f.get();
+  }
+  std::size_t marks(const session& s) const {
+    const auto all = *s.core()->names();
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), holdfast::engine::is_wait_mark));
+  }
+  void until_marked(const session& s, std::size_t n) const {
+    harness::eventually("marks", [&] {
+      clock->advance(50ms);
+      return marks(s) == n;
+    });
+  }
+
+  static inline std::atomic<int> number{0};
+  const std::string url = "memory:deadlock-" + std::to_string(++number);
+  const std::shared_ptr<holdfast::testing::fake_clock> clock =
+      std::make_shared<holdfast::testing::fake_clock>();
+  const std::shared_ptr<recorder> seen = std::make_shared<recorder>();
+};
+
+/// A store that does not show who waits.
+class blind final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+
+ private:
+  const holdfast::store::capabilities can_{};
+};
+
+/// What the wait ended with: nothing if it got it.
+template <class Lock>
+errc locked(Lock& m) {
+  try {
+    m.lock();
+    m.unlock();
+    return {};
+  } catch (const holdfast::error& e) {
+    EXPECT_NE(std::string(e.what()).find("waits for"), std::string::npos) << e.what();
+    return e.reason();
+  }
+}
+
+TEST(deadlock, of_two_the_one_that_came_last_is_told_and_the_other_gets_it) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
+  std::promise<void> ready;
+  auto first = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a1};
+    ready.get_future().wait();
+    return locked(b1);
+  });
+  auto second = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b2};
+    ready.set_value();
+    w.until_marked(two, 1);
+    return locked(a2);
+  });
+  EXPECT_EQ(w.get(std::move(second)), errc::deadlock);
+  EXPECT_EQ(w.get(std::move(first)), errc{});
+  EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
+  w.until_marked(one, 0);
+}
+
+TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
+  std::promise<void> ready;
+  auto first = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a1};
+    ready.get_future().wait();
+    return locked(b1);
+  });
+  const auto began = w.clock->now();
+  auto second = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b2};
+    ready.set_value();
+    w.until_marked(two, 1);
+    const bool got = a2.try_lock_for(1000h);
+    if (got) a2.unlock();
+    return got;
+  });
+  EXPECT_FALSE(w.get(std::move(second)));
+  EXPECT_LT(w.clock->now() - began, 1000h);
+  EXPECT_EQ(w.get(std::move(first)), errc{});
+  EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
+}
+
+TEST(deadlock, threads_of_one_process_that_wait_at_its_gate_are_seen) {
+  scene w;
+  session s = w.open();
+  mutex a{s, "a"}, b{s, "b"};
+  std::promise<void> ready;
+  auto first = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a};
+    ready.get_future().wait();
+    return locked(b);
+  });
+  auto second = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b};
+    ready.set_value();
+    w.until_marked(s, 1);
+    return locked(a);
+  });
+  EXPECT_EQ(w.get(std::move(second)), errc::deadlock);
+  EXPECT_EQ(w.get(std::move(first)), errc{});
+}
+
+TEST(deadlock, a_second_object_of_a_name_that_the_thread_has_is_a_ring_of_one) {
+  scene w;
+  session s = w.open();
+  mutex a{s, "a"}, again{s, "a"};
+  auto only = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a};
+    return locked(again);
+  });
+  EXPECT_EQ(w.get(std::move(only)), errc::deadlock);
+}
+
+TEST(deadlock, a_writer_that_waits_for_a_reader_is_part_of_a_ring) {
+  scene w;
+  session one = w.open(), two = w.open();
+  holdfast::shared_mutex a1{one, "a"}, a2{two, "a"};
+  mutex b2{two, "b"}, b1{one, "b"};
+  std::promise<void> ready;
+  auto first = std::async(std::launch::async, [&] {
+    const std::shared_lock guard{a1};
+    ready.get_future().wait();
+    return locked(b1);
+  });
+  auto second = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b2};
+    ready.set_value();
+    w.until_marked(two, 1);
+    return locked(a2);
+  });
+  EXPECT_EQ(w.get(std::move(second)), errc::deadlock);
+  EXPECT_EQ(w.get(std::move(first)), errc{});
+}
+
+TEST(deadlock, who_waits_long_for_one_who_works_is_left_alone) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a{one, "a"}, b{one, "b"}, works{two, "b"};
+  auto held = works.acquire();
+  auto waits = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a};
+    return locked(b);
+  });
+  w.until_marked(two, 1);
+  for (int i = 0; i < 100; ++i) w.clock->advance(1s);
+  w.until_marked(two, 1);
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(w.get(std::move(waits)), errc{});
+  EXPECT_EQ(w.seen->count(event_kind::deadlock), 0U);
+}
+
+TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
+  std::promise<holdfast::lease> handed_on;
+  std::promise<void> ready;
+  auto giver = std::async(std::launch::async, [&] {
+    handed_on.set_value(a1.acquire());  // this thread got it, and will not give it back
+    ready.get_future().wait();
+    return locked(b1);
+  });
+  auto mine = handed_on.get_future().get();
+  auto other = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{b2};
+    ready.set_value();
+    return locked(a2);
+  });
+  w.until_marked(one, 1);
+  for (int i = 0; i < 40; ++i) w.clock->advance(100ms);
+  w.until_marked(one, 1);
+  EXPECT_FALSE(mine.release());
+  EXPECT_EQ(w.get(std::move(other)), errc{});
+  EXPECT_EQ(w.get(std::move(giver)), errc{});
+}
+
+TEST(deadlock, a_caller_that_asks_to_stop_is_not_told_of_a_deadlock) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a{one, "a"}, b{one, "b"}, works{two, "b"};
+  const auto held = works.acquire();
+  std::stop_source stop;
+  auto waits = std::async(std::launch::async, [&] {
+    const std::lock_guard guard{a};
+    return b.lock(stop.get_token());
+  });
+  w.until_marked(two, 1);
+  stop.request_stop();
+  EXPECT_FALSE(w.get(std::move(waits)));
+}
+
+TEST(deadlock, a_store_that_shows_no_waits_refuses_the_option) {
+  holdfast::session_options o;
+  o.detect_deadlocks = true;
+  o.decorate = [](auto inner) { return std::make_unique<blind>(std::move(inner)); };
+  try {
+    (void)holdfast::open("memory:", o);
+    FAIL() << "it would see nothing";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unsupported);
+  }
+}
+
+}  // namespace

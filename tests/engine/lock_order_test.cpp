@@ -1,0 +1,151 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "stage.hpp"
+
+// session_options::lock_order. The pairs are the process's: each test has names of its own.
+namespace {
+
+using namespace engine_test;
+using holdfast::called_from;
+using holdfast::event_kind;
+using holdfast::mutex;
+
+/// What is told, with its words.
+class listener final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    if (e.kind != event_kind::lock_order) return;
+    const std::lock_guard guard{mutex_};
+    told_.push_back(std::string(e.name) + ": " + std::string(e.detail));
+  }
+  std::vector<std::string> told() const {
+    const std::lock_guard guard{mutex_};
+    return told_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> told_;
+};
+
+struct scene {
+  explicit scene(bool on = true) : session(holdfast::open("memory:order", options(on))) {}
+  holdfast::session_options options(bool on) const {
+    holdfast::session_options o;
+    o.observer = heard;
+    o.lock_order = on;
+    return o;
+  }
+  std::shared_ptr<listener> heard = std::make_shared<listener>();
+  holdfast::session session;
+};
+
+template <class First, class Second>
+void nest(First& first, Second& second) {
+  const std::lock_guard outer{first};
+  const std::lock_guard inner{second};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+TEST(lock_order, one_order_everywhere_is_no_news) {
+  scene s;
+  mutex a{s.session, "same-a"}, b{s.session, "same-b"};
+  for (int i = 0; i < 3; ++i) nest(a, b);
+  std::thread([&] { nest(a, b); }).join();
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+TEST(lock_order, both_orders_are_told_once_with_all_four_places) {
+  scene s;
+  mutex a{s.session, "both-a"}, b{s.session, "both-b"};
+  std::vector<unsigned> lines;
+  const auto take = [&](mutex& first, mutex& second) {
+    const called_from outer_place;
+    const std::lock_guard outer{first};
+    const called_from inner_place;
+    const std::lock_guard inner{second};
+  };
+  const auto line = std::source_location::current().line();
+  take(a, b);
+  EXPECT_TRUE(s.heard->told().empty());
+  std::thread([&] { take(b, a); }).join();
+  take(b, a);
+  const auto told = s.heard->told();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_TRUE(told[0].starts_with("both-a: takes \"both-a\" at ")) << told[0];
+  for (const auto& [before, name] : {std::pair(3U, "\"both-a\" at "),
+                                     {5U, "\"both-b\" from "},
+                                     {3U, "\"both-b\" at "},
+                                     {5U, "\"both-a\" from "}}) {
+    const auto place = std::string(__FILE__) + ":" + std::to_string(line - before);
+    EXPECT_TRUE(contains(told[0], name + place)) << name << place << " in " << told[0];
+  }
+}
+
+TEST(lock_order, a_ring_over_a_third_name_is_seen) {
+  scene s;
+  mutex a{s.session, "ring-a"}, b{s.session, "ring-b"}, c{s.session, "ring-c"};
+  nest(a, b);
+  nest(b, c);
+  EXPECT_TRUE(s.heard->told().empty());
+  nest(c, a);
+  ASSERT_EQ(s.heard->told().size(), 1U);
+  EXPECT_TRUE(contains(s.heard->told()[0], "\"ring-c\" at somewhere while it had \"ring-b\""));
+}
+
+TEST(lock_order, a_try_waits_for_nobody_but_what_it_got_counts) {
+  scene s;
+  mutex a{s.session, "try-a"}, b{s.session, "try-b"};
+  nest(a, b);
+  {
+    const std::lock_guard outer{b};
+    EXPECT_TRUE(a.try_lock());
+    a.unlock();
+  }
+  EXPECT_TRUE(s.heard->told().empty());
+  ASSERT_TRUE(b.try_lock());
+  a.lock(), a.unlock();
+  b.unlock();
+  EXPECT_EQ(s.heard->told().size(), 1U);
+}
+
+TEST(lock_order, what_was_given_back_is_not_had_any_more) {
+  scene s;
+  mutex a{s.session, "gone-a"}, b{s.session, "gone-b"};
+  nest(a, b);
+  b.lock(), b.unlock();
+  a.lock(), a.unlock();
+  auto held = b.acquire();
+  std::thread([l = std::move(held)] {}).join();  // by another thread
+  a.lock(), a.unlock();
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+TEST(lock_order, leases_and_with_lock_and_other_kinds_count_too) {
+  scene s;
+  mutex a{s.session, "kinds-a"};
+  holdfast::shared_mutex b{s.session, "kinds-b"};
+  with_lock(a, [&] { const auto held = b.acquire_shared(); });
+  const auto line = std::source_location::current().line() - 1;
+  const auto held = b.acquire();
+  with_lock(a, [] {});
+  ASSERT_EQ(s.heard->told().size(), 1U);
+  EXPECT_TRUE(contains(s.heard->told()[0], "while it had \"kinds-a\" from " +
+                                               std::string(__FILE__) + ":" + std::to_string(line)))
+      << s.heard->told()[0];
+}
+
+TEST(lock_order, it_is_off_unless_asked_for) {
+  scene s(false);
+  mutex a{s.session, "off-a"}, b{s.session, "off-b"};
+  nest(a, b);
+  nest(b, a);
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+}  // namespace

@@ -1,0 +1,166 @@
+#include "harness/consensus_faults.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <holdfast/holdfast.hpp>
+#include <optional>
+#include <thread>
+
+#include "harness/crowd.hpp"
+#include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
+#include "harness/process.hpp"
+#include "harness/seed.hpp"
+
+namespace harness {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::lease_state;
+
+void leaders_die_and_come_back(server_group& servers) {
+  random random;
+  crowd all(std::vector<std::string>(4, servers.url(brief)));
+  for (int round = 0; round < 3; ++round) {
+    all.until_more(20);
+    const int leader = servers.leader();
+    if (leader < 0) continue;  // there was an election just now
+    servers.kill(leader);
+    if (random.one_in(2)) all.until_more(20);
+    servers.start(leader);
+    servers.until_whole();
+  }
+  all.until_more(20);
+  const auto wrong = all.violations();
+  EXPECT_TRUE(wrong.empty()) << summary(wrong);
+}
+
+void the_majority_is_gone(server_group& servers) {
+  auto here = holdfast::open(servers.url(brief));
+  auto there = holdfast::open(servers.url(brief));
+  holdfast::mutex one{here, "job"};
+  holdfast::mutex two{there, "other"};
+  const lease held = one.acquire();
+  const int leader = std::max(servers.leader(), 0);
+  const int other = (leader + 1) % servers.size();
+  servers.kill(leader);
+  servers.kill(other);
+  const auto e = thrown_by([&] { (void)two.try_acquire_for(500ms); });
+  EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+  EXPECT_TRUE(e.retryable());
+  eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  servers.start(leader);
+  servers.start(other);
+  servers.until_whole();
+  std::optional<lease> again;
+  eventually("it is let in", [&] {
+    try {
+      again = one.try_acquire_for(2s);
+    } catch (const holdfast::error&) {
+      return false;
+    }
+    return again.has_value();
+  });
+  EXPECT_GT(again->fence(), held.fence());
+}
+
+void a_holder_sleeps(const server_group& servers, const std::string& base) {
+  const std::string url = servers.url(base + "?session=1s");
+  child sleeper("lock-holder", {url});
+  const auto fence = std::stoull(sleeper.expect_line());
+  sleeper.stop();
+  auto here = holdfast::open(url);
+  const lease mine = holdfast::mutex(here, "job").acquire();
+  EXPECT_GT(mine.fence(), fence);
+  sleeper.resume();
+  sleeper.tell("?");
+  EXPECT_EQ(sleeper.expect_line(), "lost");
+  EXPECT_NO_THROW(mine.check());
+}
+
+void a_holder_is_killed(const server_group& servers, const std::string& base) {
+  const std::string url = servers.url(base + "?session=1s");
+  child victim("lock-holder", {url});
+  const auto fence = std::stoull(victim.expect_line());
+  victim.kill();
+  auto here = holdfast::open(url);
+  EXPECT_GT(holdfast::mutex(here, "job").acquire().fence(), fence);
+}
+
+void a_holder_is_cut_off(const server_group& servers, const std::string& base,
+                         const std::string& options) {
+  const std::string rest = base + options;
+  for (const bool silent : {false, true}) {
+    fault_proxy proxy(servers.port(1));
+    auto here = holdfast::open(servers.url_at(proxy.port(), rest));
+    auto there = holdfast::open(servers.url(rest));
+    holdfast::mutex mine{here, "job"};
+    const lease held = mine.acquire();
+    proxy.with([&](relay& r) {
+      if (silent) {
+        r.stall(way::up);
+        r.stall(way::down);
+      } else {
+        r.refuse();
+        r.cut();
+      }
+    });
+    const lease next = holdfast::mutex(there, "job").acquire();
+    EXPECT_EQ(held.state(), lease_state::lost) << "known here before the store gave it away";
+    EXPECT_GT(next.fence(), held.fence());
+    proxy.heal();
+    // Its session ended meanwhile; it comes back with another one.
+    eventually("it is back", [&] {
+      try {
+        return !mine.try_acquire_for(100ms);
+      } catch (const holdfast::error&) {
+        return false;
+      }
+    });
+    EXPECT_NO_THROW(next.check());
+  }
+}
+
+void connections_are_lost_and_found(const server_group& servers, const std::string& base) {
+  fault_proxy proxy(servers.port(2));
+  auto here = holdfast::open(servers.url_at(proxy.port(), base + "?session=10s"));
+  const lease held = holdfast::mutex(here, "job", {.lease = 1s}).acquire();
+  const auto fence = held.fence();
+  for (int i = 0; i < 5; ++i) {
+    const auto before = proxy.count().accepted;
+    proxy.cut();
+    eventually("it is back", [&] { return proxy.count().accepted > before; });
+  }
+  EXPECT_NO_THROW(held.check());
+  EXPECT_EQ(held.fence(), fence);
+}
+
+void fifty_are_cut_off_at_once(const server_group& servers, const std::string& base) {
+  fault_proxy proxy(servers.port(0));
+  const std::string url = servers.url_at(proxy.port(), base + "?session=20s");
+  std::vector<holdfast::session> sessions;
+  for (int i = 0; i < 50; ++i) sessions.push_back(holdfast::open(url));
+  lease held = holdfast::mutex(sessions[0], "job").acquire();
+  std::atomic<int> served{0};
+  int inside = 0;  // not atomic: the lock is all that protects it
+  std::vector<std::thread> threads;
+  for (auto& s : sessions) {
+    threads.emplace_back([&] {
+      holdfast::fair_mutex lock{s, "job"};
+      const lease mine = lock.acquire();
+      EXPECT_EQ(++inside, 1);
+      --inside;
+      ++served;
+    });
+  }
+  eventually("all wait", [&] { return sessions[0].show("job").waiters.size() == 50; });
+  proxy.cut();
+  held = {};
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(served, 50);
+}
+
+}  // namespace harness

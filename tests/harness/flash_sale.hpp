@@ -1,0 +1,71 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/program.hpp"
+#include "harness/temp_dir.hpp"
+#include "tool/demo_shop_server.hpp"
+
+/// The flash sale of the demo, with the shop on a server. For rooms that link the program's parts.
+namespace harness {
+
+/// Few orders, of which half find the shop sold out.
+inline nlohmann::json flash_sale(const std::string& shop, const std::string& store,
+                                 std::vector<std::string> more) {
+  const temp_dir folder;
+  std::ofstream(folder.file("stock.csv")) << "product_id,stock\nhot,30\nit's,30\n";
+  std::ofstream orders(folder.file("orders.csv"));
+  orders << "order_id,customer,product_id,quantity\n";
+  for (int i = 0; i < 60; ++i) orders << i << ",C'" << i % 7 << (i % 2 ? ",hot,2\n" : ",it's,2\n");
+  orders.close();
+  std::vector<std::string> words{
+      HOLDFAST_TOOL, "demo",  "flash-sale", "--orders", folder.file("orders.csv"),
+      "--shop",      shop,    "--store",    store,      "--workers",
+      "3",           "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto o = run_to_end(words, {});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  return nlohmann::json::parse(o.out);
+}
+
+/// What the tables do, by themselves: over a database where "shop_" is free.
+inline void expect_right_books(const std::string& url) {
+  namespace demo = holdfast::tool::demo;
+  const demo::shop_place at{url, "shop"};
+  demo::catalogue goods;
+  goods.products = {{"it's a hat", 3, 4}};
+  goods.orders = {{"1", "a", 0, 2}, {"2'", "b\\", 0, 2}};
+  demo::create_shop(at, goods);
+  const auto a = demo::open_shop(at), b = demo::open_shop(at);
+
+  const auto seen = a->look(0);
+  EXPECT_TRUE(a->sell(goods.orders[0], 2, seen, {.fence = 7}));
+  EXPECT_TRUE(b->has_sale(goods.orders[0]));
+  EXPECT_FALSE(b->sell(goods.orders[1], 1, seen, {.same_version = true}));
+  EXPECT_FALSE(b->sell(goods.orders[1], 1, b->look(0), {.fence = 6}));
+  EXPECT_FALSE(b->has_sale(goods.orders[1]));
+  EXPECT_EQ(a->look(0).stock, 1);
+
+  EXPECT_TRUE(a->sell(goods.orders[0], 2, a->look(0), {})) << "the same order once more";
+  EXPECT_EQ(a->audit().sold, 2);
+
+  a->begin();
+  (void)a->look(0);
+  EXPECT_TRUE(a->sell(goods.orders[1], 2, seen, {})) << "over a state that it has not seen";
+  a->commit();
+  const auto found = a->audit();
+  EXPECT_EQ(found.sold, 4);
+  EXPECT_EQ(found.should_sell, 3);
+  EXPECT_EQ(found.oversold, 1);
+  EXPECT_EQ(found.lost_updates, 1);
+  ASSERT_EQ(found.wrong.size(), 1u);
+  EXPECT_EQ(found.wrong[0], "it's a hat: stock 3, demand 4, sold 4, stock left 1");
+  demo::remove_shop(at);
+}
+
+}  // namespace harness

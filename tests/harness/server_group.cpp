@@ -1,0 +1,60 @@
+#include "harness/server_group.hpp"
+
+#include <signal.h>
+
+#include <stdexcept>
+
+#include "harness/eventually.hpp"
+#include "harness/redis_server.hpp"
+
+namespace harness {
+
+server_group::server_group(std::string scheme, int servers, const std::string& folder)
+    : scheme_(std::move(scheme)), dir_(folder), members_(static_cast<std::size_t>(servers)) {}
+
+std::string server_group::hosts() const {
+  std::string all;
+  for (const auto& m : members_) {
+    all += (all.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(m.port);
+  }
+  return all;
+}
+
+void server_group::choose(int attempt) {
+  int number = 0;
+  for (auto& m : members_) {
+    m.port = free_port();
+    m.peer_port = free_port();
+    m.third_port = free_port();
+    m.data = dir_.file("data" + std::to_string(attempt) + "-" + std::to_string(number++));
+  }
+  prepare();
+}
+
+// Somebody else may take a port before the server does.
+void server_group::begin(const std::string& package) {
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    choose(attempt);
+    if (starts(package)) return;
+  }
+  throw std::runtime_error("the servers do not start; is " + package + " installed?");
+}
+
+bool server_group::starts(const std::string& package) {
+  for (int i = 0; i < size(); ++i) start(i);
+  bool failed = false;
+  eventually(package + " to answer", [&] {
+    for (auto& m : members_) failed |= !m.process.runs();
+    return failed || leader() >= 0;
+  });
+  if (!failed) until_whole();
+  for (int i = 0; failed && i < size(); ++i) kill(i);
+  return !failed;
+}
+
+void server_group::start(int server) {
+  process(server).start(command(server), {},
+                        members_[static_cast<std::size_t>(server)].data + ".log", {}, SIGKILL);
+}
+
+}  // namespace harness

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/server_process.hpp"
+#include "harness/temp_dir.hpp"
+
+namespace harness {
+
+/// Servers of this test's own that elect a leader among them: free ports, private data, as the user
+/// that we are.
+class server_group {
+ public:
+  virtual ~server_group() = default;
+  server_group(const server_group&) = delete;
+
+  int size() const { return static_cast<int>(members_.size()); }
+  int port(int server) const { return members_.at(static_cast<std::size_t>(server)).port; }
+  /// "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
+  std::string hosts() const;
+  std::string url(const std::string& rest = "/locks?session=10s") const {
+    return scheme_ + "://" + hosts() + rest;
+  }
+  /// The same with one server only, which may be behind another port.
+  std::string url_at(int port, const std::string& rest) const {
+    return scheme_ + "://127.0.0.1:" + std::to_string(port) + rest;
+  }
+
+  /// Which one leads; -1 if there is none at the moment.
+  virtual int leader() const = 0;
+  /// Blocks until there is a leader, and all servers that run follow.
+  virtual void until_whole() const = 0;
+
+  void kill(int server) { process(server).end(9); }
+  void start(int server);
+  void stop(int server) { process(server).stop(); }
+  void resume(int server) { process(server).resume(); }
+
+ protected:
+  struct member {
+    server_process process;
+    int port = 0;
+    int peer_port = 0;
+    int third_port = 0;
+    std::string data;  ///< a folder that is not there yet
+  };
+
+  server_group(std::string scheme, int servers, const std::string& folder);
+  /// For the constructor: starts all, and throws if that does not work (`package` is not there).
+  void begin(const std::string& package);
+  bool is_up(int server) const {
+    return members_.at(static_cast<std::size_t>(server)).process.pid() > 0;
+  }
+  const std::vector<member>& members() const { return members_; }
+
+  /// Ports and data folders are chosen; whatever else they need goes there.
+  virtual void prepare() {}
+  virtual std::vector<std::string> command(int server) const = 0;
+
+ private:
+  server_process& process(int server) {
+    return members_.at(static_cast<std::size_t>(server)).process;
+  }
+  void choose(int attempt);
+  bool starts(const std::string& package);
+
+  const std::string scheme_;
+  temp_dir dir_;
+  std::vector<member> members_;
+};
+
+}  // namespace harness

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/program.hpp"
+
+/// Real other programs and holdfast want the same lock. Whoever is in holds a lock of the kernel on
+/// a file, too: that shows whether it is alone, and nobody keeps it who died.
+namespace interop_test {
+
+/// What is shared with whom.
+struct party {
+  std::string title;
+  std::string script;             ///< in peers/
+  std::vector<std::string> urls;  ///< several: a redlock
+  std::string ports;              ///< the same servers, as the script has them
+};
+
+/// Where scripts/install-deps.sh puts them.
+std::string npm_packages();
+
+struct tally {
+  int sections = 0;
+  int violations = 0;
+};
+
+/// Pauses of those who work here, which end at once when the work does.
+class shift {
+ public:
+  bool over_after(std::chrono::milliseconds d) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_for(lock, d, [&] { return over_; });
+  }
+  void end() {
+    const std::lock_guard lock{mutex_};
+    over_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+};
+
+/// One lock, two programs of theirs, and two threads of ours with a session each.
+/// For the main thread.
+class arena {
+ public:
+  arena(party who, const std::string& folder);
+  ~arena();
+  arena(const arena&) = delete;
+
+  void begin();
+  /// One more comes, gets it, and is killed.
+  void kill_one_of_theirs() const;
+  void kill_one_of_ours() const;
+  /// Of each of the four.
+  std::vector<tally> end();
+
+  const std::string& title() const { return who_.title; }
+
+ private:
+  std::unique_ptr<harness::program> start() const;
+
+  const party who_;
+  const std::string name_;
+  const std::string guard_;
+  shift ours_;
+  std::vector<std::unique_ptr<harness::program>> theirs_;
+  std::vector<tally> tallies_{2};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace interop_test

@@ -1,0 +1,47 @@
+#include <gtest/gtest.h>
+
+#include <holdfast/store/own_holds.hpp>
+#include <holdfast/testing.hpp>
+
+namespace kernel_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t lease = 10'000'000;
+
+TEST(own_holds, know_the_latest_of_each_owner_until_it_is_forgotten) {
+  holdfast::testing::fake_clock clock;
+  holdfast::store::own_holds<int> known(clock);
+  known.put({1, 1}, 5, lease);
+  known.put({1, 2}, 6, lease);
+  known.put({1, 1}, 7, lease);
+  EXPECT_EQ(known.find({1, 1}), 7);
+  known.forget({1, 1});
+  EXPECT_EQ(known.find({1, 1}), std::nullopt);
+  EXPECT_EQ(known.find({1, 2}), 6);
+}
+
+TEST(own_holds, that_were_lost_and_never_given_back_do_not_pile_up) {
+  holdfast::testing::fake_clock clock;
+  holdfast::store::own_holds<int> known(clock);
+  for (std::uint64_t i = 1; i <= 10'000; ++i) {
+    known.put({1, i}, 0, lease);
+    clock.advance(1s);
+    EXPECT_LE(known.size(), 2u * 71 + 64);
+  }
+}
+
+TEST(own_holds, that_are_renewed_are_kept_however_long) {
+  holdfast::testing::fake_clock clock;
+  holdfast::store::own_holds<int> known(clock);
+  for (std::uint64_t i = 1; i <= 1'000; ++i) {
+    known.put({2, 1}, 3, lease);
+    known.put({1, i}, 0, lease);
+    clock.advance(5s);
+  }
+  EXPECT_EQ(known.find({2, 1}), 3);
+}
+
+}  // namespace
+}  // namespace kernel_test

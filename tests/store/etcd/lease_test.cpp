@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <holdfast/guard.hpp>
+#include <thread>
+
+#include "harness/eventually.hpp"
+#include "store/etcd/etcd.hpp"
+#include "store/etcd/fixture.hpp"
+
+// Etcd's leases and watches: whose they are, and that none is left behind.
+namespace etcd_test {
+namespace {
+
+using holdfast::lease;
+using holdfast::guard::standing_of;
+
+/// The lease that a key hangs on, as it stands in its name.
+std::string lease_in(const std::string& key) {
+  const auto from = key.rfind('/') + 1;
+  return key.substr(from, key.find('.', from) - from);
+}
+
+void revoke(const std::string& id) { (void)calm_cluster().ctl("lease revoke " + id); }
+
+long watchers() { return calm_cluster().counted("etcd_debugging_mvcc_watcher_total"); }
+
+// The key is there, but nothing keeps it alive.
+TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) {
+  const auto base = fresh_base();
+  auto here = holdfast::open(calm_cluster().url(base + "?session=2s"));
+  const lease held = holdfast::mutex(here, "job").acquire();
+  const auto key = standing_of(held).key;
+  (void)calm_cluster().ctl("put '" + key + "' text");  // it hangs on no lease now
+  revoke(lease_in(key));
+  const lease other = holdfast::mutex(here, "other").acquire();
+  ASSERT_NE(lease_in(standing_of(other).key), lease_in(key));
+  harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  harness::eventually("what was left is gone", [&] { return count_below(base + "/job") == 0; });
+  EXPECT_NO_THROW(other.check());
+}
+
+TEST(etcd_leases, of_two_that_make_a_record_the_one_that_comes_late_leaves_no_lease) {
+  using namespace holdfast::store;
+  auto options = etcd::parse_address("etcd", "//" + calm_cluster().hosts() + fresh_base()).value();
+  options.clock = &holdfast::real_clock();
+  const auto store = etcd::open_etcd(options).value();
+  const auto leases = [] {
+    const auto all = calm_cluster().ctl("lease list");
+    return std::count(all.begin(), all.end(), '\n');
+  };
+  ASSERT_TRUE(store->replace("latch", "one", -1, 3'600'000'000).value());
+  const auto before = leases();
+  EXPECT_FALSE(store->replace("latch", "two", -1, 3'600'000'000).value());
+  EXPECT_EQ(leases(), before);
+  EXPECT_EQ(store->record("latch", nullptr).value().text, "one");
+}
+
+// Who waits is woken when its lease ends, and what it watched until then is not watched any more.
+TEST(etcd_leases, no_watch_is_left_of_a_lease_that_ended) {
+  const auto base = fresh_base();
+  auto here = holdfast::open(calm_cluster().url(base + "?session=10s"));
+  auto there = holdfast::open(calm_cluster().url(base + "?session=2s"));
+  const long before = watchers();
+  lease held = holdfast::mutex(here, "job").acquire();
+  const auto mine = lease_in(standing_of(held).key);
+  const auto of_waiter = [&] {
+    const auto all = keys_below(base + "/job");
+    for (auto at = all.find("/job/"); at != all.npos; at = all.find("/job/", at + 1)) {
+      const auto id = lease_in(all.substr(0, all.find('\n', at)));
+      if (id != mine) return id;
+    }
+    return std::string();
+  };
+  std::thread waiter([&] { EXPECT_TRUE(holdfast::mutex(there, "job").acquire()); });
+  harness::eventually("it watches", [&] { return watchers() == before + 1; });
+  const auto first = of_waiter();
+  revoke(first);
+  harness::eventually("it is in line again", [&] {
+    const auto id = of_waiter();
+    return !id.empty() && id != first;
+  });
+  held = {};
+  waiter.join();
+  harness::eventually("nothing is watched", [&] { return watchers() == before; });
+}
+
+}  // namespace
+}  // namespace etcd_test

@@ -1,0 +1,34 @@
+#include "harness/flash_sale.hpp"
+
+#include "fixture.hpp"
+
+// The shop of the demo on this server: with the lock in the same server, in both of its modes.
+namespace mariadb_test {
+namespace {
+
+class mariadb_shop : public mariadb_store {
+ protected:
+  mariadb_shop() { ask("create database " + database_); }
+  const std::string shop_ = url();
+};
+
+TEST_F(mariadb_shop, its_books_count_what_was_sold_once_and_what_was_lost) {
+  harness::expect_right_books(shop_);
+}
+
+TEST_F(mariadb_shop, a_sale_is_right_with_each_way_of_locking_and_leaves_no_tables) {
+  const auto all = harness::flash_sale(shop_, url(), {});
+  EXPECT_EQ(all["strategies"].size(), 4u);
+  EXPECT_EQ(all["verified"], true) << all;
+  EXPECT_EQ(ask("show tables from " + database_ + " like 'holdfast_demo%'"), "");
+}
+
+TEST_F(mariadb_shop, workers_that_are_killed_spoil_nothing) {
+  const auto all =
+      harness::flash_sale(shop_, url("?mode=session"),
+                          {"--kill", "1", "--pause-us", "2000", "--strategy", "row-lock,holdfast"});
+  EXPECT_EQ(all["verified"], true) << all;
+}
+
+}  // namespace
+}  // namespace mariadb_test

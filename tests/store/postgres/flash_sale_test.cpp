@@ -1,0 +1,36 @@
+#include "harness/flash_sale.hpp"
+
+#include "fixture.hpp"
+
+// The shop of the demo on this server: with the lock in the same server, in both of its modes.
+namespace postgres_test {
+namespace {
+
+class postgres_shop : public postgres_store {
+ protected:
+  /// A database of its own, as the shop's tables have names of their own only by chance.
+  postgres_shop() { ask("create database " + schema_); }
+  ~postgres_shop() override { ask("drop database " + schema_ + " with (force)"); }
+  const std::string shop_ = base_.substr(0, base_.rfind('/') + 1) + schema_;
+};
+
+TEST_F(postgres_shop, its_books_count_what_was_sold_once_and_what_was_lost) {
+  harness::expect_right_books(shop_);
+}
+
+TEST_F(postgres_shop, a_sale_is_right_with_each_way_of_locking_and_leaves_no_tables) {
+  const auto all = harness::flash_sale(shop_, url(), {});
+  EXPECT_EQ(all["strategies"].size(), 4u);
+  EXPECT_EQ(all["verified"], true) << all;
+  EXPECT_EQ(client(shop_).ask("select count(*) from pg_tables where schemaname = 'public'"), "0");
+}
+
+TEST_F(postgres_shop, workers_that_are_killed_spoil_nothing) {
+  const auto all =
+      harness::flash_sale(shop_, url("&mode=session"),
+                          {"--kill", "1", "--pause-us", "2000", "--strategy", "row-lock,holdfast"});
+  EXPECT_EQ(all["verified"], true) << all;
+}
+
+}  // namespace
+}  // namespace postgres_test

@@ -1,0 +1,173 @@
+#include "store/sql/session_locks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+// mode=session over a server that fails as a test wants it: a lock that nobody holds stays with no
+// connection.
+namespace sql_test {
+namespace {
+
+using namespace holdfast::store;
+using namespace holdfast::store::sql;
+using namespace std::chrono_literals;
+using holdfast::done;
+using holdfast::errc;
+using holdfast::failure;
+using holdfast::result;
+using holdfast::status;
+using moment_at = std::optional<std::int64_t>;
+
+/// What the connections share.
+struct lock_server {
+  std::map<std::string, std::int64_t, std::less<>> held_by;  ///< the numbers of connections
+  std::int64_t connections = 0;
+  std::int64_t now_at = 1'000'000;
+  int unlocks_refused = 0;    ///< so many are answered by an error, and nothing happens
+  int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
+  bool changes_fail = false;  ///< half-way
+  int waits_refused = 0;
+};
+
+failure refusal() { return {errc::unavailable, "cancelled"}; }
+
+class fake_lock_link final : public lock_link {
+ public:
+  explicit fake_lock_link(lock_server& s) : server_(s), id_(++s.connections) {}
+  ~fake_lock_link() override { drop(); }
+
+  bool usable() const noexcept override { return usable_; }
+  void drop() noexcept override {
+    usable_ = false;
+    std::erase_if(server_.held_by, [&](const auto& one) { return one.second == id_; });
+  }
+  int fd() const noexcept override { return -1; }
+  std::int64_t id() const noexcept override { return id_; }
+
+  result<moment_at> try_lock(std::string_view name, lock_mode) override {
+    const auto by = server_.held_by.emplace(name, id_).first->second;
+    if (by == id_ && server_.answers_spoilt-- > 0) return refusal();
+    return by == id_ ? moment_at(++server_.now_at) : moment_at();
+  }
+  result<bool> unlock(std::string_view name, lock_mode) override {
+    if (server_.unlocks_refused-- > 0) return refusal();
+    const auto found = server_.held_by.find(name);
+    if (found == server_.held_by.end() || found->second != id_) return false;
+    server_.held_by.erase(found);
+    return true;
+  }
+  result<moment_at> change(std::string_view, lock_mode) override {
+    if (server_.changes_fail) return refusal();
+    return moment_at(++server_.now_at);
+  }
+  status begin(std::string_view, lock_mode) override {
+    if (server_.waits_refused-- > 0) return refusal();
+    return done{};
+  }
+  bool over() noexcept override { return false; }
+  result<moment_at> end() override { return moment_at(); }
+  status interrupt(const lock_link&) override { return refusal(); }
+  status ping() override { return done{}; }
+  result<std::vector<lock_user>> users(std::string_view) override {
+    return std::vector<lock_user>{};
+  }
+
+ private:
+  lock_server& server_;
+  const std::int64_t id_;
+  bool usable_ = true;
+};
+
+class lock_sessions : public testing::Test {
+ protected:
+  std::unique_ptr<session_store> open() {
+    session_lock_options o;
+    o.can = session_capabilities(true);
+    const auto connect = [this]() -> result<std::unique_ptr<lock_link>> {
+      return std::unique_ptr<lock_link>(std::make_unique<fake_lock_link>(server_));
+    };
+    return over_session_locks(std::move(*connect()), connect, o);
+  }
+  static permits_command about(permits_verb verb, std::uint64_t owner) {
+    permits_command c;
+    c.verb = verb;
+    c.owner = {owner, 1};
+    c.lease_us = c.place_us = 3'600'000'000;
+    return c;
+  }
+  permits_outcome outcome(session_store& s, std::string_view name, const permits_command& c) {
+    const auto reply = s.permits(name, c);
+    EXPECT_TRUE(reply) << reply.error().what;
+    return reply->outcome;
+  }
+  permits_outcome acquire(session_store& s, std::string_view name, std::uint64_t owner) {
+    return outcome(s, name, about(permits_verb::acquire, owner));
+  }
+
+  lock_server server_;
+  std::unique_ptr<session_store> mine_ = open();
+  std::unique_ptr<session_store> other_ = open();
+};
+
+TEST_F(lock_sessions, an_unlock_that_fails_once_is_tried_again) {
+  ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
+  server_.unlocks_refused = 1;
+  EXPECT_EQ(outcome(*mine_, "m", about(permits_verb::release, 1)), permits_outcome::done);
+  EXPECT_EQ(server_.connections, 2) << "over the same connection";
+}
+
+TEST_F(lock_sessions, an_unlock_that_the_server_refuses_leaves_nothing_locked) {
+  ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
+  server_.unlocks_refused = 2;
+  const auto refused = mine_->permits("m", about(permits_verb::release, 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::unavailable);
+  EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+  EXPECT_EQ(acquire(*mine_, "n", 3), permits_outcome::granted) << "over a new connection";
+}
+
+TEST_F(lock_sessions, what_its_connection_held_besides_is_told_to_be_lost) {
+  ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
+  ASSERT_EQ(acquire(*mine_, "n", 2), permits_outcome::granted);
+  server_.unlocks_refused = 2;
+  const renewal batch[] = {{"m", about(permits_verb::release, 1)},
+                           {"n", about(permits_verb::renew, 2)}};
+  const auto replies = mine_->renew(batch);
+  EXPECT_FALSE(replies[0]);
+  ASSERT_TRUE(replies[1]);
+  EXPECT_EQ(replies[1]->outcome, permits_outcome::absent);
+}
+
+TEST_F(lock_sessions, what_was_had_though_the_answer_was_an_error_is_given_back) {
+  server_.answers_spoilt = 1;
+  EXPECT_FALSE(mine_->permits("m", about(permits_verb::acquire, 1)));
+  EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+}
+
+TEST_F(lock_sessions, a_change_of_mode_that_fails_half_way_leaves_nothing_locked) {
+  auto shared = about(permits_verb::acquire, 1);
+  shared.kind = kind::shared_mutex;
+  shared.capacity = 5;
+  ASSERT_EQ(outcome(*mine_, "m", shared), permits_outcome::granted);
+  server_.changes_fail = true;
+  auto upgrade = about(permits_verb::resize, 1);
+  upgrade.weight = 5;
+  EXPECT_FALSE(mine_->permits("m", upgrade));
+  EXPECT_EQ(outcome(*mine_, "m", about(permits_verb::renew, 1)), permits_outcome::absent);
+  EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+}
+
+TEST_F(lock_sessions, who_got_no_connection_to_wait_over_gets_one_when_he_looks_again) {
+  ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+  auto patient = about(permits_verb::acquire, 1);
+  patient.wait = true;
+  server_.waits_refused = 1;
+  const auto first = mine_->permits("m", patient);
+  const auto second = mine_->permits("m", patient);
+  ASSERT_TRUE(first && second);
+  EXPECT_LT(first->look_again_us, second->look_again_us);
+}
+
+}  // namespace
+}  // namespace sql_test
