@@ -29,7 +29,7 @@ struct own_place {
   std::uint64_t fence = 0;
   std::uint64_t made = 0;     ///< the store's number for the last of `nodes`
   std::uint64_t session = 0;  ///< of the store: which one took it
-  boot_time ends{};  ///< when nobody will have asked for it any more
+  boot_time ends{};           ///< when nobody will have asked for it any more
   bool held = false;
   bool unsure = false;  ///< there may be more of it at the store than `nodes` says
 
