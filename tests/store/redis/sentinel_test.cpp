@@ -90,7 +90,8 @@ TEST_F(redis_sentinels, when_the_primary_is_killed_under_load_nobody_is_stuck_an
   crew.stop();
   const auto t = crew.count();
   redis_test::expect_right_data(t);
-  EXPECT_LE(t.failed, 12) << "each once at most, while nobody was primary: " << t.failure;
+  // How often is for the sentinels to say: those that got no processor for 2 s rest for 30.
+  EXPECT_TRUE(t.failed == 0 || contains(t.failure, "the store is not available")) << t.failure;
 }
 
 // One of the replicas is primary then, so that two are there again only with the former one.
