@@ -33,13 +33,13 @@ struct [[nodiscard]] admitted {
 ///     free    │ missing│ refused_by::tokens   │ waits, without a permit, until there are
 ///     taken   │ –      │ refused_by::permits  │ waits in the queue of the permits
 ///
-/// One atomic step on memory, SQLite and Redis (on a cluster: of two names in one slot); elsewhere
-/// a permit is had for a moment by one who is then refused. Who waits pays nothing meanwhile; who
-/// comes to his turn in the queue and finds no tokens gives the permit on, waits for tokens, and
-/// stands in line anew. The permit is a lease like any other, renewed and told when it is lost; its
-/// release gives back no tokens. As with rate_limiter, tokens whose reply was lost may be counted
-/// twice; a permit is not. Each decision is the store's: rate_limiter_options::local_tokens are
-/// not used. Thread-safe. Errors as mutex and rate_limiter.
+/// One atomic step, but on a Redis cluster whose slots differ: there a permit is had for a moment
+/// by one who is then refused. Who waits pays nothing meanwhile; who comes to his turn in the queue
+/// and finds no tokens gives the permit on, waits for tokens, and stands in line anew. The permit
+/// is a lease like any other, renewed and told when it is lost; its release gives back no tokens.
+/// A lost reply is asked for anew: tokens are spent at most once for each attempt, a permit is
+/// held once. Each decision is the store's: rate_limiter_options::local_tokens are not used.
+/// Thread-safe. Errors as mutex and rate_limiter.
 class admission {
  public:
   /// Both on the same session, which errc::invalid_argument says, also if it is one name. The

@@ -93,9 +93,9 @@ class [[nodiscard]] multi_lease {
 /// What is free is taken in one atomic step for each session (memory, SQLite, PostgreSQL, MariaDB,
 /// a Redis server or slot), else name by name. Names are taken in one order, by store and name, in
 /// all programs: no two multi_locks wait for each other. While it waits for one it keeps those
-/// before it, which are renewed meanwhile. A try that fails takes nothing. Cost: one round trip a
-/// session if all is free, one more for each name that had to be waited for; one a session to give
-/// back.
+/// before it, renewed meanwhile. A try that fails takes nothing. Cost: one round trip a session
+/// (PostgreSQL, MariaDB: two) if all is free, one more for each name that had to be waited for; one
+/// a session to give back.
 ///
 /// Works beside locks of single names, and is itself Lockable and TimedLockable. The std forms
 /// belong to the calling thread. Threads of one process queue at the store, not at a gate.

@@ -47,7 +47,7 @@ void quorum_node::answered_by_runner() {
 
 bool quorum_node::may_post() const {
   const std::lock_guard guard{mutex_};
-  return with_runner_ == 0;
+  return with_runner_ == 0 && failures_ == 0;
 }
 
 void quorum_node::answered(const result<store::permits_reply>& reply, boot_time sent,

@@ -32,7 +32,9 @@ class quorum_node {
   /// Takes the answers that are there.
   void catch_up() const;
   /// What goes by the session's runner and what is posted do not keep an order: as long as
-  /// something of ours is with the runner, what comes behind it has to go there too.
+  /// something of ours is with the runner, what comes behind it has to go there too. And what went
+  /// wrong may be mended by who waits for the answer only, as a script that is gone: after a
+  /// failure nothing is posted.
   void given_to_runner();
   bool may_post() const;
   void answered_by_runner();
@@ -95,9 +97,14 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
         posted_(quorum_->nodes.size()),
         each_(std::move(each)) {}
 
+  enum class asked {
+    plainly,
+    of_trusted,    ///< a grant of one that was started a moment ago is no vote
+    without_wait,  ///< nobody will wait(), and read what was posted: it goes by the runner
+  };
   /// `keeps` is kept for as long as the question is on its way.
   void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
-           bool trusted_only = false);
+           asked how = asked::plainly);
   /// Until `enough` says so, all have answered, or it is that late. For the thread that asks.
   answers wait(boot_time until, const std::function<bool(const answers&)>& enough);
 

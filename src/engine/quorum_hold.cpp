@@ -7,6 +7,7 @@ namespace holdfast::engine {
 using namespace std::chrono_literals;
 using store::permits_outcome;
 using store::permits_verb;
+using asked = quorum_round::asked;
 
 namespace {
 
@@ -64,7 +65,8 @@ quorum_hold::answers quorum_hold::ask_for_grants(const vote_time& time) {
   const auto ask = [&](std::size_t i) {
     asked_[i] = true;
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, static_cast<std::uint64_t>(proposal)), node.what(), true);
+    round->ask(i, grant_command(node, static_cast<std::uint64_t>(proposal)), node.what(),
+               asked::of_trusted);
   };
   const std::size_t majority = quorum_->majority();
   const auto decided = [&](const answers& so_far) {
@@ -105,7 +107,7 @@ bool quorum_hold::agree_on_fence(answers& votes, const vote_time& time) {
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (votes[i].said != holdfast::vote::granted || knows(votes[i])) continue;
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, fence_), node.what(), true);
+    round->ask(i, grant_command(node, fence_), node.what(), asked::of_trusted);
   }
   const auto merged = [&](const answers& learned) {
     auto all = votes;
@@ -257,7 +259,7 @@ void quorum_hold::renew() {
       });
   for (std::size_t i = 0; i < quorum_->nodes.size(); ++i) {
     const auto& node = *quorum_->nodes[i];
-    round->ask(i, grant_command(node, fence_), node.what());
+    round->ask(i, grant_command(node, fence_), node.what(), asked::without_wait);
   }
 }
 

@@ -65,15 +65,16 @@ class quorum_round::bell {
 };
 
 void quorum_round::ask(std::size_t node, const store::permits_command& c,
-                       std::shared_ptr<const void> keeps, bool trusted_only) {
-  const bool ask_who_it_is = trusted_only && quorum_->trust_after > 0ms;
+                       std::shared_ptr<const void> keeps, asked how) {
+  const bool ask_who_it_is = how == asked::of_trusted && quorum_->trust_after > 0ms;
+  const bool may_post = how != asked::without_wait && !ask_who_it_is;
   {
     const std::lock_guard guard{mutex_};
     answers_[node].said = vote::silent;
     ++outstanding_;
   }
   quorum_->nodes[node]->asked(quorum_->now());
-  if (!ask_who_it_is && post(node, c, keeps)) return;
+  if (may_post && post(node, c, keeps)) return;
   ask_runner(node, c, std::move(keeps), ask_who_it_is);
 }
 
@@ -194,8 +195,9 @@ void quorum_round::read_answers(std::unique_lock<std::mutex>& lock, bell& by, bo
   }
   (void)::poll(all.data(), all.size(), poll_time(quorum_->now(), until, others_read));
   if (all.front().revents != 0) by.clear();
+  // Also where there is no descriptor: it may have broken while the question was written.
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (all[i + 1].revents != 0) quorum_->nodes[nodes[i]]->catch_up();
+    if (all[i + 1].revents != 0 || all[i + 1].fd < 0) quorum_->nodes[nodes[i]]->catch_up();
   }
   lock.lock();
 }

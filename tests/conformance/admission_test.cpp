@@ -133,8 +133,11 @@ TEST_P(admissions, many_at_once_are_never_more_than_the_permits_and_as_many_as_t
       admission door{twelve, slots};
       for (admitted in = door.try_admit(); in.why != refused_by::tokens; in = door.try_admit()) {
         if (!in) continue;
-        most = std::max(most.load(), ++inside);
+        const int now = ++inside;
+        for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+        }
         ++came;
+        (void)twelve.peek();  // long enough for another to come in, if he could
         --inside;
         (void)in.permit.release();
       }

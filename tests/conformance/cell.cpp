@@ -140,6 +140,7 @@ std::vector<std::string> rules_not_for_sessions() {
 std::vector<std::string> rules_not_for_contenders() {
   return {"forks_that_open.a_session_of_their_own_find_what_the_parent_holds",
           "elections.an_observer_misses_nobody_who_led_between_two_looks",
+          "elections.an_observer_misses_nobody_whose_session_is_closed_already",
           "elections.an_observer_that_was_away_for_too_many_is_told_of_the_gap"};
 }
 

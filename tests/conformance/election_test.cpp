@@ -143,6 +143,22 @@ TEST_P(elections, an_observer_that_was_away_for_too_many_is_told_of_the_gap) {
   EXPECT_FALSE(stream.next_for(1ms));
 }
 
+// On SQL a session that closes takes the rows with it that nobody uses.
+TEST_P(elections, an_observer_misses_nobody_whose_session_is_closed_already) {
+  auto stream = rival_.observe();
+  EXPECT_FALSE(stream.next_for(1ms)) << "nobody leads";
+  std::vector<std::uint64_t> led;
+  for (int i = 0; i < 2; ++i) {
+    const auto session = another();
+    led.push_back(election(session, name_).campaign().term());
+  }
+  for (const auto term : led) {
+    const auto seen = stream.next();
+    EXPECT_EQ(seen.term, term);
+    EXPECT_FALSE(seen.after_gap);
+  }
+}
+
 TEST_P(elections, an_observer_that_waits_is_told_of_the_next_leader_or_stops) {
   auto stream = election(another(), name_).observe();
   std::thread waits([&] { EXPECT_EQ(stream.next().note, "10.0.0.1:80"); });

@@ -281,7 +281,7 @@ status link::sweep(std::span<const std::string> names, boot_time) {
   for (const auto& name : names) list += (list.empty() ? "" : ",") + hex(name);
   const std::string free = " where name in (" + list +
                            ") and json_value(record, '$[2]') = '0' and json_value(record, '$[1]') "
-                           "<> 'latch'";
+                           "not in ('latch', 'election')";
   in_transaction_ = true;
   // Whoever waits for the row meanwhile finds the floor raised.
   const auto got = ask("start transaction; update " + tables_.meta +

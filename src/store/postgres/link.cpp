@@ -82,7 +82,7 @@ statements::statements(const std::string& schema) {
   rollback = "rollback";
 
   sweep = "with gone as (delete from " + records +
-          " where name = any ($1) and record->>2 = '0' and record->>1 <> 'latch' "
+          " where name = any ($1) and record->>2 = '0' and record->>1 not in ('latch', 'election') "
           "returning (record->>3)::bigint + 1 as fence) update " +
           meta +
           " set fence_floor = (select max(fence) from gone) "

@@ -48,11 +48,17 @@ status row_store::transact_together(std::span<const state_store::step> steps,
   const boot_time deadline = boot_clock::now() + timeout_;
   bool sent = false;
   for (int failures = 0;; ++failures) {
-    auto link = pool_.borrow(deadline);
-    auto how = link ? change_together(**link, steps, after, sent, deadline) : link.error();
+    bool borrowed = false, broke = false;
+    status how = [&]() -> status {
+      auto link = pool_.borrow(deadline);
+      if (!link) return std::move(link.error());
+      borrowed = true;
+      auto said = change_together(**link, steps, after, sent, deadline);
+      broke = !(*link)->usable();
+      return said;
+    }();  // and gives the connection back: the sweep may need it
     if (how) return sweep_if_many(), how;
-    const bool broke = link && !(*link)->usable();
-    const bool again = link && (broke || how.error().code == errc::busy) &&
+    const bool again = borrowed && (broke || how.error().code == errc::busy) &&
                        failures < failures_borne && boot_clock::now() < deadline;
     if (!again) {
       how.error().outcome_unknown = sent;

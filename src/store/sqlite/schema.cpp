@@ -176,6 +176,7 @@ bool is_current(const boot_note& written, const boot_note& now) noexcept {
 const char* const remove_free_sql = R"sql(
 DELETE FROM holdfast_locks WHERE name = ?1 AND (record = '' OR
   CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') = 1 AND
+                                    json_extract(record, '$[1]') <> 'election' AND
                                     json_extract(record, '$[2]') = 0 END)
 RETURNING CASE WHEN record = '' OR json_extract(record, '$[1]') = 'latch' THEN 0
                ELSE json_extract(record, '$[3]') + 1 END

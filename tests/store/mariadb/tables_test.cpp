@@ -132,5 +132,16 @@ TEST_F(mariadb_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floor
   EXPECT_GT(m.acquire().fence(), last);
 }
 
+// Noted as free, and then an election's: the sweep finds out by itself.
+TEST_F(mariadb_store, a_name_that_became_an_elections_is_not_swept) {
+  {
+    auto s = open();
+    (void)holdfast::mutex(s, "importer").acquire().release();
+    ask("update " + table("holdfast_records") +
+        " set version = version + 1, record = '[1,\"election\",0,7,[],[]]'");
+  }
+  EXPECT_EQ(ask("select name from " + table("holdfast_records")), "importer");
+}
+
 }  // namespace
 }  // namespace mariadb_test

@@ -199,5 +199,16 @@ TEST_F(postgres_store, names_that_nobody_uses_any_more_are_removed_by_and_by) {
   EXPECT_LE(std::stoi(ask("select count(*) from " + table("holdfast_records"))), 256);
 }
 
+// Noted as free, and then an election's: the sweep finds out by itself.
+TEST_F(postgres_store, a_name_that_became_an_elections_is_not_swept) {
+  {
+    auto s = open();
+    (void)holdfast::mutex(s, "importer").acquire().release();
+    ask("update " + table("holdfast_records") +
+        " set version = version + 1, record = '[1,\"election\",0,7,[],[]]'");
+  }
+  EXPECT_EQ(ask("select name from " + table("holdfast_records")), "importer");
+}
+
 }  // namespace
 }  // namespace postgres_test

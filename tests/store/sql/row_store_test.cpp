@@ -22,7 +22,7 @@ using holdfast::status;
 struct server {
   std::map<std::string, row, std::less<>> rows;
   std::int64_t now_at = 1'000'000;
-  int reads = 0, writes = 0, locks = 0;
+  int reads = 0, writes = 0, locks = 0, sweeps = 0;
   int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
   int others = 0;              ///< so often somebody else writes before a replacement comes
   int outrun = 0;              ///< so many locks fail, one after the other
@@ -75,7 +75,10 @@ class fake_link final : public row_link {
     broken_ = std::exchange(server_.break_after_unlock, false);
     return broken_ ? status(failure{errc::unavailable, "cut"}) : status(done{});
   }
-  status sweep(std::span<const std::string>, boot_time) override { return done{}; }
+  status sweep(std::span<const std::string>, boot_time) override {
+    ++server_.sweeps;
+    return done{};
+  }
   result<std::vector<state_store::entry>> entries(boot_time) override {
     return std::vector<state_store::entry>{};
   }
@@ -234,6 +237,29 @@ TEST_F(row_stores, a_transaction_that_others_got_in_the_way_of_is_made_again) {
       store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
   ASSERT_FALSE(never);
   EXPECT_FALSE(never.error().outcome_unknown);
+}
+
+/// Says that nobody uses the name.
+class freeing final : public transition {
+ public:
+  const std::string* apply(std::string_view, const moment&) override { return &next_; }
+
+ private:
+  const std::string next_ = "[1,\"mutex\",0,7,[],[]]";
+};
+
+TEST_F(row_stores, names_that_were_freed_together_are_swept_over_the_only_connection) {
+  row_store alone{[this](boot_time) -> result<std::unique_ptr<row_link>> {
+                    return std::unique_ptr<row_link>(std::make_unique<fake_link>(server_));
+                  },
+                  1, 5s};
+  freeing change;
+  for (int i = 0; i < 300; ++i) {
+    const auto name = std::to_string(i);
+    const state_store::step steps[] = {{name, &change}};
+    EXPECT_TRUE(alone.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+  }
+  EXPECT_EQ(server_.sweeps, 1);
 }
 
 TEST_F(row_stores, a_commit_whose_answer_was_lost_is_made_again) {

@@ -231,6 +231,23 @@ TEST_F(transactions, a_session_that_closes_leaves_no_unused_row) {
   EXPECT_EQ(shell(path()).ask_one("SELECT name FROM holdfast_locks"), "used");
 }
 
+TEST_F(transactions, who_led_is_remembered_when_nobody_uses_the_name) {
+  rule led = writes("[1,\"election\",0,7,[],[],[[7,7,\"note\"]]]");
+  ASSERT_TRUE(open(path())->transact("importer", led).ok());
+  EXPECT_EQ(shell(path()).ask_one("SELECT name FROM holdfast_locks"), "importer");
+}
+
+// Noted as free, and then an election's: the sweep finds out by itself.
+TEST_F(transactions, a_name_that_became_an_elections_is_not_swept) {
+  rule change = writes(free_record);
+  {
+    const session store = open(path());
+    ASSERT_TRUE(store->transact("importer", change).ok());
+    shell{path()}.run("UPDATE holdfast_locks SET record = '[1,\"election\",0,7,[],[]]'");
+  }
+  EXPECT_EQ(shell(path()).ask_one("SELECT name FROM holdfast_locks"), "importer");
+}
+
 TEST_F(transactions, a_name_whose_row_was_removed_starts_above_its_last_fence) {
   // An hour ahead: as if somebody had set the clock back since.
   const long last =
