@@ -1,15 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <holdfast/holdfast.hpp>
-#include <holdfast/testing.hpp>
 #include <thread>
 
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/redis_server.hpp"
-#include "store/redis/scripts.hpp"
-#include "store/redis/setnx_values.hpp"
 
 // The layouts of other programs, seen from the server.
 namespace interop_test {
@@ -244,49 +241,6 @@ TEST_F(dialects, setnx_that_is_renewed_ends_little_later_than_its_lease) {
   const auto ends = std::stoll(ask({"GET", "orders"})) * 1'000'000;
   EXPECT_GE(ends, server_time() + 5'000'000);
   EXPECT_LE(ends, server_time() + 13'000'000);
-}
-
-// A time that was only proposed may be the one that the next owner has written.
-TEST_F(dialects, setnx_of_the_next_owner_is_not_ours_by_a_time_that_we_might_have_written) {
-  const auto theirs = std::to_string(server_time() / 1'000'000 + 3'600);
-  const auto written = [&](const char* verb, const std::string& mine) {
-    ask({"SET", "orders", theirs});
-    return ask({"EVAL", std::string(holdfast::store::redis::setnx_script().text), "1", "orders",
-                verb, mine, "10000000", "1000000", ""});
-  };
-  for (const char* verb : {"remove", "extend"}) {
-    EXPECT_EQ(written(verb, "1000 " + theirs).at(0), *verb == 'r' ? '2' : '1');
-    EXPECT_EQ(ask({"GET", "orders"}), theirs) << "it is as it was";
-    const auto later = std::to_string(server_time() / 1'000'000 + 1'800);
-    EXPECT_EQ(written(verb, later + " " + theirs).at(0), '0') << "while ours can not have ended";
-    EXPECT_NE(ask({"GET", "orders"}), theirs);
-  }
-}
-
-TEST(setnx_values, the_one_that_is_known_to_be_written_stays_whatever_else_is_proposed) {
-  holdfast::testing::fake_clock clock;
-  holdfast::store::redis::setnx_values values(clock, 1'000);
-  const holdfast::store::owner_id me{1, 2};
-  values.wrote(me, "5000", 4'000'000, clock.now(), 1'000'000);
-  std::string last;
-  for (int i = 0; i < 20; ++i) {
-    clock.advance(10ms);
-    last = values.propose(me, 1'000'000);
-    EXPECT_TRUE(values.of(me).starts_with("5000 ")) << values.of(me);
-    EXPECT_TRUE(values.of(me).ends_with(" " + last)) << values.of(me);
-  }
-}
-
-TEST(setnx_values, what_the_server_refused_to_write_is_not_ours) {
-  holdfast::testing::fake_clock clock;
-  holdfast::store::redis::setnx_values values(clock, 1'000);
-  const holdfast::store::owner_id me{1, 2};
-  values.wrote(me, "5000", 4'000'000, clock.now(), 1'000'000);
-  const auto next = values.propose(me, 1'000'000);
-  values.withdraw(me, next, 1'000'000);
-  EXPECT_EQ(values.of(me), "5000");
-  values.withdraw(me, "5000", 1'000'000);
-  EXPECT_EQ(values.of(me), "5000") << "that has been written";
 }
 
 // The first of its two faults: who judges by a clock that is fast finds the lease ended.
