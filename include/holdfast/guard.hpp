@@ -33,9 +33,9 @@ std::string fenced_update(std::string_view table, std::string_view assignments,
 std::vector<std::string> fenced_set(std::string_view key, std::string_view value,
                                     std::uint64_t fence);
 
-/// What to compare in a transaction of the program's own on the same etcd or ZooKeeper: the key
-/// that stands for the lease, which is gone before anybody else gets the lock. So a former holder
-/// changes nothing, whether or not somebody has written since.
+/// What to compare in a transaction of the program's own on the same etcd or ZooKeeper: the key of
+/// the lease, gone before another session gets it: its former holder changes nothing. Threads of
+/// one process that hand over have the same key, and are told apart by the fence only.
 ///
 ///     etcd       compare: key, target CREATE, result EQUAL, create_revision = created
 ///     etcdctl    create("KEY") = "CREATED"

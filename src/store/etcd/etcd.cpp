@@ -353,9 +353,14 @@ result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
     *t.add_success() = put_again(key, text);
     *t.add_success()->mutable_request_range() = one(key);
   }
-  const auto done = transact(t);
+  bool repeated = false;
+  const auto done = transact(t, &repeated);
   if (!done) return done.error();
-  if (!done->succeeded()) return revoke(granted), std::optional<std::int64_t>{};
+  if (!done->succeeded()) {
+    // What was asked twice may be there by the first time, with this lease.
+    if (!repeated) revoke(granted);
+    return std::optional<std::int64_t>{};
+  }
   const auto& last = done->responses().rbegin()->response_range();
   if (!last.kvs().empty()) keep(last.kvs(0).lease());
   return std::optional<std::int64_t>(done->header().revision());

@@ -141,12 +141,24 @@ class dialect_store final : public slot_store {
     return options_.dialect_prefix + std::string(name);
   }
 
+  // Whoever was asked twice may have done it the first time.
+  template <class Answer>
+  static bool nothing_was_written(const Answer& a) {
+    if (!a) return !a.error().outcome_unknown;
+    if (a->repeated) return false;
+    return a->value.is_error() || (a->value.items.size() == 3 && a->value.items[0].integer != 0);
+  }
+
   // One call of the dialect's script.
   result<slot_reply> change(const slot& where, std::string_view verb, const owner_id& owner,
                             std::int64_t lease_us) {
     const auto key = key_of(where.name);
     const boot_time sent = clock_.now();
-    const auto answer = servers_->ask({key, call(key, verb, owner, lease_us), false, true});
+    // No time is proposed for a grant: another's may be of the same second.
+    const bool renews = options_.dialect == dialect::setnx && verb == "extend";
+    const std::string next = renews ? written_.propose(owner, lease_us) : "";
+    const auto answer = servers_->ask({key, call(key, verb, owner, lease_us, next), false, true});
+    if (nothing_was_written(answer)) written_.withdraw(owner, next, lease_us);
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
     const auto& items = answer->value.items;
@@ -162,7 +174,7 @@ class dialect_store final : public slot_store {
   }
 
   std::string call(const std::string& key, std::string_view verb, const owner_id& owner,
-                   std::int64_t lease_us) {
+                   std::int64_t lease_us, const std::string& next) const {
     std::string bytes;
     const auto ms = std::to_string(lease_us / 1'000);
     switch (options_.dialect) {
@@ -171,21 +183,14 @@ class dialect_store final : public slot_store {
                                redisson_owner(owner), ms, unlock_channel(key)});
         break;
       case dialect::setnx:
-        append_setnx_call(bytes, key, verb, owner, lease_us);
+        append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(owner),
+                               std::to_string(lease_us), std::to_string(unit_us()), next});
         break;
       default:
         append_command(bytes,
                        {"EVALSHA", redlock_script().sha, "1", key, verb, to_string(owner), ms});
     }
     return bytes;
-  }
-
-  // No time is proposed for a grant: another's may be of the same second.
-  void append_setnx_call(std::string& bytes, const std::string& key, std::string_view verb,
-                         const owner_id& owner, std::int64_t lease_us) {
-    const std::string next = verb == "extend" ? written_.propose(owner, lease_us) : "";
-    append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(owner),
-                           std::to_string(lease_us), std::to_string(unit_us()), next});
   }
 
   std::int64_t unit_us() const { return options_.setnx_milliseconds ? 1'000 : 1'000'000; }

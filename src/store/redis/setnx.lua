@@ -2,10 +2,10 @@
 -- is taken over. The others judge by their own clocks; here it is the server's.
 --
 --   KEYS[1]  the lock            ARGV: verb mine lease unit next
---   mine     what this owner may have written, with spaces between, or ""; lease in microseconds;
---            unit: how many of them the numbers in the values count (a second or a millisecond);
---            next: what to write, if it is about what the lease needs: who does not hear the answer
---            knows it then
+--   mine     what this owner may have written, with spaces between, or ""; the first of it is known
+--            to have been; lease in microseconds; unit: how many of them the numbers in the values
+--            count (a second or a millisecond); next: what to write, if it is about what the lease
+--            needs: who does not hear the answer knows it then
 --
 -- Answers {state, value, microseconds left}: 0 done (the value is what was written, and what is
 -- left is the time that it was), 1 taken, 2 empty, 3 none of this layout.
@@ -28,6 +28,8 @@ end
 
 local alive = ends and ends >= now
 local ours = alive and string.find(' ' .. mine .. ' ', ' ' .. value .. ' ', 1, true)
+-- When one of them has ended, another owner may have come in, and written the same.
+for one in string.gmatch(mine, '%S+') do ours = ours and tonumber(one) * unit >= now end
 if verb == 'look' then
   if alive then return {1, value, ends - now} end
   return {2, '', 0}

@@ -15,7 +15,7 @@ class setnx_values {
  public:
   setnx_values(clock& on, std::int64_t unit_us) : clock_(on), unit_us_(unit_us), known_(on) {}
 
-  /// What it may have written, with spaces between; empty if nothing is known of it.
+  /// What it may have written, with spaces between; first what it has. Empty if nothing is known.
   std::string of(const owner_id& owner) const {
     const auto hold = known_.find(owner);
     return hold ? in_words(*hold) : std::string{};
@@ -29,9 +29,19 @@ class setnx_values {
         std::chrono::duration_cast<std::chrono::microseconds>(clock_.now() - hold->at).count();
     const auto ends = (hold->server_time + since + lease_us + on_its_way_us) / unit_us_ + 2;
     hold->values.push_back(std::to_string(ends));
-    if (hold->values.size() > at_most) hold->values.erase(hold->values.begin());
+    if (hold->values.size() > at_most) hold->values.erase(hold->values.begin() + 1);
     known_.put(owner, *hold, lease_us);
     return hold->values.back();
+  }
+
+  /// The server has not written that, nor will it.
+  void withdraw(const owner_id& owner, const std::string& value, std::int64_t lease_us) {
+    auto hold = known_.find(owner);
+    if (!hold) return;
+    const auto at = std::find(hold->values.begin() + 1, hold->values.end(), value);
+    if (at == hold->values.end()) return;
+    hold->values.erase(at);
+    known_.put(owner, *hold, lease_us);
   }
 
   /// The server has written it, at `server_time`, after `sent`.

@@ -15,9 +15,11 @@ std::unique_ptr<lock_link> lock_links::take_spare(std::size_t taken) {
     spare_.pop_back();
     if (last->usable() && last->ping()) return last;
   }
-  if (1 + taken >= most_) return nullptr;
+  if (1 + taken >= most_ || clock_.now() < none_until_) return nullptr;
   auto made = connect_();
-  return made ? std::move(*made) : nullptr;
+  if (made) return std::move(*made);
+  none_until_ = saturated_add(clock_.now(), std::chrono::seconds(1));
+  return nullptr;
 }
 
 void lock_links::give_back(std::unique_ptr<lock_link> one) {

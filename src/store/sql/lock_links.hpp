@@ -8,15 +8,17 @@ namespace holdfast::store::sql {
 /// for everybody, and others, each for one who has to wait. For one thread at a time.
 class lock_links {
  public:
-  lock_links(std::unique_ptr<lock_link> first, connect_lock_link connect, std::size_t most)
-      : connect_(std::move(connect)), most_(most), home_(std::move(first)) {}
+  lock_links(std::unique_ptr<lock_link> first, connect_lock_link connect, std::size_t most,
+             clock& on)
+      : connect_(std::move(connect)), most_(most), clock_(on), home_(std::move(first)) {}
 
   lock_link& home() const noexcept { return *home_; }
   /// Another one in its place, which has broken.
   status replace_home();
 
   /// While so many are with those who wait. Null: there are as many as may be, or the server takes
-  /// no more.
+  /// no more, or took no more less than a second ago: all who wait ask, and each time the others
+  /// wait for the answer.
   std::unique_ptr<lock_link> take_spare(std::size_t taken);
   /// For the next one, if it still works.
   void give_back(std::unique_ptr<lock_link> one);
@@ -25,6 +27,8 @@ class lock_links {
  private:
   const connect_lock_link connect_;
   const std::size_t most_;
+  clock& clock_;
+  boot_time none_until_{};
   std::unique_ptr<lock_link> home_;
   std::vector<std::unique_ptr<lock_link>> spare_;
 };

@@ -45,7 +45,7 @@ class session_locks final : public session_store, private inbox {
                 session_lock_options options)
       : options_(std::move(options)),
         clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
-        seating_({std::move(first), std::move(connect), options_.connections}),
+        seating_({std::move(first), std::move(connect), options_.connections, clock_}),
         wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { tidy(); }) {}
   ~session_locks() override;

@@ -24,8 +24,8 @@ exports.play = async function play(take, giveBack, guardPath) {
   const order = new Promise((heard) => orders.once('line', heard));
   console.log('ready');
   if (await order === 'hold') {
+    // Not the guard: whoever is killed late enough has lost the lock, and would keep that.
     while (!await take(DYING));
-    enter(guardPath);
     console.log('holding');
     return;
   }

@@ -43,7 +43,7 @@ def play(take, give_back, guard_path):
     if order == "hold":
         while take(DYING) is None:
             pass
-        guard.enter()
+        # Not the guard: whoever is killed late enough has lost the lock, and would keep that.
         print("holding", flush=True)
         sys.stdin.readline()
         return

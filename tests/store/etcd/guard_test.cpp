@@ -22,15 +22,15 @@ bool write(const std::string& value, const standing& at) {
 std::string stock() { return calm_cluster().ctl("get --print-value-only stock"); }
 
 TEST(etcd_guard, the_transaction_of_a_former_holder_changes_nothing) {
-  const std::string url = calm_cluster().url(fresh_base() + "?session=1s");
-  harness::child sleeper("lock-holder", {url});
+  const std::string url = calm_cluster().url(fresh_base());
+  harness::child sleeper("lock-holder", {url + "?session=3s"});
   (void)sleeper.expect_line();
   sleeper.tell("where");
   standing stale;
   std::istringstream(sleeper.expect_line()) >> stale.key >> stale.created;
   EXPECT_TRUE(write("1", stale)) << "it holds it";
   sleeper.stop();
-  auto here = holdfast::open(url);
+  auto here = holdfast::open(url + "?session=20s");
   const lease mine = holdfast::mutex(here, "job").acquire();
   sleeper.resume();
   EXPECT_FALSE(write("2", stale)) << "although nobody has written since";

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/testing.hpp>
 #include <map>
 
 // mode=session over a server that fails as a test wants it: a lock that nobody holds stays with no
@@ -28,6 +29,8 @@ struct lock_server {
   int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
   bool changes_fail = false;  ///< half-way
   int waits_refused = 0;
+  bool full = false;  ///< takes no more connections
+  int turned_away = 0;
 };
 
 failure refusal() { return {errc::unavailable, "cancelled"}; }
@@ -84,7 +87,9 @@ class lock_sessions : public testing::Test {
   std::unique_ptr<session_store> open() {
     session_lock_options o;
     o.can = session_capabilities(true);
+    o.clock = &clock_;
     const auto connect = [this]() -> result<std::unique_ptr<lock_link>> {
+      if (server_.full && ++server_.turned_away > 0) return refusal();
       return std::unique_ptr<lock_link>(std::make_unique<fake_lock_link>(server_));
     };
     return over_session_locks(std::move(*connect()), connect, o);
@@ -106,6 +111,7 @@ class lock_sessions : public testing::Test {
   }
 
   lock_server server_;
+  holdfast::testing::fake_clock clock_;
   std::unique_ptr<session_store> mine_ = open();
   std::unique_ptr<session_store> other_ = open();
 };
@@ -167,6 +173,22 @@ TEST_F(lock_sessions, who_got_no_connection_to_wait_over_gets_one_when_he_looks_
   const auto second = mine_->permits("m", patient);
   ASSERT_TRUE(first && second);
   EXPECT_LT(first->look_again_us, second->look_again_us);
+}
+
+TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_once_a_second) {
+  ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+  server_.full = true;
+  auto patient = about(permits_verb::acquire, 1);
+  patient.wait = true;
+  const auto waits = [&] { return outcome(*mine_, "m", patient) == permits_outcome::queued; };
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(waits());
+  EXPECT_EQ(server_.turned_away, 1);
+  clock_.advance(1s);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(waits());
+  EXPECT_EQ(server_.turned_away, 2);
+  server_.full = false;
+  clock_.advance(1s);
+  EXPECT_GT(mine_->permits("m", patient)->look_again_us, 50'000) << "it waits at the server";
 }
 
 }  // namespace

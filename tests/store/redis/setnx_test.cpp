@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <holdfast/testing.hpp>
+
+#include "harness/redis_server.hpp"
+#include "store/redis/scripts.hpp"
+#include "store/redis/setnx_values.hpp"
+
+// dialect=setnx: what an owner may have written is its own as long as nobody else can have come in.
+namespace redis_test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace holdfast::store;
+using namespace holdfast::store::redis;
+
+// A time that was only proposed may be the one that the next owner has written.
+TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might_have_written) {
+  const harness::redis_server server;
+  const auto ask = [&](const std::vector<std::string>& words) { return server.ask(words); };
+  const auto in_seconds = [&](int s) {
+    const auto now = ask({"TIME"});
+    return std::to_string(std::stoll(now.substr(0, now.find(' '))) + s);
+  };
+  const auto theirs = in_seconds(3'600);
+  const auto written = [&](const char* verb, const std::string& mine) {
+    ask({"SET", "orders", theirs});
+    return ask({"EVAL", std::string(setnx_script().text), "1", "orders", verb, mine, "10000000",
+                "1000000", ""});
+  };
+  for (const char* verb : {"remove", "extend"}) {
+    EXPECT_EQ(written(verb, "1000 " + theirs).at(0), *verb == 'r' ? '2' : '1');
+    EXPECT_EQ(ask({"GET", "orders"}), theirs) << "it is as it was";
+    EXPECT_EQ(written(verb, in_seconds(1'800) + " " + theirs).at(0), '0')
+        << "while ours can not have ended";
+    EXPECT_NE(ask({"GET", "orders"}), theirs);
+  }
+}
+
+TEST(setnx_values, the_one_that_is_known_to_be_written_stays_whatever_else_is_proposed) {
+  holdfast::testing::fake_clock clock;
+  setnx_values values(clock, 1'000);
+  const owner_id me{1, 2};
+  values.wrote(me, "5000", 4'000'000, clock.now(), 1'000'000);
+  std::string last;
+  for (int i = 0; i < 20; ++i) {
+    clock.advance(10ms);
+    last = values.propose(me, 1'000'000);
+    EXPECT_TRUE(values.of(me).starts_with("5000 ")) << values.of(me);
+    EXPECT_TRUE(values.of(me).ends_with(" " + last)) << values.of(me);
+  }
+}
+
+TEST(setnx_values, what_the_server_refused_to_write_is_not_ours) {
+  holdfast::testing::fake_clock clock;
+  setnx_values values(clock, 1'000);
+  const owner_id me{1, 2};
+  values.wrote(me, "5000", 4'000'000, clock.now(), 1'000'000);
+  const auto next = values.propose(me, 1'000'000);
+  values.withdraw(me, next, 1'000'000);
+  EXPECT_EQ(values.of(me), "5000");
+  values.withdraw(me, "5000", 1'000'000);
+  EXPECT_EQ(values.of(me), "5000") << "that has been written";
+}
+
+}  // namespace
+}  // namespace redis_test
