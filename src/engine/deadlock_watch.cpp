@@ -184,7 +184,7 @@ void deadlock_watch::end(const std::shared_ptr<blocked>& who) {
 
 bool deadlock_watch::idle() const { return waiting_.empty() && gone_.empty(); }
 
-// What is over within a period costs the store nothing.
+// What is over before the next round costs the store nothing.
 void deadlock_watch::run() {
   std::unique_lock lock{mutex_};
   while (!stopping_) {
@@ -356,14 +356,15 @@ void deadlock_watch::choose(watched& w) {
   {
     const std::lock_guard guard{mutex_};
     if (std::find(waiting_.begin(), waiting_.end(), w.who) == waiting_.end()) return;
-    w.who->story = story;
+    if (!std::exchange(w.who->story, story).empty()) return;  // told
   }
   event e;
   e.kind = event_kind::deadlock;
   e.name = w.who->name;
   e.code = errc::deadlock;
   e.detail = story;
-  if (w.who->stop.request_stop()) session_.tell(e);
+  w.who->stop.request_stop();  // if its caller did so before, the story is what it ends with
+  session_.tell(e);
 }
 
 }  // namespace holdfast::engine

@@ -3,6 +3,7 @@
 #include "engine/acquire.hpp"
 #include "engine/core.hpp"
 #include "engine/names.hpp"
+#include "engine/own_holds.hpp"
 
 namespace holdfast::engine {
 
@@ -263,6 +264,7 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
 }
 
 std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
+  if (self->traced()) forget_own(*self);
   if (self->session_->forked()) return errc::forked;
   if (!self->spec_->gate) return leave_group(std::move(self), w);
   gate& at = *self->spec_->gate;  // not to be touched after pass_on(): another may end it then
@@ -290,6 +292,7 @@ std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
 }
 
 std::error_code hold::end(was what, wants w) noexcept try {
+  given_back_.store(true, std::memory_order_release);
   const auto core = std::move(core_);
   core->keeper().remove(*this);
   const ending e{what, state() == lease_state::lost, core->now()};
@@ -314,6 +317,7 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
     core->keeper().remove(*h);
     endings.push_back({was::in_use, h->state() == lease_state::lost, core->now()});
     releases.push_back({h->name(), h->command(permits_verb::release)});
+    h->given_back_.store(true, std::memory_order_release);
     h->core_.reset();
   }
   const auto replies = core->permits(releases);
@@ -346,6 +350,7 @@ std::error_code hold::ended(engine::core& core, const ending& e, const status& t
 
 // By whoever tells the loss: a thread of the keeper, which must not wait for the store.
 void hold::forget() noexcept try {
+  given_back_.store(true, std::memory_order_release);
   const auto core = std::move(core_);
   core->keeper().remove(*this);
   core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));

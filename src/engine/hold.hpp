@@ -108,6 +108,11 @@ class hold : public std::enable_shared_from_this<hold> {
   const std::string& name() const noexcept { return spec_->name; }
   const store::owner_id& owner() const noexcept { return owner_; }
   lease_state state() const noexcept { return state(session_now()); }
+  /// Given back, or known to be lost. Of any hold at any time: does not ask the session.
+  bool has_ended() const noexcept {
+    return given_back_.load(std::memory_order_acquire) ||
+           state_.load(std::memory_order_acquire) == lease_state::lost;
+  }
   std::chrono::nanoseconds remaining() const noexcept;
   std::stop_token lost_token();
   void check() const;
@@ -133,7 +138,7 @@ class hold : public std::enable_shared_from_this<hold> {
   /// For one that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
   bool traced() const noexcept { return spec_->traced; }
-  /// Null when it was released.
+  /// Null when it was released: for who has it.
   std::shared_ptr<engine::core> session() const noexcept { return core_; }
   bool belongs_to(const core& session, const spec& s) const noexcept {
     return session_ == &session && spec_->kind == s.kind && spec_->name == s.name;
@@ -178,6 +183,7 @@ class hold : public std::enable_shared_from_this<hold> {
   // A copy of the timer's verdict, for readers without a lock.
   std::atomic<lease_state> state_{lease_state::held};
   std::atomic<boot_time> valid_until_;
+  std::atomic<bool> given_back_{false};  ///< core_ goes now
 
   std::atomic<boot_time> ended_{forever};  ///< when it was given back
 

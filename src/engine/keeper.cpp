@@ -34,8 +34,9 @@ keeper::~keeper() {
   try {
     std::unique_lock lock{mutex_};
     const boot_time until = session_.now() + last_tries_take;
-    for (int i = 0; i < last_tries && !abandoned_.empty() && session_.now() < until; ++i) {
-      release_abandoned(lock);
+    int failed = 0;
+    while (failed < last_tries && !abandoned_.empty() && session_.now() < until) {
+      if (!release_abandoned(lock)) ++failed;
     }
   } catch (...) {
     return;  // no memory: they end by themselves
@@ -218,7 +219,7 @@ void keeper::renew_forever() {
       lock.lock();
     }
     if (session_.now() >= settle_at_) settle(lock);
-    if (session_.now() >= retry_abandoned_at_) release_abandoned(lock);
+    if (session_.now() >= retry_abandoned_at_) (void)release_abandoned(lock);
   }
 }
 
@@ -276,9 +277,12 @@ void keeper::settle(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-void keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
-  std::deque<abandoned> todo;
-  todo.swap(abandoned_);
+// No more at once than renewals, which wait for it. The rest is next, without delay if the store
+// takes them.
+bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(abandoned_.size(), max_batch));
+  std::deque<abandoned> todo(abandoned_.begin(), abandoned_.begin() + count);
+  abandoned_.erase(abandoned_.begin(), abandoned_.begin() + count);
   retry_abandoned_at_ = forever;
   lock.unlock();
   std::erase_if(todo, [&](const abandoned& a) { return session_.now() >= a.until; });
@@ -294,9 +298,11 @@ void keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
   auto reply = replies.begin();
   std::erase_if(todo, [&](const abandoned&) { return (reply++)->ok(); });
   lock.lock();
-  if (todo.empty()) return;
+  const bool all = todo.empty();
   std::move(todo.begin(), todo.end(), std::back_inserter(abandoned_));
-  retry_abandoned_at_ = std::min(retry_abandoned_at_, session_.now() + abandoned_retry);
+  const auto next = session_.now() + (all ? 0ms : abandoned_retry);
+  if (!abandoned_.empty()) retry_abandoned_at_ = std::min(retry_abandoned_at_, next);
+  return all;
 }
 
 }  // namespace holdfast::engine

@@ -78,7 +78,8 @@ class keeper {
   news settle(hold& h, boot_time sent, const result<store::permits_reply>& reply);
   template <class End>
   void end_renewal(End end);
-  void release_abandoned(std::unique_lock<std::mutex>& lock);
+  /// False if some are to be tried again later.
+  bool release_abandoned(std::unique_lock<std::mutex>& lock);
   void settle(std::unique_lock<std::mutex>& lock);
 
   core& session_;

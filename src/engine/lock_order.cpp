@@ -1,5 +1,6 @@
 #include "engine/lock_order.hpp"
 
+#include <pthread.h>
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "engine/core.hpp"
-#include "engine/hold.hpp"
 #include "engine/own_holds.hpp"
 
 namespace holdfast::engine {
@@ -45,14 +45,15 @@ class order {
   /// The way back, if there is one that was not told before; what comes after what in it.
   std::vector<step> note(step taken) {
     const std::lock_guard guard{mutex_};
-    auto& after = after_[taken.first];
-    if (after.contains(taken.second)) return {};
-    auto back = way(taken.second, taken.first);
-    if (pairs_ >= max_pairs) return {};
-    if (!back.empty()) {
-      if (!told_.emplace(taken.first, taken.second).second) return {};
+    const auto known = after_.find(taken.first);
+    if (known != after_.end() && known->second.contains(taken.second)) return {};
+    std::pair pair{taken.first, taken.second};
+    if (pairs_ >= max_pairs || told_.contains(pair)) return {};
+    auto back = way(taken.second, taken.first);  // once for each pair: it looks at many
+    if (back.empty()) {
+      after_[taken.first].emplace(taken.second, std::move(taken));
     } else {
-      after.emplace(taken.second, std::move(taken));
+      told_.insert(std::move(pair));
     }
     ++pairs_;
     return back;
@@ -82,9 +83,15 @@ class order {
   std::size_t pairs_ = 0;
 };
 
-// Never destroyed: threads may lock until the very end of the program.
+// Never destroyed: threads may lock until the very end of the program. The child of a fork() starts
+// with an empty one: the mutex may have been locked by a thread that the child does not have.
 order& of_process() {
-  static order* const all = new order;
+  static order* all = nullptr;
+  static const int once = [] {
+    all = new order;
+    return pthread_atfork(nullptr, nullptr, [] { all = new order; });
+  }();
+  (void)once;
   return *all;
 }
 
@@ -108,9 +115,7 @@ void tell(core& session, const std::string& name, const step& taken,
 void note_lock_order(core& session, const std::string& name) {
   const place wanted{session.url(), name};
   for (const own_hold& own : own_holds()) {
-    const auto of = own.what->session();
-    if (!of) continue;
-    const place had{of->url(), own.what->name()};
+    const place had{own.url, own.name};
     if (had == wanted) continue;
     const step taken{had, wanted, text_of(own.taken_at), text_of(current_call_site())};
     if (const auto back = of_process().note(taken); !back.empty()) tell(session, name, taken, back);

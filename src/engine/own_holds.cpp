@@ -1,9 +1,11 @@
 #include "engine/own_holds.hpp"
 
+#include <pthread.h>
 #include <algorithm>
 #include <holdfast/lock_order.hpp>
 #include <utility>
 
+#include "engine/core.hpp"
 #include "engine/hold.hpp"
 
 namespace holdfast {
@@ -25,33 +27,61 @@ namespace {
 struct entry {
   std::weak_ptr<hold> what;
   std::uint64_t fence;  ///< each turn at a gate has its own
-  bool in_std_style;
-  std::optional<std::source_location> taken_at;
+  own_hold facts;
+};
+using entries = std::vector<entry>;
+
+// Static objects may lock after this thread's own objects are gone: null again then.
+thread_local entries* mine = nullptr;
+thread_local bool gone = false;
+
+struct list {
+  list() { mine = &all; }
+  ~list() {
+    mine = nullptr;
+    gone = true;
+  }
+  entries all;
 };
 
-thread_local std::vector<entry> entries;
-
-// The latest: a thread may be one of several readers twice.
-auto latest_of(const hold* h) {
-  return std::find_if(entries.rbegin(), entries.rend(),
-                      [&](const entry& e) { return e.what.lock().get() == h; });
+// What the parent of a fork() has is not the child's.
+void clear_in_children() {
+  static const int once = pthread_atfork(nullptr, nullptr, [] {
+    if (mine != nullptr) mine->clear();
+  });
+  (void)once;
 }
 
+entries* to_note_in() {
+  if (mine != nullptr || gone) return mine;
+  clear_in_children();
+  thread_local list here;
+  return &here.all;
+}
+
+// The latest: a thread may be one of several readers twice.
+entry* latest_of(const hold& h) noexcept {
+  if (mine == nullptr) return nullptr;
+  const auto found = std::find_if(mine->rbegin(), mine->rend(),
+                                  [&](const entry& e) { return e.what.lock().get() == &h; });
+  return found == mine->rend() ? nullptr : &*found;
+}
+
+// Whose it is now, another thread's or nobody's, may end it meanwhile: only what outlives its
+// session is asked.
 bool is_over(const entry& e) {
   const auto h = e.what.lock();
-  if (!h || h->fence() != e.fence) return true;
-  const lease_state s = h->state();
-  return s == lease_state::lost || s == lease_state::released;
+  return !h || h->fence() != e.fence || h->has_ended();
 }
 
 void note(const lease& l, bool in_std_style) {
-  const auto h = hold::shared_behind(l);
-  if (const auto known = latest_of(h.get()); known != entries.rend() && !is_over(*known)) {
-    known->in_std_style = known->in_std_style || in_std_style;
-    return;
-  }
-  std::erase_if(entries, is_over);
-  entries.push_back({h, h->fence(), in_std_style, current_call_site()});
+  entries* const all = to_note_in();
+  if (all == nullptr) return;
+  std::erase_if(*all, is_over);
+  const auto& h = hold::shared_behind(l);
+  all->push_back({h,
+                  h->fence(),
+                  {h->session()->url(), h->name(), h->owner(), in_std_style, current_call_site()}});
 }
 
 }  // namespace
@@ -61,19 +91,22 @@ std::optional<std::source_location> current_call_site() noexcept {
 }
 
 void note_own(const lease& l) { note(l, false); }
-void note_own_in_std_style(const lease& l) { note(l, true); }
 
-void forget_own(const lease& l) noexcept {
-  const auto known = latest_of(hold::behind(l));
-  if (known != entries.rend()) entries.erase(std::next(known).base());
+void note_own_in_std_style(const lease& l) {
+  entry* const known = latest_of(*hold::behind(l));
+  if (known == nullptr || is_over(*known)) return note(l, true);
+  known->facts.in_std_style = true;
+}
+
+void forget_own(const hold& h) noexcept {
+  if (entry* const known = latest_of(h)) mine->erase(mine->begin() + (known - mine->data()));
 }
 
 std::vector<own_hold> own_holds() {
-  std::erase_if(entries, is_over);
+  if (mine == nullptr) return {};
+  std::erase_if(*mine, is_over);
   std::vector<own_hold> all;
-  for (const entry& e : entries) {
-    if (auto h = e.what.lock()) all.push_back({std::move(h), e.in_std_style, e.taken_at});
-  }
+  for (const entry& e : *mine) all.push_back(e.facts);
   return all;
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <holdfast/lease.hpp>
-#include <memory>
+#include <holdfast/store/command.hpp>
 #include <optional>
 #include <source_location>
+#include <string>
 #include <vector>
 
 namespace holdfast::engine {
@@ -12,20 +13,25 @@ class hold;
 
 /// What the calling thread has, for the debug options of a session. A lease may go to another
 /// thread unseen, so what was acquired as one is the thread's only to the best of our knowledge; a
-/// std-style hold is its own by contract.
+/// std-style hold is its own by contract. Another thread may give it back at any moment: all that
+/// is asked later is kept here.
 struct own_hold {
-  std::shared_ptr<hold> what;
+  std::string url{};  ///< of the store
+  std::string name{};
+  store::owner_id owner{};
   bool in_std_style = false;
   std::optional<std::source_location> taken_at{};  ///< if somebody said
 };
 
-/// This thread acquired it.
+/// This thread acquired it, and has it: once for each lease of a shared hold.
 void note_own(const lease& l);
 /// … and has to unlock it itself.
 void note_own_in_std_style(const lease& l);
-void forget_own(const lease& l) noexcept;
+/// It gives a lease of that back.
+void forget_own(const hold& h) noexcept;
 
-/// What was neither lost nor given back, whoever did that.
+/// What was neither lost nor given back. Of what another thread gave back only that is seen which
+/// ended the hold or its turn: not a lease beside others on a shared hold, or of one that lingers.
 std::vector<own_hold> own_holds();
 
 /// Where this thread is, if it said so (called_from).

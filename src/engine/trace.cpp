@@ -11,28 +11,33 @@ namespace {
 thread_local trace* current = nullptr;
 }
 
+void trace::outermost::begin(trace* t) noexcept {
+  begun_ = true;
+  current = t;
+}
+
+trace::outermost::~outermost() {
+  if (begun_) current = nullptr;
+}
+
 trace::trace(const std::shared_ptr<core>& session, const spec& s, const claim& c, wait_time wait,
              std::stop_token stop)
     : session_(session), wait_(wait), stop_(std::move(stop)) {
   if (current != nullptr || wait == one_try) return;  // a try waits for nobody
-  outermost_ = true;
-  current = this;
+  outermost_.begin(this);
   if (session->options().lock_order) note_lock_order(*session, s.name);
   if (session->deadlock_watch() != nullptr) watch(s, c);
 }
 
 trace::~trace() {
   if (who_) session_->deadlock_watch()->end(who_);
-  if (outermost_) current = nullptr;
 }
 
 // Who has nothing keeps nobody waiting.
 void trace::watch(const spec& s, const claim& c) {
   auto who = std::make_shared<blocked>();
   for (const own_hold& own : own_holds()) {
-    const auto of = own.what->session();
-    if (!own.in_std_style || !of || of->url() != session_->url()) continue;
-    who->holds.push_back({own.what->owner(), own.what->name()});
+    if (own.in_std_style && own.url == session_->url()) who->holds.push_back({own.owner, own.name});
   }
   if (who->holds.empty() || !session_->deadlock_watch()->start()) return;
   who->id = session_->ids().next();

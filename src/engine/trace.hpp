@@ -33,14 +33,26 @@ class trace {
     std::stop_source to;
     void operator()() { to.request_stop(); }
   };
+  /// That it is the thread's one: no longer than it lives, also if it is not made.
+  class outermost {
+   public:
+    outermost() = default;
+    ~outermost();
+    outermost(const outermost&) = delete;
+    outermost& operator=(const outermost&) = delete;
+    void begin(trace* t) noexcept;
+
+   private:
+    bool begun_ = false;
+  };
   void watch(const spec& s, const claim& c);
 
+  outermost outermost_;  // the first: ends last
   const std::shared_ptr<core>& session_;
   const wait_time wait_;
   std::stop_token stop_;
   std::shared_ptr<blocked> who_;
   std::unique_ptr<std::stop_callback<pass_on>> callers_;
-  bool outermost_ = false;
 };
 
 }  // namespace holdfast::engine

@@ -152,14 +152,8 @@ void thread_holds::put(lease held) {
   more_.store(entries_.size(), std::memory_order_relaxed);
 }
 
-lease thread_holds::take() noexcept {
-  lease held = take_latest();
-  if (held && engine::hold::behind(held)->traced()) engine::forget_own(held);
-  return held;
-}
-
 // The latest of a thread is in the list, if it has one there.
-lease thread_holds::take_latest() noexcept {
+lease thread_holds::take() noexcept {
   const auto me = std::this_thread::get_id();
   if (more_.load(std::memory_order_relaxed) > 0) {
     const std::lock_guard guard{mutex_};

@@ -75,7 +75,6 @@ class thread_holds {
     std::unique_ptr<lease> held;
   };
   lease* find() const noexcept;
-  lease take_latest() noexcept;
 
   // A mutex has one, and gets along without the list.
   std::atomic<std::thread::id> first_thread_{};

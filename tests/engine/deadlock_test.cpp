@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/core.hpp"
+#include "engine/hold.hpp"
 #include "harness/passing_on.hpp"
 #include "stage.hpp"
 
@@ -106,6 +107,33 @@ TEST(deadlock, of_two_the_one_that_came_last_is_told_and_the_other_gets_it) {
   EXPECT_EQ(close_a_ring(w, two, a1, b1, b2, [&] { return locked(a2); }), errc::deadlock);
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
   w.until_marked(one, 0);
+}
+
+TEST(deadlock, that_ends_a_wait_is_told_once_also_if_its_caller_asked_to_stop_just_before) {
+  scene w;
+  session s = w.open();
+  auto& core = *s.core();
+  auto& watch = *core.deadlock_watch();
+  const holdfast::lease a = mutex(s, "a").acquire(), b = mutex(s, "b").acquire();
+  const auto waits = [&](const holdfast::lease& has, const std::string& wants) {
+    auto who = std::make_shared<holdfast::engine::blocked>();
+    who->id = core.ids().next();
+    who->name = wants;
+    who->holds.push_back({holdfast::engine::hold::behind(has)->owner(), has.name()});
+    who->stop.request_stop();
+    watch.begin(who);
+    return who;
+  };
+  const auto older = waits(a, b.name()), younger = waits(b, a.name());
+  for (int i = 0; i < 10; ++i) {
+    w.clock->advance(holdfast::engine::deadlock_watch::period);
+    watch.round();
+  }
+  EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
+  EXPECT_EQ(watch.story_of(*older), "");
+  EXPECT_NE(watch.story_of(*younger), "");
+  watch.end(older);
+  watch.end(younger);
 }
 
 TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "harness/passing_on.hpp"
 #include "stage.hpp"
 
 // What a session could not give back in time, it gives back at its end.
@@ -19,8 +22,9 @@ TEST(last_release, that_was_lost_on_the_way_is_made_up_for_when_the_session_ends
     lease one = mutex(*session, "m").acquire(), two = mutex(*session, "n").acquire();
     s.script->set(verb::release, fault::drop_request);
     EXPECT_EQ(one.release(), holdfast::errc::unavailable);
+    s.script->await(verb::release, 2);  // the keeper's try of it
     EXPECT_EQ(two.release(), holdfast::errc::unavailable);
-    s.script->await(verb::release, 3);  // the keeper's try, too, and no other until time goes on
+    s.script->await(verb::release, 5);  // … of both, and no other until time goes on
     s.script->set(verb::release, fault::none);
   }
   EXPECT_TRUE(other.show("m").holders.empty());
@@ -42,6 +46,54 @@ TEST(last_release, to_a_store_that_is_away_is_tried_a_few_times_and_no_more) {
   EXPECT_GT(s.script->count(verb::release), before);
   EXPECT_LE(s.script->count(verb::release), before + 3);
   EXPECT_EQ(other.show("m").holders.size(), 1U);
+}
+
+/// Releases by themselves fail while it is away; those of the keeper hang so long.
+struct away_store {
+  std::atomic<bool> away{true};
+  std::atomic<std::size_t> largest{0};  ///< batch
+  std::atomic<std::size_t> released{0};
+};
+
+class away final : public harness::passing_on {
+ public:
+  away(std::unique_ptr<session_store> inner, std::shared_ptr<away_store> at)
+      : passing_on(std::move(inner)), at_(std::move(at)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb == verb::release && at_->away)
+      return holdfast::failure{holdfast::errc::unavailable, "away"};
+    auto reply = inner_->permits(name, c);
+    if (c.verb == verb::release) ++at_->released;
+    return reply;
+  }
+  std::vector<holdfast::result<holdfast::store::permits_reply>> renew(
+      std::span<const holdfast::store::renewal> batch) override {
+    at_->away.wait(true);
+    at_->largest = std::max(at_->largest.load(), batch.size());
+    return passing_on::renew(batch);
+  }
+
+ private:
+  const std::shared_ptr<away_store> at_;
+};
+
+TEST(last_release, of_very_many_is_in_batches_and_needs_no_time) {
+  constexpr std::size_t many = 1'100;
+  const auto at = std::make_shared<away_store>();
+  holdfast::session_options o;
+  o.clock = std::make_shared<holdfast::testing::fake_clock>();
+  o.decorate = [&](auto inner) { return std::make_unique<away>(std::move(inner), at); };
+  const auto session = holdfast::open("memory:", o);
+  std::vector<lease> all;
+  for (std::size_t i = 0; i < many; ++i) {
+    all.push_back(mutex(session, "m" + std::to_string(i)).acquire());
+  }
+  for (lease& l : all) EXPECT_EQ(l.release(), holdfast::errc::unavailable);
+  at->away = false;
+  at->away.notify_all();
+  harness::eventually("all are released", [&] { return at->released == many; });
+  EXPECT_LE(at->largest, 500U);
 }
 
 }  // namespace

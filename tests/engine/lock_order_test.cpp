@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -164,6 +165,67 @@ TEST(lock_order, leases_and_with_lock_and_other_kinds_count_too) {
   EXPECT_TRUE(contains(s.heard->told()[0], "while it had \"kinds-a\" from " +
                                                std::string(__FILE__) + ":" + std::to_string(line)))
       << s.heard->told()[0];
+}
+
+TEST(lock_order, a_reader_that_has_left_others_behind_has_nothing) {
+  scene s;
+  holdfast::shared_mutex a{s.session, "reader-a"};
+  mutex b{s.session, "reader-b"};
+  const auto others = std::async(std::launch::async, [&] { return a.acquire_shared(); }).get();
+  {
+    const auto mine = a.acquire_shared();
+  }
+  b.lock(), b.unlock();
+  auto first = a.acquire_shared();
+  first = {};
+  b.lock(), b.unlock();
+  a.lock_shared(), a.unlock_shared();
+  b.lock(), b.unlock();
+  const std::lock_guard guard{b};
+  const auto last = a.acquire_shared();
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+TEST(lock_order, who_reads_twice_and_leaves_once_still_has_it) {
+  scene s;
+  holdfast::shared_mutex a{s.session, "twice-a"};
+  mutex b{s.session, "twice-b"};
+  auto one = a.acquire_shared(), two = a.acquire_shared();
+  EXPECT_FALSE(one.release());
+  b.lock(), b.unlock();
+  EXPECT_FALSE(two.release());
+  const std::lock_guard guard{b};
+  const auto last = a.acquire_shared();
+  EXPECT_EQ(s.heard->told().size(), 1U);
+}
+
+TEST(lock_order, what_lingers_is_had_by_nobody) {
+  scene s;
+  holdfast::lock_options lingers;
+  lingers.linger = 1min;
+  mutex a{s.session, "linger-a", lingers}, b{s.session, "linger-b"};
+  with_lock(a, [] {});
+  with_lock(b, [] {});
+  a.lock(), a.unlock();
+  with_lock(b, [&] { with_lock(a, [] {}); });
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+/// Outlives what the library has for its thread: made before.
+struct at_end_of_thread {
+  std::function<void()> act;
+  ~at_end_of_thread() { act(); }
+};
+
+TEST(lock_order, at_the_very_end_of_a_thread_nothing_is_noted) {
+  scene s;
+  mutex a{s.session, "end-a"}, b{s.session, "end-b"};
+  std::thread([&] {
+    thread_local at_end_of_thread last{[&] { nest(b, a); }};
+    nest(a, b);
+    EXPECT_TRUE(last.act);
+  }).join();
+  EXPECT_TRUE(s.heard->told().empty());
 }
 
 TEST(lock_order, it_is_off_unless_asked_for) {
