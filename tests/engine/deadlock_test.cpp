@@ -124,11 +124,16 @@ TEST(deadlock, that_ends_a_wait_is_told_once_also_if_its_caller_asked_to_stop_ju
     watch.begin(who);
     return who;
   };
-  const auto older = waits(a, b.name()), younger = waits(b, a.name());
-  for (int i = 0; i < 10; ++i) {
-    w.clock->advance(holdfast::engine::deadlock_watch::period);
-    watch.round();
-  }
+  const auto rounds = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      w.clock->advance(holdfast::engine::deadlock_watch::period);
+      watch.round();
+    }
+  };
+  const auto older = waits(a, b.name());
+  rounds(1);  // those that are seen first in one round may have one age
+  const auto younger = waits(b, a.name());
+  rounds(10);
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
   EXPECT_EQ(watch.story_of(*older), "");
   EXPECT_NE(watch.story_of(*younger), "");
