@@ -109,9 +109,9 @@ TEST_P(losing, a_listener_that_gives_back_does_not_harm_the_keeper) {
 }
 
 TEST_P(losing, a_kept_lease_outlives_its_length_many_times) {
-  const lease held = make(here_, {.lease = lease_of(600ms)})->acquire();
+  const lease held = make(here_, {.lease = lease_of(1s)})->acquire();
   const auto fence = held.fence();
-  EXPECT_FALSE(rival_->try_acquire_for(2s));
+  EXPECT_FALSE(rival_->try_acquire_for(2500ms));
   EXPECT_NO_THROW(held.check());
   EXPECT_EQ(held.fence(), fence);
   EXPECT_FALSE(held.lost().stop_requested());
