@@ -40,11 +40,12 @@ struct seat {
 struct spent {
   std::uint64_t store_operations;
   std::int64_t cpu_ns;
-  std::int64_t store_cpu_ns;  ///< the server's; counted by the first process
-  std::int64_t at;            ///< when it was counted
+  std::int64_t store_cpu_ns;       ///< the server's; counted by the first process
+  std::int64_t at;                 ///< when it was counted
+  std::int64_t server_statements;  ///< the server's own count, by the first process
 };
 
-inline constexpr unsigned max_processes = 4;
+inline constexpr unsigned max_processes = 8;
 inline constexpr unsigned max_seats = 201;
 
 /// What the processes of one measurement share. Plain data: right when all of it is zero. How the
@@ -63,7 +64,10 @@ struct area {
   baton turn;     ///< hand-overs so far
   std::atomic<std::uint32_t> had_it;
   std::atomic<std::int64_t> released_at;
-  std::int64_t memory_bytes;  ///< of what is held
+  std::int64_t memory_bytes;   ///< of what is held
+  std::int64_t round_trip_ns;  ///< of a look at the store, median
+  std::int64_t least_ns;       ///< what it takes without a store
+  std::atomic<std::int64_t> last_at;
   std::uint64_t
       inside[16];  ///< acquisitions of each lock, counted without atomics: the proof that it locks
 

@@ -1,12 +1,10 @@
 // Only where Connector/C was found when this was built.
 #ifdef HOLDFAST_BENCH_MARIADB
-#include <mysql.h>
-
 #include <chrono>
 #include <random>
-#include <stdexcept>
 #include <thread>
 
+#include "bench/mariadb_connection.hpp"
 #include "bench/subject.hpp"
 
 // As floor_postgres.cpp, in this server's words: it has no `on conflict … where`, so to take the
@@ -15,45 +13,6 @@ namespace bench {
 namespace {
 
 bool is_mariadb(std::string_view url) { return scheme_of(url) == "mariadb"; }
-
-/// A blocking connection, for one thread. From mariadb://user@host:port/database.
-class connection {
- public:
-  explicit connection(const std::string& url) : connection_{mysql_init(nullptr)} {
-    const std::string rest = url.substr(url.find("//") + 2);
-    const auto at = rest.find('@'), colon = rest.find(':', at), slash = rest.find('/', at);
-    const auto user = rest.substr(0, at);
-    const auto host = rest.substr(at + 1, colon - at - 1);
-    const auto database = rest.substr(slash + 1, rest.find('?') - slash - 1);
-    const auto port = static_cast<unsigned>(std::stoi(rest.substr(colon + 1)));
-    const auto open = [&](const char* name) {
-      return mysql_real_connect(connection_, host.c_str(), user.c_str(), nullptr, name, port,
-                                nullptr, 0) != nullptr;
-    };
-    if (!open(nullptr)) fail();
-    run("create database if not exists `" + database + "`");
-    run("use `" + database + "`");
-  }
-  ~connection() { mysql_close(connection_); }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
-
-  /// How many rows it changed; an insert that became an update counts two.
-  std::uint64_t run(const std::string& sql) {
-    if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) fail();
-    return mysql_affected_rows(connection_);
-  }
-
-  /// A question whose answer is read and not looked at.
-  void ask(const std::string& sql) {
-    run(sql);
-    mysql_free_result(mysql_store_result(connection_));
-  }
-
- private:
-  [[noreturn]] void fail() { throw std::runtime_error{mysql_error(connection_)}; }
-  MYSQL* connection_;
-};
 
 class row_grip final : public handle {
  public:
@@ -72,7 +31,7 @@ class row_grip final : public handle {
   void unlock() override { db_.run(give_); }
 
  private:
-  connection db_;
+  mariadb_connection db_;
   std::string take_;
   std::string give_;
 };
@@ -89,7 +48,7 @@ class user_lock_grip final : public handle {
   void unlock() override { db_.ask(give_); }
 
  private:
-  connection db_;
+  mariadb_connection db_;
   std::string take_;
   std::string give_;
 };
@@ -99,7 +58,7 @@ bool is_session_mode(std::string_view url) {
 }
 
 void make_table(const place& at) {
-  connection c{at.url};
+  mariadb_connection c{at.url};
   c.run(
       "create table if not exists floor_lock (name bigint primary key, holder bigint not null, "
       "expires datetime(6) not null) engine = InnoDB");

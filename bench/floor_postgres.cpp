@@ -1,6 +1,7 @@
 // Only where libpq was found when this was built.
 #ifdef HOLDFAST_BENCH_POSTGRES
 #include <libpq-fe.h>
+#include <poll.h>
 
 #include <chrono>
 #include <memory>
@@ -11,8 +12,9 @@
 #include "bench/subject.hpp"
 
 // What people write by hand: a unique row with a holder and an expiry, one statement to take it if
-// it is free or has expired, one to give it back; the loop that asks again every millisecond. The
-// statements are prepared, as a careful hand would.
+// it is free or has expired, one to give it back; the loop that asks again every millisecond, or,
+// as the least that a hand-over can cost, LISTEN. The statements are prepared, as a careful hand
+// would.
 namespace bench {
 namespace {
 
@@ -42,6 +44,17 @@ class connection {
     return std::string_view{PQcmdTuples(checked(r))} == "1";
   }
 
+  /// Returns when something was published since the last time.
+  void await_notice() {
+    for (bool told = false; !told;) {
+      while (PGnotify* const one = PQnotifies(connection_)) PQfreemem(one), told = true;
+      if (told) break;
+      pollfd socket{PQsocket(connection_), POLLIN, 0};
+      poll(&socket, 1, -1);
+      if (PQconsumeInput(connection_) == 0) throw std::runtime_error{PQerrorMessage(connection_)};
+    }
+  }
+
   void ask(const char* name, const std::string& key) {
     const char* values[] = {key.c_str()};
     checked(answer{PQexecPrepared(connection_, name, 1, values, nullptr, nullptr, 0)});
@@ -57,19 +70,47 @@ class connection {
   PGconn* connection_;
 };
 
+void prepare_take(connection& db) {
+  db.prepare("take",
+             "insert into floor_lock as l values ($1, $2, now() + interval '30 s') on conflict "
+             "(name) do update set holder = excluded.holder, expires = excluded.expires where "
+             "l.expires < now() returning true");
+}
+
+std::string random_name() { return std::to_string(std::random_device{}()); }
+
 class row_grip final : public handle {
  public:
   row_grip(const std::string& url, unsigned lock)
-      : db_{url}, key_{std::to_string(lock)}, holder_{std::to_string(std::random_device{}())} {
-    db_.prepare("take",
-                "insert into floor_lock as l values ($1, $2, now() + interval '30 s') on conflict "
-                "(name) do update set holder = excluded.holder, expires = excluded.expires where "
-                "l.expires < now() returning true");
+      : db_{url}, key_{std::to_string(lock)}, holder_{random_name()} {
+    prepare_take(db_);
     db_.prepare("give", "delete from floor_lock where name = $1 and holder = $2");
   }
   void lock() override {
     while (!db_.change("take", key_, holder_))
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  void unlock() override { db_.change("give", key_, holder_); }
+
+ private:
+  connection db_;
+  std::string key_;
+  std::string holder_;
+};
+
+/// The same, but whoever gives it back tells the others in the same statement, and they listen.
+class listening_grip final : public handle {
+ public:
+  listening_grip(const std::string& url, unsigned lock)
+      : db_{url}, key_{"listen_" + std::to_string(lock)}, holder_{random_name()} {
+    prepare_take(db_);
+    db_.prepare("give",
+                "with gone as (delete from floor_lock where name = $1 and holder = $2 returning "
+                "name) select pg_notify('floor_' || name, '') from gone");
+    db_.run(("listen floor_" + key_).c_str());
+  }
+  void lock() override {
+    while (!db_.change("take", key_, holder_)) db_.await_notice();
   }
   void unlock() override { db_.change("give", key_, holder_); }
 
@@ -115,12 +156,21 @@ const subject_kind postgres_row_floor{
     .open = open_locks<row_grip>,
 };
 
+const subject_kind listen_notify_floor{
+    .name = "listen_notify",
+    .counts_operations = false,
+    .fits = is_postgres,
+    .across_processes = always,
+    .prepare = nothing,
+    .open = open_locks<listening_grip>,
+};
+
 const subject_kind postgres_advisory_floor{
     .name = "postgres_advisory",
     .counts_operations = false,
     .fits = is_session_mode,
     .across_processes = always,
-    .prepare = [](const place&) {},
+    .prepare = nothing,
     .open = open_locks<advisory_grip>,
 };
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <functional>
 #include <holdfast/holdfast.hpp>
 #include <vector>
@@ -34,35 +33,29 @@ return taken and 1 or 0
 
 /// Something that decides; `decisions` of it are measured.
 struct contender {
-  const char* name;
+  const char* workload;
+  std::string_view subject;
   std::function<bool()> take;
 };
 
-struct figures {
-  double per_second, p50_us, redis_us;
-};
-
-figures run_round(const contender& c, hiredis& db, std::chrono::nanoseconds length) {
-  std::vector<double> waits;
+outcome run_round(const contender& c, hiredis& db, std::chrono::nanoseconds length) {
+  histogram waits{};
   const double cpu = db.server_cpu_seconds();
   const auto began = clock::now();
-  std::uint64_t decisions = 0;
-  for (auto now = began; now - began < length; ++decisions) {
-    if (!c.take()) throw std::runtime_error{std::string{c.name} + " refused"};
+  for (auto now = began; now - began < length;) {
+    if (!c.take()) throw std::runtime_error{std::string{c.workload} + " refused"};
     const auto then = clock::now();
-    waits.push_back(std::chrono::duration<double, std::micro>(then - now).count());
+    waits.add(then - now);
     now = then;
   }
   const double seconds = std::chrono::duration<double>(clock::now() - began).count();
-  std::nth_element(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(waits.size() / 2),
-                   waits.end());
-  const auto n = static_cast<double>(decisions);
-  return {n / seconds, waits[waits.size() / 2], 1e6 * (db.server_cpu_seconds() - cpu) / n};
-}
-
-double median(std::vector<figures>& all, double figures::* of) {
-  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return a.*of < b.*of; });
-  return all[all.size() / 2].*of;
+  outcome o;
+  o.acquired = static_cast<double>(waits.total());
+  o.ops_per_s = o.acquired / seconds;
+  o.p50_us = waits.percentile_us(0.5);
+  o.p99_us = waits.percentile_us(0.99);
+  o.store_cpu_us = 1e6 * (db.server_cpu_seconds() - cpu) / o.acquired;
+  return o;
 }
 
 std::vector<holdfast::rate_rule> rules(unsigned count) {
@@ -71,9 +64,18 @@ std::vector<holdfast::rate_rule> rules(unsigned count) {
   return all;
 }
 
+void compare_limits(row& r, const std::vector<outcome>& ours, const std::vector<outcome>& floor) {
+  r.floor = "by_hand";
+  r.ratio_of = "ops_per_s";
+  r.ratio = ratio_of(ours, floor, &outcome::ops_per_s);
+  r.cpu_ratio = ratio_of(ours, floor, &outcome::store_cpu_us);
+  r.ratios.emplace_back(r.floor, r.ratio);
+}
+
 }  // namespace
 
-void measure_limits(const std::string& url, std::chrono::milliseconds length, unsigned rounds) {
+std::vector<row> measure_limits(const std::string& url, std::chrono::milliseconds length,
+                                unsigned rounds) {
   hiredis db{url};
   const std::string sha = db.ask("SCRIPT LOAD %s", bucket_by_hand)->str;
   const auto session = holdfast::open(url);
@@ -81,30 +83,28 @@ void measure_limits(const std::string& url, std::chrono::milliseconds length, un
   holdfast::rate_limiter four{session, "bench:four", rules(4)};
   holdfast::rate_limiter local{
       session, "bench:local", {{.tokens = 1'000'000'000, .per = 1s}}, {.local_tokens = 10'000}};
+  const std::string_view ours = holdfast_subject.name;
   const std::array<contender, 4> all{
-      {{"by hand, one bucket",
+      {{"limit", "by_hand",
         [&] {
           return db.ask("EVALSHA %s 1 bench-by-hand 1000000 1000000 1", sha.c_str())->integer == 1;
         }},
-       {"holdfast, one rule", [&] { return one.try_take().taken; }},
-       {"holdfast, four rules", [&] { return four.try_take().taken; }},
-       {"holdfast, one rule, local_tokens", [&] { return local.try_take().taken; }}}};
-  std::array<std::vector<figures>, all.size()> seen;
+       {"limit", ours, [&] { return one.try_take().taken; }},
+       {"limit-4", ours, [&] { return four.try_take().taken; }},
+       {"limit-local", ours, [&] { return local.try_take().taken; }}}};
+  std::array<std::vector<outcome>, all.size()> seen;
   for (unsigned r = 0; r < rounds; ++r) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       seen[i].push_back(run_round(all[i], db, length / rounds));
     }
   }
-  const double floor_rate = median(seen[0], &figures::per_second);
-  const double floor_cpu = median(seen[0], &figures::redis_us);
-  std::printf("| one client | decisions a second | p50 us | Redis CPU us each | to the first |\n");
-  std::printf("|---|--:|--:|--:|---|\n");
+  std::vector<row> rows;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const double rate = median(seen[i], &figures::per_second);
-    const double cpu = median(seen[i], &figures::redis_us);
-    std::printf("| %s | %.0f | %.2f | %.2f | %.2f x as many, %.2f x the CPU |\n", all[i].name, rate,
-                median(seen[i], &figures::p50_us), cpu, rate / floor_rate, cpu / floor_cpu);
+    rows.push_back(row_of(all[i].workload, all[i].subject, seen[i]));
+    if (i > 0) compare_limits(rows[i], seen[i], seen[0]);
   }
+  std::rotate(rows.begin(), rows.begin() + 1, rows.begin() + 2);  // ours first, as everywhere
+  return rows;
 }
 
 }  // namespace bench
@@ -115,7 +115,7 @@ void measure_limits(const std::string& url, std::chrono::milliseconds length, un
 
 namespace bench {
 
-void measure_limits(const std::string&, std::chrono::milliseconds, unsigned) {
+std::vector<row> measure_limits(const std::string&, std::chrono::milliseconds, unsigned) {
   throw std::runtime_error{"--limits needs hiredis, which was not there when this was built"};
 }
 

@@ -2,11 +2,15 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
+
+#include "bench/measure.hpp"
 
 namespace bench {
 
-/// Decisions of a rate limiter on Redis beside a script with one bucket as it is written by hand:
-/// in turns, medians of the rounds, as a Markdown table on stdout.
-void measure_limits(const std::string& url, std::chrono::milliseconds length, unsigned rounds);
+/// Decisions of a rate limiter on Redis beside a script with one bucket as it is written by hand,
+/// in turns: medians of the rounds, and ratios as in measure().
+std::vector<row> measure_limits(const std::string& url, std::chrono::milliseconds length,
+                                unsigned rounds);
 
 }  // namespace bench

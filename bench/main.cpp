@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/crew.hpp"
+#include "bench/leader.hpp"
 #include "bench/limits.hpp"
 #include "bench/measure.hpp"
 #include "bench/report.hpp"
@@ -131,6 +132,7 @@ void run(const plan& p, form f) {
     if (s->fits(p.at.url)) s->prepare(p.at);
   }
   std::fputs(heading(f).c_str(), stdout);
+  double hand_over = -1;
   for (const auto* w : p.workloads) {
     const auto reason = why_not(p, *w, holdfast_subject);
     if (!reason.empty()) {
@@ -138,7 +140,11 @@ void run(const plan& p, form f) {
                    p.at.url.c_str(), reason.c_str());
       continue;
     }
-    for (const auto& r : measure(p, *w)) std::fputs(line(f, r).c_str(), stdout);
+    for (auto& r : measure(p, *w)) {
+      if (w == &w5 && r.subject == holdfast_subject.name) hand_over = r.median.p50_us;
+      if (w == &resign && hand_over > 0) r.hand_overs = r.median.p50_us / hand_over;
+      std::fputs(line(f, r).c_str(), stdout);
+    }
     std::fflush(stdout);
   }
 }
@@ -147,8 +153,11 @@ void run_limits(const words& w) {
   if (!scheme_of(w.store).starts_with("redis")) {
     throw bad_usage{"--limits compares with a script on Redis: give its URL with --store"};
   }
-  measure_limits(w.store, std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)},
-                 w.repeat);
+  const auto length = std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)};
+  std::fputs(heading(w.wanted_form()).c_str(), stdout);
+  for (const auto& r : measure_limits(w.store, length, w.repeat)) {
+    std::fputs(line(w.wanted_form(), r).c_str(), stdout);
+  }
 }
 
 int member_main(char** argv) {
@@ -196,6 +205,7 @@ int say(int code, std::string_view message) {
 int main(int argc, char** argv) {
   try {
     if (argc == 6 && std::string_view{argv[1]} == "--member") return bench::member_main(argv);
+    if (argc == 5 && std::string_view{argv[1]} == "--leader") return bench::leader_main(argv);
     return bench::bench_main(argc, argv);
   } catch (const bench::bad_usage& e) {
     return bench::say(bench::usage, e.what());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <holdfast/holdfast.hpp>
+#include <span>
 #include <stdexcept>
 
 #include "bench/crew.hpp"
@@ -84,7 +86,8 @@ outcome median_of(const rounds& all) {
        {&outcome::ops_per_s, &outcome::p50_us, &outcome::p99_us, &outcome::min_share,
         &outcome::max_share, &outcome::store_ops_per_acquire, &outcome::efficiency,
         &outcome::cpu_percent, &outcome::store_ops_per_s, &outcome::acquired,
-        &outcome::store_cpu_us, &outcome::bytes_each}) {
+        &outcome::store_cpu_us, &outcome::bytes_each, &outcome::statements_each,
+        &outcome::round_trips, &outcome::least_us}) {
     o.*number = median_of(all, number);
   }
   return o;
@@ -114,18 +117,16 @@ std::string_view name_of(compared by) {
   return {};
 }
 
-double ratio_of(const rounds& ours, const rounds& floor, compared by) {
-  const auto number = number_of(by);
-  std::vector<double> v;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (floor[i].*number > 0) v.push_back(ours[i].*number / (floor[i].*number));
-  }
-  return median(std::move(v));
-}
-
-// Beside a server: the loop by hand, and for a hand-over the least that it can cost there.
-std::string_view server_floor(const workload& w) {
-  return w.host_floor == "flock" && w.by == compared::p50_us ? "push" : "loop";
+// Beside a server: what one writes by hand, and for a hand-over the least that it can cost there.
+// Where there are two, the later one is nearer.
+bool is_server_floor(const workload& w, std::string_view floor) {
+  const bool hand_over = w.host_floor == "flock" && w.by == compared::p50_us;
+  constexpr std::string_view least[] = {"push", "listen_notify", "postgres_advisory", "mariadb_row",
+                                        "mariadb_user_lock"};
+  constexpr std::string_view by_hand[] = {"loop", "postgres_row", "postgres_advisory",
+                                          "mariadb_row", "mariadb_user_lock"};
+  const std::span<const std::string_view> meant = hand_over ? std::span(least) : std::span(by_hand);
+  return std::find(meant.begin(), meant.end(), floor) != meant.end();
 }
 
 void compare(row& ours, const workload& w, std::string_view floor, double ratio) {
@@ -133,18 +134,40 @@ void compare(row& ours, const workload& w, std::string_view floor, double ratio)
   ours.ratio_of = name_of(w.by);
   ours.ratios.emplace_back(floor, ratio);
   const bool is_ours =
-      floor == w.host_floor || floor == server_floor(w) || floor.ends_with("_recipe");
+      floor == w.host_floor || is_server_floor(w, floor) || floor.ends_with("_recipe");
   if (is_ours) ours.floor = floor, ours.ratio = ratio;
 }
 
 }  // namespace
 
+double ratio_of(const rounds& ours, const rounds& floor, double outcome::* number) {
+  std::vector<double> v;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (floor[i].*number > 0) v.push_back(ours[i].*number / (floor[i].*number));
+  }
+  return median(std::move(v));
+}
+
+row row_of(std::string_view workload, std::string_view subject, const rounds& all) {
+  row r;
+  r.workload = workload;
+  r.subject = subject;
+  r.median = median_of(all);
+  r.rounds = static_cast<unsigned>(all.size());
+  return r;
+}
+
 std::string why_not(const plan& p, const workload& w, const subject_kind& s) {
-  if (w.only_ours && s.name != holdfast_subject.name) return "has nothing like it";
-  if (w.only_ours && on_one_host(p.at.url)) return "has no server that many share";
+  if ((w.only_ours_on || w.needs) && s.name != holdfast_subject.name) return "has nothing like it";
+  if (w.only_ours_on && !w.only_ours_on(p.at.url)) return "is not what it is for";
   if (!s.fits(p.at.url)) return "is no floor for this store";
-  if (w.processes > 1 && !s.across_processes(p.at)) return "lives inside one process";
-  return {};
+  if ((w.processes > 1 || w.starts_processes) && !s.across_processes(p.at)) {
+    return "lives inside one process";
+  }
+  if (w.needs && !(holdfast::open(p.at.url).can().*w.needs)) return "has nothing to do it with";
+  if (w.variant.empty() || s.name != holdfast_subject.name) return {};
+  const auto refused = refusal_of({p.at.folder, p.at.url, w.variant});
+  return refused.empty() ? refused : "refuses it: " + refused;
 }
 
 std::vector<row> measure(const plan& p, const workload& w) {
@@ -153,22 +176,18 @@ std::vector<row> measure(const plan& p, const workload& w) {
     if (why_not(p, w, *s).empty()) who.push_back(s);
   }
   std::vector<rounds> results(who.size());
-  for (unsigned round = 0; round < p.rounds; ++round) {
+  const unsigned rounds_of_it = w.once ? 1 : p.rounds;
+  for (unsigned round = 0; round < rounds_of_it; ++round) {
     for (std::size_t i = 0; i < who.size(); ++i) results[i].push_back(run_once(p, w, *who[i]));
   }
   std::vector<row> rows;
   for (std::size_t i = 0; i < who.size(); ++i) {
-    row r;
-    r.workload = w.name;
-    r.subject = who[i]->name;
-    r.median = median_of(results[i]);
-    r.rounds = p.rounds;
-    r.counts_operations = who[i]->counts_operations;
-    rows.push_back(std::move(r));
+    rows.push_back(row_of(w.name, who[i]->name, results[i]));
+    rows.back().counts_operations = who[i]->counts_operations;
   }
   if (!rows.empty() && rows[0].subject == holdfast_subject.name) {
     for (std::size_t i = 1; i < who.size(); ++i) {
-      compare(rows[0], w, who[i]->name, ratio_of(results[0], results[i], w.by));
+      compare(rows[0], w, who[i]->name, ratio_of(results[0], results[i], number_of(w.by)));
     }
   }
   return rows;

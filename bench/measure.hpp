@@ -29,12 +29,20 @@ struct row {
   double ratio = -1;       ///< to that floor
   std::string_view ratio_of;
   std::vector<std::pair<std::string_view, double>> ratios;  ///< to every floor
+  double hand_overs = -1;  ///< resign: p50_us to that of W5 in the same run
+  double cpu_ratio = -1;   ///< limits: store_cpu_us to the floor's
 };
 
 /// All subjects of one workload, in turns: one round of each, then the next round of each, so that
 /// what else the machine does hits them alike. Ratios are taken round by round; then their median.
 /// Throws if a subject lets two in at a time.
 std::vector<row> measure(const plan& p, const workload& w);
+
+/// A row of the medians of rounds, still without ratios.
+row row_of(std::string_view workload, std::string_view subject, const std::vector<outcome>& rounds);
+/// Ours to the floor's, round by round; the median. Below 0 if there is none.
+double ratio_of(const std::vector<outcome>& ours, const std::vector<outcome>& floor,
+                double outcome::* number);
 
 /// Why a subject takes no part in a workload; empty if it does.
 std::string why_not(const plan& p, const workload& w, const subject_kind& s);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "bench/crew.hpp"
+#include "bench/server_statements.hpp"
 #include "bench/workload.hpp"
 
 namespace bench {
@@ -75,8 +76,9 @@ class member {
 
  private:
   void count(spent& s) const {
-    const auto server = number_ == 0 ? store_cpu_ns(area_.url) : 0;
-    s = {subject_->store_operations(), cpu_ns(), server, now_ns()};
+    const bool first = number_ == 0;
+    s = {subject_->store_operations(), cpu_ns(), first ? store_cpu_ns(area_.url) : 0, now_ns(),
+         first ? server_statements(area_.url) : 0};
   }
 
   area& area_;

@@ -35,6 +35,11 @@ std::string as_json(const row& r) {
                       {"store_ops_per_s", or_null(store_ops_per_s)},
                       {"store_cpu_us", or_null(o.store_cpu_us)},
                       {"bytes_each", or_null(o.bytes_each)},
+                      {"statements_each", or_null(o.statements_each)},
+                      {"round_trips", or_null(o.round_trips)},
+                      {"least_us", or_null(o.least_us)},
+                      {"hand_overs", or_null(r.hand_overs)},
+                      {"store_cpu_ratio", or_null(r.cpu_ratio)},
                       {"rounds", r.rounds},
                       {"acquired", o.acquired}}
              .dump() +
@@ -53,13 +58,19 @@ std::string ratio_text(const row& r) {
   return r.ratio < 0 ? "" : fmt::format("{} × {}", short_number(r.ratio), r.floor);
 }
 
-std::string note(const outcome& o) {
+std::string note(const row& r) {
+  const outcome& o = r.median;
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (o.efficiency >= 0) add(fmt::format("efficiency {:.0f} %", 100 * o.efficiency));
   if (o.cpu_percent >= 0) add(fmt::format("{:.2f} % of a processor", o.cpu_percent));
   if (o.bytes_each >= 0) add(fmt::format("{:.0f} bytes each", o.bytes_each));
+  if (o.statements_each >= 0) add(fmt::format("{:.4f} a waiter and s", o.statements_each));
   if (o.store_cpu_us >= 0) add(fmt::format("server {:.1f} µs", o.store_cpu_us));
+  if (r.cpu_ratio >= 0) add(fmt::format("{:.2f} × its CPU", r.cpu_ratio));
+  if (o.round_trips >= 0) add(fmt::format("{:.1f} round trips", o.round_trips));
+  if (o.least_us >= 0) add(fmt::format("without a store {:.0f} µs", o.least_us));
+  if (r.hand_overs >= 0) add(fmt::format("{:.2f} hand-overs", r.hand_overs));
   return text;
 }
 
@@ -69,7 +80,7 @@ std::string cells(const char* layout, const row& r) {
                      short_number(o.p50_us), short_number(o.p99_us), short_number(o.min_share),
                      short_number(o.max_share),
                      r.counts_operations ? short_number(o.store_ops_per_acquire) : "-",
-                     ratio_text(r), note(o));
+                     ratio_text(r), note(r));
 }
 
 constexpr const char* plain = "{:<15}{:<24}{:>10}{:>10}{:>10}{:>7}{:>7}{:>9}  {:<20}{}\n";

@@ -52,7 +52,13 @@ def table(rows):
         extra = [f"{100 * row['efficiency']:.0f} % efficient"] if row["efficiency"] is not None else []
         extra += [f"{row['cpu_percent']:.2f} % of a processor"] if row["cpu_percent"] is not None else []
         extra += [f"{row['bytes_each']:,.0f} bytes each"] if row.get("bytes_each") is not None else []
+        extra += [f"{row['statements_each']:.4f} statements a waiter and second, of {row['acquired']:,.0f}"] \
+            if row.get("statements_each") is not None else []
         extra += [f"server {row['store_cpu_us']:.1f} µs"] if row.get("store_cpu_us") is not None else []
+        extra += [f"{row['store_cpu_ratio']:.2f} × its CPU"] if row.get("store_cpu_ratio") is not None else []
+        extra += [f"{row['round_trips']:.1f} round trips"] if row.get("round_trips") is not None else []
+        extra += [f"without a store {row['least_us']:.0f} µs"] if row.get("least_us") is not None else []
+        extra += [f"{row['hand_overs']:.2f} hand-overs"] if row.get("hand_overs") is not None else []
         extra += [f"{row['notices_per_unlock']:.2f} told of an unlock"] if row.get("notices_per_unlock") is not None else []
         cells[1] += "".join(f" ({text})" for text in extra)
         yield "| " + " | ".join(cells) + " |"

@@ -19,7 +19,7 @@ struct place {
       folder;       ///< for the files of the floors; beside the store's file if it has one
   std::string url;  ///< holdfast's store
   /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0),
-  /// "unconfirmed" (unconfirmed_release).
+  /// "unconfirmed" (unconfirmed_release), "election" (of a leader, in place of a mutex).
   std::string_view variant{};
 };
 
@@ -97,6 +97,9 @@ std::span<const subject_kind> all_subjects();
 /// Null if there is none of that name.
 const subject_kind* find_subject(std::string_view name);
 
+/// Why this store has no such locks of ours; empty if it has.
+std::string refusal_of(const place&);
+
 /// The scheme of a URL: what stands before the colon.
 std::string_view scheme_of(std::string_view url);
 
@@ -121,6 +124,7 @@ extern const subject_kind redis_push_floor;
 extern const subject_kind etcd_recipe_floor;
 extern const subject_kind zookeeper_recipe_floor;
 extern const subject_kind postgres_row_floor;
+extern const subject_kind listen_notify_floor;
 extern const subject_kind postgres_advisory_floor;
 extern const subject_kind mariadb_row_floor;
 extern const subject_kind mariadb_user_lock_floor;

@@ -15,16 +15,31 @@ holdfast::lock_options options_for(std::string_view variant) {
   return o;
 }
 
+/// Whoever leads holds it.
+class leader_grip final : public handle {
+ public:
+  leader_grip(const holdfast::session& s, unsigned lock)
+      : election_{s, "bench:election:" + std::to_string(lock)} {}
+  void lock() override { mine_ = election_.campaign(); }
+  void unlock() override { (void)mine_.resign(); }
+
+ private:
+  holdfast::election election_;
+  holdfast::leadership mine_;
+};
+
 /// One session a process, one mutex object a name, as programs have it.
 template <class Mutex>
 class holdfast_locks final : public subject {
  public:
-  explicit holdfast_locks(const place& at) : session_{holdfast::open(at.url)} {
+  explicit holdfast_locks(const place& at)
+      : session_{holdfast::open(at.url)}, elects_{at.variant == "election"} {
     for (unsigned i = 0; i < max_locks; ++i) {
       mutexes_[i].emplace(session_, "bench:" + std::to_string(i), options_for(at.variant));
     }
   }
   std::unique_ptr<handle> grip(unsigned lock) override {
+    if (elects_) return std::make_unique<leader_grip>(session_, lock);
     return std::make_unique<grip_of<Mutex>>(*mutexes_[lock]);
   }
   std::uint64_t store_operations() const override { return session_.store_operations(); }
@@ -32,6 +47,7 @@ class holdfast_locks final : public subject {
 
  private:
   holdfast::session session_;
+  const bool elects_;
   std::array<std::optional<Mutex>, max_locks> mutexes_;
 };
 
@@ -49,6 +65,17 @@ std::unique_ptr<subject> open_holdfast(const place& at) {
 }
 
 }  // namespace
+
+std::string refusal_of(const place& at) {
+  try {
+    holdfast::session session{holdfast::open(at.url)};
+    holdfast::mutex{session, "bench:0", options_for(at.variant)};
+  } catch (const holdfast::error& e) {
+    if (e.code() != holdfast::errc::unsupported) throw;
+    return e.what();
+  }
+  return {};
+}
 
 const subject_kind holdfast_subject{
     .name = "holdfast",

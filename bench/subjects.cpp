@@ -27,6 +27,7 @@ std::span<const subject_kind> all_subjects() {
 #endif
 #ifdef HOLDFAST_BENCH_POSTGRES
       postgres_row_floor,
+      listen_notify_floor,
       postgres_advisory_floor,
 #endif
 #ifdef HOLDFAST_BENCH_MARIADB

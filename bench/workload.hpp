@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <holdfast/store/capabilities.hpp>
 #include <span>
 #include <string_view>
 
@@ -23,6 +24,9 @@ struct outcome {
   double store_ops_per_s = -1;  ///< idle
   double store_cpu_us = -1;     ///< of the store's server, for one acquisition
   double bytes_each = -1;       ///< held: memory for a lease
+  double statements_each = -1;  ///< waiters: of the server, for a waiter in a second
+  double round_trips = -1;      ///< p50_us in round trips to the store
+  double least_us = -1;         ///< barrier-64: what waking them up costs by itself
   double acquired = 0;
 };
 
@@ -38,7 +42,13 @@ struct workload {
   compared by;
   std::string_view host_floor;  ///< which floor on one host a ratio is taken to
   std::string_view variant{};   ///< as in place
-  bool only_ours = false;       ///< nothing is like it; for stores with a server
+  /// Null: anywhere, beside the floors. Else nothing is like it, and this says where it makes
+  /// sense.
+  bool (*only_ours_on)(std::string_view url) = nullptr;
+  bool once = false;              ///< one round is enough: it is long, and its figure steady
+  bool starts_processes = false;  ///< of its own
+  /// What the store has to be able to do; then nothing is like it.
+  bool holdfast::store::capabilities::* needs = nullptr;
   /// What one thread does.
   void (*sit)(area&, unsigned seat, subject&);
   /// What the conductor does between "everybody is ready" and "everybody is done".
@@ -52,7 +62,15 @@ std::span<const workload> all_workloads();
 const workload* find_workload(std::string_view name);
 
 extern const workload w1, w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3, w3_fifo, w4, w5,
-    w5_busy, w6, w6_one_process, w7, idle, line_10, line_10000, held;
+    w5_busy, w6, w6_one_process, w7, idle, line_10, line_10000, held, waiters, waiters_fair, resign,
+    take_over, barrier_64;
+
+/// What W5 is made of: two threads of two processes give the lock to each other.
+void give_and_receive(area& a, unsigned number, subject& s);
+void let_them(const crew& all, area& a, std::chrono::milliseconds length);
+outcome sum_up_hand_overs(const area& a);
+/// Looks at the store: the median of many.
+std::int64_t round_trip_ns(const holdfast::session& s);
 
 /// The waits of all threads.
 histogram all_waits(const area& a);

@@ -78,10 +78,15 @@ void pass_to_and_fro(area& a, unsigned number, subject& s, bool busy) {
   grip->unlock();
 }
 
-void sit(area& a, unsigned number, subject& s) { pass_to_and_fro(a, number, s, false); }
 void sit_busy(area& a, unsigned number, subject& s) { pass_to_and_fro(a, number, s, true); }
 
-void conduct(const crew& all, area& a, std::chrono::milliseconds length) {
+}  // namespace
+
+void give_and_receive(area& a, unsigned number, subject& s) {
+  pass_to_and_fro(a, number, s, false);
+}
+
+void let_them(const crew& all, area& a, std::chrono::milliseconds length) {
   all.count(false);
   a.go.set(1);
   all.let_pass(length);
@@ -90,7 +95,7 @@ void conduct(const crew& all, area& a, std::chrono::milliseconds length) {
   all.count(true);
 }
 
-outcome sum_up(const area& a) {
+outcome sum_up_hand_overs(const area& a) {
   const histogram waits = all_waits(a);
   outcome o;
   o.acquired = static_cast<double>(waits.total());
@@ -101,8 +106,6 @@ outcome sum_up(const area& a) {
   return o;
 }
 
-}  // namespace
-
 const workload w5{
     .name = "W5",
     .about = "hand-over between two processes: from A's unlock call to B's lock returning",
@@ -111,9 +114,9 @@ const workload w5{
     .own_process = true,
     .by = compared::p50_us,
     .host_floor = "flock",
-    .sit = sit,
-    .conduct = conduct,
-    .sum_up = sum_up,
+    .sit = give_and_receive,
+    .conduct = let_them,
+    .sum_up = sum_up_hand_overs,
 };
 
 const workload w5_busy{
@@ -125,8 +128,8 @@ const workload w5_busy{
     .by = compared::p50_us,
     .host_floor = "flock",
     .sit = sit_busy,
-    .conduct = conduct,
-    .sum_up = sum_up,
+    .conduct = let_them,
+    .sum_up = sum_up_hand_overs,
 };
 
 }  // namespace bench

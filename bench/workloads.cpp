@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <holdfast/session.hpp>
+#include <vector>
 
 #include "bench/workload.hpp"
 
@@ -7,8 +9,10 @@ namespace bench {
 
 std::span<const workload> all_workloads() {
   static const std::array all{
-      w1,      w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3,      w3_fifo,    w4,  w5,
-      w5_busy, w6,        w6_one_process, w7, idle,           line_10, line_10000, held};
+      w1,        w1_linger,  w1_unconfirmed, w2,      w2_unconfirmed, w3,     w3_fifo,
+      w4,        w5,         w5_busy,        w6,      w6_one_process, w7,     idle,
+      line_10,   line_10000, held,           waiters, waiters_fair,   resign, take_over,
+      barrier_64};
   return all;
 }
 
@@ -17,6 +21,17 @@ const workload* find_workload(std::string_view name) {
   const auto at =
       std::find_if(all.begin(), all.end(), [&](const auto& w) { return w.name == name; });
   return at == all.end() ? nullptr : &*at;
+}
+
+std::int64_t round_trip_ns(const holdfast::session& s) {
+  std::vector<std::int64_t> took;
+  for (int i = 0; i < 201; ++i) {
+    const auto began = now_ns();
+    (void)s.show("bench:nothing");
+    took.push_back(now_ns() - began);
+  }
+  std::nth_element(took.begin(), took.begin() + 100, took.end());
+  return took[100];
 }
 
 histogram all_waits(const area& a) {

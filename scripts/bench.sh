@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
-# its plot are written anew. By default STORES="sqlite memory redis zookeeper etcd" (names or URLs; also postgres, mariadb, both
-# with _session, memcached, and redis_redlock, redis_redisson, redis_setnx; the servers are this run's own) and SECONDS_EACH is
-# holdfast-bench's own.
+# its plot are written anew. STORES="sqlite redis" names some of the stores below (or URLs; by default it is all of them), whose
+# servers are this run's own; WORKLOADS="W1,W5" some of the workloads; SECONDS_EACH is holdfast-bench's --seconds, 1 by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -18,8 +17,16 @@ start_redis() {
     kill -0 "${servers[-1]}" || { cat "$work/redis.log" >&2; exit 1; }
   done
 }
-start_memcached() {
+# port_of STORE: its server's, if this run has started one; else a free one, and false.
+declare -A ports=()
+port_of() {
+  if [[ -n ${ports[$1]:-} ]]; then port=${ports[$1]}; return 0; fi
   port=$(free_port)
+  ports[$1]=$port
+  return 1
+}
+start_memcached() {
+  ! port_of memcached || return 0
   memcached -u nobody -l 127.0.0.1 -p "$port" >"$work/memcached.log" 2>&1 &
   servers+=($!)
   until (: >"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
@@ -50,25 +57,29 @@ until_said() {
     kill -0 "${servers[-1]}" || { cat "$2" >&2; exit 1; }
   done
 }
-# As they come, but for the port: synchronous_commit (COMMIT=on, off) is what a user would choose.
+# As they come, but for the port, room for the floors (a connection a thread), and how a commit waits for the disk: COMMIT=off,
+# the default, measures who asks, COMMIT=on the disk. postgres_durable is a database where it is on, so that one run shows both.
 start_postgres() {
   local bin data=$work/postgres/data
+  ! port_of postgres || return 0
   bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | tail -1)
-  port=$(free_port)
   folder_of postgres
   run_as postgres "$work/initdb.log" "$bin/initdb" -D "$data" -A trust -E UTF8 --locale=C -U postgres
   start_as postgres "$work/postgres.log" "$bin/postgres" -D "$data" -p "$port" -k "" -c listen_addresses=127.0.0.1 \
-    -c synchronous_commit="${COMMIT:-on}"
+    -c max_connections=300 -c synchronous_commit="${COMMIT:-off}"
   until_said 'ready to accept' "$work/postgres.log"
+  "$bin/psql" -qX -h 127.0.0.1 -p "$port" -U postgres -c 'create database durable' \
+    -c 'alter database durable set synchronous_commit = on'
 }
 start_mariadb() {
-  port=$(free_port)
+  ! port_of mariadb || return 0
   folder_of mysql
   run_as mysql "$work/install.log" mariadb-install-db --no-defaults --datadir="$work/mysql/data" --skip-test-db \
     --auth-root-authentication-method=normal
   printf '%s\n' "create user admin@'%';" "grant all on *.* to admin@'%';" >"$work/init.sql"
   start_as mysql "$work/mariadb.log" /usr/sbin/mariadbd --no-defaults --datadir="$work/mysql/data" --port="$port" \
-    --socket="$work/mysql/socket" --bind-address=127.0.0.1 --skip-name-resolve --init-file="$work/init.sql"
+    --socket="$work/mysql/socket" --bind-address=127.0.0.1 --skip-name-resolve --max-connections=300 --init-file="$work/init.sql" \
+    --innodb-flush-log-at-trx-commit="$([[ ${COMMIT:-off} == on ]] && echo 1 || echo 2)"
   until_said 'ready for connections' "$work/mariadb.log"
 }
 # Three of each, as they come, in memory where there is some: what is measured is who asks, not the disk.
@@ -119,7 +130,10 @@ sys.exit(b"Mode:" not in s.recv(9999))' "$port" 2>/dev/null; do
   done
 }
 mkdir -p bench/results
-for store in ${STORES:-sqlite memory redis zookeeper etcd}; do
+every="sqlite memory redis redis_redlock redis_redisson redis_setnx memcached postgres postgres_durable postgres_session mariadb
+mariadb_session zookeeper etcd"
+for store in ${STORES:-$every}; do
+  workloads=${WORKLOADS:-}
   case $store in
     sqlite) url=sqlite:$work/bench.db ;;
     memory) url=memory: ;;
@@ -127,6 +141,11 @@ for store in ${STORES:-sqlite memory redis zookeeper etcd}; do
     redis_redlock | redis_redisson | redis_setnx) start_redis; url=redis+unix://$work/redis.sock?dialect=${store#redis_} ;;
     memcached) start_memcached; url=memcached://127.0.0.1:$port ;;
     postgres) start_postgres; url=postgres://postgres@127.0.0.1:$port/postgres ;;
+    postgres_durable)
+      start_postgres
+      url=postgres://postgres@127.0.0.1:$port/durable
+      workloads=${WORKLOADS:-W1,W4,W5}
+      ;;
     mariadb)  start_mariadb; url=mariadb://admin@127.0.0.1:$port/bench ;;
     postgres_session) start_postgres; url="postgres://postgres@127.0.0.1:$port/postgres?mode=session" ;;
     mariadb_session)  start_mariadb; url="mariadb://admin@127.0.0.1:$port/bench?mode=session" ;;
@@ -134,12 +153,14 @@ for store in ${STORES:-sqlite memory redis zookeeper etcd}; do
     zookeeper) start_zookeeper; url=zookeeper://$hosts/bench ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
-  arguments=(--store "$url" --json)
-  [[ -z ${WORKLOADS:-} ]] || arguments+=(--workload "$WORKLOADS")
-  [[ -z ${SECONDS_EACH:-} ]] || arguments+=(--seconds "$SECONDS_EACH")
+  arguments=(--store "$url" --json --seconds "${SECONDS_EACH:-1}")
+  [[ -z $workloads ]] || arguments+=(--workload "$workloads")
   echo "---- $store"
   # Written whole or not at all: a result that was interrupted must not replace a good one.
   "$program" "${arguments[@]}" | tee "$work/$store.json"
+  if [[ $store == redis && -z ${WORKLOADS:-} ]]; then
+    "$program" "${arguments[@]}" --limits | tee -a "$work/$store.json"
+  fi
   case $store in
     zookeeper|etcd) python3 -B bench/peers.py "$store" "$hosts" "$work/$store.json" "$program" ;;
   esac
