@@ -5,6 +5,7 @@
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <iostream>
+#include <utility>
 
 // The smallest coroutine that does: nobody waits for it. Any other kind works as well.
 struct task {
@@ -18,6 +19,7 @@ struct task {
 };
 
 int shipped = 0;  // protected by the lock
+int waiting = 0;  // the same
 
 // #region coroutine
 task ship(holdfast::mutex& dock, int parcels, std::promise<void>& done) {
@@ -28,6 +30,18 @@ task ship(holdfast::mutex& dock, int parcels, std::promise<void>& done) {
     (void)co_await async_release(std::move(*held));  // a failure is told to the observer
   }
   done.set_value();
+}
+// #endregion
+
+// #region condition
+task unload(holdfast::mutex& dock, holdfast::condition_variable& arrived, std::promise<int>& got) {
+  holdfast::lease held = (co_await async_acquire(dock)).value();
+  while (waiting == 0) {
+    held = (co_await async_wait(arrived, std::move(held))).value().held;
+  }
+  const int unloaded = std::exchange(waiting, 0);
+  (void)co_await async_release(std::move(held));
+  got.set_value(unloaded);
 }
 // #endregion
 
@@ -55,6 +69,17 @@ int main() {
   const bool called_off = why.get_future().get() == holdfast::errc::cancelled;
   // #endregion
 
+  holdfast::condition_variable arrived{session, "arrived"};
+  std::promise<int> got;
+  unload(dock, arrived, got);
+  (void)held.release();
+  {
+    const holdfast::lease mine = dock.acquire();
+    waiting = 3;
+  }
+  arrived.notify_one();
+  const int unloaded = got.get_future().get();
+
   std::cout << shipped << " parcels\n";
-  return shipped == 500 && called_off && held ? 0 : 1;
+  return shipped == 500 && called_off && unloaded == 3 ? 0 : 1;
 }

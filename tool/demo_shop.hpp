@@ -18,7 +18,7 @@ struct seen {
 /// What must be as it was seen for a sale to be written.
 struct condition {
   bool same_version = false;  ///< the optimistic form: nobody wrote since
-  std::uint64_t fence = 0;    ///< greater than that of the last sale of this product; 0: no fence
+  std::uint64_t fence = 0;    ///< nobody claimed the product with a greater one; 0: no fence
 };
 
 /// What the tables say after a sale.
@@ -36,6 +36,9 @@ class shop {
  public:
   virtual ~shop() = default;
 
+  /// Before looking, by who has a lock: no sale with a smaller fence is written from now on, and
+  /// what a predecessor that died has on its way is waited for. False if a greater one was here.
+  virtual bool claim(std::size_t product, std::uint64_t fence) = 0;
   /// In a transaction: so that nobody else writes the product until its end.
   virtual seen look(std::size_t product) = 0;
   /// Sells `units` to the order, and sets the stock to what was seen less the units, whatever it is

@@ -57,6 +57,15 @@ void server_shop::remove() {
   for (const auto& table : {sale_, product_}) over_->ask("drop table if exists " + table);
 }
 
+// The row is locked by whoever has written it and whose commit is on its way.
+bool server_shop::claim(std::size_t product, std::uint64_t fence) {
+  const auto mine = static_cast<std::int64_t>(fence);
+  return over_
+             ->ask(fmt::format("update {} set last_fence = {} where id = {} and last_fence < {}",
+                               product_, mine, product, mine))
+             .changed == 1;
+}
+
 seen server_shop::look(std::size_t product) {
   const auto found =
       over_->ask(fmt::format("select stock, version from {} where id = {}{}", product_, product,
@@ -93,7 +102,7 @@ bool server_shop::write(const order& o, std::int64_t units, const seen& before,
       "stock = {}, version = version + 1, last_fence = {} where id = {}",
       product_, before.version, before.stock - units, fence, o.product);
   if (only_if.same_version) update += fmt::format(" and version = {}", before.version);
-  if (fence != 0) update += fmt::format(" and last_fence < {}", fence);
+  if (fence != 0) update += fmt::format(" and last_fence <= {}", fence);
   return over_->ask(update).changed == 1;
 }
 

@@ -37,6 +37,7 @@ class server_shop final : public shop {
   void create(const catalogue& all);
   void remove();
 
+  bool claim(std::size_t product, std::uint64_t fence) override;
   seen look(std::size_t product) override;
   bool sell(const order& o, std::int64_t units, const seen& before,
             const condition& only_if) override;

@@ -26,7 +26,7 @@ constexpr const char* schema = R"(
 constexpr const char* write_sql = R"(
   UPDATE product SET stock = ?2, version = version + 1, last_fence = ?5,
     lost_updates = lost_updates + (version <> ?3)
-  WHERE id = ?1 AND (NOT ?4 OR version = ?3) AND (?5 = 0 OR last_fence < ?5))";
+  WHERE id = ?1 AND (NOT ?4 OR version = ?3) AND (?5 = 0 OR last_fence <= ?5))";
 
 constexpr const char* sold_by_product = R"(
   WITH sold(id, units) AS (
@@ -111,6 +111,7 @@ sqlite_shop::sqlite_shop(const std::filesystem::path& file) {
   begin_ = prepare("BEGIN IMMEDIATE");
   commit_ = prepare("COMMIT");
   roll_back_ = prepare("ROLLBACK");
+  claim_ = prepare("UPDATE product SET last_fence = ?2 WHERE id = ?1 AND last_fence < ?2");
   look_ = prepare("SELECT stock, version FROM product WHERE id = ?1");
   write_ = prepare(write_sql);
   insert_ = prepare("INSERT INTO sale VALUES(?1, ?2, ?3, ?4, ?5, ?6)");
@@ -118,6 +119,12 @@ sqlite_shop::sqlite_shop(const std::filesystem::path& file) {
 }
 
 sqlite_shop::~sqlite_shop() = default;
+
+bool sqlite_shop::claim(std::size_t product, std::uint64_t fence) {
+  bind_all(claim_.get(), as_signed(product), static_cast<std::int64_t>(fence));
+  finish(claim_.get());
+  return sqlite3_changes(db_.get()) == 1;
+}
 
 seen sqlite_shop::look(std::size_t product) {
   bind_all(look_.get(), as_signed(product));

@@ -22,6 +22,7 @@ class sqlite_shop final : public shop {
   sqlite_shop(const sqlite_shop&) = delete;
   sqlite_shop& operator=(const sqlite_shop&) = delete;
 
+  bool claim(std::size_t product, std::uint64_t fence) override;
   seen look(std::size_t product) override;
   bool sell(const order& o, std::int64_t units, const seen& before,
             const condition& only_if) override;
@@ -47,7 +48,7 @@ class sqlite_shop final : public shop {
   [[noreturn]] void fail(const char* doing);
 
   std::unique_ptr<sqlite3, closer> db_;
-  statement begin_, commit_, roll_back_, look_, write_, insert_, find_;
+  statement begin_, commit_, roll_back_, claim_, look_, write_, insert_, find_;
   bool in_transaction_ = false;
 };
 

@@ -86,6 +86,7 @@ class buyer {
   /// False if it was in vain.
   bool buy(const order& o, const condition& only_if, holdfast::mutex* held = nullptr) {
     start_buying();
+    if (only_if.fence != 0 && !shop_->claim(o.product, only_if.fence)) return false;
     const seen before = shop_->look(o.product);
     const auto units = std::min(o.quantity, before.stock);
     if (units <= 0) return true;  // sold out

@@ -74,9 +74,16 @@ class admission {
   }
 
  private:
+  friend pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
+                                       wait_limit limit, std::stop_token stop);
   admitted admit_within(std::uint64_t n, const rate_key& key, wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// admit() without a thread (async.hpp): who is refused, also at the limit, has a decision; who is
+/// asked to stop, errc::cancelled.
+pending<admitted> async_admit(admission& door, std::uint64_t n = 1, const rate_key& key = {},
+                              wait_limit limit = {}, std::stop_token stop = {});
 
 }  // namespace holdfast

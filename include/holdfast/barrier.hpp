@@ -18,8 +18,8 @@ struct barrier_options {
   /// How long the others wait for a participant that died where nobody sees it, before they are
   /// told that the barrier is broken. Zero: the session's.
   std::chrono::milliseconds lease{0};
-  /// Called when all have arrived and before anybody goes on, by the one of them that arrived last,
-  /// on its thread. Must not throw. May take as long as it likes. Give it everywhere, or nowhere.
+  /// Called when all have arrived and before anybody goes on, by the last, on its thread (async:
+  /// its session's, and must be short there). Must not throw. Give it everywhere, or nowhere.
   std::function<void()> on_completion{};
 };
 
@@ -91,6 +91,10 @@ class barrier {
 
  private:
   friend pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop);
+  friend pending<arrival> async_arrive(barrier& b);
+  friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
+                                  std::stop_token stop);
+  friend pending<done> async_arrive_and_drop(barrier& b);
   bool wait_within(arrival& mine, wait_time wait, std::stop_token stop) const;
   std::shared_ptr<state> state_;
 };
@@ -98,6 +102,11 @@ class barrier {
 /// arrive_and_wait() without a thread (async.hpp). If it was called off or not in time, the arrival
 /// stands. The completion function runs on the session's thread.
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
+/// Its halves, and arrive_and_drop(). A wait that fails is over: the arrival stands.
+pending<barrier::arrival> async_arrive(barrier& b);
+pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit = {},
+                         std::stop_token stop = {});
+pending<done> async_arrive_and_drop(barrier& b);
 
 class barrier::arrival {
  public:
@@ -108,6 +117,9 @@ class barrier::arrival {
 
  private:
   friend class barrier;
+  friend pending<arrival> async_arrive(barrier& b);
+  friend pending<done> async_wait(const barrier& b, arrival mine, wait_limit limit,
+                                  std::stop_token stop);
   explicit arrival(std::unique_ptr<round> of) noexcept;
   std::unique_ptr<round> round_;
 };
@@ -127,7 +139,13 @@ class double_barrier {
   const std::string& name() const noexcept { return barrier_.name(); }
 
  private:
+  friend pending<done> async_enter(double_barrier& b, wait_limit limit, std::stop_token stop);
+  friend pending<done> async_leave(double_barrier& b, wait_limit limit, std::stop_token stop);
   barrier barrier_;
 };
+
+/// As async_arrive_and_wait().
+pending<done> async_enter(double_barrier& b, wait_limit limit = {}, std::stop_token stop = {});
+pending<done> async_leave(double_barrier& b, wait_limit limit = {}, std::stop_token stop = {});
 
 }  // namespace holdfast

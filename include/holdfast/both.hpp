@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <holdfast/async.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/timed.hpp>
 #include <optional>
@@ -44,6 +45,10 @@ class [[nodiscard]] both_leases {
   lease old_;
   lease next_;
 };
+
+/// release() without a thread (async.hpp): on the session's thread, two round trips. Throws
+/// errc::not_owner if empty.
+pending<done> async_release(both_leases held);
 
 /// Two locks held as one, while a fleet moves from the old to the new: programs that know the one
 /// only, the other only, or both exclude each other. Taken in that order, both or none; given back
@@ -101,6 +106,8 @@ class both {
   }
 
  private:
+  template <class O, class N>
+  friend pending<both_leases> async_acquire(both<O, N>& of, wait_limit limit, std::stop_token stop);
   static wait_time left(boot_time deadline) noexcept {
     return deadline == forever ? no_limit : wait_for(deadline - boot_clock::now());
   }
@@ -120,5 +127,62 @@ class both {
   Old& old_;
   New& next_;
 };
+
+namespace detail {
+
+/// Takes the one, then the other.
+template <class New>
+class pending_both final : public operation<both_leases>,
+                           public receiver<lease>,
+                           public std::enable_shared_from_this<pending_both<New>> {
+ public:
+  pending_both(pending<lease> old, New& next, wait_limit limit, std::stop_token stop)
+      : old_(std::move(old)),
+        next_(next),
+        deadline_(saturated_add(boot_clock::now(), limit.wait())),
+        stop_(std::move(stop)) {}
+
+  void start(receiver<both_leases>& to) override {
+    to_ = &to;
+    self_ = this->shared_from_this();
+    std::move(old_).start(*this);
+  }
+  std::stop_token stop() const noexcept override { return to_->stop(); }
+  void receive(result<lease> how) noexcept override {
+    if (!how) return end(std::move(how.error()));
+    if (first_) return end(both_leases{std::move(first_), std::move(*how)});
+    first_ = std::move(*how);
+    async_acquire(next_, left(), stop_).start(*this);
+  }
+
+ private:
+  wait_limit left() const {
+    return deadline_ == forever ? wait_limit{} : wait_limit{deadline_ - boot_clock::now()};
+  }
+  void end(result<both_leases> how) {
+    const auto self = std::move(self_);
+    first_ = {};
+    to_->receive(std::move(how));
+  }
+
+  pending<lease> old_;
+  New& next_;
+  const boot_time deadline_;
+  const std::stop_token stop_;
+  lease first_;
+  receiver<both_leases>* to_ = nullptr;
+  std::shared_ptr<pending_both> self_;
+};
+
+}  // namespace detail
+
+/// acquire() without a thread (async.hpp), of two mutexes or fair_mutexes, which have to stay until
+/// it has ended. If it fails, neither is held.
+template <class Old, class New>
+pending<both_leases> async_acquire(both<Old, New>& of, wait_limit limit = {},
+                                   std::stop_token stop = {}) {
+  return pending<both_leases>(std::make_shared<detail::pending_both<New>>(
+      async_acquire(of.old_, limit, stop), of.next_, limit, stop));
+}
 
 }  // namespace holdfast

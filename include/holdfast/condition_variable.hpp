@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <functional>
 #include <holdfast/clock.hpp>
+#include <holdfast/lease.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/timed.hpp>
@@ -15,6 +16,12 @@
 #include <utility>
 
 namespace holdfast {
+
+/// What a wait without a thread ends with: the mutex again, and whether it was in time.
+struct woken {
+  lease held;
+  std::cv_status status = std::cv_status::no_timeout;
+};
 
 /// std::condition_variable by name: wait, with a distributed mutex given up meanwhile, until
 /// somebody in any process notifies.
@@ -97,6 +104,10 @@ class condition_variable {
   const std::string& name() const noexcept;
 
  private:
+  friend pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,
+                                   std::stop_token stop);
+  friend pending<std::uint32_t> async_notify_one(condition_variable& of);
+  friend pending<std::uint32_t> async_notify_all(condition_variable& of);
   /// A lock of any mutex, as the waiting needs it.
   struct any_lock {
     mutex* of;  ///< null: the lock is not held
@@ -124,5 +135,17 @@ class condition_variable {
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// Waiting without a thread (async.hpp), with the lease of a mutex or fair_mutex, which is given up
+/// once this stands in line, and keeps its session until then. Look at what was waited for, and
+/// wait again with `woken::held`. The limit is that of being woken, and its end no failure: the
+/// mutex is taken again however long that lasts. After any failure, also errc::cancelled, the mutex
+/// is not held, and if this was woken the next is woken instead. Throws errc::not_owner for a lease
+/// that is empty, or of anything else. Costs as wait().
+pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit = {},
+                          std::stop_token stop = {});
+/// One round trip each, shared with what the session asks at the same time.
+pending<std::uint32_t> async_notify_one(condition_variable& of);
+pending<std::uint32_t> async_notify_all(condition_variable& of);
 
 }  // namespace holdfast

@@ -81,6 +81,7 @@ class leaders {
 
  private:
   friend class election;
+  friend pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop);
   struct state;
   explicit leaders(std::shared_ptr<const state> of) : of_(std::move(of)) {}
   std::optional<leader> next_within(wait_time wait, std::stop_token stop);
@@ -147,6 +148,7 @@ class election {
 
  private:
   friend pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop);
+  friend pending<std::optional<leader>> async_current(const election& of);
   std::optional<leadership> campaign_within(wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
@@ -154,5 +156,10 @@ class election {
 
 /// campaign() without a thread (async.hpp).
 pending<leadership> async_campaign(election& of, wait_limit limit = {}, std::stop_token stop = {});
+/// current() without a thread; one round trip, shared with what the session asks at the same time.
+pending<std::optional<leader>> async_current(const election& of);
+/// leaders::next() without a thread. Until it has ended `of` has to stay, and nobody else may use
+/// it: one that fails has given out no leader, and the next goes on there.
+pending<leader> async_next(leaders& of, wait_limit limit = {}, std::stop_token stop = {});
 
 }  // namespace holdfast

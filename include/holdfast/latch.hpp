@@ -71,9 +71,15 @@ class latch {
  private:
   friend pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop);
   friend pending<done> async_count_down(latch& l, std::uint32_t n);
+  friend pending<std::uint32_t> async_remaining(const latch& l);
+  friend pending<done> async_remove(latch& l);
   bool wait_within(wait_time wait, std::stop_token stop) const;
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// remaining() and remove() without a thread (async.hpp). One round trip each.
+pending<std::uint32_t> async_remaining(const latch& l);
+pending<done> async_remove(latch& l);
 
 }  // namespace holdfast

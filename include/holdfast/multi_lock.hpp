@@ -41,6 +41,8 @@ class multi_member {
 multi_member shared(shared_mutex& m);
 multi_member permits(semaphore& s, std::uint32_t weight);
 
+class multi_lock;
+
 /// What a multi_lock gives: all of its members, under one deadline. It ends as a whole: lost when
 /// any member is. Move-only; the destructor releases. Thread-safe as lease is.
 class [[nodiscard]] multi_lease {
@@ -71,6 +73,9 @@ class [[nodiscard]] multi_lease {
 
  private:
   friend class multi_lock;
+  friend pending<done> async_release(multi_lease held);
+  friend pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit,
+                                            std::stop_token stop);
   explicit multi_lease(std::vector<lease> members);
   struct state_of_all;
   std::unique_ptr<state_of_all> state_;
@@ -150,11 +155,20 @@ class multi_lock {
 
  private:
   using lease_time = std::optional<std::chrono::milliseconds>;
+  friend pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit,
+                                            std::stop_token stop);
   bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
   std::optional<multi_lease> acquire_within(wait_time wait, lease_time lease, std::stop_token stop);
   multi_lease take(lease_time lease, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
 };
+
+/// acquire() and release() without a thread (async.hpp), on the session's: who waits there waits
+/// for their round trips. Throws errc::not_owner for an empty lease. Members on several sessions
+/// keep those sessions until it has ended: stop it before you want them to go.
+pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit = {},
+                                   std::stop_token stop = {});
+pending<done> async_release(multi_lease held);
 
 }  // namespace holdfast

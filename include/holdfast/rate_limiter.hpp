@@ -149,6 +149,12 @@ class rate_limiter {
   friend class admission;
   friend pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                            wait_limit limit, std::stop_token stop);
+  friend pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n,
+                                              std::chrono::microseconds longest_wait,
+                                              const rate_key& key);
+  friend pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key);
+  friend pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n,
+                                           const rate_key& key);
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                             std::stop_token stop);
   std::unique_ptr<state> state_;
@@ -157,5 +163,12 @@ class rate_limiter {
 /// take() without a thread (async.hpp): what is refused is a decision, not a failure.
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key = {},
                                   wait_limit limit = {}, std::stop_token stop = {});
+/// reserve(), refund() and peek() without a thread. One round trip each.
+pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n,
+                                     std::chrono::microseconds longest_wait,
+                                     const rate_key& key = {});
+pending<done> async_refund(rate_limiter& of, std::uint64_t n = 1, const rate_key& key = {});
+pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n = 1,
+                                  const rate_key& key = {});
 
 }  // namespace holdfast

@@ -52,6 +52,7 @@ class semaphore {
   friend class multi_member;
   friend pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit limit,
                                       std::stop_token stop);
+  friend pending<std::uint32_t> async_available(const semaphore& of);
   std::optional<lease> acquire_within(std::uint32_t weight, wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;
@@ -135,6 +136,7 @@ class expiring_semaphore {
   friend pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                                     std::chrono::milliseconds lease);
   friend pending<bool> async_release(expiring_semaphore& of, std::string_view id);
+  friend pending<std::uint32_t> async_available(const expiring_semaphore& of);
   std::optional<permit> acquire_within(std::chrono::milliseconds lease, wait_time wait,
                                        std::stop_token stop);
   struct state;
@@ -147,5 +149,9 @@ class expiring_semaphore {
 pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease);
 pending<bool> async_release(expiring_semaphore& of, std::string_view id);
+
+/// available() without a thread; costs as those.
+pending<std::uint32_t> async_available(const semaphore& of);
+pending<std::uint32_t> async_available(const expiring_semaphore& of);
 
 }  // namespace holdfast

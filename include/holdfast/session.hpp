@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <holdfast/options.hpp>
+#include <holdfast/timed.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -70,6 +71,13 @@ class session {
  private:
   std::shared_ptr<engine::core> core_;
 };
+
+/// names(), show() and force_release() without a thread (async.hpp): on the session's thread, one
+/// after the other, so that others who wait there wait for these too.
+pending<std::vector<std::string>> async_names(const session& s, std::string pattern = "*");
+pending<name_info> async_show(const session& s, std::string name);
+pending<std::size_t> async_force_release(const session& s, std::string name,
+                                         std::string short_id = {});
 
 /// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`, and one Redis
 /// server by `redis://`, `rediss://` or `redis+unix://`. Throws errc::invalid_argument for a URL it

@@ -21,6 +21,10 @@ std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
   return d - std::chrono::nanoseconds(jitter(quarter));
 }
 
+/// Whoever is so near to the front looks for himself; who is not, so seldom: to be told may fail.
+constexpr std::uint32_t first_few = 3;
+constexpr std::chrono::nanoseconds look_oneself = 30s;
+
 /// The first pause between attempts to reach a store that is away, and the longest.
 constexpr std::chrono::nanoseconds first_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
@@ -60,13 +64,24 @@ bool wait_steps::at_deadline() const noexcept {
   return deadline_ != forever && session_.now() >= deadline_;
 }
 
+// By those of the session who look anyway.
+bool wait_steps::left_to_others() {
+  const boot_time now = session_.now();
+  const boot_time until = last_ ? now : question_.put_off(now);
+  if (until <= now) return false;
+  until_ = std::min(deadline_, until + jittered(250ms));
+  return true;
+}
+
 std::optional<status> wait_steps::ask() {
   last_ = at_deadline();
+  if (left_to_others()) return std::nullopt;
   return judge(question_.ask(last_));
 }
 
 std::optional<store::renewal> wait_steps::command() {
   last_ = at_deadline();
+  if (left_to_others()) return std::nullopt;
   return question_.command(last_);
 }
 
@@ -151,18 +166,21 @@ result<std::optional<wait_hint>> acquisition::ask(bool last) {
     const bool settled = answer && !*answer;
     if (settled || !last) return answer;
   }
+  gaps_ = session_.mailroom().gaps();
   const boot_time sent = session_.now();
   return learn(session_.permits(spec_.name, acquire_command(!last)), sent);
 }
 
 std::optional<store::renewal> acquisition::command(bool last) {
   if (answer_) return std::nullopt;
+  gaps_ = session_.mailroom().gaps();
   return store::renewal{spec_.name, acquire_command(!last)};
 }
 
 result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
   auto c = acquire_command(true);
   c.instead_of = leaving;
+  gaps_ = session_.mailroom().gaps();
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
   const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
@@ -170,7 +188,27 @@ result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
   return replaced;
 }
 
+boot_time acquisition::put_off(boot_time now) {
+  if (answer_ || now >= look_by_ || session_.mailroom().gaps() != gaps_) return now;
+  if (place_at_store_->losses() != losses_) return now;
+  return place_at_store_->put_off(now);
+}
+
+// Far from the front it is told when it is its turn, or that it may have missed that.
+void acquisition::keep_place(const store::permits_reply& queued) {
+  look_by_ = boot_time{};
+  if (!session_.can().joint_places || !session_.can().notices || !gaps_) return;
+  const bool first = !place_at_store_;
+  if (first) place_at_store_ = session_.joint_places().at(spec_.name);
+  const unsigned losses = place_at_store_->losses();
+  const bool news = !first && queued.fresh && losses == losses_;
+  losses_ = news ? place_at_store_->lost() : losses;
+  place_at_store_->seen(sent_);
+  if (queued.position > first_few) look_by_ = sent_ + jittered(look_oneself);
+}
+
 bool acquisition::take(const store::notice& n) {
+  look_by_ = boot_time{};
   // What nobody renews has to be claimed at once, by asking again.
   if (n.what != store::notice_kind::granted || spec_.detached || !spec_.renew) return false;
   const auto left = std::chrono::microseconds(n.expires_at - store_now_at_);
@@ -183,11 +221,17 @@ bool acquisition::take(const store::notice& n) {
 
 result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
                                                     boot_time sent) {
-  if (!reply) return std::move(reply.error());
+  if (!reply) {
+    look_by_ = boot_time{};
+    if (place_at_store_) place_at_store_->lost();
+    return std::move(reply.error());
+  }
   sent_ = sent;
   store_now_at_ = reply->now_at;
   switch (reply->outcome) {
     case permits_outcome::granted: {
+      // From far behind, and nobody told it: the line was lost, and with it the others' places.
+      if (look_by_ != boot_time{}) place_at_store_->lost();
       const auto lasts = std::chrono::microseconds(reply->expires_at - reply->now_at);
       grant_.fence = reply->fence;
       grant_.valid_until = sent + lasts - lease_timer::margin(lasts);
@@ -199,6 +243,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     }
     case permits_outcome::queued:
     case permits_outcome::busy: {
+      keep_place(*reply);
       wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
       if (reply->position == 1 && session_.can().sees_death)
         hint.watch = std::move(reply->blockers);

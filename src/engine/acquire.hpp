@@ -26,6 +26,8 @@ class question {
   virtual result<std::optional<wait_hint>> ask(bool last) = 0;
   /// True if the notice settles it.
   virtual bool take(const store::notice& n) = 0;
+  /// Until when a look may be left to others of the session; `now` if it may not.
+  virtual boot_time put_off(boot_time now) { return now; }
 
   /// ask() in two halves, so that many can be asked in one round trip: what to send, or nothing if
   /// it has to be asked alone …
@@ -59,6 +61,7 @@ class wait_steps {
 
  private:
   bool at_deadline() const noexcept;
+  bool left_to_others();
   std::optional<status> judge(result<std::optional<wait_hint>> answer);
   std::optional<status> judge_failure(failure f);
 
@@ -93,6 +96,7 @@ class acquisition final : public question {
 
   result<std::optional<wait_hint>> ask(bool last) override;
   bool take(const store::notice& n) override;
+  boot_time put_off(boot_time now) override;
   std::optional<store::renewal> command(bool last) override;
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
                                          boot_time sent) override;
@@ -113,6 +117,7 @@ class acquisition final : public question {
   friend class gate;
   void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
   store::permits_command acquire_command(bool wait) const noexcept;
+  void keep_place(const store::permits_reply& queued);
 
   core& session_;
   const spec& spec_;
@@ -122,6 +127,10 @@ class acquisition final : public question {
   boot_time sent_{};
   std::int64_t store_now_at_ = 0;
   std::optional<result<std::optional<wait_hint>>> answer_;
+  std::shared_ptr<joint_place> place_at_store_;
+  unsigned losses_ = 0;     ///< … known of it
+  boot_time look_by_{};     ///< whoever else looks
+  std::optional<std::uint64_t> gaps_;  ///< before it last asked
 
   waker* const waker_;
   // Changed with the gate's mutex held.

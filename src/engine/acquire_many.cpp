@@ -44,7 +44,7 @@ class joint_acquisition final : public question {
 
   /// Gives back everything that it may have, by the same way as it was asked for.
   void leave_nothing_behind() {
-    if (!in_doubt_) return;
+    if (!std::exchange(in_doubt_, false)) return;
     for (std::size_t from = 0; from < asked_; from = end_of_session(from)) {
       const auto some = all_.subspan(from, end_of_session(from) - from);
       std::vector<store::renewal> releases;
@@ -147,7 +147,89 @@ status win_all(joint_acquisition& q, boot_time began, wait_time wait, const std:
   }
 }
 
+std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisition& q,
+                                const std::shared_ptr<core>& session, const waits& waited) {
+  std::vector<lease> leases;
+  leases.reserve(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& owner = all[i].session == session ? session : all[i].session;
+    leases.push_back(
+        hold::start(std::make_shared<hold>(owner, all[i].what, all[i].how, q.granted(i), waited)));
+  }
+  return leases;
+}
+
+/// What is asked for without a thread, by the runner of one session after the other.
+struct joint {
+  // What waits does not keep its session. Those of others it has to.
+  explicit joint(std::vector<wanted> w) : all(std::move(w)), q(all) {
+    const auto* const first = all.front().session.get();
+    for (const auto& one : all) {
+      if (one.session.get() != first) return;
+    }
+    for (auto& one : all) one.session = {std::shared_ptr<void>{}, one.session.get()};
+  }
+  std::vector<wanted> all;
+  joint_acquisition q;
+};
+
+/// Waits where it was stopped, and then goes on where it is stopped next.
+class pending_joint final : public telling<pending_wait, std::vector<lease>> {
+ public:
+  pending_joint(order o, std::shared_ptr<joint> what)
+      : telling(o), stop_(std::move(o.stop)), what_(std::move(what)) {}
+  const store::owner_id& owner() const noexcept override { return what_->q.owner(); }
+
+  void start(detail::receiver<std::vector<lease>>& to) override {
+    receiver_ = &to;
+    what_->q.wait_there();
+    begin(to.stop());
+  }
+
+ private:
+  question& asked() override { return what_->q; }
+
+  next come_in() override {
+    for (const auto& w : what_->all) {
+      if (auto can = ready(*w.session, *w.what, w.how); !can) return end(std::move(can.error()));
+    }
+    return at_store();
+  }
+  void won(std::shared_ptr<core> session) override {
+    if (what_->q.complete()) return tell(begin_leases(what_->all, what_->q, session, waited_));
+    const wanted& w = what_->q.in_the_way();
+    order o{w.session, w.what, tried(), deadline_, stop_};
+    std::make_shared<pending_joint>(std::move(o), what_)->start(*std::exchange(receiver_, nullptr));
+  }
+  std::optional<store::renewal> leaving(const failure&) override {
+    what_->q.leave_nothing_behind();
+    return std::nullopt;
+  }
+  failure observed(failure f) override {
+    const wanted& w = what_->q.in_the_way();
+    return gave_up(*w.session, *w.what, waited_.began, std::move(f));
+  }
+  // Also where this session never began: those before have given something.
+  void fail(failure f) override {
+    what_->q.leave_nothing_behind();
+    const wanted& w = what_->q.in_the_way();
+    tell(w.session->located(std::move(f), tried(), w.what->name));
+  }
+
+  const std::stop_token stop_;
+  const std::shared_ptr<joint> what_;
+};
+
 }  // namespace
+
+pending<std::vector<lease>> async_acquire_all(std::vector<wanted> all, wait_limit limit,
+                                              std::stop_token stop) {
+  const wanted first = all.front();
+  order o{first.session, first.what, operation, deadline_of(*first.session, limit.wait()),
+          std::move(stop)};
+  return pending<std::vector<lease>>(
+      std::make_shared<pending_joint>(std::move(o), std::make_shared<joint>(std::move(all))));
+}
 
 result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
                                        std::stop_token stop) {
@@ -164,13 +246,7 @@ result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wa
     auto why = gave_up(*w.session, *w.what, began, std::move(won.error()));
     return w.session->located(std::move(why), operation, w.what->name);
   }
-  std::vector<lease> leases;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const waits waited{began, began};
-    leases.push_back(hold::start(
-        std::make_shared<hold>(all[i].session, all[i].what, all[i].how, q.granted(i), waited)));
-  }
-  return leases;
+  return begin_leases(all, q, all.front().session, {began, began});
 }
 
 }  // namespace holdfast::engine

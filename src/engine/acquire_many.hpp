@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/acquire.hpp"
+#include "engine/pending_wait.hpp"
 
 namespace holdfast::engine {
 
@@ -21,5 +22,9 @@ struct wanted {
 /// owners are one id. The failure says where it happened.
 result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
                                        std::stop_token stop);
+
+/// The same without a thread. If they are all on one session, it does not keep that.
+pending<std::vector<lease>> async_acquire_all(std::vector<wanted> all, wait_limit limit,
+                                              std::stop_token stop);
 
 }  // namespace holdfast::engine

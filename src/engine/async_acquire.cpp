@@ -67,24 +67,6 @@ class pending_permit final : public telling_wait<pending_acquire, permit> {
   }
 };
 
-class pending_chore final : public telling<chore, done> {
- public:
-  pending_chore(std::shared_ptr<core> session, std::function<status()> work)
-      : telling(std::move(session)), work_(std::move(work)) {}
-
-  void start(detail::receiver<done>& to) override {
-    receiver_ = &to;
-    if (auto ok = begin(); !ok) tell(std::move(ok.error()));
-  }
-  next step() override {
-    tell(work_());
-    return {.over = true};
-  }
-
- private:
-  std::function<status()> work_;
-};
-
 }  // namespace
 
 pending<lease> async_acquire(order o, const claim& c) {
@@ -93,10 +75,6 @@ pending<lease> async_acquire(order o, const claim& c) {
 
 pending<permit> async_acquire_detached(order o) {
   return pending<permit>(std::make_shared<pending_permit>(std::move(o), claim{}));
-}
-
-pending<done> async_do(std::shared_ptr<core> session, std::function<status()> work) {
-  return pending<done>(std::make_shared<pending_chore>(std::move(session), std::move(work)));
 }
 
 }  // namespace holdfast::engine

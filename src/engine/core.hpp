@@ -11,6 +11,7 @@
 #include "engine/by_name.hpp"
 #include "engine/deadlock_watch.hpp"
 #include "engine/gate.hpp"
+#include "engine/joint_place.hpp"
 #include "engine/keeper.hpp"
 #include "engine/linger_watch.hpp"
 #include "engine/mailroom.hpp"
@@ -69,6 +70,7 @@ class core {
   engine::deadlock_watch* deadlock_watch() noexcept { return deadlock_watch_.get(); }
   by_name<gate>& gates() noexcept { return gates_; }
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
+  by_name<joint_place>& joint_places() noexcept { return joint_places_; }
   engine::runner& runner() noexcept { return *runner_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
@@ -103,6 +105,7 @@ class core {
   owner_ids ids_;
   by_name<gate> gates_;
   by_name<reader_group> reader_groups_;
+  by_name<joint_place> joint_places_;
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
   store::posting_store* posting_;  ///< the same, if it is one

@@ -106,6 +106,7 @@ class hold : public std::enable_shared_from_this<hold> {
 
   std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return spec_->name; }
+  const std::shared_ptr<const spec>& what() const noexcept { return spec_; }
   const store::owner_id& owner() const noexcept { return owner_; }
   lease_state state() const noexcept { return state(session_now()); }
   /// Given back, or known to be lost. Of any hold at any time: does not ask the session.

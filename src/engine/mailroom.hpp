@@ -60,6 +60,9 @@ class mailroom {
     slot* previous_ = nullptr;
   };
 
+  /// As inbox::gaps.
+  std::optional<std::uint64_t> gaps() const noexcept { return inbox_.gaps(); }
+
   /// Somebody watches other peers now: `from` becomes `to`. Their deaths are news for the slot for
   /// many.
   void rewatch(std::vector<std::string>& from, std::vector<std::string> to);

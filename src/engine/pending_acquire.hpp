@@ -20,6 +20,9 @@ class pending_acquire : public pending_wait {
   next come_in() override;
   next won_at_gate(lease mine);
   void let_go() override { place_.reset(); }
+  failure observed(failure f) final {
+    return gave_up(session_, *spec_, waited_.began, std::move(f));
+  }
 
   const claim claim_;
   acquisition acquisition_;

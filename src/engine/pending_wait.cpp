@@ -60,7 +60,11 @@ errand::next pending_wait::ask() {
 
 errand::next pending_wait::answer(result<store::permits_reply> reply, boot_time sent) {
   if (!leaving_) return settle(steps_->answered(std::move(reply), sent));
-  if (!reply) session_.keeper().abandon(spec_->name, owner(), spec_->lease);
+  if (!reply) {
+    session_.keeper().abandon(spec_->name, owner(), spec_->lease);
+  } else if (const auto more = after_leaving(*reply)) {
+    return {.ask = more};
+  }
   return end(std::move(*leaving_));
 }
 
@@ -109,7 +113,7 @@ errand::next pending_wait::give_up(failure f) {
 
 errand::next pending_wait::end(failure f) {
   let_go();
-  f = gave_up(session_, *spec_, waited_.began, std::move(f));
+  f = observed(std::move(f));
   fail(session_.located(std::move(f), operation_, spec_->name));
   return over();
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <holdfast/async.hpp>
 #include <memory>
 #include <optional>
@@ -41,7 +40,11 @@ class pending_wait : public errand {
   virtual void won(std::shared_ptr<core> session) = 0;
   /// What is to be sent so that nothing stays behind, if anything.
   virtual std::optional<store::renewal> leaving(const failure& why) = 0;
+  /// … and what after the answer to that, if anything.
+  virtual std::optional<store::renewal> after_leaving(const store::permits_reply&) { return {}; }
   virtual void fail(failure f) = 0;
+  /// Tells the observer, where the synchronous form does.
+  virtual failure observed(failure f) { return f; }
   /// Before anybody is told.
   virtual void let_go() {}
 
@@ -52,6 +55,7 @@ class pending_wait : public errand {
   /// The one that asked to stop, if any did; else one that did not.
   const std::stop_token& stop() const noexcept;
   failure stopped() const;
+  std::string_view tried() const noexcept { return operation_; }
 
   core& session_;
   const std::shared_ptr<const spec> spec_;
@@ -155,7 +159,5 @@ class pending_command : public telling<chore, T> {
 
 pending<lease> async_acquire(order o, const claim& c);
 pending<permit> async_acquire_detached(order o);
-/// `work` is done on the thread of the session.
-pending<done> async_do(std::shared_ptr<core> session, std::function<status()> work);
 
 }  // namespace holdfast::engine

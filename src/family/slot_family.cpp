@@ -10,6 +10,7 @@ namespace holdfast::family {
 namespace {
 
 using store::countdown_command;
+using store::countdown_outcome;
 using store::countdown_reply;
 using store::countdown_verb;
 using store::owner_id;
@@ -35,8 +36,15 @@ slot_entry entry_of(const permits_command& c) {
   e.kind = c.kind;
   e.capacity = c.capacity;
   e.note = c.note;
+  e.alone = c.kind != store::kind::shared_mutex || c.weight > 1;
   return e;
 }
+
+std::uint32_t weight_of(const slot_entry& e) {
+  return e.kind == store::kind::shared_mutex && e.alone ? e.capacity : 1;
+}
+
+failure one_by_one() { return {errc::unsupported, "permits of this store have a weight of one"}; }
 
 class slot_family final : public store::session_store {
  public:
@@ -58,11 +66,14 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  // Nobody can have begun a latch here: a look finds none.
-  result<countdown_reply> countdown(std::string_view, const countdown_command& c) override {
-    if (c.verb == countdown_verb::inspect) return countdown_reply{};
-    return failure{errc::unsupported,
-                   "the store " + url() + " has no latch; docs/matrix.md says which stores have"};
+  result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
+    auto reply = port_->countdown(name, c);
+    const slot at{name, 0, store::kind::latch};
+    if (reply && c.verb == countdown_verb::wait && reply->outcome == countdown_outcome::closed)
+      reply->look_again_us = next_look(at, c.owner);
+    else
+      waits_no_more(name, c.owner);
+    return reply;
   }
 
   std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
@@ -71,12 +82,12 @@ class slot_family final : public store::session_store {
     std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const auto& c = batch[i].command;
-      const auto part = places_.part_of(c.owner);
-      if (c.verb != permits_verb::renew || !part) {
+      const auto place = places_.of(c.owner);
+      if (c.verb != permits_verb::renew || !place) {
         replies[i] = permits(batch[i].name, c);
         continue;
       }
-      asked.push_back({{batch[i].name, *part}, entry_of(c), c.lease_us});
+      asked.push_back({{batch[i].name, place->part, place->kind}, entry_of(c), c.lease_us});
       whose.push_back(i);
     }
     const auto extended = port_->extend(asked);
@@ -96,7 +107,7 @@ class slot_family final : public store::session_store {
       case permits_verb::release:
         return release(name, c.owner);
       case permits_verb::resize:
-        return failure{errc::unsupported, "permits of this store have a weight of one"};
+        return resize(name, c);
       case permits_verb::evict:
         return evict(name, c.owner);
       case permits_verb::inspect:
@@ -119,14 +130,13 @@ class slot_family final : public store::session_store {
   }
 
   result<permits_reply> enter(std::string_view name, const permits_command& c) {
-    if (c.weight != 1) {
-      return failure{errc::unsupported, "permits of this store have a weight of one"};
-    }
+    const bool shared = c.kind == store::kind::shared_mutex;
+    if (c.weight != 1 && !shared) return one_by_one();
     const auto part =
-        c.capacity == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
+        c.capacity == 1 || shared ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
     if (!part) return part.error();
     if (!*part) return not_granted(name, c, 0);
-    const auto added = port_->add({name, **part}, entry_of(c), c.lease_us);
+    const auto added = port_->add({name, **part, c.kind}, entry_of(c), c.lease_us);
     if (!added) return waits_no_more(name, c.owner), added.error();
     if (added->outcome == slot_outcome::done) return granted(name, c, **part, added->fence);
     return refused(name, c, added->other);
@@ -135,7 +145,7 @@ class slot_family final : public store::session_store {
   // A semaphore looks at all its slots first, and takes the first one that is free: so the name's
   // own slot, by which other kinds know it, is the last one to be empty for long.
   result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
-    if (const auto mine = places_.part_of(c.owner)) return mine;
+    if (const auto mine = places_.of(c.owner)) return std::optional(mine->part);
     const auto found = look(name, c.capacity);
     if (!found) return found.error();
     std::optional<std::uint32_t> free;
@@ -164,7 +174,7 @@ class slot_family final : public store::session_store {
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         std::uint64_t fence) {
-    places_.hold(c.owner, part, c.lease_us);
+    places_.hold(c.owner, {part, c.kind}, c.lease_us);
     waits_no_more(name, c.owner);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
@@ -180,31 +190,50 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  // A third of the time that it has waited already, and when the lease in the way must have ended.
+  // Also when the lease in the way must have ended.
   permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us) {
-    const auto wait = places_.waits(c.owner, clock_.now());
-    const bool told = port_->can().notices;
-    if (told && wait.begins) port_->wait_for(name, c.owner);
-    const auto waited = micros(clock_.now()) - micros(wait.since);
-    const auto longest = told ? longest_pause_where_told_us : longest_pause_us;
     permits_reply reply;
     reply.outcome = permits_outcome::queued;
     reply.position = 1;
-    reply.look_again_us = std::clamp(told ? longest : waited / 3, shortest_pause_us, longest);
-    // What came between the look and the listening would be missed.
-    if (told && wait.begins) reply.look_again_us = shortest_pause_us;
+    reply.look_again_us = next_look({name, 0, c.kind}, c.owner);
     if (left_us > 0) reply.look_again_us = std::min(reply.look_again_us, left_us + 1'000);
     return reply;
   }
 
+  // A third of the time that it has waited already. Where it is told: what came between the look
+  // and the listening would be missed.
+  std::int64_t next_look(const slot& at, const owner_id& owner) {
+    const auto now = clock_.now();
+    const auto wait = places_.waits(owner, at.kind, now);
+    if (!port_->can().notices) {
+      return std::clamp((micros(now) - micros(wait.since)) / 3, shortest_pause_us,
+                        longest_pause_us);
+    }
+    if (!wait.begins) return longest_pause_where_told_us;
+    port_->wait_for(at, owner);
+    return shortest_pause_us;
+  }
+
   void waits_no_more(std::string_view name, const owner_id& owner) {
-    if (places_.waits_no_more(owner) && port_->can().notices) port_->done_waiting(name, owner);
+    const auto what = places_.waits_no_more(owner);
+    if (what && port_->can().notices) port_->done_waiting({name, 0, *what}, owner);
+  }
+
+  // What stands in the way of a reader that wants to write is no loss.
+  result<permits_reply> resize(std::string_view name, const permits_command& c) {
+    if (c.kind != store::kind::shared_mutex) return one_by_one();
+    const auto resized = port_->resize({name, 0, c.kind}, entry_of(c), c.lease_us);
+    if (!resized || resized->outcome != slot_outcome::taken) return kept(c, 0, resized);
+    permits_reply reply;
+    reply.outcome = permits_outcome::busy;
+    return reply;
   }
 
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
-    const auto part = places_.part_of(c.owner);
-    if (!part) return absent();
-    return kept(c, *part, port_->extend({name, *part}, entry_of(c), c.lease_us));
+    const auto place = places_.of(c.owner);
+    if (!place) return absent();
+    const slot at{name, place->part, place->kind};
+    return kept(c, at.part, port_->extend(at, entry_of(c), c.lease_us));
   }
 
   result<permits_reply> kept(const permits_command& c, std::uint32_t part,
@@ -213,7 +242,7 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
-      places_.hold(c.owner, part, c.lease_us);
+      places_.hold(c.owner, {part, c.kind}, c.lease_us);
       reply.outcome = permits_outcome::granted;
       reply.fence = extended->fence;
       reply.expires_at = reply.now_at + c.lease_us;
@@ -227,11 +256,11 @@ class slot_family final : public store::session_store {
   // One that gave up a wait may have got it by an attempt whose answer was lost: it looks.
   result<permits_reply> release(std::string_view name, const owner_id& owner) {
     waits_no_more(name, owner);
-    const auto known = places_.part_of(owner);
-    const auto part = known ? result<std::optional<std::uint32_t>>(known) : find(name, owner);
-    if (!part) return part.error();
-    if (!*part) return absent();
-    const auto removed = port_->remove({name, **part}, owner);
+    const auto known = places_.of(owner);
+    const auto place = known ? result<std::optional<slot_places::place>>(known) : find(name, owner);
+    if (!place) return place.error();
+    if (!*place) return absent();
+    const auto removed = port_->remove({name, (*place)->part, (*place)->kind}, owner);
     if (!removed) return removed.error();
     places_.forget(owner);
     permits_reply reply;
@@ -250,10 +279,9 @@ class slot_family final : public store::session_store {
     const auto found = look_at_all(name);
     if (!found) return found.error();
     permits_reply reply;
-    for (std::uint32_t i = 0; i < found->size(); ++i) {
-      const auto& e = (*found)[i];
-      if (!e || !e->owner || (owner && e->owner != owner)) continue;
-      const auto removed = port_->remove({name, i}, e->owner);
+    for (const auto& [part, e] : everybody(*found)) {
+      if (!e->owner || (owner && e->owner != owner)) continue;
+      const auto removed = port_->remove({name, part, e->kind}, e->owner);
       if (!removed) return removed.error();
       reply.position += removed->outcome == slot_outcome::done ? 1 : 0;
     }
@@ -266,24 +294,41 @@ class slot_family final : public store::session_store {
     if (!found) return found.error();
     permits_reply reply;
     const std::int64_t now_at = micros(clock_.now());
-    for (const auto& e : *found) {
-      if (!e) continue;
+    for (const auto& [part, e] : everybody(*found)) {
       reply.found.kind = e->kind;
       reply.found.capacity = e->capacity;
       reply.found.last_fence = std::max(reply.found.last_fence, e->fence);
-      reply.found.holders.push_back(
-          {e->owner, 1, e->fence, now_at + e->left_us, e->since_wall_at, {}, e->note, false});
+      reply.found.holders.push_back({e->owner,
+                                     weight_of(*e),
+                                     e->fence,
+                                     now_at + e->left_us,
+                                     e->since_wall_at,
+                                     {},
+                                     e->note,
+                                     false});
     }
     return reply;
   }
 
-  result<std::optional<std::uint32_t>> find(std::string_view name, const owner_id& owner) {
+  result<std::optional<slot_places::place>> find(std::string_view name, const owner_id& owner) {
     const auto found = look_at_all(name);
     if (!found) return found.error();
-    for (std::uint32_t i = 0; i < found->size(); ++i) {
-      if ((*found)[i] && (*found)[i]->owner == owner) return std::optional(i);
+    for (const auto& [part, e] : everybody(*found)) {
+      if (e->owner == owner) return std::optional(slot_places::place{part, e->kind});
     }
-    return std::optional<std::uint32_t>{};
+    return std::optional<slot_places::place>{};
+  }
+
+  // In which slot, and who.
+  using standings = std::vector<std::pair<std::uint32_t, const slot_entry*>>;
+  static standings everybody(const std::vector<std::optional<slot_entry>>& found) {
+    standings all;
+    for (std::uint32_t i = 0; i < found.size(); ++i) {
+      if (!found[i]) continue;
+      all.emplace_back(i, &*found[i]);
+      for (const auto& e : found[i]->beside) all.emplace_back(i, &e);
+    }
+    return all;
   }
 
   // Whoever is in says how many slots there are.
@@ -292,7 +337,9 @@ class slot_family final : public store::session_store {
     auto found = look(name, first_look);
     if (!found) return found;
     std::uint32_t capacity = 0;
-    for (const auto& e : *found) capacity = std::max(capacity, e ? e->capacity : 0);
+    for (const auto& e : *found) {
+      if (e && e->kind == store::kind::semaphore) capacity = std::max(capacity, e->capacity);
+    }
     return capacity > first_look ? look(name, capacity) : std::move(found);
   }
 

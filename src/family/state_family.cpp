@@ -255,6 +255,7 @@ class state_family final : public store::session_store {
     capabilities_.barrier = true;
     capabilities_.rate_limiter = true;  // any store that keeps a record
     capabilities_.learns_fences = true;
+    capabilities_.joint_places = true;
     capabilities_.finds_deadlocks = capabilities_.lists_waiters;
   }
 

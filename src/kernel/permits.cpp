@@ -107,11 +107,24 @@ void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
   r.last_fence = std::max(r.last_fence, at_least);
 }
 
+// Who waits is alive: so are all of his session that wait for the name.
+void stay(permits_record& r, const waiter& mine, std::int64_t until) {
+  const auto of_one = [&](const waiter& w) {
+    return mine.peer.empty() ? w.owner == mine.owner : w.peer == mine.peer;
+  };
+  for (waiter& w : r.queue) {
+    if (of_one(w)) w.expires_at = until;
+  }
+}
+
 void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   const auto behind = std::find_if(r.queue.begin(), r.queue.end(),
                                    [&](const waiter& w) { return w.priority < c.priority; });
-  r.queue.insert(behind, waiter{c.owner, c.weight, c.priority, c.lease_us, now.now_at + c.place_us,
-                                now.wall_at, std::string(c.peer), std::string(c.note), c.lingers});
+  const auto stands = c.kind == kind::barrier && c.detached ? std::string() : std::string(c.peer);
+  const auto mine =
+      r.queue.insert(behind, waiter{c.owner, c.weight, c.priority, c.lease_us, 0, now.wall_at,
+                                    stands, std::string(c.note), c.lingers});
+  stay(r, *mine, now.now_at + c.place_us);
 }
 
 // A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who
@@ -208,10 +221,11 @@ void report_holding(const permits_record& r, const owner_id& owner, permits_repl
 void arrive(permits_record& r, const permits_command& c, const circumstances& now,
             permits_reply& reply) {
   const auto place = find(r.queue, c.owner);
+  const bool fresh = place == r.queue.end();
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
   } else if (place != r.queue.end()) {
-    place->expires_at = now.now_at + c.place_us;
+    stay(r, *place, now.now_at + c.place_us);
   } else if (c.instead_of && !reply.replaced) {
     reply.outcome = permits_outcome::absent;
     return;
@@ -220,13 +234,13 @@ void arrive(permits_record& r, const permits_command& c, const circumstances& no
     return;
   } else {
     enqueue(r, c, now);
-    if (c.detached) find(r.queue, c.owner)->peer.clear();
     hand_over(r, c, now, reply);
   }
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
   if (find(r.queue, c.owner) == r.queue.end()) return;  // the last one, and all do not come again
   describe_wait(r, c, now, reply);
   reply.outcome = permits_outcome::queued;
+  reply.fresh = fresh;
 }
 
 // Step 5, acquire and renew, of a condition_variable: to be woken is to be gone from it.
@@ -251,16 +265,19 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
     hand_over(r, c, now, reply);
     return report_holding(r, c.owner, reply);
   }
-  if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
-    place->expires_at = now.now_at + c.place_us;
-  } else {
+  const auto place = find(r.queue, c.owner);
+  const bool fresh = place == r.queue.end();
+  if (fresh) {
     enqueue(r, c, now);
+  } else {
+    stay(r, *place, now.now_at + c.place_us);
   }
   hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
   describe_wait(r, c, now, reply);
   reply.outcome = c.wait ? permits_outcome::queued : permits_outcome::busy;
   if (reply.position == 1 && reply.tell.empty()) tell_lingering(r, reply);
+  reply.fresh = fresh && c.wait;
   if (c.wait) return;
   drop(r.queue, c.owner);  // those behind may fit now that it has given up
   hand_over(r, c, now, reply);
@@ -274,7 +291,7 @@ void renew(permits_record& r, const permits_command& c, const circumstances& now
     mine->expires_at = now.now_at + c.lease_us;
   }
   if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
-    place->expires_at = now.now_at + c.place_us;
+    stay(r, *place, now.now_at + c.place_us);
   }
   hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);

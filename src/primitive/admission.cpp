@@ -22,11 +22,12 @@ using answer = result<std::optional<wait_hint>>;
 /// Both, as one question.
 class entry final : public engine::question {
  public:
-  entry(const engine::wanted& permits, const std::string& limiter, rate_limiter::state::request r,
+  entry(const engine::wanted& permits, const engine::spec& limiter, rate_limiter::state::request r,
         std::uint64_t n, boot_time deadline)
       : session_(*permits.session),
-        permits_(permits),
-        limiter_(limiter),
+        what_(permits.what),
+        how_(permits.how),
+        limiter_(limiter.name),
         request_(std::move(r)),
         deadline_(deadline),
         take_{store::rate_verb::take,    session_.ids().next(), static_cast<std::int64_t>(n), 0,
@@ -34,11 +35,10 @@ class entry final : public engine::question {
 
   answer ask(bool last) override {
     const bool waits = !last || waited_;
-    const auto asks =
-        engine::acquire_command(session_, *permits_.what, permits_.how, owner(), waits);
+    const auto asks = engine::acquire_command(session_, *what_, how_, owner(), waits);
     waited_ = waits;
     const boot_time sent = session_.now();
-    auto both = session_.admit({permits_.what->name, asks}, limiter_, take_);
+    auto both = session_.admit({what_->name, asks}, limiter_, take_);
     if (!both) return std::move(both.error());
     if (both->permits.outcome != permits_outcome::granted) return on_no_permit(both->permits);
     auto tokens = primitive::decision(request_, *both->tokens, count());
@@ -52,10 +52,15 @@ class entry final : public engine::question {
   bool take(const store::notice&) override { return false; }
 
   const store::owner_id& owner() const noexcept { return take_.owner; }
-  const engine::grant& granted() const noexcept { return grant_; }
 
   /// It may be in the queue of the permits, or have come from there.
   bool waited() const noexcept { return waited_; }
+
+  admitted given(std::shared_ptr<engine::core> session, const engine::waits& waited) {
+    found.permit = engine::hold::start(
+        std::make_shared<engine::hold>(std::move(session), what_, how_, grant_, waited));
+    return std::move(found);
+  }
 
   /// What it was that it waited for.
   admitted found{{}, refused_by::permits, {}};
@@ -65,7 +70,7 @@ class entry final : public engine::question {
 
   answer on_no_permit(store::permits_reply& reply) {
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
-      return engine::mismatch_of(reply, *permits_.what);
+      return engine::mismatch_of(reply, *what_);
     }
     found.why = refused_by::permits;
     found.rate = {};
@@ -93,13 +98,51 @@ class entry final : public engine::question {
   }
 
   engine::core& session_;
-  const engine::wanted& permits_;
-  const std::string& limiter_;
+  const std::shared_ptr<const engine::spec> what_;
+  const engine::claim how_;
+  const std::string limiter_;
   const rate_limiter::state::request request_;
   const boot_time deadline_;
   const store::rate_command take_;
   engine::grant grant_{};
   bool waited_ = false;
+};
+
+/// The same without a thread. To be refused is a decision, not a failure.
+class pending_entry final : public engine::telling<engine::pending_wait, admitted> {
+ public:
+  pending_entry(engine::order o, std::unique_ptr<entry> e, const engine::claim& how)
+      : telling(std::move(o)), entry_(std::move(e)), how_(how) {}
+  const store::owner_id& owner() const noexcept override { return entry_->owner(); }
+
+  void start(detail::receiver<admitted>& to) override {
+    receiver_ = &to;
+    begin(to.stop());
+  }
+
+ private:
+  engine::claim asks_for() const override { return how_; }
+  engine::question& asked() override { return *entry_; }
+  void won(std::shared_ptr<engine::core> session) override {
+    tell(entry_->given(std::move(session), waited_));
+  }
+  std::optional<store::renewal> leaving(const failure& why) override {
+    if (engine::leaves_nothing(why) && !entry_->waited()) return std::nullopt;
+    store::permits_command c;
+    c.verb = store::permits_verb::release;
+    c.owner = owner();
+    return store::renewal{spec_->name, c};
+  }
+  failure observed(failure f) override {
+    return engine::gave_up(session_, *spec_, waited_.began, std::move(f));
+  }
+  void fail(failure f) override {
+    if (f.code == errc::timed_out) return tell(std::move(entry_->found));
+    tell(std::move(f));
+  }
+
+  const std::unique_ptr<entry> entry_;
+  const engine::claim how_;
 };
 
 }  // namespace
@@ -120,12 +163,6 @@ struct admission::state {
     if (permits.what->name == limiter.of.spec->name) {
       fail({errc::invalid_argument, "the semaphore and the rate_limiter have the same name"});
     }
-  }
-
-  admitted given(entry& e, boot_time began) const {
-    e.found.permit = engine::hold::start(std::make_shared<engine::hold>(
-        permits.session, permits.what, permits.how, e.granted(), engine::waits{began, began}));
-    return std::move(e.found);
   }
 
   // A wait that only ran out is a decision, not a failure.
@@ -157,10 +194,21 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   }
   const boot_time began = core.now();
   const boot_time deadline = saturated_add(began, wait);
-  entry e(permits, limiter.of.spec->name, std::move(request), n, deadline);
+  entry e(permits, *limiter.of.spec, std::move(request), n, deadline);
   engine::mailroom::slot slot(core.mailroom(), e.owner());
   auto settled = engine::wait_until_settled(core, slot, e, deadline, std::move(stop));
-  return settled ? state_->given(e, began) : state_->refused(e, began, std::move(settled.error()));
+  if (settled) return e.given(permits.session, {began, began});
+  return state_->refused(e, began, std::move(settled.error()));
+}
+
+pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
+                              wait_limit limit, std::stop_token stop) {
+  auto& [limiter, permits] = *door.state_;
+  engine::order o{permits.session, permits.what, operation,
+                  engine::deadline_of(*permits.session, limit.wait()), std::move(stop)};
+  auto e = std::make_unique<entry>(permits, *limiter.of.spec, limiter.about(key, n), n, o.deadline);
+  return pending<admitted>(
+      std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
 }
 
 }  // namespace holdfast

@@ -1,6 +1,7 @@
 #include <holdfast/barrier.hpp>
 #include <holdfast/semaphore.hpp>
 
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -32,6 +33,10 @@ failure broken() {
   return {errc::lost,
           "the barrier is broken: a participant died, or was away for longer than its lease; who "
           "arrives after this begins anew, with the whole count"};
+}
+
+failure no_arrival() {
+  return {errc::invalid_argument, "this arrival was waited for, or moved from"};
 }
 
 failure too_many(std::uint32_t count) {
@@ -268,24 +273,15 @@ bool carry_out(const subject& of, barrier::round& r, barrier::round::until what,
 }
 
 /// The same without a thread.
-class pending_round final : public engine::telling_wait<engine::pending_wait, done> {
- public:
-  pending_round(engine::order o, std::unique_ptr<barrier::round> r)
-      : telling_wait(std::move(o)), round_(std::move(r)), owner_(round_->owner()) {}
-  const store::owner_id& owner() const noexcept override { return owner_; }
+template <class T, class Outcome>
+pending<T> carry_out_later(engine::order o, std::unique_ptr<barrier::round> r,
+                           barrier::round::until what, Outcome outcome) {
+  r->wait_for(what);
+  const auto owner = r->owner();
+  return engine::async_ask<T>(std::move(o), owner, std::move(r), outcome);
+}
 
- private:
-  engine::question& asked() override { return *round_; }
-  void won(std::shared_ptr<engine::core>) override {
-    round_.reset();
-    tell(done{});
-  }
-  std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
-  void let_go() override { round_.reset(); }
-
-  std::unique_ptr<barrier::round> round_;
-  const store::owner_id owner_;
-};
+status nothing_more(const std::unique_ptr<barrier::round>&) { return done{}; }
 
 }  // namespace
 
@@ -307,9 +303,7 @@ void barrier::arrive_and_drop() {
 }
 
 bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) const {
-  if (!mine.round_) {
-    state_->of.fail({errc::invalid_argument, "this arrival was waited for, or moved from"});
-  }
+  if (!mine.round_) state_->of.fail(no_arrival());
   auto& r = *mine.round_;
   const bool over =
       r.released() || carry_out(state_->of, r, round::until::released, wait, std::move(stop));
@@ -318,10 +312,38 @@ bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) c
 }
 
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop) {
-  const auto& state = b.state_;
-  return pending<done>(std::make_shared<pending_round>(
-      state->of.order(limit, std::move(stop)),
-      std::make_unique<barrier::round>(state, barrier::round::comes_again::yes)));
+  auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
+  return carry_out_later<done>(b.state_->of.order(limit, std::move(stop)), std::move(mine),
+                               barrier::round::until::released, nothing_more);
+}
+
+pending<barrier::arrival> async_arrive(barrier& b) {
+  auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
+  return carry_out_later<barrier::arrival>(b.state_->of.order({}, {}), std::move(mine),
+                                           barrier::round::until::arrived,
+                                           [](auto arrived) -> result<barrier::arrival> {
+                                             return barrier::arrival(std::move(arrived));
+                                           });
+}
+
+pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit,
+                         std::stop_token stop) {
+  if (!mine.round_) b.state_->of.fail(no_arrival());
+  return carry_out_later<done>(b.state_->of.order(limit, std::move(stop)), std::move(mine.round_),
+                               barrier::round::until::released, nothing_more);
+}
+
+pending<done> async_arrive_and_drop(barrier& b) {
+  auto last = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::no);
+  return carry_out_later<done>(b.state_->of.order({}, {}), std::move(last),
+                               barrier::round::until::arrived, nothing_more);
+}
+
+pending<done> async_enter(double_barrier& b, wait_limit limit, std::stop_token stop) {
+  return async_arrive_and_wait(b.barrier_, limit, std::move(stop));
+}
+pending<done> async_leave(double_barrier& b, wait_limit limit, std::stop_token stop) {
+  return async_arrive_and_wait(b.barrier_, limit, std::move(stop));
 }
 
 std::uint32_t barrier::count() const noexcept { return state_->count; }

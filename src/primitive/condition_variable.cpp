@@ -1,5 +1,6 @@
 #include <holdfast/condition_variable.hpp>
 
+#include "engine/async_forms.hpp"
 #include "engine/names.hpp"
 #include "primitive/common.hpp"
 
@@ -14,32 +15,42 @@ namespace {
 
 constexpr std::chrono::microseconds place_lasts = 4s;
 
+store::permits_command notification(const engine::spec& of, std::uint32_t most) {
+  store::permits_command c;
+  c.verb = permits_verb::notify;
+  c.kind = of.kind;
+  c.capacity = of.capacity;
+  c.weight = most;
+  return c;
+}
+
 /// A place in line, from before the mutex is given up until one is woken.
 class turn final : public engine::question {
  public:
-  explicit turn(const subject& of) : of_(of) {
+  turn(engine::core& session, std::shared_ptr<const engine::spec> what)
+      : session_(session), spec_(std::move(what)) {
     command_.verb = permits_verb::acquire;
-    command_.owner = of.core->ids().next();
-    command_.kind = of.spec->kind;
-    command_.capacity = of.spec->capacity;
+    command_.owner = session.ids().next();
+    command_.kind = spec_->kind;
+    command_.capacity = spec_->capacity;
     command_.wait = true;
     command_.lease_us = command_.place_us = place_lasts.count();
-    command_.peer = of.core->peer();
-    command_.note = of.spec->note;
+    command_.peer = session.peer();
+    command_.note = spec_->note;
   }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
-  /// First it stands in line, and that is all; from then on it asks whether it was woken.
+  /// First it stands in line, and in_line() says whether that is all; from then on it asks whether
+  /// it was woken.
   result<std::optional<engine::wait_hint>> ask(bool) override {
-    auto reply = of_.core->permits(of_.spec->name, command_);
+    auto reply = session_.permits(spec_->name, command_);
     if (!reply) return std::move(reply.error());
     if (mismatches(*reply)) return mismatch(*reply);
     const bool stands = reply->outcome == permits_outcome::queued;
-    const bool first = command_.verb == permits_verb::acquire;
-    command_.verb = permits_verb::renew;
-    if (first || !stands) return std::optional<engine::wait_hint>{};
+    const bool first = std::exchange(command_.verb, permits_verb::renew) == permits_verb::acquire;
+    if ((first && in_line()) || !stands) return std::optional<engine::wait_hint>{};
     engine::wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
-    if (reply->position == 1 && of_.core->can().sees_death) hint.watch = std::move(reply->blockers);
+    if (reply->position == 1 && session_.can().sees_death) hint.watch = std::move(reply->blockers);
     return std::optional<engine::wait_hint>{std::move(hint)};
   }
 
@@ -47,13 +58,25 @@ class turn final : public engine::question {
   bool take(const store::notice&) override { return false; }
 
   // A place that stays behind ends by itself in seconds.
-  void leave() const {
+  void leave() {
+    const auto reply = session_.permits(spec_->name, leaving());
+    if (!reply) return session_.keeper().abandon(spec_->name, command_.owner, place_lasts);
+    if (owes_a_wake_up(*reply)) pass_on();
+  }
+  /// Whoever was woken, and does not go on, wakes another: the store has forgotten the one. A place
+  /// that is not there when it is left may have been woken by an answer that was lost. One wake-up
+  /// too many is allowed.
+  void pass_on() const { (void)session_.permits(spec_->name, passing_on()); }
+  store::permits_command passing_on() const { return notification(*spec_, 1); }
+  bool owes_a_wake_up(const store::permits_reply& left) {
+    const bool stood = command_.verb == permits_verb::renew && !mutex_;
+    return left.outcome == permits_outcome::absent && stood && !std::exchange(passed_on_, true);
+  }
+  store::permits_command leaving() const noexcept {
     store::permits_command c;
     c.verb = permits_verb::release;
     c.owner = command_.owner;
-    if (!of_.core->permits(of_.spec->name, c)) {
-      of_.core->keeper().abandon(of_.spec->name, c.owner, place_lasts);
-    }
+    return c;
   }
 
   static bool mismatches(const store::permits_reply& reply) {
@@ -66,10 +89,140 @@ class turn final : public engine::question {
                 ": a condition_variable has a name of its own, beside that of its mutex"};
   }
 
+  /// From now on it stands in line, and the mutex is given up with that lease.
+  void gives_up(lease mutex) { mutex_ = std::move(mutex); }
+  const lease& gives_up() const noexcept { return mutex_; }
+
  private:
-  const subject& of_;
+  // Without a thread it does not stop here, and has to give up the mutex by itself.
+  bool in_line() {
+    if (!mutex_) return true;
+    mutex_ = {};
+    return false;
+  }
+
+  engine::core& session_;
+  const std::shared_ptr<const engine::spec> spec_;
   store::permits_command command_;
+  lease mutex_;
+  bool passed_on_ = false;
 };
+
+/// Who was woken, while it takes the mutex.
+struct wake_up {
+  // Not kept if it is the mutex's too, which lasts until that wait has ended.
+  wake_up(std::shared_ptr<engine::core> condition, const engine::core* mutexes,
+          std::shared_ptr<const engine::spec> of)
+      : spec(std::move(of)) {
+    const bool same = condition.get() == mutexes;
+    session = same ? std::shared_ptr<engine::core>(std::shared_ptr<void>{}, condition.get())
+                   : std::move(condition);
+  }
+  void pass_on() const { (void)session->permits(spec->name, notification(*spec, 1)); }
+
+  std::shared_ptr<engine::core> session;
+  std::shared_ptr<const engine::spec> spec;
+};
+
+/// Tells what came of it when it has the mutex again.
+class relock final : public detail::receiver<lease> {
+ public:
+  /// Without a wake-up its time was over.
+  static void begin(engine::order o, std::optional<wake_up> by, detail::receiver<woken>& to) {
+    auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
+    engine::async_acquire(std::move(o), {}).start(*again.release());
+  }
+  std::stop_token stop() const noexcept override { return to_.stop(); }
+  void receive(result<lease> mutex) noexcept override {
+    const std::unique_ptr<relock> self(this);
+    if (!mutex && by_) by_->pass_on();
+    if (!mutex) return to_.receive(std::move(mutex.error()));
+    to_.receive(
+        woken{std::move(*mutex), by_ ? std::cv_status::no_timeout : std::cv_status::timeout});
+  }
+
+ private:
+  relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
+  const std::optional<wake_up> by_;
+  detail::receiver<woken>& to_;
+};
+
+/// The wait without a thread: stands in line, gives the mutex up, is woken, and has it again.
+class pending_turn final : public engine::telling<engine::pending_wait, woken> {
+ public:
+  pending_turn(engine::order o, lease mutex)
+      : telling(o),
+        stop_(std::move(o.stop)),
+        mutex_session_(engine::hold::behind(mutex)->session()),
+        mutex_(engine::hold::behind(mutex)->what()),
+        turn_(session_, spec_) {
+    turn_.gives_up(std::move(mutex));
+  }
+  const store::owner_id& owner() const noexcept override { return turn_.owner(); }
+
+  void start(detail::receiver<woken>& to) override {
+    receiver_ = &to;
+    begin(to.stop());
+  }
+
+ private:
+  engine::question& asked() override { return turn_; }
+
+  next come_in() override {
+    if (turn_.gives_up().state() != lease_state::lost) return at_store();
+    return end({errc::lost, "the mutex was lost before the wait began: nothing was changed"});
+  }
+  void won(std::shared_ptr<engine::core> session) override { lock_again(std::move(session)); }
+  std::optional<store::renewal> leaving(const failure&) override {
+    return store::renewal{spec_->name, turn_.leaving()};
+  }
+  std::optional<store::renewal> after_leaving(const store::permits_reply& left) override {
+    if (!turn_.owes_a_wake_up(left)) return std::nullopt;
+    return store::renewal{spec_->name, turn_.passing_on()};
+  }
+  void let_go() override {
+    in_line_ = !turn_.gives_up();
+    turn_.gives_up({});
+  }
+  void fail(failure f) override {
+    turn_.gives_up({});
+    if (in_line_ && f.code == errc::timed_out) return lock_again(nullptr);
+    tell(std::move(f));
+  }
+
+  // With the condition's session if it was woken.
+  void lock_again(std::shared_ptr<engine::core> woken_by) {
+    auto session = mutex_session_.lock();
+    if (!session) {
+      if (woken_by) turn_.pass_on();
+      return tell(session_.located(mutex_gone(), tried(), spec_->name));
+    }
+    std::optional<wake_up> by;
+    if (woken_by) by.emplace(std::move(woken_by), session.get(), spec_);
+    relock::begin({std::move(session), mutex_, "mutex", forever, stop_}, std::move(by),
+                  *std::exchange(receiver_, nullptr));
+  }
+  static failure mutex_gone() {
+    return {errc::cancelled,
+            "the session of the mutex ended while this waited: keep that session, or something "
+            "that uses it, for as long as you wait"};
+  }
+
+  const std::stop_token stop_;
+  // What waits does not keep a session.
+  const std::weak_ptr<engine::core> mutex_session_;
+  const std::shared_ptr<const engine::spec> mutex_;
+  turn turn_;
+  bool in_line_ = false;
+};
+
+pending<std::uint32_t> notify_later(const subject& of, std::uint32_t most) {
+  return engine::async_command<std::uint32_t>(of.order({}, {}), notification(*of.spec, most),
+                                              [](auto& reply) -> result<std::uint32_t> {
+                                                if (!turn::mismatches(reply)) return reply.position;
+                                                return turn::mismatch(reply);
+                                              });
+}
 
 }  // namespace
 
@@ -92,15 +245,29 @@ std::uint32_t condition_variable::notify_all() { return notify(engine::max_permi
 
 std::uint32_t condition_variable::notify(std::uint32_t most) {
   const subject& of = state_->of;
-  store::permits_command c;
-  c.verb = permits_verb::notify;
-  c.kind = of.spec->kind;
-  c.capacity = of.spec->capacity;
-  c.weight = most;
-  auto reply = of.core->permits(of.spec->name, c);
+  auto reply = of.core->permits(of.spec->name, notification(*of.spec, most));
   if (!reply) of.fail(std::move(reply.error()));
   if (turn::mismatches(*reply)) of.fail(turn::mismatch(*reply));
   return reply->position;
+}
+
+pending<std::uint32_t> async_notify_one(condition_variable& of) {
+  return notify_later(of.state_->of, 1);
+}
+pending<std::uint32_t> async_notify_all(condition_variable& of) {
+  return notify_later(of.state_->of, engine::max_permits);
+}
+
+pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,
+                          std::stop_token stop) {
+  const subject& about = of.state_->of;
+  const auto* const mutex = engine::hold::behind(held);
+  if (mutex == nullptr || mutex->what()->kind != store::kind::mutex) {
+    about.fail({errc::not_owner,
+                "waiting needs the lease of a mutex: acquire it, and check before you wait"});
+  }
+  return pending<woken>(
+      std::make_shared<pending_turn>(about.order(limit, std::move(stop)), std::move(held)));
 }
 
 std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time until,
@@ -112,7 +279,7 @@ std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time unt
   }
   lock.of->check();
   if (auto can = engine::ready(core, *of.spec, {}); !can) of.fail(std::move(can.error()));
-  turn mine(of);
+  turn mine(core, of.spec);
   engine::mailroom::slot slot(core.mailroom(), mine.owner());
   if (auto in = engine::wait_until_settled(core, slot, mine, forever, {}); !in) {
     mine.leave();
@@ -121,7 +288,12 @@ std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time unt
   lock.unlock();
   auto woken = engine::wait_until_settled(core, slot, mine, until, std::move(stop));
   if (!woken) mine.leave();
-  lock.lock();
+  try {
+    lock.lock();
+  } catch (...) {
+    if (woken) mine.pass_on();
+    throw;
+  }
   if (woken) return std::cv_status::no_timeout;
   const errc why = woken.error().code;
   if (why == errc::timed_out) return std::cv_status::timeout;

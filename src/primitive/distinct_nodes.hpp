@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/pending_wait.hpp"
+#include "engine/async_forms.hpp"
 #include "engine/quorum.hpp"
 
 namespace holdfast::primitive {

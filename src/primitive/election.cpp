@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <holdfast/election.hpp>
 
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -51,6 +52,11 @@ failure other_kind(store::kind k) {
           "the name is in use as a " + std::string(to_string(k)) + ": choose another name"};
 }
 
+result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
+  if (reply.outcome != store::permits_outcome::kind_mismatch) return leader_of(reply);
+  return other_kind(reply.found.kind);
+}
+
 /// Who leads, or led, after whom was given last.
 class look_for_next final : public engine::question {
  public:
@@ -60,10 +66,9 @@ class look_for_next final : public engine::question {
   result<std::optional<engine::wait_hint>> ask(bool) override {
     auto reply = session_.permits(name_, {});
     if (!reply) return std::move(reply.error());
-    if (reply->outcome == store::permits_outcome::kind_mismatch) {
-      return other_kind(reply->found.kind);
-    }
-    found = after_ ? first_after(*after_, *reply) : leader_of(*reply);
+    auto now = leader_now(*reply);
+    if (!now) return std::move(now.error());
+    found = after_ ? first_after(*after_, *reply) : std::move(*now);
     if (found) return after_ = found->term, std::optional<engine::wait_hint>{};
     if (!after_) after_ = last_of(*reply);
     return std::optional<engine::wait_hint>{{look_every, {}}};
@@ -82,31 +87,6 @@ class look_for_next final : public engine::question {
   engine::core& session_;
   const std::string& name_;
   std::optional<std::uint64_t>& after_;
-};
-
-/// A campaign without a thread: what it wins, under another name.
-class pending_campaign final : public detail::operation<leadership>,
-                               public detail::receiver<lease>,
-                               public std::enable_shared_from_this<pending_campaign> {
- public:
-  explicit pending_campaign(pending<lease> mine) : mine_(std::move(mine)) {}
-
-  void start(detail::receiver<leadership>& to) override {
-    to_ = &to;
-    self_ = shared_from_this();
-    std::move(mine_).start(*this);
-  }
-  std::stop_token stop() const noexcept override { return to_->stop(); }
-  void receive(result<lease> how) noexcept override {
-    const auto self = std::move(self_);
-    if (!how) return to_->receive(std::move(how.error()));
-    to_->receive(leadership(std::move(*how)));
-  }
-
- private:
-  pending<lease> mine_;
-  detail::receiver<leadership>* to_ = nullptr;
-  std::shared_ptr<pending_campaign> self_;
 };
 
 }  // namespace
@@ -149,17 +129,22 @@ std::optional<leadership> election::campaign_within(wait_time wait, std::stop_to
 pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop) {
   auto mine = engine::async_acquire(of.state_->of().order(limit, std::move(stop)),
                                     {1, of.state_->priority});
-  return pending<leadership>(std::make_shared<pending_campaign>(std::move(mine)));
+  return engine::async_then<leadership>(std::move(mine),
+                                        [](lease won) { return leadership(std::move(won)); });
 }
 
 std::optional<leader> election::current() const {
   const subject& of = state_->of();
   auto reply = of.core->permits(of.spec->name, {});
   if (!reply) of.fail(std::move(reply.error()));
-  if (reply->outcome == store::permits_outcome::kind_mismatch) {
-    of.fail(other_kind(reply->found.kind));
-  }
-  return leader_of(*reply);
+  auto now = leader_now(*reply);
+  if (!now) of.fail(std::move(now.error()));
+  return std::move(*now);
+}
+
+pending<std::optional<leader>> async_current(const election& of) {
+  return engine::async_command<std::optional<leader>>(of.state_->of().order({}, {}), {},
+                                                      leader_now);
 }
 
 leaders election::observe() const { return leaders(state_->seen); }
@@ -177,6 +162,15 @@ std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop)
   const errc why = settled.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
   of.fail(settled.error());
+}
+
+pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop) {
+  const subject& about = of.of_->of;
+  auto& core = *about.core;
+  return engine::async_ask<leader>(
+      about.order(limit, std::move(stop)), core.ids().next(),
+      std::make_unique<look_for_next>(core, about.spec->name, of.last_term_),
+      [](auto q) -> result<leader> { return std::move(*q->found); });
 }
 
 leader leaders::next(std::stop_token stop) {

@@ -1,5 +1,6 @@
 #include <holdfast/latch.hpp>
 
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -23,6 +24,15 @@ failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
   return {errc::capacity_mismatch, "the latch was made with a count of " +
                                        std::to_string(reply.found.count) + ", not " +
                                        std::to_string(count) + ": use the same everywhere"};
+}
+
+result<std::uint32_t> left_of(const store::countdown_reply& reply, std::uint32_t count) {
+  const auto& found = reply.found;
+  if (found.count == 0) return count;
+  if (found.count == count) return found.remaining;
+  return failure{errc::capacity_mismatch, "the latch was made with a count of " +
+                                              std::to_string(found.count) + ", not " +
+                                              std::to_string(count)};
 }
 
 bool is_mismatch(const store::countdown_reply& reply) {
@@ -144,6 +154,14 @@ struct latch::state {
     of.fail(std::move(settled.error()));
   }
 
+  template <class T, class Outcome>
+  pending<T> ask(countdown_verb verb, Outcome outcome) const {
+    const auto c = command(verb);
+    return engine::async_ask<T>(of.order({}, {}), c.owner,
+                                std::make_unique<countdown_question>(*of.core, of.spec->name, c),
+                                outcome);
+  }
+
   pending<done> pend(countdown_verb verb, std::uint32_t drop, wait_limit limit,
                      std::stop_token stop) const {
     auto c = command(verb);
@@ -183,17 +201,22 @@ bool latch::wait_within(wait_time wait, std::stop_token stop) const {
 
 std::uint32_t latch::remaining() const {
   const auto reply = state_->run(state_->command(countdown_verb::inspect), no_limit, {});
-  const auto& found = reply->found;
-  if (found.count == 0) return state_->count;
-  if (found.count != state_->count) {
-    state_->of.fail({errc::capacity_mismatch, "the latch was made with a count of " +
-                                                  std::to_string(found.count) + ", not " +
-                                                  std::to_string(state_->count)});
-  }
-  return found.remaining;
+  auto left = left_of(*reply, state_->count);
+  if (!left) state_->of.fail(std::move(left.error()));
+  return *left;
+}
+
+pending<std::uint32_t> async_remaining(const latch& l) {
+  return l.state_->ask<std::uint32_t>(countdown_verb::inspect, [count = l.state_->count](auto q) {
+    return left_of(q->reply, count);
+  });
 }
 
 void latch::remove() { (void)state_->run(state_->command(countdown_verb::remove), no_limit, {}); }
+
+pending<done> async_remove(latch& l) {
+  return l.state_->ask<done>(countdown_verb::remove, [](auto) -> status { return done{}; });
+}
 
 const std::string& latch::name() const noexcept { return state_->of.spec->name; }
 

@@ -1,3 +1,4 @@
+#include <holdfast/both.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/with_lock.hpp>
 #include <utility>
@@ -5,7 +6,7 @@
 #include "engine/core.hpp"
 #include "engine/hold.hpp"
 #include "engine/names.hpp"
-#include "engine/pending_wait.hpp"
+#include "primitive/release_later.hpp"
 
 namespace holdfast {
 
@@ -65,15 +66,13 @@ std::error_code lease::release() noexcept {
 }
 
 pending<done> async_release(lease held) {
-  auto session = deref(engine::hold::shared_behind(held)).session();
-  // A std::function wants to be copied.
-  auto shared = std::make_shared<lease>(std::move(held));
-  return engine::async_do(std::move(session), [shared]() -> status {
-    const std::string name = shared->name();
-    const std::error_code why = shared->release();
-    if (!why) return done{};
-    return failure{static_cast<errc>(why.value()), why.message(), false, "release", name};
-  });
+  auto first = engine::hold::shared_behind(held);
+  return primitive::release_later(std::move(first), std::move(held));
+}
+
+pending<done> async_release(both_leases held) {
+  auto first = engine::hold::shared_behind(held.next());
+  return primitive::release_later(std::move(first), std::move(held));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include "engine/hold.hpp"
 #include "engine/names.hpp"
+#include "primitive/release_later.hpp"
 
 namespace holdfast {
 
@@ -108,6 +109,12 @@ std::error_code multi_lease::release() noexcept try {
   return engine::hold::end_all(holds);
 } catch (...) {
   return errc::internal;
+}
+
+pending<done> async_release(multi_lease held) {
+  std::shared_ptr<engine::hold> first;
+  if (held) first = engine::hold::shared_behind(held.state_->members.front());
+  return primitive::release_later(std::move(first), std::move(held));
 }
 
 }  // namespace holdfast

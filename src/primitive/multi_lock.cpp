@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <functional>
 #include <holdfast/multi_lock.hpp>
+#include <span>
 #include <tuple>
 
+#include "engine/async_forms.hpp"
 #include "engine/names.hpp"
 #include "primitive/by_thread.hpp"
 #include "primitive/multi_member.hpp"
@@ -54,6 +56,12 @@ void check_members(const std::vector<wanted>& all) {
   }
 }
 
+std::vector<lease> put_in_order(std::vector<lease> taken, std::span<const std::size_t> given_as) {
+  std::vector<lease> members(taken.size());
+  for (std::size_t i = 0; i < taken.size(); ++i) members[given_as[i]] = std::move(taken[i]);
+  return members;
+}
+
 }  // namespace
 
 struct multi_lock::state {
@@ -72,12 +80,6 @@ struct multi_lock::state {
       w.what = std::move(made);
     }
     return asked;
-  }
-
-  std::vector<lease> as_given(std::vector<lease> taken) const {
-    std::vector<lease> members(taken.size());
-    for (std::size_t i = 0; i < taken.size(); ++i) members[given_as[i]] = std::move(taken[i]);
-    return members;
   }
 };
 
@@ -103,10 +105,18 @@ std::optional<multi_lease> multi_lock::acquire_within(wait_time wait, lease_time
                                                       std::stop_token stop) {
   const auto asked = state_->for_lease(lease);
   auto got = engine::acquire_all(asked, wait, std::move(stop));
-  if (got) return multi_lease(state_->as_given(std::move(*got)));
+  if (got) return multi_lease(put_in_order(std::move(*got), state_->given_as));
   const errc why = got.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
   throw_failure(std::move(got.error()));
+}
+
+pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit, std::stop_token stop) {
+  return engine::async_then<multi_lease>(
+      engine::async_acquire_all(all.state_->all, limit, std::move(stop)),
+      [given_as = all.state_->given_as](std::vector<lease> taken) {
+        return multi_lease(put_in_order(std::move(taken), given_as));
+      });
 }
 
 multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {

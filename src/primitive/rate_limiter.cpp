@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "engine/async_forms.hpp"
 #include "primitive/rate_limiter_state.hpp"
 
 namespace holdfast {
@@ -300,11 +301,59 @@ pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_
                                                                std::move(r), n, limit.wait()));
 }
 
+namespace {
+
+/// One command without a thread.
+template <class T, class Outcome>
+pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::request about,
+                        rate_verb verb, std::uint64_t n, microseconds ahead, wait_limit limit,
+                        Outcome outcome) {
+  const auto r = std::make_shared<rate_limiter::state::request>(std::move(about));
+  const store::rate_command c{verb,          s.of.core->ids().next(), static_cast<std::int64_t>(n),
+                              ahead.count(), r->rules->version(),     r->choices};
+  return engine::async_ask<T>(s.of.order(limit, {}), c.owner,
+                              std::make_unique<rate_question>(*s.of.core, s.of.spec->name, c),
+                              [r, n, outcome](auto q) -> result<T> {
+                                auto d = decision(*r, q->reply, n);
+                                if (!d) return std::move(d.error());
+                                return outcome(std::move(*d));
+                              });
+}
+
+microseconds reserved_ahead(microseconds longest_wait) {
+  return std::clamp(longest_wait, microseconds::zero(), longest_ahead);
+}
+
+rate_decision looked_at(rate_decision d) {
+  d.taken = d.wait == microseconds::zero();
+  return d;
+}
+
+}  // namespace
+
+pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microseconds longest_wait,
+                                     const rate_key& key) {
+  const auto& s = *of.state_;
+  return decide_later<rate_decision>(s, s.about(key, n), rate_verb::take, n,
+                                     reserved_ahead(longest_wait), one_try,
+                                     [](rate_decision d) { return d; });
+}
+
+pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key) {
+  const auto& s = *of.state_;
+  return decide_later<done>(s, s.about(key, n), rate_verb::refund, n, {}, {},
+                            [](const rate_decision&) { return done{}; });
+}
+
+pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const rate_key& key) {
+  const auto& s = *of.state_;
+  return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {}, looked_at);
+}
+
 rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,
                                     const rate_key& key) {
   const auto r = state_->about(key, n);
-  const auto ahead = std::clamp(longest_wait, microseconds::zero(), longest_ahead);
-  return state_->decide(r, rate_verb::take, n, ahead, one_try);
+  return state_->decide(r, rate_verb::take, n, reserved_ahead(longest_wait), one_try);
 }
 
 void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
@@ -314,9 +363,7 @@ void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
 
 rate_decision rate_limiter::peek(std::uint64_t n, const rate_key& key) const {
   const auto r = state_->about(key, n);
-  auto d = state_->decide(r, rate_verb::inspect, n, {}, no_limit);
-  d.taken = d.wait == microseconds::zero();
-  return d;
+  return looked_at(state_->decide(r, rate_verb::inspect, n, {}, no_limit));
 }
 
 void rate_limiter::change_rules(std::vector<rate_rule> rules, std::uint32_t version) {

@@ -1,5 +1,6 @@
 #include <holdfast/semaphore.hpp>
 
+#include "engine/async_forms.hpp"
 #include "engine/names.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
@@ -29,22 +30,35 @@ void check_weight(const subject& of, std::uint32_t weight) {
                                        " permits can never be had"});
 }
 
+result<std::uint32_t> free_permits(const engine::spec& of, const store::permits_reply& reply) {
+  const bool other_kind = reply.outcome == store::permits_outcome::kind_mismatch;
+  const auto& found = reply.found;
+  const bool in_use = !found.holders.empty() || !found.queue.empty();
+  if (other_kind || (in_use && found.kind != of.kind)) {
+    return failure{errc::kind_mismatch,
+                   "the name is in use as a " + std::string(to_string(found.kind))};
+  }
+  if (in_use && found.capacity != of.capacity) {
+    return failure{errc::capacity_mismatch, "the name is in use with " +
+                                                std::to_string(found.capacity) + " permits, not " +
+                                                std::to_string(of.capacity)};
+  }
+  std::uint32_t held = 0;
+  for (const auto& h : found.holders) held += h.weight;
+  return of.capacity - std::min(held, of.capacity);
+}
+
 std::uint32_t free_permits(const subject& of) {
   auto reply = of.core->permits(of.spec->name, {});
   if (!reply) of.fail(std::move(reply.error()));
-  const bool other_kind = reply->outcome == store::permits_outcome::kind_mismatch;
-  const auto& found = reply->found;
-  const bool in_use = !found.holders.empty() || !found.queue.empty();
-  if (other_kind || (in_use && found.kind != of.spec->kind)) {
-    of.fail({errc::kind_mismatch, "the name is in use as a " + std::string(to_string(found.kind))});
-  }
-  if (in_use && found.capacity != of.spec->capacity) {
-    of.fail({errc::capacity_mismatch, "the name is in use with " + std::to_string(found.capacity) +
-                                          " permits, not " + std::to_string(of.spec->capacity)});
-  }
-  std::uint32_t held = 0;
-  for (const auto& h : reply->found.holders) held += h.weight;
-  return of.spec->capacity - std::min(held, of.spec->capacity);
+  auto free = free_permits(*of.spec, *reply);
+  if (!free) of.fail(std::move(free.error()));
+  return *free;
+}
+
+pending<std::uint32_t> free_permits_later(const subject& of) {
+  return engine::async_command<std::uint32_t>(
+      of.order({}, {}), {}, [what = of.spec](auto& reply) { return free_permits(*what, reply); });
 }
 
 }  // namespace
@@ -84,6 +98,9 @@ multi_member::multi_member(semaphore& s) : multi_member(s, 1) {}
 multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
 
 std::uint32_t semaphore::available() const { return free_permits(state_->of); }
+pending<std::uint32_t> async_available(const semaphore& of) {
+  return free_permits_later(of.state_->of);
+}
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.spec->name; }
 
@@ -201,24 +218,11 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
 
 namespace {
 
-/// A command about a permit, without a thread: whether the outcome was that.
-class pending_answer final : public engine::pending_command<bool> {
- public:
-  pending_answer(const subject& of, const store::permits_command& c, store::permits_outcome yes)
-      : pending_command(of.core), spec_(of.spec), operation_(of.operation), asks_(c), yes_(yes) {}
-
- private:
-  std::optional<store::renewal> ask() override { return store::renewal{spec_->name, asks_}; }
-  result<bool> learn(result<store::permits_reply> reply) override {
-    if (reply) return reply->outcome == yes_;
-    return session_->located(std::move(reply.error()), operation_, spec_->name);
-  }
-
-  const std::shared_ptr<const engine::spec> spec_;
-  const std::string_view operation_;
-  const store::permits_command asks_;
-  const store::permits_outcome yes_;
-};
+pending<bool> whether(const subject& of, const store::permits_command& c,
+                      store::permits_outcome yes) {
+  return engine::async_command<bool>(
+      of.order({}, {}), c, [yes](auto& reply) -> result<bool> { return reply.outcome == yes; });
+}
 
 }  // namespace
 
@@ -226,14 +230,13 @@ pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease) {
   const auto& s = *of.state_;
   (void)s.spec_for(lease);
-  return pending<bool>(std::make_shared<pending_answer>(
-      s.of, s.about(store::permits_verb::renew, id, lease), store::permits_outcome::granted));
+  return whether(s.of, s.about(store::permits_verb::renew, id, lease),
+                 store::permits_outcome::granted);
 }
 
 pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
   const auto& s = *of.state_;
-  return pending<bool>(std::make_shared<pending_answer>(
-      s.of, s.about(store::permits_verb::release, id, {}), store::permits_outcome::done));
+  return whether(s.of, s.about(store::permits_verb::release, id, {}), store::permits_outcome::done);
 }
 
 bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {
@@ -248,6 +251,9 @@ bool expiring_semaphore::release(std::string_view id) {
 }
 
 std::uint32_t expiring_semaphore::available() const { return free_permits(state_->of); }
+pending<std::uint32_t> async_available(const expiring_semaphore& of) {
+  return free_permits_later(of.state_->of);
+}
 std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
 const std::string& expiring_semaphore::name() const noexcept { return state_->of.spec->name; }
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <holdfast/session.hpp>
 
+#include "engine/async_forms.hpp"
 #include "engine/deadlock_watch.hpp"
 #include "engine/names.hpp"
 #include "primitive/common.hpp"
@@ -45,13 +46,6 @@ void describe_countdown(const store::countdown_reply& reply, name_info& info) {
   }
 }
 
-template <class T>
-T value_or_throw(const engine::core& core, result<T> r, std::string_view what,
-                 std::string_view name) {
-  if (!r) throw_failure(core.located(std::move(r.error()), what, name));
-  return std::move(*r);
-}
-
 std::string checked_name(const engine::core& core, std::string_view what, std::string_view name) {
   std::string full = core.full_name(name);
   if (auto ok = engine::check_name(name, core.can().max_name_bytes); !ok) {
@@ -86,10 +80,16 @@ const store::capabilities& session::can() const noexcept { return core_->can(); 
 const std::string& session::url() const noexcept { return core_->url(); }
 std::uint64_t session::store_operations() const noexcept { return core_->operations(); }
 
-std::vector<std::string> session::names(std::string_view pattern) const {
-  const std::string& prefix = core_->options().name_prefix;
+namespace {
+
+// What they do on whichever thread.
+
+result<std::vector<std::string>> names_like(engine::core& core, std::string_view pattern) {
+  auto all = core.names();
+  if (!all) return core.located(std::move(all.error()), "names", pattern);
+  const std::string& prefix = core.options().name_prefix;
   std::vector<std::string> ours;
-  for (const auto& name : value_or_throw(*core_, core_->names(), "names", pattern)) {
+  for (const auto& name : *all) {
     if (!name.starts_with(prefix) || engine::is_wait_mark(name)) continue;
     auto rest = name.substr(prefix.size());
     if (engine::matches(pattern, rest)) ours.push_back(std::move(rest));
@@ -98,35 +98,80 @@ std::vector<std::string> session::names(std::string_view pattern) const {
   return ours;
 }
 
-name_info session::show(std::string_view name) const {
+result<name_info> look_at(engine::core& core, const std::string& full) {
   name_info info;
-  info.name = checked_name(*core_, "show", name);
-  const auto permits = value_or_throw(*core_, core_->permits(info.name, {}), "show", info.name);
-  info.last_fence = engine::public_fence(permits.found.last_fence);
-  describe_permits(permits, info);
-  if (info.kind.empty()) {
-    describe_countdown(value_or_throw(*core_, core_->countdown(info.name, {}), "show", info.name),
-                       info);
-  }
+  info.name = full;
+  const auto permits = core.permits(full, {});
+  if (!permits) return core.located(permits.error(), "show", full);
+  info.last_fence = engine::public_fence(permits->found.last_fence);
+  describe_permits(*permits, info);
+  if (!info.kind.empty()) return info;
+  const auto countdown = core.countdown(full, {});
+  if (!countdown) return core.located(countdown.error(), "show", full);
+  describe_countdown(*countdown, info);
   return info;
 }
 
-std::size_t session::force_release(std::string_view name, std::string_view short_id) const {
-  const std::string full = checked_name(*core_, "force_release", name);
-  const auto found = value_or_throw(*core_, core_->permits(full, {}), "force_release", full);
-  std::size_t removed = 0;
-  const auto evict = [&](const store::owner_id& owner) {
-    store::permits_command c;
-    c.verb = store::permits_verb::evict;
-    c.owner = owner;
-    removed += value_or_throw(*core_, core_->permits(full, c), "force_release", full).position;
-  };
+result<std::size_t> evict(engine::core& core, const std::string& full,
+                          const store::owner_id& owner) {
+  store::permits_command c;
+  c.verb = store::permits_verb::evict;
+  c.owner = owner;
+  auto reply = core.permits(full, c);
+  if (!reply) return core.located(std::move(reply.error()), "force_release", full);
+  return std::size_t{reply->position};
+}
+
+result<std::size_t> evict_all(engine::core& core, const std::string& full,
+                              std::string_view short_id) {
+  const auto found = core.permits(full, {});
+  if (!found) return core.located(found.error(), "force_release", full);
+  std::vector<store::owner_id> owners;
   // Who waits at a barrier takes part as well: it is broken as a whole.
-  if (found.found.kind == store::kind::barrier && short_id.empty()) evict({});
-  for (const auto& h : found.found.holders) {
-    if (to_string(h.owner).starts_with(short_id)) evict(h.owner);
+  if (found->found.kind == store::kind::barrier && short_id.empty()) owners.emplace_back();
+  for (const auto& h : found->found.holders) {
+    if (to_string(h.owner).starts_with(short_id)) owners.push_back(h.owner);
+  }
+  std::size_t removed = 0;
+  for (const auto& owner : owners) {
+    auto some = evict(core, full, owner);
+    if (!some) return some;
+    removed += *some;
   }
   return removed;
+}
+
+}  // namespace
+
+std::vector<std::string> session::names(std::string_view pattern) const {
+  return names_like(*core_, pattern).value();
+}
+
+pending<std::vector<std::string>> async_names(const session& s, std::string pattern) {
+  return engine::async_do<std::vector<std::string>>(
+      s.core(),
+      [core = s.core().get(), pattern = std::move(pattern)] { return names_like(*core, pattern); });
+}
+
+name_info session::show(std::string_view name) const {
+  return look_at(*core_, checked_name(*core_, "show", name)).value();
+}
+
+pending<name_info> async_show(const session& s, std::string name) {
+  return engine::async_do<name_info>(
+      s.core(), [core = s.core().get(), full = checked_name(*s.core(), "show", name)] {
+        return look_at(*core, full);
+      });
+}
+
+std::size_t session::force_release(std::string_view name, std::string_view short_id) const {
+  return evict_all(*core_, checked_name(*core_, "force_release", name), short_id).value();
+}
+
+pending<std::size_t> async_force_release(const session& s, std::string name, std::string short_id) {
+  return engine::async_do<std::size_t>(
+      s.core(), [core = s.core().get(), full = checked_name(*s.core(), "force_release", name),
+                 short_id = std::move(short_id)] { return evict_all(*core, full, short_id); });
 }
 
 std::string_view to_string(event_kind kind) noexcept {

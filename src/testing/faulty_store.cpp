@@ -20,13 +20,18 @@ class faulty_inbox final : public store::inbox {
 
   const std::string& peer() const noexcept override { return inner_.peer(); }
   void interrupt() noexcept override { inner_.interrupt(); }
+  std::optional<std::uint64_t> gaps() const noexcept override {
+    const auto inner = inner_.gaps();
+    return inner ? std::optional(*inner + lost_) : std::nullopt;
+  }
   void watch(std::string_view peer) override { inner_.watch(peer); }
   void unwatch(std::string_view peer) noexcept override { inner_.unwatch(peer); }
 
   std::optional<store::notice> receive(boot_time until) override {
     auto notice = inner_.receive(until);
-    if (notice && drop_next_.exchange(false)) return std::nullopt;
-    return notice;
+    if (!notice || !drop_next_.exchange(false)) return notice;
+    ++lost_;
+    return std::nullopt;
   }
 
   void drop_next() noexcept { drop_next_ = true; }
@@ -34,6 +39,7 @@ class faulty_inbox final : public store::inbox {
  private:
   store::inbox& inner_;
   std::atomic<bool> drop_next_{false};
+  std::atomic<std::uint64_t> lost_{0};
 };
 
 class faulty_store final : public store::session_store {

@@ -27,7 +27,7 @@ using holdfast::result;
 
 class async_asio : public suite {
  protected:
-  holdfast::mutex lock_{here_, name_};
+  holdfast::mutex lock_{here_, name_, of_row()};
   asio::io_context io_;
 };
 
@@ -127,6 +127,30 @@ TEST_P(async_asio, a_cancellation_that_races_with_the_grant_leaves_nothing) {
     EXPECT_TRUE(told);
   }
   until_free();
+}
+
+class async_asio_conditions : public suite {};
+
+INSTANTIATE_TEST_SUITE_P(stores, async_asio_conditions,
+                         testing::ValuesIn(cells({"condition_variable"})), cell_name);
+
+TEST_P(async_asio_conditions, a_cancellation_leaves_the_line_and_has_no_mutex) {
+  holdfast::mutex lock{here_, "lock"};
+  holdfast::condition_variable changed{here_, name_};
+  asio::io_context io;
+  asio::cancellation_signal cancel;
+  errc why = errc::internal;
+  async_wait(changed, lock.acquire())(asio::bind_cancellation_slot(
+      cancel.slot(), asio::bind_executor(io, [&](result<holdfast::woken> mine) {
+        ASSERT_FALSE(mine);
+        why = mine.error().code;
+      })));
+  until_waiting(1);
+  cancel.emit(asio::cancellation_type::total);
+  io.run();
+  EXPECT_EQ(why, errc::cancelled);
+  EXPECT_EQ(waiters(), 0U);
+  EXPECT_TRUE(lock.try_acquire());
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ INSTANTIATE_TEST_SUITE_P(stores, async_modes, testing::ValuesIn(cells({"shared_m
                          cell_name);
 
 TEST_P(async_modes, a_writer_becomes_a_reader_that_others_join_and_the_last_reader_a_writer) {
-  holdfast::shared_mutex here{here_, name_};
+  holdfast::shared_mutex here{here_, name_, {of_row(), {}}};
   auto session = another();
-  holdfast::shared_mutex there{session, name_};
+  holdfast::shared_mutex there{session, name_, {of_row(), {}}};
   lease mine = async_acquire(here).future().get().value();
   auto theirs = async_acquire_shared(there).future();
   until_waiting(1);

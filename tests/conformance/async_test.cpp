@@ -4,12 +4,14 @@
 #include "conformance/cell.hpp"
 #include "harness/detached_task.hpp"
 #include "harness/eventually.hpp"
+#include "harness/why.hpp"
 
 // The asynchronous form of each primitive: as a future, called back, and in coroutines.
 namespace conformance {
 namespace {
 
 using namespace std::chrono_literals;
+using harness::why;
 using holdfast::done;
 using holdfast::errc;
 using holdfast::lease;
@@ -17,20 +19,17 @@ using holdfast::pending;
 using holdfast::result;
 using holdfast::wait_limit;
 
-template <class T>
-errc why(const result<T>& r) {
-  return r ? errc::internal : r.error().code;
-}
-
 /// Whatever gives a lease to one at a time.
 class async_exclusive {
  public:
   async_exclusive(std::string primitive, const holdfast::session& s, const std::string& name)
       : primitive_(std::move(primitive)),
-        mutex_(primitive_ == "mutex" ? new holdfast::mutex(s, name) : nullptr),
-        fair_(primitive_ == "fair_mutex" ? new holdfast::fair_mutex(s, name) : nullptr),
-        shared_(primitive_ == "shared_mutex" ? new holdfast::shared_mutex(s, name) : nullptr),
-        semaphore_(primitive_ == "semaphore" ? new holdfast::semaphore(s, name, 5) : nullptr) {}
+        mutex_(primitive_ == "mutex" ? new holdfast::mutex(s, name, of_row()) : nullptr),
+        fair_(primitive_ == "fair_mutex" ? new holdfast::fair_mutex(s, name, of_row()) : nullptr),
+        shared_(primitive_ == "shared_mutex" ? new holdfast::shared_mutex(s, name, {of_row(), {}})
+                                             : nullptr),
+        semaphore_(primitive_ == "semaphore" ? new holdfast::semaphore(s, name, 5, of_row())
+                                             : nullptr) {}
 
   pending<lease> acquire(wait_limit limit = {}, std::stop_token stop = {}) {
     if (mutex_) return async_acquire(*mutex_, limit, stop);
@@ -158,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(stores, async_shared, testing::ValuesIn(cells({"shared_
                          cell_name);
 
 TEST_P(async_shared, readers_enter_together_and_a_writer_after_them) {
-  holdfast::shared_mutex lock{here_, name_};
+  holdfast::shared_mutex lock{here_, name_, {of_row(), {}}};
   lease one = async_acquire_shared(lock).future().get().value();
   lease two = async_acquire_shared(lock).future().get().value();
   auto writer = async_acquire(lock).future();
@@ -174,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(stores, async_semaphore, testing::ValuesIn(cells({"sema
                          cell_name);
 
 TEST_P(async_semaphore, a_weight_is_had_whole_or_not_at_all) {
-  holdfast::semaphore permits{here_, name_, 5};
+  holdfast::semaphore permits{here_, name_, 5, of_row()};
   lease three = async_acquire(permits, 3).future().get().value();
   EXPECT_EQ(why(async_acquire(permits, 3, 0s).future().get()), errc::timed_out);
   auto waiting = async_acquire(permits, 3).future();

@@ -159,6 +159,51 @@ fault_plan invisible_faults() {
       {.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
 }
 
+/// A row with options for every lock, on the store of another one. Its rules are those of the
+/// other, but for those that take seconds and are about what does not know of the options.
+row with(row r, const char* what, std::vector<std::string> primitives,
+         std::function<void(holdfast::lock_options&)> locks_have) {
+  r.name += what;
+  r.only.primitives = std::move(primitives);
+  r.locks_have = std::move(locks_have);
+  r.without = {"*deadlocks.*", "losing.a_kept_lease_outlives_its_length_many_times",
+               "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
+               "faults.a_renewal_that_fails_makes_it_suspect_and_one_that_succeeds_*"};
+  return r;
+}
+
+// Longer than any test: whoever gets it elsewhere has asked for it.
+row lingering_row(row r) {
+  r = with(std::move(r), "_lingering", {"mutex", "recursive_mutex"},
+           [](holdfast::lock_options& o) { o.linger = std::chrono::hours(1); });
+  r.frees_later = true;
+  for (const char* const about_what_the_store_is_asked_for_an_idle_one :
+       {"faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
+        "faults.a_lost_reply_to_release_is_told_and_touches_nobody_later",
+        "faults.what_the_store_was_not_told_is_given_back_when_it_can_be_reached",
+        "mutexes.a_free_one_costs_one_round_trip_to_take_and_one_to_give_back",
+        "std_forms.std_lock_takes_several_or_none"}) {
+    r.without.emplace_back(about_what_the_store_is_asked_for_an_idle_one);
+  }
+  return r;
+}
+
+// Where the answer comes with the request nothing else can differ for the others.
+row unconfirmed_row(row r) {
+  std::vector<std::string> which{"mutex", "recursive_mutex"};
+  if (r.name == "redis") which.insert(which.end(), {"fair_mutex", "shared_mutex", "semaphore"});
+  r = with(std::move(r), "_unconfirmed", which,
+           [](holdfast::lock_options& o) { o.unconfirmed_release = true; });
+  r.frees_later = true;
+  return r;
+}
+
+// Every turn is the store's to give.
+row ungated_row(row r) {
+  return with(std::move(r), "_ungated", {"mutex", "recursive_mutex"},
+              [](holdfast::lock_options& o) { o.local_time = std::chrono::microseconds::zero(); });
+}
+
 bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
@@ -245,8 +290,10 @@ holdfast::result<holdfast::store::permits_reply> counting_waiters::permits(
 
 }  // namespace
 
-const std::vector<row>& rows() {
-  static const std::vector<row> all{
+namespace {
+
+std::vector<row> stores() {
+  return {
       {.name = "memory", .url = fresh_memory_url, .several_processes = false},
       {.name = "memory_with_faults",
        .url = fresh_memory_url,
@@ -300,6 +347,29 @@ const std::vector<row>& rows() {
        .names_at_once = 200},
 #endif
   };
+}
+
+// The engine's part differs; what it stands on are the stores that answer at once, with a file
+// between processes, and with a network.
+void add_option_rows(std::vector<row>& all) {
+  for (const char* const name : {"memory", "sqlite", "redis"}) {
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&](const row& r) { return r.name == name; });
+    if (at == all.end()) continue;
+    const row base = *at;
+    for (const auto& make : {lingering_row, unconfirmed_row, ungated_row})
+      all.push_back(make(base));
+  }
+}
+
+}  // namespace
+
+const std::vector<row>& rows() {
+  static const std::vector<row> all = [] {
+    auto made = stores();
+    add_option_rows(made);
+    return made;
+  }();
   return all;
 }
 
@@ -382,6 +452,18 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
 
 std::string cell_name(const testing::TestParamInfo<cell>& info) { return name_of(info.param); }
 
+namespace {
+const row* present = nullptr;
+}  // namespace
+
+holdfast::lock_options of_row(holdfast::lock_options options) {
+  if (present != nullptr && present->locks_have) present->locks_have(options);
+  return options;
+}
+
+suite::suite() { present = &GetParam().store; }
+suite::~suite() { present = nullptr; }
+
 std::size_t suite::waiters() const {
   if (!GetParam().store.lists_waiters) return store_.waiting(name_);
   return here_.show(name_).waiters.size();
@@ -397,7 +479,27 @@ void suite::until_waiting(std::size_t n) const {
 }
 
 void suite::until_free() const {
+  if (GetParam().store.frees_later) {
+    holdfast::mutex stranger{store_.open(), name_};
+    const auto idle = [&] {
+      const auto kind = here_.show(name_).kind;
+      return kind.empty() || (kind == "mutex" && stranger.try_lock());
+    };
+    harness::eventually("nothing lingers", idle);
+  }
   harness::eventually("nobody holds or waits", [&] { return holders() == 0 && waiters() == 0; });
+}
+
+void suite::expect_free() const {
+  if (GetParam().store.frees_later) return until_free();
+  EXPECT_EQ(holders(), 0U);
+  EXPECT_EQ(waiters(), 0U);
+}
+
+bool suite::now_had(const std::function<bool()>& attempt) const {
+  if (!GetParam().store.frees_later) return attempt();
+  harness::eventually("it is free", attempt);
+  return true;
 }
 
 }  // namespace conformance

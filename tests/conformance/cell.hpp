@@ -39,8 +39,15 @@ struct row {
   std::chrono::milliseconds lease_step{1};
   /// False where the store keeps no queue: then the test's own sessions say who waits.
   bool lists_waiters = true;
+  /// What every lock of the suites is made with besides what its test says. Such a row is the store
+  /// of another one, with what the engine does differently.
+  std::function<void(holdfast::lock_options&)> locks_have{};
+  /// With those options what was given back is free for others a little later.
+  bool frees_later = false;
 };
 const std::vector<row>& rows();
+/// A test's own options, with what the row of the present test adds.
+holdfast::lock_options of_row(holdfast::lock_options options = {});
 
 using decorator = std::function<std::unique_ptr<holdfast::store::session_store>(
     std::unique_ptr<holdfast::store::session_store>)>;
@@ -93,6 +100,10 @@ std::string cell_name(const testing::TestParamInfo<cell>& info);
 
 /// A suite: the store of its cell, one session on it, and a name.
 class suite : public testing::TestWithParam<cell> {
+ public:
+  suite();
+  ~suite() override;
+
  protected:
   /// Another session: what another process would have.
   holdfast::session another(holdfast::session_options options = {}) const {
@@ -108,8 +119,12 @@ class suite : public testing::TestWithParam<cell> {
   std::size_t holders() const { return here_.show(name_).holders.size(); }
   /// Blocks until so many wait at the store for name_.
   void until_waiting(std::size_t n) const;
-  /// Blocks until nobody holds or waits for name_.
+  /// Blocks until nobody holds or waits for name_. What lingers is asked for first.
   void until_free() const;
+  /// That nobody holds or waits for it, now; on a row that frees later, soon.
+  void expect_free() const;
+  /// A try for what was given back: one; on a row that frees later, until it succeeds.
+  bool now_had(const std::function<bool()>& attempt) const;
 
   fresh_store store_{GetParam().store};
   holdfast::session here_ = store_.open();

@@ -1,3 +1,4 @@
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -80,6 +81,29 @@ TEST_P(conditions, one_is_woken_or_all_are) {
   for (auto& t : threads) t.join();
   EXPECT_EQ(awake, 4);
   EXPECT_EQ(here.changed.notify_all(), 0u) << "nothing is remembered when nobody waits";
+}
+
+TEST_P(conditions, one_that_cannot_have_the_mutex_again_wakes_the_next) {
+  holdfast::mutex crowded{here_, "lock", {.max_waiters = 0}};
+  std::thread fails([&] {
+    guard locked{crowded};
+    EXPECT_EQ(reason_of([&] { here.changed.wait(locked); }), errc::overloaded);
+    EXPECT_FALSE(locked.owns_lock());
+  });
+  until_waiting(1);
+  auto next = async_wait(there.changed, there.lock.acquire()).future();
+  until_waiting(2);
+  holdfast::lease theirs = there.lock.acquire();
+  std::stop_source stop;
+  auto before = async_acquire(crowded, {}, stop.get_token()).future();
+  harness::eventually("a crowd", [&] { return here_.show("lock").waiters.size() == 1; });
+  there.changed.notify_one();
+  fails.join();
+  stop.request_stop();
+  EXPECT_FALSE(before.get());
+  EXPECT_FALSE(theirs.release());
+  harness::eventually("the next is awake",
+                      [&] { return next.wait_for(0s) == std::future_status::ready; });
 }
 
 TEST_P(conditions, waiting_without_the_mutex_held_is_refused_and_changes_nothing) {

@@ -90,6 +90,27 @@ TEST_P(dialect_topologies, only_one_at_a_time_is_in) {
   });
 }
 
+// All keys of a name are where the name is.
+TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_are_there_too) {
+  const auto ours = open("redisson"), others = open("redisson");
+  for (const std::string letter : names) {
+    SCOPED_TRACE(letter);
+    holdfast::shared_mutex mine(ours, "rw-" + letter), theirs(others, "rw-" + letter);
+    mine.lock();
+    auto reader = std::async(std::launch::async, [&] { return theirs.acquire_shared(); });
+    mine.downgrade();
+    EXPECT_TRUE(reader.get());
+    EXPECT_TRUE(mine.try_upgrade());
+    mine.unlock();
+    holdfast::latch three(ours, "latch-" + letter, 3);
+    auto waits = std::async(std::launch::async,
+                            [&] { holdfast::latch(others, "latch-" + letter, 3).wait(); });
+    three.count_down(2);
+    three.count_down();
+    waits.get();
+  }
+}
+
 TEST_P(dialect_topologies, what_is_taken_away_is_lost) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);

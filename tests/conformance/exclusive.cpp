@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "conformance/cell.hpp"
+
 namespace conformance {
 
 using holdfast::lease;
@@ -74,8 +76,9 @@ holdfast::shared_mutex_options shared_options(const lock_options& o) {
 }  // namespace
 
 std::unique_ptr<exclusive> make_exclusive(const std::string& primitive, session s,
-                                          const std::string& name, const lock_options& o) {
+                                          const std::string& name, const lock_options& own) {
   using namespace holdfast;
+  const lock_options o = of_row(own);
   if (primitive == "mutex") return std::make_unique<exclusive_of<mutex>>(s, name, o);
   if (primitive == "lingering_mutex") {
     return std::make_unique<exclusive_of<mutex>>(s, name, lingering(o));
@@ -89,8 +92,9 @@ std::unique_ptr<exclusive> make_exclusive(const std::string& primitive, session 
 }
 
 std::unique_ptr<lockable> make_lockable(const std::string& primitive, session s,
-                                        const std::string& name, const lock_options& o) {
+                                        const std::string& name, const lock_options& own) {
   using namespace holdfast;
+  const lock_options o = of_row(own);
   if (primitive == "mutex") return std::make_unique<lockable_of<mutex>>(s, name, o);
   if (primitive == "lingering_mutex") {
     return std::make_unique<lockable_of<mutex>>(s, name, lingering(o));

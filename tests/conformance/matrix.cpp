@@ -29,6 +29,15 @@ which repeats commands and drops notices.
 
 )";
 
+constexpr const char* with_options = R"(
+## The same with options
+
+Every lock of these suites is made with `linger`, with `unconfirmed_release`, or with a `local_time`
+of zero (*ungated*: the gate passes nothing on). Left out: what takes seconds and is about renewal,
+and with `linger` what counts commands for a lock that is idle.
+
+)";
+
 constexpr const char* promises = R"(
 ## What each store promises
 
@@ -58,18 +67,26 @@ std::map<std::string, int> count_rules() {
   return rules;
 }
 
-void print_head(std::ostream& out, const std::string& corner) {
+/// Those whose locks have options, or the stores themselves.
+std::vector<row> columns(bool options) {
+  std::vector<row> some = rows();
+  std::erase_if(some, [&](const row& r) { return bool(r.locks_have) != options; });
+  return some;
+}
+
+void print_head(std::ostream& out, const std::string& corner, const std::vector<row>& over) {
   out << "| " << corner << " |";
-  for (const row& r : rows()) out << " " << title(r.name) << " |";
+  for (const row& r : over) out << " " << title(r.name) << " |";
   out << "\n|---|";
-  for (std::size_t i = 0; i < rows().size(); ++i) out << "---|";
+  for (std::size_t i = 0; i < over.size(); ++i) out << "---|";
   out << "\n";
 }
 
 template <class Cell>
-void print_line(std::ostream& out, const std::string& first, Cell cell) {
+void print_line(std::ostream& out, const std::string& first, const std::vector<row>& over,
+                Cell cell) {
   out << "| " << first << " |";
-  for (const row& r : rows()) out << " " << cell(r) << " |";
+  for (const row& r : over) out << " " << cell(r) << " |";
   out << "\n";
 }
 
@@ -80,11 +97,15 @@ const capabilities& can(const row& r) {
   return known.emplace(r.name, fresh_store(r).open().can()).first->second;
 }
 
-void print_rules(std::ostream& out) {
+void print_rules(std::ostream& out, const std::vector<row>& over) {
   const auto rules = count_rules();
-  print_head(out, "primitive");
+  print_head(out, "primitive", over);
   for (const primitive& p : primitives()) {
-    print_line(out, "`" + p.name + "`", [&](const row& r) {
+    const auto knows_no_options = [&](const row& r) {
+      return r.locks_have && !rules.contains(r.name + "__" + p.name);
+    };
+    if (std::all_of(over.begin(), over.end(), knows_no_options)) continue;
+    print_line(out, "`" + p.name + "`", over, [&](const row& r) {
       const auto found = rules.find(r.name + "__" + p.name);
       if (!(can(r).*p.needs)) return std::string("–");
       if (found == rules.end() && !r.only.primitives.empty()) return std::string("=");
@@ -105,11 +126,13 @@ void print_promises(std::ostream& out) {
       {"no second holder after a failover", &c::survives_failover},
       {"several processes", &c::several_processes},
   };
-  print_head(out, "promise");
+  const auto over = columns(false);
+  print_head(out, "promise", over);
   for (const auto& [words, promise] : lines) {
-    print_line(out, words, [&, p = promise](const row& r) { return can(r).*p ? "yes" : "no"; });
+    print_line(out, words, over,
+               [&, p = promise](const row& r) { return can(r).*p ? "yes" : "no"; });
   }
-  print_line(out, "longest name, bytes", [](const row& r) { return can(r).max_name_bytes; });
+  print_line(out, "longest name, bytes", over, [](const row& r) { return can(r).max_name_bytes; });
 }
 
 }  // namespace
@@ -122,7 +145,9 @@ std::string title(std::string name) {
 std::string matrix() {
   std::ostringstream out;
   out << introduction;
-  print_rules(out);
+  print_rules(out, columns(false));
+  out << with_options;
+  print_rules(out, columns(true));
   out << promises;
   print_promises(out);
   return out.str();

@@ -15,8 +15,9 @@ using holdfast::lease;
 class mutexes : public suite {
  protected:
   std::unique_ptr<holdfast::mutex> make(holdfast::session s, holdfast::lock_options o = {}) const {
-    if (GetParam().primitive == "mutex") return std::make_unique<holdfast::mutex>(s, name_, o);
-    return std::make_unique<holdfast::fair_mutex>(s, name_, o);
+    if (GetParam().primitive == "mutex")
+      return std::make_unique<holdfast::mutex>(s, name_, of_row(o));
+    return std::make_unique<holdfast::fair_mutex>(s, name_, of_row(o));
   }
   std::unique_ptr<holdfast::mutex> lock_ = make(here_);
   std::unique_ptr<holdfast::mutex> rival_ = make(another());
@@ -31,7 +32,7 @@ TEST_P(mutexes, the_holding_thread_s_second_lock_is_a_deadlock_and_is_refused) {
   EXPECT_FALSE(lock_->try_lock());
   EXPECT_NO_THROW(lock_->check());
   lock_->unlock();
-  EXPECT_TRUE(rival_->try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
 TEST_P(mutexes, with_lock_passes_the_result_through_and_gives_back) {
@@ -47,13 +48,13 @@ TEST_P(mutexes, with_lock_passes_the_result_through_and_gives_back) {
   EXPECT_EQ(&same, &changed);
   const auto unique = holdfast::with_lock(*lock_, [] { return std::make_unique<int>(3); });
   EXPECT_EQ(*unique, 3);
-  EXPECT_TRUE(rival_->try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
 TEST_P(mutexes, with_lock_passes_an_exception_through_and_gives_back) {
   EXPECT_THROW(holdfast::with_lock(*lock_, []() -> int { throw std::out_of_range("work"); }),
                std::out_of_range);
-  EXPECT_TRUE(rival_->try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
 TEST_P(mutexes, with_lock_does_not_let_a_loss_be_overlooked) {
@@ -63,7 +64,7 @@ TEST_P(mutexes, with_lock_does_not_let_a_loss_be_overlooked) {
     return 1;
   };
   EXPECT_EQ(reason_of([&] { (void)holdfast::with_lock(*lock, work); }), errc::lost);
-  EXPECT_TRUE(rival_->try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
 TEST_P(mutexes, a_wrapped_function_runs_under_the_lock_with_its_arguments_and_result) {
@@ -74,19 +75,19 @@ TEST_P(mutexes, a_wrapped_function_runs_under_the_lock_with_its_arguments_and_re
   });
   EXPECT_EQ(add(2, 3), 5);
   EXPECT_EQ(add(4, 5), 9);
-  EXPECT_TRUE(rival_->try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_->try_lock(); }));
 }
 
 TEST_P(mutexes, mutex_kinds_share_a_name_and_exclude_each_other) {
-  holdfast::mutex plain{here_, "shared:name"};
+  holdfast::mutex plain{here_, "shared:name", of_row()};
   std::optional<holdfast::fair_mutex> fair;
-  if (here_.can().fair) fair.emplace(another(), "shared:name");
-  holdfast::recursive_mutex recursive{another(), "shared:name"};
+  if (here_.can().fair) fair.emplace(another(), "shared:name", of_row());
+  holdfast::recursive_mutex recursive{another(), "shared:name", of_row()};
   plain.lock();
   EXPECT_FALSE(fair && fair->try_lock());
   EXPECT_FALSE(recursive.try_lock());
   plain.unlock();
-  EXPECT_TRUE(recursive.try_lock());
+  EXPECT_TRUE(now_had([&] { return recursive.try_lock(); }));
   EXPECT_FALSE(plain.try_lock());
   EXPECT_FALSE(fair && fair->try_lock());
 }
@@ -98,7 +99,7 @@ TEST_P(mutexes, a_lease_and_a_std_hold_of_one_object_exclude_each_other) {
 }
 
 TEST_P(mutexes, a_free_one_costs_one_round_trip_to_take_and_one_to_give_back) {
-  holdfast::mutex lock{here_, "cheap"};
+  holdfast::mutex lock{here_, "cheap", of_row()};
   const auto before = here_.store_operations();
   for (int i = 0; i < 10; ++i) {
     lock.lock();

@@ -14,8 +14,8 @@ using holdfast::recursive_mutex;
 
 class recursive : public suite {
  protected:
-  recursive_mutex lock_{here_, name_};
-  recursive_mutex rival_{another(), name_};
+  recursive_mutex lock_{here_, name_, of_row()};
+  recursive_mutex rival_{another(), name_, of_row()};
 };
 
 INSTANTIATE_TEST_SUITE_P(stores, recursive, testing::ValuesIn(cells({"recursive_mutex"})),
@@ -32,7 +32,7 @@ TEST_P(recursive, the_holder_may_lock_again_and_must_unlock_as_often) {
     lock_.unlock();
   }
   EXPECT_EQ(lock_.level(), 0u);
-  EXPECT_TRUE(rival_.try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_.try_lock(); }));
 }
 
 TEST_P(recursive, the_fence_is_the_same_at_all_levels_and_greater_the_next_time) {
@@ -49,11 +49,11 @@ TEST_P(recursive, the_fence_is_the_same_at_all_levels_and_greater_the_next_time)
 }
 
 TEST_P(recursive, a_level_costs_no_round_trip) {
-  recursive_mutex lock{here_, "cheap"};
+  recursive_mutex lock{here_, "cheap", of_row()};
   lock.lock();
   const auto before = here_.store_operations();
   for (int i = 0; i < 100; ++i) lock.lock();
-  EXPECT_TRUE(lock.try_lock());
+  EXPECT_TRUE(now_had([&] { return lock.try_lock(); }));
   EXPECT_TRUE(lock.try_lock_for(1h));
   for (int i = 0; i < 102; ++i) lock.unlock();
   EXPECT_EQ(here_.store_operations(), before);
@@ -75,11 +75,11 @@ TEST_P(recursive, another_thread_of_the_process_is_kept_out) {
 }
 
 TEST_P(recursive, two_objects_of_one_name_exclude_each_other_even_on_one_thread) {
-  recursive_mutex twin{here_, name_};
+  recursive_mutex twin{here_, name_, of_row()};
   lock_.lock();
   EXPECT_FALSE(twin.try_lock());
   lock_.unlock();
-  EXPECT_TRUE(twin.try_lock());
+  EXPECT_TRUE(now_had([&] { return twin.try_lock(); }));
 }
 
 TEST_P(recursive, two_threads_that_nest_take_turns) {
@@ -103,7 +103,8 @@ TEST_P(recursive, two_threads_that_nest_take_turns) {
 }
 
 TEST_P(recursive, nobody_goes_deeper_under_a_lock_that_is_gone) {
-  recursive_mutex lock{here_, "short", {.lease = lease_of(holdfast::min_lease), .renew = false}};
+  recursive_mutex lock{here_, "short",
+                       of_row({.lease = lease_of(holdfast::min_lease), .renew = false})};
   lock.lock();
   harness::eventually("the loss is told", [&] { return lock.lost().stop_requested(); });
   EXPECT_EQ(reason_of([&] { lock.lock(); }), errc::lost);

@@ -36,4 +36,19 @@ if(TARGET test_conformance)
     endif()
   endforeach()
   holdfast_on_servers(all "matrix.*")
+  # The same suites with options for every lock: hundreds of rules of a few milliseconds, so one process for each store;
+  # in the gcc lane only.
+  if(HOLDFAST_TEST_ROOMS STREQUAL "all" AND NOT HOLDFAST_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    foreach(store IN ITEMS memory sqlite redis)
+      if(store STREQUAL "memory" OR store IN_LIST HOLDFAST_STORES)
+        add_test(NAME conformance.options.${store} COMMAND test_conformance
+          --gtest_filter=*/${store}_lingering__*:*/${store}_unconfirmed__*:*/${store}_ungated__* --gtest_brief=1)
+        set_tests_properties(conformance.options.${store} PROPERTIES LABELS conformance TIMEOUT 900)
+      endif()
+    endforeach()
+    if(TEST conformance.options.redis)
+      set_tests_properties(conformance.options.redis PROPERTIES FIXTURES_REQUIRED servers_redis
+        ENVIRONMENT "HOLDFAST_TEST_SERVERS=${servers_folder}")
+    endif()
+  endif()
 endif()

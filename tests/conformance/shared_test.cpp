@@ -18,8 +18,8 @@ using holdfast::shared_mutex;
 
 class sharing : public suite {
  protected:
-  shared_mutex lock_{here_, name_};
-  shared_mutex rival_{another(), name_};
+  shared_mutex lock_{here_, name_, {of_row(), {}}};
+  shared_mutex rival_{another(), name_, {of_row(), {}}};
 };
 
 INSTANTIATE_TEST_SUITE_P(stores, sharing, testing::ValuesIn(cells({"shared_mutex"})), cell_name);
@@ -189,7 +189,7 @@ TEST_P(sharing, the_loss_of_a_hold_is_told_also_after_its_mode_changed) {
 }
 
 TEST_P(sharing, modes_change_only_for_leases_of_this_lock) {
-  shared_mutex other{here_, "other"};
+  shared_mutex other{here_, "other", {of_row(), {}}};
   lease foreign = other.acquire();
   lease none;
   EXPECT_EQ(reason_of([&] { lock_.downgrade(foreign); }), errc::not_owner);
@@ -204,13 +204,13 @@ TEST_P(sharing, a_thread_s_hold_changes_its_mode_and_is_given_back_in_the_new_on
   lock_.downgrade();
   EXPECT_TRUE(rival_.try_lock_shared());
   rival_.unlock_shared();
-  EXPECT_TRUE(lock_.try_upgrade());
+  EXPECT_TRUE(now_had([&] { return lock_.try_upgrade(); }));
   EXPECT_FALSE(rival_.try_lock_shared());
   lock_.unlock();
   lock_.lock_shared();
   EXPECT_FALSE(rival_.try_lock());
   lock_.unlock_shared();
-  EXPECT_TRUE(rival_.try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_.try_lock(); }));
 }
 
 TEST_P(sharing, unlocking_in_the_wrong_mode_changes_nothing) {
@@ -218,7 +218,7 @@ TEST_P(sharing, unlocking_in_the_wrong_mode_changes_nothing) {
   lock_.unlock();
   EXPECT_FALSE(rival_.try_lock());
   lock_.unlock_shared();
-  EXPECT_TRUE(rival_.try_lock());
+  EXPECT_TRUE(now_had([&] { return rival_.try_lock(); }));
 }
 
 TEST_P(sharing, readers_and_writers_in_a_crowd_never_mix) {

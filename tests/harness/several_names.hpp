@@ -11,6 +11,24 @@
 
 namespace harness {
 
+/// Two of two sessions that share a name: who comes second gets neither of his.
+/// `meanwhile`: what is to be seen while both names are held.
+inline void take_all_or_none(
+    const std::function<holdfast::session()>& open,
+    const std::function<void()>& meanwhile = [] {}) {
+  auto a = open(), b = open();
+  holdfast::mutex x{a, "x"}, y{a, "y"}, other_y{b, "y"}, z{b, "z"};
+  holdfast::multi_lock both{y, x}, behind{other_y, z};
+  auto held = both.acquire();
+  meanwhile();
+  EXPECT_FALSE(behind.try_acquire());
+  EXPECT_TRUE(a.show("z").holders.empty());
+  const auto fences = held.fences();
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(behind.try_acquire());
+  EXPECT_GT(both.acquire().fences().front(), fences.front());
+}
+
 /// Threads with a session each take two or three of four names, each in an order of its own: nobody
 /// has one that another has, nobody waits for ever, and at the end all are free.
 inline void take_overlapping_names(const std::function<holdfast::session()>& open) {

@@ -30,7 +30,7 @@ class guard {
       : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
   ~guard() { ::close(fd_); }
   guard(const guard&) = delete;
-  bool enter() const { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+  bool enter(bool reads) const { return ::flock(fd_, (reads ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0; }
   void leave() const { ::flock(fd_, LOCK_UN); }
 
  private:
@@ -39,10 +39,14 @@ class guard {
 
 // A lock on one server, or on several.
 template <class Use>
-void with_lock_on(const std::vector<std::string>& urls, const std::string& name,
+void with_lock_on(const std::vector<std::string>& urls, bool reads, const std::string& name,
                   std::chrono::milliseconds lease, Use use) {
   std::vector<holdfast::session> sessions;
   for (const auto& url : urls) sessions.push_back(holdfast::open(url));
+  if (reads) {
+    holdfast::shared_mutex lock(sessions.front(), name, {{.lease = lease}, {}});
+    return use(lock);
+  }
   if (sessions.size() == 1) {
     holdfast::mutex lock(sessions.front(), name, {.lease = lease});
     return use(lock);
@@ -51,11 +55,20 @@ void with_lock_on(const std::vector<std::string>& urls, const std::string& name,
   use(lock);
 }
 
+template <class Lock>
+auto take(Lock& lock, bool) {
+  return lock.acquire();
+}
+holdfast::lease take(holdfast::shared_mutex& lock, bool reads) {
+  return reads ? lock.acquire_shared() : lock.acquire();
+}
+
 // Takes it and never gives it back.
 const harness::role holder{"interop-holder", [](const std::vector<std::string>& args) {
-                             with_lock_on({args.begin() + 1, args.end()}, args.at(0), dying,
-                                          [](auto& lock) {
-                                            lock.lock();
+                             const bool reads = args.at(1) == "reads";
+                             with_lock_on({args.begin() + 2, args.end()}, reads, args.at(0), dying,
+                                          [&](auto& lock) {
+                                            const auto held = take(lock, reads);
                                             harness::say("holding");
                                             (void)harness::hear();
                                           });
@@ -65,10 +78,12 @@ const harness::role holder{"interop-holder", [](const std::vector<std::string>& 
 void work(const party& who, const std::string& name, const std::string& guard_path, shift& until,
           tally& mine) {
   const guard alone(guard_path);
-  with_lock_on(who.urls, name, working, [&](auto& lock) {
+  bool reads = false;
+  with_lock_on(who.urls, who.reads, name, working, [&](auto& lock) {
     while (!until.over_after(pause)) {
-      const auto held = lock.acquire();
-      if (alone.enter())
+      reads = who.reads && !reads;
+      const auto held = take(lock, reads);
+      if (alone.enter(reads))
         alone.leave();
       else
         ++mine.violations;
@@ -122,7 +137,7 @@ void arena::kill_one_of_theirs() const {
 }
 
 void arena::kill_one_of_ours() const {
-  std::vector<std::string> args{name_};
+  std::vector<std::string> args{name_, who_.reads ? "reads" : "-"};
   args.insert(args.end(), who_.urls.begin(), who_.urls.end());
   harness::child victim("interop-holder", args);
   EXPECT_EQ(victim.expect_line(), "holding") << title();

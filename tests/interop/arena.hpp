@@ -19,6 +19,7 @@ struct party {
   std::string script;             ///< in peers/
   std::vector<std::string> urls;  ///< several: a redlock
   std::string ports;              ///< the same servers, as the script has them
+  bool reads = false;             ///< a read-write lock: reads and writes in turns
 };
 
 /// Where scripts/install-deps.sh puts them.

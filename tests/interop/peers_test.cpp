@@ -38,6 +38,7 @@ TEST(peers, only_one_is_in_for_half_a_minute_and_all_go_on_after_one_was_killed)
       {"redis-semaphore", "redis_semaphore_peer.js", one("?dialect=redlock&prefix=mutex:"), port},
       {"setnx", "setnx_peer.py", one("?dialect=setnx"), port},
       {"redisson", "redisson_peer.py", one("?dialect=redisson"), port},
+      {"redisson-read-write", "redisson_rw_peer.py", one("?dialect=redisson"), port, true},
       {"memcached", "memcached_peer.py", {cache.url()}, std::to_string(cache.port())}};
 
   std::vector<std::unique_ptr<arena>> arenas;

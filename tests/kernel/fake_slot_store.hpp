@@ -45,6 +45,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
     if (there == nullptr) return reply{outcome::empty, 0, {}};
     if (there->who.owner != owner) return taken(*there);
     all.erase({std::string(at.name), at.part});
+    left_as.push_back(at.kind);
     return reply{};
   }
   holdfast::result<std::vector<std::optional<entry>>> look(std::span<const slot> at) override {
@@ -64,11 +65,12 @@ class fake_slot_store final : public holdfast::store::slot_store {
     for (const auto& [key, there] : all) found.insert(key.first);
     return std::vector<std::string>(found.begin(), found.end());
   }
-  void wait_for(std::string_view name, const owner_id& owner) override {
-    waiting.emplace(std::string(name), owner);
+  void wait_for(const slot& at, const owner_id& owner) override {
+    waiting.emplace(std::string(at.name), owner);
   }
-  void done_waiting(std::string_view name, const owner_id& owner) override {
-    waiting.erase({std::string(name), owner});
+  void done_waiting(const slot& at, const owner_id& owner) override {
+    waiting.erase({std::string(at.name), owner});
+    left_as.push_back(at.kind);
   }
 
   struct standing {
@@ -78,6 +80,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
   std::map<std::pair<std::string, std::uint32_t>, standing> all;
   std::set<std::pair<std::string, owner_id>> waiting;
   holdfast::store::capabilities capabilities;
+  std::vector<holdfast::store::kind> left_as;  ///< by who held, and who waited
   int calls = 0;
   bool drops_requests = false;
   bool drops_answers = false;  ///< to what adds

@@ -103,6 +103,10 @@ void permits_rules::check_state(const situation& s) {
   for (const auto& w : r.queue) {
     expect(owners.insert(w.owner).second, s, "a waiter is not a holder, and waits once");
     expect(w.expires_at > s.now.now_at, s, "a waiter whose place has ended is gone");
+    for (const auto& other : r.queue) {
+      expect(w.peer.empty() || w.peer != other.peer || w.expires_at == other.expires_at, s,
+             "the places of a session end together");
+    }
   }
   expect(held_weight(r) <= r.capacity, s, "what is held is within the capacity");
   if (!s.decided()) return;
@@ -202,11 +206,13 @@ void permits_rules::check_others(const situation& s) {
     const auto* const now = find(s.after.holders, h.owner);
     expect(now != nullptr && *now == h, s, "a command changes nothing of other holders");
   }
-  for (const auto& w : s.before.queue) {
+  for (auto w : s.before.queue) {
     if (w.owner == c.owner || !s.was_queued(w.owner)) continue;
     const auto* const now = find(s.after.queue, w.owner);
+    const bool of_one = !w.peer.empty() && w.peer == c.peer;
+    if (now != nullptr && of_one) w.expires_at = now->expires_at;
     expect(s.is_held(w.owner) || (now != nullptr && *now == w), s,
-           "a command changes nothing of other waiters, except that they get it");
+           "a command changes nothing of others who wait, but that their session lives on");
   }
   if (s.decided()) return;
   expect(s.after.holders.size() <= s.before.holders.size() &&

@@ -155,6 +155,18 @@ TEST_F(permits, nobody_passes_a_head_that_does_not_fit_yet) {
   EXPECT_EQ(who(), "1 | 2 3");
 }
 
+TEST_F(permits, whoever_looks_keeps_the_places_of_all_of_his_session) {
+  for (const unsigned owner : {1U, 2U, 12U, 3U, 22U}) acquire(owner);  // 2, 12 and 22 are of one
+  pass(place_ - 1);
+  acquire(12);
+  pass(1);
+  EXPECT_EQ(acquire(12).position, 2u);
+  EXPECT_EQ(who(), "1 | 2 12 22") << "3 did not renew its place";
+  pass(place_);
+  renew(1);
+  EXPECT_EQ(who(), "1 |") << "nobody of the session looked";
+}
+
 TEST_F(permits, release_of_a_waiter_gives_up_its_place) {
   acquire(1);
   acquire(2);

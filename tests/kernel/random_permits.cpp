@@ -95,7 +95,7 @@ permits_command random_history::command(const permits_record& record) {
   c.wait = !random_.one_in(3);
   c.lease_us = random_.between<std::int64_t>(100'000, 30 * second);
   c.place_us = random_.between<std::int64_t>(1 * second, 4 * second);
-  c.peer = random_.pick(peers_);
+  c.peer = peers_[c.owner.low % peers_.size()];  // an owner is of one session
   c.note = "note";
   c.lingers = random_.one_in(3);
   const int verb = random_.between(0, 19);

@@ -214,5 +214,24 @@ TEST_F(slot_family, an_uncontended_lock_and_unlock_cost_one_call_each) {
   EXPECT_EQ(port_.calls, 2);
 }
 
+// A command to leave names the owner, and nothing else.
+TEST_F(slot_family, who_leaves_a_read_write_lock_need_not_say_what_it_is) {
+  port_.capabilities.notices = true;
+  auto c = command(permits_verb::acquire, 1);
+  c.kind = kind::shared_mutex;
+  c.capacity = c.weight = 1U << 30;
+  EXPECT_EQ(family_->permits("n", c)->outcome, granted);
+  EXPECT_EQ(record().holders.at(0).weight, c.weight) << "a writer has it all";
+  c.owner = {1, 2};
+  EXPECT_EQ(family_->permits("n", c)->outcome, queued);
+  EXPECT_EQ(ask(permits_verb::release, 2).outcome, absent);
+  EXPECT_EQ(ask(permits_verb::release, 1).outcome, done);
+  port_.drops_answers = true;
+  EXPECT_FALSE(family_->permits("n", c));
+  port_.drops_answers = false;
+  EXPECT_EQ(ask(permits_verb::release, 2).outcome, done) << "found by a look";
+  EXPECT_EQ(port_.left_as, std::vector(3, kind::shared_mutex));
+}
+
 }  // namespace
 }  // namespace kernel_test

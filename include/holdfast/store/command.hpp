@@ -51,7 +51,7 @@ struct permits_command {
   std::int32_t priority = 0;  ///< greater comes first in the queue; equals in order of arrival
   bool wait = false;          ///< queue up if it cannot be had now; if false, also leave the queue
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
-  std::int64_t place_us = 0;  ///< how long a place in the queue lasts without renewal
+  std::int64_t place_us = 0;  ///< so long a place lasts (capabilities::joint_places)
   bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
   bool lingers = false;       ///< to be told when it is wanted; at a barrier: the last goes first
   owner_id instead_of{};      ///< release this one first, in the same step
@@ -132,6 +132,7 @@ struct permits_reply {
   std::int64_t look_again_us = 0;  ///< queued: ask again after so long even if nobody told us
   std::uint32_t position = 0;      ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;           ///< `instead_of` was there until this step
+  bool fresh = false;              ///< queued: and had no place before
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there

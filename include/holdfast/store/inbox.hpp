@@ -24,6 +24,10 @@ class inbox {
   /// Makes the receive() in progress return, or the next one if there is none.
   virtual void interrupt() noexcept = 0;
 
+  /// How often notices may have been lost: grows when the connection to the store was away. Nothing
+  /// if a loss would not be noticed.
+  virtual std::optional<std::uint64_t> gaps() const noexcept { return std::nullopt; }
+
   /// From now on receive() yields one `departed` notice when the session `peer` has died. Stores
   /// that cannot tell do nothing. `peer` may be watched several times, and is unwatched as often.
   virtual void watch(std::string_view peer) { (void)peer; }

@@ -12,6 +12,8 @@ class queue_inbox final : public inbox {
 
   const std::string& peer() const noexcept override { return peer_; }
 
+  std::optional<std::uint64_t> gaps() const noexcept override { return 0; }
+
   std::optional<notice> receive(boot_time until) override {
     std::unique_lock lock{mutex_};
     while (queue_.empty() && !interrupted_ && clock_.now() < until) {

@@ -18,6 +18,7 @@ namespace holdfast::store {
 struct slot {
   std::string_view name;
   std::uint32_t part = 0;
+  store::kind kind = kind::mutex;  ///< for stores where not all kinds look alike
 };
 
 /// What stands in a slot.
@@ -29,6 +30,8 @@ struct slot_entry {
   std::int64_t since_wall_at = 0;
   std::int64_t left_us = 0;  ///< until it goes by itself; 0: the store does not say
   std::string note;
+  bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
+  std::vector<slot_entry> beside{};  ///< a reader's, looked at: who else reads
 };
 
 enum class slot_outcome : std::uint8_t {
@@ -62,6 +65,12 @@ class slot_store {
   /// For so long from now, if that owner is in.
   virtual result<slot_reply> extend(const slot& where, const slot_entry& who,
                                     std::int64_t lease_us) = 0;
+  /// Only of stores with capabilities::shared: if that owner is in, a reader becomes a writer (not
+  /// beside others: `taken`), or a writer a reader; `empty` if it is not in.
+  virtual result<slot_reply> resize(const slot& where, const slot_entry& who,
+                                    std::int64_t lease_us) {
+    return (void)where, (void)who, (void)lease_us, not_here("shared_mutex");
+  }
   /// Out, if that owner is in.
   virtual result<slot_reply> remove(const slot& where, const owner_id& owner) = 0;
   /// What is in each of them: one round trip.
@@ -82,13 +91,25 @@ class slot_store {
   /// The names of all slots in use, sorted, each once. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 
-  /// Only of stores with capabilities::notices: from now on, until as many calls of done_waiting(),
-  /// the inbox yields a `granted` notice with this owner whenever that name may have become free.
-  virtual void wait_for(std::string_view name, const owner_id& owner) { (void)name, (void)owner; }
-  virtual void done_waiting(std::string_view name, const owner_id& owner) {
-    (void)name, (void)owner;
+  /// Only of stores with capabilities::latch: as session_store::countdown, without waiters: who
+  /// finds it closed calls wait_for().
+  virtual result<countdown_reply> countdown(std::string_view name, const countdown_command& c) {
+    // Nobody can have begun a latch here: a look finds none.
+    if (c.verb == countdown_verb::inspect) return countdown_reply{};
+    return (void)name, not_here("latch");
   }
+
+  /// Only of stores with capabilities::notices: from now on, until done_waiting(), the inbox yields
+  /// a `granted` notice with this owner whenever that name may have become free, or open.
+  virtual void wait_for(const slot& where, const owner_id& owner) { (void)where, (void)owner; }
+  virtual void done_waiting(const slot& where, const owner_id& owner) { (void)where, (void)owner; }
   virtual store::inbox& inbox() noexcept = 0;
+
+ private:
+  failure not_here(std::string_view what) const {
+    return {errc::unsupported, "the store " + url() + " has no " + std::string(what) +
+                                   "; docs/matrix.md says which stores have"};
+  }
 };
 
 }  // namespace holdfast::store

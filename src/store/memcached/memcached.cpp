@@ -304,9 +304,9 @@ class memcached_store final : public slot_store {
         auto text = unescape(line.substr(key.size(), line.find(' ') - key.size()));
         if (name_of_key(options_.prefix, text)) keys.push_back(std::move(text));
       };
-      // Twice: the server leaves out what another's list is just passing.
-      auto ok = l.list("lru_crawler metadump all\r\n", take);
-      if (ok) ok = l.list("lru_crawler metadump all\r\n", take);
+      // Not `all`: its walk over the lists of what was used when leaves out what somebody is just
+      // touching, or what is just moved; this one waits for each bucket of the hash table.
+      auto ok = l.list("lru_crawler metadump hash\r\n", take);
       std::sort(keys.begin(), keys.end());
       keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
       for (std::size_t i = 0; ok && i < keys.size(); i += at_once) {

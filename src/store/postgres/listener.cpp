@@ -62,6 +62,7 @@ status listener::subscribe(boot_time deadline) {
   wire_ = std::move(*made);
   heard_at_ = boot_clock::now();
   pause_ = 0ns;
+  ++gaps_;
   return done{};
 }
 
@@ -128,6 +129,7 @@ void listener::keep_alive() {
 }
 
 void listener::disconnect() {
+  ++gaps_;
   wire_.reset();
   pause_ = std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
   next_attempt_at_ = boot_clock::now() + jittered(pause_);

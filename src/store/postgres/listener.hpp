@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <holdfast/store/inbox.hpp>
 
@@ -12,7 +13,7 @@ namespace holdfast::store::postgres {
 ///
 /// Where nobody may listen (a pooler) it has no connection, and waiters look again by themselves.
 /// When the connection breaks it is made again, after pauses that grow, while somebody waits; what
-/// was published meanwhile is lost, and the waiters look for themselves within a second.
+/// was published meanwhile is lost, and gaps() says so.
 class listener final : public inbox {
  public:
   explicit listener(const postgres_options& options);
@@ -24,6 +25,9 @@ class listener final : public inbox {
 
   const std::string& peer() const noexcept override { return peer_; }
   std::optional<notice> receive(boot_time until) override;
+  std::optional<std::uint64_t> gaps() const noexcept override {
+    return listens_ ? std::optional(gaps_.load()) : std::nullopt;
+  }
   void interrupt() noexcept override;
 
  private:
@@ -41,8 +45,9 @@ class listener final : public inbox {
   const std::string peer_;
   const std::string listen_;
   const int wake_fd_;
-  bool listens_ = false;
+  std::atomic<bool> listens_{false};
   std::unique_ptr<wire> wire_;
+  std::atomic<std::uint64_t> gaps_{0};
   std::deque<notice> notices_;
   boot_time heard_at_{};
   boot_time next_attempt_at_{};

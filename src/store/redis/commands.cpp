@@ -323,8 +323,10 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
   if (answer.type == resp_type::integer && answer.integer == done_in_short) return r;
   if (answer.type == resp_type::bulk) return read_short_grant(answer.text, lease_us);
   items in(answer);
-  int outcome = -1;
-  in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.look_again_us, r.position, r.replaced);
+  int outcome = -1, marks = 0;
+  in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.look_again_us, r.position, marks);
+  r.replaced = (marks & 1) != 0;
+  r.fresh = (marks & 2) != 0;
   if (!in.good() || outcome < 0 || outcome > 6) return strange_answer("permits.lua");
   r.outcome = static_cast<permits_outcome>(outcome);
   r.wall_at = r.now_at;

@@ -3,6 +3,7 @@
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "store/redis/errors.hpp"
+#include "store/redis/redisson.hpp"
 #include "store/redis/scripts.hpp"
 #include "store/redis/servers.hpp"
 #include "store/redis/setnx_values.hpp"
@@ -12,7 +13,8 @@ namespace holdfast::store::redis {
 
 namespace {
 
-constexpr std::string_view thread = ":1";
+/// As many may read as shared_mutex lets.
+constexpr std::uint32_t everybody = 1U << 30;
 
 capabilities promises(const redis_options& o) {
   capabilities c;
@@ -25,11 +27,11 @@ capabilities promises(const redis_options& o) {
       c.refusal = "dialect=setnx has exclusive locks only";
       break;
     case dialect::redisson:
+      c.shared = c.latch = true;
       c.refusal =
-          "dialect=redisson shares RLock; not RReadWriteLock, where a reader's renewal lengthens "
-          "what dead readers left; RFairLock and RPermitExpirableSemaphore, whose ends are on the "
-          "clocks of their clients; RSemaphore, which never gets back what a dead holder had; "
-          "RCountDownLatch, a number without an owner";
+          "dialect=redisson shares RLock, RReadWriteLock and RCountDownLatch; not RFairLock and "
+          "RPermitExpirableSemaphore, whose ends are on the clocks of their clients; nor "
+          "RSemaphore, which never gets back what a dead holder had";
       break;
     default:
       c.learns_fences = true;  // of nodes that have none: see redlock
@@ -47,6 +49,12 @@ slot_entry somebody(const std::string& value, std::int64_t left_us) {
   slot_entry e;
   e.left_us = left_us;
   e.note = "- 0 - " + value.substr(0, 64);
+  return e;
+}
+
+slot_entry entry_of(const owner_id& owner) {
+  slot_entry e;
+  e.owner = owner;
   return e;
 }
 
@@ -85,7 +93,7 @@ class dialect_store final : public slot_store {
   }
 
   result<slot_reply> add(const slot& where, const slot_entry& who, std::int64_t lease) override {
-    if (options_.dialect != dialect::redlock) return change(where, "add", who.owner, lease);
+    if (options_.dialect != dialect::redlock) return change(where, "add", who, lease);
     const auto key = key_of(where.name);
     const auto ms = std::to_string(lease / 1'000);
     std::string bytes;
@@ -94,18 +102,21 @@ class dialect_store final : public slot_store {
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
     if (answer->value.type != resp_type::null) return slot_reply{};
-    auto reply = change(where, "add", who.owner, lease);
+    auto reply = change(where, "add", who, lease);
     // Gone meanwhile: it looks again soon.
     if (reply && reply->outcome == slot_outcome::empty) reply->outcome = slot_outcome::taken;
     return reply;
   }
 
   result<slot_reply> extend(const slot& where, const slot_entry& who, std::int64_t lease) override {
-    return change(where, "extend", who.owner, lease);
+    return change(where, "extend", who, lease);
+  }
+  result<slot_reply> resize(const slot& where, const slot_entry& who, std::int64_t lease) override {
+    return change(where, "resize", who, lease);
   }
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
-    auto reply = change(where, "remove", owner, 0);
+    auto reply = change(where, "remove", entry_of(owner), 0);
     if (reply) written_.forget(owner);
     return reply;
   }
@@ -113,7 +124,7 @@ class dialect_store final : public slot_store {
   result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) override {
     std::vector<std::optional<slot_entry>> found;
     for (const auto& s : at) {
-      auto reply = change(s, "look", {}, 0);
+      auto reply = look(s);
       if (!reply) return std::move(reply.error());
       if (reply->outcome == slot_outcome::taken)
         found.emplace_back(std::move(reply->other));
@@ -129,16 +140,36 @@ class dialect_store final : public slot_store {
                        " look like any others: only who knows a name can ask for it (show)"};
   }
 
-  void wait_for(std::string_view name, const owner_id& owner) override {
-    told_->wait_for(unlock_channel(key_of(name)), name, owner);
+  result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
+    if (!capabilities_.latch) return slot_store::countdown(name, c);
+    const auto key = key_of(name);
+    const auto answer = servers_->ask({key, redisson_call(key, c), false, true});
+    return answer ? read_latch(key, answer->value) : answer.error();
   }
-  void done_waiting(std::string_view name, const owner_id& owner) override {
-    told_->done_waiting(unlock_channel(key_of(name)), owner);
+
+  void wait_for(const slot& where, const owner_id& owner) override {
+    told_->wait_for(redisson_channel(where.kind, key_of(where.name)), where.name, owner);
+  }
+  void done_waiting(const slot& where, const owner_id& owner) override {
+    told_->done_waiting(redisson_channel(where.kind, key_of(where.name)), owner);
   }
 
  private:
   std::string key_of(std::string_view name) const {
     return options_.dialect_prefix + std::string(name);
+  }
+
+  // Who looks does not know what is there. A latch, and what is no lock, says so itself when it is
+  // looked at as a latch.
+  result<slot_reply> look(slot at) {
+    auto reply = change(at, "look", {}, 0);
+    if (reply || !capabilities_.shared || reply.error().code != errc::kind_mismatch) return reply;
+    at.kind = kind::shared_mutex;
+    slot_entry any;
+    any.capacity = everybody;
+    reply = change(at, "look", any, 0);
+    if (reply || reply.error().code != errc::kind_mismatch) return reply;
+    return slot_reply{slot_outcome::empty, 0, {}};
   }
 
   // Whoever was asked twice may have done it the first time.
@@ -150,38 +181,45 @@ class dialect_store final : public slot_store {
   }
 
   // One call of the dialect's script.
-  result<slot_reply> change(const slot& where, std::string_view verb, const owner_id& owner,
+  result<slot_reply> change(const slot& where, std::string_view verb, const slot_entry& who,
                             std::int64_t lease_us) {
+    if (where.kind == kind::shared_mutex && lease_us > longest_reader_lease_us) return too_long();
+    const owner_id& owner = who.owner;
     const auto key = key_of(where.name);
     const boot_time sent = clock_.now();
     // No time is proposed for a grant: another's may be of the same second.
     const bool renews = options_.dialect == dialect::setnx && verb == "extend";
     const std::string next = renews ? written_.propose(owner, lease_us) : "";
-    const auto answer = servers_->ask({key, call(key, verb, owner, lease_us, next), false, true});
+    const auto answer =
+        servers_->ask({key, call(key, where.kind, verb, who, lease_us, next), false, true});
     if (nothing_was_written(answer)) written_.withdraw(owner, next, lease_us);
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
     const auto& items = answer->value.items;
-    if (items.size() != 3) return strange_answer("a script");
+    if (items.size() < 3) return strange_answer("a script");
     // Whoever lets go for the second time, because the first answer was lost, has let go.
-    const bool released = answer->repeated && verb == "remove" && items[0].integer == 2;
+    const bool released = answer->repeated && verb == "remove" && is_out(where, items[0].integer);
     const std::int64_t state = released ? 0 : items[0].integer;
     // A release has no lease, and writes nothing.
     if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
       written_.wrote(owner, items[1].text, items[2].integer, sent, lease_us);
     }
-    return read(where, state, items);
+    return read(where, who, state, items);
   }
 
-  std::string call(const std::string& key, std::string_view verb, const owner_id& owner,
+  // Beside other readers as well.
+  static bool is_out(const slot& where, std::int64_t state) {
+    return state == 2 || (state == 1 && where.kind == kind::shared_mutex);
+  }
+
+  std::string call(const std::string& key, kind what, std::string_view verb, const slot_entry& who,
                    std::int64_t lease_us, const std::string& next) const {
     std::string bytes;
+    const owner_id& owner = who.owner;
     const auto ms = std::to_string(lease_us / 1'000);
     switch (options_.dialect) {
       case dialect::redisson:
-        append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb,
-                               redisson_owner(owner), ms, unlock_channel(key)});
-        break;
+        return redisson_call(key, what, verb, who, lease_us);
       case dialect::setnx:
         append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(owner),
                                std::to_string(lease_us), std::to_string(unit_us()), next});
@@ -195,7 +233,7 @@ class dialect_store final : public slot_store {
 
   std::int64_t unit_us() const { return options_.setnx_milliseconds ? 1'000 : 1'000'000; }
 
-  result<slot_reply> read(const slot& where, std::int64_t state,
+  result<slot_reply> read(const slot& where, const slot_entry& who, std::int64_t state,
                           const std::vector<resp_value>& items) {
     const std::string& text = items[1].text;
     const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
@@ -204,9 +242,11 @@ class dialect_store final : public slot_store {
         return slot_reply{};
       case 1: {
         const bool seconds = options_.dialect == dialect::setnx;
-        slot_reply reply{slot_outcome::taken, 0, somebody(text, seconds ? left : left * 1'000)};
-        reply.other.owner = owner_in(text);
-        if (reply.other.owner) reply.other.note.clear();
+        const auto left_us = seconds ? left : left * 1'000;
+        slot_reply reply{slot_outcome::taken, 0, holder(where, who, text, left_us)};
+        for (std::size_t i = 3; i < items.size(); ++i) {
+          reply.other.beside.push_back(holder(where, who, items[i].text, left_us));
+        }
         return reply;
       }
       case 2:
@@ -219,6 +259,23 @@ class dialect_store final : public slot_store {
       default:
         return strange_answer("a script");
     }
+  }
+
+  slot_entry holder(const slot& where, const slot_entry& who, const std::string& text,
+                    std::int64_t left_us) const {
+    slot_entry e = somebody(text, left_us);
+    e.kind = where.kind;
+    e.capacity = who.capacity;
+    e.alone = where.kind != kind::shared_mutex || writes(text);
+    e.owner = owner_in(text);
+    if (e.owner) e.note.clear();
+    return e;
+  }
+
+  static failure too_long() {
+    return {errc::invalid_argument,
+            "a lease of RReadWriteLock is at most 30 s, as the watchdog of a Java reader sets the "
+            "end of every reader to that: set lock_options::lease"};
   }
 
   // None if it is one that we cannot have written.
@@ -241,20 +298,6 @@ class dialect_store final : public slot_store {
 };
 
 }  // namespace
-
-std::string unlock_channel(std::string_view key) {
-  const bool tagged = key.find('{') != key.npos;
-  return "redisson_lock__channel:" + std::string(tagged ? "" : "{") + std::string(key) +
-         (tagged ? "" : "}");
-}
-
-std::string redisson_owner(const owner_id& id) { return to_string(id) + std::string(thread); }
-
-bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept {
-  if (!text.ends_with(thread)) return false;
-  text.remove_suffix(thread.size());
-  return parse_owner_id(text, id);
-}
 
 result<std::unique_ptr<slot_store>> open_dialect(redis_options options) {
   if (auto ok = check_options(options); !ok) return std::move(ok.error());

@@ -9,11 +9,14 @@
 --   KEYS[1] record  "hf1 kind capacity last_fence used waiters next_seq kept_until places_end[ holder]"
 --                   places_end: no place ends before; waiters: none if 0, else about so many
 --                   holder: "owner fence from lease since lingers peer note", if the capacity is 1; the
---                   last three of the numbers before it are 0 then, while nobody waits
+--                   last three of the numbers before it are 0 then, while nobody waits; if one waits for a
+--                   mutex, and next_seq is 0, instead "size holder owner data": that one is here, and the
+--                   holder has so many characters
 --   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter,
 --                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
---   KEYS[4] places  sorted set of waiting owners by the end of their place
+--   KEYS[4] places  sorted set of the sessions (peers) that wait, by the end of all their places; who has no
+--                   session stands for himself
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1;
 --                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
@@ -35,52 +38,9 @@ if not clock then
   clock = t[1] .. sub('00000' .. t[2], -6)
 end
 
--- ---- the short way: a mutex that nobody waits for --------------------------------------------------
--- The same steps for what is asked most, at half the cost: each call, word, function, and number that
--- becomes text counts. So times stay the text that they are (16 digits until the year 2286), no lists
--- are answered, and the server itself ends the lease: the key lasts as long. What does not look as
--- expected takes the long way.
-
 local text = call('GET', record_key)
-local record, answer
 
-if verb == 'lock' then
-  -- Nobody has it. A fence ahead of the clock has to outlast the lease: the long way.
-  if not text or #text == 38 and sub(text, 1, 12) == 'hf1 mutex 0 ' and sub(text, 13, 28) < clock then
-    local fence = clock
-    record = 'hf1 mutex 1 ' .. fence .. ' 1 0 0 0 0 ' .. owner .. ' ' .. fence .. ' ' .. clock .. ' ' .. lease .. ' ' ..
-             clock .. ' ' .. ARGV[4]
-    answer = fence .. ' ' .. clock
-  end
-elseif (verb == 'release' or verb == 'renew') and text and sub(text, 29, 72) == ' 1 0 0 0 0 ' .. owner .. ' ' and
-       sub(text, 1, 12) == 'hf1 mutex 1 ' then
-  local fence = sub(text, 13, 28)
-  if fence > clock then
-    -- The clock was set back: what remains of the name has to remain for longer.
-  elseif fixed and match(text, '^%d+ (%d+)', 73) + match(text, '^%d+ %d+ (%d+)', 73) <= tonumber(fixed) then
-    -- Time that only a test knows has ended it.
-  elseif verb == 'release' then
-    record, answer = 'hf1 mutex 0 ' .. fence .. ' 0 0 0 0 0', DONE
-  else
-    local rest = match(text, '^%d+ %d+ %d+( .*)$', 73)
-    if rest and sub(lease, -3) == '000' then
-      record, answer = sub(text, 1, 72) .. fence .. ' ' .. clock .. ' ' .. lease .. rest, fence .. ' ' .. clock
-    end
-  end
-end
-
-if record and fixed then
-  call('SET', record_key, record)
-  return answer == DONE and {DONE, 0, 0, tonumber(fixed), 0, 0, 0} or answer
-elseif record then
-  local lasts = answer == DONE and '1001' or sub(lease, 1, -4)
-  if redis.pcall('SET', record_key, record, 'PX', lasts).err then
-    if answer ~= DONE then call('SET', record_key, record) end  -- for its error
-    call('DEL', record_key)  -- a server whose memory is full still lets go
-  end
-  return answer
-end
-
+@mutex.lua@
 -- ---- the long way ---------------------------------------------------------------------------------
 -- Lua makes each function anew whenever the script runs, and pays for each variable of the script that a
 -- function uses. So the state that functions share, and they themselves, are the fields of one table, and
@@ -154,19 +114,27 @@ function r.drop_holder(o)
   return true
 end
 
-function r.waiter_of(o)
-  local raw = r.waiters > 0 and call('HGET', KEYS[2], o)
-  if not raw or sub(raw, 1, 1) ~= 'w' then return nil end
+function r.read_waiter(o, data)
   local weight, priority, seq, lease, since, lingers, peer, note =
-      match(raw, '^w (%d+) (%-?%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+      match(data, '^w (%d+) (%-?%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
+  if not weight then return nil end
   return {owner = o, weight = tonumber(weight), priority = priority, member = format('%014x', seq) .. o,
           lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
 end
 
-function r.forget_waiter(o)
+function r.waiter_of(o)
+  return r.waiters > 0 and r.read_waiter(o, call('HGET', KEYS[2], o) or '') or nil
+end
+
+-- Its place is its session's, and may still be that of others.
+function r.forget_waiter(o, w)
   r.dirty = true
   r.waiters = r.waiters - 1
-  call('ZREM', KEYS[4], o)
+  if r.waiters == 0 then
+    call('DEL', KEYS[4])
+  elseif not w or w.peer == '-' then
+    call('ZREM', KEYS[4], o)
+  end
   call('HDEL', KEYS[2], o)
 end
 
@@ -174,17 +142,34 @@ function r.drop_waiter(o)
   local w = r.waiter_of(o)
   if w then
     call('ZREM', KEYS[3], w.member)
-    r.forget_waiter(o)
+    r.forget_waiter(o, w)
   elseif r.waiters > 0 then
     call('ZREM', KEYS[4], o)  -- its data was evicted
   end
   return w ~= nil
 end
 
-function r.put_place(o, expires)
-  call('ZADD', KEYS[4], format('%.0f', expires), o)
+function r.place_of(o, peer) return peer ~= '-' and peer or o end
+
+-- Who waits is alive: so are all of his session that wait for the name.
+function r.put_place(o, peer, expires)
+  call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer))
   if expires < r.places_end then r.places_end, r.dirty = expires, true end
   r.keep_until(expires)
+end
+
+function r.enqueue(w, place_ends)
+  if r.waiters == 0 then
+    r.before_first()
+    r.places_end = place_ends
+  end
+  r.seq, r.waiters, r.dirty = r.seq + 1, r.waiters + 1, true
+  local member = format('%014x', r.seq) .. w.owner
+  call('ZADD', KEYS[3], -w.priority, member)
+  call('HSET', KEYS[2], w.owner, format('w %.0f %d %.0f %.0f %s %s %s %s', w.weight, w.priority, r.seq, w.lease,
+                                        w.since, w.lingers, w.peer, w.note))
+  r.put_place(w.owner, w.peer, place_ends)
+  return member
 end
 
 -- Also when the record was lost: time has gone on since the fences that were in it.
@@ -242,7 +227,7 @@ function r.hand_over()
       if w and r.used + w.weight > r.capacity then break end
       call('ZREM', KEYS[3], head)
     end
-    r.forget_waiter(o)
+    r.forget_waiter(o, w)
     if w then  -- else its data was evicted: it asks again
       local own = o == r.asks
       local lasts = own and w.lease or math.min(w.lease, 500000)
@@ -312,6 +297,7 @@ local wait, lingers = match(flags, 'w') ~= nil, match(flags, 'l') and '1' or '0'
 r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 'renew') and owner
 r.at_least = tonumber(ARGV[13]) or 0
 
+local first
 if text then
   local kind, capacity, fence, used, waiters, seq, kept, places_end, holder =
       match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
@@ -328,6 +314,13 @@ if text then
   r.waiters, r.seq, r.kept, r.places_end = tonumber(waiters), tonumber(seq), tonumber(kept), tonumber(places_end)
   r.absent_before = r.capacity == 0 or r.capacity == 1 and r.waiters == 0
   if r.capacity == 1 and r.used > 0 then
+    if r.waiters == 1 and r.seq == 0 then  -- in the record, as the short way does it
+      local size, at = match(holder, '^(%d+) ()')
+      if not size then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
+      first = r.read_waiter(sub(holder, at + size + 1, at + size + 32), sub(holder, at + size + 34))
+      holder = sub(holder, at, at + size - 1)
+      r.waiters, r.absent_before = 0, true
+    end
     local o, its_fence, from, lasts, since, l, p, n =
         match(holder, '^(%x+) (%d+) (%d+) (%d+) (%d+) ([01]) (%S+) (.*)$')
     if not o then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
@@ -337,73 +330,7 @@ if text then
   end
 end
 
--- ---- a barrier, or a condition_variable ---------------------------------------------------------
--- Functions that the other kinds need not pay for.
-
-function r.gather()
-  -- A barrier: one is missing, so nobody goes on, and everybody learns of it.
-  function r.scatter()
-    for _, member in ipairs(r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}) do
-      local w = r.waiter_of(sub(member, 15))
-      if w and w.peer ~= '-' then r.tell('opened', w.owner, w.peer, 0, 0) end
-    end
-    call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-    r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
-  end
-
-  -- A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who will
-  -- not come again stay arrived.
-  function r.open_if_all_came()
-    if r.waiters < r.capacity then return end
-    local alone = verb == 'acquire' and match(flags, 'l')
-    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
-      local o = sub(head, 15)
-      local w, own = r.waiter_of(o), o == owner
-      local goes = w and w.peer ~= '-'
-      if alone then goes = w and own end
-      if goes then
-        call('ZREM', KEYS[3], head)
-        r.forget_waiter(o)
-        w.lingers = alone and '1' or '0'
-        r.grant(w, w.lease, w.peer)
-        if not own then r.tell('granted', o, w.peer, r.fence, now + w.lease) end
-      elseif w and w.peer == '-' then
-        r.put_place(o, now + 86400000000)  -- who dropped out is remembered while the barrier is in use
-      end
-    end
-    if r.used == 0 then r.scatter() end
-  end
-
-  -- A condition_variable: the first in line are woken. They have a moment to say that they are awake; else
-  -- it is the turn of those behind them.
-  function r.wake(count)
-    local woken, at_least = 0, r.at_least
-    r.at_least = 0  -- to be woken is no grant of a quorum
-    while woken < count and r.waiters > 0 do
-      local head = call('ZPOPMIN', KEYS[3])[1]
-      local w = head and r.waiter_of(sub(head, 15))
-      if head then r.forget_waiter(sub(head, 15)) else r.waiters = 0 end
-      if w then  -- else its data was evicted: it asks again
-        r.grant(w, 500000, w.peer)
-        r.tell('granted', w.owner, w.peer, r.fence, now + 500000)
-        woken = woken + 1
-      end
-    end
-    r.at_least = at_least
-    return woken
-  end
-
-  -- A barrier that only those are left at who will not come again.
-  function r.forget_dropped()
-    if r.used > 0 or r.waiters == 0 then return end
-    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
-      local w = r.waiter_of(sub(head, 15))
-      if w and w.peer ~= '-' then return end
-    end
-    r.scatter()
-  end
-end
-
+@gather.lua@
 -- ---- the steps ----------------------------------------------------------------------------------
 
 local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
@@ -411,6 +338,11 @@ if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_v
 
 -- 1. What has run out is gone, whoever looks.
 local held, gone = r.held, 0
+if first and r.places_end <= now then
+  first, r.dirty = nil, true
+elseif first and (verb ~= 'inspect' or held.expires <= now) then
+  r.enqueue(first, r.places_end)
+end
 if held and held.expires <= now then
   r.drop_holder(held.owner)
   gone = 1
@@ -419,10 +351,15 @@ if r.capacity > 1 and r.used > 0 then
   for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', clock)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
 end
 if r.waiters > 0 and r.places_end <= now then
-  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[4], '-inf', clock)) do
-    local w = barrier and r.waiter_of(o)
-    if w and w.peer ~= '-' then gone = gone + 1 end
-    r.drop_waiter(o)
+  local over = {}
+  for _, place in ipairs(call('ZRANGEBYSCORE', KEYS[4], '-inf', clock)) do over[place] = true end
+  call('ZREMRANGEBYSCORE', KEYS[4], '-inf', clock)
+  for _, member in ipairs(next(over) and call('ZRANGE', KEYS[3], 0, -1) or {}) do
+    local w = r.waiter_of(sub(member, 15))
+    if w and over[r.place_of(w.owner, w.peer)] then
+      if barrier and w.peer ~= '-' then gone = gone + 1 end
+      r.drop_waiter(w.owner)
+    end
   end
   r.places_end = tonumber(call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]) or now + 1000000
   r.dirty = true
@@ -446,9 +383,13 @@ if verb == 'inspect' then
   for _, member in ipairs(r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}) do
     local w = r.waiter_of(sub(member, 15))
     if w then
-      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, tonumber(call('ZSCORE', KEYS[4], w.owner)),
-                           w.since, w.peer, w.note, w.lingers}
+      local ends = tonumber(call('ZSCORE', KEYS[4], r.place_of(w.owner, w.peer)) or r.places_end)
+      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, ends, w.since, w.peer, w.note, w.lingers}
     end
+  end
+  if first and r.waiters == 0 then
+    queue = {{first.owner, 1, tonumber(first.priority), first.lease, r.places_end, first.since, first.peer, first.note,
+              first.lingers}}
   end
   reply[8], reply[9], reply[10], reply[11], reply[12] = r.kind, r.capacity, r.fence, holders, queue
   if r.kind == 'election' or not text then
@@ -528,20 +469,14 @@ elseif verb == 'acquire' and not mine and r.waiters == 0 and not wait then
   reply[1] = BUSY
 
 elseif verb == 'acquire' and not mine then
-  local expires, waiting = now + place, r.waiter_of(owner)
+  local waiting = r.waiter_of(owner)
   local member = waiting and waiting.member
-  if not waiting then
-    if r.waiters == 0 then
-      r.before_first()
-      r.places_end = expires
-    end
-    r.seq, r.waiters, r.dirty = r.seq + 1, r.waiters + 1, true
-    member = format('%014x', r.seq) .. owner
-    call('ZADD', KEYS[3], -priority, member)
-    call('HSET', KEYS[2], owner,
-         format('w %.0f %d %.0f %.0f %.0f %s %s %s', weight, priority, r.seq, lease, now, lingers, peer, note))
+  if waiting then
+    r.put_place(owner, waiting.peer, now + place)
+  else
+    member = r.enqueue({owner = owner, weight = weight, priority = priority, lease = lease, since = clock,
+                        lingers = lingers, peer = peer, note = note}, now + place)
   end
-  r.put_place(owner, expires)
   local served = r.hand_over()
   mine = r.holder_of(owner)
   if mine then
@@ -549,6 +484,7 @@ elseif verb == 'acquire' and not mine then
   elseif not barrier or r.waiters > 0 then  -- else all have come, and none will come again
     r.describe_wait(call('ZRANK', KEYS[3], member) + 1)
     reply[1] = wait and QUEUED or BUSY
+    if not waiting and wait then reply[7] = reply[7] + 2 end
     if reply[6] == 1 and not served then r.tell_lingering() end
     if not wait then
       r.drop_waiter(owner)  -- those behind may fit now that it has given up
@@ -567,7 +503,7 @@ elseif verb == 'acquire' or verb == 'renew' then
     end
     r.put_holder(mine)
   elseif waiting then
-    r.put_place(owner, now + place)
+    r.put_place(owner, waiting.peer, now + place)
   end
   r.hand_over()
   mine = mine or r.holder_of(owner)

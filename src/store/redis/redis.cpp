@@ -18,6 +18,7 @@ namespace {
 capabilities promises() {
   capabilities c;
   c.sees_death = false;
+  c.joint_places = true;
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
   c.election = true;

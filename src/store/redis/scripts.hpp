@@ -20,6 +20,8 @@ script countdown_script() noexcept;
 script rate_script() noexcept;
 script redlock_script() noexcept;
 script redisson_script() noexcept;
+script redisson_rw_script() noexcept;
+script redisson_latch_script() noexcept;
 script setnx_script() noexcept;
 
 /// What a server is told when a connection begins.
@@ -28,7 +30,7 @@ inline std::vector<script> scripts_of(dialect d) {
     case dialect::redlock:
       return {redlock_script()};
     case dialect::redisson:
-      return {redisson_script()};
+      return {redisson_script(), redisson_rw_script(), redisson_latch_script()};
     case dialect::setnx:
       return {setnx_script()};
     case dialect::none:

@@ -73,6 +73,7 @@ status subscription::subscribe() {
   connection_ = std::move(*made);
   heard_at_ = boot_clock::now();
   pinged_ = false;
+  ++gaps_;
   connected();
   return done{};
 }
@@ -96,6 +97,11 @@ std::optional<notice> subscription::receive(boot_time until) {
   return first;
 }
 
+// In a cluster they come from one node over another, which may be cut off from each other.
+std::optional<std::uint64_t> subscription::gaps() const noexcept {
+  return options_.topology == topology::cluster ? std::nullopt : std::optional(gaps_.load());
+}
+
 void subscription::interrupt() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(wake_fd_, &one, sizeof one);
@@ -114,7 +120,9 @@ void subscription::reconnect_or_pause(boot_time until) {
     (void)wait_ready(wake_fd_, POLLIN, {now + pause});
     return;
   }
-  if (!subscribe()) pause_before_next();
+  if (subscribe()) return;
+  ++gaps_;  // commands may go through meanwhile, and what they tell is lost
+  pause_before_next();
 }
 
 // As in link: one over which nothing ever came is as bad as none.
@@ -177,6 +185,7 @@ void subscription::say(std::string_view bytes) {
 }
 
 void subscription::disconnect() {
+  ++gaps_;
   connection_.reset();
   pause_before_next();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <holdfast/store/inbox.hpp>
 
@@ -12,7 +13,8 @@ namespace holdfast::store::redis {
 /// command.
 ///
 /// When the connection breaks it is made again, after pauses that grow, while somebody waits. What
-/// was published meanwhile is lost; the waiters look for themselves within a second.
+/// was published meanwhile is lost: gaps() says so, and the waiters look for themselves within
+/// about a second.
 class subscription : public inbox {
  public:
   explicit subscription(const redis_options& options);
@@ -23,6 +25,7 @@ class subscription : public inbox {
   const std::string& peer() const noexcept override { return peer_; }
   std::optional<notice> receive(boot_time until) override;
   void interrupt() noexcept override;
+  std::optional<std::uint64_t> gaps() const noexcept override;
 
  protected:
   /// For who listens to something else: called by the thread that receives.
@@ -50,6 +53,7 @@ class subscription : public inbox {
   const std::string channel_;
   const int wake_fd_;
   std::unique_ptr<connection> connection_;
+  std::atomic<std::uint64_t> gaps_{0};
   std::deque<notice> notices_;
   boot_time heard_at_{};
   bool pinged_ = false;

@@ -8,12 +8,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "store/sql/peer_id.hpp"
-#include "store/sql/seating.hpp"
-#include "store/sql/session_view.hpp"
+#include "store/sql/session_desk.hpp"
 
 namespace holdfast::store::sql {
 
@@ -21,31 +19,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Who has no place at the server; and who has one, should a notice be lost.
-constexpr std::int64_t without_place_us = 50'000;
-constexpr std::int64_t with_place_us = 1'000'000;
-
-std::int64_t micros(boot_time t) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
-}
-
-boot_time after(boot_time now, std::int64_t us) {
-  return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
-}
-
-permits_reply reply_with(permits_outcome outcome) {
-  permits_reply r;
-  r.outcome = outcome;
-  return r;
-}
-
 class session_locks final : public session_store, private inbox {
  public:
   session_locks(std::unique_ptr<lock_link> first, connect_lock_link connect,
                 session_lock_options options)
       : options_(std::move(options)),
         clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
-        seating_({std::move(first), std::move(connect), options_.connections, clock_}),
+        desk_({std::move(first), std::move(connect), options_.connections, clock_},
+              options_.sure_for, clock_),
         wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { tidy(); }) {}
   ~session_locks() override;
@@ -64,22 +45,9 @@ class session_locks final : public session_store, private inbox {
   std::optional<notice> receive(boot_time until) override;
   void interrupt() noexcept override;
 
-  result<permits_reply> carry_out(std::string_view name, const permits_command& c);
-  result<permits_reply> acquire(std::string_view name, const permits_command& c);
-  result<permits_reply> ask_again(seats::iterator mine, const permits_command& c);
-  result<permits_reply> enter(std::string_view name, const permits_command& c);
-  permits_reply wait_for(seat mine, const permits_command& c);
-  void begin_wait(seat& mine);
-  result<permits_reply> resize(const permits_command& c);
-  result<permits_reply> evict(const owner_id& owner);
-  result<permits_reply> inspect(std::string_view name);
-  permits_reply holds(seat& s, std::int64_t lease_us);
-  permits_reply queued(seat& s, const permits_command& c);
-  permits_reply confirm(const permits_command& c);
-
   std::optional<notice> look_for_grants(std::vector<pollfd>& still_waiting);
   void wake_receiver() noexcept;
-  void ends_at(seat& s, boot_time t);
+  void tell_threads() noexcept;
   void tidy();
 
   const session_lock_options options_;
@@ -87,7 +55,7 @@ class session_locks final : public session_store, private inbox {
   const std::string peer_ = random_peer();
   std::mutex mutex_;
   std::condition_variable changed_;
-  seating seating_;
+  session_desk desk_;
   bool ending_ = false;
   boot_time sleeping_until_ = forever;
   const int wake_fd_;
@@ -105,78 +73,17 @@ session_locks::~session_locks() {
   ::close(wake_fd_);
 }
 
-// ---- commands
-// ------------------------------------------------------------------------------------
-
 result<permits_reply> session_locks::permits(std::string_view name, const permits_command& c) {
   const std::lock_guard guard{mutex_};
-  auto reply = carry_out(name, c);
-  seating_.forget_what_broke();
-  if (reply && reply->now_at == 0) reply->now_at = micros(clock_.now());
-  return reply;
-}
-
-result<permits_reply> session_locks::carry_out(std::string_view name, const permits_command& c) {
-  switch (c.verb) {
-    case permits_verb::acquire:
-      return acquire(name, c);
-    case permits_verb::renew: {
-      const auto mine = seating_.find(c.owner);
-      if (mine != seating_.all().end() && mine->held) (void)seating_.link_of(*mine).ping();
-      seating_.forget_what_broke();
-      return confirm(c);
-    }
-    case permits_verb::release: {
-      const auto mine = seating_.find(c.owner);
-      if (mine == seating_.all().end()) return reply_with(permits_outcome::absent);
-      const auto was = seating_.give_up(mine);
-      if (!was) return was.error();
-      return reply_with(*was ? permits_outcome::done : permits_outcome::absent);
-    }
-    case permits_verb::resize:
-      return resize(c);
-    case permits_verb::evict:
-      return evict(c.owner);
-    case permits_verb::inspect:
-      return inspect(name);
-    case permits_verb::notify:
-      break;  // refused at construction
-  }
-  return failure{errc::internal, "no such command"};
-}
-
-// What another session holds ends with its connection only.
-result<permits_reply> session_locks::evict(const owner_id& owner) {
-  const auto mine = seating_.find(owner);
-  if (mine == seating_.all().end()) {
-    return failure{errc::unsupported,
-                   "a lock of mode=session ends with the connection that holds it, and with it all "
-                   "others of that connection: end that one at the server"};
-  }
-  const auto was = seating_.give_up(mine);
-  if (!was) return was.error();
-  permits_reply reply = reply_with(permits_outcome::done);
-  reply.position = 1;
+  auto reply = desk_.permits(name, c);
+  tell_threads();
   return reply;
 }
 
 std::vector<result<permits_reply>> session_locks::renew(std::span<const renewal> batch) {
   const std::lock_guard guard{mutex_};
-  std::set<lock_link*> asked;
-  for (const auto& [name, c] : batch) {
-    const auto mine = seating_.find(c.owner);
-    if (c.verb != permits_verb::renew || mine == seating_.all().end() || !mine->held) continue;
-    if (asked.insert(&seating_.link_of(*mine)).second) (void)seating_.link_of(*mine).ping();
-  }
-  seating_.forget_what_broke();
-  std::vector<result<permits_reply>> replies;
-  for (const auto& [name, c] : batch) {
-    replies.push_back(c.verb == permits_verb::renew ? confirm(c) : carry_out(name, c));
-    seating_.forget_what_broke();
-    if (replies.back() && replies.back()->now_at == 0) {
-      replies.back()->now_at = micros(clock_.now());
-    }
-  }
+  auto replies = desk_.renew(batch);
+  tell_threads();
   return replies;
 }
 
@@ -188,116 +95,17 @@ result<countdown_reply> session_locks::countdown(std::string_view, const countdo
 // The server knows hashes: these are the names of this session.
 result<std::vector<std::string>> session_locks::names() {
   const std::lock_guard guard{mutex_};
-  std::set<std::string> all;
-  for (const seat& s : seating_.all()) all.insert(s.name);
-  return std::vector<std::string>(all.begin(), all.end());
-}
-
-// What was heard of its connection a moment ago counts as a renewal.
-permits_reply session_locks::confirm(const permits_command& c) {
-  const auto mine = seating_.find(c.owner);
-  if (mine == seating_.all().end()) return reply_with(permits_outcome::absent);
-  if (!mine->held) return queued(*mine, c);
-  return holds(*mine, c.lease_us);
-}
-
-permits_reply session_locks::holds(seat& s, std::int64_t lease_us) {
-  const auto now = clock_.now();
-  const auto sure_us =
-      std::chrono::duration_cast<std::chrono::microseconds>(options_.sure_for).count();
-  ends_at(s, after(now, lease_us));
-  permits_reply r = reply_with(permits_outcome::granted);
-  r.fence = s.fence;
-  r.now_at = micros(now);
-  r.expires_at = r.now_at + std::min(lease_us, sure_us);
-  return r;
-}
-
-permits_reply session_locks::queued(seat& s, const permits_command& c) {
-  ends_at(s, after(clock_.now(), c.place_us));
-  permits_reply r = reply_with(permits_outcome::queued);
-  r.position = 1;
-  r.look_again_us = s.own ? with_place_us : without_place_us;
-  return r;
-}
-
-// Only who ends before all others is news to the thread.
-void session_locks::ends_at(seat& s, boot_time t) {
-  s.ends = t;
-  if (t < sleeping_until_) changed_.notify_one();
-}
-
-// ---- taking
-// --------------------------------------------------------------------------------------
-
-result<permits_reply> session_locks::acquire(std::string_view name, const permits_command& c) {
-  const auto mine = seating_.find(c.owner);
-  if (mine != seating_.all().end()) return ask_again(mine, c);
-  const auto other = seating_.find(c.instead_of);
-  bool replaced = false;
-  if (c.instead_of && other != seating_.all().end()) {
-    const auto was = seating_.give_up(other);
-    if (!was) return was.error();
-    replaced = *was;
-  }
-  auto reply = enter(name, c);
-  if (reply) reply->replaced = replaced;
-  return reply;
-}
-
-result<permits_reply> session_locks::ask_again(seats::iterator mine, const permits_command& c) {
-  if (mine->waits_at_server()) seating_.hear_of(*mine);
-  if (!mine->held && !mine->own) {
-    const auto got = seating_.try_now(*mine);
-    if (!got) return got.error();
-  }
-  if (mine->held) return holds(*mine, c.lease_us);
-  if (c.wait && !mine->own) begin_wait(*mine);
-  if (c.wait) return queued(*mine, c);
-  const auto was_in = seating_.give_up(mine);
-  if (!was_in) return was_in.error();
-  return reply_with(permits_outcome::busy);
-}
-
-result<permits_reply> session_locks::enter(std::string_view name, const permits_command& c) {
-  seat mine;
-  mine.owner = c.owner;
-  mine.name = name;
-  mine.kind = c.kind;
-  mine.capacity = c.capacity;
-  mine.weight = c.weight;
-  mine.peer = c.peer;
-  mine.note = c.note;
-  const auto got = seating_.try_now(mine);
-  if (!got) return got.error();
-  if (!*got && c.wait) return wait_for(std::move(mine), c);
-  if (!*got) return reply_with(permits_outcome::busy);
-  return holds(seating_.add(std::move(mine)), c.lease_us);
-}
-
-permits_reply session_locks::wait_for(seat mine, const permits_command& c) {
-  mine.lease_us = c.lease_us;
-  begin_wait(mine);
-  return queued(seating_.add(std::move(mine)), c);
-}
-
-// Whoever gets no connection for it tries again when he looks again.
-void session_locks::begin_wait(seat& mine) {
-  seating_.begin_wait(mine);
-  if (mine.own) wake_receiver();
-}
-
-result<permits_reply> session_locks::resize(const permits_command& c) {
-  const auto mine = seating_.find(c.owner);
-  if (mine == seating_.all().end() || !mine->held) return reply_with(permits_outcome::absent);
-  const auto changed = seating_.change(*mine, c.weight);
-  if (!changed) return changed.error();
-  if (!*changed) return reply_with(permits_outcome::busy);
-  return holds(*mine, c.lease_us);
+  return desk_.names();
 }
 
 // ---- who watches
 // ---------------------------------------------------------------------------------
+
+// Only who begins to wait, or ends before all others, is news to them.
+void session_locks::tell_threads() noexcept {
+  if (desk_.began_to_wait()) wake_receiver();
+  if (desk_.first_end() < sleeping_until_) changed_.notify_one();
+}
 
 void session_locks::wake_receiver() noexcept {
   const std::uint64_t one = 1;
@@ -325,43 +133,19 @@ std::optional<notice> session_locks::receive(boot_time until) {
 
 std::optional<notice> session_locks::look_for_grants(std::vector<pollfd>& still_waiting) {
   const std::lock_guard guard{mutex_};
-  for (seat& s : seating_.all()) {
-    if (!s.waits_at_server()) continue;
-    seating_.hear_of(s);
-    if (s.waits_at_server()) still_waiting.push_back({s.own->fd(), POLLIN, 0});
-    if (!s.held) continue;
-    const auto granted = holds(s, s.lease_us);
-    return notice{notice_kind::granted, s.name, s.owner, s.fence, granted.expires_at, peer_};
-  }
-  return std::nullopt;
+  auto granted = desk_.next_grant();
+  if (granted) granted->peer = peer_;
+  for (const int fd : desk_.waiting_at()) still_waiting.push_back({fd, POLLIN, 0});
+  tell_threads();
+  return granted;
 }
 
-// Gives up what nobody renews and who asks no more: the server would keep it.
 void session_locks::tidy() {
   std::unique_lock lock{mutex_};
   while (!ending_) {
-    const auto first =
-        std::min_element(seating_.all().begin(), seating_.all().end(),
-                         [](const seat& a, const seat& b) { return a.ends < b.ends; });
-    sleeping_until_ = first == seating_.all().end() ? forever : first->ends;
-    if (clock_.now() < sleeping_until_) {
-      clock_.wait_until(lock, changed_, sleeping_until_);
-      continue;
-    }
-    (void)seating_.give_up(first);
-    seating_.forget_what_broke();
+    sleeping_until_ = desk_.give_up_late();
+    clock_.wait_until(lock, changed_, sleeping_until_);
   }
-}
-
-// ---- for people
-// ----------------------------------------------------------------------------------
-
-result<permits_reply> session_locks::inspect(std::string_view name) {
-  const auto home = seating_.home();
-  if (!home) return home.error();
-  const auto users = (*home)->users(name);
-  if (!users) return users.error();
-  return view_of(name, seating_, *users);
 }
 
 }  // namespace

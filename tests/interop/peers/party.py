@@ -15,14 +15,14 @@ WORKING, DYING = 20, 3
 
 
 class Guard:
-    """Alone, or not: the kernel lets one in, and lets it go when it dies."""
+    """Alone (or among readers), or not: the kernel lets one in, and lets it go when it dies."""
 
     def __init__(self, path):
         self.file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
-    def enter(self):
+    def enter(self, reads):
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.file, (fcntl.LOCK_SH if reads else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
             return False
@@ -35,7 +35,7 @@ def told():
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
-def play(take, give_back, guard_path):
+def play(take, give_back, guard_path, reads=lambda held: False):
     """take(seconds) returns None if it took too long; give_back() gets what take() returned."""
     guard = Guard(guard_path)
     print("ready", flush=True)
@@ -52,7 +52,7 @@ def play(take, give_back, guard_path):
         held = take(WORKING)
         if held is None:
             continue
-        alone = guard.enter()
+        alone = guard.enter(reads(held))
         violations += not alone
         select.select([], [], [], 0.001)
         if alone:

@@ -165,42 +165,5 @@ TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome
   eventually("what it may have got to be given back", [&] { return holders().empty(); });
 }
 
-TEST(mariadb_server_faults, crashes_read_only_and_clocks_are_what_they_are_called) {
-  harness::mariadb_server server;
-  holdfast::session_options patient;
-  patient.store_timeout = 60s;
-  auto a = holdfast::open(server.url() + "locks", patient);
-  auto b = holdfast::open(server.url() + "locks", patient);
-  holdfast::mutex m{a, "m"}, rival{b, "m"};
-  auto held = m.acquire();
-  server.kill();
-  EXPECT_EQ(outcome_of([&] { (void)b.show("m"); }).reason, errc::unavailable);
-  server.start();
-  eventually("the server to be used again",
-             [&] { return !outcome_of([&] { (void)b.show("m"); }).failed; });
-  EXPECT_EQ(held.state(), holdfast::lease_state::held);
-
-  server.shift_clock(-1h);
-  EXPECT_FALSE(rival.try_acquire()) << "set back under a holder: it keeps the lock";
-  EXPECT_FALSE(held.release());
-  auto next = rival.acquire();
-  EXPECT_GT(next.fence(), held.fence());
-  server.shift_clock(1h);
-  auto third = m.try_acquire();
-  ASSERT_TRUE(third) << "set forward, leases end";
-  EXPECT_GT(third->fence(), next.fence());
-  EXPECT_FALSE(third->release());
-
-  const client admin{server.port()};
-  admin.ask(
-      "create user app@'%'; grant select, insert, update, delete on locks.* to app@'%'; "
-      "set global read_only = on");
-  std::string as_app = server.url() + "locks";
-  as_app.replace(as_app.find("admin"), 5, "app");
-  auto s = holdfast::open(as_app);
-  holdfast::mutex other{s, "m"};
-  EXPECT_EQ(outcome_of([&] { (void)other.try_lock(); }).reason, errc::read_only);
-}
-
 }  // namespace
 }  // namespace mariadb_test

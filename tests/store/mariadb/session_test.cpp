@@ -1,3 +1,4 @@
+#include <future>
 #include <thread>
 
 #include "fixture.hpp"
@@ -57,6 +58,38 @@ TEST_F(mariadb_session, names_that_differ_only_beyond_64_bytes_or_in_case_are_tw
     const auto held = first.acquire();
     EXPECT_TRUE(second.try_lock()) << other;
   }
+}
+
+TEST_F(mariadb_session, a_waiter_whose_connection_ends_waits_again) {
+  auto a = open(), b = open();
+  holdfast::mutex first{a, "m"}, second{b, "m"};
+  auto held = first.acquire();
+  auto waiter = std::async(std::launch::async, [&] { return second.acquire().fence(); });
+  std::string id;
+  eventually("a waiting connection", [&] {
+    id =
+        ask("select id from information_schema.processlist where state = 'User lock' and info "
+            "like concat('%', hex('" +
+            database_ + ".m'), '%')");
+    return !id.empty();
+  });
+  ask("kill " + id);
+  EXPECT_FALSE(held.release());
+  EXPECT_GT(waiter.get(), 0u);
+}
+
+TEST_F(mariadb_session, time_outs_that_the_user_has_end_nothing) {
+  (void)mariadb_store::open();  // the database, which this user is given
+  let_user(" with max_statement_time 0.1");
+  auto a = holdfast::open(url_of_user("?mode=session")), b = open();
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = rival.acquire();
+  std::thread waiter([&] { m.lock(), m.unlock(); });
+  eventually("a waiter", [&] { return b.show("m").waiters.size() == 1; });
+  EXPECT_FALSE(rival.try_lock_for(250ms)) << "longer than that";
+  EXPECT_EQ(b.show("m").waiters.size(), 1u);
+  EXPECT_FALSE(held.release());
+  waiter.join();
 }
 
 TEST_F(mariadb_session, a_wait_that_is_given_up_leaves_no_place) {

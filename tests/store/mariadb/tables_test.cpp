@@ -47,6 +47,9 @@ TEST_F(mariadb_store, names_that_differ_in_case_quotes_or_letters_are_different_
     EXPECT_TRUE(all.back()->try_lock()) << name;
   }
   EXPECT_EQ(s.names().size(), all.size());
+  EXPECT_EQ(outcome_of([&] { holdfast::mutex(s, std::string("or\0der", 6)); }).reason,
+            holdfast::errc::invalid_name)
+      << "a NUL, at which a C string would end";
   for (auto& m : all) m->unlock();
   EXPECT_EQ(s.names().size(), 0U);
 }

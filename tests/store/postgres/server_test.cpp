@@ -1,7 +1,9 @@
 #include <sys/stat.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 #include "fixture.hpp"
@@ -17,7 +19,7 @@ using holdfast::errc;
 
 holdfast::session patient(const std::string& url) {
   holdfast::session_options o;
-  o.store_timeout = 60s;
+  o.store_timeout = 10min;
   return holdfast::open(url, o);
 }
 
@@ -30,7 +32,7 @@ holdfast::session impatient(const std::string& url) {
 TEST(postgres_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_and_waiter) {
   postgres_server server;
   auto a = patient(server.url()), b = patient(server.url());
-  holdfast::mutex first{a, "m"}, second{b, "m"};
+  holdfast::mutex first{a, "m", {.lease = 10min}}, second{b, "m"};
   auto held = first.acquire();
   std::uint64_t next = 0;
   std::thread waiter([&] { next = second.acquire().fence(); });
@@ -47,6 +49,51 @@ TEST(postgres_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_a
   EXPECT_FALSE(held.release());
   waiter.join();
   EXPECT_GT(next, held.fence());
+}
+
+bool lives(const client& c) {
+  try {
+    return c.ask("select 1") == "1";
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+bool lets_in(const postgres_server& server) {
+  try {
+    return lives(client(server.url()));
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+// The server then ends all others, and begins anew.
+TEST(postgres_server_faults,
+     a_backend_that_dies_of_kill_9_costs_neither_holder_nor_waiter_anything) {
+  postgres_server server;
+  auto a = patient(server.url()), b = patient(server.url("?application_name=b"));
+  auto c = patient(server.url("?mode=session&session=3s"));
+  holdfast::mutex first{a, "m", {.lease = 10min}}, second{b, "m"}, of_connection{c, "m"};
+  auto held = first.acquire();
+  const auto held_by_connection = of_connection.acquire();
+  std::uint64_t next = 0;
+  std::thread waiter([&] { next = second.acquire().fence(); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  const client admin{server.url()};
+  ::kill(
+      std::stoi(admin.ask("select pid from pg_stat_activity where application_name = 'b' limit 1")),
+      SIGKILL);
+  eventually("connections to be ended", [&] { return !lives(admin); });
+  // It lets in nobody before the last of them is.
+  eventually("all of them", [&] { return lets_in(server); });
+  eventually("the server to be used again",
+             [&] { return !outcome_of([&] { (void)a.show("m"); }).failed; });
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(next, held.fence());
+  eventually("what went with its connection to be told",
+             [&] { return held_by_connection.state() == holdfast::lease_state::lost; });
 }
 
 TEST(postgres_server_faults,

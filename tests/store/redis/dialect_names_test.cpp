@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "store/redis/dialect_store.hpp"
+#include "store/redis/redisson.hpp"
 #include "store/redis/slot_map.hpp"
 
 namespace redis_test {
@@ -17,8 +17,14 @@ TEST(redis_dialect_names, a_key_lies_where_the_servers_of_a_cluster_expect_it) {
 }
 
 TEST(redis_dialect_names, redisson_s_channels_are_named_as_its_clients_name_them) {
-  EXPECT_EQ(unlock_channel("orders"), "redisson_lock__channel:{orders}");
-  EXPECT_EQ(unlock_channel("shop{1}:orders"), "redisson_lock__channel:shop{1}:orders");
+  using holdfast::store::kind;
+  EXPECT_EQ(redisson_channel(kind::mutex, "orders"), "redisson_lock__channel:{orders}");
+  EXPECT_EQ(redisson_channel(kind::mutex, "shop{1}:orders"),
+            "redisson_lock__channel:shop{1}:orders");
+  EXPECT_EQ(redisson_channel(kind::shared_mutex, "orders"), "redisson_rwlock:{orders}");
+  EXPECT_EQ(redisson_channel(kind::latch, "a{1}"), "redisson_countdownlatch__channel__{a{1}}");
+  EXPECT_EQ(redisson_beside("orders"), "{orders}:");
+  EXPECT_EQ(redisson_beside("shop{1}:orders"), "shop{1}:orders:");
 }
 
 TEST(redis_dialect_names, an_owner_of_ours_is_read_as_it_was_written_and_no_other_is_one) {
@@ -26,6 +32,7 @@ TEST(redis_dialect_names, an_owner_of_ours_is_read_as_it_was_written_and_no_othe
   holdfast::store::owner_id read;
   EXPECT_TRUE(parse_redisson_owner(redisson_owner(mine), read));
   EXPECT_EQ(read, mine);
+  EXPECT_TRUE(parse_redisson_owner(redisson_owner(mine) + ":write", read));
   for (const char* other :
        {"", ":1", "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "00000000000000110000000000000004:2"}) {
     EXPECT_FALSE(parse_redisson_owner(other, read)) << other;

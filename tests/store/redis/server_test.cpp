@@ -168,6 +168,27 @@ TEST_F(redis_faults, a_full_server_refuses_locks_and_still_lets_go) {
   other.unlock();
 }
 
+TEST_F(redis_faults, a_full_server_renews_nothing_and_forgets_nothing) {
+  auto s = open();
+  auto lease = holdfast::mutex(s, "m").acquire();
+  server_.ask({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_EQ(outcome_of([&] { lease.extend(1s); }).reason, errc::no_space);
+  EXPECT_EQ(s.show("m").holders.size(), 1U);
+  server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(redis_faults, a_full_server_hands_over_to_the_one_who_waits) {
+  auto s = open();
+  holdfast::fair_mutex m{s, "m"};
+  auto lease = m.acquire();
+  auto next = async_acquire(m).future();
+  harness::eventually("it waits", [&] { return s.show("m").waiters.size() == 1; });
+  server_.ask({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_FALSE(lease.release());
+  EXPECT_TRUE(next.get());
+  server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+}
+
 TEST(redis_misconf, a_server_that_cannot_save_is_told_as_read_only) {
   const harness::redis_server server({"--dbfilename", "a-folder", "--save", "3600 1"});
   ASSERT_EQ(::mkdir(server.file("a-folder").c_str(), 0700), 0);  // where the file should go

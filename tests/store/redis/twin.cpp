@@ -63,7 +63,8 @@ void show_tell(std::ostream& out, std::vector<notice> tell) {
 std::string text_of(const permits_reply& r) {
   std::ostringstream out;
   out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at
-      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced;
+      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced
+      << ' ' << r.fresh;
   const bool mismatch = r.outcome == permits_outcome::kind_mismatch ||
                         r.outcome == permits_outcome::capacity_mismatch;
   if (mismatch)

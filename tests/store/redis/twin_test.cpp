@@ -66,7 +66,17 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"sub(text, 29, 72) == ' 1 0 0 0 0 ' .. owner .. ' ' and",
                          ""},                                                  // anybody may let go
         twin::seeded_bug{"elseif fixed and match", "elseif false and match"},  // after its end, too
+        // In short: a place that has run out, a lease that nobody has to claim, a moment at which
+        // nobody looks, somebody else's place, nobody who is told.
+        twin::seeded_bug{"none or places_end > clock", "true"},
+        twin::seeded_bug{"its = math.min(its, 500000)", "its = its + 0"},
+        twin::seeded_bug{"position == 1 and ends - now or 1000000", "1000000"},
+        twin::seeded_bug{"at + size + 32) == owner then", "at + size + 32) then"},
+        twin::seeded_bug{"stays < places_end + 0", "false"},
+        twin::seeded_bug{"size + #holds - (#text - at + 1)", "size"},
+        twin::seeded_bug{"news[2] = 'wanted ' .. told", ""},
         twin::seeded_bug{"call('ZADD', KEYS[3], -priority", "call('ZADD', KEYS[3], priority"},
+        twin::seeded_bug{"call('ZADD', KEYS[3], -w.priority", "call('ZADD', KEYS[3], w.priority"},
         twin::seeded_bug{"own and w.lease or math.min(w.lease, 500000)",
                          "w.lease"},  // nobody has to claim
         twin::seeded_bug{"r.used = r.used - h.weight",

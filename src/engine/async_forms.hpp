@@ -1,0 +1,145 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "engine/pending_wait.hpp"
+
+/// What most operations are without a thread, each a line or two: a command and what its reply
+/// means, a question that is asked until it is settled, work of a moment, another one's result.
+namespace holdfast::engine {
+
+/// Work of a moment, done on the session's thread.
+template <class T>
+class pending_work final : public telling<chore, T> {
+ public:
+  pending_work(std::shared_ptr<core> session, std::function<result<T>()> work)
+      : telling<chore, T>(std::move(session)), work_(std::move(work)) {}
+
+  void start(detail::receiver<T>& to) override {
+    this->receiver_ = &to;
+    if (auto ok = this->begin(); !ok) this->tell(std::move(ok.error()));
+  }
+  errand::next step() override {
+    this->tell(work_());
+    return {.over = true};
+  }
+
+ private:
+  const std::function<result<T>()> work_;
+};
+
+template <class T = done>
+pending<T> async_do(std::shared_ptr<core> session,
+                    std::type_identity_t<std::function<result<T>()>> work) {
+  return pending<T>(std::make_shared<pending_work<T>>(std::move(session), std::move(work)));
+}
+
+/// What the reply to a command means.
+template <class T>
+using meaning = std::function<result<T>(store::permits_reply&)>;
+
+template <class T>
+class pending_reply final : public pending_command<T> {
+ public:
+  pending_reply(const order& o, const store::permits_command& c, meaning<T> m)
+      : pending_command<T>(o.session),
+        spec_(o.what),
+        operation_(o.operation),
+        asks_(c),
+        meaning_(std::move(m)) {}
+
+ private:
+  std::optional<store::renewal> ask() override { return store::renewal{spec_->name, asks_}; }
+  result<T> learn(result<store::permits_reply> reply) override {
+    auto learned = reply ? meaning_(*reply) : result<T>(std::move(reply.error()));
+    if (learned) return learned;
+    return this->session_->located(std::move(learned.error()), operation_, spec_->name);
+  }
+
+  const std::shared_ptr<const spec> spec_;
+  const std::string_view operation_;
+  const store::permits_command asks_;
+  const meaning<T> meaning_;
+};
+
+/// One command, once, in one round trip with those of others. Of the order: session, name, and who
+/// asks.
+template <class T>
+pending<T> async_command(const order& o, const store::permits_command& c,
+                         std::type_identity_t<meaning<T>> m) {
+  return pending<T>(std::make_shared<pending_reply<T>>(o, c, std::move(m)));
+}
+
+/// A question that leaves nothing behind, whatever comes of it.
+template <class T, class Question>
+class pending_question final : public telling_wait<pending_wait, T> {
+ public:
+  using outcome = std::function<result<T>(std::unique_ptr<Question>)>;
+  pending_question(order o, const store::owner_id& owner, std::unique_ptr<Question> q, outcome f)
+      : telling_wait<pending_wait, T>(std::move(o)),
+        owner_(owner),
+        question_(std::move(q)),
+        outcome_(std::move(f)) {}
+  const store::owner_id& owner() const noexcept override { return owner_; }
+
+ private:
+  question& asked() override { return *question_; }
+  void won(std::shared_ptr<core> session) override {
+    const std::string_view tried = this->tried();
+    result<T> how = outcome_(std::move(question_));
+    if (how) return this->tell(std::move(how));
+    this->tell(session->located(std::move(how.error()), tried, this->spec_->name));
+  }
+  std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
+  void let_go() override { question_.reset(); }
+
+  const store::owner_id owner_;
+  std::unique_ptr<Question> question_;
+  const outcome outcome_;
+};
+
+/// Asks until it is settled. `outcome` is given the question then, and says what came of it; what
+/// the question needs stays as long as that.
+template <class T, class Question>
+pending<T> async_ask(order o, const store::owner_id& owner, std::unique_ptr<Question> q,
+                     typename pending_question<T, Question>::outcome f) {
+  return pending<T>(std::make_shared<pending_question<T, Question>>(std::move(o), owner,
+                                                                    std::move(q), std::move(f)));
+}
+
+/// Another operation, with something made of its value.
+template <class From, class To, class F>
+class pending_made final : public detail::operation<To>,
+                           public detail::receiver<From>,
+                           public std::enable_shared_from_this<pending_made<From, To, F>> {
+ public:
+  pending_made(pending<From> from, F make) : from_(std::move(from)), make_(std::move(make)) {}
+
+  void start(detail::receiver<To>& to) override {
+    to_ = &to;
+    self_ = this->shared_from_this();
+    std::move(from_).start(*this);
+  }
+  std::stop_token stop() const noexcept override { return to_->stop(); }
+  void receive(result<From> how) noexcept override {
+    const auto self = std::move(self_);
+    if (!how) return to_->receive(std::move(how.error()));
+    to_->receive(make_(std::move(*how)));
+  }
+
+ private:
+  pending<From> from_;
+  F make_;
+  detail::receiver<To>* to_ = nullptr;
+  std::shared_ptr<pending_made> self_;
+};
+
+template <class To, class From, class F>
+pending<To> async_then(pending<From> from, F make) {
+  return pending<To>(std::make_shared<pending_made<From, To, F>>(std::move(from), std::move(make)));
+}
+
+}  // namespace holdfast::engine

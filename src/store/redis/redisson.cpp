@@ -1,0 +1,114 @@
+#include "store/redis/redisson.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/scripts.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+constexpr std::string_view thread = ":1";
+constexpr std::string_view write_mark = ":write";
+/// As the kernel's: longer than anybody repeats a command.
+constexpr std::string_view remember_ms = "60000";
+
+bool has_tag(std::string_view key) noexcept { return key.find('{') != key.npos; }
+
+std::string tagged(std::string_view key) {
+  return has_tag(key) ? std::string(key) : "{" + std::string(key) + "}";
+}
+
+std::string_view verb_of(countdown_verb v) {
+  switch (v) {
+    case countdown_verb::arrive:
+      return "arrive";
+    case countdown_verb::wait:
+      return "wait";
+    case countdown_verb::remove:
+      return "remove";
+    default:
+      return "inspect";  // nobody is in a list whom a leave would take out
+  }
+}
+
+}  // namespace
+
+std::string redisson_channel(kind what, std::string_view key) {
+  // A latch's does not heed a tag.
+  if (what == kind::latch) return "redisson_countdownlatch__channel__{" + std::string(key) + "}";
+  return (what == kind::shared_mutex ? "redisson_rwlock:" : "redisson_lock__channel:") +
+         tagged(key);
+}
+
+std::string redisson_beside(std::string_view key) { return tagged(key) + ":"; }
+
+std::string redisson_owner(const owner_id& id) { return to_string(id) + std::string(thread); }
+
+bool writes(std::string_view redisson_owner) noexcept {
+  return redisson_owner.ends_with(write_mark);
+}
+
+bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept {
+  if (writes(text)) text.remove_suffix(write_mark.size());
+  if (!text.ends_with(thread)) return false;
+  text.remove_suffix(thread.size());
+  return parse_owner_id(text, id);
+}
+
+std::string redisson_call(std::string_view key, kind what, std::string_view verb,
+                          const slot_entry& who, std::int64_t lease_us) {
+  std::string bytes;
+  const auto ms = std::to_string(lease_us / 1'000);
+  const auto owner = redisson_owner(who.owner);
+  const auto channel = redisson_channel(what, key);
+  if (what == kind::shared_mutex) {
+    append_command(bytes, {"EVALSHA", redisson_rw_script().sha, "2", key, redisson_beside(key),
+                           verb, owner, ms, channel, who.alone ? "1" : "0"});
+  } else {
+    append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb, owner, ms, channel});
+  }
+  return bytes;
+}
+
+std::string redisson_call(std::string_view key, const countdown_command& c) {
+  std::string bytes;
+  const auto ours = redisson_beside(key) + "holdfast";
+  append_command(bytes, {"EVALSHA", redisson_latch_script().sha, "3", key, ours,
+                         ours + ":" + to_string(c.owner), verb_of(c.verb), std::to_string(c.count),
+                         std::to_string(c.drop), redisson_channel(kind::latch, key),
+                         std::to_string(c.keep_us / 1'000), remember_ms});
+  return bytes;
+}
+
+result<countdown_reply> read_latch(std::string_view key, const resp_value& answer) {
+  if (answer.is_error()) return server_says(answer.text);
+  const auto& items = answer.items;
+  if (items.size() != 3) return strange_answer("redisson_latch.lua");
+  const auto state = items[0].integer;
+  if (state == 3) {
+    return failure{errc::kind_mismatch, "the key '" + std::string(key) + "' holds " +
+                                            items[1].text.substr(0, 80) +
+                                            ", which is no latch of dialect=redisson: it was "
+                                            "left as it is"};
+  }
+  static constexpr std::array outcomes{countdown_outcome::closed,
+                                       countdown_outcome::open,
+                                       countdown_outcome::too_many,
+                                       countdown_outcome::done,
+                                       countdown_outcome::capacity_mismatch,
+                                       countdown_outcome::done};
+  if (state < 0 || state >= std::int64_t{outcomes.size()})
+    return strange_answer("redisson_latch.lua");
+  countdown_reply reply;
+  reply.outcome = outcomes[static_cast<std::size_t>(state)];
+  reply.remaining = static_cast<std::uint32_t>(items[1].integer);
+  reply.found.remaining = reply.remaining;
+  reply.found.count =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(items[2].integer, UINT32_MAX));
+  return reply;
+}
+
+}  // namespace holdfast::store::redis

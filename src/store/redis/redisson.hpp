@@ -1,0 +1,36 @@
+#pragma once
+
+#include <holdfast/store/slot_store.hpp>
+#include <string>
+#include <string_view>
+
+#include "store/redis/resp.hpp"
+
+/// How Redisson (Java) spells what it shares, and the commands to the scripts that speak it.
+namespace holdfast::store::redis {
+
+/// The longest lease of a reader: the renewal of a Java reader, of whom we may know nothing, sets
+/// the end of every reader to its own watchdog time-out, which is this unless it was configured.
+inline constexpr std::int64_t longest_reader_lease_us = 30'000'000;
+
+/// The channel on which it is said that a lock (or latch) may be had.
+std::string redisson_channel(kind what, std::string_view key);
+
+/// What a key begins with that belongs to another key.
+std::string redisson_beside(std::string_view key);
+
+/// How an owner of ours is written: `id:thread`, and `id:thread:write` of who writes.
+std::string redisson_owner(const owner_id& id);
+/// False of one that is not ours.
+bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept;
+bool writes(std::string_view redisson_owner) noexcept;
+
+/// One step of a lock, or of a latch.
+std::string redisson_call(std::string_view key, kind what, std::string_view verb,
+                          const slot_entry& who, std::int64_t lease_us);
+std::string redisson_call(std::string_view key, const countdown_command& c);
+
+/// What the latch's script answered.
+result<countdown_reply> read_latch(std::string_view key, const resp_value& answer);
+
+}  // namespace holdfast::store::redis

@@ -1,0 +1,67 @@
+-- The latch of Redisson (Java): a number, which goes down to zero and then is not there. As what nobody has made yet is not
+-- there either, a key of ours beside it remembers that there was one, and from how many it counts, for as long as it is to
+-- be kept; and one for each arrival, for a while, that the same arrival counts once.
+--
+--   KEYS[1]  the latch    KEYS[2]  that it was made, and of how many    KEYS[3]  this arrival
+--   ARGV     verb count drop channel, milliseconds to keep the latch, and to remember the arrival
+--
+-- Answers {state, how many are left or what is there, count}: 0 closed, 1 open, 2 more than is left, 3 none of this layout,
+-- 4 another count, 5 nobody has used it.
+
+local verb, count, drop, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local keep, remember = tonumber(ARGV[5]), ARGV[6]
+
+-- 1. What is there.
+local kind, left = redis.call('TYPE', KEYS[1]).ok, nil
+if kind ~= 'none' then
+  if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
+  local text = redis.call('GET', KEYS[1])
+  if not string.match(text, '^%d+$') then return {3, text, 0} end
+  left = tonumber(text)
+end
+local made = tonumber(redis.call('GET', KEYS[2]))
+local counts_from = made or (left and math.max(left, count)) or 0
+
+local function state()
+  if left and left > 0 then return {0, left, counts_from} end
+  return {(made or left) and 1 or 5, 0, counts_from}
+end
+
+if verb == 'inspect' then return state() end
+if verb == 'remove' then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('PUBLISH', channel, '1')
+  return {1, 0, 0}
+end
+
+-- 2. Everyone names the same count.
+if counts_from ~= 0 and counts_from ~= count or left and left > count then return {4, left or 0, counts_from} end
+
+-- 3. An arrival that is known has been counted.
+if verb == 'arrive' then
+  if redis.call('EXISTS', KEYS[3]) == 1 then return state() end
+  if drop == 0 or drop > (left or (made and 0) or count) then return {2, left or (made and 0) or count, count} end
+end
+
+-- 4. Whoever uses it makes it. What another program made ends when it is counted down, and at no time.
+if not made and not left then
+  left = count
+  redis.call('SET', KEYS[1], count, 'PX', keep)
+  redis.call('PUBLISH', channel, '1')
+elseif left then
+  local ends = redis.call('PTTL', KEYS[1])
+  if ends >= 0 then redis.call('PEXPIRE', KEYS[1], math.max(ends, keep)) end
+end
+redis.call('SET', KEYS[2], count, 'PX', math.max(redis.call('PTTL', KEYS[2]), keep))
+made, counts_from = count, count
+
+-- 5. The arrival.
+if verb == 'arrive' then
+  left = redis.call('DECRBY', KEYS[1], drop)
+  redis.call('SET', KEYS[3], 1, 'PX', remember)
+  if left == 0 then
+    redis.call('DEL', KEYS[1])
+    redis.call('PUBLISH', channel, '0')
+  end
+end
+return state()

@@ -1,0 +1,191 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <holdfast/both.hpp>
+#include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+#include <mutex>
+
+#include "harness/eventually.hpp"
+#include "harness/passing_on.hpp"
+#include "harness/why.hpp"
+
+// Several names without a thread: multi_lock and both.
+namespace {
+
+using namespace std::chrono_literals;
+using harness::why;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::multi_lock;
+using holdfast::mutex;
+using holdfast::result;
+
+/// Two stores, and others on them.
+class several : public testing::TestWithParam<bool> {
+ protected:
+  static holdfast::session open(const char* store) {
+    holdfast::session_options o;
+    if (GetParam()) o.decorate = holdfast::testing::faulty({});  // takes one name after the other
+    return holdfast::open("memory:several-" + std::string(store), std::move(o));
+  }
+  static bool is_free(mutex& m) { return bool(m.try_acquire()); }
+  static void until_waiting(const holdfast::session& s, const std::string& name) {
+    harness::eventually("waiting", [&] { return s.show(name).waiters.size() == 1; });
+  }
+
+  holdfast::session here_ = open("here"), elsewhere_ = open("elsewhere");
+  holdfast::session others_ = open("here"), others_elsewhere_ = open("elsewhere");
+  mutex a_{here_, "a"}, b_{here_, "b"}, c_{elsewhere_, "c"};
+  mutex others_a_{others_, "a"}, others_b_{others_, "b"}, others_c_{others_elsewhere_, "c"};
+};
+
+INSTANTIATE_TEST_SUITE_P(multi, several, testing::Bool(),
+                         [](const auto& cell) { return cell.param ? "one_by_one" : "together"; });
+
+TEST_P(several, all_are_had_in_the_order_in_which_they_were_given_and_given_back) {
+  multi_lock all{c_, b_, a_};
+  auto held = async_acquire(all).future().get().value();
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
+  ASSERT_EQ(held.fences().size(), 3U);
+  EXPECT_EQ(here_.show("b").holders.at(0).fence, held.fences()[1]);
+  EXPECT_EQ(here_.show("a").holders.at(0).fence, held.fences()[2]);
+  EXPECT_FALSE(is_free(others_c_));
+  EXPECT_TRUE(async_release(std::move(held)).future().get());
+  EXPECT_TRUE(is_free(others_a_) && is_free(others_b_) && is_free(others_c_));
+  EXPECT_THROW((void)async_release(std::move(held)), holdfast::error);
+}
+
+TEST_P(several, one_that_is_taken_is_waited_for_by_its_session_one_after_the_other) {
+  multi_lock all{a_, b_, c_};
+  lease theirs = others_b_.acquire();
+  lease theirs_elsewhere = others_c_.acquire();
+  auto waiting = async_acquire(all).future();
+  until_waiting(elsewhere_, "c");
+  EXPECT_FALSE(theirs_elsewhere.release());
+  until_waiting(here_, "b");
+  EXPECT_FALSE(theirs.release());
+  EXPECT_TRUE(waiting.get());
+}
+
+TEST_P(several, a_limit_ends_it_and_nothing_is_held) {
+  multi_lock all{a_, b_, c_};
+  const lease theirs = others_b_.acquire();
+  for (const auto limit : {0ms, 5ms}) {
+    const auto got = async_acquire(all, limit).future().get();
+    ASSERT_EQ(why(got), errc::timed_out);
+    EXPECT_EQ(got.error().name, "b") << "it says which";
+  }
+  EXPECT_TRUE(is_free(others_a_) && is_free(others_c_));
+  EXPECT_TRUE(here_.show("b").waiters.empty());
+}
+
+TEST_P(several, one_that_is_stopped_gives_back_what_it_had) {
+  multi_lock all{a_, b_, c_};
+  const lease theirs = others_b_.acquire();
+  std::stop_source stop;
+  auto waiting = async_acquire(all, {}, stop.get_token()).future();
+  until_waiting(here_, "b");
+  EXPECT_FALSE(is_free(others_a_) || is_free(others_c_));
+  stop.request_stop();
+  EXPECT_EQ(why(waiting.get()), errc::cancelled);
+  EXPECT_TRUE(is_free(others_a_) && is_free(others_c_));
+  EXPECT_TRUE(here_.show("b").waiters.empty());
+}
+
+/// Asks to stop when it was asked.
+class stopping : public harness::passing_on {
+ public:
+  stopping(std::unique_ptr<session_store> inner, std::stop_source stop)
+      : passing_on(std::move(inner)), stop_(std::move(stop)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = passing_on::permits(name, c);
+    stop_.request_stop();
+    return reply;
+  }
+
+ private:
+  std::stop_source stop_;
+};
+
+TEST_P(several, one_that_is_stopped_on_its_way_to_another_session_gives_back_what_it_had) {
+  std::stop_source stop;
+  holdfast::session_options o;
+  o.decorate = [&](auto inner) { return std::make_unique<stopping>(std::move(inner), stop); };
+  const auto far = holdfast::open("memory:several-elsewhere", std::move(o));
+  mutex c{far, "c"};
+  multi_lock all{a_, c};
+  const lease theirs = others_c_.acquire();
+  EXPECT_EQ(why(async_acquire(all, {}, stop.get_token()).future().get()), errc::cancelled);
+  EXPECT_TRUE(is_free(others_a_));
+  EXPECT_TRUE(elsewhere_.show("c").waiters.empty());
+}
+
+/// The names of those that were not had.
+class in_vain final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    if (e.kind != holdfast::event_kind::gave_up) return;
+    const std::lock_guard guard{mutex_};
+    names += e.name;
+  }
+  std::string names;
+
+ private:
+  std::mutex mutex_;
+};
+
+TEST_P(several, the_observer_is_told_which_was_in_the_way) {
+  const auto seen = std::make_shared<in_vain>();
+  const auto session = holdfast::open("memory:several-here", {.observer = seen});
+  mutex a{session, "a"}, b{session, "b"};
+  multi_lock all{a, b};
+  const lease theirs = others_b_.acquire();
+  EXPECT_EQ(why(async_acquire(all, 5ms).future().get()), errc::timed_out);
+  EXPECT_EQ(seen->names, "b");
+}
+
+TEST_P(several, those_of_one_session_end_with_it) {
+  const lease theirs = others_b_.acquire();
+  std::future<result<holdfast::multi_lease>> waiting;
+  {
+    const auto gone = open("here");
+    mutex a{gone, "a"}, b{gone, "b"};
+    multi_lock all{a, b};
+    waiting = async_acquire(all).future();
+    until_waiting(here_, "b");
+  }
+  EXPECT_EQ(why(waiting.get()), errc::cancelled);
+  EXPECT_TRUE(is_free(others_a_));
+}
+
+TEST_P(several, another_kind_in_the_way_is_named) {
+  holdfast::semaphore licences{others_, "b", 2};
+  const lease theirs = licences.acquire();
+  multi_lock all{a_, b_};
+  const auto got = async_acquire(all).future().get();
+  ASSERT_EQ(why(got), errc::kind_mismatch);
+  EXPECT_EQ(got.error().name, "b");
+  EXPECT_TRUE(is_free(others_a_));
+}
+
+TEST_P(several, both_are_had_one_after_the_other_or_none) {
+  holdfast::both<mutex, mutex> two{a_, c_};
+  auto held = async_acquire(two).future().get().value();
+  EXPECT_FALSE(is_free(others_a_));
+  EXPECT_FALSE(is_free(others_c_));
+  EXPECT_TRUE(async_release(std::move(held)).future().get());
+  EXPECT_TRUE(is_free(others_a_) && is_free(others_c_));
+  const lease theirs = others_c_.acquire();
+  EXPECT_EQ(why(async_acquire(two, 5ms).future().get()), errc::timed_out);
+  EXPECT_TRUE(is_free(others_a_));
+  std::stop_source stop;
+  auto waiting = async_acquire(two, {}, stop.get_token()).future();
+  until_waiting(elsewhere_, "c");
+  stop.request_stop();
+  EXPECT_EQ(why(waiting.get()), errc::cancelled);
+  EXPECT_TRUE(is_free(others_a_));
+}
+
+}  // namespace

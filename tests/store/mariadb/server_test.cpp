@@ -1,0 +1,109 @@
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "fixture.hpp"
+
+// What takes a server of the test's own: crashes, clocks, and what it is configured to.
+namespace mariadb_test {
+namespace {
+
+using namespace std::chrono_literals;
+using harness::eventually;
+using harness::mariadb_server;
+using holdfast::errc;
+using holdfast::lease_state;
+
+holdfast::session patient(const mariadb_server& server, const std::string& options = {}) {
+  holdfast::session_options o;
+  o.store_timeout = 10min;
+  return holdfast::open(server.url() + "locks" + options, o);
+}
+
+void await_use(const holdfast::session& s) {
+  eventually("the server to be used again",
+             [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
+}
+
+TEST(mariadb_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_and_waiter) {
+  mariadb_server server;
+  auto a = patient(server), b = patient(server), c = patient(server, "?mode=session&session=3s");
+  holdfast::mutex first{a, "m", {.lease = 10min}}, second{b, "m"}, of_connection{c, "m"};
+  auto held = first.acquire();
+  const auto held_by_connection = of_connection.acquire();
+  std::uint64_t next = 0;
+  std::thread waiter([&] { next = second.acquire().fence(); });
+  eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
+  server.kill();
+  EXPECT_EQ(outcome_of([&] { (void)a.show("m"); }).reason, errc::unavailable);
+  server.start();
+  await_use(a);
+  EXPECT_EQ(held.state(), lease_state::held);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_GT(next, held.fence());
+  eventually("what went with its connection to be told",
+             [&] { return held_by_connection.state() == lease_state::lost; });
+}
+
+TEST(mariadb_server_faults, clocks_that_are_set_keep_the_order_of_fences_and_read_only_is_named) {
+  mariadb_server server;
+  auto a = patient(server), b = patient(server);
+  holdfast::mutex m{a, "m"}, rival{b, "m"};
+  auto held = m.acquire();
+  server.shift_clock(-1h);
+  EXPECT_FALSE(rival.try_acquire()) << "set back under a holder: it keeps the lock";
+  EXPECT_FALSE(held.release());
+  auto next = rival.acquire();
+  EXPECT_GT(next.fence(), held.fence());
+  server.shift_clock(1h);
+  auto third = m.try_acquire();
+  ASSERT_TRUE(third) << "set forward, leases end";
+  EXPECT_GT(third->fence(), next.fence());
+  EXPECT_FALSE(third->release());
+
+  const client admin{server.port()};
+  admin.ask(
+      "create user app@'%'; grant select, insert, update, delete on locks.* to app@'%'; "
+      "set global read_only = on");
+  std::string as_app = server.url() + "locks";
+  as_app.replace(as_app.find("admin"), 5, "app");
+  auto s = holdfast::open(as_app);
+  holdfast::mutex other{s, "m"};
+  EXPECT_EQ(outcome_of([&] { (void)other.try_lock(); }).reason, errc::read_only);
+}
+
+TEST(mariadb_server_faults, another_isolation_level_and_idle_time_outs_change_nothing) {
+  mariadb_server server({"--transaction-isolation=SERIALIZABLE", "--autocommit=0"});
+  int counter = 0;
+  std::vector<std::jthread> all;
+  for (int i = 0; i < 3; ++i) {
+    all.emplace_back([&] {
+      auto s = patient(server);
+      holdfast::mutex m{s, "m"};
+      for (int n = 0; n < 10; ++n) {
+        const std::lock_guard guard{m};
+        ++counter;
+      }
+    });
+  }
+  all.clear();
+  EXPECT_EQ(counter, 30);
+
+  const client admin{server.port()};
+  admin.ask("set global wait_timeout = 1");
+  auto s = patient(server);
+  holdfast::mutex m{s, "m"};
+  EXPECT_TRUE(m.try_lock());
+  eventually("no connection", [&] {
+    return admin.ask(
+               "select count(*) from information_schema.processlist where user = 'admin' and id "
+               "<> connection_id()") == "0";
+  });
+  m.unlock();
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+
+}  // namespace
+}  // namespace mariadb_test
