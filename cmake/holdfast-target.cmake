@@ -6,7 +6,9 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(HOLDFAST_CCACHE ccache)
   mark_as_advanced(HOLDFAST_CCACHE)
   if(HOLDFAST_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${HOLDFAST_CCACHE}")
+    # What uses precompiled headers is kept, too.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${HOLDFAST_CCACHE}")
   endif()
 endif()
 
@@ -43,6 +45,22 @@ function(holdfast_own target)
   endif()
 endfunction()
 
+# holdfast_precompile(<target> [FROM <target that has precompiled them>] <header>...)
+function(holdfast_precompile target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FROM" "")
+  if(NOT HOLDFAST_PRECOMPILED)
+    return()
+  endif()
+  if(arg_FROM)
+    target_precompile_headers(${target} REUSE_FROM ${arg_FROM})
+  else()
+    target_precompile_headers(${target} PRIVATE ${arg_UNPARSED_ARGUMENTS})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache
+  endif()
+endfunction()
+
 # holdfast_library(<target> <component>): the public name holdfast::<component> and the name of the file on disk.
 function(holdfast_library target component)
   holdfast_own(${target})
@@ -59,6 +77,11 @@ function(holdfast_library target component)
     POSITION_INDEPENDENT_CODE ON  # so that the static form can end up inside somebody's plug-in
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(component STREQUAL "core")
+    holdfast_precompile(${target} <holdfast/holdfast.hpp>)
+  else()
+    holdfast_precompile(${target} FROM holdfast_core)
+  endif()
   set_property(GLOBAL APPEND PROPERTY HOLDFAST_COMPONENTS ${component})
   set_property(GLOBAL PROPERTY HOLDFAST_TARGET_${component} ${target})
 endfunction()
@@ -72,6 +95,7 @@ function(holdfast_program target name folder)
   holdfast_own(${parts})
   target_include_directories(${parts} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${parts} PUBLIC holdfast::holdfast)
+  holdfast_precompile(${parts} <holdfast/holdfast.hpp>)
   # Of the programs only: the library itself needs none of them.
   find_package(CLI11 REQUIRED)
   find_package(fmt REQUIRED)

@@ -155,7 +155,8 @@ store::permits_command acquire_command(const core& session, const spec& s, const
   return c;
 }
 
-store::permits_command acquisition::acquire_command(bool wait) const noexcept {
+store::permits_command acquisition::acquire_command(bool wait) noexcept {
+  gaps_ = session_.mailroom().gaps();  // before it asks: what is missed later is news
   return engine::acquire_command(session_, spec_, claim_, grant_.owner, wait);
 }
 
@@ -166,21 +167,18 @@ result<std::optional<wait_hint>> acquisition::ask(bool last) {
     const bool settled = answer && !*answer;
     if (settled || !last) return answer;
   }
-  gaps_ = session_.mailroom().gaps();
   const boot_time sent = session_.now();
   return learn(session_.permits(spec_.name, acquire_command(!last)), sent);
 }
 
 std::optional<store::renewal> acquisition::command(bool last) {
   if (answer_) return std::nullopt;
-  gaps_ = session_.mailroom().gaps();
   return store::renewal{spec_.name, acquire_command(!last)};
 }
 
 result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
   auto c = acquire_command(true);
   c.instead_of = leaving;
-  gaps_ = session_.mailroom().gaps();
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
   const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());

@@ -116,7 +116,7 @@ class acquisition final : public question {
  private:
   friend class gate;
   void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
-  store::permits_command acquire_command(bool wait) const noexcept;
+  store::permits_command acquire_command(bool wait) noexcept;
   void keep_place(const store::permits_reply& queued);
 
   core& session_;

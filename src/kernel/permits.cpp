@@ -205,7 +205,7 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
   if (reply.position == 1) {
     for (const holder& h : r.holders) wait = std::min(wait, h.expires_at - now.now_at);
   }
-  reply.look_again_us = std::max<std::int64_t>(wait, 1'000);
+  reply.look_again_us = std::max(wait, look_again_at_least_us);
 }
 
 void report_holding(const permits_record& r, const owner_id& owner, permits_reply& reply) {

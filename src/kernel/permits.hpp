@@ -29,9 +29,12 @@ using store::permits_reply;
 inline constexpr std::int64_t claim_us = 500'000;
 inline constexpr std::int64_t claim_where_death_is_seen_us = 2'000'000;
 inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'000'000;
-/// No waiter sleeps longer on a notice that may be lost; the first in line looks more often.
+/// A notice may be lost: who waits looks so often, the first in line more often. (The engine lets
+/// those far behind in the line of their session leave it to the others: joint_place.)
 inline constexpr std::int64_t look_again_us = 1'000'000;
 inline constexpr std::int64_t look_again_step_us = 250'000;
+/// The end of a dead holder's lease is missed by no more.
+inline constexpr std::int64_t look_again_at_least_us = 100;
 inline constexpr std::int64_t look_again_step_where_nobody_is_told_us = 50'000;
 /// Who dropped out of a barrier is remembered so long after the barrier last opened.
 inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;

@@ -154,6 +154,7 @@ TEST_P(async_conditions, one_whose_mutex_has_no_session_any_more_wakes_the_next)
   const auto told = first.get();
   ASSERT_EQ(why(told), errc::cancelled);
   EXPECT_NE(told.error().what.find("session of the mutex"), std::string::npos);
+  harness::eventually("woken", [&] { return next.wait_for(0s) == std::future_status::ready; });
   EXPECT_EQ(next.get().value().status, std::cv_status::no_timeout);
 }
 

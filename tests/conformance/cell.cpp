@@ -160,7 +160,8 @@ fault_plan invisible_faults() {
 }
 
 /// A row with options for every lock, on the store of another one. Its rules are those of the
-/// other, but for those that take seconds and are about what does not know of the options.
+/// other, but for those that take seconds and are about what does not know of the options: a ring
+/// of waits is made by processes whose locks have none, and renewal is the same for every lock.
 row with(row r, const char* what, std::vector<std::string> primitives,
          std::function<void(holdfast::lock_options&)> locks_have) {
   r.name += what;

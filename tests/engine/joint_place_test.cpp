@@ -2,6 +2,7 @@
 
 #include <array>
 #include <future>
+#include <span>
 
 #include "engine/core.hpp"
 #include "stage.hpp"
@@ -39,17 +40,19 @@ struct joint_place : testing::Test {
   }
 
   /// As if none had looked for longer than a place lasts.
-  bool all_gone() {
+  bool all_gone() { return gone_behind(0); }
+  /// As if those behind the first `n` had lost their places.
+  bool gone_behind(std::size_t n) {
     lost_at_ = stage_.clock->now();
     auto& store = *stage_.session.core();
     const auto there = store.permits("m", {});
-    for (const auto& w : there->found.queue) {
+    for (const auto& w : std::span(there->found.queue).subspan(n)) {
       holdfast::store::permits_command leave;
       leave.verb = verb::release;
       leave.owner = w.owner;
       EXPECT_TRUE(store.permits("m", leave));
     }
-    return stage_.session.show("m").waiters.empty();
+    return stage_.session.show("m").waiters.size() == n;
   }
 
   stage stage_;
@@ -96,6 +99,16 @@ TEST_F(joint_place, when_it_is_lost_all_come_again) {
     return stage_.session.show("m").waiters.size() == 12;
   });
   EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
+}
+
+// Those before it have theirs, so that nobody tells it.
+TEST_F(joint_place, who_alone_lost_its_own_finds_out_by_itself) {
+  queue(4);
+  ASSERT_TRUE(gone_behind(3));
+  harness::eventually("it waits again", [&] {
+    stage_.clock->advance(20ms);
+    return stage_.session.show("m").waiters.size() == 4;
+  });
 }
 
 TEST_F(joint_place, when_it_is_lost_and_the_lock_is_free_all_come_again) {

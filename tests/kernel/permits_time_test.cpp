@@ -63,6 +63,8 @@ TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
   acquire(2);
   pass(60 * ms);
   EXPECT_EQ(acquire(2).look_again_us, 40 * ms);
+  pass(40 * ms - 10);
+  EXPECT_EQ(acquire(2).look_again_us, holdfast::kernel::look_again_at_least_us);
 }
 
 TEST_F(permits, nobody_sleeps_longer_than_a_second_on_a_notice_that_may_be_lost) {

@@ -59,6 +59,14 @@ std::string session_settings(const mariadb_options& o) {
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
+std::string where(std::string_view name, std::string_view version, std::string_view now) {
+  std::string text = " where name = ";
+  text.append(name).append(" and version = ").append(version);
+  if (now.empty()) return text;
+  text.append(" and ").append(server_clock).append(" - ").append(now);
+  return text + " between -1000 and 3000";
+}
+
 }  // namespace
 
 std::string hex(std::string_view bytes) {
@@ -102,12 +110,16 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
   return made;
 }
 
-link::~link() { mysql_close(connection_); }
+link::~link() {
+  prepared_.reset();
+  mysql_close(connection_);
+}
 
-failure link::failed() {
-  const unsigned number = mysql_errno(connection_);
+failure link::failed() { return failed(mysql_errno(connection_), mysql_error(connection_)); }
+
+failure link::failed(unsigned number, std::string_view said) {
   broken_ = broken_ || in_transaction_ || ends_connection(number);
-  return server_says(number, mysql_error(connection_));
+  return server_says(number, said);
 }
 
 result<std::vector<link::answer>> link::ask(const std::string& text) {
@@ -201,28 +213,40 @@ result<std::vector<sql::row>> link::read(std::span<const std::string_view> names
   return rows;
 }
 
-// The margin of every lease is 2 ms and 1 % of it, of 100 ms at least: a guess that is more than
-// one ahead, or three behind, is none.
-std::string link::replacing(const sql::replacement& r) const {
+std::string update_of(const tables& t, std::string_view record, std::string_view name,
+                      std::string_view version, std::string_view now) {
+  return "update " + t.records + " set version = version + 1, record = " + std::string(record) +
+         where(name, version, now);
+}
+
+std::string link::text_of(const sql::replacement& r) const {
   if (!r.there) {
     return "insert into " + tables_.records + " values (" + hex(r.name) + ", " +
            std::to_string(r.version) + ", " + hex(r.record) +
            ") on duplicate key update version = version";
   }
-  std::string where =
-      " where name = " + hex(r.name) + " and version = " + std::to_string(r.version);
-  if (r.assumed_now) {
-    where += std::string(" and ") + server_clock + " - " + std::to_string(*r.assumed_now) +
-             " between -1000 and 3000";
-  }
-  if (r.record.empty()) return "delete from " + tables_.records + where;
-  return "update " + tables_.records + " set version = version + 1, record = " + hex(r.record) +
-         where;
+  const std::string name = hex(r.name), version = std::to_string(r.version);
+  const std::string now = r.assumed_now ? std::to_string(*r.assumed_now) : "";
+  if (r.record.empty()) return "delete from " + tables_.records + where(name, version, now);
+  return update_of(tables_, hex(r.record), name, version, now);
+}
+
+// Many a session guesses once only.
+prepared_update* link::prepared() {
+  if (++guesses_ == 2) prepared_ = prepared_update::make(connection_, tables_);
+  return prepared_.get();
 }
 
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all, boot_time) {
+  const auto& first = all.front();
+  const bool guess = first.there && first.assumed_now && !first.record.empty();
+  if (auto* const update = all.size() == 1 && guess ? prepared() : nullptr; update != nullptr) {
+    const auto affected = update->run(first);
+    if (!affected) return failed(update->error(), update->said());
+    return std::vector<sql::replaced>{{*affected == 1, first.version + 1, 0}};
+  }
   std::string text;
-  for (const auto& r : all) text += (text.empty() ? "" : ";") + replacing(r);
+  for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
   const bool several = all.size() > 1;
   in_transaction_ = several;
   const auto got = ask(several ? "start transaction;" + text + ";commit" : text);

@@ -70,7 +70,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
     end
     if position then
       local again = math.min(1000000, 250000 * position, position == 1 and ends - now or 1000000)
-      answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, 1000), position, waits and fresh or 0}
+      answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, 100), position, waits and fresh or 0}
     end
     if position == 1 and lingers == '1' then
       news, to = {'wanted ' .. holder .. ' ' .. fence .. ' ' .. format('%.0f', ends)}, peer

@@ -250,7 +250,7 @@ function r.describe_wait(position)
     if r.capacity > 1 and r.used > 0 then ends = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] end
     if ends then wait = math.min(wait, ends - r.now) end
   end
-  r.reply[5], r.reply[6] = math.max(wait, 1000), position
+  r.reply[5], r.reply[6] = math.max(wait, 100), position
 end
 
 function r.report_holding(h)

@@ -153,6 +153,25 @@ TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none
   }
 }
 
+// Nobody else writes the row: what goes over the network are guesses.
+TEST_F(mariadb_network, an_answer_to_a_guess_cut_at_any_byte_is_none) {
+  auto s = behind();
+  holdfast::mutex m{s, "m"};
+  std::uint64_t last = 0;
+  for (std::size_t byte = 0; byte < 60; ++byte) {
+    for (int n = 0; n < 2; ++n) m.lock(), m.unlock();
+    proxy_.with([&](relay& r) { r.cut_after(way::down, byte); });
+    auto held = m.acquire();
+    EXPECT_GT(held.fence(), last) << byte;
+    last = held.fence();
+    const auto seen = holders();
+    ASSERT_EQ(seen.size(), 1U) << byte;
+    EXPECT_EQ(seen[0].fence, last) << byte;
+    EXPECT_FALSE(held.release()) << byte;
+    EXPECT_TRUE(holders().empty()) << byte;
+  }
+}
+
 TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {
   auto s = behind("?command_timeout=1s");
   holdfast::mutex m{s, "m"};

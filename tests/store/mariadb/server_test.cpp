@@ -73,7 +73,7 @@ TEST(mariadb_server_faults, clocks_that_are_set_keep_the_order_of_fences_and_rea
   EXPECT_EQ(outcome_of([&] { (void)other.try_lock(); }).reason, errc::read_only);
 }
 
-TEST(mariadb_server_faults, another_isolation_level_and_idle_time_outs_change_nothing) {
+TEST(mariadb_server_faults, isolation_levels_idle_time_outs_and_no_prepared_statements_change_nothing) {
   mariadb_server server({"--transaction-isolation=SERIALIZABLE", "--autocommit=0"});
   int counter = 0;
   std::vector<std::jthread> all;
@@ -91,6 +91,23 @@ TEST(mariadb_server_faults, another_isolation_level_and_idle_time_outs_change_no
   EXPECT_EQ(counter, 30);
 
   const client admin{server.port()};
+  admin.ask("set global max_prepared_stmt_count = 0");
+  const auto executed = [&] {
+    return std::stoi(admin.ask("select variable_value from information_schema.global_status where "
+                               "variable_name = 'com_stmt_execute'"));
+  };
+  const auto before = executed();
+  {
+    auto s = patient(server);
+    holdfast::mutex m{s, "m"};
+    for (int n = 0; n < 4; ++n) m.lock(), m.unlock();
+    EXPECT_EQ(executed(), before) << "not prepared, it goes as text";
+    admin.ask("set global max_prepared_stmt_count = 1000");
+    auto prepares = patient(server);
+    holdfast::mutex same{prepares, "m"};
+    for (int n = 0; n < 4; ++n) same.lock(), same.unlock();
+    EXPECT_GT(executed(), before);
+  }
   admin.ask("set global wait_timeout = 1");
   auto s = patient(server);
   holdfast::mutex m{s, "m"};

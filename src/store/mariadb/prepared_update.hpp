@@ -1,0 +1,36 @@
+#pragma once
+
+#include <mysql.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "store/sql/row_link.hpp"
+
+namespace holdfast::store::mariadb {
+
+struct tables;
+
+/// What is asked of a row most: to replace it as guessed. The server reads the statement once.
+class prepared_update {
+ public:
+  /// One round trip. Nothing where the server does not (max_prepared_stmt_count): then it is text.
+  static std::unique_ptr<prepared_update> make(MYSQL* c, const tables& t);
+
+  /// How many rows were replaced; nothing after a failure, of which the others tell. One round
+  /// trip.
+  std::optional<std::uint64_t> run(const sql::replacement& r);
+  unsigned error() const noexcept { return mysql_stmt_errno(statement_.get()); }
+  std::string_view said() const noexcept { return mysql_stmt_error(statement_.get()); }
+
+ private:
+  struct closed {
+    void operator()(MYSQL_STMT* s) const noexcept { mysql_stmt_close(s); }
+  };
+  using statement = std::unique_ptr<MYSQL_STMT, closed>;
+  explicit prepared_update(statement s) noexcept : statement_(std::move(s)) {}
+  statement statement_;
+};
+
+}  // namespace holdfast::store::mariadb
