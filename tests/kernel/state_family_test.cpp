@@ -47,6 +47,7 @@ class state_family : public testing::Test {
     c.peer = "p1";
     return family_->countdown(name, c);
   }
+  void pass(std::int64_t us) { port_.now.now_at += us, port_.now.wall_at += us; }
   permits_record record() { return family_->permits("n", {}).value().found; }
 
   fake_state_store* const made_ = new fake_state_store;
@@ -102,7 +103,7 @@ TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_ag
   acquire(2);
   acquire(3);
   release(1);
-  port_.now.now_at += second + second / 2;  // none looks less often than once a second
+  pass(2 * second);  // none looks less often than every second and a half
   EXPECT_EQ(acquire(3).outcome, queued);
   EXPECT_EQ(acquire(2).outcome, granted);
 }
@@ -110,9 +111,17 @@ TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_ag
 TEST_F(state_family, whom_nobody_tells_looks_the_more_often_the_nearer_his_turn_is) {
   port_.capabilities.notices = false;
   acquire(1);
+  EXPECT_EQ(acquire(2).look_again_us, second / 500) << "it has just been taken";
+  EXPECT_EQ(acquire(3).look_again_us, second / 250);
+  pass(second / 100);
+  EXPECT_EQ(acquire(2).look_again_us, second / 100) << "as long as it has been held";
+  EXPECT_EQ(acquire(3).look_again_us, second / 50);
+  pass(second);
   EXPECT_EQ(acquire(2).look_again_us, second / 20);
   EXPECT_EQ(acquire(3).look_again_us, second / 10);
-  EXPECT_EQ(acquire(2).look_again_us, second / 20);
+  std::int64_t last = 0;
+  for (std::uint64_t owner = 4; owner < 50; ++owner) last = acquire(owner).look_again_us;
+  EXPECT_EQ(last, second * 3 / 2);
   port_.capabilities.notices = true;
   EXPECT_GT(acquire(2).look_again_us, second / 10);
 }

@@ -73,7 +73,8 @@ TEST(mariadb_server_faults, clocks_that_are_set_keep_the_order_of_fences_and_rea
   EXPECT_EQ(outcome_of([&] { (void)other.try_lock(); }).reason, errc::read_only);
 }
 
-TEST(mariadb_server_faults, isolation_levels_idle_time_outs_and_no_prepared_statements_change_nothing) {
+TEST(mariadb_server_faults,
+     isolation_levels_idle_time_outs_and_no_prepared_statements_change_nothing) {
   mariadb_server server({"--transaction-isolation=SERIALIZABLE", "--autocommit=0"});
   int counter = 0;
   std::vector<std::jthread> all;
@@ -93,8 +94,9 @@ TEST(mariadb_server_faults, isolation_levels_idle_time_outs_and_no_prepared_stat
   const client admin{server.port()};
   admin.ask("set global max_prepared_stmt_count = 0");
   const auto executed = [&] {
-    return std::stoi(admin.ask("select variable_value from information_schema.global_status where "
-                               "variable_name = 'com_stmt_execute'"));
+    return std::stoi(
+        admin.ask("select variable_value from information_schema.global_status where "
+                  "variable_name = 'com_stmt_execute'"));
   };
   const auto before = executed();
   {
