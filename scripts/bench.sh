@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
 # its plot are written anew. STORES="sqlite redis" names some of the stores below (or URLs; by default it is all of them), whose
-# servers are this run's own; WORKLOADS="W1,W5" some of the workloads; SECONDS_EACH is holdfast-bench's --seconds, 1 by default.
+# servers are this run's own; WORKLOADS="W1,W5" some of the workloads; SECONDS_EACH and REPEAT are its --seconds and --repeat, 1 and 5.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -153,7 +153,7 @@ for store in ${STORES:-$every}; do
     zookeeper) start_zookeeper; url=zookeeper://$hosts/bench ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
-  arguments=(--store "$url" --json --seconds "${SECONDS_EACH:-1}")
+  arguments=(--store "$url" --json --seconds "${SECONDS_EACH:-1}" --repeat "${REPEAT:-5}")
   [[ -z $workloads ]] || arguments+=(--workload "$workloads")
   echo "---- $store"
   # Written whole or not at all: a result that was interrupted must not replace a good one.

@@ -99,10 +99,8 @@ class permits_transition final : public store::transition {
     wrong_.reset();
     const bool cleaned = kernel::forget(record, dead_);
     reply = kernel::apply(record, command_, now, claim_);
-    held_for_us_ = kernel::untold_step_at_most_us;
-    for (const auto& h : record.holders) {
-      held_for_us_ = std::min(held_for_us_, now.wall_at - h.since_wall_at);
-    }
+    held_since_ = now.now_at;
+    for (const auto& h : record.holders) held_since_ = std::min(held_since_, h.since_wall_at);
     return cleaned || !unchanged();
   }
 
@@ -124,9 +122,21 @@ class permits_transition final : public store::transition {
   }
 
   const std::optional<failure>& wrong() const { return wrong_; }
-  /// By those who have held it for the shortest time.
-  std::int64_t held_for_us() const noexcept { return held_for_us_; }
   permits_reply reply;
+
+  /// Of a store that tells nobody, and whose time is since 1970. What was just taken may be given
+  /// back soon, and what has been held for long is held for longer. A clock that was set back says
+  /// nothing. Whose turn it is has to look before his grant ends.
+  void look_untold() noexcept {
+    const auto held_for = reply.now_at - held_since_;
+    const auto step = held_for <= 0 ? kernel::untold_step_at_most_us
+                                    : std::clamp(held_for, kernel::untold_step_at_least_us,
+                                                 kernel::untold_step_at_most_us);
+    const auto longest = std::min(kernel::untold_look_again_us, command_.lease_us / 2);
+    const auto look = std::min(longest, reply.position * step);
+    const bool first = reply.position == 1;
+    reply.look_again_us = first ? std::min(look, reply.look_again_us) : look;
+  }
 
  private:
   bool unchanged() const {
@@ -145,7 +155,7 @@ class permits_transition final : public store::transition {
   const permits_command& command_;
   std::span<const std::string> dead_;
   std::int64_t claim_;
-  std::int64_t held_for_us_ = 0;
+  std::int64_t held_since_ = 0;
   std::optional<failure> wrong_;
   decoded<permits_record> in_;
   std::string text_;
@@ -466,18 +476,8 @@ class state_family final : public store::session_store {
     if (!done) return done.error();
     if (change.wrong()) return *change.wrong();
     deliver(name, change.reply.tell);
-    if (!port_->can().notices) look_untold(change.reply, change.held_for_us());
+    if (!port_->can().notices) change.look_untold();
     return std::move(change.reply);
-  }
-
-  // The sooner it may be his turn, the sooner he looks, since nobody tells him. What was just taken
-  // may be given back soon, and what has been held for long is held for longer: so he is late by no
-  // more than he waited. A thousand waiters look less than a thousand times a second together.
-  static void look_untold(permits_reply& reply, std::int64_t held_for) {
-    const std::int64_t step =
-        std::clamp(held_for, kernel::untold_step_at_least_us, kernel::untold_step_at_most_us);
-    const auto longest = reply.position == 1 ? reply.look_again_us : kernel::untold_look_again_us;
-    reply.look_again_us = std::min(longest, reply.position * step);
   }
 
   std::vector<std::string> departed(const std::vector<std::string>& peers) {

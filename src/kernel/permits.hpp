@@ -37,7 +37,7 @@ inline constexpr std::int64_t look_again_step_us = 250'000;
 inline constexpr std::int64_t look_again_at_least_us = 100;
 /// Where nobody is told: after as long as the holder has had it, at least and at most so long,
 /// times the place in the line; and no longer than that.
-inline constexpr std::int64_t untold_step_at_least_us = 2'000;
+inline constexpr std::int64_t untold_step_at_least_us = 5'000;
 inline constexpr std::int64_t untold_step_at_most_us = 50'000;
 inline constexpr std::int64_t untold_look_again_us = 1'500'000;
 /// Who dropped out of a barrier is remembered so long after the barrier last opened.

@@ -110,18 +110,25 @@ TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_ag
 
 TEST_F(state_family, whom_nobody_tells_looks_the_more_often_the_nearer_his_turn_is) {
   port_.capabilities.notices = false;
+  port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);
-  EXPECT_EQ(acquire(2).look_again_us, second / 500) << "it has just been taken";
-  EXPECT_EQ(acquire(3).look_again_us, second / 250);
+  pass(1);
+  EXPECT_EQ(acquire(2).look_again_us, second / 200) << "it has just been taken";
+  EXPECT_EQ(acquire(3).look_again_us, second / 100);
   pass(second / 100);
-  EXPECT_EQ(acquire(2).look_again_us, second / 100) << "as long as it has been held";
-  EXPECT_EQ(acquire(3).look_again_us, second / 50);
-  pass(second);
+  EXPECT_EQ(acquire(2).look_again_us, second / 100 + 1) << "as long as it has been held";
+  EXPECT_EQ(acquire(3).look_again_us, second / 50 + 2);
+  port_.now.now_at -= second;
+  EXPECT_EQ(acquire(2).look_again_us, second / 20) << "a clock that was set back says nothing";
+  pass(2 * second);
   EXPECT_EQ(acquire(2).look_again_us, second / 20);
   EXPECT_EQ(acquire(3).look_again_us, second / 10);
   std::int64_t last = 0;
   for (std::uint64_t owner = 4; owner < 50; ++owner) last = acquire(owner).look_again_us;
   EXPECT_EQ(last, second * 3 / 2);
+  auto c = command(permits_verb::acquire, 50);
+  c.lease_us = second;
+  EXPECT_EQ(family_->permits("n", c)->look_again_us, second / 2) << "its grant lasts no longer";
   port_.capabilities.notices = true;
   EXPECT_GT(acquire(2).look_again_us, second / 10);
 }

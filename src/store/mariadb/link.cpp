@@ -231,19 +231,15 @@ std::string link::text_of(const sql::replacement& r) const {
   return update_of(tables_, hex(r.record), name, version, now);
 }
 
-// Many a session guesses once only.
-prepared_update* link::prepared() {
-  if (++guesses_ == 2) prepared_ = prepared_update::make(connection_, tables_);
-  return prepared_.get();
-}
-
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all, boot_time) {
   const auto& first = all.front();
-  const bool guess = first.there && first.assumed_now && !first.record.empty();
-  if (auto* const update = all.size() == 1 && guess ? prepared() : nullptr; update != nullptr) {
-    const auto affected = update->run(first);
-    if (!affected) return failed(update->error(), update->said());
-    return std::vector<sql::replaced>{{*affected == 1, first.version + 1, 0}};
+  const bool guess = all.size() == 1 && first.there && first.assumed_now && !first.record.empty();
+  if (guess && prepared_) {
+    if (const auto affected = prepared_->run(first)) {
+      return std::vector<sql::replaced>{{*affected == 1, first.version + 1, 0}};
+    }
+    if (!prepared_->forgotten()) return failed(prepared_->error(), prepared_->said());
+    prepared_.reset();
   }
   std::string text;
   for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
@@ -256,6 +252,10 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool there = (*got)[several ? i + 1 : i].affected == 1;
     outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
+  }
+  // Many a session guesses once only.
+  if (guess && guesses_ < 2 && ++guesses_ == 2) {
+    prepared_ = prepared_update::make(connection_, tables_);
   }
   return outcomes;
 }

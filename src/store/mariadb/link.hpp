@@ -78,14 +78,13 @@ class link final : public sql::row_link {
   result<std::vector<answer>> take_answers();
   std::string reading(std::string_view name) const;
   std::string text_of(const sql::replacement& r) const;
-  prepared_update* prepared();
   result<sql::row> row_of(const answer& a) const;
 
   MYSQL* const connection_;
   const tables& tables_;
   bool broken_ = false;
   bool in_transaction_ = false;
-  int guesses_ = 0;
+  int guesses_ = 0;  ///< at most 2
   std::unique_ptr<prepared_update> prepared_;
 };
 

@@ -11,9 +11,9 @@ namespace holdfast::store::mariadb {
 namespace {
 
 // The client only reads it.
-MYSQL_BIND bytes(enum_field_types type, std::string_view value) {
+MYSQL_BIND bytes(std::string_view value) {
   MYSQL_BIND b{};
-  b.buffer_type = type;
+  b.buffer_type = MYSQL_TYPE_BLOB;
   b.buffer = const_cast<char*>(value.data());
   b.buffer_length = value.size();
   return b;
@@ -37,8 +37,7 @@ std::unique_ptr<prepared_update> prepared_update::make(MYSQL* c, const tables& t
 
 std::optional<std::uint64_t> prepared_update::run(const sql::replacement& r) {
   std::int64_t version = r.version, now = *r.assumed_now;
-  std::array values{bytes(MYSQL_TYPE_STRING, r.record), bytes(MYSQL_TYPE_BLOB, r.name),
-                    number(version), number(now)};
+  std::array values{bytes(r.record), bytes(r.name), number(version), number(now)};
   auto* const s = statement_.get();
   if (mysql_stmt_bind_param(s, values.data()) != 0 || mysql_stmt_execute(s) != 0) return {};
   return mysql_stmt_affected_rows(s);

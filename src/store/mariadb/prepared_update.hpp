@@ -21,6 +21,8 @@ class prepared_update {
   /// How many rows were replaced; nothing after a failure, of which the others tell. One round
   /// trip.
   std::optional<std::uint64_t> run(const sql::replacement& r);
+  /// The server knows it no more (1243, 1615): nothing was carried out, and it has to be text.
+  bool forgotten() const noexcept { return error() == 1243 || error() == 1615; }
   unsigned error() const noexcept { return mysql_stmt_errno(statement_.get()); }
   std::string_view said() const noexcept { return mysql_stmt_error(statement_.get()); }
 

@@ -31,6 +31,17 @@ TEST_F(mariadb_store, connections_that_are_killed_cost_neither_holder_nor_waiter
   EXPECT_GT(next, held.fence());
 }
 
+TEST_F(mariadb_store, a_table_that_is_altered_beside_costs_nothing) {
+  auto s = open("?connections=1");
+  holdfast::mutex m{s, "m"};
+  for (int n = 0; n < 8; ++n) {
+    if (n > 3) ask("alter table " + table("holdfast_records") + " add index (version)");
+    m.lock();
+    EXPECT_EQ(s.show("m").holders.size(), 1U);
+    m.unlock();
+  }
+}
+
 TEST_F(mariadb_store, a_row_that_somebody_keeps_locked_is_unavailable_and_says_where_to_look) {
   auto s = impatient("?command_timeout=3s");
   holdfast::mutex m{s, "m"};
