@@ -225,15 +225,13 @@ std::vector<std::string> registered_suites() {
   return all;
 }
 
-std::string name_of(const cell& c) { return c.store.name + "__" + c.primitive; }
-
 // Of the thousands of cells a process that runs one test needs one: to register the others takes
-// longer than most tests, above all under a sanitizer.
-bool can_run(const cell& c) {
+// longer than most tests, above all under a sanitizer. Empty: all of them.
+std::string only_cell() {
   const std::string filter = GTEST_FLAG_GET(filter);
-  if (filter.find_first_of("*?:-") != std::string::npos) return true;
   const auto parameter = filter.rfind('/');
-  return parameter == std::string::npos || filter.substr(parameter + 1) == name_of(c);
+  const bool one = filter.find_first_of("*?:-") == filter.npos && parameter != filter.npos;
+  return one ? filter.substr(parameter + 1) : std::string();
 }
 
 /// Who has asked and was told to wait, of all the sessions that it is put before.
@@ -424,10 +422,13 @@ const std::vector<primitive>& primitives() {
 
 std::vector<cell> cells(const std::vector<std::string>& names) {
   std::vector<cell> all;
+  const std::string only = only_cell();
   for (const row& r : rows()) {
+    const std::string of_row = r.name + "__";
+    if (!only.empty() && !only.starts_with(of_row)) continue;
     for (const primitive& p : primitives()) {
-      if (!contains(names, p.name) || !runs(r, p.name)) continue;
-      if (const cell c{r, p.name}; can_run(c)) all.push_back(c);
+      if (!only.empty() && only != of_row + p.name) continue;
+      if (contains(names, p.name) && runs(r, p.name)) all.push_back({r, p.name});
     }
   }
   return all;
@@ -451,7 +452,9 @@ std::vector<cell> shared_by_processes(std::vector<cell> all) {
   return all;
 }
 
-std::string cell_name(const testing::TestParamInfo<cell>& info) { return name_of(info.param); }
+std::string cell_name(const testing::TestParamInfo<cell>& info) {
+  return info.param.store.name + "__" + info.param.primitive;
+}
 
 namespace {
 const row* present = nullptr;
