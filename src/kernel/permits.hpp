@@ -33,7 +33,7 @@ inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'500'000;
 /// those far behind in the line of their session leave it to the others: joint_place.)
 inline constexpr std::int64_t look_again_us = 1'000'000;
 inline constexpr std::int64_t look_again_step_us = 250'000;
-/// The end of a dead holder's lease is missed by no more.
+/// The first in line looks when the lease in its way ends, but not sooner than that.
 inline constexpr std::int64_t look_again_at_least_us = 100;
 /// Where nobody is told: after as long as the holder has had it, at least and at most so long,
 /// times the place in the line; and no longer than that.

@@ -43,7 +43,12 @@ class dialect_redlock : public testing::Test {
 TEST_F(dialect_redlock, has_one_token_on_every_server_and_no_fence) {
   {
     holdfast::redlock job(open(), "job", {.node_timeout = 20s});
-    EXPECT_EQ(job.acquire().fence(), 0u);
+    const auto held = job.acquire();
+    EXPECT_EQ(held.fence(), 0u);
+    harness::eventually("one token on all of them", [&] {
+      const auto all = values();
+      return all[0].size() == 32u && all[1] == all[0] && all[2] == all[0];
+    });
   }
   harness::eventually("nothing at all is left", [&] {
     return std::all_of(servers_.begin(), servers_.end(),
@@ -56,7 +61,7 @@ TEST_F(dialect_redlock, is_kept_out_by_another_program_s_majority_and_leaves_not
   {
     holdfast::redlock job(open(), "job", {.node_timeout = 20s});
     EXPECT_FALSE(job.try_acquire());
-  }  // which waits for what is still on its way
+  }  // with its sessions
   soon_has({"theirs", "theirs", "nil"});
 }
 
