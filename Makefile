@@ -1,28 +1,51 @@
 # The commands of the README. Each installs what it needs (Debian, apt), builds in build/<preset>, and runs.
 .DEFAULT_GOAL := help
-LANES := clang asan tsan gcc
+LANES := gcc clang asan tsan
+CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo test bench lint format clean $(LANES:%=test-%)
+.PHONY: help demo test test-all check soak mutants bench lint format clean $(LANES:%=test-%)
 
 help:
-	@echo "make demo   build the program and run the flash sale: 8 processes share stock, with and without a lock"
-	@echo "make test   build and run every test in four lanes: $(LANES)   (one lane: make test-gcc)"
-	@echo "make bench  measure the workloads against their floors; results in bench/results/"
-	@echo "make lint   formatting, clang-tidy and the house rules   (make format rewrites the files)"
+	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
+	@echo "make test      build and run every test: the whole proof, in one lane"
+	@echo "make test-all  the same, then the sanitizer lanes (asan: address and undefined, tsan: thread)"
+	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
+	@echo "make test-LANE one lane of $(LANES); clang compiles every source by itself"
+	@echo "make soak      look for new failures in the simulator until stopped (docs/testing.md)"
+	@echo "make mutants   a test of the tests: put in seeded faults one by one, and print those that no test finds"
+	@echo "make bench     measure the workloads against their floors; results in bench/results/"
+	@echo "make lint      formatting, clang-tidy and the house rules   (make format rewrites the files)"
 
 demo:
 	scripts/install-deps.sh demo
 	scripts/build.sh release holdfast_tool
 	build/release/bin/holdfast demo flash-sale --orders examples/data/orders.csv --workers 8
 
-# gcc comes last: its summary, over every test, is the closing line.
-test:
+test: test-gcc
+
+# Each lane ends with its own count; the last line is the count of all.
+test-all:
 	scripts/install-deps.sh test
-	set -e; for lane in $(LANES); do scripts/lane.sh $$lane; done
+	set -e; for lane in gcc asan tsan; do scripts/lane.sh $$lane; done
+	python3 -B scripts/summary.py build/gcc build/asan build/tsan
+
+check:
+	scripts/install-deps.sh test
+	scripts/lane.sh gcc --only kernel engine simulation conformance -R '^($(CHECKED))(\.|$$)'
 
 $(LANES:%=test-%): test-%:
 	scripts/install-deps.sh test
 	scripts/lane.sh $*
+
+# Until it is stopped: each core from a random seed of its own. What fails is printed, and replayed with --seed.
+soak:
+	scripts/install-deps.sh test
+	scripts/build.sh gcc test_simulation
+	for core in $$(seq $$(nproc)); do build/gcc/tests/test_simulation --soak $(or $(SECONDS),1e9) & done; wait
+
+mutants:
+	scripts/install-deps.sh test
+	tests/mutants/mutants.py run
 
 bench:
 	scripts/install-deps.sh bench

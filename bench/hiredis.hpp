@@ -2,6 +2,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <holdfast/session.hpp>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -18,7 +19,7 @@ class hiredis {
  public:
   explicit hiredis(const std::string& url) : context_(open(url)) {
     if (context_ == nullptr || context_->err != 0)
-      throw std::runtime_error{"no connection to " + url};
+      throw std::runtime_error{"no connection to " + holdfast::without_secrets(url)};
   }
   ~hiredis() { redisFree(context_); }
   hiredis(const hiredis&) = delete;

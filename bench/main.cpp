@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <holdfast/error.hpp>
+#include <holdfast/session.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -137,7 +138,7 @@ void run(const plan& p, form f) {
     const auto reason = why_not(p, *w, holdfast_subject);
     if (!reason.empty()) {
       std::fprintf(stderr, "%s is left out: %s %s\n", std::string{w->name}.c_str(),
-                   p.at.url.c_str(), reason.c_str());
+                   holdfast::without_secrets(p.at.url).c_str(), reason.c_str());
       continue;
     }
     for (auto& r : measure(p, *w)) {

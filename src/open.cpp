@@ -2,10 +2,12 @@
 #include <array>
 #include <holdfast/session.hpp>
 
+#include "engine/names.hpp"
 #include "engine/url.hpp"
 #include "family/contender_family.hpp"
 #include "family/slot_family.hpp"
 #include "family/state_family.hpp"
+#include "store/files/files.hpp"
 #include "store/memory/memory.hpp"
 #ifdef HOLDFAST_WITH_ETCD
 #include "store/etcd/etcd.hpp"
@@ -52,8 +54,8 @@ result<std::string> sqlite_path(const url& u) {
     return failure{errc::invalid_argument, "sqlite: needs the path of a file: sqlite:locks.db"};
   }
   if (path.starts_with("//")) {
-    return failure{errc::invalid_argument, "sqlite: has no host; write sqlite:" + path.substr(2) +
-                                               " or sqlite:///" + path.substr(2)};
+    return failure{errc::invalid_argument,
+                   "sqlite: has no host; write sqlite:PATH or sqlite:///PATH"};
   }
   return path;
 }
@@ -100,7 +102,7 @@ constexpr std::array<std::string_view, 7> redis_schemes{
     "rediss+sentinel", "redis+cluster", "rediss+cluster"};
 
 opened open_redis(const url& u, clock& on, const session_options& o) {
-  static constexpr std::array<std::string_view, 17> known{"connect_timeout",
+  static constexpr std::array<std::string_view, 18> known{"connect_timeout",
                                                           "command_timeout",
                                                           "password_env",
                                                           "password_file",
@@ -114,6 +116,7 @@ opened open_redis(const url& u, clock& on, const session_options& o) {
                                                           "server_name",
                                                           "ack",
                                                           "ack_timeout",
+                                                          "replicas",
                                                           "sentinel_user",
                                                           "sentinel_password_env",
                                                           "sentinel_password_file"};
@@ -271,17 +274,17 @@ opened open_memcached(const url& u, clock& on) {
 #endif
 
 opened unknown_scheme(const url& u) {
-  static constexpr std::array<std::string_view, 16> known{
-      "memory",         "sqlite",         "redis",           "rediss",
-      "redis+unix",     "redis+sentinel", "rediss+sentinel", "redis+cluster",
-      "rediss+cluster", "postgres",       "mariadb",         "mysql",
-      "zookeeper",      "etcd",           "memcached",       "etcds"};
+  static constexpr std::array<std::string_view, 17> known{
+      "memory",     "file",           "sqlite",          "redis",         "rediss",
+      "redis+unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+      "postgres",   "mariadb",        "mysql",           "zookeeper",     "etcd",
+      "memcached",  "etcds"};
   const auto near = engine::nearest(u.scheme, known);
   if (near == u.scheme) {
     return failure{errc::unsupported,
                    "this program was built without the store '" + u.scheme + "'"};
   }
-  std::string what = "there is no store '" + u.scheme + ":'";
+  std::string what = "there is no store '" + engine::shortened(u.scheme, 80) + ":'";
   if (!near.empty()) what += "; did you mean '" + std::string(near) + ":'?";
   return failure{errc::invalid_argument, std::move(what)};
 }
@@ -316,17 +319,48 @@ opened open_store(const url& u, clock& on, [[maybe_unused]] const session_option
 
 }  // namespace
 
+namespace {
+
+/// What `file:PATH` says: the URL is the first line of that file.
+result<std::string> url_in_file(const url& u) {
+  if (auto ok = engine::check_options(u, {}); !ok) return std::move(ok.error());
+  const std::string path = u.rest.starts_with("///") ? u.rest.substr(2) : u.rest;
+  if (path.empty() || path.starts_with("//"))
+    return failure{errc::invalid_argument,
+                   "file: needs the path of a file: file:/etc/holdfast/store"};
+  auto line = store::files::first_line(path);
+  if (!line) {
+    return failure{errc::invalid_argument,
+                   "cannot read the URL from " + path + ": " + line.error().what};
+  }
+  if (line->empty()) return failure{errc::invalid_argument, path + " is empty; it needs a URL"};
+  if (engine::lower(line->substr(0, 5)) == "file:")
+    return failure{errc::invalid_argument, path + " names another file; it needs the store's URL"};
+  return line;
+}
+
+}  // namespace
+
 session open(std::string_view text, session_options options) {
   auto& on = options.clock ? *options.clock : real_clock();
-  const auto fail = [&](failure f, std::string name) {
+  std::string shown = without_secrets(text.substr(0, text.find('?')));
+  const auto fail = [&](failure f) {
     f.operation = "open";
-    f.name = std::move(name);
+    f.name = std::move(shown);
     throw_failure(std::move(f));
   };
   auto u = engine::parse_url(text);
-  if (!u) fail(std::move(u.error()), {});
+  if (!u) {
+    shown.clear();  // the message has it
+    fail(std::move(u.error()));
+  }
+  if (u->scheme == "file") {
+    auto line = url_in_file(*u);
+    if (!line) fail(std::move(line.error()));
+    return open(*line, std::move(options));
+  }
   auto store = open_store(*u, on, options);
-  if (!store) fail(std::move(store.error()), engine::without_secrets(u->scheme + ":" + u->rest));
+  if (!store) fail(std::move(store.error()));
   return session(std::move(*store), std::move(options));
 }
 

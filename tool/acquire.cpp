@@ -91,19 +91,6 @@ attempt acquire_suiting(const session& s, const take_options& t, boot_time deadl
   }
 }
 
-/// A lock that was handed over has to be claimed, and is ours only for a moment until then: what
-/// we start should begin with a whole lease. False if it was withdrawn before.
-bool claim(lease& held, std::chrono::milliseconds ttl) {
-  if (held.remaining() > ttl / 2) return true;
-  try {
-    held.extend();
-    return true;
-  } catch (const error& e) {
-    if (e.reason() == errc::lost) return false;
-    throw;
-  }
-}
-
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
@@ -112,10 +99,9 @@ std::string_view variable(const char* name) {
 /// Does the run around us hold what we would wait for?
 bool waits_for_itself(const opened_store& at, const take_options& t) {
   if (t.wait != no_limit || t.lock.mode == lock_mode::permit) return false;
+  // The owner is an id of that run's own: no other store shows it.
   const auto owner = variable("HOLDFAST_OWNER");
-  const bool same =
-      variable("HOLDFAST_LOCK") == t.lock.name && variable("HOLDFAST_STORE") == at.url;
-  if (owner.empty() || !same) return false;
+  if (owner.empty() || variable("HOLDFAST_LOCK") != t.lock.name) return false;
   const auto holders = at.session.show(t.lock.name).holders;
   return std::any_of(holders.begin(), holders.end(), [&](const participant& p) {
     const bool both_read = t.lock.mode == lock_mode::read && p.weight == 1;
@@ -132,10 +118,7 @@ std::optional<lease> acquire(const opened_store& at, const take_options& t, std:
                        printable(t.lock.name) +
                            " is held by the holdfast run around this one, which waits for us: that "
                            "would never end; use another name, or -n or -w");
-  for (;;) {
-    auto held = acquire_suiting(at.session, t, deadline, stop);
-    if (!held || claim(*held, t.ttl)) return held;
-  }
+  return acquire_suiting(at.session, t, deadline, stop);
 }
 
 }  // namespace holdfast::tool

@@ -6,6 +6,7 @@
 #include "tool/failure.hpp"
 #include "tool/help.hpp"
 #include "tool/nearest.hpp"
+#include "tool/store_url.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -32,14 +33,14 @@ words names_of(const CLI::App& app) {
   if (option != extra.end()) {
     const std::string bare = option->substr(0, option->find('='));
     const std::string hint = did_you_mean(bare, names_of(app));
-    refuse("'" + printable(bare) + "' is not an option of " + command +
+    refuse("'" + quotable(bare) + "' is not an option of " + command +
            (hint.empty() ? "; " + command + " --help lists them" : hint));
   }
   const std::string fix =
       command == "holdfast run"
-          ? "; the command comes after --: holdfast run LOCK -- " + printable(extra.front()) + " …"
+          ? "; the command comes after --: holdfast run LOCK -- " + quotable(extra.front()) + " …"
           : "; " + command + " --help shows how it is written";
-  refuse("'" + printable(extra.front()) + "' is one word too many" + fix);
+  refuse("'" + quotable(extra.front()) + "' is one word too many" + fix);
 }
 
 /// CLI11's messages may have several lines; people get one.

@@ -10,6 +10,7 @@
 #include "tool/failure.hpp"
 #include "tool/help.hpp"
 #include "tool/nearest.hpp"
+#include "tool/store_url.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -155,6 +156,7 @@ class child_words {
   /// Everything but how the lock is taken.
   run_options convert(const std::string& name, const std::optional<words>& after_dashes) const {
     run_options r;
+    r.typed = name.substr(0, name.find(' '));
     r.command = command_line(name, after_dashes);
     r.min_hold = duration_or({"--min-hold", min_hold_}, r.min_hold);
     r.max_run = duration_or({"--max-run", max_run_}, r.max_run);
@@ -366,7 +368,7 @@ class force_unlock_grammar : public common_grammar {
   static std::string checked_owner(const std::string& id) {
     const bool hex = id.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (id.size() != 8 || !hex)
-      refuse("--owner: '" + printable(id) +
+      refuse("--owner: '" + quotable(id) +
              "' is not an owner's id: 8 hexadecimal digits, as "
              "holdfast show prints them");
     return id;
@@ -508,12 +510,12 @@ std::unique_ptr<grammar> grammar_of(const std::string& name) {
   const auto found = grammars.find(name);
   if (found != grammars.end()) return found->second(help_of(name));
   if (name.starts_with('-'))
-    refuse("the command comes first: holdfast COMMAND " + printable(name) +
+    refuse("the command comes first: holdfast COMMAND " + quotable(name) +
            " …; holdfast --help lists the commands");
   words names{"demo", "help"};
   for (const auto& [known, make] : grammars) names.push_back(known);
   const std::string hint = did_you_mean(name, names);
-  refuse("'" + printable(name) + "' is not a command" +
+  refuse("'" + quotable(name) + "' is not a command" +
          (hint.empty() ? "; holdfast --help lists them" : hint));
 }
 

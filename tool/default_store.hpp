@@ -2,16 +2,24 @@
 
 #include <string>
 
+#include "tool/fd.hpp"
+
 namespace holdfast::tool {
 
 struct default_store {
   std::string url;
   bool first_time = false;  ///< nobody has been told about this file yet
+  /// Locked for as long as the store is in use: what cleans /var/tmp of old files
+  /// (systemd-tmpfiles) leaves such a folder alone.
+  unique_fd in_use{};
 };
 
-/// `sqlite:$XDG_RUNTIME_DIR/holdfast/locks.db`; without that variable the same below /run/user/UID,
-/// else in a private folder below /tmp. Makes the folder (0700), and refuses one that others own
-/// or can enter. Throws failure_exit.
-default_store find_default_store();
+/// `/var/tmp/holdfast-UID`, whatever the environment says: a login, sudo and cron have other
+/// variables and other folders that come and go, and must find the same locks.
+std::string default_folder();
+
+/// `sqlite:FOLDER/locks.db`. Makes the folder (0700), and refuses one that others own or can enter.
+/// Throws failure_exit.
+default_store find_default_store(const std::string& folder = default_folder());
 
 }  // namespace holdfast::tool

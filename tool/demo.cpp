@@ -175,8 +175,8 @@ conditions conditions_of(const settings& s, const catalogue& all, const std::str
   }
   c.workers = s.sale.workers;
   c.pause = s.pause;
-  c.store = printable(without_password(store));
-  c.shop = s.shop.empty() ? "SQLite" : printable(without_password(s.shop));
+  c.store = printable(without_secrets(store));
+  c.shop = s.shop.empty() ? "SQLite" : printable(without_secrets(s.shop));
   return c;
 }
 
@@ -221,7 +221,7 @@ sale_result run_one(const settings& s, const catalogue& all, const work_folder& 
 std::string where_kept(const settings& s, const work_folder& folder) {
   if (s.shop.empty()) return "the shops are in " + folder.path().string();
   const auto name = place_of(s, folder, name_of(s.how.front())).prefix;
-  return "the shops are tables like " + name + "_product in " + without_password(s.shop);
+  return "the shops are tables like " + name + "_product in " + without_secrets(s.shop);
 }
 
 int flash_sale(const settings& s) {
@@ -261,7 +261,9 @@ int parse_and_run(std::span<char* const> args) {
   words w;
   w.add_to(app);
   try {
-    app.parse(reversed(args));
+    auto given = reversed(args);
+    blank_secrets(args);
+    app.parse(std::move(given));
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);
     return exit_code::ok;
@@ -282,7 +284,7 @@ int choose(std::span<char* const> args) {
     std::fputs(list, stdout);
     return exit_code::ok;
   }
-  return say(exit_code::usage, "there is no demo '" + printable(name) + "'; there is: flash-sale");
+  return say(exit_code::usage, "there is no demo '" + quotable(name) + "'; there is: flash-sale");
 }
 
 }  // namespace

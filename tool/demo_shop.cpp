@@ -1,5 +1,7 @@
 #include "tool/demo_shop.hpp"
 
+#include <holdfast/session.hpp>
+
 #include "tool/demo_shop_server.hpp"
 #include "tool/demo_shop_sqlite.hpp"
 #include "tool/exit_code.hpp"
@@ -31,9 +33,15 @@ server_shop on_server(const shop_place& at) {
 
 void check_shop_url(const std::string& url) {
   const auto kind = database_of(url);
+  // libpq would take such a one apart, and say one half of it in a message.
+  for (const auto secret : secrets_in(url)) {
+    if (kind != database::postgres || secret.find_first_of("/?@") == secret.npos) continue;
+    throw failure_exit(exit_code::usage,
+                       "--shop: in a password write %2F for /, %3F for ? and %40 for @");
+  }
   if (kind != database::postgres && kind != database::mariadb) {
     throw failure_exit{exit_code::usage,
-                       "--shop: '" + printable(without_password(url)) +
+                       "--shop: '" + printable(without_secrets(url)) +
                            "' is neither postgres://… nor mariadb://…; without --shop it is an "
                            "SQLite file"};
   }

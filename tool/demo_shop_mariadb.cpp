@@ -34,15 +34,15 @@ address address_of(std::string_view url) {
   const auto begin = url.find("//");
   url = begin == url.npos ? "" : url.substr(begin + 2);
   url = url.substr(0, url.find('?'));
-  auto authority = url.substr(0, url.find('/'));
-  if (authority.size() < url.size()) a.database = decoded(url.substr(authority.size() + 1));
-  if (const auto at = authority.rfind('@'); at != authority.npos) {
-    const auto who = authority.substr(0, at);
+  if (const auto at = url.rfind('@'); at != url.npos) {  // a password may hold a /
+    const auto who = url.substr(0, at);
     const auto colon = who.find(':');
     a.user = decoded(who.substr(0, colon));
     if (colon != who.npos) a.password = decoded(who.substr(colon + 1));
-    authority = authority.substr(at + 1);
+    url = url.substr(at + 1);
   }
+  const auto authority = url.substr(0, url.find('/'));
+  if (authority.size() < url.size()) a.database = decoded(url.substr(authority.size() + 1));
   const auto colon = authority.find(':');
   a.host = authority.substr(0, colon);
   if (colon != authority.npos) {

@@ -40,18 +40,43 @@ bool agreed(const name_info& info, const std::vector<participant>& from, log& to
   return answer == "yes" || answer == "y";
 }
 
-int answer(const common_options& common, const force_unlock_options& o, const std::string& url,
-           std::size_t removed) {
+/// What came of it: those who were removed, and those who still hold it though they were asked for.
+struct outcome {
+  std::size_t removed = 0;
+  std::size_t left = 0;
+};
+
+std::string holders(std::size_t n) { return std::to_string(n) + (n == 1 ? " holder" : " holders"); }
+
+std::string for_people(const force_unlock_options& o, const outcome& came) {
   const std::string name = printable(o.name);
   const std::string because = o.reason.empty() ? "" : " (" + printable(o.reason) + ")";
-  if (common.json)
-    print(force_unlock_json(o.name, url, removed, o.reason, system_clock::now()));
-  else if (removed == 0)
-    print(name + " was not held\n");
-  else
-    print(name + ": taken away from " + std::to_string(removed) +
-          (removed == 1 ? " holder" : " holders") + because + '\n');
-  return exit_code::ok;
+  if (came.removed == 0 && came.left == 0) return name + " was not held\n";
+  std::string text = name + ":";
+  if (came.removed > 0) text += " taken away from " + holders(came.removed);
+  if (came.removed > 0 && came.left > 0) text += ";";
+  if (came.left > 0)
+    text += " held by another program, not taken: this store lets only that program give it back";
+  return text + because + '\n';
+}
+
+int answer(const common_options& common, const force_unlock_options& o, const std::string& url,
+           const outcome& came) {
+  print(common.json
+            ? force_unlock_json(o.name, url, came.removed, came.left, o.reason, system_clock::now())
+            : for_people(o, came));
+  return came.left == 0 ? exit_code::ok : exit_code::declined;
+}
+
+/// A holder of another program may have no id that the store could find it by.
+std::size_t still_held(const session& s, const force_unlock_options& o,
+                       const std::vector<participant>& before) {
+  const auto now = targets(s.show(o.name), o.owner);
+  return static_cast<std::size_t>(std::count_if(now.begin(), now.end(), [&](const participant& p) {
+    return std::any_of(before.begin(), before.end(), [&](const participant& b) {
+      return b.short_id == p.short_id && b.reason == p.reason && b.fence == p.fence;
+    });
+  }));
 }
 
 }  // namespace
@@ -64,13 +89,17 @@ int force_unlock(const common_options& common, const force_unlock_options& o, lo
   const auto [s, url] = open_store(common, to);
   const name_info info = s.show(o.name);
   const auto from = targets(info, o.owner);
-  if (from.empty() && !o.owner.empty() && !info.holders.empty())
+  if (from.empty() && !o.owner.empty() && !info.holders.empty()) {
+    const std::string& id = info.holders.front().short_id;
     throw failure_exit(exit_code::busy, "force-unlock: " + printable(o.name) + " is held, but by " +
-                                            info.holders.front().short_id + " and not by " +
+                                            (id.empty() ? "another program" : id) + " and not by " +
                                             o.owner);
+  }
   if (!from.empty() && asks && !agreed(info, from, to)) return exit_code::declined;
-  const std::size_t removed = from.empty() ? 0 : s.force_release(o.name, o.owner);
-  return answer(common, o, url, removed);
+  outcome came;
+  if (!from.empty()) came.removed = s.force_release(o.name, o.owner);
+  if (came.removed < from.size()) came.left = still_held(s, o, from);
+  return answer(common, o, url, came);
 }
 
 }  // namespace holdfast::tool

@@ -51,8 +51,9 @@ end wait_for_end(const lease& held, const signal_inbox& signals) {
 }
 
 std::string for_people(const held_facts& f) {
-  return "holding " + printable(f.lock) + " (token " + std::to_string(f.fence) + ", owner " +
-         f.owner + ") until ^C or the end of stdin\n";
+  const std::string token = f.fence == 0 ? "no token" : "token " + std::to_string(f.fence);
+  return "holding " + printable(f.lock) + " (" + token + ", owner " + f.owner +
+         ") until ^C or the end of stdin\n";
 }
 
 void say_end(bool lost, const held_facts& facts, const common_options& common) {

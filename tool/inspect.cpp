@@ -9,6 +9,7 @@
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
+#include "tool/listed_name.hpp"
 #include "tool/open_store.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"
@@ -59,32 +60,50 @@ void check_fits(const name_info& info, const lock_choice& c) {
                                             "; ask with the same -s, -x or --slots");
 }
 
-void sort(std::vector<name_info>& names, const std::string& by) {
-  const auto age = [](const name_info& n) {
-    return n.holders.empty() ? system_clock::time_point::max() : n.holders.front().since;
+void sort(std::vector<listed_name>& names, const std::string& by) {
+  const auto age = [](const listed_name& n) {
+    const bool known = !n.info.holders.empty() && is_known(n.info.holders.front().since);
+    return known ? n.info.holders.front().since : system_clock::time_point::max();
   };
   if (by == "age")
     std::sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-      return std::tuple(age(a), std::string_view(a.name)) <
-             std::tuple(age(b), std::string_view(b.name));
+      return std::tuple(age(a), std::string_view(a.info.name)) <
+             std::tuple(age(b), std::string_view(b.info.name));
     });
   if (by == "waiters")
     std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return std::tuple(b.waiters.size(), std::string_view(a.name)) <
-             std::tuple(a.waiters.size(), std::string_view(b.name));
+      return std::tuple(b.info.waiters.size(), std::string_view(a.info.name)) <
+             std::tuple(a.info.waiters.size(), std::string_view(b.info.name));
     });
 }
 
-std::vector<name_info> look_up(const session& s, const list_options& o) {
+/// One entry that cannot be read must not hide the others: its error is its row. Where the store
+/// does not answer, all end.
+listed_name look_at(const session& s, const std::string& name) {
+  listed_name found;
+  try {
+    found.info = s.show(name);
+  } catch (const error& e) {
+    if (e.retryable()) throw;
+    found.error = unsigned_message(e.what());
+  }
+  found.info.name = name;
+  return found;
+}
+
+bool is_asked_for(const listed_name& n, const list_options& o) {
+  if (!n.error.empty()) return true;      // it may be held
+  if (n.info.kind.empty()) return false;  // given back since the names were read
+  return !(o.held && n.info.holders.empty()) && !(o.waiting && n.info.waiters.empty());
+}
+
+std::vector<listed_name> look_up(const session& s, const list_options& o) {
   auto names = s.names(o.pattern);
   std::sort(names.begin(), names.end());
-  std::vector<name_info> found;
+  std::vector<listed_name> found;
   for (const auto& name : names) {
-    auto info = s.show(name);
-    if (info.kind.empty()) continue;  // given back since the names were read
-    if (o.held && info.holders.empty()) continue;
-    if (o.waiting && info.waiters.empty()) continue;
-    found.push_back(std::move(info));
+    auto one = look_at(s, name);
+    if (is_asked_for(one, o)) found.push_back(std::move(one));
   }
   sort(found, o.sort);
   return found;

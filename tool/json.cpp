@@ -17,12 +17,27 @@ std::string line(const json& j) {
   return j.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
+/// What is not known is absent.
+void add_text(json& j, const char* key, const std::string& value) {
+  if (!value.empty()) j[key] = value;
+}
+void add_fence(json& j, const char* key, std::uint64_t fence) {
+  if (fence != 0) j[key] = std::to_string(fence);
+}
+
 json participant_json(const participant& p, bool holds, wall_time now) {
-  json j{{"owner", p.short_id},  {"host", p.host},     {"pid", p.pid},
-         {"program", p.program}, {"reason", p.reason}, {"weight", p.weight}};
-  if (holds) j["fence"] = std::to_string(p.fence);
-  j["since"] = rfc3339(p.since);
-  j[holds ? "held_seconds" : "waiting_seconds"] = seconds_of(now - p.since);
+  json j = json::object();
+  add_text(j, "owner", p.short_id);
+  add_text(j, "host", p.host);
+  if (p.pid != 0) j["pid"] = p.pid;
+  add_text(j, "program", p.program);
+  j["reason"] = p.reason;
+  j["weight"] = p.weight;
+  if (holds) add_fence(j, "fence", p.fence);
+  if (is_known(p.since)) {
+    j["since"] = rfc3339(p.since);
+    j[holds ? "held_seconds" : "waiting_seconds"] = seconds_of(now - p.since);
+  }
   j["expires_in_seconds"] = seconds_of(p.expires_in);
   j["expires_at"] = rfc3339(now + p.expires_in);
   return j;
@@ -39,7 +54,7 @@ void add_name(json& j, const name_info& info, wall_time now) {
   j["kind"] = info.kind;
   j["capacity"] = info.capacity;
   j["remaining"] = info.remaining;
-  j["last_fence"] = std::to_string(info.last_fence);
+  add_fence(j, "last_fence", info.last_fence);
   add_participants(j, "holders", info.holders, true, now);
   add_participants(j, "waiters", info.waiters, false, now);
 }
@@ -58,7 +73,7 @@ json capabilities_json(const store::capabilities& can) {
 
 void add_held(json& j, const held_facts& f) {
   j["lock"] = f.lock;
-  j["fence"] = std::to_string(f.fence);
+  add_fence(j, "fence", f.fence);
   j["lease_seconds"] = seconds_of(f.lease);
   j["owner"] = f.owner;
   j["store"] = f.store;
@@ -95,14 +110,19 @@ std::string try_json(const name_info& info, bool free, wall_time now) {
   return line(j);
 }
 
-std::string list_json(std::span<const name_info> names, std::string_view store, wall_time now) {
+std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now) {
   json j = document();
   j["store"] = store;
   j["time"] = rfc3339(now);
   j["locks"] = json::array();
-  for (const auto& info : names) {
+  for (const auto& n : names) {
     json one = json::object();
-    add_name(one, info, now);
+    if (n.error.empty()) {
+      add_name(one, n.info, now);
+    } else {
+      one["lock"] = n.info.name;
+      one["error"] = n.error;
+    }
     j["locks"].push_back(std::move(one));
   }
   return line(j);
@@ -119,11 +139,12 @@ std::string show_json(const name_info& info, std::string_view store, const store
 }
 
 std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
-                              std::string_view reason, wall_time now) {
+                              std::size_t left, std::string_view reason, wall_time now) {
   json j = document();
   j["lock"] = lock;
   j["store"] = store;
   j["removed"] = removed;
+  j["left"] = left;
   j["reason"] = reason;
   j["time"] = rfc3339(now);
   return line(j);
@@ -164,12 +185,13 @@ std::string leader_json(std::string_view name, const std::optional<leader>& lead
   j["election"] = name;
   j["leader"] = nullptr;
   if (leads) {
-    j["leader"] = {{"term", std::to_string(leads->term)},
-                   {"note", leads->note},
-                   {"host", leads->host},
-                   {"pid", leads->pid},
-                   {"program", leads->program},
-                   {"since", rfc3339(leads->since)}};
+    json& l = j["leader"] = json::object();
+    l["term"] = std::to_string(leads->term);
+    l["note"] = leads->note;
+    add_text(l, "host", leads->host);
+    if (leads->pid != 0) l["pid"] = leads->pid;
+    add_text(l, "program", leads->program);
+    if (is_known(leads->since)) l["since"] = rfc3339(leads->since);
   }
   return line(j);
 }

@@ -13,11 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tool/listed_name.hpp"
 #include "tool/report.hpp"
 
 /// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
 /// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and
-/// seconds.
+/// seconds. What is not known is absent.
 namespace holdfast::tool {
 
 using wall_time = std::chrono::system_clock::time_point;
@@ -35,11 +36,12 @@ std::string hold_json(const held_facts& f, wall_time now);
 /// A later line of hold: "released" or "lost".
 std::string hold_end_json(std::string_view event, const held_facts& f, wall_time now);
 std::string try_json(const name_info& info, bool free, wall_time now);
-std::string list_json(std::span<const name_info> names, std::string_view store, wall_time now);
+std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now);
 std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
                       wall_time now);
+/// `left`: holders that were not removed.
 std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
-                              std::string_view reason, wall_time now);
+                              std::size_t left, std::string_view reason, wall_time now);
 std::string meet_json(std::string_view name, std::string_view store, std::string_view outcome,
                       std::uint32_t count, std::optional<std::uint32_t> remaining);
 std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,

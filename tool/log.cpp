@@ -13,6 +13,9 @@ namespace holdfast::tool {
 
 namespace {
 
+/// What was typed, or what a store holds, may be of any length.
+constexpr std::size_t longest_message = 1000;
+
 bool environment_says(const char* name) {
   const char* value = std::getenv(name);
   return value && *value;
@@ -35,7 +38,7 @@ std::string_view name_of(level l) {
   return "error";
 }
 
-std::string json_line(level l, std::string_view event, std::string_view text, fields more) {
+std::string json_line(level l, std::string_view event, std::string_view text, const fields& more) {
   nlohmann::ordered_json line{{"schema", 1},
                               {"time", rfc3339(std::chrono::system_clock::now())},
                               {"level", name_of(l)},
@@ -69,8 +72,11 @@ log::log(const common_options& how, int fd)
       color_(use_color(how.color, fd)),
       draws_progress_(how.format == log_format::text && ::isatty(fd) == 1 && !is_dumb()) {}
 
-void log::write(level l, std::string_view event, std::string_view text, fields more) {
+void log::write(level l, std::string_view event, std::string_view whole, const fields& more) {
   if (l == level::detail && !shows_details()) return;
+  const std::string text = whole.size() > longest_message
+                               ? shortened(escaped(whole), longest_message)
+                               : std::string(whole);
   const std::string line = json() ? json_line(l, event, text, more) : text_line(l, text);
   const std::lock_guard guard{mutex_};
   clear_progress_locked();

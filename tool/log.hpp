@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "tool/options.hpp"
 
@@ -16,7 +16,7 @@ struct field {
   std::string_view key;
   std::variant<std::string, std::int64_t, double, bool> value;
 };
-using fields = std::initializer_list<field>;
+using fields = std::vector<field>;
 
 enum class level { detail, warning, error };
 
@@ -30,7 +30,8 @@ class log {
  public:
   log(const common_options& how, int fd);
 
-  void write(level l, std::string_view event, std::string_view text, fields more = {});
+  /// At most a thousand columns of the text.
+  void write(level l, std::string_view event, std::string_view text, const fields& more = {});
   /// The one line that is drawn anew; on a terminal only.
   void progress(std::string_view line);
   void clear_progress();

@@ -81,6 +81,6 @@ int main(int argc, char** argv) {
   holdfast::tool::fill_standard_files();
   holdfast::tool::note_inherited_files();
   const std::vector<std::string> arguments(given.begin(), given.end());
-  holdfast::tool::blank_passwords(given);
+  holdfast::tool::blank_secrets(given);
   return holdfast::tool::main_of(arguments);
 }

@@ -1,8 +1,15 @@
 #include "tool/open_store.hpp"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "tool/default_store.hpp"
 #include "tool/failure.hpp"
@@ -61,7 +68,18 @@ session_options options_for(log& to) {
 }
 
 opened_store open_at(const std::string& url, log& to) {
-  return {open(url, options_for(to)), url_for_others(url)};
+  opened_store made{open(url, options_for(to)), url_for_others(url)};
+  if (!made.session.can().several_processes)
+    throw failure_exit(exit_code::config, "the store " + made.url +
+                                              " lives inside one process: no other could see what "
+                                              "this command does; name one that all of them see, "
+                                              "as sqlite:PATH");
+  return made;
+}
+
+const char* from_environment() {
+  const char* url = std::getenv("HOLDFAST_STORE");
+  return url && *url ? url : nullptr;
 }
 
 opened_store open_from_environment(const char* url, log& to) {
@@ -78,21 +96,36 @@ opened_store open_from_environment(const char* url, log& to) {
 
 opened_store open_store(const common_options& how, log& to) {
   if (!how.store.empty()) {
-    if (!password_in(how.store).empty())
+    if (!secrets_in(how.store).empty())
       to.write(level::warning, "password",
-               "others may have seen the password in --store before it was blanked; "
+               "others may have seen the secret in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
     return open_at(how.store, to);
   }
-  if (const char* url = std::getenv("HOLDFAST_STORE"); url && *url)
-    return open_from_environment(url, to);
-  const default_store found = find_default_store();
+  if (const char* url = from_environment()) return open_from_environment(url, to);
+  default_store found = find_default_store();
   if (found.first_time)
     to.write(level::warning, "default_store",
              "no --store and no $HOLDFAST_STORE: locks are kept in " + found.url +
                  ", for this user on this machine (said once)",
              {{"store", found.url}});
+  static unique_fd in_use;  // until the program ends, as the locks are
+  in_use = std::move(found.in_use);
   return open_at(found.url, to);
+}
+
+store_for_child pass_on(const common_options& how, const std::string& shown) {
+  if (how.store.empty()) {
+    const char* url = from_environment();
+    return {url && !secrets_in(url).empty() ? url : shown, {}};
+  }
+  if (secrets_in(how.store).empty()) return {shown, {}};
+  unique_fd file{::memfd_create("holdfast-store", MFD_CLOEXEC)};
+  if (!file || ::fchmod(file.get(), 0400) != 0 || !write_all(file.get(), how.store + '\n'))
+    throw std::system_error(errno, std::generic_category(), "memfd_create");
+  const std::string path =
+      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file.get());
+  return {"file:" + path, std::move(file)};
 }
 
 }  // namespace holdfast::tool

@@ -3,6 +3,7 @@
 #include <holdfast/session.hpp>
 #include <string>
 
+#include "tool/fd.hpp"
 #include "tool/log.hpp"
 #include "tool/options.hpp"
 
@@ -10,11 +11,23 @@ namespace holdfast::tool {
 
 struct opened_store {
   holdfast::session session;
-  std::string url;  ///< without a password, and good in every folder
+  std::string url;  ///< without its secrets, and good in every folder
 };
 
 /// The store of --store, else of $HOLDFAST_STORE, else the default one, which is told about once.
-/// What happens to its leases goes to the log. Throws holdfast::error, failure_exit.
+/// What happens to its leases goes to the log. Refuses a store that no other process sees. Throws
+/// holdfast::error, failure_exit.
 opened_store open_store(const common_options& how, log& to);
+
+/// How a command that we start finds the same store.
+struct store_for_child {
+  std::string url;  ///< for HOLDFAST_STORE
+  unique_fd file;   ///< what a `file:` URL names: to be kept open for as long as it may be read
+};
+
+/// A URL from $HOLDFAST_STORE goes on as it came; one that was typed is in the environment only if
+/// it has no secret. Else the command gets `file:/proc/PID/fd/N`: a file in our memory, which only
+/// this user can read. `shown` is opened_store::url. Throws std::system_error.
+store_for_child pass_on(const common_options& how, const std::string& shown);
 
 }  // namespace holdfast::tool

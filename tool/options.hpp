@@ -59,6 +59,7 @@ enum class on_lost {
 };
 
 struct run_options {
+  std::string typed = "run";  ///< the command that was typed: run, sem or elect
   take_options take;
   std::vector<std::string> command;  ///< never empty
   std::chrono::nanoseconds min_hold{0};

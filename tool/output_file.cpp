@@ -1,6 +1,7 @@
 #include "tool/output_file.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,9 +15,26 @@ namespace holdfast::tool {
 
 namespace {
 
+/// Longer than a reader needs that only was busy, shorter than it matters to the lock.
+constexpr int patience_ms = 2'000;
+
+bool write_while_read(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    pollfd room{fd, POLLOUT, 0};
+    if (n < 0 && errno == EAGAIN && ::poll(&room, 1, patience_ms) > 0) continue;
+    return false;
+  }
+  return true;
+}
+
+// With O_NONBLOCK a FIFO that nobody reads is an error; else we would hold the lock and wait.
 std::string write_in_place(const std::string& path, std::string_view text) {
-  const unique_fd file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
-  return file && write_all(file.get(), text) ? std::string{} : std::strerror(errno);
+  const unique_fd file{::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+  if (!file && errno == ENXIO) return "nobody reads it";
+  return file && write_while_read(file.get(), text) ? std::string{} : std::strerror(errno);
 }
 
 bool is_special(const std::string& path) {

@@ -17,8 +17,9 @@ ourselves who_we_are() {
 }
 
 std::string holder_phrase(const participant& p, std::chrono::system_clock::time_point now) {
-  return printable(p.host) + " pid " + std::to_string(p.pid) + " for " +
-         format_duration(now - p.since);
+  std::string who = p.host.empty() ? "another program" : printable(p.host);
+  if (p.pid != 0) who += " pid " + std::to_string(p.pid);
+  return is_known(p.since) ? who + " for " + format_duration(now - p.since) : who;
 }
 
 std::string waiting_line(const name_info& info, const ourselves& us,

@@ -20,7 +20,7 @@ ourselves who_we_are();
 std::string waiting_line(const name_info& info, const ourselves& us,
                          std::chrono::system_clock::time_point now);
 
-/// `web-3 pid 812 for 42s`
+/// `web-3 pid 812 for 42s`, as far as it is known; else `another program`
 std::string holder_phrase(const participant& p, std::chrono::system_clock::time_point now);
 
 }  // namespace holdfast::tool

@@ -50,6 +50,8 @@ class job {
 
   void refuse_impossible_times() const;
   bool take(const signal_inbox& signals);
+  void say_acquired();
+  std::string token_phrase() const;
   void open_page(const session& s);
   int stopped(int signal);
   int not_started(int exec_error);
@@ -70,6 +72,7 @@ class job {
   notifier systemd_;
   std::optional<tool::dead_man> dead_man_;
   std::optional<leader_page> page_;
+  store_for_child for_child_;
   lease held_;
   boot_time acquired_at_{};
   bool nothing_to_give_back_ = false;
@@ -95,16 +98,28 @@ int job::work() {
   const signal_inbox signals;
   systemd_.status("waiting for " + name_);
   if (!take(signals)) return report_.exit_code;
-  report_.fence = held_.fence();
+  if (held_.fence() != 0) report_.fence = held_.fence();
   report_.owner = held_.short_id();
-  log_.write(level::detail, "acquired",
-             name_ + ": acquired after " + format_duration(report_.waited) + ", token " +
-                 std::to_string(held_.fence()),
-             {{"lock", report_.lock},
-              {"fence", std::to_string(held_.fence())},
-              {"owner", report_.owner},
-              {"waited_seconds", seconds_of(report_.waited)}});
+  say_acquired();
   return with_lock(signals);
+}
+
+void job::say_acquired() {
+  fields facts{{"lock", report_.lock},
+               {"owner", report_.owner},
+               {"waited_seconds", seconds_of(report_.waited)}};
+  if (report_.fence) facts.push_back({"fence", std::to_string(*report_.fence)});
+  log_.write(level::detail, "acquired",
+             name_ + ": acquired after " + format_duration(report_.waited) + token_phrase(), facts);
+  if (report_.fence) return;
+  log_.write(level::warning, "no_token",
+             name_ +
+                 ": the store has no fencing tokens, so HOLDFAST_TOKEN is not set: what the "
+                 "command writes to cannot refuse a holder whose lock was lost");
+}
+
+std::string job::token_phrase() const {
+  return report_.fence ? ", token " + std::to_string(*report_.fence) : std::string{};
 }
 
 void job::refuse_impossible_times() const {
@@ -120,6 +135,7 @@ bool job::take(const signal_inbox& signals) {
     waiting room{signals, log_, o_.take.lock.name};
     const opened_store s = open_store(common_, log_);
     report_.store = s.url;
+    for_child_ = pass_on(common_, s.url);
     open_page(s.session);
     room.in_line_at(s.session);
     if (auto got = acquire(s, o_.take, room.stop())) held_ = std::move(*got);
@@ -160,7 +176,7 @@ int job::stopped(int signal) {
 
 int job::with_lock(const signal_inbox& signals) {
   write_token();
-  systemd_.ready("holding " + name_ + ", token " + std::to_string(held_.fence()));
+  systemd_.ready("holding " + name_ + token_phrase());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // One that came in the moment of the acquisition ends the wait as well.
   while (const auto s = signals.next())
@@ -259,24 +275,25 @@ int job::not_started(int exec_error) {
 
 void job::write_token() const {
   if (o_.token_file.empty()) return;
-  const std::string why = replace_file(o_.token_file, std::to_string(held_.fence()) + '\n');
+  if (!report_.fence)
+    throw failure_exit(exit_code::config, "--token-file: the store has no fencing tokens");
+  const std::string why = replace_file(o_.token_file, std::to_string(*report_.fence) + '\n');
   if (!why.empty())
     throw failure_exit(exit_code::own_failure,
                        "can not write --token-file " + printable(o_.token_file) + ": " + why);
 }
 
 child_plan job::plan(bool own_group) const {
-  return {o_.command,
-          child_environment({"HOLDFAST_LOCK=" + report_.lock,
-                             "HOLDFAST_TOKEN=" + std::to_string(held_.fence()),
-                             "HOLDFAST_OWNER=" + report_.owner, "HOLDFAST_STORE=" + report_.store}),
-          own_group};
+  std::vector<std::string> ours{"HOLDFAST_LOCK=" + report_.lock, "HOLDFAST_OWNER=" + report_.owner,
+                                "HOLDFAST_STORE=" + for_child_.url};
+  if (report_.fence) ours.push_back("HOLDFAST_TOKEN=" + std::to_string(*report_.fence));
+  return {o_.command, child_environment(ours), own_group};
 }
 
 void job::fail(int code, const char* message) {
   report_.exit_code = code;
   report_.message = unsigned_message(message);
-  log_.write(level::error, "failed", "run: " + report_.message,
+  log_.write(level::error, "failed", o_.typed + ": " + report_.message,
              {{"exit_code", static_cast<std::int64_t>(code)}});
 }
 

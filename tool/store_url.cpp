@@ -2,50 +2,72 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <holdfast/session.hpp>
 #include <system_error>
+#include <utility>
+
+#include "tool/text.hpp"
 
 namespace holdfast::tool {
 
-std::string_view password_in(std::string_view url) noexcept {
-  const auto scheme = url.find("://");
-  if (scheme == std::string_view::npos) return {};
-  const auto begin = scheme + 3;
-  const auto authority = url.substr(begin, url.find_first_of("/?#", begin) - begin);
-  // The last @: a password may hold one.
-  const auto at = authority.rfind('@');
-  if (at == std::string_view::npos) return {};
-  const auto colon = authority.substr(0, at).find(':');
-  if (colon == std::string_view::npos) return {};
-  return authority.substr(colon + 1, at - colon - 1);
+namespace {
+
+constexpr std::string_view takes_url[]{"--store", "--shop"};
+constexpr std::size_t longest_quoted = 120;
+
+/// `--store=URL`: the URL.
+std::string_view value_of(std::string_view argument) {
+  const auto equals = argument.find('=');
+  const bool option = argument.starts_with("--") && equals != argument.npos;
+  return option ? argument.substr(equals + 1) : argument;
 }
 
-std::string without_password(std::string_view url) {
-  const auto password = password_in(url);
-  std::string out{url};
-  if (password.empty()) return out;
-  return out.replace(static_cast<std::size_t>(password.data() - url.data()), password.size(),
-                     "***");
+bool is_url(std::string_view word, std::string_view before) {
+  const bool named =
+      std::find(std::begin(takes_url), std::end(takes_url), before) != std::end(takes_url);
+  return named || word.find("://") != word.npos;
 }
+
+/// The option that the word belongs to: that of `--store=URL`, else the argument before it.
+std::string_view option_of(std::string_view argument, std::string_view before) {
+  const auto word = value_of(argument);
+  return word.size() == argument.size() ? before
+                                        : argument.substr(0, argument.size() - word.size() - 1);
+}
+
+}  // namespace
 
 std::string url_for_others(std::string_view url) {
-  constexpr std::string_view scheme = "sqlite:";
-  if (!url.starts_with(scheme) || url.substr(scheme.size()).starts_with('/'))
-    return without_password(url);
-  std::error_code error;
-  const auto folder = std::filesystem::current_path(error);
-  return std::string(scheme) + (folder / url.substr(scheme.size())).string();
+  std::string out = without_secrets(url);
+  for (const std::string_view scheme : {"sqlite:", "file:"}) {
+    if (!out.starts_with(scheme) || out.substr(scheme.size()).starts_with('/')) continue;
+    std::error_code error;
+    const auto folder = std::filesystem::current_path(error);
+    return std::string(scheme) + (folder / out.substr(scheme.size())).string();
+  }
+  return out;
 }
 
-bool blank_passwords(std::span<char* const> arguments) noexcept {
-  bool found = false;
+void blank_secrets(std::span<char* const> arguments) {
+  std::string before;
   for (char* const argument : arguments) {
-    if (std::string_view(argument) == "--") break;
-    const auto password = password_in(argument);
-    if (password.empty()) continue;
-    std::fill_n(argument + (password.data() - argument), password.size(), '*');
-    found = true;
+    const std::string_view whole = argument;
+    if (whole == "--") break;
+    const auto word = value_of(whole);
+    if (is_url(word, option_of(whole, before))) {
+      for (const auto secret : secrets_in(word))
+        std::fill_n(argument + (secret.data() - argument), secret.size(), '*');
+    }
+    before = whole;
   }
-  return found;
+}
+
+std::string quotable(std::string_view word) {
+  const auto value = value_of(word);
+  const std::string_view option = word.substr(0, word.size() - value.size());
+  std::string safe(option);
+  safe += is_url(value, {}) ? without_secrets(value) : std::string(value);
+  return printable(shortened(safe, longest_quoted));
 }
 
 }  // namespace holdfast::tool

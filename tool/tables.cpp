@@ -16,7 +16,8 @@ using wall_time = std::chrono::system_clock::time_point;
 std::string holder_cell(const name_info& info) {
   if (info.holders.empty()) return "-";
   const participant& first = info.holders.front();
-  std::string cell = printable(first.host) + ":" + std::to_string(first.pid);
+  std::string cell = first.host.empty() ? "another program" : printable(first.host);
+  if (first.pid != 0) cell += ":" + std::to_string(first.pid);
   if (info.holders.size() > 1) cell += " +" + std::to_string(info.holders.size() - 1);
   return cell;
 }
@@ -28,14 +29,21 @@ std::string kind_cell(const name_info& info) {
   return info.kind + " " + std::to_string(used) + "/" + std::to_string(info.capacity);
 }
 
-std::vector<std::string> list_row(const name_info& info, wall_time now, std::size_t widest) {
+std::string age_cell(const participant& p, wall_time now) {
+  return is_known(p.since) ? format_duration(now - p.since) : "";
+}
+
+std::vector<std::string> list_row(const listed_name& n, wall_time now, std::size_t widest) {
+  const name_info& info = n.info;
+  const std::string name = shortened(printable(info.name), widest);
+  if (!n.error.empty()) return {name, "unreadable", "", "", "", "", printable(n.error)};
   const bool held = !info.holders.empty();
   const auto& people = held ? info.holders : info.waiters;
   const std::string reason = people.empty() ? "" : printable(people.front().reason);
-  return {shortened(printable(info.name), widest),
+  return {name,
           kind_cell(info),
           shortened(holder_cell(info), widest),
-          held ? format_duration(now - info.holders.front().since) : "",
+          held ? age_cell(info.holders.front(), now) : "",
           held ? format_duration(info.holders.front().expires_in) : "",
           info.waiters.empty() ? "" : std::to_string(info.waiters.size()),
           shortened(reason, widest)};
@@ -46,9 +54,10 @@ std::string participants_text(const std::vector<participant>& all, wall_time now
   table t{{"OWNER", "HOST", "PID", "PROGRAM", holders ? "HELD" : "WAITING",
            holders ? "LEASE" : "PLACE", "WEIGHT", holders ? "TOKEN" : "", "REASON"}};
   for (const participant& p : all)
-    t.add({printable(p.short_id), printable(p.host), std::to_string(p.pid), printable(p.program),
-           format_duration(now - p.since), format_duration(p.expires_in), std::to_string(p.weight),
-           holders ? std::to_string(p.fence) : "", printable(p.reason)});
+    t.add({printable(p.short_id), p.host.empty() ? "another program" : printable(p.host),
+           p.pid == 0 ? "" : std::to_string(p.pid), printable(p.program), age_cell(p, now),
+           format_duration(p.expires_in), std::to_string(p.weight),
+           p.fence == 0 ? "" : std::to_string(p.fence), printable(p.reason)});
   return t.text(bold);
 }
 
@@ -86,11 +95,11 @@ std::string try_text(const name_info& info, bool free, wall_time now) {
   return line + '\n';
 }
 
-std::string list_text(std::span<const name_info> names, wall_time now, bool wide, bool bold) {
+std::string list_text(std::span<const listed_name> names, wall_time now, bool wide, bool bold) {
   if (names.empty()) return "no names in use\n";
   const std::size_t widest = wide ? std::numeric_limits<std::size_t>::max() : 40;
   table t{{"NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "REASON"}};
-  for (const auto& info : names) t.add(list_row(info, now, widest));
+  for (const auto& n : names) t.add(list_row(n, now, widest));
   return t.text(bold);
 }
 

@@ -92,6 +92,10 @@ std::string rfc3339(std::chrono::system_clock::time_point t) {
   return out.data();
 }
 
+bool is_known(std::chrono::system_clock::time_point t) noexcept {
+  return t.time_since_epoch().count() > 0;
+}
+
 std::string ordinal(std::size_t n) {
   const std::size_t last = n % 10;
   const bool teen = n / 10 % 10 == 1;

@@ -19,6 +19,9 @@ std::string_view unsigned_message(std::string_view text);
 /// `2024-05-01T12:30:00.250Z`
 std::string rfc3339(std::chrono::system_clock::time_point t);
 
+/// False of the epoch, which stands for a time that nobody knows.
+bool is_known(std::chrono::system_clock::time_point t) noexcept;
+
 /// 1st, 2nd, 3rd, 4th, 11th, 21st
 std::string ordinal(std::size_t n);
 

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <concepts>
-#include <coroutine>
 #include <future>
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>
+#include <holdfast/receiver.hpp>
 #include <holdfast/recursive_mutex.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/semaphore.hpp>
@@ -22,68 +22,6 @@
 ///     std::future<holdfast::result<holdfast::lease>> held = async_acquire(orders).future();
 namespace holdfast {
 
-namespace detail {
-
-/// Who is told how an operation ended, once.
-template <class T>
-class receiver {
- public:
-  virtual void receive(result<T> how) noexcept = 0;
-  /// Its own way to say stop, besides that of the operation.
-  virtual std::stop_token stop() const noexcept { return {}; }
-
- protected:
-  ~receiver() = default;
-};
-
-/// What is to be done, and has not begun.
-template <class T>
-class operation {
- public:
-  virtual ~operation() = default;
-  /// Once. `to` has to stay until it was told.
-  virtual void start(receiver<T>& to) = 0;
-};
-
-/// Keeps what is to be called, until it was called.
-template <class T, class F>
-class callback final : public receiver<T> {
- public:
-  explicit callback(F f) : f_(std::move(f)) {}
-  void receive(result<T> how) noexcept override {
-    const std::unique_ptr<callback> self(this);
-    f_(std::move(how));
-  }
-
- private:
-  F f_;
-};
-
-/// Lives in the frame of the coroutine that waits.
-template <class T>
-class awaiter final : public receiver<T> {
- public:
-  explicit awaiter(std::shared_ptr<operation<T>> what) noexcept : operation_(std::move(what)) {}
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> waiting) {
-    waiting_ = waiting;
-    const auto begun = std::move(operation_);  // this object may be gone when start() returns
-    begun->start(*this);
-  }
-  result<T> await_resume() { return std::move(*how_); }
-  void receive(result<T> how) noexcept override {
-    how_.emplace(std::move(how));
-    waiting_.resume();
-  }
-
- private:
-  std::shared_ptr<operation<T>> operation_;
-  std::coroutine_handle<> waiting_;
-  std::optional<result<T>> how_;
-};
-
-}  // namespace detail
-
 /// An operation that has not begun: begin it in one of the ways below, once; they leave this object
 /// empty. Destroyed before that it does nothing. Move-only; not thread-safe.
 ///
@@ -93,7 +31,8 @@ class awaiter final : public receiver<T> {
 /// released. If the session goes first (with the last object that uses it; what was begun here does
 /// not count), it ends with errc::cancelled before the session's destruction returns.
 ///
-/// The result comes on a thread of the session, one for all that wait, or on the calling thread if
+/// The result comes on a thread of the session, one for all that wait (a second one tells who is
+/// over its limit while the first is kept by a store that hangs), or on the calling thread if
 /// it could not even begin (errc::forked; errc::unavailable without a thread). Who blocks there
 /// holds up the others, and a synchronous wait there for what one of them has to give back never
 /// ends. What is called must not throw. In a child of fork() nothing ends that was begun before.

@@ -16,6 +16,15 @@ class [[nodiscard]] both_leases {
  public:
   both_leases() noexcept = default;  ///< holds nothing
   both_leases(lease old, lease next) noexcept : old_(std::move(old)), next_(std::move(next)) {}
+  both_leases(both_leases&&) noexcept = default;
+  /// Gives back what it held before, as release() does, and then takes over.
+  both_leases& operator=(both_leases&& other) noexcept {
+    if (this != &other) (void)release();
+    old_ = std::move(other.old_);
+    next_ = std::move(other.next_);
+    return *this;
+  }
+  ~both_leases() = default;
 
   explicit operator bool() const noexcept { return old_ && next_; }
 
@@ -34,8 +43,9 @@ class [[nodiscard]] both_leases {
   /// Gives back the new one, then the old one, whatever comes of the first, and says what went
   /// wrong first (see lease::release). Empty afterwards. One round trip each.
   std::error_code release() noexcept {
-    const std::error_code of_next = next_.release();
-    const std::error_code of_old = old_.release();
+    // Who is told of the loss of the one may let this object go.
+    lease old = std::move(old_), next = std::move(next_);
+    const std::error_code of_next = next.release(), of_old = old.release();
     return of_next ? of_next : of_old;
   }
 
@@ -53,7 +63,8 @@ pending<done> async_release(both_leases held);
 /// Two locks held as one, while a fleet moves from the old to the new: programs that know the one
 /// only, the other only, or both exclude each other. Taken in that order, both or none; given back
 /// the other way round. All that take both have to name them in the same order, or they may wait
-/// for each other for ever. A moment's wait at the new lock holds up whoever waits for the old one.
+/// for each other for ever. Time counts on the clock of the session of the old one. A moment's wait
+/// at the new lock holds up whoever waits for the old one.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
 /// forms), or anything with the same functions; they must outlive this object. As thread-safe as
@@ -73,11 +84,11 @@ class both {
   /// Nothing if either is taken.
   std::optional<both_leases> try_acquire() { return try_acquire_for(one_try); }
 
-  /// Nothing if they could not both be had in that time, by the machine's clock, or were cancelled.
+  /// Nothing if they could not both be had in that time, or were cancelled.
   template <class Rep, class Period>
   std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
                                              std::stop_token stop = {}) {
-    const boot_time deadline = saturated_add(boot_clock::now(), wait_for(timeout));
+    const boot_time deadline = saturated_add(detail::now_of(old_), wait_for(timeout));
     auto first = old_.try_acquire_for(timeout, stop);
     if (!first) return std::nullopt;
     auto second = next_.try_acquire_for(left(deadline), std::move(stop));
@@ -92,7 +103,7 @@ class both {
   bool try_lock() { return try_lock_for(one_try); }
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    const boot_time deadline = saturated_add(boot_clock::now(), wait_for(timeout));
+    const boot_time deadline = saturated_add(detail::now_of(old_), wait_for(timeout));
     return old_.try_lock_for(timeout) &&
            or_undo([&] { return next_.try_lock_for(left(deadline)); });
   }
@@ -108,8 +119,8 @@ class both {
  private:
   template <class O, class N>
   friend pending<both_leases> async_acquire(both<O, N>& of, wait_limit limit, std::stop_token stop);
-  static wait_time left(boot_time deadline) noexcept {
-    return deadline == forever ? no_limit : wait_for(deadline - boot_clock::now());
+  wait_time left(boot_time deadline) const {
+    return deadline == forever ? no_limit : wait_for(deadline - detail::now_of(old_));
   }
   template <class Lock>
   bool or_undo(Lock lock_next) {
@@ -139,7 +150,7 @@ class pending_both final : public operation<both_leases>,
   pending_both(pending<lease> old, New& next, wait_limit limit, std::stop_token stop)
       : old_(std::move(old)),
         next_(next),
-        deadline_(saturated_add(boot_clock::now(), limit.wait())),
+        deadline_(saturated_add(now_of(next), limit.wait())),
         stop_(std::move(stop)) {}
 
   void start(receiver<both_leases>& to) override {
@@ -157,7 +168,7 @@ class pending_both final : public operation<both_leases>,
 
  private:
   wait_limit left() const {
-    return deadline_ == forever ? wait_limit{} : wait_limit{deadline_ - boot_clock::now()};
+    return deadline_ == forever ? wait_limit{} : wait_limit{deadline_ - now_of(next_)};
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);

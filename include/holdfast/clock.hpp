@@ -24,9 +24,6 @@ using boot_time = boot_clock::time_point;
 /// The latest point in time: "wait for ever".
 inline constexpr boot_time forever = boot_time::max();
 
-/// `from + wait`, saturated: a negative wait is `from`, one that would overflow is `forever`.
-boot_time saturated_add(boot_time from, std::chrono::nanoseconds wait) noexcept;
-
 /// Any duration as nanoseconds, saturated instead of overflowing (hours::max() is "for ever").
 template <class Rep, class Period>
 constexpr std::chrono::nanoseconds saturated_nanoseconds(std::chrono::duration<Rep, Period> d) {
@@ -35,6 +32,14 @@ constexpr std::chrono::nanoseconds saturated_nanoseconds(std::chrono::duration<R
   if (!(exact < wide{std::chrono::nanoseconds::max()})) return std::chrono::nanoseconds::max();
   if (!(exact > wide{std::chrono::nanoseconds::min()})) return std::chrono::nanoseconds::min();
   return std::chrono::ceil<std::chrono::nanoseconds>(d);
+}
+
+/// `from + wait`, saturated: a negative wait is `from`, one that would overflow is `forever`. The
+/// wait is of any unit: what converts one to nanoseconds before it comes here may overflow.
+boot_time saturated_add(boot_time from, std::chrono::nanoseconds wait) noexcept;
+template <class Rep, class Period>
+boot_time saturated_add(boot_time from, std::chrono::duration<Rep, Period> wait) noexcept {
+  return saturated_add(from, saturated_nanoseconds(wait));
 }
 
 /// Where the library takes its time from and where it sleeps. A session uses the real clock unless
@@ -56,5 +61,17 @@ class clock {
 
 /// The machine's own clock.
 clock& real_clock() noexcept;
+
+namespace detail {
+/// What time it is for a lock: by the clock of its session, if it has one.
+template <class Lock>
+boot_time now_of(const Lock& lock) {
+  if constexpr (requires { clock_of(lock); }) {
+    return clock_of(lock).now();
+  } else {
+    return boot_clock::now();
+  }
+}
+}  // namespace detail
 
 }  // namespace holdfast

@@ -140,7 +140,7 @@ class election {
       const std::stop_callback on_loss{mine->lost(), asks};
       const std::stop_callback on_stop{stop, asks};
       std::invoke(work, end.get_token(), std::as_const(*mine));
-      if (mine->state() == lease_state::held && !mine->lost().stop_requested()) return;
+      if (mine->state() != lease_state::lost && !mine->lost().stop_requested()) return;
     }
   }
 

@@ -29,7 +29,9 @@ struct latch_options {
 ///
 /// It can be used once; remove() makes the name free for another. Whoever uses it first makes it;
 /// all must name the same count (errc::capacity_mismatch). A count_down whose reply was lost is
-/// repeated and counts once. Thread-safe. Errors as mutex.
+/// repeated and counts once; one whose reply was lost for longer than the store remembers it (the
+/// process slept) is not repeated: errc::unavailable, error::outcome_unknown(). Thread-safe. Errors
+/// as mutex.
 class latch {
  public:
   /// Count from 1 to 1,000,000. No round trip.

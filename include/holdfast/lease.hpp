@@ -58,7 +58,8 @@ class [[nodiscard]] lease {
 
   /// Renews now, for the lease it was taken with, or from now on for `lease`. One round trip.
   /// Throws errc::lost if it is gone, errc::unavailable if the store is away (then the old lease
-  /// still runs), errc::invalid_argument for a length outside [min_lease, max_lease].
+  /// still runs, or the new one if that is shorter and may have been granted), errc::invalid_argument
+  /// for a length outside [min_lease, max_lease].
   void extend();
   void extend(std::chrono::milliseconds lease);
 

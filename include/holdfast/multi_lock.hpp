@@ -154,6 +154,7 @@ class multi_lock {
   std::stop_token lost() const;
 
  private:
+  friend clock& clock_of(const multi_lock& m) noexcept;
   using lease_time = std::optional<std::chrono::milliseconds>;
   friend pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit,
                                             std::stop_token stop);

@@ -106,6 +106,7 @@ class mutex {
   mutex(session s, std::string name, lock_options options, bool fair);
 
  private:
+  friend clock& clock_of(const mutex& m) noexcept;
   friend class multi_member;
   friend pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop);
   bool lock_within(wait_time wait, std::stop_token stop);

@@ -40,6 +40,7 @@ class recursive_mutex {
   const std::string& name() const noexcept;
 
  private:
+  friend clock& clock_of(const recursive_mutex& m) noexcept;
   bool lock_within(wait_time wait, std::stop_token stop);
   struct state;
   std::unique_ptr<state> state_;

@@ -25,9 +25,10 @@ struct redlock_options {
   std::chrono::milliseconds lease{0};
   /// So long a node may take to answer before it counts as one that does not.
   std::chrono::milliseconds node_timeout{200};
-  /// A node that was started less than this long ago has no vote: it may have forgotten a hold. To
-  /// be safe, the longest lease that any program takes. Only for nodes that tell (Redis); costs one
-  /// more round trip for each acquisition. Zero: off.
+  /// A node has no vote for so long after it was started, flushed, put in the place of another by a
+  /// failover, or used with this for the first time: it may have forgotten a hold. To be safe, the
+  /// longest lease that any program takes. Only for nodes that tell (Redis); costs one more round
+  /// trip for each acquisition. Zero: off.
   std::chrono::milliseconds trust_after{0};
   /// As lock_options::reason.
   std::string reason{};
@@ -40,7 +41,7 @@ enum class vote {
   failed,     ///< an error: the store is away, say
   silent,     ///< no answer within redlock_options::node_timeout, or not yet
   skipped,    ///< not asked, because it failed a moment ago
-  untrusted,  ///< it was started a moment ago (redlock_options::trust_after)
+  untrusted,  ///< it may have forgotten a hold (redlock_options::trust_after)
 };
 std::string_view to_string(vote v) noexcept;
 
@@ -151,6 +152,7 @@ class redlock {
   std::stop_token lost() const;
 
  private:
+  friend clock& clock_of(const redlock& m) noexcept;
   using lease_time = std::optional<std::chrono::milliseconds>;
   bool lock_within(wait_time wait, lease_time lease, std::stop_token stop);
   std::optional<quorum_lease> acquire_within(wait_time wait, lease_time lease,

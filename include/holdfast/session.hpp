@@ -14,7 +14,8 @@ namespace engine {
 class core;
 }
 
-/// Somebody who holds a name, or waits for it.
+/// Somebody who holds a name, or waits for it. What is not known is empty or zero, and `since` then
+/// the epoch: a lock that another program holds tells little.
 struct participant {
   std::string short_id;  ///< enough to tell participants apart, too little to release for them
   std::string host;
@@ -52,7 +53,8 @@ class session {
   const std::string& url() const noexcept;
 
   /// Names in use that match a pattern with `*` and `?`; only those with the session's prefix, and
-  /// without it. Costs a scan of the store.
+  /// without it. A name whose record cannot be read is among them; show() of it throws
+  /// errc::corrupt, newer_format, foreign_data or kind_mismatch. Costs a scan of the store.
   std::vector<std::string> names(std::string_view pattern = "*") const;
   /// Who holds a name and who waits. One round trip; two for a latch and a name not in use.
   /// Throws errc::invalid_name as the primitives do.
@@ -80,9 +82,17 @@ pending<std::size_t> async_force_release(const session& s, std::string name,
                                          std::string short_id = {});
 
 /// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`, and one Redis
-/// server by `redis://`, `rediss://` or `redis+unix://`. Throws errc::invalid_argument for a URL it
-/// does not understand (naming the nearest valid one), errc::unsupported for a store that was not
-/// built in, and what the store's page says.
+/// server by `redis://`, `rediss://` or `redis+unix://`; `file:PATH` where the URL is the first
+/// line of a file, for one with a password. Throws errc::invalid_argument for a URL it does not
+/// understand (naming the nearest valid one), errc::unsupported for a store that was not built in,
+/// and what the store's page says. No message shows a secret of the URL.
 session open(std::string_view url, session_options options = {});
+
+/// The parts of a store's URL that are secret or may be: the password, the value of an option that
+/// is not known to be harmless, what stands where a password would in a malformed URL. In their
+/// order; views into `url`.
+std::vector<std::string_view> secrets_in(std::string_view url);
+/// The URL with *** in place of each: to be shown.
+std::string without_secrets(std::string_view url);
 
 }  // namespace holdfast

@@ -81,11 +81,16 @@ class shared_mutex {
   void unlock_shared() noexcept;
 
   /// This thread's exclusive hold becomes a shared one, without a moment in between in which
-  /// another writer could enter. Keeps its fence. One round trip. Throws errc::not_owner, lost.
+  /// another writer could enter. Keeps its fence. One round trip. Throws errc::not_owner, lost;
+  /// unavailable if the store is away: then it is exclusive as before. While the store does not say
+  /// whether it was done, it is asked again, for session_options::store_timeout; after that it is
+  /// lost: others may read already, and nobody can say.
   void downgrade();
   /// This thread's shared hold becomes exclusive, if it is the only one; else false at once, and
-  /// the shared hold stays: two readers that both wait for the other can not happen. The fence is
-  /// a new one. One round trip. Throws errc::not_owner, lost.
+  /// the shared hold stays: two readers that both wait for the other can not happen. On ZooKeeper
+  /// and etcd false as well while a reader waits behind a waiting writer. The fence is a new one.
+  /// One round trip; asked again as downgrade(). Throws errc::not_owner, lost; unavailable: then it
+  /// is shared as before.
   [[nodiscard]] bool try_upgrade();
 
   // -- native handles
@@ -128,6 +133,7 @@ class shared_mutex {
   const std::string& name() const noexcept;
 
  private:
+  friend clock& clock_of(const shared_mutex& m) noexcept;
   friend class multi_member;
   friend pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop);
   friend pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit,
@@ -139,7 +145,7 @@ class shared_mutex {
   std::optional<lease> acquire_within(mode m, wait_time wait, std::stop_token stop);
   lease take(mode m, std::stop_token stop);
   struct state;
-  std::unique_ptr<state> state_;
+  std::shared_ptr<state> state_;
 };
 
 /// downgrade(held) and try_upgrade(held) without a thread (async.hpp). The lease has

@@ -41,11 +41,14 @@ enum class fault {
   duplicate,     ///< carried out twice; the caller sees the first reply, to an acquire the second;
                  ///< but a rate limiter's take, which nobody repeats unasked, once
   delay,         ///< carried out after `fault_plan::delay` on the session's clock
+  delay_reply,   ///< carried out at once; the answer comes after `fault_plan::delay`
   drop_notice,   ///< carried out; the next notice for this session is lost
 };
 
 struct fault_plan {
-  /// Asked before every command with its running number, from 1. Called from several threads.
+  /// Asked before every command with its running number, from 1; of those that go together before
+  /// all of them. What is one step at the store has the worst fault of its commands: dropped, if
+  /// one of them is to be. Called from several threads.
   std::function<fault(std::uint64_t number, std::string_view name, store::permits_verb verb)>
       choose;
   std::chrono::milliseconds delay{50};
@@ -58,6 +61,7 @@ struct fault_rates {
   unsigned drop_reply = 0;
   unsigned duplicate = 0;
   unsigned drop_notice = 0;
+  unsigned delay_reply = 0;
 };
 fault_plan random_faults(fault_rates rates);
 

@@ -5,30 +5,63 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/lock_order.hpp>
 #include <source_location>
+#include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 namespace holdfast {
 
 namespace detail {
+
+/// acquire(), or the campaign() of an election.
+template <class Lock>
+auto acquire_of(Lock& lock) {
+  if constexpr (requires { lock.campaign(); }) {
+    return lock.campaign();
+  } else {
+    static_assert(
+        requires { lock.acquire().release(); },
+        "with_lock needs a lock whose acquire() gives a lease: a counting_semaphore has "
+        "none, use a semaphore");
+    return lock.acquire();
+  }
+}
+
+/// Throws errc::lost if that is what the release said.
+void require_not_lost(std::error_code released, std::string_view name);
+
 /// The end of work under a lease: says so if the lock was lost before the work was over.
-void finish(lease held);
+template <class Held>
+void finish(Held held) {
+  if constexpr (requires { held.resign(); }) {
+    require_not_lost(held.resign(), {});
+  } else if constexpr (requires { held.name(); }) {
+    const std::string name = held.name();
+    require_not_lost(held.release(), name);
+  } else {
+    require_not_lost(held.release(), {});
+  }
+}
+
 }  // namespace detail
 
-/// Does `fn` while holding `lock` (anything with acquire()), passes its result through, and
-/// releases whatever happens. `fn` takes the lease (`holdfast::lease&`) or nothing.
-/// Throws errc::lost in place of the result if the lock was lost before `fn` returned: by default
-/// nobody can overlook that. What `fn` throws goes through as it is.
-/// `at` is the place that reports of lock order name (lock_order.hpp).
+/// Does `fn` while holding `lock`, passes its result through, and releases whatever happens. The
+/// lock is anything whose acquire() gives a lease: mutex, fair_mutex, shared_mutex (exclusively),
+/// semaphore (one permit), multi_lock, redlock, both; or an election, whose leader `fn` is the work
+/// of. `fn` takes the lease (`holdfast::lease&`, multi_lease&, quorum_lease&, both_leases&,
+/// leadership&) or nothing. Throws errc::lost in place of the result if the lock was lost before
+/// `fn` returned: by default nobody can overlook that. What `fn` throws goes through as it is. `at`
+/// is the place that reports of lock order name (lock_order.hpp).
 template <class Lock, class F>
 decltype(auto) with_lock(Lock& lock, F&& fn,
                          std::source_location at = std::source_location::current()) {
-  lease held = [&] {
+  auto held = [&] {
     const called_from here{at};
-    return lock.acquire();
+    return detail::acquire_of(lock);
   }();
   const auto work = [&]() -> decltype(auto) {
-    if constexpr (std::is_invocable_v<F, lease&>) {
+    if constexpr (std::is_invocable_v<F, decltype(held)&>) {
       return std::invoke(std::forward<F>(fn), held);
     } else {
       return std::invoke(std::forward<F>(fn));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/left_call.hpp"
 #include "engine/trace.hpp"
 
 namespace holdfast::engine {
@@ -46,9 +47,21 @@ boot_time deadline_of(core& session, wait_time wait) noexcept {
   return saturated_add(session.now(), wait);
 }
 
+boot_time limit_of(core& session, boot_time deadline) noexcept {
+  return session.now() >= deadline ? forever : saturated_add(deadline, last_answer_within);
+}
+
 failure waited_in_vain(errc why) {
   return {why, why == errc::cancelled ? "asked to stop while waiting"
                                       : "still held by somebody else at the deadline"};
+}
+
+// Before a second is over it may only be slow, and not to have it in time is no failure.
+failure unanswered(core& session, boot_time began, bool answered_before) {
+  constexpr auto is_away = 1s;
+  const bool slow = answered_before || session.now() - began < is_away;
+  return {slow ? errc::timed_out : errc::unavailable,
+          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
 }
 
 std::optional<store::renewal> question::command(bool) { return std::nullopt; }
@@ -58,7 +71,13 @@ result<std::optional<wait_hint>> question::learn(result<store::permits_reply>, b
 }
 
 wait_steps::wait_steps(core& session, question& q, boot_time deadline)
-    : session_(session), question_(q), deadline_(deadline), until_(deadline), pause_(first_pause) {}
+    : session_(session),
+      question_(q),
+      deadline_(deadline),
+      began_(session.now()),
+      limit_(std::min(limit_of(session, deadline), call_limit::present())),
+      until_(deadline),
+      pause_(first_pause) {}
 
 bool wait_steps::at_deadline() const noexcept {
   return deadline_ != forever && session_.now() >= deadline_;
@@ -76,6 +95,8 @@ bool wait_steps::left_to_others() {
 std::optional<status> wait_steps::ask() {
   last_ = at_deadline();
   if (left_to_others()) return std::nullopt;
+  const call_limit until{limit_};
+  left_a_call() = false;
   return judge(question_.ask(last_));
 }
 
@@ -86,6 +107,7 @@ std::optional<store::renewal> wait_steps::command() {
 }
 
 std::optional<status> wait_steps::answered(result<store::permits_reply> reply, boot_time sent) {
+  left_a_call() = false;
   return judge(question_.learn(std::move(reply), sent));
 }
 
@@ -93,6 +115,8 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer)
   if (!answer) return judge_failure(std::move(answer.error()));
   if (!*answer) return done{};
   if (last_) return waited_in_vain(errc::timed_out);
+  answered_ = true;
+  in_vain_.reset();
   if (!unassured_) give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
@@ -107,16 +131,23 @@ std::optional<status> wait_steps::judge_failure(failure f) {
   }
   unassured_ = unassured_ || f.unassured;
   const bool hopeless = f.code != errc::unavailable;
-  if (hopeless || last_ || (deadline_ == forever && now >= give_up_)) return status(std::move(f));
+  if (!hopeless && left_a_call()) return left_at_deadline();
+  if (f.unassured) in_vain_ = f;
+  if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up_))
+    return status(std::move(f));
   pause_ = std::min(pause_ * 2, longest_pause);
   until_ = std::min(deadline_, now + jittered(pause_));
   return std::nullopt;
 }
 
-bool wait_steps::take(const store::notice& n) {
-  if (!question_.take(n)) return false;
-  core::observe();
-  return true;
+// Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
+// grant may take longer than the last answer is waited for.
+failure wait_steps::left_at_deadline() {
+  if (!in_vain_) return unanswered(session_, began_, answered_);
+  failure f = std::move(*in_vain_);
+  f.what += "; the last try was not answered in time";
+  f.outcome_unknown = true;
+  return f;
 }
 
 status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
@@ -126,7 +157,7 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
   while (!stop.stop_requested()) {
     if (auto end = steps.ask()) return std::move(*end);
     slot.watch(steps.watched());
-    if (const auto n = slot.wait(steps.until()); n && steps.take(*n)) return done{};
+    if (slot.wait(steps.until())) steps.told();
   }
   return waited_in_vain(errc::cancelled);
 }
@@ -176,14 +207,17 @@ std::optional<store::renewal> acquisition::command(bool last) {
   return store::renewal{spec_.name, acquire_command(!last)};
 }
 
-result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) {
+result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) noexcept try {
   auto c = acquire_command(true);
   c.instead_of = leaving;
+  const call_limit until{saturated_add(deadline_, last_answer_within)};
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
   const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
   answer_ = learn(std::move(reply), sent);
   return replaced;
+} catch (...) {
+  return failure{errc::internal, "no memory", true};
 }
 
 boot_time acquisition::put_off(boot_time now) {
@@ -193,7 +227,7 @@ boot_time acquisition::put_off(boot_time now) {
 }
 
 // Far from the front it is told when it is its turn, or that it may have missed that.
-void acquisition::keep_place(const store::permits_reply& queued) {
+void acquisition::keep_place(const store::permits_reply& queued, boot_time sent) {
   look_by_ = boot_time{};
   if (!session_.can().joint_places || !session_.can().notices || !gaps_) return;
   const bool first = !place_at_store_;
@@ -201,20 +235,8 @@ void acquisition::keep_place(const store::permits_reply& queued) {
   const unsigned losses = place_at_store_->losses();
   const bool news = !first && queued.fresh && losses == losses_;
   losses_ = news ? place_at_store_->lost() : losses;
-  place_at_store_->seen(sent_);
-  if (queued.position > first_few) look_by_ = sent_ + jittered(look_oneself);
-}
-
-bool acquisition::take(const store::notice& n) {
-  look_by_ = boot_time{};
-  // What nobody renews has to be claimed at once, by asking again.
-  if (n.what != store::notice_kind::granted || spec_.detached || !spec_.renew) return false;
-  const auto left = std::chrono::microseconds(n.expires_at - store_now_at_);
-  const boot_time valid_until = sent_ + left - lease_timer::margin(left);
-  if (valid_until <= session_.now()) return false;  // too late to rely on: ask again
-  grant_.fence = n.fence;
-  grant_.valid_until = valid_until;
-  return true;
+  place_at_store_->seen(sent);
+  if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
 }
 
 result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
@@ -224,8 +246,6 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     if (place_at_store_) place_at_store_->lost();
     return std::move(reply.error());
   }
-  sent_ = sent;
-  store_now_at_ = reply->now_at;
   switch (reply->outcome) {
     case permits_outcome::granted: {
       // From far behind, and nobody told it: the line was lost, and with it the others' places.
@@ -241,7 +261,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     }
     case permits_outcome::queued:
     case permits_outcome::busy: {
-      keep_place(*reply);
+      keep_place(*reply, sent);
       wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
       if (reply->position == 1 && session_.can().sees_death)
         hint.watch = std::move(reply->blockers);
@@ -266,17 +286,25 @@ failure mismatch_of(const store::permits_reply& reply, const spec& s) {
 // After a definite no to the last try nothing is there. Else it may have been granted, or may be in
 // the queue.
 bool leaves_nothing(const failure& why) noexcept {
+  if (why.outcome_unknown) return false;
   return why.code == errc::timed_out || why.code == errc::kind_mismatch ||
          why.code == errc::capacity_mismatch || why.code == errc::forked;
+}
+
+bool left_to_keeper(const failure& why) noexcept {
+  return why.code == errc::unavailable || why.outcome_unknown;
 }
 
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why) {
   if (leaves_nothing(why)) return;
-  store::permits_command c;
-  c.verb = permits_verb::release;
-  c.owner = owner;
-  if (session.permits(s.name, c)) return;
+  if (!left_to_keeper(why)) {
+    store::permits_command c;
+    c.verb = permits_verb::release;
+    c.owner = owner;
+    const call_limit until{saturated_add(session.now(), last_answer_within)};
+    if (session.permits(s.name, c)) return;
+  }
   session.keeper().abandon(s.name, owner, s.lease);
 }
 
@@ -344,6 +372,8 @@ result<lease> acquire_untraced(const std::shared_ptr<core>& session,
                                std::stop_token stop) {
   if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
   const boot_time began = session->now();
+  // From here on: who comes late from the gate is no try.
+  const call_limit until{limit_of(*session, saturated_add(began, wait))};
   if (s->gate) {
     if (auto idle = s->gate->take_idle(*s)) {
       if (auto mine = hold::next_turn(std::move(idle), {began, began})) return mine;

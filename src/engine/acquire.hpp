@@ -24,8 +24,9 @@ class question {
   virtual ~question() = default;
   /// Settled if it returns nothing. `last`: there will be no other time, leave nothing behind.
   virtual result<std::optional<wait_hint>> ask(bool last) = 0;
-  /// True if the notice settles it.
-  virtual bool take(const store::notice& n) = 0;
+  /// A notification came: the next look may not be left to others. It proves nothing, because the
+  /// store does not say who sent it; only an answer settles the question.
+  virtual void told() {}
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
 
@@ -42,7 +43,9 @@ class question {
 /// again, asks again; one last try at the deadline. While the store is away it keeps trying, ever
 /// more slowly, until the deadline, or session_options::store_timeout if there is none. So also
 /// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what
-/// the store said.
+/// the store said; soon after the deadline also if the store hangs (last_answer_within), and then
+/// with outcome_unknown: in vain, or unavailable if nothing was heard of it for a second. A wait
+/// that began at its deadline is one try, which lasts as long as the store's own time-outs.
 class wait_steps {
  public:
   wait_steps(core& session, question& q, boot_time deadline);
@@ -52,8 +55,8 @@ class wait_steps {
   /// The same in two halves, as in question.
   std::optional<store::renewal> command();
   std::optional<status> answered(result<store::permits_reply> reply, boot_time sent);
-  /// True if the notice ends it well.
-  bool take(const store::notice& n);
+  /// A notification came: ask again, without waiting for until().
+  void told() { question_.told(); }
 
   boot_time until() const noexcept { return until_; }
   /// Whose death would be news.
@@ -64,15 +67,20 @@ class wait_steps {
   bool left_to_others();
   std::optional<status> judge(result<std::optional<wait_hint>> answer);
   std::optional<status> judge_failure(failure f);
+  failure left_at_deadline();
 
   core& session_;
   question& question_;
   const boot_time deadline_;
+  const boot_time began_;
+  const boot_time limit_;  ///< no answer is waited for any longer
   boot_time until_;
   boot_time give_up_ = forever;
   std::chrono::nanoseconds pause_;
   bool last_ = false;
+  bool answered_ = false;   ///< the store let it wait
   bool unassured_ = false;  ///< it was granted in vain: a place in the queue is no good news
+  std::optional<failure> in_vain_;  ///< if the last answer was that: why
   std::vector<std::string> watched_;
 };
 
@@ -82,6 +90,8 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot
 
 /// When a wait that begins now has to end.
 boot_time deadline_of(core& session, wait_time wait) noexcept;
+/// Until when answers are waited for by a wait that begins now and has to end then.
+boot_time limit_of(core& session, boot_time deadline) noexcept;
 
 /// What asks the store for it, and what is wrong if it is in use as something else.
 store::permits_command acquire_command(const core& session, const spec& s, const claim& how,
@@ -95,7 +105,7 @@ class acquisition final : public question {
   acquisition(core& session, const spec& s, const claim& c, waker* w = nullptr);
 
   result<std::optional<wait_hint>> ask(bool last) override;
-  bool take(const store::notice& n) override;
+  void told() override { look_by_ = boot_time{}; }
   boot_time put_off(boot_time now) override;
   std::optional<store::renewal> command(bool last) override;
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
@@ -103,7 +113,8 @@ class acquisition final : public question {
 
   /// Asks from another thread while this one stands at the gate, and in the same step gives back
   /// what `leaving` holds. The answer is what the next ask() returns. True if `leaving` held it.
-  result<bool> ask_instead_of(const store::owner_id& leaving);
+  /// Whatever happens: this one waits for the end of it.
+  result<bool> ask_instead_of(const store::owner_id& leaving) noexcept;
 
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
@@ -117,22 +128,20 @@ class acquisition final : public question {
   friend class gate;
   void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
   store::permits_command acquire_command(bool wait) noexcept;
-  void keep_place(const store::permits_reply& queued);
+  void keep_place(const store::permits_reply& queued, boot_time sent);
 
   core& session_;
   const spec& spec_;
   claim claim_;
   grant grant_;
-  // One moment on both clocks, the store's and ours: ours is the earlier one, to be safe.
-  boot_time sent_{};
-  std::int64_t store_now_at_ = 0;
   std::optional<result<std::optional<wait_hint>>> answer_;
   std::shared_ptr<joint_place> place_at_store_;
-  unsigned losses_ = 0;     ///< … known of it
-  boot_time look_by_{};     ///< whoever else looks
+  unsigned losses_ = 0;                ///< … known of it
+  boot_time look_by_{};                ///< whoever else looks
   std::optional<std::uint64_t> gaps_;  ///< before it last asked
 
   waker* const waker_;
+  boot_time deadline_ = forever;  ///< at the gate
   // Changed with the gate's mutex held.
   std::list<acquisition*>::iterator place_{};
   std::atomic<at_gate> at_gate_{at_gate::waiting};
@@ -146,9 +155,14 @@ class acquisition final : public question {
 /// Whether the session can be used, with everything started that a lease needs.
 status ready(core& session, const spec& s, const claim& c);
 failure waited_in_vain(errc why);
+/// Of a wait that began then, and that the store has not answered by its deadline.
+failure unanswered(core& session, boot_time began, bool answered_before);
 failure kept_out(gate::entry why, const spec& s);
 /// Whether a wait that ended so has left nothing at the store.
 bool leaves_nothing(const failure& why) noexcept;
+/// Whether the store did not answer: then the keeper gives back what may be there, and the caller
+/// does not wait for that as well.
+bool left_to_keeper(const failure& why) noexcept;
 /// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why);

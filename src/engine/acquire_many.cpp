@@ -29,9 +29,6 @@ class joint_acquisition final : public question {
     return check_still_held();
   }
 
-  // What it says is learned by asking again, which renews the others too.
-  bool take(const store::notice&) override { return false; }
-
   /// The name that is not to be had.
   const wanted& in_the_way() const noexcept { return all_[stopped_at_]; }
   /// From now on it is that session's notices that are waited for.
@@ -43,15 +40,18 @@ class joint_acquisition final : public question {
   const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
 
   /// Gives back everything that it may have, by the same way as it was asked for.
-  void leave_nothing_behind() {
+  void leave_nothing_behind(const failure& why) {
     if (!std::exchange(in_doubt_, false)) return;
+    const bool away = left_to_keeper(why);
+    const call_limit until{saturated_add(all_.front().session->now(), last_answer_within)};
     for (std::size_t from = 0; from < asked_; from = end_of_session(from)) {
       const auto some = all_.subspan(from, end_of_session(from) - from);
       std::vector<store::renewal> releases;
       for (const auto& w : some) releases.push_back({w.what->name, release()});
-      const auto replies = some.front().session->permits(releases);
+      const auto replies = away ? std::vector<result<store::permits_reply>>{}
+                                : some.front().session->permits(releases);
       for (std::size_t i = 0; i < some.size(); ++i) {
-        if (replies[i]) continue;
+        if (!away && replies[i]) continue;
         const auto& [session, what, how] = some[i];
         session->keeper().abandon(what->name, owner_, what->lease);
       }
@@ -202,17 +202,20 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
     order o{w.session, w.what, tried(), deadline_, stop_};
     std::make_shared<pending_joint>(std::move(o), what_)->start(*std::exchange(receiver_, nullptr));
   }
-  std::optional<store::renewal> leaving(const failure&) override {
-    what_->q.leave_nothing_behind();
+  std::optional<store::renewal> leaving(const failure& why) override {
+    what_->q.leave_nothing_behind(why);
     return std::nullopt;
   }
   failure observed(failure f) override {
     const wanted& w = what_->q.in_the_way();
     return gave_up(*w.session, *w.what, waited_.began, std::move(f));
   }
+  void fail_overdue(failure f) override {
+    tell(session_.located(std::move(f), tried(), spec_->name));
+  }
   // Also where this session never began: those before have given something.
   void fail(failure f) override {
-    what_->q.leave_nothing_behind();
+    what_->q.leave_nothing_behind(f);
     const wanted& w = what_->q.in_the_way();
     tell(w.session->located(std::move(f), tried(), w.what->name));
   }
@@ -222,6 +225,26 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
 };
 
 }  // namespace
+
+std::string store_in_order(std::string_view url) {
+  const auto start = url.find("://");
+  if (start == url.npos) return std::string(url);
+  const auto scheme = url.substr(0, start + 3);
+  auto hosts = url.substr(scheme.size());
+  const auto rest = hosts.substr(std::min(hosts.find_first_of("/?"), hosts.size()));
+  hosts.remove_suffix(rest.size());
+  if (const auto at = hosts.rfind('@'); at != hosts.npos) hosts.remove_prefix(at + 1);
+  std::vector<std::string_view> all;
+  while (!hosts.empty()) {
+    const auto comma = std::min(hosts.find(','), hosts.size());
+    all.push_back(hosts.substr(0, comma));
+    hosts.remove_prefix(std::min(comma + 1, hosts.size()));
+  }
+  std::sort(all.begin(), all.end());
+  std::string ordered(scheme);
+  for (const auto& host : all) (ordered += host) += ',';
+  return ordered += rest;
+}
 
 pending<std::vector<lease>> async_acquire_all(std::vector<wanted> all, wait_limit limit,
                                               std::stop_token stop) {
@@ -242,7 +265,7 @@ result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wa
   const boot_time began = all.front().session->now();
   joint_acquisition q(all);
   if (auto won = win_all(q, began, wait, stop); !won) {
-    q.leave_nothing_behind();
+    q.leave_nothing_behind(won.error());
     const wanted& w = q.in_the_way();
     auto why = gave_up(*w.session, *w.what, began, std::move(won.error()));
     return w.session->located(std::move(why), operation, w.what->name);

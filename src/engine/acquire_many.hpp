@@ -4,6 +4,8 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/acquire.hpp"
@@ -17,6 +19,10 @@ struct wanted {
   std::shared_ptr<const spec> what;
   claim how{};
 };
+
+/// What all programs agree on of a store's URL, to take names in one order everywhere: not who
+/// they log in as, nor in which order they name its servers.
+std::string store_in_order(std::string_view url);
 
 /// Gets all of them, in the order in which they are given, or none: then nothing stays behind. All
 /// owners are one id. The failure says where it happened.

@@ -35,12 +35,16 @@ errand::next pending_acquire::on_entry(gate::entry in) {
 }
 
 errand::next pending_acquire::won_at_gate(lease mine) {
-  won(std::move(mine));
+  if (may_tell()) won(std::move(mine));
   return over();
 }
 
 std::optional<store::renewal> pending_acquire::leaving(const failure& why) {
   if (leaves_nothing(why)) return std::nullopt;
+  if (left_to_keeper(why)) {
+    session_.keeper().abandon(spec_->name, owner(), spec_->lease);
+    return std::nullopt;
+  }
   store::permits_command c;
   c.verb = store::permits_verb::release;
   c.owner = owner();

@@ -14,7 +14,8 @@ boot_time boot_clock::now() noexcept {
 
 boot_time saturated_add(boot_time from, std::chrono::nanoseconds wait) noexcept {
   if (wait <= std::chrono::nanoseconds::zero()) return from;
-  return wait >= forever - from ? forever : from + wait;
+  const bool overflows = from > boot_time{} && wait >= forever - from;
+  return overflows ? forever : from + wait;
 }
 
 namespace {

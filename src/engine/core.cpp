@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <algorithm>
-#include <system_error>
+#include <deque>
+#include <optional>
 
+#include "engine/left_call.hpp"
 #include "engine/names.hpp"
 
 namespace holdfast::engine {
@@ -42,6 +44,56 @@ std::string describe_process() {
   return one_word(host) + ' ' + std::to_string(getpid()) + ' ' + program_name();
 }
 
+/// However late the thread that asks was woken.
+constexpr std::chrono::milliseconds answer_at_least{20};
+/// A wait that lasts so long yet is longer than any call of a driver.
+constexpr std::chrono::seconds longest_call{60};
+
+/// Words that are the caller's, who may leave.
+struct kept_words {
+  std::string name, peer, note;
+
+  template <class Command>
+  kept_words(std::string_view n, const Command& c) : name(n), peer(c.peer), note(c.note) {}
+  template <class Command>
+  Command in(Command c) const {
+    c.peer = peer;
+    c.note = note;
+    return c;
+  }
+};
+
+struct kept_batch {
+  explicit kept_batch(std::span<const store::renewal> batch) {
+    for (const auto& b : batch) words.emplace_back(b.name, b.command);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      all.push_back({words[i].name, words[i].in(batch[i].command)});
+    }
+  }
+  std::deque<kept_words> words;
+  std::vector<store::renewal> all;
+};
+
+failure left_at_deadline() {
+  return {errc::unavailable,
+          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
+}
+
+struct kept_take {
+  explicit kept_take(const store::rate_command& c) : command(c) {
+    for (const auto& b : c.buckets) ids.emplace_back(b.id);
+    for (std::size_t i = 0; i < ids.size(); ++i) buckets.push_back({ids[i], c.buckets[i].rule});
+    command.buckets = buckets;
+  }
+  kept_take(const kept_take&) = delete;
+  kept_take& operator=(const kept_take&) = delete;
+  store::rate_command command;
+
+ private:
+  std::deque<std::string> ids;
+  std::vector<store::bucket_choice> buckets;
+};
+
 }  // namespace
 
 core::core(std::unique_ptr<store::session_store> store, session_options options)
@@ -53,6 +105,7 @@ core::core(std::unique_ptr<store::session_store> store, session_options options)
       posting_(clock_ == &real_clock() ? dynamic_cast<store::posting_store*>(store_.get())
                                        : nullptr),
       mailroom_(std::make_unique<engine::mailroom>(store_->inbox(), *clock_)),
+      callers_(std::make_unique<engine::callers>()),
       runner_(std::make_unique<engine::runner>(*this)),
       keeper_(std::make_unique<engine::keeper>(*this)),
       linger_watch_(std::make_unique<engine::linger_watch>(*this)),
@@ -63,13 +116,13 @@ std::shared_ptr<core> core::make(std::unique_ptr<store::session_store> store,
                                  session_options options) {
   const auto let_go = [](core* c) {
     if (!c->keeper().on_own_thread() && !c->linger_watch().on_own_thread() &&
-        !c->runner().on_own_thread() &&
+        !c->runner().on_own_thread() && !c->callers().on_own_thread() &&
         (c->deadlock_watch() == nullptr || !c->deadlock_watch()->on_own_thread())) {
       delete c;
     } else {
       try {
         std::thread([c] { delete c; }).detach();
-      } catch (const std::system_error&) {
+      } catch (...) {
         return;  // no thread to be had: better to leave it than to end the program
       }
     }
@@ -83,13 +136,15 @@ core::~core() {
     deadlock_watch_.reset();
     linger_watch_.reset();
     keeper_->stop();
-    settle();  // answers that are still to come are told to the keeper
+    callers_->close();  // what they get is given back behind them
+    settle();           // answers that are still to come are told to the keeper
     return;
   }
   (void)deadlock_watch_.release();
   (void)linger_watch_.release();
   (void)keeper_.release();
   (void)runner_.release();
+  (void)callers_.release();
   (void)mailroom_.release();
   (void)store_.release();
 }
@@ -104,11 +159,56 @@ status core::usable() const {
                  "this session belongs to the parent process: call holdfast::open() after fork()"};
 }
 
+// A driver that waits for a server which hangs cannot be called back, so another thread waits for
+// it. Where all is in this process nothing hangs; and on a clock of their own tests wait for
+// events.
+bool core::may_be_left() const noexcept {
+  const boot_time limit = call_limit::present();
+  return limit != forever && can().several_processes && clock_ == &real_clock() &&
+         limit - now() < longest_call;
+}
+
+template <class Call>
+std::invoke_result_t<Call> core::in_time(const store::owner_id& owner, Call call,
+                                         std::invoke_result_t<Call> left) {
+  using answer = std::invoke_result_t<Call>;
+  struct place {
+    std::mutex mutex;
+    std::condition_variable here;
+    std::optional<answer> reply;
+  };
+  const auto to = std::make_shared<place>();
+  const auto ask = [to, call]() noexcept {
+    std::optional<answer> reply;
+    try {
+      reply.emplace(call());
+    } catch (...) {
+      return;  // no memory: as if it had not answered
+    }
+    const std::lock_guard guard{to->mutex};
+    to->reply.swap(reply);
+    to->here.notify_one();
+  };
+  if (!callers_->start(owner, ask)) return call();
+  const boot_time limit = std::max(call_limit::present(), now() + answer_at_least);
+  std::unique_lock lock{to->mutex};
+  while (!to->reply && now() < limit) clock_->wait_until(lock, to->here, limit);
+  if (to->reply) return std::move(*to->reply);
+  left_a_call() = true;
+  return left;
+}
+
 result<store::permits_reply> core::permits(std::string_view name, const store::permits_command& c) {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto reply = store_->permits(name, c);
+  auto reply = may_be_left() ? in_time(
+                                   c.owner,
+                                   [this, c, words = kept_words(name, c)] {
+                                     return store_->permits(words.name, words.in(c));
+                                   },
+                                   left_at_deadline())
+                             : store_->permits(name, c);
   observe();
   return reply;
 }
@@ -146,7 +246,13 @@ result<store::countdown_reply> core::countdown(std::string_view name,
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto reply = store_->countdown(name, c);
+  auto reply = may_be_left() ? in_time(
+                                   c.owner,
+                                   [this, c, words = kept_words(name, c)] {
+                                     return store_->countdown(words.name, words.in(c));
+                                   },
+                                   left_at_deadline())
+                             : store_->countdown(name, c);
   observe();
   return reply;
 }
@@ -155,7 +261,15 @@ result<store::rate_reply> core::rate(std::string_view name, const store::rate_co
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto reply = store_->rate(name, c);
+  auto reply =
+      may_be_left()
+          ? in_time(
+                c.owner,
+                [this, of = std::string(name), kept = std::make_shared<const kept_take>(c)] {
+                  return store_->rate(of, kept->command);
+                },
+                left_at_deadline())
+          : store_->rate(name, c);
   observe();
   return reply;
 }
@@ -168,8 +282,16 @@ result<std::vector<std::string>> core::names() {
 
 std::vector<result<store::permits_reply>> core::permits(std::span<const store::renewal> batch) {
   if (auto u = usable(); !u) return {batch.size(), result<store::permits_reply>(u.error())};
+  if (batch.empty()) return {};
+  operations_.fetch_add(batch.size(), std::memory_order_relaxed);
   publish();
-  auto replies = renew(batch);
+  auto replies = may_be_left()
+                     ? in_time(batch.front().command.owner,
+                               [this, kept = std::make_shared<const kept_batch>(batch)] {
+                                 return store_->renew(kept->all);
+                               },
+                               {batch.size(), result<store::permits_reply>(left_at_deadline())})
+                     : store_->renew(batch);
   observe();
   return replies;
 }
@@ -184,7 +306,13 @@ result<std::vector<store::permits_reply>> core::acquire_together(
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto replies = store_->acquire_together(all);
+  auto replies = may_be_left() ? in_time(
+                                     all.front().command.owner,
+                                     [this, kept = std::make_shared<const kept_batch>(all)] {
+                                       return store_->acquire_together(kept->all);
+                                     },
+                                     left_at_deadline())
+                               : store_->acquire_together(all);
   observe();
   return replies;
 }
@@ -194,7 +322,16 @@ result<store::admission> core::admit(const store::renewal& permits, std::string_
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto reply = store_->admit(permits, limiter, take);
+  auto reply = may_be_left()
+                   ? in_time(
+                         permits.command.owner,
+                         [this, of = std::string(limiter),
+                          kept = std::make_shared<const kept_batch>(std::span(&permits, 1)),
+                          tokens = std::make_shared<const kept_take>(take)] {
+                           return store_->admit(kept->all.front(), of, tokens->command);
+                         },
+                         left_at_deadline())
+                   : store_->admit(permits, limiter, take);
   observe();
   return reply;
 }
@@ -203,6 +340,12 @@ result<store::identity> core::identify() {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   return store_->identify();
+}
+
+result<std::optional<std::chrono::microseconds>> core::remembers_for() {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->remembers_for();
 }
 
 result<store::standing> core::standing_of(std::string_view name, const store::owner_id& owner) {
@@ -219,6 +362,7 @@ std::string core::note(std::string_view reason) const {
 
 void core::tell(event what) noexcept try {
   if (!options_.observer) return;
+  const call_limit users{call_limit::none::at_all};
   what.store = url();
   options_.observer->on_event(what);
 } catch (...) {

@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "engine/by_name.hpp"
+#include "engine/callers.hpp"
 #include "engine/deadlock_watch.hpp"
 #include "engine/gate.hpp"
 #include "engine/joint_place.hpp"
@@ -21,8 +23,9 @@
 
 namespace holdfast::engine {
 
-/// What a session is made of. Everything that goes to the store goes through here: counted, and
-/// refused in a forked child.
+/// What a session is made of. Everything that goes to the store goes through here: counted, refused
+/// in a forked child, and waited for no longer than the present call_limit says. What is left so is
+/// errc::unavailable, and may still be carried out.
 class core {
  public:
   /// The last one to let go may be one of the session's own threads (a callback that drops what it
@@ -55,6 +58,7 @@ class core {
   result<store::admission> admit(const store::renewal& permits, std::string_view limiter,
                                  const store::rate_command& take);
   result<store::identity> identify();
+  result<std::optional<std::chrono::microseconds>> remembers_for();
   result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
@@ -72,6 +76,7 @@ class core {
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   by_name<joint_place>& joint_places() noexcept { return joint_places_; }
   engine::runner& runner() noexcept { return *runner_; }
+  engine::callers& callers() noexcept { return *callers_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
@@ -98,6 +103,12 @@ class core {
   failure located(failure f, std::string_view operation, std::string_view name) const;
 
  private:
+  bool may_be_left() const noexcept;
+  /// The answer, or `left` if there was none at the limit: then the call goes on by itself.
+  template <class Call>
+  std::invoke_result_t<Call> in_time(const store::owner_id& owner, Call call,
+                                     std::invoke_result_t<Call> left);
+
   session_options options_;
   holdfast::clock* clock_;
   unsigned generation_;
@@ -111,6 +122,7 @@ class core {
   store::posting_store* posting_;  ///< the same, if it is one
   std::unique_ptr<engine::mailroom> mailroom_;
   // Last: their threads use everything above.
+  std::unique_ptr<engine::callers> callers_;
   std::unique_ptr<engine::runner> runner_;
   std::unique_ptr<engine::keeper> keeper_;
   std::unique_ptr<engine::linger_watch> linger_watch_;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "engine/core.hpp"
+#include "engine/no_thread.hpp"
 
 namespace holdfast::engine {
 
@@ -158,16 +158,27 @@ std::string deadlock_watch::story_of(const blocked& who) {
   return who.story;
 }
 
-status deadlock_watch::start() noexcept try {
+// Else nobody would know that it does not look.
+status deadlock_watch::start() noexcept {
+  auto started = start_thread();
+  if (started || warned_of_no_thread_.exchange(true)) return started;
+  event e;
+  e.kind = event_kind::warning;
+  e.code = started.error().code;
+  e.detail = started.error().what;
+  session_.tell(e);
+  return started;
+}
+
+status deadlock_watch::start_thread() noexcept try {
   if (started_.load(std::memory_order_acquire)) return done{};
   const std::lock_guard guard{mutex_};
   if (started_) return done{};
   thread_ = std::thread([this] { run(); });
   started_.store(true, std::memory_order_release);
   return done{};
-} catch (const std::system_error& e) {
-  return failure{errc::unavailable, std::string("no thread to look for deadlocks: ") + e.what() +
-                                        "; raise the limit of threads (ulimit -u, pids cgroup)"};
+} catch (...) {
+  return no_thread("to look for deadlocks");
 }
 
 void deadlock_watch::begin(std::shared_ptr<blocked> who) {

@@ -52,7 +52,7 @@ class deadlock_watch {
   explicit deadlock_watch(core& session);
   ~deadlock_watch();
 
-  /// errc::unavailable if the system gives no thread.
+  /// errc::unavailable if the system gives no thread: the observer is told, once.
   status start() noexcept;
   bool on_own_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
 
@@ -87,6 +87,7 @@ class deadlock_watch {
     std::vector<link> ring{};                         ///< as it was seen last
     std::vector<unsigned> confirmations{};
   };
+  status start_thread() noexcept;
   void run();
   bool idle() const;
   bool marked(const std::shared_ptr<blocked>& who) const;
@@ -107,6 +108,7 @@ class deadlock_watch {
   std::atomic<bool> started_{false};
   std::vector<watched> watched_;  ///< of whoever does the round
   bool warned_ = false;
+  std::atomic<bool> warned_of_no_thread_{false};
   std::thread thread_;
 };
 

@@ -1,6 +1,8 @@
 #include <holdfast/error.hpp>
 #include <utility>
 
+#include "engine/names.hpp"
+
 namespace holdfast {
 
 namespace {
@@ -104,11 +106,14 @@ std::string printable(std::string_view text) {
   return plain;
 }
 
+/// A name may be any that was refused; what a store allows is shown whole.
+constexpr std::size_t longest_name = 512;
+
 /// `lock 'order:1' on sqlite:locks.db: what the server said`
 std::string compose(const failure& f) {
   std::string text = "holdfast";
   if (!f.operation.empty()) text += ": " + f.operation;
-  if (!f.name.empty()) text += " '" + f.name + "'";
+  if (!f.name.empty()) text += " '" + engine::shortened(f.name, longest_name) + "'";
   if (!f.store.empty()) text += " on " + f.store;
   if (!f.what.empty()) text += ": " + f.what;
   return printable(text);
@@ -117,8 +122,8 @@ std::string compose(const failure& f) {
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  static const category the_category;
-  return the_category;
+  static const auto* const the_category = new category;  // codes may be read after main()
+  return *the_category;
 }
 
 std::error_code make_error_code(errc code) noexcept {

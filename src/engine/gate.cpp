@@ -11,6 +11,9 @@ namespace {
 // So long the first in line waits awake for its turn: less than falling asleep again costs.
 constexpr int spins = 200;
 
+/// Who has less time left than this asks for itself.
+constexpr std::chrono::seconds taken_along_with{1};
+
 void relax() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -51,6 +54,7 @@ gate::entry gate::join(acquisition& who, boot_time deadline) {
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
   who.at_gate_ = acquisition::at_gate::waiting;
+  who.deadline_ = deadline;
   if (line_.empty()) bypassed_ = 0;
   who.place_ = line_.insert(line_.end(), &who);
   return entry::waiting;
@@ -227,6 +231,10 @@ void gate::leave() {
 acquisition* gate::take_next() {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) return nullptr;
+  // It must not wait for longer than its deadline allows, and who asks for it must not be cut
+  // short.
+  const boot_time at_least = saturated_add(clock_.now(), taken_along_with);
+  if (line_.front()->deadline_ < at_least) return nullptr;
   acquisition& next = next_in_line();
   next.at_gate_ = acquisition::at_gate::chosen;
   return &next;

@@ -40,6 +40,7 @@ lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
   self->began_.store(w.began, std::memory_order_relaxed);
   self->past_gate_.store(w.past_gate, std::memory_order_relaxed);
   self->since_.store(w.past_gate, std::memory_order_relaxed);
+  ++self->turn_;
   self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
   self->forget_loss();
   if (self->state(w.past_gate) == lease_state::lost) {
@@ -60,7 +61,7 @@ bool hold::fits(const spec& wanted) const noexcept {
 // What limits a single hold, or was changed for one, is not for the next.
 bool hold::may_be_kept() const noexcept {
   const bool plain = spec_->renew && spec_->max_hold == std::chrono::milliseconds::max() &&
-                     lease_.load(std::memory_order_relaxed) == spec_->lease;
+                     extending_ == 0 && lease_.load(std::memory_order_relaxed) == spec_->lease;
   return plain && (fence() & last_local_fence) != last_local_fence &&
          state_.load(std::memory_order_acquire) == lease_state::held;
 }
@@ -153,14 +154,27 @@ failure no_longer_held() {
           "taken away"};
 }
 
+failure released_before() {
+  return {errc::not_owner, "the lease was given back before it could be extended"};
+}
+
 status outcome_of(const result<store::permits_reply>& released) {
   if (!released) return released.error();
   return released->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
 }
 }  // namespace
 
-status hold::extend(std::chrono::milliseconds lease) {
+// Who gives it back ends its turn, and then looks whether it is being extended; who extends it says
+// so, and then looks whether the turn is over. So it is extended for nobody but its user.
+status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
   if (auto u = session_->usable(); !u) return u;
+  ++extending_;
+  auto extended = extend_now(lease, of_turn);
+  --extending_;
+  return extended;
+}
+
+status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
   if (auto ok = check_lease(lease, session_->can()); !ok) return ok;
   auto c = command(permits_verb::renew);
@@ -168,36 +182,40 @@ status hold::extend(std::chrono::milliseconds lease) {
   auto& keeper = session_->keeper();
   keeper.begin_renewal(*this);
   const boot_time sent = session_->now();
+  if (!in_turn(of_turn)) {
+    keeper.not_renewed(*this);
+    return lost_in(of_turn) ? no_longer_held() : released_before();
+  }
   if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
     keeper.ended(*this);
     return no_longer_held();
   }
+  // If it is carried out, and the answer does not come, the store keeps it no longer than that.
+  const boot_time before = keeper.shorten(*this, sent, lease);
   const auto reply = session_->permits(name(), c);
   if (!reply) {
+    if (!reply.error().outcome_unknown) keeper.restore(*this, before);
     keeper.failed(*this, reply.error());
     return reply.error();
   }
   if (reply->outcome != permits_outcome::granted) {
     keeper.gone(*this);
-    return no_longer_held();
+    return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   lease_.store(lease, std::memory_order_relaxed);
   keeper.renewed(*this, sent, lease_of(*reply));
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
+// Who is told of the loss may release, which lets go of the session.
 void hold::extend_or_throw(std::chrono::milliseconds lease) {
-  auto extended = extend(lease);
+  const auto kept = core_;
+  auto extended = extend(lease, turn());
   if (!extended) fail(std::move(extended.error()), "extend");
 }
 
 void hold::fail(failure f, std::string_view operation) const {
   throw_failure(session_->located(std::move(f), operation, name()));
-}
-
-result<bool> hold::resize(std::uint32_t weight) {
-  const auto c = to_resize(weight);
-  return c ? resized(weight, session_->permits(name(), *c)) : c.error();
 }
 
 result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
@@ -210,16 +228,21 @@ result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
   return c;
 }
 
-result<bool> hold::resized(std::uint32_t weight, const result<store::permits_reply>& reply) {
-  if (!reply) return reply.error();
-  if (reply->outcome == permits_outcome::busy) return false;
-  if (reply->outcome != permits_outcome::granted) {
+result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& reply) {
+  if (reply.outcome == permits_outcome::busy) return false;
+  if (reply.outcome != permits_outcome::granted) {
     session_->keeper().gone(*this);
     return no_longer_held();
   }
   weight_.store(weight, std::memory_order_relaxed);
-  fence_.store(public_fence(reply->fence), std::memory_order_relaxed);
+  fence_.store(public_fence(reply.fence), std::memory_order_relaxed);
   if (state() == lease_state::lost) return no_longer_held();
+  return true;
+}
+
+bool hold::give_up_stronger_than(std::uint32_t weight) {
+  if (weight_.load(std::memory_order_relaxed) <= weight) return false;
+  session_->keeper().in_doubt(*this);
   return true;
 }
 
@@ -267,6 +290,7 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   if (self->traced()) forget_own(*self);
   if (self->session_->forked()) return errc::forked;
   if (!self->spec_->gate) return leave_group(std::move(self), w);
+  ++self->turn_;
   gate& at = *self->spec_->gate;  // not to be touched after pass_on(): another may end it then
   if (!self->session_->options().observer) {
     return at.pass_on(self) ? std::error_code{} : self->end(was::in_use, w);
@@ -314,10 +338,10 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
   std::vector<store::renewal> releases;
   std::vector<ending> endings;
   for (const auto& h : of_one) {
+    h->given_back_.store(true, std::memory_order_release);
     core->keeper().remove(*h);
     endings.push_back({was::in_use, h->state() == lease_state::lost, core->now()});
     releases.push_back({h->name(), h->command(permits_verb::release)});
-    h->given_back_.store(true, std::memory_order_release);
     h->core_.reset();
   }
   const auto replies = core->permits(releases);
@@ -382,7 +406,10 @@ void hold::announce(engine::core& core, event_kind kind, const failure* why) noe
 }
 
 void hold::announce_lost(engine::core& core, std::string_view why) noexcept {
-  loss().request_stop();
+  {
+    const call_limit users{call_limit::none::at_all};
+    loss().request_stop();
+  }
   const failure f{errc::lost, std::string(why)};
   announce(core, event_kind::lost, &f);
   // Those of this process who stand behind must not wait for somebody who has lost it.

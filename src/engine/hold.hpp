@@ -118,16 +118,19 @@ class hold : public std::enable_shared_from_this<hold> {
   std::stop_token lost_token();
   void check() const;
 
-  /// Zero: for as long as before.
-  status extend(std::chrono::milliseconds lease);
-  /// The same, and throws what went wrong, with where.
+  /// Of the turn that it was asked in: not_owner if that is over, and the next one's lease stays as
+  /// it is. Zero: for as long as before.
+  status extend(std::chrono::milliseconds lease, unsigned of_turn);
+  unsigned turn() const noexcept { return turn_.load(); }
+  /// For the present turn, and throws what went wrong, with where.
   void extend_or_throw(std::chrono::milliseconds lease);
   [[noreturn]] void fail(failure f, std::string_view operation) const;
-  /// To another weight; false if there is no room.
-  result<bool> resize(std::uint32_t weight);
-  /// The same in two halves: what to send, if it is held, and what came of it.
+  /// To another weight (resizing.hpp): what to send, if it is held, and what the answer means:
+  /// false if there is no room.
   result<store::permits_command> to_resize(std::uint32_t weight) const;
-  result<bool> resized(std::uint32_t weight, const result<store::permits_reply>& reply);
+  result<bool> resized(std::uint32_t weight, const store::permits_reply& reply);
+  /// Lost from now on, if it has more than that.
+  bool give_up_stronger_than(std::uint32_t weight);
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
@@ -139,6 +142,9 @@ class hold : public std::enable_shared_from_this<hold> {
   /// For one that was added.
   static lease joined(std::shared_ptr<hold> self, boot_time began);
   bool traced() const noexcept { return spec_->traced; }
+  bool ends_by_itself() const noexcept {
+    return !spec_->renew || spec_->max_hold != std::chrono::milliseconds::max();
+  }
   /// Null when it was released: for who has it.
   std::shared_ptr<engine::core> session() const noexcept { return core_; }
   bool belongs_to(const core& session, const spec& s) const noexcept {
@@ -156,6 +162,12 @@ class hold : public std::enable_shared_from_this<hold> {
     bool was_lost;
     boot_time at;
   };
+  bool in_turn(unsigned turn) const noexcept { return turn_ == turn && !given_back_; }
+  /// Also where who was told of the loss has given it back since: a lost one has no next turn.
+  bool lost_in(unsigned turn) const noexcept {
+    return turn_ - turn <= 1 && state_ == lease_state::lost;
+  }
+  status extend_now(std::chrono::milliseconds lease, unsigned of_turn);
   static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
   std::optional<status> tell_store(engine::core& core, const ending& e, wants w);
   void tell_later(engine::core& core, const ending& e);
@@ -180,6 +192,8 @@ class hold : public std::enable_shared_from_this<hold> {
   const boot_time stays_until_;
   std::atomic<bool> at_gate_;
   std::atomic<unsigned> users_{1};
+  std::atomic<unsigned> turn_{0};       ///< odd: that of before is over
+  std::atomic<unsigned> extending_{0};  ///< it stays with its user until that is answered
 
   // A copy of the timer's verdict, for readers without a lock.
   std::atomic<lease_state> state_{lease_state::held};

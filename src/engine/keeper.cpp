@@ -1,9 +1,9 @@
 #include "engine/keeper.hpp"
 
 #include <algorithm>
-#include <system_error>
 
 #include "engine/core.hpp"
+#include "engine/no_thread.hpp"
 
 namespace holdfast::engine {
 
@@ -19,6 +19,8 @@ constexpr int last_tries = 3;
 constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
 constexpr std::string_view taken_away = "the store says that it is not held any more";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
+constexpr std::string_view outcome_unknown =
+    "the store did not say whether it made it weaker: others may be in beside it";
 }  // namespace
 
 std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept {
@@ -63,9 +65,8 @@ status keeper::start() noexcept try {
   if (!renewal_thread_.joinable()) renewal_thread_ = std::thread([this] { renew_forever(); });
   started_.store(true, std::memory_order_release);
   return done{};
-} catch (const std::system_error& e) {
-  return failure{errc::unavailable, std::string("no thread to renew leases with: ") + e.what() +
-                                        "; raise the limit of threads (ulimit -u, pids cgroup)"};
+} catch (...) {
+  return no_thread("to renew leases with");
 }
 
 bool keeper::on_own_thread() const noexcept {
@@ -147,17 +148,49 @@ void keeper::end_renewal(End end) {
   tell();
 }
 
+// Released meanwhile: no wonder if it is not there any more.
+template <class End>
+void keeper::end_renewal(hold& h, End end) {
+  end_renewal([&]() -> news {
+    if (h.scheduled_) return end();
+    h.timer_.end_renewal();
+    return [] {};
+  });
+}
+
 void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
-  end_renewal([&] { return on_renewed(h, sent, lease); });
+  end_renewal(h, [&] { return on_renewed(h, sent, lease); });
+}
+void keeper::not_renewed(hold& h) {
+  end_renewal(h, [&]() -> news {
+    h.timer_.end_renewal();
+    reschedule(h);
+    return [] {};
+  });
 }
 void keeper::failed(hold& h, const failure& why) {
-  end_renewal([&] { return on_failed(h, why); });
+  end_renewal(h, [&] { return on_failed(h, why); });
 }
 void keeper::gone(hold& h) {
-  end_renewal([&] { return on_lost(h, taken_away); });
+  end_renewal(h, [&] { return on_lost(h, taken_away); });
 }
 void keeper::ended(hold& h) {
-  end_renewal([&] { return on_lost(h, lease_ended); });
+  end_renewal(h, [&] { return on_lost(h, lease_ended); });
+}
+void keeper::in_doubt(hold& h) {
+  end_renewal([&] { return on_lost(h, outcome_unknown); });
+}
+
+boot_time keeper::shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+  const std::lock_guard guard{mutex_};
+  const boot_time before = h.timer_.shorten(sent, lease);
+  reschedule(h);
+  return before;
+}
+void keeper::restore(hold& h, boot_time valid_until) {
+  const std::lock_guard guard{mutex_};
+  h.timer_.restore(valid_until);
+  reschedule(h);
 }
 
 // ---- the thread that watches the time
@@ -257,7 +290,7 @@ void keeper::abandon(std::string name, const store::owner_id& owner,
                      std::chrono::nanoseconds lease) {
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
-  abandoned_.push_back({std::move(name), owner, saturated_add(now, lease)});
+  abandoned_.push_back({std::move(name), owner, lease, saturated_add(now, lease)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
 }
@@ -285,7 +318,17 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
   abandoned_.erase(abandoned_.begin(), abandoned_.begin() + count);
   retry_abandoned_at_ = forever;
   lock.unlock();
-  std::erase_if(todo, [&](const abandoned& a) { return session_.now() >= a.until; });
+  // Nobody waits any longer for the call that may get it: it has to end first, and what it gets
+  // lasts from then on.
+  std::deque<abandoned> early;
+  const auto under_way = std::stable_partition(todo.begin(), todo.end(), [&](const abandoned& a) {
+    return !session_.callers().call_for(a.owner);
+  });
+  std::move(under_way, todo.end(), std::back_inserter(early));
+  todo.erase(under_way, todo.end());
+  const boot_time now = session_.now();
+  for (abandoned& a : early) a.until = std::max(a.until, saturated_add(now, a.lease));
+  std::erase_if(todo, [&](const abandoned& a) { return now >= a.until; });
   std::vector<store::renewal> releases;
   for (const abandoned& a : todo) {
     store::permits_command c;
@@ -297,6 +340,7 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
       releases.empty() ? std::vector<result<store::permits_reply>>{} : session_.permits(releases);
   auto reply = replies.begin();
   std::erase_if(todo, [&](const abandoned&) { return (reply++)->ok(); });
+  std::move(early.begin(), early.end(), std::back_inserter(todo));
   lock.lock();
   const bool all = todo.empty();
   std::move(todo.begin(), todo.end(), std::back_inserter(abandoned_));

@@ -41,11 +41,19 @@ class keeper {
   /// store carried them out, and the longer one be believed. Ends with one of those below.
   void begin_renewal(hold& h);
   void renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
+  /// It was not even asked for.
+  void not_renewed(hold& h);
   void failed(hold& h, const failure& why);
   /// The store says that it is not held any more.
   void gone(hold& h);
   /// Our own clock says so.
   void ended(hold& h);
+  /// Nobody knows.
+  void in_doubt(hold& h);
+  /// After begin_renewal(), before a renewal for `lease` is sent: from now on it is relied on for
+  /// no longer than that. Returns until when it was, for restore() if nothing was carried out.
+  boot_time shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease);
+  void restore(hold& h, boot_time valid_until);
 
   /// Releases at the store when it can be reached again, for as long as it may matter: the holder
   /// could not tell it, or did not learn whether it got what it asked for.
@@ -62,6 +70,7 @@ class keeper {
   struct abandoned {
     std::string name;
     store::owner_id owner;
+    std::chrono::nanoseconds lease;
     boot_time until;
   };
   using batch = std::vector<std::shared_ptr<hold>>;
@@ -78,6 +87,8 @@ class keeper {
   news settle(hold& h, boot_time sent, const result<store::permits_reply>& reply);
   template <class End>
   void end_renewal(End end);
+  template <class End>
+  void end_renewal(hold& h, End end);
   /// False if some are to be tried again later.
   bool release_abandoned(std::unique_lock<std::mutex>& lock);
   void settle(std::unique_lock<std::mutex>& lock);

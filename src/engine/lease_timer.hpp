@@ -1,10 +1,10 @@
 #pragma once
 
 #include <algorithm>
-
 #include <chrono>
 #include <holdfast/clock.hpp>
 #include <holdfast/lease.hpp>
+#include <utility>
 
 namespace holdfast::engine {
 
@@ -49,6 +49,16 @@ class lease_timer {
     state_ = lease_state::lost;
   }
   void end_renewal() noexcept { in_flight_ = false; }
+
+  /// A renewal for `lease` is on its way: no more than that is sure until it has come back. Returns
+  /// what was sure before, for restore() if it was not carried out.
+  boot_time shorten(boot_time sent, std::chrono::nanoseconds lease) noexcept {
+    const boot_time sure = sent + lease - margin(lease);
+    return std::exchange(valid_until_, std::min(valid_until_, sure));
+  }
+  void restore(boot_time valid_until) noexcept {
+    if (state_ != lease_state::lost) valid_until_ = valid_until;
+  }
 
   lease_state state() const noexcept { return state_; }
   boot_time valid_until() const noexcept { return valid_until_; }

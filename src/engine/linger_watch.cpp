@@ -1,9 +1,8 @@
 #include "engine/linger_watch.hpp"
 
-#include <system_error>
-
 #include "engine/core.hpp"
 #include "engine/hold.hpp"
+#include "engine/no_thread.hpp"
 
 namespace holdfast::engine {
 
@@ -33,9 +32,8 @@ status linger_watch::start() noexcept try {
   thread_ = std::thread([this] { run(); });
   started_.store(true, std::memory_order_release);
   return done{};
-} catch (const std::system_error& e) {
-  return failure{errc::unavailable, std::string("no thread to look after idle locks: ") + e.what() +
-                                        "; raise the limit of threads (ulimit -u, pids cgroup)"};
+} catch (...) {
+  return no_thread("to look after idle locks");
 }
 
 void linger_watch::look_at(const std::shared_ptr<gate>& at, boot_time when) {

@@ -40,7 +40,7 @@ struct step {
 };
 
 /// What was taken after what. A pair that closes a ring is told and not entered, so there are none.
-class order {
+class order_seen {
  public:
   /// The way back, if there is one that was not told before; what comes after what in it.
   std::vector<step> note(step taken) {
@@ -85,11 +85,11 @@ class order {
 
 // Never destroyed: threads may lock until the very end of the program. The child of a fork() starts
 // with an empty one: the mutex may have been locked by a thread that the child does not have.
-order& of_process() {
-  static order* all = nullptr;
+order_seen& of_process() {
+  static order_seen* all = nullptr;
   static const int once = [] {
-    all = new order;
-    return pthread_atfork(nullptr, nullptr, [] { all = new order; });
+    all = new order_seen;
+    return pthread_atfork(nullptr, nullptr, [] { all = new order_seen; });
   }();
   (void)once;
   return *all;

@@ -105,6 +105,13 @@ status check_lease(std::chrono::milliseconds lease, const store::capabilities& c
                                              std::to_string(min_lease.count()) + " ms to 31 days"};
 }
 
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  auto end = most;
+  while (end > 0 && continues(static_cast<unsigned char>(text[end]))) --end;
+  return std::string(text.substr(0, end)) + "… (" + std::to_string(text.size()) + " bytes)";
+}
+
 bool matches(std::string_view pattern, std::string_view text) noexcept {
   std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {

@@ -21,6 +21,9 @@ status check_lease(std::chrono::milliseconds lease, const store::capabilities& c
 bool is_utf8(std::string_view text) noexcept;
 bool has_control_characters(std::string_view text) noexcept;
 
+/// For a message: at most `most` bytes of the text, and how long it is if that is not all.
+std::string shortened(std::string_view text, std::size_t most);
+
 /// Shell patterns: `*` any run, `?` any one byte.
 bool matches(std::string_view pattern, std::string_view text) noexcept;
 

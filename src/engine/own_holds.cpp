@@ -81,7 +81,8 @@ void note(const lease& l, bool in_std_style) {
   const auto& h = hold::shared_behind(l);
   all->push_back({h,
                   h->fence(),
-                  {h->session()->url(), h->name(), h->owner(), in_std_style, current_call_site()}});
+                  {h->session()->url(), h->name(), h->owner(), in_std_style, h->ends_by_itself(),
+                   current_call_site()}});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct own_hold {
   std::string name{};
   store::owner_id owner{};
   bool in_std_style = false;
+  bool ends_by_itself = false;                     ///< nobody renews it, or not for ever
   std::optional<std::source_location> taken_at{};  ///< if somebody said
 };
 

@@ -19,6 +19,11 @@ void pending_wait::begin(std::stop_token stop) {
   receivers_stop_ = std::move(stop);
   auto can = ready(*session, *spec_, asks_for());
   if (can) can = session->runner().start();
+  waited_ = {session->now(), session->now()};
+  limit_ = limit_of(*session, deadline_);
+  if (can && limit_ != forever && can_be_left()) {
+    can = session->runner().tell_at(limit_, shared_from_this());
+  }
   if (can) return wake();
   fail(session->located(std::move(can.error()), operation_, spec_->name));
 }
@@ -38,8 +43,7 @@ failure pending_wait::stopped() const {
 errand::next pending_wait::step() {
   if (leaving_) return {};
   if (steps_) return ask();
-  if (waited_.began == boot_time{}) {
-    waited_ = {session_.now(), session_.now()};
+  if (!std::exchange(begun_, true)) {
     if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
     if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
     if (stop().stop_requested()) return end(stopped());
@@ -48,6 +52,7 @@ errand::next pending_wait::step() {
 }
 
 errand::next pending_wait::at_store() {
+  const call_limit until{limit_};
   steps_ = std::make_unique<wait_steps>(session_, asked(), deadline_);
   return ask();
 }
@@ -71,24 +76,28 @@ errand::next pending_wait::answer(result<store::permits_reply> reply, boot_time 
 errand::next pending_wait::settle(std::optional<status> ended) {
   if (ended) return *ended ? succeed() : give_up(std::move(ended->error()));
   until_ = steps_->until();
-  if (const auto n = std::exchange(early_, nullptr)) return take(*n);
+  if (std::exchange(told_early_, false)) told();
   return look_again(until_);
 }
 
 // A grant may come before it is known here that somebody else has asked for us.
-errand::next pending_wait::take(const store::notice& n) {
+errand::next pending_wait::take(const store::notice&) {
   if (leaving_) return {};
-  if (!steps_) {
-    early_ = std::make_unique<store::notice>(n);
-  } else if (steps_->take(n)) {
-    return succeed();
+  if (steps_) {
+    told();
   } else {
-    wake();
+    told_early_ = true;
   }
   return look_again(until_);
 }
 
+void pending_wait::told() {
+  steps_->told();
+  wake();
+}
+
 errand::next pending_wait::look_again(boot_time until) {
+  waits_ = true;
   until_ = until;
   return {.until = until};
 }
@@ -100,6 +109,7 @@ std::vector<std::string> pending_wait::watched() const {
 errand::next pending_wait::succeed() {
   auto session = weak_session_.lock();
   if (!session) return give_up(stopped());
+  if (!may_tell()) return give_up({errc::cancelled, {}});
   won(std::move(session));
   return over();
 }
@@ -113,6 +123,7 @@ errand::next pending_wait::give_up(failure f) {
 
 errand::next pending_wait::end(failure f) {
   let_go();
+  if (!may_tell()) return over();
   f = observed(std::move(f));
   fail(session_.located(std::move(f), operation_, spec_->name));
   return over();
@@ -122,6 +133,11 @@ errand::next pending_wait::over() {
   on_stop_.reset();
   on_receivers_stop_.reset();
   return {.over = true};
+}
+
+void pending_wait::overdue() {
+  if (!may_tell()) return;
+  fail_overdue(unanswered(session_, waited_.began, waits_));
 }
 
 status chore::begin() {

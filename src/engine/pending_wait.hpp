@@ -20,7 +20,9 @@ struct order {
 };
 
 /// One wait without a thread: the steps of wait_steps, with questions that go out together with
-/// those of others, and every way to end. Subclasses say what is asked, and who is told.
+/// those of others, and every way to end. Subclasses say what is asked, and who is told. If the
+/// store hangs, that is told soon after the deadline all the same, and what is under way goes on:
+/// what comes of it is given back.
 class pending_wait : public errand {
  public:
   explicit pending_wait(order o);
@@ -29,6 +31,7 @@ class pending_wait : public errand {
   next answer(result<store::permits_reply> reply, boot_time sent) final;
   next take(const store::notice& n) final;
   std::vector<std::string> watched() const final;
+  void overdue() final;
 
  protected:
   void begin(std::stop_token stop);
@@ -43,6 +46,14 @@ class pending_wait : public errand {
   /// … and what after the answer to that, if anything.
   virtual std::optional<store::renewal> after_leaving(const store::permits_reply&) { return {}; }
   virtual void fail(failure f) = 0;
+  /// Whether the wait can end while the runner's thread is stuck …
+  virtual bool can_be_left() const { return true; }
+  /// … and how it is told then, by another thread: with nothing that is the runner's.
+  virtual void fail_overdue(failure f) {
+    fail(session_.located(observed(std::move(f)), operation_, spec_->name));
+  }
+  /// Before the receiver is told: true for one thread only.
+  bool may_tell() noexcept { return !told_.exchange(true); }
   /// Tells the observer, where the synchronous form does.
   virtual failure observed(failure f) { return f; }
   /// Before anybody is told.
@@ -71,6 +82,7 @@ class pending_wait : public errand {
 
   next ask();
   next settle(std::optional<status> ended);
+  void told();
   next succeed();
   next give_up(failure f);
 
@@ -81,12 +93,17 @@ class pending_wait : public errand {
   std::stop_token receivers_stop_;
   const std::stop_token closing_;
 
+  std::atomic<bool> told_{false};
+  std::atomic<bool> waits_{false};  ///< the store or the gate let it wait
+
   // Of the runner's thread.
   on_stop on_stop_;
   on_stop on_receivers_stop_;
   boot_time until_ = forever;
+  boot_time limit_ = forever;          ///< no answer is waited for any longer
   std::unique_ptr<wait_steps> steps_;  // of few: most stand at a gate
-  std::unique_ptr<store::notice> early_;
+  bool told_early_ = false;
+  bool begun_ = false;
   std::unique_ptr<failure> leaving_;
 };
 

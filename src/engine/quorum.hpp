@@ -69,7 +69,7 @@ struct quorum {
   std::string name;
   std::vector<std::shared_ptr<quorum_node>> nodes;
   std::chrono::nanoseconds patience{};
-  std::chrono::milliseconds trust_after{};
+  std::chrono::nanoseconds trust_after{};
 
   std::size_t majority() const noexcept { return nodes.size() / 2 + 1; }
   core& first() const noexcept { return *nodes.front()->session(); }

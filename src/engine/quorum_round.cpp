@@ -15,10 +15,10 @@ using store::permits_outcome;
 namespace {
 
 // What the node says about itself: one that forgot a hold must not help another to have it.
-result<bool> is_trusted(core& session, std::chrono::milliseconds trust_after) {
-  const auto who = session.identify();
-  if (!who) return who.error();
-  return !who->up_for || *who->up_for >= trust_after;
+result<bool> is_trusted(core& session, std::chrono::nanoseconds trust_after) {
+  const auto since = session.remembers_for();
+  if (!since) return since.error();
+  return !*since || saturated_nanoseconds(**since) >= trust_after;
 }
 
 vote vote_of(const result<store::permits_reply>& reply, bool trusted) {

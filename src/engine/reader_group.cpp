@@ -107,6 +107,7 @@ result<lease> reader_group::enter(const std::shared_ptr<core>& session,
   if (!shares(*s)) return acquire(session, s, c, wait, std::move(stop));
   if (auto usable = session->usable(); !usable) return std::move(usable.error());
   const boot_time began = clock_.now(), deadline = saturated_add(began, wait);
+  const boot_time end = limit_of(*session, deadline);
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
                                      changed_.notify_all();
@@ -128,6 +129,7 @@ result<lease> reader_group::enter(const std::shared_ptr<core>& session,
   lock.unlock();
   claim shared = c;
   shared.told_when_wanted = true;
+  const call_limit until{end};
   const auto left = deadline == forever ? no_limit : wait_time{deadline - clock_.now()};
   auto got = acquire(session, s, shared, left, stop);
   if (got && mine.for_all()) mine.share(hold::shared_behind(*got));

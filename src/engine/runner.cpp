@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <system_error>
 
 #include "engine/core.hpp"
+#include "engine/no_thread.hpp"
 
 namespace holdfast::engine {
 
@@ -25,6 +25,12 @@ void runner::close() noexcept {
     if (slot_) slot_->wake();
   }
   if (thread_.joinable()) thread_.join();
+  {
+    const std::lock_guard guard{mutex_};
+    closed_ = true;
+    deadlines_changed_.notify_one();
+  }
+  if (watch_thread_.joinable()) watch_thread_.join();
 }
 
 status runner::start() noexcept try {
@@ -35,10 +41,38 @@ status runner::start() noexcept try {
   }
   thread_ = std::thread([this] { run(); });
   return done{};
-} catch (const std::system_error& e) {
-  return failure{errc::unavailable, std::string("no thread to wait for the store with: ") +
-                                        e.what() +
-                                        "; raise the limit of threads (ulimit -u, pids cgroup)"};
+} catch (...) {
+  return no_thread("to wait for the store with");
+}
+
+status runner::tell_at(boot_time when, const std::shared_ptr<errand>& e) noexcept try {
+  const std::lock_guard guard{mutex_};
+  if (!watch_thread_.joinable()) watch_thread_ = std::thread([this] { watch_time(); });
+  const auto at = deadlines_.emplace(when, e);
+  e->limit_ = at;
+  if (at == deadlines_.begin()) deadlines_changed_.notify_one();
+  return done{};
+} catch (...) {
+  return no_thread("to watch deadlines with");
+}
+
+void runner::watch_time() {
+  watch_id_ = std::this_thread::get_id();
+  std::unique_lock lock{mutex_};
+  while (!closed_) {
+    const boot_time next = deadlines_.empty() ? forever : deadlines_.begin()->first;
+    if (session_.now() < next) {
+      session_.clock().wait_until(lock, deadlines_changed_, next);
+      continue;
+    }
+    auto e = deadlines_.extract(deadlines_.begin()).mapped().lock();
+    if (!e) continue;
+    e->limit_.reset();
+    lock.unlock();
+    e->overdue();
+    e.reset();
+    lock.lock();
+  }
 }
 
 // In a forked child nobody would take it, and a thread that is not there may hold the mutex.
@@ -147,6 +181,7 @@ void runner::ask_all() {
 void runner::go_on(errand& e, errand::next next) {
   if (next.over) {
     set_due(e, forever);
+    forget_limit(e);
     session_.mailroom().rewatch(e.watching_, {});
     e.stage_ = errand::stage::over;
     errands_.erase(e.owner());
@@ -156,6 +191,12 @@ void runner::go_on(errand& e, errand::next next) {
     set_due(e, next.until);
     session_.mailroom().rewatch(e.watching_, e.watched());
   }
+}
+
+void runner::forget_limit(errand& e) {
+  std::multimap<boot_time, std::weak_ptr<errand>>::node_type last;
+  const std::lock_guard guard{mutex_};
+  if (e.limit_) last = deadlines_.extract(*std::exchange(e.limit_, std::nullopt));
 }
 
 void runner::set_due(errand& e, boot_time when) {

@@ -56,6 +56,9 @@ class errand : public waker, public std::enable_shared_from_this<errand> {
   virtual const store::owner_id& owner() const noexcept = 0;
   /// Peers whose death would be news.
   virtual std::vector<std::string> watched() const { return {}; }
+  /// The time is over until which runner::tell_at() was asked to wait, and the runner's thread may
+  /// be stuck in the store. On a thread of its own.
+  virtual void overdue() {}
 
   /// step() is due. From any thread, as often as one likes.
   void wake() final;
@@ -68,11 +71,14 @@ class errand : public waker, public std::enable_shared_from_this<errand> {
   enum class stage { fresh, known, over } stage_ = stage::fresh;
   boot_time due_ = forever;
   std::vector<std::string> watching_;
+  // Guarded by the runner's mutex.
+  std::optional<std::multimap<boot_time, std::weak_ptr<errand>>::iterator> limit_;
 };
 
 /// Carries everything of a session that waits without a thread: one thread, started with the first
 /// of them. It asks the store, in batches, for those whose time has come, hands them their notices,
-/// and calls what is to be called at the end. Thread-safe.
+/// and calls what is to be called at the end. That thread may be stuck in the store: a second one,
+/// started with the first errand that has a deadline, watches the time. Thread-safe.
 class runner {
  public:
   explicit runner(core& session) : session_(session) {}
@@ -84,7 +90,14 @@ class runner {
 
   /// errc::unavailable if the system gives no thread.
   status start() noexcept;
-  bool on_own_thread() const noexcept { return std::this_thread::get_id() == id_.load(); }
+  bool on_own_thread() const noexcept {
+    const auto me = std::this_thread::get_id();
+    return me == id_.load() || me == watch_id_.load();
+  }
+
+  /// Calls overdue() then, if there is still such an errand. errc::unavailable if the system gives
+  /// no thread.
+  status tell_at(boot_time when, const std::shared_ptr<errand>& e) noexcept;
 
   void push(std::shared_ptr<errand> e);
 
@@ -93,6 +106,7 @@ class runner {
 
  private:
   void run();
+  void watch_time();
   bool sleep_while_idle();
   std::deque<std::shared_ptr<errand>> take_woken();
   void take_due();
@@ -101,6 +115,7 @@ class runner {
   void ask_all();
   void go_on(errand& e, errand::next next);
   void set_due(errand& e, boot_time when);
+  void forget_limit(errand& e);
 
   core& session_;
   std::mutex mutex_;
@@ -109,7 +124,12 @@ class runner {
   std::stop_source closing_;
   std::unique_ptr<mailroom::slot> slot_;
   std::atomic<std::thread::id> id_{};
+  std::atomic<std::thread::id> watch_id_{};
+  std::multimap<boot_time, std::weak_ptr<errand>> deadlines_;
+  std::condition_variable deadlines_changed_;
+  bool closed_ = false;
   std::thread thread_;
+  std::thread watch_thread_;
 
   // Of its own thread.
   std::map<store::owner_id, std::shared_ptr<errand>> errands_;

@@ -33,11 +33,12 @@ trace::~trace() {
   if (who_) session_->deadlock_watch()->end(who_);
 }
 
-// Who has nothing keeps nobody waiting.
+// Who has nothing keeps nobody waiting; and a hold that ends by itself, nobody for ever.
 void trace::watch(const spec& s, const claim& c) {
   auto who = std::make_shared<blocked>();
   for (const own_hold& own : own_holds()) {
-    if (own.in_std_style && own.url == session_->url()) who->holds.push_back({own.owner, own.name});
+    const bool counts = own.in_std_style && !own.ends_by_itself && own.url == session_->url();
+    if (counts) who->holds.push_back({own.owner, own.name});
   }
   if (who->holds.empty() || !session_->deadlock_watch()->start()) return;
   who->id = session_->ids().next();

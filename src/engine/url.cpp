@@ -3,44 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <holdfast/session.hpp>
 #include <numeric>
+
+#include "engine/names.hpp"
 
 namespace holdfast::engine {
 
 namespace {
 
-failure malformed(std::string_view text, std::string_view why) {
-  return {errc::invalid_argument, "the URL '" + without_secrets(text) + "' " + std::string(why)};
-}
+constexpr std::size_t longest_shown = 300;
+constexpr std::size_t longest_word = 80;
 
-result<std::string> unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      plain += text[i];
-      continue;
-    }
-    unsigned byte = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
-      return malformed(text,
-                       "has a % without two hexadecimal digits; write %25 for the sign itself");
-    }
-    plain += static_cast<char>(byte);
-    i += 2;
-  }
-  if (plain.find('\0') != plain.npos) return malformed(text, "contains a zero byte");
-  return plain;
-}
-
-// RFC 3986, 3.1. Something else in front of the first colon may be the user, and the password
-// follows.
-bool is_scheme(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    return letter || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-  });
-}
+failure malformed(std::string why) { return {errc::invalid_argument, std::move(why)}; }
 
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -56,6 +31,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+bool is_option_name(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
 status parse_options(std::string_view text, url& u) {
   while (!text.empty()) {
     const auto end = std::min(text.find('&'), text.size());
@@ -63,13 +43,38 @@ status parse_options(std::string_view text, url& u) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const auto equals = pair.find('=');
     if (equals == pair.npos || equals == 0) {
-      return malformed(pair, "has an option that is not of the form name=value");
+      return malformed("has an option that is not of the form name=value");
+    }
+    // Anything else may be the rest of a password: it is not repeated.
+    if (!is_option_name(pair.substr(0, equals))) {
+      return malformed("has an option whose name is not made of small letters and _");
     }
     auto value = unescape(pair.substr(equals + 1));
     if (!value) return std::move(value.error());
     u.options.emplace_back(std::string(pair.substr(0, equals)), std::move(*value));
   }
   return done{};
+}
+
+// The message of a failure says only what is wrong, not where.
+result<url> take_apart(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
+    return malformed("names no store; write for example sqlite:locks.db");
+  }
+  url u;
+  u.scheme = lower(text.substr(0, colon));
+  text.remove_prefix(colon + 1);
+  const auto question = std::min(text.find('?'), text.size());
+  if (text.starts_with("//") && text.find('@', question) != text.npos) {
+    return malformed("has an @ behind a ?; in a password write %3F for ?, in an option %40 for @");
+  }
+  auto rest = unescape(text.substr(0, question));
+  if (!rest) return std::move(rest.error());
+  u.rest = std::move(*rest);
+  text.remove_prefix(std::min(question + 1, text.size()));
+  if (auto ok = parse_options(text, u); !ok) return std::move(ok.error());
+  return u;
 }
 
 }  // namespace
@@ -80,43 +85,50 @@ const std::string* url::option(std::string_view name) const noexcept {
   return found == options.rend() ? nullptr : &found->second;
 }
 
-std::string without_secrets(std::string_view text) {
-  const auto at = text.rfind('@');
-  if (at == text.npos) return std::string(text);
-  const auto colon = text.find(':');
-  auto from = colon < at ? colon + 1 : 0;
-  if (text.substr(from).starts_with("//")) from += 2;
-  return std::string(text.substr(0, from)) + "***" + std::string(text.substr(at));
+bool is_scheme(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return letter || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  });
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+result<std::string> unescape(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      plain += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const char* const digits = text.data() + i + 1;
+    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+      return malformed("has a % without two hexadecimal digits; write %25 for the sign itself");
+    }
+    plain += static_cast<char>(byte);
+    i += 2;
+  }
+  if (plain.find('\0') != plain.npos) return malformed("contains a zero byte");
+  return plain;
 }
 
 result<url> parse_url(std::string_view text) {
-  const auto colon = text.find(':');
-  if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
-    return malformed(text, "names no store; write for example sqlite:locks.db");
-  }
-  url u;
-  // Schemes have no case (RFC 3986, 3.1).
-  for (const char c : text.substr(0, colon)) {
-    u.scheme += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  text.remove_prefix(colon + 1);
-  const auto question = std::min(text.find('?'), text.size());
-  if (text.starts_with("//") && text.find('@', question) != text.npos) {
-    return malformed(text,
-                     "has an @ behind a ?; in a password write %3F for ?, in an option %40 for @");
-  }
-  auto rest = unescape(text.substr(0, question));
-  if (!rest) return std::move(rest.error());
-  u.rest = std::move(*rest);
-  text.remove_prefix(std::min(question + 1, text.size()));
-  if (auto ok = parse_options(text, u); !ok) return std::move(ok.error());
-  return u;
+  auto u = take_apart(text);
+  if (u) return u;
+  return malformed("the URL '" + shortened(without_secrets(text), longest_shown) + "' " +
+                   u.error().what);
 }
 
 status check_options(const url& u, std::span<const std::string_view> known) {
   for (const auto& [name, value] : u.options) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string what = u.scheme + ": has no option '" + name + "'";
+    std::string what = shortened(u.scheme, longest_word) + ": has no option '" +
+                       shortened(name, longest_word) + "'";
     if (const auto near = nearest(name, known); !near.empty()) {
       what += "; did you mean '" + std::string(near) + "'?";
     }
@@ -136,7 +148,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 }
 
 result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  const failure bad{errc::invalid_argument, "'" + std::string(text) +
+  const failure bad{errc::invalid_argument, "'" + shortened(text, longest_word) +
                                                 "' is not a duration; write 250ms, 1.5s, 2m, 1h30m "
                                                 "or a number of seconds"};
   constexpr double longest = 1e15;  // milliseconds: far beyond anything sensible, far from overflow

@@ -20,10 +20,15 @@ struct url {
   const std::string* option(std::string_view name) const noexcept;
 };
 
-/// The text with what may be a user and password taken out: safe in a message.
-std::string without_secrets(std::string_view text);
-
+/// Fails with a message that shows no secret (holdfast::without_secrets).
 result<url> parse_url(std::string_view text);
+
+/// RFC 3986, 3.1. Something else in front of the first colon may be a user, and a password follows.
+bool is_scheme(std::string_view text) noexcept;
+/// ASCII letters in lower case: schemes have none (RFC 3986, 3.1).
+std::string lower(std::string_view text);
+/// %XX taken out. The message of a failure repeats nothing of the text.
+result<std::string> unescape(std::string_view text);
 
 /// Fails, with the nearest one that there is, if an option is not among the known ones.
 status check_options(const url& u, std::span<const std::string_view> known);

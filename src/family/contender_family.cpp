@@ -52,11 +52,14 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
 permits_reply contender_family::holds(const own_place& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
-  places_.change(c.owner, [&](own_place& p) { p.ends = until; });
   permits_reply reply;
+  reply.now_at = micros(now);
+  reply.outcome = permits_outcome::absent;
+  // It may be over since it was looked at, and somebody is about to give it up.
+  const bool there = places_.change(mine.name, c.owner, [&](own_place& p) { p.ends = until; });
+  if (!there) return reply;
   reply.outcome = permits_outcome::granted;
   reply.fence = mine.fence;
-  reply.now_at = micros(now);
   reply.expires_at = micros(until);
   return reply;
 }
@@ -71,7 +74,7 @@ std::vector<result<permits_reply>> contender_family::renew(std::span<const store
       replies[i] = permits(name, c);
       continue;
     }
-    const auto mine = places_.find(c.owner);
+    const auto mine = places_.find(name, c.owner);
     const bool ended = mine && is_of_an_ended_session(*mine);
     if (ended) drop(name, c.owner, *mine);
     if (mine && !ended && !mine->nodes.empty()) {
@@ -83,13 +86,13 @@ std::vector<result<permits_reply>> contender_family::renew(std::span<const store
   }
   const auto there = port_->confirm(asked);
   for (std::size_t i = 0; i < whose.size(); ++i) {
-    const auto& c = batch[whose[i]].command;
+    const auto& [name, c] = batch[whose[i]];
     if (!there[i]) {
       replies[whose[i]] = there[i].error();
       continue;
     }
-    if (!*there[i]) places_.erase(c.owner);
-    replies[whose[i]] = kept(c);
+    if (!*there[i]) forget(name, c.owner);
+    replies[whose[i]] = kept(name, c);
   }
   for (auto& r : replies) {
     if (r && r->now_at == 0) r->now_at = micros(clock_.now());
@@ -97,11 +100,11 @@ std::vector<result<permits_reply>> contender_family::renew(std::span<const store
   return replies;
 }
 
-permits_reply contender_family::kept(const permits_command& c) {
-  const auto mine = places_.find(c.owner);
+permits_reply contender_family::kept(std::string_view name, const permits_command& c) {
+  const auto mine = places_.find(name, c.owner);
   if (mine && mine->held) return holds(*mine, c);
   const auto lasts = std::max(c.place_us, kernel::look_again_us);
-  places_.change(c.owner, [&](own_place& p) { p.ends = after(clock_.now(), lasts); });
+  places_.change(name, c.owner, [&](own_place& p) { p.ends = after(clock_.now(), lasts); });
   permits_reply reply = in_line(c, 1);
   reply.look_again_us = kernel::look_again_us;
   if (!mine) reply.outcome = permits_outcome::absent;
@@ -110,7 +113,7 @@ permits_reply contender_family::kept(const permits_command& c) {
 
 result<store::standing> contender_family::standing_of(std::string_view name,
                                                       const owner_id& owner) {
-  const auto mine = places_.find(owner);
+  const auto mine = places_.find(name, owner);
   if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
     return failure{errc::lost, "the store does not have it any more"};
   }
@@ -121,18 +124,45 @@ bool contender_family::is_of_an_ended_session(const own_place& mine) const {
   return !mine.nodes.empty() && port_->safe_until(mine.session) == boot_time{};
 }
 
+// It is not there any more: but what is on its way may put it there again.
+void contender_family::forget(std::string_view name, const owner_id& owner) {
+  const auto mine = places_.find(name, owner);
+  places_.erase(name, owner);
+  if (mine && mine->unsure) give_up_later(name, owner, {}, true, clock_.now());
+}
+
+void contender_family::give_up_later(std::string_view name, const owner_id& owner,
+                                     std::vector<std::string> nodes, bool unsure, boot_time at) {
+  places_.later(
+      {own_places::job::kind::give_up, std::string(name), owner, std::move(nodes), unsure, at});
+}
+
+void contender_family::try_again(own_places::job job) {
+  job.at = clock_.now() + give_up_again;
+  places_.later(std::move(job));
+}
+
+// Else it would take away what is entered anew.
+status contender_family::give_up_first(std::string_view name, const owner_id& owner) {
+  auto job = places_.take_over(name, owner);
+  if (!job) return done{};
+  auto gone = put_away(name, owner, job->nodes, job->unsure);
+  if (gone) return done{};
+  try_again(std::move(*job));
+  return failure{gone.error().code, std::move(gone.error().what)};
+}
+
 // At once, so that who enters anew does not find itself in front.
 void contender_family::drop(std::string_view name, const owner_id& owner, const own_place& mine) {
-  places_.erase(owner);
+  places_.erase(name, owner);
   if (put_away(name, owner, mine.nodes, false)) return;
-  places_.later({own_places::job::kind::give_up, std::string(name), owner, mine.nodes, false,
-                 clock_.now() + give_up_again});
+  give_up_later(name, owner, mine.nodes, false, clock_.now() + give_up_again);
 }
 
 result<bool> contender_family::put_away(std::string_view name, const owner_id& owner,
                                         std::vector<std::string> nodes, bool unsure) {
   if (unsure) {
-    const auto all = port_->contenders(name, as_of::latest, nullptr);
+    const auto all = port_->contenders(name, as_of::settled, nullptr);
     if (!all) return all.error();
     nodes = places_of(*all, owner);
   }
@@ -143,18 +173,18 @@ result<bool> contender_family::put_away(std::string_view name, const owner_id& o
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
   permits_reply reply;
   reply.outcome = permits_outcome::absent;
-  const auto mine = places_.find(c.owner);
+  const auto mine = places_.find(name, c.owner);
   if (!mine) return reply;
   const auto left = put_away(name, c.owner, mine->nodes, mine->unsure);
   if (!left) return left.error();
-  places_.erase(c.owner);
+  places_.erase(name, c.owner);
   if (*left) reply.outcome = permits_outcome::done;
   return reply;
 }
 
 // Whoever keeps an idle lock is told that somebody waits; if nobody does, then when one comes.
 void contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
-  const auto mine = places_.find(owner);
+  const auto mine = places_.find(name, owner);
   if (!mine || !mine->held) return;
   auto all = port_->contenders(name, as_of::seen, [this, name = std::string(name), owner] {
     places_.later({own_places::job::kind::see_arrivals, name, owner, {}, false, clock_.now()});
@@ -172,8 +202,7 @@ void contender_family::tidy() {
     if (job->what == own_places::job::kind::see_arrivals) {
       see_arrivals(job->name, job->owner);
     } else if (!put_away(job->name, job->owner, job->nodes, job->unsure)) {
-      job->at = clock_.now() + give_up_again;
-      places_.later(std::move(*job));
+      try_again(std::move(*job));
     }
   }
 }

@@ -65,6 +65,8 @@ class contender_family final : public store::session_store {
   result<permits_reply> resize(std::string_view name, const permits_command& c);
 
   result<bool> enter(std::string_view name, const permits_command& c, line& seen);
+  void try_again(own_places::job job);
+  status give_up_first(std::string_view name, const owner_id& owner);
   result<bool> find_again(std::string_view name, const owner_id& owner);
   result<std::optional<permits_reply>> take_turn(std::string_view name, const permits_command& c,
                                                  line seen);
@@ -77,10 +79,13 @@ class contender_family final : public store::session_store {
                                                    const line& all, const decision& d);
   permits_reply in_line(const permits_command& c, std::uint32_t position);
   permits_reply holds(const own_place& mine, const permits_command& c);
-  permits_reply kept(const permits_command& c);
+  permits_reply kept(std::string_view name, const permits_command& c);
   result<permits_reply> weaken(std::string_view name, const permits_command& c, own_place mine);
-  result<permits_reply> strengthen(std::string_view name, const permits_command& c,
-                                   const own_place& mine);
+  result<permits_reply> strengthen(std::string_view name, const permits_command& c, own_place mine);
+  result<bool> keep_first(std::string_view name, const owner_id& owner, const own_place& mine);
+  void forget(std::string_view name, const owner_id& owner);
+  void give_up_later(std::string_view name, const owner_id& owner, std::vector<std::string> nodes,
+                     bool unsure, boot_time at);
   result<bool> put_away(std::string_view name, const owner_id& owner,
                         std::vector<std::string> nodes, bool unsure);
 

@@ -25,7 +25,12 @@ constexpr int max_attempts = 1'000;
 /// to forget them by.
 constexpr std::ptrdiff_t max_arrivals = 1'000;
 /// What a waiter watches, in own_place's terms.
-const std::string the_record = "record";
+constexpr const char* the_record = "record";
+
+bool knows(const countdown_record& r, const store::owner_id& owner) {
+  return std::any_of(r.arrivals.begin(), r.arrivals.end(),
+                     [&](const auto& a) { return a.owner == owner; });
+}
 
 bool uses(countdown_verb verb) {
   return verb == countdown_verb::arrive || verb == countdown_verb::wait;
@@ -78,7 +83,7 @@ result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view
 store::contender_store::alarm contender_latch::call(std::string_view name,
                                                     const store::owner_id& owner) {
   return [this, name = std::string(name), owner] {
-    places_.change(owner, [](own_place& p) { p.watched.clear(); });
+    places_.change(name, owner, [](own_place& p) { p.watched.clear(); });
     inbox_.put({store::notice_kind::granted, name, owner, 0, 0, {}});
   };
 }
@@ -96,6 +101,22 @@ result<bool> contender_latch::in_use_as(std::string_view name, countdown_reply& 
   return true;
 }
 
+// The first time counts: what is tried again can only stand later.
+void contender_latch::note_unheard(std::string_view name, const countdown_command& c,
+                                   const countdown_record& before) {
+  if (c.verb != countdown_verb::arrive || unheard_.find(name, c.owner)) return;
+  const auto latest = before.arrivals.empty() ? store::owner_id{} : before.arrivals.back().owner;
+  unheard_.put(name, c.owner, latest, std::max(c.repeats_us, kernel::remember_us));
+}
+
+// Its id may have been among those that were dropped for others.
+bool contender_latch::cannot_be_told(std::string_view name, const countdown_command& c,
+                                     const countdown_record& now) const {
+  if (c.verb != countdown_verb::arrive || std::ssize(now.arrivals) < max_arrivals) return false;
+  const auto latest_before = unheard_.find(name, c.owner);
+  return latest_before && !knows(now, c.owner) && !knows(now, *latest_before);
+}
+
 // Nothing if somebody else was faster, and it has to be tried again.
 result<std::optional<countdown_reply>> contender_latch::step(std::string_view name,
                                                              const countdown_command& c,
@@ -103,6 +124,12 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   auto s = read(name, watch ? call(name, c.owner) : nullptr);
   if (!s) return std::move(s.error());
   const countdown_record was = s->record;
+  if (cannot_be_told(name, c, was)) {
+    return failure{errc::unavailable,
+                   "the reply to a count_down was lost, and so many others have counted down since "
+                   "that it cannot be told whether it counted: remaining() says what is left",
+                   true};
+  }
   auto reply = kernel::apply(s->record, c, s->now);
   s->record.waiting.clear();
   const bool first = was.count == 0 && uses(c.verb);
@@ -110,7 +137,11 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   if (!taken) return taken.error();
   if (*taken || !worth_writing(was, s->record, c)) return std::optional(std::move(reply));
   const auto written = store_back(name, *s, c.keep_us);
-  if (!written) return written.error();
+  if (!written) {
+    if (written.error().outcome_unknown) note_unheard(name, c, was);
+    return written.error();
+  }
+  unheard_.forget(name, c.owner);
   if (!*written) return std::optional<countdown_reply>{};
   if (!first) return std::optional(std::move(reply));
   // One who entered the line meanwhile sees the record, or we see it: not both go on.
@@ -146,17 +177,17 @@ status contender_latch::enter(std::string_view name, const countdown_command& c)
   places_.put(c.owner, mine);
   auto in = port_.enter(name, who, says, {});
   if (!in) return std::move(in.error());
-  places_.change(c.owner, [&](own_place& p) {
+  places_.change(name, c.owner, [&](own_place& p) {
     p.nodes = {std::move(in->place)};
-    p.unsure = false;
+    p.unsure = in->repeated;
   });
   return done{};
 }
 
 status contender_latch::leave(std::string_view name, const store::owner_id& owner) {
-  const auto mine = places_.find(owner);
+  const auto mine = places_.find(name, owner);
   if (!mine) return done{};
-  places_.erase(owner);
+  places_.erase(name, owner);
   if (!mine->unsure) {
     auto left = port_.leave(name, mine->nodes);
     if (left) return done{};
@@ -168,8 +199,8 @@ status contender_latch::leave(std::string_view name, const store::owner_id& owne
 }
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
-  if (const auto mine = places_.find(c.owner); mine && mine->nothing_new()) {
-    places_.change(c.owner, [&](own_place& p) {
+  if (const auto mine = places_.find(name, c.owner); mine && mine->nothing_new()) {
+    places_.change(name, c.owner, [&](own_place& p) {
       p.ends = after(clock_.now(), c.place_us);
       ++p.quiet;
     });
@@ -181,10 +212,10 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   auto reply = change(name, c);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
   if (!closed) return (void)leave(name, c.owner), reply;
-  if (!places_.find(c.owner)) {
+  if (!places_.find(name, c.owner)) {
     if (auto in = enter(name, c); !in) return std::move(in.error());
   }
-  places_.change(c.owner, [&](own_place& p) {
+  places_.change(name, c.owner, [&](own_place& p) {
     p.ends = after(clock_.now(), c.place_us);
     p.quiet = 0;
     p.watched = {{the_record, 0}};

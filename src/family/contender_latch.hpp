@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/store/contender_store.hpp>
+#include <holdfast/store/own_holds.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "family/own_places.hpp"
@@ -14,7 +15,7 @@ class contender_latch {
  public:
   contender_latch(store::contender_store& port, own_places& places, store::queue_inbox& inbox,
                   clock& on)
-      : port_(port), places_(places), inbox_(inbox), clock_(on) {}
+      : port_(port), places_(places), inbox_(inbox), clock_(on), unheard_(on) {}
 
   result<store::countdown_reply> apply(std::string_view name, const store::countdown_command& c);
 
@@ -32,6 +33,10 @@ class contender_latch {
   result<store::countdown_reply> change(std::string_view name, const store::countdown_command& c,
                                         bool watch = false);
   status enter(std::string_view name, const store::countdown_command& c);
+  void note_unheard(std::string_view name, const store::countdown_command& c,
+                    const store::countdown_record& before);
+  bool cannot_be_told(std::string_view name, const store::countdown_command& c,
+                      const store::countdown_record& now) const;
   result<bool> in_use_as(std::string_view name, store::countdown_reply& reply);
   status add_waiters(std::string_view name, store::countdown_record& found);
   status leave(std::string_view name, const store::owner_id& owner);
@@ -41,6 +46,8 @@ class contender_latch {
   own_places& places_;
   store::queue_inbox& inbox_;
   clock& clock_;
+  /// Arrivals of which nobody knows whether they counted: by the one that was the latest before.
+  store::own_holds<store::owner_id> unheard_;
 };
 
 }  // namespace holdfast::family

@@ -26,7 +26,7 @@ constexpr int max_attempts = 5;
 result<permits_reply> contender_family::acquire(std::string_view name, const permits_command& c) {
   bool replaced = false;
   for (int i = 0; i < max_attempts; ++i) {
-    const auto mine = places_.find(c.owner);
+    const auto mine = places_.find(name, c.owner);
     if (mine && mine->held) {
       auto command = c;
       command.verb = permits_verb::renew;
@@ -40,7 +40,7 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
       if (!in) return in.error();
       replaced |= *in;
     } else if (c.wait && mine->nothing_new()) {
-      places_.change(c.owner, [&](own_place& p) {
+      places_.change(name, c.owner, [&](own_place& p) {
         p.ends = after(clock_.now(), c.place_us);
         ++p.quiet;
       });
@@ -59,13 +59,14 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
 
 // True if `instead_of` was there until this step; `seen` is the line, if the store told it.
 result<bool> contender_family::enter(std::string_view name, const permits_command& c, line& seen) {
-  if (places_.find(c.owner)) {
+  if (places_.find(name, c.owner)) {
     const auto found = find_again(name, c.owner);
     if (!found) return found.error();
     if (*found) return false;
   }
   std::vector<std::string> leaving;
-  if (const auto other = places_.find(c.instead_of)) leaving = other->nodes;
+  const auto other = places_.find(name, c.instead_of);
+  if (other) leaving = other->nodes;
   contender who;
   who.owner = c.owner;
   who.kind = c.kind;
@@ -75,20 +76,26 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
   own_place mine;
   mine.name = name;
   mine.weight = c.weight;
-  mine.ends = after(clock_.now(), c.place_us);
+  mine.ends = forever;  // nobody gives it up while it is being asked for
   mine.unsure = true;
   places_.put(c.owner, mine);
+  if (auto first = give_up_first(name, c.owner); !first) {
+    places_.erase(name, c.owner);
+    return std::move(first.error());
+  }
   auto in = port_->enter(name, who, says, leaving);
   if (!in) {
-    if (!in.error().outcome_unknown) places_.erase(c.owner);
+    places_.change(name, c.owner, [&](own_place& p) { p.ends = after(clock_.now(), c.place_us); });
+    if (!in.error().outcome_unknown) places_.erase(name, c.owner);
     return std::move(in.error());
   }
-  if (c.instead_of) places_.erase(c.instead_of);
-  places_.change(c.owner, [&](own_place& p) {
+  if (other) forget(name, c.instead_of);
+  places_.change(name, c.owner, [&](own_place& p) {
+    p.ends = after(clock_.now(), c.place_us);
     p.nodes = {in->place};
     p.fence = p.made = in->fence;
     p.session = in->session;
-    p.unsure = false;
+    p.unsure = in->repeated;
   });
   seen = std::move(in->line);
   return in->replaced;
@@ -96,14 +103,14 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
 
 // The store did not say whether it let us in. True if it did.
 result<bool> contender_family::find_again(std::string_view name, const owner_id& owner) {
-  const auto all = port_->contenders(name, as_of::latest, nullptr);
+  const auto all = port_->contenders(name, as_of::settled, nullptr);
   if (!all) return all.error();
   const auto nodes = places_of(*all, owner);
   if (nodes.empty()) return false;
   const auto says = port_->read(name, nodes.front(), nullptr);
   if (!says) return says.error();
   if (!*says) return false;
-  return places_.change(owner, [&](own_place& p) {
+  return places_.change(name, owner, [&](own_place& p) {
     p.nodes = nodes;
     p.fence = p.made = (*says)->fence;
     p.session = (*says)->session;
@@ -116,7 +123,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
                                                                  const permits_command& c,
                                                                  line seen) {
   while (true) {
-    const auto mine = places_.find(c.owner);
+    const auto mine = places_.find(name, c.owner);
     if (!mine) return std::optional<permits_reply>{};
     if (is_of_an_ended_session(*mine)) {
       drop(name, c.owner, *mine);
@@ -128,7 +135,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
     fit(*all, c.capacity);
     const std::size_t me = index_of(*all, mine->nodes.front());
     if (me == all->size()) {
-      places_.erase(c.owner);
+      forget(name, c.owner);
       return std::optional<permits_reply>{};
     }
     auto clashes = clash(name, c, *all, me);
@@ -176,25 +183,25 @@ result<std::optional<permits_reply>> contender_family::clash(std::string_view na
 result<bool> contender_family::look_ahead(std::string_view name, const permits_command& c,
                                           line& all, const decision& d) {
   if (!c.wait && c.kind != store::kind::shared_mutex) return false;
-  const auto mine = places_.find(c.owner);
+  const auto mine = places_.find(name, c.owner);
   if (!mine) return all.clear(), true;
   for (const std::size_t w : d.watch) {
     contender& other = all[w];
     if (mine->watched.contains(other.place)) continue;
     if (c.wait) {
-      places_.change(c.owner, [&](own_place& p) { p.watched[other.place] = other.weight; });
+      places_.change(name, c.owner, [&](own_place& p) { p.watched[other.place] = other.weight; });
     }
     const auto says =
         port_->read(name, other.place, c.wait ? wake(name, c.owner, other.place) : nullptr);
     if (!says || !*says) {
-      places_.change(c.owner, [&](own_place& p) { p.watched.erase(other.place); });
+      places_.change(name, c.owner, [&](own_place& p) { p.watched.erase(other.place); });
       if (!says) return says.error();
       return all.clear(), true;
     }
     const std::uint32_t now = (*says)->weight;
     if (now == 0 || now >= other.weight) continue;
     other.weight = now;
-    places_.change(c.owner, [&](own_place& p) {
+    places_.change(name, c.owner, [&](own_place& p) {
       if (const auto at = p.watched.find(other.place); at != p.watched.end()) at->second = now;
     });
     return true;
@@ -204,13 +211,13 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
 
 result<std::optional<permits_reply>> contender_family::granted(std::string_view name,
                                                                const permits_command& c) {
-  places_.change(c.owner, [&](own_place& p) {
+  places_.change(name, c.owner, [&](own_place& p) {
     p.held = true;
     p.watched.clear();
     p.waits_for.clear();
     p.ends = after(clock_.now(), c.place_us);
   });
-  const auto entered = places_.find(c.owner);
+  const auto entered = places_.find(name, c.owner);
   if (!entered) return std::optional<permits_reply>{};
   // Who waited for long knows its turn, and not whether its session still counts.
   const auto lease =
@@ -223,9 +230,11 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
     if (sure->outcome != permits_outcome::granted) return std::optional<permits_reply>{};
   }
   if (c.lingers) see_arrivals(name, c.owner);
-  const auto mine = places_.find(c.owner);
+  const auto mine = places_.find(name, c.owner);
   if (!mine) return std::optional<permits_reply>{};
-  return std::optional(holds(*mine, c));
+  auto reply = holds(*mine, c);
+  if (reply.outcome != permits_outcome::granted) return std::optional<permits_reply>{};
+  return std::optional(std::move(reply));
 }
 
 result<std::optional<permits_reply>> contender_family::not_granted(std::string_view name,
@@ -239,7 +248,7 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
     reply.outcome = permits_outcome::busy;
     return std::optional(std::move(reply));
   }
-  places_.change(c.owner, [&](own_place& p) {
+  places_.change(name, c.owner, [&](own_place& p) {
     p.ends = after(clock_.now(), c.place_us);
     p.quiet = 0;
     p.waits_for.clear();
@@ -260,7 +269,7 @@ permits_reply contender_family::in_line(const permits_command& c, std::uint32_t 
 contender_store::alarm contender_family::wake(std::string_view name, const owner_id& owner,
                                               const std::string& watched) {
   return [this, name = std::string(name), owner, watched] {
-    places_.change(owner, [&](own_place& p) { p.watched.erase(watched); });
+    places_.change(name, owner, [&](own_place& p) { p.watched.erase(watched); });
     inbox_.put({notice_kind::granted, name, owner, 0, 0, {}});
   };
 }

@@ -25,9 +25,11 @@ decision decide(std::span<const store::contender> all, std::size_t me, std::uint
   return d;
 }
 
-bool alone(std::span<const store::contender> all, std::size_t raised, std::uint32_t capacity) {
-  for (std::size_t i = 0; i < raised; ++i) {
-    if (all[i].owner != all[raised].owner && decide(all, i, capacity).mine) return false;
+bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised,
+           std::uint32_t capacity) {
+  if (first != 0) return false;  // all before one that holds hold as well
+  for (std::size_t i = 1; i < raised; ++i) {
+    if (all[i].weight + std::uint64_t{all[0].weight} <= capacity) return false;
   }
   return true;
 }

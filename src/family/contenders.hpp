@@ -32,9 +32,13 @@ struct decision {
 /// `me` is an index of `all`.
 decision decide(std::span<const store::contender> all, std::size_t me, std::uint32_t capacity);
 
-/// Whether an owner that holds, and has taken a second place `raised` at the end, is alone: nobody
-/// else between has it. Who came after `raised` waits for it.
-bool alone(std::span<const store::contender> all, std::size_t raised, std::uint32_t capacity);
+/// Whether the owner that holds at `first`, and has taken a second place at `raised`, is alone and
+/// stays so, whoever leaves. Who came after `raised` waits for that; but who stands between waits
+/// for others at most, who may give up: so nobody may who would fit beside `first`, whether it has
+/// its turn already or not. (Who does not fit beside it had to wait ever since it came, so that its
+/// weight is still the one that it entered with.)
+bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised,
+           std::uint32_t capacity);
 
 // ---- what a line says beside that
 

@@ -15,26 +15,29 @@ bool own_place::nothing_new() const {
              [&](const auto& p) { return watched.contains(p); });
 }
 
-std::optional<own_place> own_places::find(const store::owner_id& owner) const {
+std::optional<own_place> own_places::find(std::string_view name,
+                                          const store::owner_id& owner) const {
   const std::lock_guard guard{mutex_};
-  const auto at = places_.find(owner);
+  const auto at = places_.find({std::string(name), owner});
   return at == places_.end() ? std::nullopt : std::optional(at->second);
 }
 
 void own_places::put(const store::owner_id& owner, own_place place) {
   const std::lock_guard guard{mutex_};
   if (place.ends < sleeping_until_) changed_.notify_one();
-  places_.insert_or_assign(owner, std::move(place));
+  store::owned_name whose{place.name, owner};
+  places_.insert_or_assign(std::move(whose), std::move(place));
 }
 
-void own_places::erase(const store::owner_id& owner) {
+void own_places::erase(std::string_view name, const store::owner_id& owner) {
   const std::lock_guard guard{mutex_};
-  places_.erase(owner);
+  places_.erase({std::string(name), owner});
 }
 
-bool own_places::change(const store::owner_id& owner, const std::function<void(own_place&)>& how) {
+bool own_places::change(std::string_view name, const store::owner_id& owner,
+                        const std::function<void(own_place&)>& how) {
   const std::lock_guard guard{mutex_};
-  const auto at = places_.find(owner);
+  const auto at = places_.find({std::string(name), owner});
   if (at == places_.end()) return false;
   how(at->second);
   if (at->second.ends < sleeping_until_) changed_.notify_one();
@@ -49,7 +52,7 @@ void own_places::later(job j) {
 
 boot_time own_places::next_at() const {
   boot_time first = forever;
-  for (const auto& [owner, place] : places_) first = std::min(first, place.ends);
+  for (const auto& [whose, place] : places_) first = std::min(first, place.ends);
   for (const job& j : jobs_) first = std::min(first, j.at);
   return first;
 }
@@ -64,17 +67,39 @@ std::optional<own_places::job> own_places::take_due(boot_time now) {
   for (auto p = places_.begin(); p != places_.end(); ++p) {
     if (p->second.ends > now) continue;
     own_place& over = p->second;
-    job due{job::kind::give_up, std::move(over.name), p->first, std::move(over.nodes), over.unsure};
+    job due{job::kind::give_up, std::move(over.name), p->first.owner, std::move(over.nodes),
+            over.unsure};
     places_.erase(p);
     return due;
   }
   return std::nullopt;
 }
 
+std::optional<own_places::job> own_places::take_over(std::string_view name,
+                                                     const store::owner_id& owner) {
+  std::unique_lock lock{mutex_};
+  const store::owned_name whose{std::string(name), owner};
+  while (giving_up_ == whose) clock_.wait_until(lock, given_up_, forever);
+  std::optional<job> all;
+  std::erase_if(jobs_, [&](job& j) {
+    if (j.what != job::kind::give_up || j.owner != owner || j.name != name) return false;
+    if (!all) return all = std::move(j), true;
+    all->nodes.insert(all->nodes.end(), j.nodes.begin(), j.nodes.end());
+    all->unsure |= j.unsure;
+    return true;
+  });
+  return all;
+}
+
 std::optional<own_places::job> own_places::next() {
   std::unique_lock lock{mutex_};
+  giving_up_.reset();
+  given_up_.notify_all();
   while (!stopping_) {
-    if (auto due = take_due(clock_.now())) return due;
+    if (auto due = take_due(clock_.now())) {
+      if (due->what == job::kind::give_up) giving_up_ = store::owned_name{due->name, due->owner};
+      return due;
+    }
     sleeping_until_ = next_at();
     clock_.wait_until(lock, changed_, sleeping_until_);
     sleeping_until_ = boot_time::min();

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::family {
@@ -31,7 +32,7 @@ struct own_place {
   std::uint64_t session = 0;  ///< of the store: which one took it
   boot_time ends{};           ///< when nobody will have asked for it any more
   bool held = false;
-  bool unsure = false;  ///< there may be more of it at the store than `nodes` says
+  bool unsure = false;  ///< there may be more of it at the store than `nodes` says, or come to be
 
   /// Those ahead that would tell us if they went, with their weight when they were read …
   std::map<std::string, std::uint32_t> watched;
@@ -42,18 +43,21 @@ struct own_place {
   bool nothing_new() const;
 };
 
-/// What this session has in line, by owner; and what is to be done about it later, by the family's
-/// own thread. The store ends places with their session; that a lease or a wait of this session is
-/// over before, it learns from here. Thread-safe; nothing here waits for the store.
+/// What this session has in line, by name and owner; and what is to be done about it later, by the
+/// family's own thread. The store ends places with their session; that a lease or a wait of this
+/// session is over before, it learns from here. Thread-safe; nothing here but take_over() waits for
+/// the store.
 class own_places {
  public:
   explicit own_places(clock& on) : clock_(on) {}
 
-  std::optional<own_place> find(const store::owner_id& owner) const;
+  std::optional<own_place> find(std::string_view name, const store::owner_id& owner) const;
+  /// Under the name that it has.
   void put(const store::owner_id& owner, own_place place);
-  void erase(const store::owner_id& owner);
+  void erase(std::string_view name, const store::owner_id& owner);
   /// False if it is not there.
-  bool change(const store::owner_id& owner, const std::function<void(own_place&)>& how);
+  bool change(std::string_view name, const store::owner_id& owner,
+              const std::function<void(own_place&)>& how);
 
   /// Something for the thread: to give up what is over, or to see who has arrived.
   struct job {
@@ -65,7 +69,10 @@ class own_places {
     boot_time at{};
   };
   void later(job j);
-  /// Waits for the next job; nothing after stop().
+  /// What there is to give up of that owner, which is now the caller's to do: before it enters
+  /// anew, or it would lose that as well. Waits for what the thread gives up of it just now.
+  std::optional<job> take_over(std::string_view name, const store::owner_id& owner);
+  /// Waits for the next job; nothing after stop(). The one before is done, or there again.
   std::optional<job> next();
   void stop();
 
@@ -76,8 +83,10 @@ class own_places {
   clock& clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<store::owner_id, own_place> places_;
+  std::map<store::owned_name, own_place> places_;
   std::deque<job> jobs_;
+  std::optional<store::owned_name> giving_up_;  ///< what the thread is about
+  std::condition_variable given_up_;
   boot_time sleeping_until_ = boot_time::min();
   bool stopping_ = false;
 };

@@ -71,6 +71,12 @@ result<admission> session_store::admit(const renewal& asks, std::string_view lim
 
 result<store::identity> session_store::identify() { return store::identity{url(), {}}; }
 
+result<std::optional<std::chrono::microseconds>> session_store::remembers_for() {
+  auto who = identify();
+  if (!who) return std::move(who.error());
+  return who->up_for;
+}
+
 bool session_store::permits_later(std::string_view name, const permits_command& command,
                                   std::function<void(result<permits_reply>)> then) {
   then(permits(name, command));

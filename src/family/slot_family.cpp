@@ -56,6 +56,9 @@ class slot_family final : public store::session_store {
   store::inbox& inbox() noexcept override { return port_->inbox(); }
   result<std::vector<std::string>> names() override { return port_->names(); }
   result<store::identity> identify() override { return port_->identify(); }
+  result<std::optional<std::chrono::microseconds>> remembers_for() override {
+    return port_->remembers_for();
+  }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     auto reply = carry_out(name, c);
@@ -82,7 +85,7 @@ class slot_family final : public store::session_store {
     std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const auto& c = batch[i].command;
-      const auto place = places_.of(c.owner);
+      const auto place = places_.of(batch[i].name, c.owner);
       if (c.verb != permits_verb::renew || !place) {
         replies[i] = permits(batch[i].name, c);
         continue;
@@ -92,7 +95,8 @@ class slot_family final : public store::session_store {
     }
     const auto extended = port_->extend(asked);
     for (std::size_t i = 0; i < whose.size(); ++i) {
-      replies[whose[i]] = kept(batch[whose[i]].command, asked[i].where.part, extended[i]);
+      const auto& [name, command] = batch[whose[i]];
+      replies[whose[i]] = kept(name, command, asked[i].where.part, extended[i]);
     }
     return replies;
   }
@@ -145,7 +149,7 @@ class slot_family final : public store::session_store {
   // A semaphore looks at all its slots first, and takes the first one that is free: so the name's
   // own slot, by which other kinds know it, is the last one to be empty for long.
   result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
-    if (const auto mine = places_.of(c.owner)) return std::optional(mine->part);
+    if (const auto mine = places_.of(name, c.owner)) return std::optional(mine->part);
     const auto found = look(name, c.capacity);
     if (!found) return found.error();
     std::optional<std::uint32_t> free;
@@ -174,7 +178,7 @@ class slot_family final : public store::session_store {
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         std::uint64_t fence) {
-    places_.hold(c.owner, {part, c.kind}, c.lease_us);
+    places_.hold(name, c.owner, {part, c.kind}, c.lease_us);
     waits_no_more(name, c.owner);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
@@ -204,7 +208,7 @@ class slot_family final : public store::session_store {
   // and the listening would be missed.
   std::int64_t next_look(const slot& at, const owner_id& owner) {
     const auto now = clock_.now();
-    const auto wait = places_.waits(owner, at.kind, now);
+    const auto wait = places_.waits(at.name, owner, at.kind, now);
     if (!port_->can().notices) {
       return std::clamp((micros(now) - micros(wait.since)) / 3, shortest_pause_us,
                         longest_pause_us);
@@ -215,7 +219,7 @@ class slot_family final : public store::session_store {
   }
 
   void waits_no_more(std::string_view name, const owner_id& owner) {
-    const auto what = places_.waits_no_more(owner);
+    const auto what = places_.waits_no_more(name, owner);
     if (what && port_->can().notices) port_->done_waiting({name, 0, *what}, owner);
   }
 
@@ -223,31 +227,31 @@ class slot_family final : public store::session_store {
   result<permits_reply> resize(std::string_view name, const permits_command& c) {
     if (c.kind != store::kind::shared_mutex) return one_by_one();
     const auto resized = port_->resize({name, 0, c.kind}, entry_of(c), c.lease_us);
-    if (!resized || resized->outcome != slot_outcome::taken) return kept(c, 0, resized);
+    if (!resized || resized->outcome != slot_outcome::taken) return kept(name, c, 0, resized);
     permits_reply reply;
     reply.outcome = permits_outcome::busy;
     return reply;
   }
 
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
-    const auto place = places_.of(c.owner);
+    const auto place = places_.of(name, c.owner);
     if (!place) return absent();
     const slot at{name, place->part, place->kind};
-    return kept(c, at.part, port_->extend(at, entry_of(c), c.lease_us));
+    return kept(name, c, at.part, port_->extend(at, entry_of(c), c.lease_us));
   }
 
-  result<permits_reply> kept(const permits_command& c, std::uint32_t part,
+  result<permits_reply> kept(std::string_view name, const permits_command& c, std::uint32_t part,
                              const result<slot_reply>& extended) {
     if (!extended) return extended.error();
     permits_reply reply;
     reply.now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
-      places_.hold(c.owner, {part, c.kind}, c.lease_us);
+      places_.hold(name, c.owner, {part, c.kind}, c.lease_us);
       reply.outcome = permits_outcome::granted;
       reply.fence = extended->fence;
       reply.expires_at = reply.now_at + c.lease_us;
     } else {
-      places_.forget(c.owner);
+      places_.forget(name, c.owner);
       reply.outcome = permits_outcome::absent;
     }
     return reply;
@@ -256,13 +260,13 @@ class slot_family final : public store::session_store {
   // One that gave up a wait may have got it by an attempt whose answer was lost: it looks.
   result<permits_reply> release(std::string_view name, const owner_id& owner) {
     waits_no_more(name, owner);
-    const auto known = places_.of(owner);
+    const auto known = places_.of(name, owner);
     const auto place = known ? result<std::optional<slot_places::place>>(known) : find(name, owner);
     if (!place) return place.error();
     if (!*place) return absent();
     const auto removed = port_->remove({name, (*place)->part, (*place)->kind}, owner);
     if (!removed) return removed.error();
-    places_.forget(owner);
+    places_.forget(name, owner);
     permits_reply reply;
     reply.outcome =
         removed->outcome == slot_outcome::done ? permits_outcome::done : permits_outcome::absent;

@@ -58,7 +58,7 @@ void arrive(countdown_record& r, const countdown_command& c, const moment& now,
   }
   use(r, c, now);
   r.remaining -= c.drop;
-  r.arrivals.push_back({c.owner, now.now_at + remember_us});
+  r.arrivals.push_back({c.owner, now.now_at + std::max(c.repeats_us, remember_us)});
   if (open(r)) tell_all(r, reply);
   reply.outcome = state_of(r);
 }

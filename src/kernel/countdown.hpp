@@ -5,11 +5,11 @@
 #include <string>
 
 /// A count that goes down to zero, and those who wait for that. Pure, like permits.hpp;
-/// `countdown.lua` is its twin. An arrival carries an id of its own, which is remembered for a
-/// while: a repeated arrival, sent because a reply was lost, counts once.
+/// `countdown.lua` is its twin. An arrival carries an id of its own, which is remembered for as
+/// long as it may be repeated, because a reply was lost: it counts once.
 namespace holdfast::kernel {
 
-/// How long an arrival is remembered: longer than anybody repeats a command.
+/// How long an arrival, or a refund of tokens, is remembered at least.
 inline constexpr std::int64_t remember_us = 60'000'000;
 
 /// Applies one command. `record` is left with count 0 when it need not be kept.

@@ -48,9 +48,6 @@ class entry final : public engine::question {
     return on_both(both->permits, sent);
   }
 
-  // To be told is to have a permit, and not yet the tokens.
-  bool take(const store::notice&) override { return false; }
-
   const store::owner_id& owner() const noexcept { return take_.owner; }
 
   /// It may be in the queue of the permits, or have come from there.
@@ -136,6 +133,11 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
   failure observed(failure f) override {
     return engine::gave_up(session_, *spec_, waited_.began, std::move(f));
   }
+  void fail_overdue(failure f) override {
+    f = observed(std::move(f));
+    if (f.code == errc::timed_out) return tell(admitted{{}, refused_by::permits, {}});
+    tell(session_.located(std::move(f), tried(), spec_->name));
+  }
   void fail(failure f) override {
     if (f.code == errc::timed_out) return tell(std::move(entry_->found));
     tell(std::move(f));
@@ -169,7 +171,8 @@ struct admission::state {
   admitted refused(entry& e, boot_time began, failure why) const {
     auto& core = *permits.session;
     const failure called_off{errc::cancelled, {}};
-    engine::leave_nothing_behind(core, *permits.what, e.owner(), e.waited() ? called_off : why);
+    const bool stands = e.waited() && !engine::left_to_keeper(why);
+    engine::leave_nothing_behind(core, *permits.what, e.owner(), stands ? called_off : why);
     why = engine::gave_up(core, *permits.what, began, std::move(why));
     if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
     return std::move(e.found);

@@ -109,7 +109,10 @@ struct barrier::state {
     const std::lock_guard guard{mutex};
     resting.push_back(std::move(p));
   }
-  void complete() const noexcept { on_completion(); }
+  void complete() const noexcept {
+    const engine::call_limit users{engine::call_limit::none::at_all};
+    on_completion();
+  }
 };
 
 /// One participant in one phase: arrives, calls the others if it was the last, and waits for them.
@@ -176,11 +179,6 @@ struct barrier::round final : engine::question {
         over_ = !who_.kept;
         return mismatch(*reply, of_->count);
     }
-  }
-
-  bool take(const store::notice& n) override {
-    if (n.what != store::notice_kind::granted || !arrived_ || last_phase_) return false;
-    return released_ = who_.phase_over = true;
   }
 
  private:

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "primitive/thread_number.hpp"
 
 namespace holdfast::primitive {
 
@@ -13,38 +15,45 @@ template <class Lease>
 class by_thread {
  public:
   void put(Lease held) {
+    auto mine = std::make_shared<Lease>(std::move(held));
     const std::lock_guard guard{mutex_};
-    entries_.emplace_back(std::this_thread::get_id(), std::move(held));
+    entries_.emplace_back(this_thread_number(), std::move(mine));
   }
   /// This thread's, out of the list; empty if it has none.
   Lease take() noexcept {
-    const std::lock_guard guard{mutex_};
-    const auto mine = find();
-    if (mine == entries_.end()) return {};
-    Lease held = std::move(mine->second);
-    entries_.erase(mine);
-    return held;
+    const auto mine = remove();
+    return mine ? std::move(*mine) : Lease{};
   }
-  bool mine() {
-    const std::lock_guard guard{mutex_};
-    return find() != entries_.end();
-  }
-  /// What `use` says of this thread's, or of an empty one.
+  bool mine() const { return find() != nullptr; }
+  /// What `use` says of this thread's, or of an empty one. Without our mutex: what is told of a
+  /// loss may call back, and unlock.
   template <class Use>
-  auto with_mine(Use use) {
-    const std::lock_guard guard{mutex_};
+  auto with_mine(Use use) const {
     const auto mine = find();
     const Lease none;
-    return use(mine == entries_.end() ? none : mine->second);
+    return use(mine ? std::as_const(*mine) : none);
   }
 
  private:
-  auto find() {
-    return std::find_if(entries_.begin(), entries_.end(),
-                        [](const auto& e) { return e.first == std::this_thread::get_id(); });
+  using entry = std::pair<thread_number, std::shared_ptr<Lease>>;
+  static bool is_mine(const entry& e) { return e.first == this_thread_number(); }
+
+  std::shared_ptr<Lease> find() const {
+    const std::lock_guard guard{mutex_};
+    const auto mine = std::find_if(entries_.begin(), entries_.end(), is_mine);
+    return mine == entries_.end() ? nullptr : mine->second;
   }
-  std::mutex mutex_;
-  std::vector<std::pair<std::thread::id, Lease>> entries_;
+  std::shared_ptr<Lease> remove() noexcept {
+    const std::lock_guard guard{mutex_};
+    const auto at = std::find_if(entries_.begin(), entries_.end(), is_mine);
+    if (at == entries_.end()) return nullptr;
+    auto mine = std::move(at->second);
+    entries_.erase(at);
+    return mine;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<entry> entries_;
 };
 
 }  // namespace holdfast::primitive

@@ -40,18 +40,23 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
+/// What is not known is written as "-". Others may write what they like, and as much.
+std::string known(std::string_view word) {
+  return word == "-" ? std::string{} : engine::shortened(word, engine::max_reason_bytes);
+}
+
 }  // namespace
 
 participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
                      std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at) {
   participant p;
-  p.short_id = to_string(owner).substr(0, 8);
+  if (owner) p.short_id = to_string(owner).substr(0, 8);
   p.weight = weight;
-  p.host = next_word(note);
+  p.host = known(next_word(note));
   const auto pid = next_word(note);
   std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
-  p.program = next_word(note);
-  p.reason = note;
+  p.program = known(next_word(note));
+  p.reason = engine::shortened(note, engine::max_reason_bytes);
   p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
   p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
   return p;
@@ -74,15 +79,17 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c));
   // Who keeps it idle would not hear that it is wanted.
-  const bool lingers_untold = options.linger > options.linger.zero() && !c.can().notices;
-  require(c, what, made->name, check_supported(!lingers_untold, "notices, which linger needs", c));
+  const bool told = c.can().notices && c.can().tells_holders;
+  const bool lingers_untold = options.linger > options.linger.zero() && !told;
+  require(c, what, made->name,
+          check_supported(!lingers_untold, "notices to a holder, which linger needs", c));
   made->traced = c.options().lock_order || c.options().detect_deadlocks;
   made->kind = kind;
   made->capacity = capacity;
   made->renew = options.renew;
   made->max_hold = options.max_hold;
   made->note = c.note(options.reason);
-  made->local_time = options.local_time;
+  made->local_time = saturated_nanoseconds(options.local_time);
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
   made->unconfirmed_release = options.unconfirmed_release;
@@ -140,21 +147,22 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 
 void thread_holds::put(lease held) {
   if (engine::hold::behind(held)->traced()) engine::note_own_in_std_style(held);
-  const auto me = std::this_thread::get_id();
-  std::thread::id nobody;
+  const auto me = this_thread_number();
+  thread_number nobody = no_thread;
   if (more_.load(std::memory_order_relaxed) == 0 &&
       first_thread_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
     first_ = std::move(held);
     return;
   }
+  entry mine{me, std::make_unique<lease>(std::move(held))};
   const std::lock_guard guard{mutex_};
-  entries_.push_back({me, std::make_unique<lease>(std::move(held))});
+  entries_.push_back(std::move(mine));
   more_.store(entries_.size(), std::memory_order_relaxed);
 }
 
 // The latest of a thread is in the list, if it has one there.
 lease thread_holds::take() noexcept {
-  const auto me = std::this_thread::get_id();
+  const auto me = this_thread_number();
   if (more_.load(std::memory_order_relaxed) > 0) {
     const std::lock_guard guard{mutex_};
     const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
@@ -168,12 +176,12 @@ lease thread_holds::take() noexcept {
   }
   if (first_thread_.load(std::memory_order_relaxed) != me) return {};
   lease held = std::move(first_);
-  first_thread_.store({}, std::memory_order_release);
+  first_thread_.store(no_thread, std::memory_order_release);
   return held;
 }
 
 lease* thread_holds::find() const noexcept {
-  const auto me = std::this_thread::get_id();
+  const auto me = this_thread_number();
   if (more_.load(std::memory_order_relaxed) > 0) {
     const std::lock_guard guard{mutex_};
     const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),

@@ -8,11 +8,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/pending_wait.hpp"
+#include "primitive/thread_number.hpp"
 
 /// What the primitives have in common: checked options, and who holds what in the std style.
 namespace holdfast::primitive {
@@ -71,13 +71,13 @@ class thread_holds {
 
  private:
   struct entry {
-    std::thread::id thread;
+    thread_number thread;
     std::unique_ptr<lease> held;
   };
   lease* find() const noexcept;
 
   // A mutex has one, and gets along without the list.
-  std::atomic<std::thread::id> first_thread_{};
+  std::atomic<thread_number> first_thread_{no_thread};
   mutable lease first_;
   std::atomic<std::size_t> more_{0};
   mutable std::mutex mutex_;

@@ -54,9 +54,6 @@ class turn final : public engine::question {
     return std::optional<engine::wait_hint>{std::move(hint)};
   }
 
-  // To be woken has to be answered, or another one is woken instead: by asking again.
-  bool take(const store::notice&) override { return false; }
-
   // A place that stays behind ends by itself in seconds.
   void leave() {
     const auto reply = session_.permits(spec_->name, leaving());
@@ -167,6 +164,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
 
  private:
   engine::question& asked() override { return turn_; }
+  bool can_be_left() const override { return false; }  // it has to have the mutex again
 
   next come_in() override {
     if (turn_.gives_up().state() != lease_state::lost) return at_store();

@@ -73,7 +73,6 @@ class look_for_next final : public engine::question {
     if (!after_) after_ = last_of(*reply);
     return std::optional<engine::wait_hint>{{look_every, {}}};
   }
-  bool take(const store::notice&) override { return false; }
 
   std::optional<leader> found;
 

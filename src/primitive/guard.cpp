@@ -66,15 +66,17 @@ store::standing standing_of(const lease& held) {
 
 void detail::pause(const retries& how, unsigned attempt) {
   thread_local std::minstd_rand random{std::random_device{}()};
-  const auto most = std::min(how.first_pause * (std::int64_t{1} << std::min(attempt - 1, 20U)),
-                             how.longest_pause);
+  const auto first = saturated_nanoseconds(how.first_pause);
+  const auto longest = saturated_nanoseconds(how.longest_pause);
+  const auto times = std::int64_t{1} << std::min(attempt - 1, 20U);
+  const auto most = first > longest / times ? longest : first * times;
   if (most <= most.zero()) return;
   std::uniform_int_distribution<std::int64_t> any(most.count() / 2, most.count());
   std::mutex nobody_else;
   std::condition_variable never;
   std::unique_lock lock{nobody_else};
   auto& clock = real_clock();
-  const auto until = clock.now() + std::chrono::microseconds(any(random));
+  const auto until = saturated_add(clock.now(), std::chrono::nanoseconds(any(random)));
   while (clock.now() < until) clock.wait_until(lock, never, until);
 }
 

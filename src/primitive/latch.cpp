@@ -14,6 +14,13 @@ namespace {
 
 constexpr std::uint32_t max_count = 1'000'000;
 constexpr std::chrono::microseconds place_lasts = 4s;
+/// What an arrival may be late, beyond the time for which the session keeps trying.
+constexpr std::chrono::microseconds on_its_way = 60s;
+
+// An arrival that nobody heard of is sent again for so long.
+std::chrono::milliseconds tries_for(const engine::core& session) {
+  return std::min<std::chrono::milliseconds>(session.options().store_timeout, max_lease);
+}
 
 failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
   if (reply.outcome == countdown_outcome::kind_mismatch) {
@@ -48,8 +55,11 @@ class countdown_question final : public engine::question {
       : session_(session), name_(name), command_(c) {}
 
   result<std::optional<engine::wait_hint>> ask(bool last) override {
+    if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
+      return too_late();
+    const boot_time sent = session_.now();
     auto answer = session_.countdown(name_, command_);
-    if (!answer) return std::move(answer.error());
+    if (!answer) return note_unknown(std::move(answer.error()), sent);
     reply = std::move(*answer);
     if (is_mismatch(reply)) return mismatch(reply, command_.count);
     if (command_.verb != countdown_verb::wait || reply.outcome == countdown_outcome::open) {
@@ -58,8 +68,6 @@ class countdown_question final : public engine::question {
     if (last) leave();
     return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.look_again_us), {}}};
   }
-
-  bool take(const store::notice& n) override { return n.what == store::notice_kind::opened; }
 
   // A place that stays behind ends by itself in seconds.
   void leave() {
@@ -73,9 +81,24 @@ class countdown_question final : public engine::question {
   store::countdown_reply reply;
 
  private:
+  // A process that slept must not send it again when the store has forgotten it.
+  failure note_unknown(failure f, boot_time sent) {
+    if (f.outcome_unknown && repeat_until_ == forever) {
+      repeat_until_ = saturated_add(sent, tries_for(session_) + on_its_way / 2);
+    }
+    return f;
+  }
+  static failure too_late() {
+    return {errc::unavailable,
+            "the reply to a count_down was lost too long ago for it to be repeated: whether it "
+            "counted, remaining() tells",
+            true};
+  }
+
   engine::core& session_;
   const std::string& name_;
   store::countdown_command command_;
+  boot_time repeat_until_ = forever;
 };
 
 failure too_many(std::uint32_t n, std::uint32_t remaining) {
@@ -133,6 +156,7 @@ struct latch::state {
     c.count = count;
     c.place_us = place_lasts.count();
     c.keep_us = std::chrono::microseconds(keep).count();
+    c.repeats_us = (tries_for(*of.core) + on_its_way).count();
     c.peer = of.core->peer();
     c.note = of.spec->note;
     return c;

@@ -17,7 +17,10 @@ engine::hold& deref(const std::shared_ptr<engine::hold>& hold) {
   return *hold;
 }
 
-const std::string no_name;
+const std::string& no_name() noexcept {
+  static const auto* const empty = new std::string;  // a static lease may be asked at exit
+  return *empty;
+}
 
 }  // namespace
 
@@ -47,7 +50,7 @@ void lease::extend() {
   const auto kept = hold_;
   deref(kept).extend_or_throw(std::chrono::milliseconds::zero());
 }
-const std::string& lease::name() const noexcept { return hold_ ? hold_->name() : no_name; }
+const std::string& lease::name() const noexcept { return hold_ ? hold_->name() : no_name(); }
 
 void lease::extend(std::chrono::milliseconds length) {
   const auto kept = hold_;
@@ -80,11 +83,12 @@ pending<done> async_extend_to(const lease& held, std::chrono::milliseconds lengt
   const auto hold = engine::hold::shared_behind(held);
   auto session = deref(hold).session();
   auto* const core = session.get();
-  return engine::async_do(std::move(session), [hold, core, length]() -> status {
-    auto extended = hold->extend(length);
-    if (extended) return extended;
-    return core->located(std::move(extended.error()), "extend", hold->name());
-  });
+  return engine::async_do(
+      std::move(session), [hold, core, length, turn = hold->turn()]() -> status {
+        auto extended = hold->extend(length, turn);
+        if (extended) return extended;
+        return core->located(std::move(extended.error()), "extend", hold->name());
+      });
 }
 }  // namespace
 
@@ -114,14 +118,12 @@ std::string_view to_string(lease_state s) noexcept {
 
 namespace detail {
 
-void finish(lease held) {
-  const std::string name = held.name();
-  if (held.release() == errc::lost) {
-    throw_failure({errc::lost,
-                   "the lock was lost before the work under it was over: somebody else may have "
-                   "worked at the same time",
-                   false, "with_lock", name});
-  }
+void require_not_lost(std::error_code released, std::string_view name) {
+  if (released != errc::lost) return;
+  throw_failure({errc::lost,
+                 "the lock was lost before the work under it was over: somebody else may have "
+                 "worked at the same time",
+                 false, "with_lock", std::string(name)});
 }
 
 }  // namespace detail

@@ -77,11 +77,17 @@ void multi_lease::check() const {
 }
 
 namespace {
-// Who is told of a loss may release, which empties the lease: the holds are kept until the end.
+// Who is told of a loss may release, which empties the lease: the holds, and what they belong to,
+// are kept until the end.
 void extend_all(std::span<const lease> members, std::chrono::milliseconds length) {
   std::vector<std::shared_ptr<engine::hold>> kept;
+  std::vector<std::shared_ptr<engine::core>> sessions;
   kept.reserve(members.size());
-  for (const lease& one : members) kept.push_back(engine::hold::shared_behind(one));
+  sessions.reserve(members.size());
+  for (const lease& one : members) {
+    kept.push_back(engine::hold::shared_behind(one));
+    sessions.push_back(kept.back()->session());
+  }
   for (const auto& hold : kept) hold->extend_or_throw(length);
 }
 }  // namespace

@@ -2,7 +2,7 @@
 #include <functional>
 #include <holdfast/multi_lock.hpp>
 #include <span>
-#include <tuple>
+#include <utility>
 
 #include "engine/async_forms.hpp"
 #include "engine/names.hpp"
@@ -23,15 +23,18 @@ constexpr std::string_view operation = "multi_lock";
   throw_failure(std::move(f));
 }
 
+std::string store_of(const wanted& w) { return engine::store_in_order(w.session->url()); }
+
 // Each "memory:" without a name is a store of its own.
 bool same_store(const wanted& a, const wanted& b) {
   if (a.session == b.session) return true;
-  return a.session->url() == b.session->url() && a.session->url() != "memory:";
+  return store_of(a) == store_of(b) && a.session->url() != "memory:";
 }
 
 bool in_order(const wanted& a, const wanted& b) {
-  const auto of = [](const wanted& w) { return std::tie(w.session->url(), w.what->name); };
-  if (of(a) != of(b)) return of(a) < of(b);
+  const auto of = [](const wanted& w) { return std::pair(store_of(w), w.what->name); };
+  const auto first = of(a), second = of(b);
+  if (first != second) return first < second;
   return std::less<>{}(&*a.session, &*b.session);  // two stores of the same name: "memory:"
 }
 
@@ -155,5 +158,6 @@ void multi_lock::check() const {
 std::stop_token multi_lock::lost() const {
   return state_->holds.with_mine([](const multi_lease& mine) { return mine.lost(); });
 }
+clock& clock_of(const multi_lock& m) noexcept { return m.state_->all.front().session->clock(); }
 
 }  // namespace holdfast

@@ -68,5 +68,6 @@ std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
 void mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token mutex::lost() const { return state_->holds.lost(); }
 const std::string& mutex::name() const noexcept { return state_->of.spec->name; }
+clock& clock_of(const mutex& m) noexcept { return m.state_->of.core->clock(); }
 
 }  // namespace holdfast

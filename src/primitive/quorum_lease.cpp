@@ -42,7 +42,11 @@ quorum_lease& quorum_lease::operator=(quorum_lease&& other) noexcept {
 }
 
 std::uint64_t quorum_lease::fence() const noexcept { return hold_ ? hold_->fence() : 0; }
-std::stop_token quorum_lease::lost() const { return hold_ ? hold_->lost() : std::stop_token{}; }
+// Who is told of the loss may release, which empties this lease.
+std::stop_token quorum_lease::lost() const {
+  const auto kept = hold_;
+  return kept ? kept->lost() : std::stop_token{};
+}
 lease_state quorum_lease::state() const noexcept {
   return hold_ ? hold_->state() : lease_state::released;
 }

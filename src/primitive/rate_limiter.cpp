@@ -24,6 +24,9 @@ microseconds ahead_of(wait_time wait) {
   return std::min<microseconds>(std::chrono::floor<microseconds>(wait), longest_ahead);
 }
 
+/// A refund that nobody heard of is sent again for so long: a store remembers it for a minute.
+constexpr std::chrono::seconds refund_repeats{45};
+
 /// One command, repeated as it is if its reply is lost.
 class rate_question final : public engine::question {
  public:
@@ -31,19 +34,33 @@ class rate_question final : public engine::question {
       : session_(session), name_(name), command_(c) {}
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
+    if (command_.verb == rate_verb::refund && session_.now() > repeat_until_) return too_late();
+    const boot_time sent = session_.now();
     auto answer = session_.rate(name_, command_);
-    if (!answer) return std::move(answer.error());
+    if (!answer) return note_unknown(std::move(answer.error()), sent);
     reply = std::move(*answer);
     return std::optional<engine::wait_hint>{};
   }
-  bool take(const store::notice&) override { return false; }
 
   store::rate_reply reply;
 
  private:
+  // A refund that is repeated later than that may be counted again.
+  failure note_unknown(failure f, boot_time sent) {
+    if (f.outcome_unknown && repeat_until_ == forever) repeat_until_ = sent + refund_repeats;
+    return f;
+  }
+  static failure too_late() {
+    return {errc::unavailable,
+            "the reply to a refund was lost too long ago for it to be repeated: whether the tokens "
+            "came back, peek() tells",
+            true};
+  }
+
   engine::core& session_;
   const std::string& name_;
   const store::rate_command command_;
+  boot_time repeat_until_ = forever;
 };
 
 }  // namespace
@@ -124,7 +141,6 @@ class reservation final : public engine::question {
     if (left <= microseconds::zero()) return std::optional<engine::wait_hint>{};
     return std::optional<engine::wait_hint>{{std::max(left, shortest_look), {}}};
   }
-  bool take(const store::notice&) override { return false; }
 
   rate_decision outcome() {
     if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);

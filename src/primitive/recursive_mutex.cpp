@@ -1,6 +1,5 @@
 #include <holdfast/recursive_mutex.hpp>
 #include <limits>
-#include <thread>
 #include <unordered_map>
 
 #include "primitive/common.hpp"
@@ -14,19 +13,19 @@ struct recursive_mutex::state {
   subject of;
   thread_holds holds;
   mutable std::mutex mutex;
-  std::unordered_map<std::thread::id, std::uint32_t> levels;
+  std::unordered_map<primitive::thread_number, std::uint32_t> levels;
 
   std::uint32_t level() const {
     const std::lock_guard guard{mutex};
-    const auto mine = levels.find(std::this_thread::get_id());
+    const auto mine = levels.find(primitive::this_thread_number());
     return mine == levels.end() ? 0 : mine->second;
   }
   void set(std::uint32_t level) {
     const std::lock_guard guard{mutex};
     if (level == 0) {
-      levels.erase(std::this_thread::get_id());
+      levels.erase(primitive::this_thread_number());
     } else {
-      levels[std::this_thread::get_id()] = level;
+      levels[primitive::this_thread_number()] = level;
     }
   }
 };
@@ -54,7 +53,12 @@ bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
   auto got = state_->of.acquire({}, wait, std::move(stop));
   if (!got) return false;
   state_->holds.put(std::move(*got));
-  state_->set(1);
+  try {
+    state_->set(1);
+  } catch (...) {
+    (void)state_->holds.take();  // a hold without a level could never be given back
+    throw;
+  }
   return true;
 }
 
@@ -70,5 +74,6 @@ std::uint64_t recursive_mutex::fence() const noexcept { return state_->holds.fen
 void recursive_mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token recursive_mutex::lost() const { return state_->holds.lost(); }
 const std::string& recursive_mutex::name() const noexcept { return state_->of.spec->name; }
+clock& clock_of(const recursive_mutex& m) noexcept { return m.state_->of.core->clock(); }
 
 }  // namespace holdfast

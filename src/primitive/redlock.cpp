@@ -140,8 +140,8 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
     throw_failure({errc::invalid_argument, "without sessions there is no majority", false,
                    std::string(operation), name});
   }
-  s.nodes->patience = options.node_timeout;
-  s.nodes->trust_after = options.trust_after;
+  s.nodes->patience = saturated_nanoseconds(options.node_timeout);
+  s.nodes->trust_after = saturated_nanoseconds(options.trust_after);
   const lock_options common{
       .lease = options.lease == 0ms ? nodes.front().core()->options().lease : options.lease,
       .reason = options.reason};
@@ -240,5 +240,6 @@ void redlock::check() const {
 std::stop_token redlock::lost() const {
   return state_->holds.with_mine([](const quorum_lease& mine) { return mine.lost(); });
 }
+clock& clock_of(const redlock& m) noexcept { return m.state_->nodes->first().clock(); }
 
 }  // namespace holdfast

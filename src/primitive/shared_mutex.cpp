@@ -4,6 +4,7 @@
 #include "engine/core.hpp"
 #include "engine/names.hpp"
 #include "engine/reader_group.hpp"
+#include "engine/resizing.hpp"
 #include "engine/trace.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
@@ -35,7 +36,9 @@ struct shared_mutex::state {
 
   bool readers_pass() const noexcept { return prefers == preference::reader; }
   // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
-  bool readers_share() const noexcept { return readers_pass() || of.core->can().notices; }
+  bool readers_share() const noexcept {
+    return readers_pass() || (of.core->can().notices && of.core->can().tells_holders);
+  }
 
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
     if (m == shared && readers_share()) {
@@ -125,16 +128,19 @@ const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& he
   return hold;
 }
 
+// Here and below: who is told of the loss may give the lease back, and let the lock object go.
 void shared_mutex::downgrade(lease& held) {
-  auto changed = state_->behind(held)->resize(1);
-  if (!changed) state_->of.fail(std::move(changed.error()));
+  const auto kept = state_;
+  auto changed = engine::resizing(*kept->of.core, kept->behind(held), 1).run();
+  if (!changed) kept->of.fail(std::move(changed.error()));
 }
 
 bool shared_mutex::try_upgrade(lease& held) {
-  engine::hold& hold = *state_->behind(held);
-  if (!state_->group->keep_alone(hold)) return false;
-  auto changed = hold.resize(all);
-  if (!changed) state_->of.fail(std::move(changed.error()));
+  const auto kept = state_;
+  const auto hold = kept->behind(held);
+  if (!kept->group->keep_alone(*hold)) return false;
+  auto changed = engine::resizing(*kept->of.core, hold, all).run();
+  if (!changed) kept->of.fail(std::move(changed.error()));
   return *changed;
 }
 
@@ -143,43 +149,50 @@ namespace {
 /// Changes the weight of what a lease holds, without a thread: bool says whether there was room for
 /// more.
 template <class T>
-class pending_resize final : public engine::pending_command<T> {
+class pending_resize final : public engine::telling_wait<engine::pending_wait, T> {
  public:
   pending_resize(const subject& of, std::shared_ptr<engine::hold> held,
                  std::shared_ptr<engine::reader_group> group)
-      : engine::pending_command<T>(of.core),
-        hold_(std::move(held)),
+      : engine::telling_wait<engine::pending_wait, T>(of.order({}, {})),
+        hold_(held),
         group_(std::move(group)),
-        operation_(of.operation) {}
+        owner_(of.core->ids().next()),
+        resizing_(*of.core, std::move(held), weight) {}
+  const store::owner_id& owner() const noexcept override { return owner_; }
 
  private:
+  using next = engine::errand::next;
   static constexpr bool up = std::is_same_v<T, bool>;
   static constexpr std::uint32_t weight = up ? all : 1;
 
-  std::optional<store::renewal> ask() override {
-    const auto c = hold_->to_resize(weight);
-    if (!c) {
-      this->tell(located(c.error()));
-      return std::nullopt;
-    }
+  engine::question& asked() override { return resizing_; }
+  next come_in() override {
     if constexpr (up) {
-      if (!group_->keep_alone(*hold_)) return this->tell(false), std::nullopt;
+      if (auto can = hold_->to_resize(weight); !can) return this->end(std::move(can.error()));
+      if (!group_->keep_alone(*hold_)) {
+        this->tell(false);
+        return this->over();
+      }
     }
-    return store::renewal{hold_->name(), *c};
+    return this->at_store();
   }
-  result<T> learn(result<store::permits_reply> reply) override {
-    auto changed = hold_->resized(weight, reply);
-    if (!changed) return located(std::move(changed.error()));
-    if constexpr (up) return *changed;
-    return T{};
+  void won(std::shared_ptr<engine::core> session) override {
+    auto changed = resizing_.end(done{});
+    if (!changed) {
+      this->tell(session->located(std::move(changed.error()), this->tried(), hold_->name()));
+    } else if constexpr (up) {
+      this->tell(*changed);
+    } else {
+      this->tell(done{});
+    }
   }
-  failure located(failure f) const {
-    return this->session_->located(std::move(f), operation_, hold_->name());
-  }
+  std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
+  failure observed(failure f) override { return resizing_.end(std::move(f)).error(); }
 
   const std::shared_ptr<engine::hold> hold_;
   const std::shared_ptr<engine::reader_group> group_;
-  const std::string_view operation_;
+  const store::owner_id owner_;
+  engine::resizing resizing_;
 };
 
 }  // namespace
@@ -195,14 +208,16 @@ pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
 }
 
 void shared_mutex::downgrade() {
-  state_->writers.with_mine(state_->of, [&](lease& held) { downgrade(held); });
-  state_->readers.put(state_->writers.take());
+  const auto kept = state_;
+  kept->writers.with_mine(kept->of, [&](lease& held) { downgrade(held); });
+  kept->readers.put(kept->writers.take());
 }
 
 bool shared_mutex::try_upgrade() {
+  const auto kept = state_;
   const bool upgraded =
-      state_->readers.with_mine(state_->of, [&](lease& held) { return try_upgrade(held); });
-  if (upgraded) state_->writers.put(state_->readers.take());
+      kept->readers.with_mine(kept->of, [&](lease& held) { return try_upgrade(held); });
+  if (upgraded) kept->writers.put(kept->readers.take());
   return upgraded;
 }
 
@@ -217,5 +232,6 @@ std::uint64_t shared_mutex::fence() const noexcept { return state_->mine().fence
 void shared_mutex::check() const { state_->mine().check(state_->of); }
 std::stop_token shared_mutex::lost() const { return state_->mine().lost(); }
 const std::string& shared_mutex::name() const noexcept { return state_->of.spec->name; }
+clock& clock_of(const shared_mutex& m) noexcept { return m.state_->of.core->clock(); }
 
 }  // namespace holdfast

@@ -1,8 +1,13 @@
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <holdfast/store/forwarding_store.hpp>
 #include <holdfast/testing.hpp>
 #include <mutex>
 #include <random>
+#include <span>
+#include <utility>
 
 namespace holdfast::testing {
 
@@ -42,26 +47,24 @@ class faulty_inbox final : public store::inbox {
   std::atomic<std::uint64_t> lost_{0};
 };
 
-class faulty_store final : public store::session_store {
+class faulty_store final : public store::forwarding_store {
  public:
-  faulty_store(std::unique_ptr<store::session_store> inner, fault_plan plan,
+  faulty_store(std::unique_ptr<store::session_store> from, fault_plan plan,
                std::shared_ptr<clock> on)
-      : inner_(std::move(inner)),
+      : forwarding_store(std::move(from)),
         plan_(std::move(plan)),
         clock_(std::move(on)),
-        inbox_(inner_->inbox()) {}
+        inbox_(inner().inbox()) {}
 
-  const store::capabilities& can() const noexcept override { return inner_->can(); }
-  const std::string& url() const noexcept override { return inner_->url(); }
   store::inbox& inbox() noexcept override { return inbox_; }
-  result<std::vector<std::string>> names() override { return inner_->names(); }
-  result<store::identity> identify() override { return inner_->identify(); }
 
   result<store::permits_reply> permits(std::string_view name,
                                        const store::permits_command& c) override {
-    // A notification that is doubled wakes two.
-    const bool repeatable = c.verb != store::permits_verb::notify;
-    return with_fault(name, c.verb, [&] { return inner_->permits(name, c); }, repeatable);
+    return with_fault(
+        choose(name, c.verb), [&] { return inner().permits(name, c); },
+        [&](auto first) {
+          return again(c, std::move(first), [&] { return inner().permits(name, c); });
+        });
   }
 
   result<store::countdown_reply> countdown(std::string_view name,
@@ -69,70 +72,171 @@ class faulty_store final : public store::session_store {
     // The plan knows the verbs of permits; what changes nothing there changes nothing here.
     const auto verb = c.verb == store::countdown_verb::inspect ? store::permits_verb::inspect
                                                                : store::permits_verb::acquire;
-    return with_fault(name, verb, [&] { return inner_->countdown(name, c); });
+    const auto call = [&] { return inner().countdown(name, c); };
+    return with_fault(choose(name, verb), call, [&](auto first) { return (void)call(), first; });
   }
 
   // A take is counted as often as it is carried out, and nothing here sends it twice by itself:
   // only refunds may be doubled unnoticed.
   result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
-    const auto verb = c.verb == store::rate_verb::take     ? store::permits_verb::acquire
-                      : c.verb == store::rate_verb::refund ? store::permits_verb::release
-                                                           : store::permits_verb::inspect;
+    const auto call = [&] { return inner().rate(name, c); };
+    return with_fault(choose(name, verb_of(c)), call, [&](auto first) {
+      if (c.verb != store::rate_verb::take) (void)call();
+      return first;
+    });
+  }
+
+  std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch) override {
+    std::vector<fault> faults;
+    for (const auto& one : batch) faults.push_back(choose(one.name, one.command.verb));
+    if (has(faults, fault::delay)) wait_until(after_delay());
+    if (has(faults, fault::drop_notice)) inbox_.drop_next();
+    const boot_time reply_comes = after_delay();
+    auto replies = carry_out(batch, faults);
+    if (has(faults, fault::delay_reply)) wait_until(reply_comes);
+    return replies;
+  }
+
+  result<std::vector<store::permits_reply>> acquire_together(
+      std::span<const store::renewal> all) override {
+    std::vector<fault> faults;
+    for (const auto& one : all) faults.push_back(choose(one.name, one.command.verb));
+    const auto call = [&] { return inner().acquire_together(all); };
+    return with_fault(worst(faults), call, [&](auto) { return call(); });
+  }
+
+  // Not twice: it takes tokens.
+  result<store::admission> admit(const store::renewal& asks, std::string_view limiter,
+                                 const store::rate_command& take) override {
+    const std::array faults{choose(asks.name, asks.command.verb), choose(limiter, verb_of(take))};
     return with_fault(
-        name, verb, [&] { return inner_->rate(name, c); }, c.verb != store::rate_verb::take);
+        worst(faults), [&] { return inner().admit(asks, limiter, take); },
+        [](auto first) { return first; });
+  }
+
+  bool permits_later(std::string_view name, const store::permits_command& c,
+                     std::function<void(result<store::permits_reply>)> then) override {
+    const fault what = choose(name, c.verb);
+    if (what == fault::drop_request) return then(lost_on_the_way(false)), false;
+    before(what);
+    return inner().permits_later(name, c, on_its_way_back(what, std::move(then)));
+  }
+
+  bool post(std::string_view name, const store::permits_command& c, listener& then) override {
+    if (!posts()) return false;
+    const fault what = choose(name, c.verb);
+    if (what == fault::drop_request) return then(lost_on_the_way(false)), true;
+    before(what);
+    listener faulty = on_its_way_back(what, then);
+    return forwarding_store::post(name, c, faulty);
   }
 
  private:
+  using permits_replies = std::vector<result<store::permits_reply>>;
+
+  fault choose(std::string_view name, store::permits_verb verb) {
+    return plan_.choose ? plan_.choose(++number_, name, verb) : fault::none;
+  }
+  static store::permits_verb verb_of(const store::rate_command& c) {
+    return c.verb == store::rate_verb::take     ? store::permits_verb::acquire
+           : c.verb == store::rate_verb::refund ? store::permits_verb::release
+                                                : store::permits_verb::inspect;
+  }
+  static bool has(std::span<const fault> all, fault one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  }
+  static fault worst(std::span<const fault> all) {
+    for (const fault f : {fault::drop_request, fault::drop_reply, fault::delay_reply, fault::delay,
+                          fault::duplicate, fault::drop_notice}) {
+      if (has(all, f)) return f;
+    }
+    return fault::none;
+  }
+  // A notification that is doubled wakes two.
+  static bool repeatable(const store::permits_command& c) {
+    return c.verb != store::permits_verb::notify;
+  }
+
   // The first answer to what can be done once only; to an acquire the second: it tells where that
   // one ended up.
-  static result<store::permits_reply> latest(store::permits_verb verb,
+  static result<store::permits_reply> latest(const store::permits_command& c,
                                              result<store::permits_reply> first,
                                              result<store::permits_reply> second) {
-    if (verb != store::permits_verb::acquire || !first || !second) return first;
+    if (c.verb != store::permits_verb::acquire || !first || !second) return first;
     second->replaced |= first->replaced;
     return second;
   }
-  template <class Reply>
-  static result<Reply> latest(store::permits_verb, result<Reply> first, const result<Reply>&) {
-    return first;
-  }
-
   template <class Call>
-  auto with_fault(std::string_view name, store::permits_verb verb, Call call,
-                  bool repeatable = true) -> decltype(call()) {
-    switch (plan_.choose ? plan_.choose(++number_, name, verb) : fault::none) {
-      case fault::drop_request:
-        return lost_on_the_way(false);
-      case fault::drop_reply:
-        (void)call();
-        return lost_on_the_way(true);
-      case fault::duplicate: {
-        auto first = call();
-        if (!repeatable) return first;
-        return latest(verb, std::move(first), call());
-      }
-      case fault::delay:
-        wait();
-        return call();
-      case fault::drop_notice:
-        inbox_.drop_next();
-        return call();
-      case fault::none:
-        break;
-    }
-    return call();
+  static result<store::permits_reply> again(const store::permits_command& c,
+                                            result<store::permits_reply> first, Call call) {
+    return repeatable(c) ? latest(c, std::move(first), call()) : std::move(first);
   }
 
-  void wait() {
-    auto& on = clock_ ? *clock_ : real_clock();
-    const boot_time until = saturated_add(on.now(), plan_.delay);
+  template <class Call, class Repeat>
+  auto with_fault(fault what, Call call, Repeat repeat) -> decltype(call()) {
+    if (what == fault::drop_request) return lost_on_the_way(false);
+    before(what);
+    const boot_time reply_comes = after_delay();
+    auto reply = call();
+    if (what == fault::drop_reply) return lost_on_the_way(true);
+    if (what == fault::duplicate) return repeat(std::move(reply));
+    if (what == fault::delay_reply) wait_until(reply_comes);
+    return reply;
+  }
+  void before(fault what) {
+    if (what == fault::delay) wait_until(after_delay());
+    if (what == fault::drop_notice) inbox_.drop_next();
+  }
+  std::function<void(result<store::permits_reply>)> on_its_way_back(
+      fault what, std::function<void(result<store::permits_reply>)> then) {
+    if (what == fault::drop_reply) {
+      return [then = std::move(then)](const auto&) { then(lost_on_the_way(true)); };
+    }
+    if (what != fault::delay_reply) return then;
+    return [this, then = std::move(then), until = after_delay()](auto reply) {
+      wait_until(until);
+      then(std::move(reply));
+    };
+  }
+
+  // Those that get there, as one batch; those that get there twice, as another.
+  permits_replies carry_out(std::span<const store::renewal> batch, std::span<const fault> faults) {
+    std::vector<store::renewal> once, twice;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (faults[i] != fault::drop_request) once.push_back(batch[i]);
+      if (is_twice(batch[i], faults[i])) twice.push_back(batch[i]);
+    }
+    auto first = once.empty() ? permits_replies{} : inner().renew(once);
+    auto second = twice.empty() ? permits_replies{} : inner().renew(twice);
+    permits_replies all;
+    auto from_first = first.begin(), from_second = second.begin();
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (faults[i] == fault::drop_request) {
+        all.push_back(lost_on_the_way(false));
+        continue;
+      }
+      auto reply = std::move(*from_first++);
+      if (is_twice(batch[i], faults[i])) {
+        reply = latest(batch[i].command, std::move(reply), std::move(*from_second++));
+      }
+      if (faults[i] == fault::drop_reply) reply = lost_on_the_way(true);
+      all.push_back(std::move(reply));
+    }
+    return all;
+  }
+  static bool is_twice(const store::renewal& one, fault what) {
+    return what == fault::duplicate && repeatable(one.command);
+  }
+
+  holdfast::clock& time() const { return clock_ ? *clock_ : real_clock(); }
+  boot_time after_delay() const { return saturated_add(time().now(), plan_.delay); }
+  void wait_until(boot_time until) {
     std::mutex mutex;
     std::condition_variable never;
     std::unique_lock lock{mutex};
-    while (on.now() < until) on.wait_until(lock, never, until);
+    while (time().now() < until) time().wait_until(lock, never, until);
   }
 
-  std::unique_ptr<store::session_store> inner_;
   fault_plan plan_;
   std::shared_ptr<clock> clock_;
   faulty_inbox inbox_;
@@ -161,6 +265,7 @@ fault_plan random_faults(fault_rates rates) {
     if (falls(rates.drop_reply)) return fault::drop_reply;
     if (falls(rates.duplicate)) return fault::duplicate;
     if (falls(rates.drop_notice)) return fault::drop_notice;
+    if (falls(rates.delay_reply)) return fault::delay_reply;
     return fault::none;
   };
   return plan;

@@ -32,7 +32,7 @@ class admissions : public suite {
   admission door_{tokens_, slots_};
 };
 
-INSTANTIATE_TEST_SUITE_P(stores, admissions, testing::ValuesIn(cells({"rate_limiter"})), cell_name);
+INSTANTIATE_TEST_SUITE_P(stores, admissions, testing::ValuesIn(cells({"admission"})), cell_name);
 
 TEST_P(admissions, both_are_taken_and_only_the_permit_comes_back) {
   admitted in = door_.try_admit();

@@ -111,6 +111,29 @@ TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_are_there_too) {
   }
 }
 
+// Nobody would tell its holder that it is wanted.
+TEST_P(dialect_topologies, an_idle_lock_cannot_be_kept) {
+  on_each_dialect([&](const std::string& dialect, const std::string& name) {
+    const auto session = open(dialect);
+    const auto lingers = outcome_of([&] { mutex(session, name, {.linger = 1s}); });
+    EXPECT_EQ(lingers.reason, errc::unsupported) << lingers.text;
+  });
+}
+
+TEST_P(dialect_topologies, redisson_s_keys_beside_a_name_need_a_tag_that_is_whole_in_a_cluster) {
+  const auto session = open("redisson");
+  const bool cluster = GetParam() == "redis_cluster";
+  for (const std::string name : {"{cl", "a{}b"}) {
+    SCOPED_TRACE(name);
+    const auto rw = outcome_of([&] { (void)holdfast::shared_mutex(session, name).try_acquire(); });
+    const auto one =
+        outcome_of([&] { (void)holdfast::latch(session, "latch-" + name, 1).try_wait(); });
+    EXPECT_EQ(rw.reason, cluster ? errc::invalid_name : errc{}) << rw.text;
+    EXPECT_EQ(one.reason, cluster ? errc::invalid_name : errc{}) << one.text;
+    EXPECT_TRUE(mutex(session, "mutex-" + name).try_acquire());
+  }
+}
+
 TEST_P(dialect_topologies, what_is_taken_away_is_lost) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);

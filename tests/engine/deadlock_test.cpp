@@ -224,6 +224,29 @@ TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
   EXPECT_EQ(w.get(std::move(giver)), errc{});
 }
 
+TEST(deadlock, a_ring_in_which_a_hold_ends_by_itself_is_none) {
+  for (const holdfast::lock_options& ends :
+       {holdfast::lock_options{.lease = 2s, .renew = false}, {.lease = 2s, .max_hold = 2s}}) {
+    scene w;
+    session one = w.open(), two = w.open();
+    mutex a1{one, "a", ends}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
+    std::promise<void> both_have;
+    auto first = std::async(std::launch::async, [&] {
+      const std::lock_guard guard{a1};
+      both_have.get_future().wait();
+      return locked(b1);
+    });
+    auto second = std::async(std::launch::async, [&] {
+      const std::lock_guard guard{b2};
+      both_have.set_value();
+      return locked(a2);
+    });
+    EXPECT_EQ(w.get(std::move(second)), errc{});
+    EXPECT_EQ(w.get(std::move(first)), errc{});
+    EXPECT_EQ(w.seen->count(event_kind::deadlock), 0U);
+  }
+}
+
 TEST(deadlock, a_caller_that_asks_to_stop_is_not_told_of_a_deadlock) {
   scene w;
   session one = w.open(), two = w.open();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <holdfast/holdfast.hpp>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/held_mutexes.hpp"
 
 /// A session over memory on a clock that stands still, whose store does as it is told, and which
 /// remembers what was said to the observer. Nothing here waits for time to pass.
@@ -20,6 +23,7 @@ using namespace std::chrono_literals;
 class recorder final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
+    EXPECT_EQ(harness::held_mutexes(), 0) << to_string(e.kind) << ": " << e.detail;
     const std::lock_guard guard{mutex_};
     kinds_.push_back(e.kind);
     details_.emplace_back(e.detail);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "harness/fault_proxy.hpp"
 #include "harness/server_group.hpp"
 
 /// What servers that agree among themselves have to stand, the same for ZooKeeper and etcd: nobody
@@ -20,5 +21,9 @@ void a_holder_is_cut_off(const server_group& servers, const std::string& base,
                          const std::string& options);
 void connections_are_lost_and_found(const server_group& servers, const std::string& base);
 void fifty_are_cut_off_at_once(const server_group& servers, const std::string& base);
+/// Requests that a bad network holds back until their names have been given up, or back. `by` are
+/// the servers of the client that it happens to: one of them behind `proxy`.
+void late_requests_leave_nothing(const server_group& servers, const std::string& base,
+                                 fault_proxy& proxy, const std::string& by);
 
 }  // namespace harness

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Debian keeps them apart by version; the newest counts.
-std::string program(const std::string& name) {
+std::string postgres_program(const std::string& name) {
   std::vector<fs::path> found;
   const fs::path versions = "/usr/lib/postgresql";
   if (fs::exists(versions)) {
@@ -50,7 +50,7 @@ const std::string& postgres_user() {
 postgres_server::postgres_server(std::vector<std::string> configuration) {
   give_to(dir_.path().string(), postgres_user());
   give_to(dir_.file("clock-shift"), postgres_user());
-  server_process::run({program("initdb"), "-D", data(), "-A", "trust", "-E", "UTF8", "--locale=C",
+  server_process::run({postgres_program("initdb"), "-D", data(), "-A", "trust", "-E", "UTF8", "--locale=C",
                        "--no-sync", "-U", "postgres"},
                       postgres_user(), file("log"));
   append(data() + "/postgresql.conf",
@@ -65,7 +65,7 @@ postgres_server::postgres_server(const postgres_server& primary,
                                  std::vector<std::string> configuration) {
   give_to(dir_.path().string(), postgres_user());
   give_to(dir_.file("clock-shift"), postgres_user());
-  server_process::run({program("pg_basebackup"), "-D", data(), "-R", "--no-sync", "-c", "fast",
+  server_process::run({postgres_program("pg_basebackup"), "-D", data(), "-R", "--no-sync", "-c", "fast",
                        "-d", "host=127.0.0.1 user=postgres port=" + std::to_string(primary.port())},
                       postgres_user(), file("log"));
   append(data() + "/postgresql.conf", configuration);
@@ -90,7 +90,7 @@ void postgres_server::start() {
   const std::string log = file("log");
   fs::remove(log);
   process_.start(
-      {program("postgres"), "-D", data(), "-p", std::to_string(port_)}, postgres_user(), log,
+      {postgres_program("postgres"), "-D", data(), "-p", std::to_string(port_)}, postgres_user(), log,
       {"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file("clock-shift")});
   eventually("PostgreSQL to accept connections",
              [&] { return !process_.runs() || says(log, "ready to accept"); });

@@ -15,6 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/each_test.hpp"
+
 namespace harness {
 
 namespace {
@@ -79,6 +81,7 @@ int run(int argc, char** argv, void (*before_tests)()) {
     }
   }
   testing::InitGoogleTest(&argc, argv);
+  watch_each_test();
   if (before_tests) before_tests();
   return RUN_ALL_TESTS();
 }

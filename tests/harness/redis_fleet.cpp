@@ -45,7 +45,37 @@ std::string demand(const redis_server& of, const std::vector<std::string>& words
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
+// "127.0.0.1:7000@17000" of each line of a node that is a primary.
+std::vector<std::string> ports_of_primaries(const std::string& cluster_nodes) {
+  std::vector<std::string> ports;
+  std::istringstream lines(cluster_nodes);
+  for (std::string line; std::getline(lines, line);) {
+    if (!has(line, "master")) continue;
+    const auto colon = line.find(':') + 1;
+    ports.push_back(line.substr(colon, line.find('@') - colon));
+  }
+  return ports;
+}
+
+// A server's socket or port.
+std::vector<std::string> primaries_behind(const std::string& url) {
+  const auto place = url.substr(url.find("//") + 2);
+  if (url.starts_with("redis+unix:")) return {place};
+  const auto colon = place.find(':') + 1;
+  const auto first = place.substr(colon, place.find_first_of(",/", colon) - colon);
+  if (url.starts_with("redis+cluster:"))
+    return ports_of_primaries(ask_redis(first, {"CLUSTER", "NODES"}));
+  const auto at = ask_redis(first, {"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "locks"});
+  return {at.substr(at.find(' ') + 1)};
+}
+
 }  // namespace
+
+std::string redis_keys_for_ever(const std::string& url, const std::string& prefix) {
+  std::string all;
+  for (const auto& where : primaries_behind(url)) all += redis_keys_for_ever_at(where, prefix, {});
+  return all;
+}
 
 // ---- replicas
 // ------------------------------------------------------------------------------------

@@ -69,4 +69,8 @@ class redis_cluster {
   std::vector<std::unique_ptr<redis_server>> nodes_;
 };
 
+/// The keys with that prefix that nothing would ever end, on all primaries behind the URL of one of
+/// these (without a user). There must be none at any time.
+std::string redis_keys_for_ever(const std::string& url, const std::string& prefix);
+
 }  // namespace harness

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -25,11 +26,22 @@ namespace {
 /// A blocking connection to a socket; closed with the object.
 class stream {
  public:
-  explicit stream(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    ok_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  /// To a socket's path, or to a port of this machine.
+  explicit stream(const std::string& where) : fd_(-1) {
+    if (where.starts_with('/')) {
+      fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      std::strncpy(address.sun_path, where.c_str(), sizeof address.sun_path - 1);
+      ok_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    } else {
+      fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(where)));
+      ok_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    }
   }
   ~stream() { ::close(fd_); }
   stream(const stream&) = delete;
@@ -151,7 +163,35 @@ redis_server::redis_server(std::vector<std::string> arguments, const std::string
                              file("log"));
 }
 
-redis_server::~redis_server() { kill(); }
+redis_server::~redis_server() {
+  if (pid_ >= 0 && !stopped_) {
+    EXPECT_EQ(keys_for_ever(), "");
+  }
+  kill();
+}
+
+std::string redis_server::keys_for_ever() const {
+  const std::lock_guard guard{asking_};
+  return redis_keys_for_ever_at(socket(), "holdfast", {of_the_test_.begin(), of_the_test_.end()});
+}
+
+// It may be asleep, a sentinel, or let in nobody.
+std::string redis_keys_for_ever_at(const std::string& where, const std::string& prefix,
+                                   const std::vector<std::string>& known) {
+  std::vector<std::string> words{
+      "EVAL",
+      "local found = {} "
+      "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do "
+      "  local known = false "
+      "  for i = 2, #ARGV do known = known or ARGV[i] == key end "
+      "  if not known and redis.call('PTTL', key) == -1 then found[#found + 1] = key end "
+      "end "
+      "return table.concat(found, ' ')",
+      "0", prefix + ":*"};
+  words.insert(words.end(), known.begin(), known.end());
+  auto said = ask_redis(where, words);
+  return said.starts_with("-") ? std::string() : said;
+}
 
 std::string redis_server::tcp_url(const std::string& options) const {
   return "redis://127.0.0.1:" + std::to_string(port_) + options;
@@ -233,7 +273,15 @@ bool redis_server::answers(bool loading_is_fine) const {
 }
 
 std::string redis_server::ask(const std::vector<std::string>& words) const {
-  stream s(socket());
+  if (words.size() > 1 && words[1].starts_with("holdfast:")) {
+    const std::lock_guard guard{asking_};
+    of_the_test_.insert(words[1]);
+  }
+  return ask_redis(socket(), words);
+}
+
+std::string ask_redis(const std::string& where, const std::vector<std::string>& words) {
+  stream s(where);
   std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
   for (const auto& w : words) bytes += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
   s.put(bytes);
@@ -256,8 +304,14 @@ void redis_server::kill() {
   pid_ = -1;
 }
 
-void redis_server::stop() { ::kill(pid_, SIGSTOP); }
+void redis_server::stop() {
+  ::kill(pid_, SIGSTOP);
+  stopped_ = true;
+}
 
-void redis_server::resume() { ::kill(pid_, SIGCONT); }
+void redis_server::resume() {
+  ::kill(pid_, SIGCONT);
+  stopped_ = false;
+}
 
 }  // namespace harness

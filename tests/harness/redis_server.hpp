@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,10 @@ class redis_server {
   std::string field(const std::vector<std::string>& words, const std::string& name) const;
 
   bool runs() const { return pid_ >= 0; }
+  /// Keys of holdfast's that nothing would ever end, but for those that the test itself has named
+  /// to ask(). There must be none at any time: when it goes away the server is asked.
+  std::string keys_for_ever() const;
+
   void kill();
   void stop();
   void resume();
@@ -64,7 +70,17 @@ class redis_server {
   std::vector<std::string> arguments_;
   int port_ = 0;
   pid_t pid_ = -1;
+  bool stopped_ = false;
+  mutable std::mutex asking_;
+  mutable std::set<std::string> of_the_test_;
 };
+
+/// One command to the server that listens at a socket's path or a port, as redis_server::ask.
+std::string ask_redis(const std::string& where, const std::vector<std::string>& words);
+/// Its keys with that prefix that nothing would ever end, but for `known`; empty if it does not
+/// say.
+std::string redis_keys_for_ever_at(const std::string& where, const std::string& prefix,
+                                   const std::vector<std::string>& known);
 
 /// A port of 127.0.0.1 that nobody listens on.
 int free_port();

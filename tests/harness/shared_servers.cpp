@@ -20,6 +20,7 @@
 #include "harness/memcached_server.hpp"
 #include "harness/postgres_server.hpp"
 #include "harness/redis_fleet.hpp"
+#include "harness/redis_rights.hpp"
 #include "harness/zookeeper_ensemble.hpp"
 
 namespace harness {
@@ -40,6 +41,12 @@ template <class Servers, class... Arguments>
 servers launch(Arguments... arguments) {
   const auto all = std::make_shared<Servers>(arguments...);
   return {all, all->url()};
+}
+
+// For the user "app", whom the conformance tests log in as. The default user may do everything.
+void give_rights(const redis_server& to, std::vector<std::string> more) {
+  more.emplace_back("everywhere");
+  give_documented_rights(to, more, conformance_prefix + std::string("*"));
 }
 
 int checked(int fd, const char* what) {
@@ -88,10 +95,26 @@ std::string read_first_line(const std::string& file) {
 }  // namespace
 
 servers start_servers(const std::string& kind) {
-  if (kind == "redis") return launch<redis_server>();
-  if (kind == "redis_replicas") return launch<redis_replicas>();
-  if (kind == "redis_sentinel") return launch<redis_sentinels>(never_replaced_ms);
-  if (kind == "redis_cluster") return launch<redis_cluster>(never_replaced_ms);
+  if (kind == "redis") {
+    const auto one = std::make_shared<redis_server>();
+    give_rights(*one, {});
+    return {one, one->url()};
+  }
+  if (kind == "redis_replicas") {
+    const auto all = std::make_shared<redis_replicas>();
+    for (const auto& s : all->servers()) give_rights(*s, {"with ack"});
+    return {all, all->url()};
+  }
+  if (kind == "redis_sentinel") {
+    const auto all = std::make_shared<redis_sentinels>(never_replaced_ms);
+    for (const auto& s : all->servers().servers()) give_rights(*s, {"behind sentinels"});
+    return {all, all->url()};
+  }
+  if (kind == "redis_cluster") {
+    const auto all = std::make_shared<redis_cluster>(never_replaced_ms);
+    for (const auto& s : all->nodes()) give_rights(*s, {"in a cluster"});
+    return {all, all->url()};
+  }
   if (kind == "etcd") {
     const auto all = std::make_shared<etcd_cluster>();
     return {all, "etcd://" + all->hosts()};

@@ -7,6 +7,10 @@
 /// Servers that many test programs share, each test under names of its own: those of one ctest run.
 namespace harness {
 
+/// What prefixes, schemas and the like begin with; and all that the user "app" of Redis servers may
+/// use.
+inline constexpr const char* conformance_prefix = "conformance-";
+
 /// Servers that run until the last copy of `running` goes, and the URL they are used by.
 struct servers {
   std::shared_ptr<void> running;

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from rules import banned, docs, layers, names, shape  # noqa: E402
+from rules import banned, docs, layers, mutants, names, ports, shape  # noqa: E402
 from rules.tree import Tree  # noqa: E402
 
 RULES = {
@@ -24,6 +24,8 @@ RULES = {
     "shape": shape.check,
     "names": names.check,
     "rooms": names.check_rooms,
+    "forwarding": ports.check_forwarding,
+    "mutants": mutants.check,
 }
 
 

@@ -171,6 +171,135 @@ TEST_F(contender_family, a_waiter_that_asks_no_more_is_given_up) {
   harness::eventually("its place is given up", [&] { return port_.size("n") == 1; });
 }
 
+// What could not be given up yet is given up before the owner enters anew, and not after.
+TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_entered_since) {
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
+  port_.fail_leaves = 1;
+  clock_.advance(5s);
+  harness::eventually("it could not be given up", [&] { return port_.left == 1; });
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(port_.size("n"), 1U);
+  port_.put("other", stranger(1));
+  EXPECT_EQ(family_->permits("other", command(permits_verb::acquire, 2)).value().outcome, queued);
+  clock_.advance(5s);
+  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 1; });
+  EXPECT_EQ(port_.size("n"), 1U);
+  EXPECT_EQ(renew(1).outcome, granted);
+}
+
+// The program may stand still between the store's answer and its own next step.
+TEST_F(contender_family, a_hold_that_is_over_when_the_renewal_is_answered_is_not_renewed) {
+  ASSERT_EQ(acquire(1).outcome, granted);
+  port_.on_confirm = [&] {
+    clock_.advance(31s);
+    harness::eventually("it is given up", [&] { return port_.size("n") == 0; });
+  };
+  EXPECT_EQ(renew(1).outcome, absent);
+}
+
+// One owner id may stand for several names: multi_lock.
+TEST_F(contender_family, what_an_owner_has_of_one_name_says_nothing_of_another) {
+  port_.put("taken", stranger(1));
+  const auto ask = [&](const char* name, permits_verb verb) {
+    return family_->permits(name, command(verb, 1, false)).value();
+  };
+  const auto one = ask("n", permits_verb::acquire);
+  EXPECT_EQ(one.outcome, granted);
+  EXPECT_EQ(ask("taken", permits_verb::acquire).outcome, busy);
+  EXPECT_EQ(ask("taken", permits_verb::renew).outcome, absent);
+  const auto two = ask("free", permits_verb::acquire);
+  EXPECT_EQ(two.outcome, granted);
+  EXPECT_NE(two.fence, one.fence);
+  EXPECT_EQ(ask("n", permits_verb::renew).fence, one.fence);
+  EXPECT_EQ(ask("free", permits_verb::renew).fence, two.fence);
+  EXPECT_EQ(ask("n", permits_verb::release).outcome, done);
+  EXPECT_EQ(ask("free", permits_verb::renew).outcome, granted) << "it was not given back";
+  EXPECT_EQ(ask("free", permits_verb::release).outcome, done);
+  EXPECT_EQ(port_.size("n") + port_.size("free"), 0U);
+  EXPECT_EQ(port_.size("taken"), 1U);
+}
+
+// Sent once more over another server, and the first one is still on its way.
+TEST_F(contender_family, what_is_still_on_its_way_when_it_is_given_back_never_comes_in) {
+  port_.repeat_requests = true;
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(release(1).outcome, done);
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(contender_family, what_is_still_on_its_way_when_it_gives_up_never_comes_in) {
+  port_.put("n", stranger(1));
+  port_.repeat_requests = true;
+  EXPECT_EQ(acquire(1, false).outcome, busy);
+  EXPECT_EQ(acquire(2).outcome, queued);
+  EXPECT_EQ(release(2).outcome, done);
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("n"), 1U) << "the other one";
+}
+
+TEST_F(contender_family, an_attempt_of_which_nothing_is_known_never_comes_in_after_it_is_given_up) {
+  port_.repeat_requests = true;
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->permits("n", command(permits_verb::acquire, 1)));
+  port_.remove_all("n", {0, 1});  // the one that came in; it has gone again, whoever did it
+  EXPECT_EQ(release(1).outcome, absent);
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(contender_family, one_that_was_taken_away_does_not_come_in_again_by_what_is_on_its_way) {
+  port_.repeat_requests = true;
+  EXPECT_EQ(acquire(1).outcome, granted);
+  port_.remove_all("n", {0, 1});
+  const int before = port_.listed;
+  EXPECT_EQ(renew(1).outcome, absent);
+  harness::eventually("it is settled", [&] { return port_.listed > before; });
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(contender_family, an_upgrade_that_is_still_on_its_way_never_comes_in_after_the_downgrade) {
+  const auto resize = [&](std::uint32_t weight) {
+    auto c = command(permits_verb::resize, 1);
+    c.kind = kind::shared_mutex;
+    c.capacity = 100;
+    c.weight = weight;
+    return family_->permits("n", c).value().outcome;
+  };
+  auto c = command(permits_verb::acquire, 1);
+  c.kind = kind::shared_mutex;
+  c.capacity = 100;
+  EXPECT_EQ(family_->permits("n", c).value().outcome, granted);
+  port_.repeat_requests = true;
+  EXPECT_EQ(resize(100), granted);
+  EXPECT_EQ(port_.size("n"), 2U);
+  EXPECT_EQ(resize(1), granted);
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("n"), 1U);
+}
+
+TEST_F(contender_family, an_upgrade_is_refused_while_a_reader_waits_behind_a_writer) {
+  const auto ask = [&](permits_verb verb, std::uint64_t owner, std::uint32_t weight) {
+    auto c = command(verb, owner);
+    c.kind = kind::shared_mutex;
+    c.capacity = 100;
+    c.weight = weight;
+    return family_->permits("n", c).value().outcome;
+  };
+  EXPECT_EQ(ask(permits_verb::acquire, 1, 1), granted);
+  EXPECT_EQ(ask(permits_verb::acquire, 2, 100), queued);
+  EXPECT_EQ(ask(permits_verb::acquire, 3, 1), queued);
+  EXPECT_EQ(ask(permits_verb::resize, 1, 100), busy);
+  EXPECT_EQ(release(2).outcome, done);
+  EXPECT_EQ(ask(permits_verb::acquire, 3, 1), granted) << "beside the reader that stayed one";
+  EXPECT_EQ(ask(permits_verb::resize, 1, 100), busy);
+  EXPECT_EQ(release(3).outcome, done);
+  EXPECT_EQ(ask(permits_verb::resize, 1, 100), granted);
+  EXPECT_EQ(ask(permits_verb::acquire, 3, 1), queued);
+}
+
 TEST_F(contender_family, what_was_held_too_long_is_given_up_and_another_has_it) {
   EXPECT_EQ(acquire(1).outcome, granted);
   clock_.advance(31s);
@@ -191,6 +320,33 @@ TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_
   EXPECT_EQ(family_->countdown("l", c).value().remaining, 1'500U) << "the last one, again";
   const auto found = family_->countdown("l", {}).value().found;
   EXPECT_EQ(found.arrivals.size(), 1'000U) << "it does not grow for ever";
+}
+
+TEST_F(contender_family, an_arrival_that_may_have_been_forgotten_is_not_counted_again) {
+  for (const std::uint64_t others : {0U, 998U, 999U, 1'500U}) {
+    const std::string name = "l" + std::to_string(others);
+    countdown_command c;
+    c.verb = countdown_verb::arrive;
+    c.count = 3'000;
+    c.drop = 1;
+    c.keep_us = 60 * second;
+    const auto arrive = [&](std::uint64_t owner) {
+      c.owner = {1, owner};
+      return family_->countdown(name, c);
+    };
+    (void)arrive(10'000).value();
+    port_.lose_replaced = true;
+    ASSERT_FALSE(arrive(10'001));
+    for (std::uint64_t i = 1; i <= others; ++i) (void)arrive(i).value();
+    auto again = arrive(10'001);
+    if (others < 1'000) {
+      EXPECT_EQ(std::move(again).value().remaining, 3'000U - 2U - others);
+    } else {
+      EXPECT_EQ(again.error().code, errc::unavailable);
+      EXPECT_TRUE(again.error().outcome_unknown);
+      EXPECT_EQ(family_->countdown(name, {}).value().remaining, 3'000U - 2U - others);
+    }
+  }
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ using holdfast::family::alone;
 using holdfast::family::decide;
 using holdfast::family::decision;
 using holdfast::family::line;
-using holdfast::store::contender;
+namespace store = holdfast::store;
+using store::contender;
 using decider = std::function<decision(const line&, std::size_t me, std::uint32_t capacity)>;
 
 constexpr std::size_t most = 6;
@@ -176,13 +177,69 @@ TEST(contenders, only_one_that_nobody_else_is_in_with_becomes_alone) {
   constexpr std::uint32_t all = 1U << 30;
   line l = of_weights({1, 1, all});
   l[2].owner = l[0].owner;
-  EXPECT_FALSE(alone(l, 2, all)) << "another reader is in";
+  EXPECT_FALSE(alone(l, 0, 2, all)) << "another reader is in";
   l[1].weight = all;
-  EXPECT_TRUE(alone(l, 2, all)) << "a writer waits between, and is not in";
+  EXPECT_TRUE(alone(l, 0, 2, all)) << "a writer waits between, and cannot come in beside it";
   l.push_back(of_weight(7, 1));
   EXPECT_FALSE(decide(l, 3, all).mine) << "who comes later waits";
-  l[0].owner.low = 99;
-  EXPECT_FALSE(alone(l, 2, all)) << "another is at the front";
+  const line behind = of_weights({1, 1, all});
+  EXPECT_FALSE(alone(behind, 1, 2, all)) << "another is at the front";
+}
+
+TEST(contenders, a_reader_behind_a_waiting_writer_keeps_one_from_being_alone) {
+  constexpr std::uint32_t all = 1U << 30;
+  line l = of_weights({1, all, 1, all});
+  l[3].owner = l[0].owner;
+  EXPECT_FALSE(decide(l, 2, all).mine) << "it waits behind the writer";
+  EXPECT_FALSE(alone(l, 0, 3, all)) << "if the writer gives up, it comes in";
+}
+
+/// Calls with what is left of a line after each departure of others than that one, and after all
+/// that can follow it: the order in which they left does not matter any more.
+void for_each_future(const line& now, const store::owner_id& stays,
+                     const std::function<void(const line&)>& call) {
+  for (unsigned gone = 0; gone < 1U << now.size(); ++gone) {
+    line left;
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i].owner == stays || (gone >> i & 1U) == 0) left.push_back(now[i]);
+    }
+    call(left);
+  }
+}
+
+// Every line, every holder in it that takes a second place at its end, and every departure (and one
+// arrival) after that.
+void expect_alone_for_good(std::uint32_t capacity, const std::vector<std::uint32_t>& weights) {
+  int upgrades = 0;
+  for_each_line(weights, [&](const line& before) {
+    for (std::size_t first = 0; first < before.size(); ++first) {
+      if (!decide(before, first, capacity).mine) break;
+      line l = before;
+      l.push_back(of_weight(0, capacity));
+      l.back().owner = l[first].owner;
+      const std::size_t raised = l.size() - 1;
+      bool stays = true;
+      for (const auto late : weights) {
+        line with_late = l;
+        with_late.push_back(of_weight(most + 1, late));
+        for_each_future(with_late, l[first].owner, [&](const line& later) {
+          for (std::size_t i = 0; i < later.size(); ++i) {
+            if (later[i].owner == l[first].owner) continue;
+            stays = stays && !decide(later, i, capacity).mine;
+          }
+        });
+      }
+      ASSERT_EQ(alone(l, first, raised, capacity), stays) << "neither more nor fewer";
+      upgrades += stays ? 1 : 0;
+    }
+  });
+  EXPECT_GT(upgrades, 0);
+}
+
+TEST(contenders, who_has_become_alone_stays_so_whoever_leaves_and_comes) {
+  constexpr std::uint32_t all = 1U << 30;
+  expect_alone_for_good(all, {1, all});
+  expect_alone_for_good(3, {1, 2, 3});
 }
 
 }  // namespace

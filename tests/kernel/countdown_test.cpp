@@ -12,8 +12,10 @@ constexpr std::int64_t second = 1'000'000;
 
 class countdown : public testing::Test {
  protected:
-  countdown_reply apply(countdown_verb verb, std::uint64_t owner, std::uint32_t drop = 0) {
+  countdown_reply apply(countdown_verb verb, std::uint64_t owner, std::uint32_t drop = 0,
+                        std::int64_t repeats = 0) {
     countdown_command c;
+    c.repeats_us = repeats;
     c.verb = verb;
     c.owner = {0, owner};
     c.count = count_;
@@ -23,8 +25,8 @@ class countdown : public testing::Test {
     c.peer = "peer";
     return holdfast::kernel::apply(record_, c, {now_, 1'700'000'000 * second + now_});
   }
-  countdown_reply arrive(std::uint64_t owner, std::uint32_t drop = 1) {
-    return apply(countdown_verb::arrive, owner, drop);
+  countdown_reply arrive(std::uint64_t owner, std::uint32_t drop = 1, std::int64_t repeats = 0) {
+    return apply(countdown_verb::arrive, owner, drop, repeats);
   }
   countdown_reply wait(std::uint64_t owner) { return apply(countdown_verb::wait, owner); }
 
@@ -63,6 +65,18 @@ TEST_F(countdown, a_repeated_arrival_counts_once) {
   const auto after = record_;
   EXPECT_EQ(arrive(1).remaining, 2u);
   EXPECT_EQ(record_, after);
+}
+
+TEST_F(countdown, an_arrival_is_remembered_for_as_long_as_it_may_be_repeated) {
+  for (const std::int64_t repeats : {std::int64_t{0}, std::int64_t{90'000'000}}) {
+    record_ = {};
+    arrive(1, 1, repeats);
+    now_ += std::max<std::int64_t>(repeats, 60'000'000) - 1;
+    EXPECT_EQ(arrive(1, 1, repeats).remaining, 2u);
+    now_ += 1;
+    (void)apply(countdown_verb::wait, 10);
+    EXPECT_TRUE(record_.arrivals.empty()) << "and no longer";
+  }
 }
 
 TEST_F(countdown, the_repeated_last_arrival_is_told_that_it_is_open) {

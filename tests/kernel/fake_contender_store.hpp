@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <holdfast/store/contender_store.hpp>
 #include <map>
 #include <mutex>
@@ -20,8 +21,13 @@ class fake_contender_store final : public holdfast::store::contender_store {
   explicit fake_contender_store(holdfast::clock& on) : clock_(on) {}
 
   // ---- for the test
-  bool tells_line = false;  ///< enter() says who is in line
-  bool lose_reply = false;  ///< the next enter() is carried out, and nobody hears of it
+  bool tells_line = false;     ///< enter() says who is in line
+  bool lose_reply = false;     ///< the next enter() is carried out, and nobody hears of it
+  bool lose_replaced = false;  ///< the same of the next replace()
+  bool repeat_requests =
+      false;  ///< each enter() is sent twice, and one of them is still on its way
+  std::atomic<int> fail_leaves{0};     ///< so many are not carried out
+  std::function<void()> on_confirm{};  ///< while the store is asked
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
@@ -42,6 +48,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
       }
     }
     (void)take_out(name, places);
+  }
+  /// What is still on its way comes in.
+  void deliver_late() {
+    const std::lock_guard guard{mutex_};
+    for (auto& [name, who, says] : std::exchange(late_, {})) add(name, std::move(who), says);
   }
   std::size_t size(const std::string& name) {
     const std::lock_guard guard{mutex_};
@@ -73,17 +84,23 @@ class fake_contender_store final : public holdfast::store::contender_store {
     const std::lock_guard guard{mutex_};
     auto in = add(std::string(name), who, says);
     in.replaced = replaced;
+    in.repeated = repeat_requests;
+    if (repeat_requests) late_.push_back({std::string(name), who, says});
     if (tells_line) in.line = line_of(name);
     if (!std::exchange(lose_reply, false)) return in;
     return holdfast::failure{holdfast::errc::unavailable, "the reply was lost", true};
   }
-  result<std::vector<contender>> contenders(std::string_view name, as_of, alarm) override {
+  result<std::vector<contender>> contenders(std::string_view name, as_of when, alarm) override {
     ++listed;
     const std::lock_guard guard{mutex_};
+    if (when == as_of::settled) late_.clear();
     return line_of(name);
   }
   result<bool> leave(std::string_view name, std::span<const std::string> places) override {
     ++left;
+    if (fail_leaves > 0 && fail_leaves-- > 0) {
+      return holdfast::failure{holdfast::errc::unavailable, "not now"};
+    }
     return take_out(name, places);
   }
   result<std::optional<placard>> read(std::string_view name, const std::string& place,
@@ -113,9 +130,11 @@ class fake_contender_store final : public holdfast::store::contender_store {
     return true;
   }
   std::vector<result<bool>> confirm(std::span<const place_of> places) override {
-    const std::lock_guard guard{mutex_};
+    std::unique_lock lock{mutex_};
     std::vector<result<bool>> there;
     for (const auto& p : places) there.emplace_back(find(p.name, p.place) != nullptr);
+    lock.unlock();
+    if (on_confirm) on_confirm();
     return there;
   }
   result<versioned> record(std::string_view name, alarm) override {
@@ -128,6 +147,9 @@ class fake_contender_store final : public holdfast::store::contender_store {
     auto& r = records_[std::string(name)];
     if (r.version != version) return std::optional<std::int64_t>{};
     r = text.empty() ? versioned{} : versioned{std::string(text), ++last_};
+    if (std::exchange(lose_replaced, false)) {
+      return holdfast::failure{holdfast::errc::unavailable, "the reply was lost", true};
+    }
     return std::optional<std::int64_t>(r.version);
   }
   result<holdfast::store::moment> time() override { return holdfast::store::moment{1, 1, false}; }
@@ -140,12 +162,22 @@ class fake_contender_store final : public holdfast::store::contender_store {
     std::vector<alarm> alarms{};
   };
 
+  struct request {
+    std::string name;
+    contender who;
+    placard says;
+  };
+
   entered add(const std::string& name, contender who, placard says) {
     who.place = std::to_string(++last_);
     says.fence = static_cast<std::uint64_t>(last_);
     says.session = session;
     lines_[name].push_back({who, says});
-    return {who.place, says.fence, false, {}, session};
+    entered in;
+    in.place = who.place;
+    in.fence = says.fence;
+    in.session = session;
+    return in;
   }
   stand* find(std::string_view name, const std::string& place) {
     for (auto& at : lines_[std::string(name)]) {
@@ -181,6 +213,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::mutex mutex_;
   std::map<std::string, std::vector<stand>> lines_;
   std::map<std::string, versioned> records_;
+  std::vector<request> late_;
   std::int64_t last_ = 0;
 };
 

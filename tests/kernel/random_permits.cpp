@@ -9,7 +9,7 @@ using namespace holdfast::store;
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000;
+constexpr std::int64_t one_second = 1'000'000;
 constexpr std::uint32_t many_readers = 1u << 30;
 
 bool waits(const permits_record& record, const owner_id& owner) {
@@ -24,7 +24,7 @@ random_history::random_history(harness::random& random)
       owners_(random.between(2u, 8u)),
       kind_(static_cast<kind>(random.between(0, 2))),
       priorities_(random.one_in(3)),
-      now_{random.between<std::int64_t>(0, 1'000 * second), 1'700'000'000 * second},
+      now_{random.between<std::int64_t>(0, 1'000 * one_second), 1'700'000'000 * one_second},
       latest_wall_(now_.wall_at) {
   if (kind_ == kind::mutex) capacity_ = 1;
   if (kind_ == kind::shared_mutex) capacity_ = many_readers;
@@ -56,10 +56,10 @@ void random_history::pass_time(const permits_record& record) {
       by = 1;
       break;
     case 1:
-      by = random_.between<std::int64_t>(1, second);
+      by = random_.between<std::int64_t>(1, one_second);
       break;
     case 2:
-      by = random_.between<std::int64_t>(1, 60 * second);
+      by = random_.between<std::int64_t>(1, 60 * one_second);
       break;
     case 3:
       if (!ends.empty()) by = random_.pick(ends) - now_.now_at - random_.between(0, 1);
@@ -69,9 +69,10 @@ void random_history::pass_time(const permits_record& record) {
   }
   now_.now_at += std::max<std::int64_t>(by, 0);
   // The wall clock of the store's host may jump either way: it is no more than a floor for fences.
-  now_.wall_at += by + (random_.one_in(20) ? random_.between(-3'600 * second, 3'600 * second) : 0);
+  now_.wall_at +=
+      by + (random_.one_in(20) ? random_.between(-3'600 * one_second, 3'600 * one_second) : 0);
   // Fences survive a loss as long as the clock has not gone back since.
-  if (record.last_fence == 0) now_.wall_at = std::max(now_.wall_at, latest_wall_ + second);
+  if (record.last_fence == 0) now_.wall_at = std::max(now_.wall_at, latest_wall_ + one_second);
   latest_wall_ = std::max(latest_wall_, now_.wall_at);
 }
 
@@ -93,8 +94,8 @@ permits_command random_history::command(const permits_record& record) {
   c.weight = weight();
   c.priority = priorities_ ? random_.between(-1, 1) : 0;
   c.wait = !random_.one_in(3);
-  c.lease_us = random_.between<std::int64_t>(100'000, 30 * second);
-  c.place_us = random_.between<std::int64_t>(1 * second, 4 * second);
+  c.lease_us = random_.between<std::int64_t>(100'000, 30 * one_second);
+  c.place_us = random_.between<std::int64_t>(1 * one_second, 4 * one_second);
   c.peer = peers_[c.owner.low % peers_.size()];  // an owner is of one session
   c.note = "note";
   c.lingers = random_.one_in(3);
@@ -118,7 +119,8 @@ permits_command random_history::command(const permits_record& record) {
   if (c.instead_of == c.owner) c.instead_of = {};
   if (c.capacity == 1 && random_.one_in(6)) {  // what a quorum is of
     // Some other node's time: not so far ahead that a loss would take it back.
-    c.fence_at_least = static_cast<std::uint64_t>(latest_wall_ + random_.between(-3L, second / 2));
+    c.fence_at_least =
+        static_cast<std::uint64_t>(latest_wall_ + random_.between(-3L, one_second / 2));
   }
   return c;
 }

@@ -32,7 +32,7 @@ struct counts {
 
 /// Answers what was posted when it is collected. As at a store whose connection broke, there is
 /// nothing to wait for; nobody else reads.
-class posting_node final : public harness::passing_on, public holdfast::store::posting_store {
+class posting_node final : public harness::passing_on {
  public:
   posting_node(std::unique_ptr<session_store> inner, std::shared_ptr<counts> c)
       : passing_on(std::move(inner)), counts_(std::move(c)) {}

@@ -76,6 +76,34 @@ TEST_F(quorum_servers, a_server_that_was_started_a_moment_ago_has_no_vote) {
   EXPECT_EQ(held_at(nodes), 0u);
 }
 
+// Their uptime says nothing of it.
+TEST_F(quorum_servers, one_that_was_flushed_or_has_taken_over_has_no_vote_for_a_while) {
+  redlock lock(open(), "job", {.node_timeout = 20s, .trust_after = 1h});
+  const auto untrusted = [&] {
+    try {
+      (void)lock.try_acquire();
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+    }
+    const auto votes = lock.last_votes();
+    return std::count(votes.begin(), votes.end(), vote::untrusted);
+  };
+  EXPECT_GE(untrusted(), 3) << "which may have been flushed before anybody knew them";
+  // Also those that were not waited for.
+  harness::eventually("a mark at each", [&] {
+    return std::all_of(servers_.begin(), servers_.end(),
+                       [](const auto& s) { return s.ask({"GET", "holdfast:remembers"}) != "nil"; });
+  });
+  for (auto& s : servers_) s.shift_clock(2h);
+  ASSERT_TRUE(lock.try_acquire());
+  for (const std::size_t i : {0, 1}) servers_[i].ask({"FLUSHALL"});
+  // Another process, with what the former one had.
+  servers_[2].ask({"SET", "holdfast:remembers", "another 1"});
+  EXPECT_EQ(untrusted(), 3);
+  for (auto& s : servers_) s.shift_clock(4h);
+  EXPECT_TRUE(lock.try_acquire());
+}
+
 TEST_F(quorum_servers, one_server_twice_is_found_out_by_its_run_id) {
   std::vector<holdfast::session> nodes{holdfast::open(servers_[0].url()),
                                        holdfast::open(servers_[1].url()),

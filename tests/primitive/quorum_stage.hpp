@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/stage.hpp"
+#include "harness/passing_on.hpp"
 
 /// N stores over memory on one clock that stands still, and clients that each have a way of their
 /// own to every store: it may be cut, or hang. A store can start anew, empty.
@@ -17,28 +18,18 @@ using fault = holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
 
 /// A store that has forgotten what was before its latest start.
-class forgetful final : public holdfast::store::session_store {
+class forgetful final : public harness::passing_on {
  public:
   using starts = std::shared_ptr<std::atomic<int>>;
   forgetful(std::unique_ptr<holdfast::store::session_store> inner, starts s)
-      : inner_(std::move(inner)), starts_(std::move(s)) {}
+      : passing_on(std::move(inner)), starts_(std::move(s)) {}
 
-  const holdfast::store::capabilities& can() const noexcept override { return inner_->can(); }
-  const std::string& url() const noexcept override { return inner_->url(); }
-  holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
-  holdfast::result<std::vector<std::string>> names() override { return inner_->names(); }
-  holdfast::result<holdfast::store::identity> identify() override { return inner_->identify(); }
   holdfast::result<holdfast::store::permits_reply> permits(
       std::string_view name, const holdfast::store::permits_command& c) override {
     return inner_->permits(std::string(name) + "#" + std::to_string(*starts_), c);
   }
-  holdfast::result<holdfast::store::countdown_reply> countdown(
-      std::string_view name, const holdfast::store::countdown_command& c) override {
-    return inner_->countdown(name, c);
-  }
 
  private:
-  const std::unique_ptr<holdfast::store::session_store> inner_;
   const starts starts_;
 };
 

@@ -48,7 +48,10 @@ class odd_node final : public harness::passing_on {
   holdfast::result<identity> identify() override {
     ++ways_->identified;
     ways_->hangs_when_identified.wait(true);
-    return identity{url(), ways_->restarted ? 0s : 1h};
+    return identity{url(), up_for()};
+  }
+  holdfast::result<std::optional<std::chrono::microseconds>> remembers_for() override {
+    return up_for();
   }
   holdfast::result<permits_reply> permits(std::string_view name,
                                           const permits_command& c) override {
@@ -63,6 +66,8 @@ class odd_node final : public harness::passing_on {
   }
 
  private:
+  std::optional<std::chrono::microseconds> up_for() const { return ways_->restarted ? 0s : 1h; }
+
   const std::shared_ptr<odd_ways> ways_;
 };
 

@@ -10,19 +10,17 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
 
-// hold, try, list, show, force-unlock, version; the default store; systemd.
+// hold, try, list, show, force-unlock, version; systemd.
 namespace tool_test {
 
 namespace {
 
 using nlohmann::json;
 
-class other_commands : public holdfast_tool {
- protected:
-  void use_no_store() { around.environment[0] = "HOLDFAST_STORE"; }
-};
+class other_commands : public holdfast_tool {};
 
 /// What a Type=notify unit's manager hears.
 class systemd {
@@ -102,18 +100,63 @@ TEST_F(other_commands, hold_lets_go_when_nobody_hears_it) {
 }
 
 TEST_F(other_commands, a_password_is_not_seen_in_the_process_list) {
-  const holder h(*this, {"l", "--store", "memory://me:secret@x"});
+  const holder h(*this, {"l", "--store", "redis://me:hun/ter2@x?listen=postgres://y:hunter2%40z",
+                         "--store", store});
   std::ifstream file("/proc/" + std::to_string(h.process.pid()) + "/cmdline");
   std::string words_of_it;
   std::getline(file, words_of_it);
-  EXPECT_NE(words_of_it.find("memory://me:******@x"), std::string::npos);
-  EXPECT_EQ(words_of_it.find("secret"), std::string::npos);
+  EXPECT_NE(words_of_it.find("redis://me:********@x?listen=**"), std::string::npos);
+  EXPECT_EQ(words_of_it.find("ter2"), std::string::npos);
 }
 
-TEST_F(other_commands, a_password_on_the_command_line_is_warned_about) {
-  const auto r = tool({"try", "l", "--store", "memory://me:secret@x"});
-  EXPECT_NE(r.err.find("password in --store"), std::string::npos) << r.err;
-  EXPECT_EQ((r.out + r.err).find("secret"), std::string::npos);
+TEST_F(other_commands, a_password_on_the_command_line_is_warned_about_and_not_repeated) {
+  const auto url = "redis://me:hunter2@127.0.0.1:" + std::to_string(harness::free_port());
+  const auto r = tool({"try", "l", "--store", url});
+  EXPECT_EQ(r.code, 69) << r.err;
+  EXPECT_NE(r.err.find("secret in --store"), std::string::npos) << r.err;
+  EXPECT_EQ((r.out + r.err).find("hunter2"), std::string::npos) << r.err;
+  const auto extra = tool({"try", "l", url});
+  EXPECT_EQ(extra.code, 64);
+  EXPECT_EQ(extra.err.find("hunter2"), std::string::npos) << extra.err;
+}
+
+TEST_F(other_commands, refuse_a_store_that_no_other_process_sees) {
+  const std::vector<words> all{{"run", "l", "--", "true"},
+                               {"sem", "l", "3", "--", "true"},
+                               {"elect", "l", "--", "true"},
+                               {"hold", "l"},
+                               {"try", "l"},
+                               {"list"},
+                               {"show", "l"},
+                               {"force-unlock", "l", "--yes"},
+                               {"limit", "l", "--rate", "1/s"},
+                               {"latch", "l", "1", "--down", "1"},
+                               {"barrier", "l", "1"}};
+  around.environment[0] = "HOLDFAST_STORE=memory:shared";
+  for (const auto& arguments : all) {
+    const auto r = tool(arguments);
+    EXPECT_EQ(r.code, 78) << arguments.front();
+    EXPECT_NE(r.err.find("lives inside one process"), std::string::npos) << r.err;
+  }
+}
+
+TEST_F(other_commands, the_url_may_be_in_a_file) {
+  std::ofstream(folder.file("store")) << store << "\nanything\n";
+  const holder h(*this, {"l", "--store", "file:" + folder.file("store")});
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+  EXPECT_EQ(h.facts["store"], "file:" + folder.file("store"));
+  EXPECT_EQ(tool({"try", "l", "--store", "file:" + folder.file("none")}).code, 64);
+}
+
+TEST_F(other_commands, a_name_of_any_length_makes_a_short_message) {
+  const std::string name(20'000, 'n');
+  for (const words& arguments :
+       {words{"try", name}, words{"run", name, "--", "true"}, words{"hold", name},
+        words{"force-unlock", name, "--yes"}, words{"run", "l", name}, words{name}}) {
+    const auto r = tool(arguments);
+    EXPECT_EQ(r.code, 64);
+    EXPECT_LT(r.err.size(), 2'000U);
+  }
 }
 
 TEST_F(other_commands, try_takes_nothing) {
@@ -252,7 +295,13 @@ TEST_F(other_commands, version_names_the_stores_that_are_built_in) {
   EXPECT_NE(tool({"version"}).out.find("stores: memory sqlite"), std::string::npos);
   const auto j = json::parse(tool({"--version", "--json"}).out);
   EXPECT_EQ(j["schema"], 1);
-  EXPECT_EQ(j["stores"], (std::vector<std::string>{"memory", "sqlite"}));
+  const std::vector<std::string> stores = j["stores"];
+  for (const std::string store :
+       {"redis", "postgres", "mariadb", "zookeeper", "etcd", "memcached"}) {
+    const bool listed = std::find(stores.begin(), stores.end(), store) != stores.end();
+    const auto r = tool({"try", "l", "--store", store + ":"});
+    EXPECT_EQ(r.err.find("built without") == std::string::npos, listed) << r.err;
+  }
 }
 
 TEST_F(other_commands, help_is_on_stdout_and_no_command_is_a_usage_error) {
@@ -260,34 +309,6 @@ TEST_F(other_commands, help_is_on_stdout_and_no_command_is_a_usage_error) {
   EXPECT_NE(tool({"--help"}).out.find("holdfast run LOCK"), std::string::npos);
   EXPECT_NE(tool({"run", "--help"}).out.find("--kill-after"), std::string::npos);
   EXPECT_EQ(tool({}).code, 64);
-}
-
-TEST_F(other_commands, without_a_store_use_a_private_file_and_say_so_once) {
-  use_no_store();
-  const auto first = tool({"run", "l", "--", "true"});
-  EXPECT_EQ(first.code, 0);
-  const std::string expected = "sqlite:" + folder.file("holdfast/locks.db");
-  EXPECT_NE(first.err.find(expected), std::string::npos) << first.err;
-  EXPECT_EQ(tool({"run", "l", "--", "true"}).err, "");
-  EXPECT_TRUE(std::filesystem::exists(folder.file("holdfast/locks.db")));
-  struct stat s{};
-  ASSERT_EQ(::stat(folder.file("holdfast").c_str(), &s), 0);
-  EXPECT_EQ(s.st_mode & 0777U, 0700U);
-}
-
-TEST_F(other_commands, refuse_a_default_store_that_others_can_enter) {
-  use_no_store();
-  std::filesystem::create_directory(folder.file("holdfast"));
-  std::filesystem::permissions(folder.file("holdfast"), std::filesystem::perms(0755));
-  const auto r = tool({"run", "l", "--", "true"});
-  EXPECT_EQ(r.code, 78);
-  EXPECT_NE(r.err.find("others can enter it"), std::string::npos) << r.err;
-}
-
-TEST_F(other_commands, refuse_a_default_store_that_is_a_link) {
-  use_no_store();
-  std::filesystem::create_directory_symlink("/tmp", folder.file("holdfast"));
-  EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 78);
 }
 
 TEST_F(other_commands, systemd_hears_when_the_lock_is_had_and_given_back) {

@@ -233,6 +233,7 @@ TEST_F(flash_sale, options_that_cannot_be_are_refused_before_anything_runs) {
            {{"--store", ""}, 64, "--store: the URL is empty"},
            {{"--store", "nowhere:x"}, 64, "nowhere"},
            {{"--shop", "redis://localhost"}, 64, "neither postgres://"},
+           {{"--shop", "postgres://u:a/b@h"}, 64, "write %2F for /"},
            {{"--store", "memory:"}, 78, "lives inside one process"},
            {{"--stock", "missing.csv"}, 66, "missing.csv: cannot be read: No such file"},
            {{"--bogus"}, 64, "--bogus"}}) {

@@ -1,3 +1,6 @@
+#include <memory>
+#include <vector>
+
 #include "harness/tcp.hpp"
 #include "tool/fixture.hpp"
 
@@ -53,15 +56,51 @@ TEST_F(elect, it_answers_over_http_who_leads) {
     client.say(request);
     return client.hear_all();
   };
-  const std::string answer = ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string answer = ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
   const auto body = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4));
   EXPECT_EQ(body["leader"]["note"], "here");
   EXPECT_EQ(body["leader"]["term"], shown("e")["holders"][0]["fence"]);
-  EXPECT_EQ(ask(std::string(9000, 'x')).find("200"), 9u) << "whatever was asked";
+  for (const char* ours : {"127.0.0.1", "localhost:8080", "LOCALHOST", "[::1]:80", "10.1.2.3:80"})
+    EXPECT_EQ(ask(std::string("GET / HTTP/1.1\r\nhost: ") + ours + "\r\n\r\n").find("200"), 9u)
+        << ours;
+  EXPECT_EQ(ask("whatever, without a host\r\n\r\n").find("200"), 9u);
   leads.close_stdin();
   EXPECT_EQ(leads.wait(), 0);
   EXPECT_EQ(tool({"elect", "e", "--http", "nowhere", "--", "true"}).code, 78);
+}
+
+TEST_F(elect, it_does_not_answer_under_a_name_that_is_not_this_machine_s) {
+  program leads(command({"elect", "e", "--note", "here", "--http", ":0", "--json", "--", "cat"}),
+                around);
+  const int port = wait_for(leads, "http")["port"];
+  for (const char* hosts :
+       {"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example",
+        "localhost\r\nHost: evil.example", "[evil]"}) {
+    harness::tcp_client client(port);
+    client.say(std::string("GET / HTTP/1.1\r\nHost: ") + hosts + "\r\n\r\n");
+    const std::string answer = client.hear_all();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 421 ")) << hosts << ": " << answer;
+    EXPECT_EQ(answer.find("here"), answer.npos);
+  }
+  harness::tcp_client hides(port);  // its name is behind what is read of it
+  hides.say("GET /" + std::string(9000, 'x') + " HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(hides.hear_all().find("200"), std::string::npos);
+}
+
+TEST_F(elect, slow_clients_keep_nobody_else_waiting) {
+  program leads(command({"elect", "e", "--http", ":0", "--json", "--", "cat"}), around);
+  const int port = wait_for(leads, "http")["port"];
+  harness::eventually("it leads", [&] { return !shown("e")["holders"].empty(); });
+  // More than the page has places for, and none of them ever asks.
+  std::vector<std::unique_ptr<harness::tcp_client>> slow;
+  for (int i = 0; i < 100; ++i) {
+    slow.push_back(std::make_unique<harness::tcp_client>(port));
+    slow.back()->say("G");
+  }
+  harness::tcp_client quick(port);
+  quick.say("GET / HTTP/1.0\r\n\r\n");
+  EXPECT_TRUE(quick.hear_all().starts_with("HTTP/1.1 200 OK"));
 }
 
 TEST_F(elect, it_takes_no_name_of_a_lock_and_needs_a_command) {

@@ -86,7 +86,7 @@ TEST(human_output, shows_nothing_raw_of_what_others_wrote) {
   n.holders.front().reason = "r\x1b[1m";
   n.holders.front().program = "p\x1b[1m";
   n.waiters = n.holders;
-  const std::vector<name_info> names{n};
+  const std::vector<listed_name> names{{n, {}}, {n, "bad \x1b[1m"}};
   for (const std::string& text :
        {list_text(names, now, true, false), show_text(n, "sqlite:/x", {}, now, false),
         try_text(n, false, now)})
@@ -94,7 +94,7 @@ TEST(human_output, shows_nothing_raw_of_what_others_wrote) {
 }
 
 TEST(human_output, lists_a_name_in_one_row) {
-  const std::vector<name_info> names{deploy()};
+  const std::vector<listed_name> names{{deploy(), {}}};
   EXPECT_EQ(list_text(names, now, false, false),
             "NAME    KIND   HOLDER     HELD  LEASE  WAITING  REASON\n"
             "deploy  mutex  web-3:812  42s   20s             nightly\n");
@@ -124,34 +124,93 @@ TEST(json_output, gives_fences_as_strings_and_times_twice) {
 TEST(json_output, is_one_line_whatever_the_store_holds) {
   auto n = deploy();
   n.name = "a\nb\xff";
-  const std::string text = list_json(std::vector<name_info>{n}, "sqlite:/x", now);
+  const std::string text = list_json(std::vector<listed_name>{{n, {}}}, "sqlite:/x", now);
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   EXPECT_EQ(nlohmann::json::parse(text)["locks"].size(), 1U);
 }
 
-TEST(store_url, password_is_found_where_there_is_one) {
-  EXPECT_EQ(password_in("redis://:secret@host:6379/0"), "secret");
-  EXPECT_EQ(password_in("postgres://me:p@ss@host/db"), "p@ss");
-  EXPECT_EQ(password_in("postgres://me@host/db"), "");
-  EXPECT_EQ(password_in("redis://host:6379"), "");
-  EXPECT_EQ(password_in("sqlite:/a:b@c"), "");
-  EXPECT_EQ(password_in("redis://host/x?y=a:b@c"), "");
+TEST(human_output, lists_a_name_that_cannot_be_read_with_its_error) {
+  listed_name bad;
+  bad.info.name = "bad";
+  bad.error = "damaged data";
+  const std::vector<listed_name> names{bad, {deploy(), {}}};
+  EXPECT_EQ(list_text(names, now, false, false),
+            "NAME    KIND        HOLDER     HELD  LEASE  WAITING  REASON\n"
+            "bad     unreadable                                   damaged data\n"
+            "deploy  mutex       web-3:812  42s   20s             nightly\n");
+  const auto j = nlohmann::json::parse(list_json(names, "sqlite:/x", now))["locks"];
+  EXPECT_EQ(j[0]["lock"], "bad");
+  EXPECT_EQ(j[0]["error"], "damaged data");
+  EXPECT_FALSE(j[0].contains("holders"));
+  EXPECT_FALSE(j[1].contains("error"));
 }
 
-TEST(store_url, password_is_not_shown_to_others) {
-  EXPECT_EQ(without_password("redis://u:secret@h/0"), "redis://u:***@h/0");
-  EXPECT_EQ(without_password("redis://h/0"), "redis://h/0");
+namespace {
+
+/// As a lock of another program is shown: all that it tells is a word.
+name_info foreign() {
+  auto n = deploy();
+  n.last_fence = 0;
+  n.holders.front() = {};
+  n.holders.front().reason = "8743c9c0:1";
+  n.holders.front().expires_in = 20s;
+  return n;
 }
 
-TEST(store_url, password_is_overwritten_in_the_arguments_but_not_in_the_childs) {
-  std::string a = "run";
-  std::string b = "--store=redis://u:secret@h";
-  std::string c = "--";
-  std::string d = "redis://u:secret@h";
-  char* const argv[]{a.data(), b.data(), c.data(), d.data()};
-  EXPECT_TRUE(blank_passwords(argv));
-  EXPECT_EQ(b, "--store=redis://u:******@h");
-  EXPECT_EQ(d, "redis://u:secret@h");
+}  // namespace
+
+TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
+  EXPECT_EQ(try_text(foreign(), false, now), "deploy is busy · held by another program\n");
+  EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
+            "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
+            "deploy  mutex  another program        20s             8743c9c0:1\n");
+  const auto text = show_text(foreign(), "redis://h/0", {}, now, false);
+  for (const char* unknown : {"1970", "20779d", "token:"})
+    EXPECT_EQ(text.find(unknown), text.npos) << text;
+}
+
+TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
+  const auto j = nlohmann::json::parse(show_json(foreign(), "redis://h/0", {}, now));
+  EXPECT_FALSE(j.contains("last_fence"));
+  const auto holder = j["holders"][0];
+  for (const char* unknown : {"owner", "host", "pid", "program", "fence", "since", "held_seconds"})
+    EXPECT_FALSE(holder.contains(unknown)) << unknown;
+  EXPECT_EQ(holder["reason"], "8743c9c0:1");
+  EXPECT_EQ(holder["expires_in_seconds"], 20.0);
+  leader nobody;
+  nobody.note = "x";
+  const auto leads = nlohmann::json::parse(leader_json("e", nobody))["leader"];
+  for (const char* unknown : {"host", "pid", "program", "since"})
+    EXPECT_FALSE(leads.contains(unknown)) << unknown;
+}
+
+TEST(store_url, secrets_are_overwritten_in_the_arguments_but_not_in_the_childs) {
+  std::string words[]{"run",
+                      "a:b@c",
+                      "--store=redis://u:sec/ret@h",
+                      "--store",
+                      "redis:u:secret@h",
+                      "--store",
+                      "postgres://h/db?listen=postgres://u:secret%40h2",
+                      "redis://secret@h",
+                      "--",
+                      "redis://u:secret@h"};
+  std::vector<char*> argv;
+  for (auto& w : words) argv.push_back(w.data());
+  blank_secrets(argv);
+  EXPECT_EQ(words[1], "a:b@c");
+  EXPECT_EQ(words[2], "--store=redis://u:*******@h");
+  EXPECT_EQ(words[4], "redis:********@h");
+  EXPECT_EQ(words[6], "postgres://h/db?listen=" + std::string(24, '*'));
+  EXPECT_EQ(words[7], "redis://******@h");
+  EXPECT_EQ(words[9], "redis://u:secret@h");
+}
+
+TEST(store_url, a_word_of_the_command_line_is_quoted_without_secrets_and_not_at_length) {
+  EXPECT_EQ(quotable("redis://u:secret@h"), "redis://u:***@h");
+  EXPECT_EQ(quotable("--stor=redis://u:secret@h"), "--stor=redis://u:***@h");
+  EXPECT_EQ(quotable("a:b@c"), "a:b@c");
+  EXPECT_LT(quotable(std::string(20'000, 'x')).size(), 200U);
 }
 
 TEST(store_url, of_a_file_is_good_in_every_folder) {
@@ -160,6 +219,8 @@ TEST(store_url, of_a_file_is_good_in_every_folder) {
   EXPECT_EQ(url_for_others("sqlite:a/b.db?network=allow"),
             std::string("sqlite:") + here + "/a/b.db?network=allow");
   EXPECT_EQ(url_for_others("sqlite:/a/b.db"), "sqlite:/a/b.db");
+  EXPECT_EQ(url_for_others("file:a"), std::string("file:") + here + "/a");
+  EXPECT_EQ(url_for_others("redis://u:secret@h/0"), "redis://u:***@h/0");
   EXPECT_EQ(url_for_others("memory:x"), "memory:x");
 }
 

@@ -24,6 +24,7 @@ struct capabilities {
   bool learns_fences = false;    ///< heeds permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow for ever, also when the store lost data
   bool notices = true;           ///< waiters are told; if false they look again, at a cost
+  bool tells_holders = true;     ///< and a holder is told that others want it (where notices)
   bool joint_places = false;     ///< a look keeps the places of all of its session in that queue
   bool lists_waiters = true;     ///< who waits can be shown
   bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends

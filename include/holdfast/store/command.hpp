@@ -12,7 +12,8 @@
 /// store's own clock where a member ends in `_at`, a length where it ends in `_us`.
 namespace holdfast::store {
 
-/// 128 random bits that name one acquisition. Whoever knows it can release it: never shown whole.
+/// 128 random bits that name one acquisition, of one name or of several together: what an owner has
+/// of one name says nothing about another. Whoever knows it can release it: never shown whole.
 struct owner_id {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -22,6 +23,13 @@ struct owner_id {
 
 std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
 bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
+
+/// What a client remembers a hold or a wait by.
+struct owned_name {
+  std::string name;
+  owner_id owner{};
+  auto operator<=>(const owned_name&) const = default;
+};
 
 /// The store's time when a step is applied. `now_at` judges leases and may start anywhere (SQLite
 /// counts from boot); `wall_at` is since 1970, and only a floor for fences and a label for people.
@@ -144,11 +152,12 @@ enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect 
 
 struct countdown_command {
   countdown_verb verb = countdown_verb::inspect;
-  owner_id owner{};           ///< one an arrival or a wait: repeating it counts once
-  std::uint32_t count = 0;    ///< what the latch starts from
-  std::uint32_t drop = 0;     ///< arrive: by how much
-  std::int64_t place_us = 0;  ///< wait: how long the place lasts without renewal
-  std::int64_t keep_us = 0;   ///< how long the record outlives its last use
+  owner_id owner{};             ///< one an arrival or a wait: repeating it counts once
+  std::uint32_t count = 0;      ///< what the latch starts from
+  std::uint32_t drop = 0;       ///< arrive: by how much
+  std::int64_t place_us = 0;    ///< wait: how long the place lasts without renewal
+  std::int64_t keep_us = 0;     ///< how long the record outlives its last use
+  std::int64_t repeats_us = 0;  ///< arrive: so long after the first time it may come again
   std::string_view peer{};
   std::string_view note{};
 };

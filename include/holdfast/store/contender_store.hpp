@@ -62,18 +62,22 @@ class contender_store {
     std::string place;
     std::uint64_t fence = 0;
     bool replaced = false;
+    bool repeated = false;  ///< it was asked for twice: the one that is still on its way may come
+                            ///< after all, as as_of::settled says
     std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
     std::uint64_t session = 0;      ///< as placard::session
   };
   /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
-  /// they are still there (`replaced`). Asks the leader.
+  /// they are still there (`replaced`). Asks the leader. Who was told nothing (outcome_unknown), or
+  /// that it was `repeated`, may yet be put there by what is on its way: also after it has left.
   virtual result<entered> enter(std::string_view name, const contender& who, const placard& says,
                                 std::span<const std::string> leaving) = 0;
 
   /// The line, in order of arrival; a name with a record begins with a contender that has no owner
   /// and is a latch. `latest`: nothing that was done before, by anybody, is missed (else what this
-  /// session knows of). `on_arrival`, if any: when somebody enters or leaves.
-  enum class as_of { seen, latest };
+  /// session knows of). `settled`: and nothing of what this session has asked for before, to enter
+  /// or to leave, takes effect later. `on_arrival`, if any: when somebody enters or leaves.
+  enum class as_of { seen, latest, settled };
   virtual result<std::vector<contender>> contenders(std::string_view name, as_of when,
                                                     alarm on_arrival) = 0;
 
@@ -117,7 +121,8 @@ class contender_store {
   /// now and then.
   virtual result<moment> time() = 0;
 
-  /// All names with somebody in line, or a record. Costs a scan.
+  /// All names with somebody in line, or a record; as session_store::names says of those that
+  /// cannot be read. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 namespace holdfast::store {
 
@@ -17,21 +18,22 @@ class own_holds {
  public:
   explicit own_holds(clock& on) : clock_(on) {}
 
-  std::optional<What> find(const owner_id& owner) const {
+  std::optional<What> find(std::string_view name, const owner_id& owner) const {
     const std::lock_guard guard{mutex_};
-    const auto at = all_.find(owner);
+    const auto at = all_.find({std::string(name), owner});
     return at == all_.end() ? std::nullopt : std::optional(at->second.what);
   }
   /// With every grant and every renewal; `lease_us` as in the command.
-  void put(const owner_id& owner, What what, std::int64_t lease_us) {
+  void put(std::string_view name, const owner_id& owner, What what, std::int64_t lease_us) {
     const auto lasts = std::chrono::microseconds(lease_us) + std::chrono::minutes(1);
     const std::lock_guard guard{mutex_};
     if (++puts_ > in_time_ + 64) remove_ended();
-    all_.insert_or_assign(owner, entry{std::move(what), saturated_add(clock_.now(), lasts)});
+    all_.insert_or_assign({std::string(name), owner},
+                          entry{std::move(what), saturated_add(clock_.now(), lasts)});
   }
-  void forget(const owner_id& owner) {
+  void forget(std::string_view name, const owner_id& owner) {
     const std::lock_guard guard{mutex_};
-    all_.erase(owner);
+    all_.erase({std::string(name), owner});
   }
   std::size_t size() const {
     const std::lock_guard guard{mutex_};
@@ -53,7 +55,7 @@ class own_holds {
 
   clock& clock_;
   mutable std::mutex mutex_;
-  std::map<owner_id, entry> all_;
+  std::map<owned_name, entry> all_;
   std::size_t puts_ = 0;     ///< since the ended ones were removed
   std::size_t in_time_ = 0;  ///< so many were left then
 };

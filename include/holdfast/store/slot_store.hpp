@@ -58,6 +58,12 @@ class slot_store {
   virtual const std::string& url() const noexcept = 0;
   /// As session_store::identify.
   virtual result<store::identity> identify() { return store::identity{url(), {}}; }
+  /// As session_store::remembers_for.
+  virtual result<std::optional<std::chrono::microseconds>> remembers_for() {
+    auto who = identify();
+    if (!who) return std::move(who.error());
+    return who->up_for;
+  }
 
   /// Puts the entry in for so long, if nobody is in; if it is in already, for so long from now.
   virtual result<slot_reply> add(const slot& where, const slot_entry& who,
@@ -88,7 +94,8 @@ class slot_store {
     return replies;
   }
 
-  /// The names of all slots in use, sorted, each once. Costs a scan.
+  /// The names of all slots in use, sorted, each once; as session_store::names says of those that
+  /// cannot be read. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 
   /// Only of stores with capabilities::latch: as session_store::countdown, without waiters: who

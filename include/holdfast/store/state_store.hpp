@@ -57,7 +57,8 @@ class state_store {
   /// As session_store::identify.
   virtual result<store::identity> identify() { return store::identity{url(), {}}; }
 
-  /// All names that have a record, with it. Costs a scan.
+  /// All names that have a record, with it. What the record says is not judged here: one that is
+  /// damaged or foreign comes as it is, as text, and does not make this fail. Costs a scan.
   struct entry {
     std::string name;
     std::string record;

@@ -37,11 +37,17 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const etcd_options& o) 
   return grpc::SslCredentials(ssl);
 }
 
+// What gRPC calls a back-off is also how long a connection may take to be made: a machine that is
+// busy, or far away and with TLS, takes more than a tenth of a second.
+int time_to_connect_ms(const etcd_options& o) {
+  return static_cast<int>(std::clamp(o.command_timeout / 4, 100ms, 1'000ms).count());
+}
+
 // A member that came back is found soon, and one that is silent is noticed by pings.
 grpc::ChannelArguments arguments_of(const etcd_options& o) {
   grpc::ChannelArguments a;
   a.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  a.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  a.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, time_to_connect_ms(o));
   a.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
   a.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   a.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);

@@ -16,7 +16,6 @@ using message = google::protobuf::MessageLite;
 /// what a plain call looks like.
 namespace method {
 inline constexpr const char* range = "/etcdserverpb.KV/Range";
-inline constexpr const char* remove = "/etcdserverpb.KV/DeleteRange";
 inline constexpr const char* txn = "/etcdserverpb.KV/Txn";
 inline constexpr const char* grant = "/etcdserverpb.Lease/LeaseGrant";
 inline constexpr const char* revoke = "/etcdserverpb.Lease/LeaseRevoke";

@@ -16,6 +16,8 @@ using link = std::shared_ptr<session_lease>;
 
 /// An etcd takes no more steps in one transaction, if it is not told otherwise.
 constexpr std::size_t max_steps = 100;
+/// Others of the session may settle something between any two requests.
+constexpr int max_attempts = 100;
 
 std::uint64_t number_of(std::int64_t lease) { return static_cast<std::uint64_t>(lease); }
 
@@ -23,6 +25,25 @@ placard placard_at(const wire::KeyValue& kv) {
   placard p = placard_of(kv.value(), kv.create_revision());
   p.session = number_of(kv.lease());
   return p;
+}
+
+// 0 if it is not there.
+std::int64_t version_in(const wire::ResponseOp& r) {
+  const auto& found = r.response_range();
+  return found.kvs().empty() ? 0 : found.kvs(0).mod_revision();
+}
+
+/// What a transaction that ends with the line says of the place `key`: no fence if it is not there.
+contender_store::entered entered_at(const std::string& key, const std::string& prefix,
+                                    const wire::TxnResponse& done) {
+  const auto& all = done.responses().rbegin()->response_range();
+  contender_store::entered in;
+  in.place = key.substr(prefix.size());
+  in.line = line_of(all, prefix);
+  for (const auto& kv : all.kvs()) {
+    if (kv.key() == key) in.fence = static_cast<std::uint64_t>(kv.create_revision());
+  }
+  return in;
 }
 
 capabilities promises() {
@@ -78,8 +99,13 @@ class etcd_store final : public contender_store {
     return options_.base + "/" + escape(name) + "/";
   }
   result<wire::TxnResponse> transact(const wire::TxnRequest& t, bool* repeated = nullptr);
-  result<bool> leave_one(const std::string& key);
   result<wire::RangeResponse> ask(const wire::RangeRequest& r);
+  /// A key of that session, in no name.
+  std::string mark_of(const session_lease& mine) const;
+  wire::Compare nothing_settled_since(const session_lease& mine) const {
+    return as_of_version(mark_of(mine), mine.settled_at());
+  }
+  result<std::vector<contender>> settle(session_lease& mine, const std::string& prefix);
   void agreed(const wire::ResponseHeader& h, boot_time asked) {
     present()->agreed(h.raft_term(), asked);
   }
@@ -160,6 +186,13 @@ result<wire::RangeResponse> etcd_store::ask(const wire::RangeRequest& r) {
 
 // ---- places
 
+// No name is escaped like that.
+std::string etcd_store::mark_of(const session_lease& mine) const {
+  char id[24];
+  std::snprintf(id, sizeof id, "%llx", static_cast<unsigned long long>(mine.id()));
+  return options_.base + "/%settled/" + id;
+}
+
 result<contender_store::entered> etcd_store::enter(std::string_view name, const contender& who,
                                                    const placard& says,
                                                    std::span<const std::string> leaving) {
@@ -178,60 +211,89 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
                                                         const contender& who, const placard& says,
                                                         std::span<const std::string> leaving) {
   const std::string prefix = prefix_of(name);
-  entered in;
-  in.place = place_for(mine.id(), who);
+  const std::string key = prefix + place_for(mine.id(), who);
   auto stamped = says;
   stamped.since_wall_at = std::chrono::duration_cast<std::chrono::microseconds>(
                               std::chrono::system_clock::now().time_since_epoch())
                               .count();
-  wire::TxnRequest t;
-  *t.add_compare() = not_there(prefix + in.place);
-  *t.add_success() = put(prefix + in.place, value_of(stamped), mine.id());
-  for (const auto& place : leaving) *t.add_success() = remove(prefix + place);
-  *t.add_success()->mutable_request_range() = keys_below(prefix);
-  *t.add_failure()->mutable_request_range() = keys_below(prefix);
-  const auto done = transact(t);
-  if (!done) return done.error();
-  in.replaced = !done->succeeded() && !leaving.empty();
-  for (const auto& r : done->responses()) in.replaced |= r.response_delete_range().deleted() > 0;
-  const auto& all = done->responses().rbegin()->response_range();
-  in.line = line_of(all, prefix);
-  in.session = number_of(mine.id());
-  for (const auto& kv : all.kvs()) {
-    if (kv.key() == prefix + in.place) in.fence = static_cast<std::uint64_t>(kv.create_revision());
+  for (int i = 0; i < max_attempts; ++i) {
+    wire::TxnRequest t;
+    *t.add_compare() = not_there(key);
+    *t.add_compare() = nothing_settled_since(mine);
+    *t.add_success() = put(key, value_of(stamped), mine.id());
+    for (const auto& place : leaving) *t.add_success() = remove(prefix + place);
+    *t.add_success()->mutable_request_range() = keys_below(prefix);
+    *t.add_failure()->mutable_request_range() = one(mark_of(mine));
+    *t.add_failure()->mutable_request_range() = keys_below(prefix);
+    bool repeated = false;
+    const auto done = transact(t, &repeated);
+    if (!done) return done.error();
+    auto in = entered_at(key, prefix, *done);
+    in.session = number_of(mine.id());
+    in.repeated = repeated;
+    if (in.fence != 0) {
+      in.replaced = !done->succeeded() && !leaving.empty();
+      for (const auto& r : done->responses())
+        in.replaced |= r.response_delete_range().deleted() > 0;
+      return in;
+    }
+    mine.settled_at(version_in(done->responses(0)));
   }
-  return in;
+  return failure{errc::unavailable, "each attempt was overtaken by another one of this session"};
 }
 
-result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_of,
+result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_of when,
                                                       alarm on_arrival) {
   const std::string prefix = prefix_of(name);
   if (on_arrival) (void)watches_.add(prefix, end_of(prefix), std::move(on_arrival));
+  if (when == as_of::settled) {
+    auto sure = settle(*present(), prefix);
+    if (sure || sure.error().code != errc::lost) return sure;
+    // With its lease: nothing can be put in with that any more.
+  }
   const auto all = ask(keys_below(prefix));
   if (!all) return all.error();
   return line_of(*all, prefix);
 }
 
-result<bool> etcd_store::leave_one(const std::string& key) {
-  wire::DeleteRangeRequest request;
-  request.set_key(key);
-  wire::DeleteRangeResponse answer;
-  const boot_time asked = options_.clock->now();
-  const auto repeated = to_.call(method::remove, request, answer);
-  if (!repeated) return repeated.error();
-  agreed(answer.header(), asked);
-  return *repeated || answer.deleted() > 0;
+// Whoever enters or leaves compares the revision of this key: a request that is still on its way,
+// because it was sent again over another member, comes to nothing from now on.
+result<std::vector<contender>> etcd_store::settle(session_lease& mine, const std::string& prefix) {
+  wire::TxnRequest t;
+  *t.add_success() = put(mark_of(mine), {}, mine.id());
+  *t.add_success()->mutable_request_range() = keys_below(prefix);
+  const auto done = transact(t);
+  if (!done) return done.error();
+  mine.settled_at(done->header().revision());
+  return line_of(done->responses().rbegin()->response_range(), prefix);
 }
 
 result<bool> etcd_store::leave(std::string_view name, std::span<const std::string> places) {
-  if (places.size() == 1) return leave_one(prefix_of(name) + places.front());
-  wire::TxnRequest t;
-  for (const auto& place : places) *t.add_success() = remove(prefix_of(name) + place);
-  bool repeated = false;
-  const auto gone = transact(t, &repeated);
-  if (!gone) return gone.error();
-  for (const auto& r : gone->responses()) repeated |= r.response_delete_range().deleted() > 0;
-  return repeated;
+  const std::string prefix = prefix_of(name);
+  const auto mine = present();
+  bool any = false;
+  for (int i = 0; i < max_attempts; ++i) {
+    wire::TxnRequest t;
+    *t.add_compare() = nothing_settled_since(*mine);
+    for (const auto& place : places) *t.add_success() = remove(prefix + place);
+    *t.add_failure()->mutable_request_range() = one(mark_of(*mine));
+    bool repeated = false;
+    const auto gone = transact(t, &repeated);
+    if (!gone) return gone.error();
+    any |= repeated;
+    for (const auto& r : gone->responses()) any |= r.response_delete_range().deleted() > 0;
+    if (!gone->succeeded()) {
+      mine->settled_at(version_in(gone->responses(0)));
+      continue;
+    }
+    if (!repeated) return any;
+    // What is still on its way must not take away who enters under the same key.
+    const auto sure = settle(*mine, prefix);
+    if (sure || sure.error().code == errc::lost) return any;
+    return failure{sure.error().code, sure.error().what, true};
+  }
+  return failure{errc::unavailable, "each attempt was overtaken by another one of this session",
+                 any};
 }
 
 result<std::optional<placard>> etcd_store::read(std::string_view name, const std::string& place,

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "store/files/files.hpp"
+
 namespace holdfast::store::etcd {
 
 namespace {
@@ -29,7 +31,7 @@ status add_host(etcd_options& o, std::string_view one) {
     return bad("an IPv6 address is written in brackets: [::1]:2379");
   }
   if (!is_port(port)) {
-    return bad("'" + std::string(port) + "' is not a port; ports go from 1 to 65535");
+    return bad("what is behind the colon is not a port; ports go from 1 to 65535");
   }
   o.hosts.push_back(std::string(host) + ":" + std::string(port));
   return done{};
@@ -55,7 +57,7 @@ status take_base(etcd_options& o, std::string_view base) {
 }
 
 void take_credentials(etcd_options& o, std::string_view& rest) {
-  const auto at = rest.rfind('@', rest.find('/'));
+  const auto at = rest.rfind('@');  // a password may hold a /
   if (at == rest.npos) return;
   const auto credentials = rest.substr(0, at);
   rest.remove_prefix(at + 1);
@@ -80,17 +82,20 @@ status password_from_environment(etcd_options& o, const std::string& name) {
 }
 
 status password_from_file(etcd_options& o, const std::string& path) {
-  std::ifstream in(path);
-  std::getline(in, o.password);
-  if (in && !o.password.empty()) return done{};
-  return bad("no password can be read from the file " + path);
+  auto line = files::first_line(path);
+  if (!line) return bad("cannot read the password from " + path + ": " + line.error().what);
+  if (line->empty()) return bad("no password can be read from the file " + path);
+  return o.password = std::move(*line), done{};
 }
 
 status check_tls(const etcd_options& o) {
   const bool any = !(o.ca + o.cert + o.key + o.server_name).empty();
   if (any && !o.tls) return bad("ca, cert, key and server_name are for TLS: write etcds://");
   if (o.cert.empty() != o.key.empty()) return bad("cert and key come together");
-  for (const auto& path : {o.ca, o.cert, o.key}) {
+  const std::pair<std::string_view, const std::string&> read[]{
+      {"ca", o.ca}, {"cert", o.cert}, {"key", o.key}};
+  for (const auto& [option, path] : read) {
+    if (auto ok = files::check_no_fifo(option, path); !ok) return ok;
     if (!path.empty() && !std::ifstream(path)) return bad("the file " + path + " can not be read");
   }
   return done{};
@@ -142,8 +147,10 @@ status check_options(const etcd_options& o) {
     return bad("session=" + std::to_string(o.session.count()) +
                " ms: from 1s (etcd counts in seconds, and may raise it) to 24h");
   }
-  if (o.connect_timeout < 1ms || o.command_timeout < 1ms) {
-    return bad("connect_timeout and command_timeout must be a millisecond at least");
+  for (const auto timeout : {o.connect_timeout, o.command_timeout}) {
+    if (timeout < 1ms || timeout > 24h) {
+      return bad("connect_timeout and command_timeout go from 1ms to 24h");
+    }
   }
   return check_tls(o);
 }

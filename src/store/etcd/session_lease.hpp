@@ -35,6 +35,15 @@ class session_lease {
   void agreed(std::uint64_t term, boot_time asked) noexcept;
   /// The servers can not end it before. Goes three quarters of the TTL beyond a keep-alive.
   boot_time safe_until() const noexcept;
+  /// The revision of the session's mark, which etcd.cpp compares; 0: there is none. Only the latest
+  /// counts, and a session that has ended has none.
+  std::int64_t settled_at() const noexcept { return settled_at_; }
+  void settled_at(std::int64_t revision) noexcept {
+    auto known = settled_at_.load();
+    while ((revision == 0 || revision > known) &&
+           !settled_at_.compare_exchange_weak(known, revision)) {
+    }
+  }
   /// How far an agreement moves that, at the least.
   std::chrono::nanoseconds safe_span() const noexcept { return ttl_ * 3 / 4 - ttl_ / 8; }
 
@@ -53,6 +62,7 @@ class session_lease {
   std::int64_t id_ = 0;
   std::chrono::nanoseconds ttl_{};
   std::atomic<bool> over_{false};
+  std::atomic<std::int64_t> settled_at_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;

@@ -61,6 +61,8 @@ constexpr std::array meanings{
     meaning{2002, 2003, errc::unavailable, "is the server running, and is that its address?"},
     meaning{2005, 2005, errc::unavailable, "check the name of the host"},
     meaning{2000, 2999, errc::unavailable, "the connection to the server is broken"},
+    meaning{1047, 1047, errc::unavailable,
+            "the server is not ready yet, or no part of its cluster"},
     meaning{1053, 1053, errc::unavailable, "the server ends"},
     meaning{1077, 1080, errc::unavailable, "the server ends"},
     meaning{1927, 1927, errc::unavailable, "somebody killed the connection"},

@@ -54,7 +54,17 @@ std::string session_settings(const mariadb_options& o) {
   const auto patience = std::max<std::int64_t>(1, o.command_timeout.count() * 3 / 4000);
   return "set session transaction isolation level read committed; "
          "set session autocommit = 1, session innodb_lock_wait_timeout = " +
-         std::to_string(patience);
+         std::to_string(patience) + "; show status like 'wsrep_cluster_size'";
+}
+
+// Its nodes judge leases each by its own clock, and GET_LOCK is each node's own.
+status refuse_galera(const std::vector<link::answer>& settings) {
+  const auto& rows = settings.back().rows;
+  if (rows.empty() || number(rows[0].at(1)) == 0) return done{};
+  return failure{errc::unsupported,
+                 "the server is a node of a Galera cluster, whose nodes judge leases each by its "
+                 "own clock and know nothing of each other's GET_LOCK: two could hold one lock. "
+                 "Name a server that is none"};
 }
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
@@ -106,7 +116,9 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
   const my_bool off =
       0;  // an option file may say "reconnect": the locks of mode=session would be lost unseen
   mysql_optionsv(c, MYSQL_OPT_RECONNECT, &off);
-  if (auto set = made->ask(session_settings(o)); !set) return std::move(set.error());
+  const auto set = made->ask(session_settings(o));
+  if (!set) return set.error();
+  if (auto alone = refuse_galera(*set); !alone) return std::move(alone.error());
   return made;
 }
 
@@ -221,9 +233,10 @@ std::string update_of(const tables& t, std::string_view record, std::string_view
 
 std::string link::text_of(const sql::replacement& r) const {
   if (!r.there) {
-    return "insert into " + tables_.records + " values (" + hex(r.name) + ", " +
-           std::to_string(r.version) + ", " + hex(r.record) +
-           ") on duplicate key update version = version";
+    const auto version = std::to_string(r.version);
+    return "insert into " + tables_.records + " select " + hex(r.name) + ", " + version + ", " +
+           hex(r.record) + " from " + tables_.meta + " where fence_floor <= " + version +
+           " lock in share mode on duplicate key update version = version";
   }
   const std::string name = hex(r.name), version = std::to_string(r.version);
   const std::string now = r.assumed_now ? std::to_string(*r.assumed_now) : "";
@@ -241,16 +254,16 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
     if (!prepared_->forgotten()) return failed(prepared_->error(), prepared_->said());
     prepared_.reset();
   }
-  std::string text;
-  for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
   const bool several = all.size() > 1;
+  std::string text = several ? beginning() : "";
+  for (const auto& r : all) text += (text.empty() ? "" : ";") + text_of(r);
   in_transaction_ = several;
-  const auto got = ask(several ? "start transaction;" + text + ";commit" : text);
+  const auto got = ask(several ? text + ";commit" : text);
   if (!got) return got.error();
   in_transaction_ = false;
   std::vector<sql::replaced> outcomes;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool there = (*got)[several ? i + 1 : i].affected == 1;
+    const bool there = (*got)[several ? i + 2 : i].affected == 1;
     outcomes.push_back({there, all[i].there ? all[i].version + 1 : all[i].version, 0});
   }
   // Many a session guesses once only.
@@ -261,14 +274,19 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
 }
 
 // The floor first, as whoever raises it does: so they never wait for each other, and it stays.
+std::string link::beginning() const {
+  return "start transaction;select 1 from " + tables_.meta + " lock in share mode";
+}
+
 result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names, boot_time) {
-  std::string text = "start transaction; select 1 from " + tables_.meta + " lock in share mode";
+  std::string text = beginning();
   for (const auto name : names) {
-    text += "; insert into " + tables_.records + " values (" + hex(name) + ", " + server_clock +
-            ", 'null') on duplicate key update version = version; select version, record, " +
-            server_clock + ", (select fence_floor from " + tables_.meta +
-            "), (select format from " + tables_.meta + ") from " + tables_.records +
-            " where name = " + hex(name) + " for update";
+    text += "; insert into " + tables_.records + " select " + hex(name) + ", greatest(" +
+            server_clock + ", fence_floor), 'null' from " + tables_.meta +
+            " on duplicate key update version = version; select version, record, " + server_clock +
+            ", (select fence_floor from " + tables_.meta + "), (select format from " +
+            tables_.meta + ") from " + tables_.records + " where name = " + hex(name) +
+            " for update";
   }
   in_transaction_ = true;
   const auto got = ask(text);
@@ -304,13 +322,14 @@ status link::sweep(std::span<const std::string> names, boot_time) {
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ",") + hex(name);
   const std::string free = " where name in (" + list +
-                           ") and json_value(record, '$[2]') = '0' and json_value(record, '$[1]') "
-                           "not in ('latch', 'election')";
+                           ") and json_value(record, '$[2]') = '0' and json_value(record, '$[3]') "
+                           "regexp '^[0-9]{1,18}$' and json_value(record, '$[1]') not in ('latch', "
+                           "'election')";
   in_transaction_ = true;
   // Whoever waits for the row meanwhile finds the floor raised.
   const auto got = ask("start transaction; update " + tables_.meta +
-                       " set fence_floor = greatest(fence_floor, coalesce((select max(cast("
-                       "json_value(record, '$[3]') as unsigned) + 1) from " +
+                       " set fence_floor = greatest(fence_floor, coalesce((select max(greatest("
+                       "cast(json_value(record, '$[3]') as unsigned), version) + 1) from " +
                        tables_.records + free + " for update), 0)); delete from " +
                        tables_.records + free + "; commit");
   if (!got) return got.error();

@@ -78,6 +78,7 @@ class link final : public sql::row_link {
   result<std::vector<answer>> take_answers();
   std::string reading(std::string_view name) const;
   std::string text_of(const sql::replacement& r) const;
+  std::string beginning() const;
   result<sql::row> row_of(const answer& a) const;
 
   MYSQL* const connection_;

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "store/files/files.hpp"
+
 namespace holdfast::store::mariadb {
 
 namespace {
@@ -51,7 +53,9 @@ status set_option(mariadb_options& o, std::string_view name, const std::string& 
   if (auto common = sql::set_option(o, name, value)) return std::move(*common);
   if (name == "tls") return set_tls(o, value);
   for (const auto& [known, where] : texts) {
-    if (known == name) return o.*where = value, done{};
+    if (known != name) continue;
+    if (auto ok = files::check_no_fifo(name, value); !ok) return ok;
+    return o.*where = value, done{};
   }
   return bad("there is no option '" + std::string(name) + "'");
 }

@@ -25,6 +25,10 @@ void append_escaped(std::string& to, std::string_view name) {
   }
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 // FNV-1a, and a last stir, because the top bits of it alone are what the comparison sees.
 std::uint64_t weight_of(std::string_view name, const address& server) {
   std::uint64_t hash = 0xcbf29ce484222325U;
@@ -74,7 +78,14 @@ std::optional<std::string> name_of_key(std::string_view prefix, std::string_view
   if (!key.starts_with(prefix) || key.substr(prefix.size(), 1) != ":") return std::nullopt;
   key.remove_prefix(prefix.size() + 1);
   if (key.ends_with("%n")) return std::nullopt;
-  return unescape(key.substr(0, key.rfind("%s")));
+  const auto suffix = key.rfind("%s");
+  if (suffix != key.npos && !is_number(key.substr(suffix + 2))) return std::nullopt;
+  const auto without_part = key.substr(0, suffix);
+  auto name = unescape(without_part);
+  std::string same;
+  append_escaped(same, name);
+  if (same != without_part) return std::nullopt;
+  return name;
 }
 
 std::size_t server_of(std::string_view name, const std::vector<address>& servers) {

@@ -19,7 +19,7 @@ inline constexpr std::size_t max_key_bytes = 250;
 result<std::string> lock_key(std::string_view prefix, std::string_view name, std::uint32_t part);
 std::string counter_key(const std::string& lock_of_part_0);
 
-/// Back from a lock's key; nothing if it is none under that prefix.
+/// Back from a lock's key; nothing if it is none under that prefix, or one that no name makes.
 std::optional<std::string> name_of_key(std::string_view prefix, std::string_view key);
 
 /// %XX taken out: how a server's list of keys writes them.

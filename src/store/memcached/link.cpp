@@ -24,6 +24,8 @@ namespace {
 constexpr std::size_t max_idle = 16;
 constexpr std::size_t max_line = 64 * 1024;
 constexpr std::size_t max_value = 1024 * 1024;
+/// No server can be told to take more (-I).
+constexpr std::int64_t largest_item = 1024LL * 1024 * 1024;
 
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
@@ -230,7 +232,13 @@ result<meta_reply> link::reply(boot_time deadline) {
   r.flags = text->substr(std::min(space + 1, text->size()));
   if (!r.is("VA")) return r;
   const std::int64_t size = number_in(r.flags);
-  if (size < 0 || size > static_cast<std::int64_t>(max_value)) return broken("sent no value");
+  if (size < 0 || size > largest_item) return broken("sent no value");
+  if (size > static_cast<std::int64_t>(max_value)) {
+    works_ = false;  // what follows is not read
+    return failure{errc::kind_mismatch, "the key holds " + std::to_string(size) +
+                                            " bytes, which holdfast did not write: choose another "
+                                            "name or ?prefix="};
+  }
   r.flags.erase(0, std::min(r.flags.find(' '), r.flags.size() - 1) + 1);
   const auto bytes = static_cast<std::size_t>(size);
   while (heard_.size() - at_ < bytes + 2) {

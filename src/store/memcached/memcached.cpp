@@ -91,13 +91,13 @@ class memcached_store final : public slot_store {
     auto reply = over(where, owner, [&](link& l, const spot& at, bool again) {
       // Whoever lets go for the second time, because the first answer was lost, has let go: if it
       // is still the server that it was.
-      const auto known = known_.find(owner);
+      const auto known = known_.find(where.name, owner);
       const bool first_may_count = again && known && known->life.is(l.life());
       auto r = remove_over(l, at, owner);
       if (r && first_may_count) r = slot_reply{};
       return r;
     });
-    if (reply) known_.forget(owner);
+    if (reply) known_.forget(where.name, owner);
     return reply;
   }
 
@@ -144,7 +144,7 @@ class memcached_store final : public slot_store {
     auto first = lock_key(options_.prefix, where.name, 0);
     if (!key) return key.error();
     const spot at{where.name, std::move(*key), counter_key(*first), &server_with(where.name)};
-    const auto known = known_.find(owner);
+    const auto known = known_.find(where.name, owner);
     slot_reply reply;
     bool again = false;
     const auto ok = at.on->talk(known ? known->link : 0, [&](link& l) -> status {
@@ -171,16 +171,16 @@ class memcached_store final : public slot_store {
     const meta_reply& count = (*replies)[1];
     if (!set.is("HD") && !set.is("NS")) return server_says(set, at.on->where());
     if (set.is("NS")) return in_the_way(l, at, who, lease, count);
-    (void)remember(l, who, lease, set, 0);
+    (void)remember(l, at, who, lease, set, 0);
     const auto fence = fence_in(count, at);
-    if (fence) return remember(l, who, lease, set, *fence);
+    if (fence) return remember(l, at, who, lease, set, *fence);
     if (auto back = remove_over(l, at, who.owner); !back) return back;
     return fence.error();
   }
 
-  slot_reply remember(link& l, const slot_entry& who, std::int64_t lease, const meta_reply& set,
-                      std::uint64_t fence) {
-    known_.put(who.owner, {l.id(), set.number('c').value_or(0), fence, l.life()}, lease);
+  slot_reply remember(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
+                      const meta_reply& set, std::uint64_t fence) {
+    known_.put(at.name, who.owner, {l.id(), set.number('c').value_or(0), fence, l.life()}, lease);
     return {slot_outcome::done, fence, {}};
   }
 
@@ -193,7 +193,7 @@ class memcached_store final : public slot_store {
     if (found->entry->owner != who.owner) {
       return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
     }
-    const auto known = known_.find(who.owner);
+    const auto known = known_.find(at.name, who.owner);
     const auto fence =
         known && known->fence != 0 ? result<std::uint64_t>(known->fence) : fence_in(count, at);
     if (!fence) return fence.error();
@@ -202,7 +202,7 @@ class memcached_store final : public slot_store {
   }
 
   result<slot_reply> extend_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
-    const auto known = known_.find(who.owner);
+    const auto known = known_.find(at.name, who.owner);
     who.fence = known ? known->fence : 0;
     if (known && known->link == l.id()) {
       auto reply = write_over(l, at, who, lease, known->cas);
@@ -228,11 +228,11 @@ class memcached_store final : public slot_store {
     if (set.is("NF") || set.is("NS")) return slot_reply{slot_outcome::empty, 0, {}};
     if (set.is("EX")) return slot_reply{slot_outcome::taken, 0, {}};
     if (!set.is("HD")) return server_says(set, at.on->where());
-    return remember(l, who, lease, set, who.fence);
+    return remember(l, at, who, lease, set, who.fence);
   }
 
   result<slot_reply> remove_over(link& l, const spot& at, const owner_id& owner) {
-    const auto known = known_.find(owner);
+    const auto known = known_.find(at.name, owner);
     if (known && known->link == l.id()) {
       auto reply = remove_exactly(l, at, known->cas);
       if (!reply || reply->outcome != slot_outcome::taken) return reply;
@@ -280,9 +280,17 @@ class memcached_store final : public slot_store {
   }
 
   static failure foreign(std::string_view name, const std::string& value) {
+    const std::string whose = "the key of '" + std::string(name) + "' holds ";
+    if (const auto version = version_of(value)) {
+      if (*version > 1) {
+        return {errc::newer_format, whose + "a lock of format " + std::to_string(*version) +
+                                        ", written by a newer holdfast: use that one"};
+      }
+      return {errc::corrupt, whose + "a damaged lock: remove the key if nobody holds it"};
+    }
     std::string shown;
     for (const char c : value.substr(0, 40)) shown += c >= ' ' && c < 0x7F ? c : '?';
-    return {errc::kind_mismatch, "the key of '" + std::string(name) + "' holds '" + shown +
+    return {errc::kind_mismatch, whose + "'" + shown +
                                      "', which holdfast did not write: choose another name or "
                                      "?prefix=, or remove the key"};
   }
@@ -341,6 +349,7 @@ class memcached_store final : public slot_store {
 }  // namespace
 
 result<std::unique_ptr<slot_store>> open_memcached(memcached_options options) {
+  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   auto store = std::make_unique<memcached_store>(std::move(options));
   if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<slot_store>(std::move(store));

@@ -13,7 +13,7 @@ status take_port(std::string_view text, address& a) {
   const char* const end = text.data() + text.size();
   const auto [after, wrong] = std::from_chars(text.data(), end, a.port);
   if (wrong == std::errc{} && after == end && a.port != 0) return done{};
-  return bad("'" + std::string(text) + "' is not a port");
+  return bad("what is behind the colon is not a port; ports go from 1 to 65535");
 }
 
 // host, host:port, [v6], [v6]:port
@@ -21,14 +21,14 @@ result<address> parse_server(std::string_view text) {
   address a;
   const bool v6 = text.starts_with('[');
   const auto host_ends = v6 ? text.find(']') : std::min(text.rfind(':'), text.size());
-  if (host_ends == text.npos) return bad("'" + std::string(text) + "' lacks its ]");
+  if (host_ends == text.npos) return bad("an IPv6 address needs its closing ]");
   a.host = text.substr(v6 ? 1 : 0, host_ends - (v6 ? 1 : 0));
   auto port = text.substr(std::min(host_ends + (v6 ? 1 : 0), text.size()));
   if (a.host.empty()) {
     return bad("needs the address of a server; write memcached://h1,h2:11211");
   }
   if (port.empty()) return a;
-  if (!port.starts_with(':')) return bad("'" + std::string(text) + "' is not host:port");
+  if (!port.starts_with(':')) return bad("after ] comes :port or nothing");
   port.remove_prefix(1);
   if (auto ok = take_port(port, a); !ok) return std::move(ok.error());
   return a;
@@ -78,6 +78,17 @@ status set_prefix(memcached_options& o, const std::string& value) {
     return o.prefix = value, done{};
   }
   return bad("a prefix has 1 to 32 printable bytes of ASCII, without spaces, colons and %");
+}
+
+// To a socket, zero is for ever.
+status check_options(const memcached_options& o) {
+  using namespace std::chrono_literals;
+  for (const auto timeout : {o.connect_timeout, o.command_timeout}) {
+    if (timeout < 1ms || timeout > 24h) {
+      return bad("connect_timeout and command_timeout go from 1ms to 24h");
+    }
+  }
+  return done{};
 }
 
 }  // namespace holdfast::store::memcached

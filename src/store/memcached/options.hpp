@@ -32,4 +32,7 @@ result<memcached_options> parse_address(std::string_view rest);
 /// The only option that is no duration.
 status set_prefix(memcached_options& options, const std::string& value);
 
+/// What no single option can tell.
+status check_options(const memcached_options& o);
+
 }  // namespace holdfast::store::memcached

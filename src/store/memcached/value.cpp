@@ -48,4 +48,11 @@ std::optional<slot_entry> read_value(std::string_view text) {
   return e;
 }
 
+std::optional<unsigned> version_of(std::string_view text) {
+  auto word = next_word(text);
+  unsigned version = 0;
+  if (!word.starts_with("hf") || !read_number(word.substr(2), version)) return std::nullopt;
+  return version;
+}
+
 }  // namespace holdfast::store::memcached

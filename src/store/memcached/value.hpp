@@ -12,5 +12,7 @@ namespace holdfast::store::memcached {
 std::string write_value(const slot_entry& e);
 /// Nothing if it is something else.
 std::optional<slot_entry> read_value(std::string_view text);
+/// The number behind `hf`, of what holdfast wrote in any version.
+std::optional<unsigned> version_of(std::string_view text);
 
 }  // namespace holdfast::store::memcached

@@ -4,10 +4,6 @@
 
 namespace holdfast::store::postgres {
 
-const std::string advisory_key =
-    "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
-    "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
-
 namespace {
 
 using sql::lock_mode;
@@ -21,7 +17,6 @@ std::string moment_if(const std::string& had) {
   return "select case when " + had + " then " + server_clock + " end";
 }
 
-/// The texts live for ever: connections know by them what is prepared.
 struct texts {
   const std::string try_exclusive = moment_if(call("pg_try_advisory_lock"));
   const std::string try_shared = moment_if(call("pg_try_advisory_lock_shared"));
@@ -39,18 +34,20 @@ struct texts {
   const std::string interrupt = "select pg_catalog.pg_cancel_backend($1::int)";
   const std::string ping = "select 1";
   const std::string users =
-      "select l.pid, l.granted, l.mode like 'Share%', coalesce(pg_catalog.host(a.client_addr), ''),"
-      " coalesce(a.application_name, '') from pg_catalog.pg_locks l "
-      "left join pg_catalog.pg_stat_activity a on a.pid = l.pid "
-      "where l.locktype = 'advisory' and l.objsubid = 1 and l.database = (select oid from "
-      "pg_catalog.pg_database where datname = pg_catalog.current_database()) and "
-      "(l.classid::bigint << 32 | l.objid::bigint) = " +
+      std::string(
+          "select l.pid, l.granted, l.mode like 'Share%', coalesce(pg_catalog.host(a.client_addr), "
+          "''),"
+          " coalesce(a.application_name, '') from pg_catalog.pg_locks l "
+          "left join pg_catalog.pg_stat_activity a on a.pid = l.pid "
+          "where l.locktype = 'advisory' and l.objsubid = 1 and l.database = (select oid from "
+          "pg_catalog.pg_database where datname = pg_catalog.current_database()) and "
+          "(l.classid::bigint << 32 | l.objid::bigint) = ") +
       advisory_key + " order by l.granted desc, l.waitstart";
 };
 
 const texts& sql_of() {
-  static const texts all;
-  return all;
+  static const auto* const all = new texts;  // a session may end after all static objects
+  return *all;
 }
 
 std::string one_word(std::string text) {
@@ -60,7 +57,7 @@ std::string one_word(std::string text) {
 
 // A user may have set any of them to something that would end a wait, or a connection that is held.
 status set(wire& w, const char* name, const std::string& value, boot_time deadline) {
-  static const std::string sql =
+  constexpr const char* sql =
       "select pg_catalog.set_config(name, $2, false) from pg_catalog.pg_settings where name = $1";
   const auto said = w.ask({{sql, {name, value}}}, deadline);
   return said ? status(done{}) : status(said.error());

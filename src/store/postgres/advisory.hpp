@@ -6,7 +6,9 @@
 namespace holdfast::store::postgres {
 
 /// The key of the name in $1 (`schema.name`).
-extern const std::string advisory_key;
+inline constexpr const char* advisory_key =
+    "('x' || pg_catalog.substr(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to($1, "
+    "'UTF8')), 'hex'), 1, 16))::bit(64)::bigint";
 
 /// PostgreSQL's advisory locks over one connection. Their keys have 64 bits: the first of the
 /// SHA-256 of `schema.name`. Two names with one key exclude each other, which is never unsafe.

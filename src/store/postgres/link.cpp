@@ -1,5 +1,7 @@
 #include "store/postgres/link.hpp"
 
+#include <algorithm>
+
 #include "store/postgres/schema.hpp"
 
 namespace holdfast::store::postgres {
@@ -60,8 +62,12 @@ statements::statements(const std::string& schema) {
   const std::string returning = " returning version, " + clock;
 
   read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
-  insert =
-      "insert into " + records + " values ($1, $2, $3) on conflict (name) do nothing" + returning;
+  // The floor and its row's lock: whoever sweeps raises it in the transaction that removes a row,
+  // so that what was decided before is refused here.
+  keep_floor = "select 1 from " + meta + " for share";
+  insert = "insert into " + records + " select $1::text, $2::bigint, $3::json from " + meta +
+           " m where m.fence_floor <= $2::bigint for share of m on conflict (name) do nothing" +
+           returning;
   update = "update " + records + " set record = $4, version = version + 1 where name = $1 and " +
            "version = $2" + in_time + returning;
   remove = "delete from " + records + " where name = $1 and version = $2" + in_time + returning;
@@ -72,8 +78,10 @@ statements::statements(const std::string& schema) {
   limits =
       "select pg_catalog.set_config('lock_timeout', $1, true), "
       "pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)";
-  make = "insert into " + records + " values ($1, " + clock +
-         ", 'null') on conflict (name) do nothing";
+  // Locks the row that is there already, and writes nothing to it.
+  make = "insert into " + records + " as r select $1::text, greatest(" + clock +
+         ", m.fence_floor), 'null' from " + meta +
+         " m on conflict (name) do update set version = r.version where false";
   read_locked =
       as_read + "from " + meta + " m, " + records + " r where r.name = $1 for update of r";
   put_locked = "update " + records + " set record = $2, version = version + 1 where name = $1";
@@ -81,9 +89,11 @@ statements::statements(const std::string& schema) {
   commit = "commit";
   rollback = "rollback";
 
+  take_floor = "select 1 from " + meta + " for no key update";
   sweep = "with gone as (delete from " + records +
-          " where name = any ($1) and record->>2 = '0' and record->>1 not in ('latch', 'election') "
-          "returning (record->>3)::bigint + 1 as fence) update " +
+          " where name = any ($1) and record->>2 = '0' and record->>3 ~ '^[0-9]{1,18}$' and "
+          "record->>1 not in ('latch', 'election') "
+          "returning greatest((record->>3)::bigint, version) + 1 as fence) update " +
           meta +
           " set fence_floor = (select max(fence) from gone) "
           "where fence_floor < (select max(fence) from gone)";
@@ -130,6 +140,9 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
                                                  boot_time deadline) {
   std::vector<statement> texts;
   if (wire_->pooled()) texts.push_back({sql_.limit, {patience_}});
+  // The floor before any row, as whoever raises it does: so they never wait for each other.
+  const bool makes = std::any_of(all.begin(), all.end(), [](const auto& r) { return !r.there; });
+  if (makes && all.size() > 1) texts.push_back({sql_.keep_floor});
   for (const auto& r : all) texts.push_back(replacing(r));
   const auto got = wire_->ask(texts, deadline);
   if (!got) return got.error();
@@ -177,7 +190,7 @@ status link::unlock(std::span<const sql::rewrite> all, boot_time deadline) {
 }
 
 status link::sweep(std::span<const std::string> names, boot_time deadline) {
-  const auto got = wire_->ask({{sql_.sweep, {array_of(names)}}}, deadline);
+  const auto got = wire_->ask({{sql_.take_floor}, {sql_.sweep, {array_of(names)}}}, deadline);
   return got ? status(done{}) : status(got.error());
 }
 

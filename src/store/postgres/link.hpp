@@ -5,15 +5,14 @@
 
 namespace holdfast::store::postgres {
 
-/// The statements, for the schema that the tables are in. They live as long as the store, because
-/// connections know by their texts what is prepared on them.
+/// The statements, for the schema that the tables are in. They live as long as the store.
 struct statements {
   explicit statements(const std::string& schema);
   std::string read;
-  std::string insert, update, remove;
+  std::string keep_floor, insert, update, remove;
   std::string limit_session, limit, begin, limits, make, read_locked, put_locked, remove_locked,
       commit, rollback;
-  std::string sweep, entries, tell;
+  std::string take_floor, sweep, entries, tell;
 };
 
 /// The rows over one connection.

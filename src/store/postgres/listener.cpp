@@ -17,7 +17,9 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A connection that is silent for so long is asked whether it lives.
-constexpr auto silence = 5s;
+constexpr std::chrono::nanoseconds silence = 5s;
+/// The end of an answer comes with its beginning; who waits has its own deadline.
+constexpr auto rest_of_an_answer = 50ms;
 
 // Half to the whole of it, so that many who lost the same server do not come back all at once.
 std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
@@ -52,25 +54,30 @@ status listener::open() {
 
 // Behind a pooler a LISTEN would stay with a server that others are given next.
 status listener::subscribe(boot_time deadline) {
-  auto made = wire::open(server(), deadline, wake_fd_);
+  auto made = wire::open(server(), deadline);
   if (!made) return std::move(made.error());
   if ((*made)->pooled()) {
     listens_ = false;
     return failure{errc::unsupported, "a pooler is in between; name the server in ?listen="};
   }
   if (auto ok = (*made)->ask({{listen_}}, deadline); !ok) return std::move(ok.error());
-  wire_ = std::move(*made);
+  subscribed(std::move(*made));
+  return done{};
+}
+
+void listener::subscribed(std::unique_ptr<wire> made) {
+  wire_ = std::move(made);
   heard_at_ = boot_clock::now();
+  asked_ = false;
   pause_ = 0ns;
   ++gaps_;
-  return done{};
 }
 
 std::optional<notice> listener::receive(boot_time until) {
   for (bool looked = false; notices_.empty(); looked = true) {
     if (clear_interrupt() || (looked && clock_.now() >= until)) return std::nullopt;
     if (!wire_ && listens_) {
-      reconnect_or_pause(until);
+      go_on_connecting(until);
       continue;
     }
     wait(until);
@@ -93,46 +100,98 @@ bool listener::clear_interrupt() noexcept {
   return ::read(wake_fd_, &count, sizeof count) == sizeof count;
 }
 
-void listener::reconnect_or_pause(boot_time until) {
+// One step: whoever waits looks after its deadline, and whether it was interrupted, in between.
+void listener::go_on_connecting(boot_time until) {
+  using state = subscribing::state;
   const auto now = boot_clock::now();
-  if (now < next_attempt_at_) return wait(std::min(until, clock_.now() + (next_attempt_at_ - now)));
-  if (!subscribe(now + options_.connect_timeout)) disconnect();
+  const std::chrono::nanoseconds left = clock_.sleep_for(until);
+  if (!in_progress_ && now < next_attempt_at_) {
+    return wait_for(-1, 0, std::min<std::chrono::nanoseconds>(left, next_attempt_at_ - now));
+  }
+  if (!in_progress_) in_progress_.emplace(server(), listen_, now + options_.connect_timeout);
+  switch (in_progress_->step()) {
+    case state::going:
+      if (now >= in_progress_->ends()) return disconnect();
+      return wait_for(in_progress_->fd(), in_progress_->events(),
+                      std::min<std::chrono::nanoseconds>(left, in_progress_->ends() - now));
+    case state::listens:
+      subscribed(in_progress_->take());
+      return in_progress_.reset();
+    case state::pooled:
+      listens_ = false;
+      return in_progress_.reset();
+    case state::failed:
+      return disconnect();
+  }
 }
 
 // Until something comes over the connection, if there is one, or somebody interrupts.
 void listener::wait(boot_time until) {
-  const auto look_after_it = wire_ ? heard_at_ + silence - boot_clock::now() : 60s;
-  const auto longest = std::clamp<std::chrono::nanoseconds>(
-      std::min<std::chrono::nanoseconds>(clock_.sleep_for(until), look_after_it), 0ns, 60s);
+  std::chrono::nanoseconds longest = clock_.sleep_for(until);
+  if (wire_) longest = std::min(longest, silent_until() - boot_clock::now());
+  wait_for(wire_ ? wire_->fd() : -1, POLLIN, longest);
+}
+
+void listener::wait_for(int fd, short events, std::chrono::nanoseconds at_most) const {
+  const auto longest = std::clamp<std::chrono::nanoseconds>(at_most, 0ns, 60s);
   const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
-  pollfd both[] = {{wire_ ? wire_->fd() : -1, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+  pollfd both[] = {{fd, events, 0}, {wake_fd_, POLLIN, 0}};
   (void)::ppoll(both, 2, &timeout, nullptr);
 }
 
 void listener::take_what_came() {
   if (!wire_) return;
-  const bool alive = wire_->read();
+  bool alive = wire_->read();
   while (const auto line = wire_->next_notification()) {
-    heard_at_ = boot_clock::now();
+    if (!asked_) heard_at_ = boot_clock::now();
     if (auto n = sql::decode(*line)) notices_.push_back(std::move(*n));
+  }
+  if (alive && asked_ && wire_->answered()) {
+    asked_ = false;
+    heard_at_ = boot_clock::now();
+    alive = static_cast<bool>(wire_->end(heard_at_ + rest_of_an_answer));
   }
   if (!alive) disconnect();
 }
 
 // The answer of a live server takes no longer than a round trip, and notices wait in line with it.
 void listener::keep_alive() {
-  static const std::string are_you_there = "select 1";
   const auto now = boot_clock::now();
-  if (!wire_ || now - heard_at_ < silence) return;
+  if (!wire_ || now < silent_until()) return;
+  if (asked_ || !wire_->begin({"select 1"}, now)) return disconnect();
+  asked_ = true;
   heard_at_ = now;
-  if (!wire_->ask({{are_you_there}}, now + options_.command_timeout)) disconnect();
+}
+
+boot_time listener::silent_until() const {
+  return heard_at_ + (asked_ ? std::chrono::nanoseconds(options_.command_timeout) : silence);
 }
 
 void listener::disconnect() {
   ++gaps_;
   wire_.reset();
+  in_progress_.reset();
   pause_ = std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
   next_attempt_at_ = boot_clock::now() + jittered(pause_);
+}
+
+// ---- a connection on its way
+// ---------------------------------------------------------------------
+
+subscribing::state subscribing::step() {
+  if (!asked_) {
+    const auto open = made_->go_on_opening(boot_clock::now() + rest_of_an_answer);
+    if (!open) return state::failed;
+    if (!*open) return state::going;
+    return made_->pooled() ? state::pooled : ask_to_listen();
+  }
+  if (!made_->answered()) return state::going;
+  return made_->end(boot_clock::now() + rest_of_an_answer) ? state::listens : state::failed;
+}
+
+subscribing::state subscribing::ask_to_listen() {
+  asked_ = true;
+  return made_->begin({listen_}, boot_clock::now()) ? state::going : state::failed;
 }
 
 }  // namespace holdfast::store::postgres

@@ -8,12 +8,36 @@
 
 namespace holdfast::store::postgres {
 
+/// A connection on its way to one that listens, without waiting.
+class subscribing {
+ public:
+  subscribing(const address& to, const std::string& listen, boot_time until)
+      : made_(wire::begin_open(to)), listen_(listen), ends_(until) {}
+
+  /// What it does next: as long as this is `going`, once its socket has these events.
+  enum class state { going, listens, pooled, failed };
+  state step();
+  int fd() const noexcept { return made_->fd(); }
+  short events() const noexcept { return made_->wants(); }
+  boot_time ends() const noexcept { return ends_; }
+  std::unique_ptr<wire> take() noexcept { return std::move(made_); }
+
+ private:
+  state ask_to_listen();
+
+  std::unique_ptr<wire> made_;
+  const std::string& listen_;
+  const boot_time ends_;
+  bool asked_ = false;
+};
+
 /// LISTEN on a channel of this session's own, over a connection of its own: the thread that waits
 /// reads it itself, so a grant costs no thread switch.
 ///
 /// Where nobody may listen (a pooler) it has no connection, and waiters look again by themselves.
-/// When the connection breaks it is made again, after pauses that grow, while somebody waits; what
-/// was published meanwhile is lost, and gaps() says so.
+/// When the connection breaks it is made again, after pauses that grow, while somebody waits: step
+/// by step, each no longer than the caller's deadline, and the next caller goes on where the last
+/// one stopped. What was published meanwhile is lost, and gaps() says so.
 class listener final : public inbox {
  public:
   explicit listener(const postgres_options& options);
@@ -33,10 +57,13 @@ class listener final : public inbox {
  private:
   const address& server() const noexcept;
   status subscribe(boot_time deadline);
-  void reconnect_or_pause(boot_time until);
+  void go_on_connecting(boot_time until);
+  void subscribed(std::unique_ptr<wire> made);
   void wait(boot_time until);
+  void wait_for(int fd, short events, std::chrono::nanoseconds at_most) const;
   void take_what_came();
   void keep_alive();
+  boot_time silent_until() const;
   void disconnect();
   bool clear_interrupt() noexcept;
 
@@ -47,6 +74,8 @@ class listener final : public inbox {
   const int wake_fd_;
   std::atomic<bool> listens_{false};
   std::unique_ptr<wire> wire_;
+  std::optional<subscribing> in_progress_;
+  bool asked_ = false;  ///< whether it lives, at heard_at_
   std::atomic<std::uint64_t> gaps_{0};
   std::deque<notice> notices_;
   boot_time heard_at_{};

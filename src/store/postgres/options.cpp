@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "store/files/files.hpp"
+
 namespace holdfast::store::postgres {
 
 namespace {
@@ -25,6 +27,9 @@ constexpr std::array libpq_options{std::string_view("host"),
                                    std::string_view("krbsrvname"),
                                    std::string_view("target_session_attrs"),
                                    std::string_view("application_name")};
+constexpr std::array file_options{std::string_view("passfile"), std::string_view("sslrootcert"),
+                                  std::string_view("sslcert"), std::string_view("sslkey"),
+                                  std::string_view("sslcrl")};
 constexpr std::array own_options{std::string_view("schema"), std::string_view("listen")};
 constexpr std::size_t longest_schema = 63;  // NAMEDATALEN - 1: the server would cut it
 
@@ -84,6 +89,9 @@ status set_option(postgres_options& o, std::string_view name, const std::string&
   if (name == "schema") return set_schema(o, value);
   if (name == "listen") return set_listen(o, value);
   if (is_among(libpq_options, name)) {
+    if (is_among(file_options, name)) {
+      if (auto ok = files::check_no_fifo(name, value); !ok) return ok;
+    }
     add(o.server, name, value);
     return done{};
   }

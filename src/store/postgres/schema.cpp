@@ -69,7 +69,7 @@ struct facts {
 
 // From the catalogue itself: to_regclass() would remember what was not there before we waited.
 result<facts> look(wire& w, const std::string& schema, boot_time deadline) {
-  static const std::string sql =
+  constexpr const char* sql =
       "select exists (select from pg_catalog.pg_namespace where nspname = $1), "
       "exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n "
       "on n.oid = c.relnamespace where nspname = $1 and relname = 'holdfast_meta')";
@@ -100,14 +100,13 @@ status make(wire& w, const std::string& schema, const facts& there, boot_time de
 }
 
 status make_unless_there(wire& w, const std::string& schema, boot_time deadline) {
-  static const std::string begin = "begin isolation level read committed";
-  static const std::string lock = one_at_a_time;
-  static const std::string rollback = "rollback";
-  if (auto begun = w.ask({{begin}, {lock}}, deadline); !begun) return std::move(begun.error());
+  constexpr const char* begin = "begin isolation level read committed";
+  if (auto begun = w.ask({{begin}, {one_at_a_time}}, deadline); !begun)
+    return std::move(begun.error());
   const auto there = look(w, schema, deadline);
   if (!there) return there.error();
   if (!there->tables) return make(w, schema, *there, deadline);
-  const auto over = w.ask({{rollback}}, deadline);
+  const auto over = w.ask({{"rollback"}}, deadline);
   return over ? status(done{}) : status(over.error());
 }
 

@@ -13,15 +13,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum class waited { ready, woken, late };
-
-waited wait_until_ready(int fd, short events, boot_time deadline, int wake_fd = -1) {
-  const auto left = std::clamp<std::chrono::nanoseconds>(deadline - boot_clock::now(), 0ns, 24h);
+bool wait_until_ready(int fd, short events, boot_time deadline) {
+  const auto now = boot_clock::now();
+  const std::chrono::nanoseconds left =
+      deadline <= now ? 0ns : std::min<std::chrono::nanoseconds>(deadline - now, 24h);
   const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-  pollfd both[] = {{fd, events, 0}, {wake_fd, POLLIN, 0}};
-  const int n = ::ppoll(both, 2, &timeout, nullptr);
-  if (n > 0 && both[0].revents == 0) return waited::woken;
-  return n > 0 ? waited::ready : waited::late;
+  pollfd one{fd, events, 0};
+  return ::ppoll(&one, 1, &timeout, nullptr) > 0;
 }
 
 failure no_answer() {
@@ -59,37 +57,57 @@ std::int64_t answer::number(int r, int c) const noexcept {
 // ---- connecting
 // ----------------------------------------------------------------------------------
 
-result<std::unique_ptr<wire>> wire::open(const address& to, boot_time deadline, int wake_fd) {
-  std::unique_ptr<wire> made{new wire(start(to))};
-  if (auto ok = made->connect(deadline, wake_fd); !ok) return std::move(ok.error());
-  if (auto ok = made->greet(deadline); !ok) return std::move(ok.error());
-  return made;
-}
-
-status wire::connect(boot_time deadline, int wake_fd) {
-  auto next = PGRES_POLLING_WRITING;
-  while (PQstatus(connection_) != CONNECTION_BAD && next != PGRES_POLLING_OK) {
-    const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-    if (wait_until_ready(fd(), events, deadline, wake_fd) != waited::ready) {
+result<std::unique_ptr<wire>> wire::open(const address& to, boot_time deadline) {
+  auto made = begin_open(to);
+  while (true) {
+    const auto open = made->go_on_opening(deadline);
+    if (!open) return open.error();
+    if (*open) return made;
+    if (!wait_until_ready(made->fd(), made->wants(), deadline)) {
       return failure{errc::unavailable, "the server could not be reached in connect_timeout"};
     }
-    next = PQconnectPoll(connection_);
-    if (next == PGRES_POLLING_FAILED) break;
+  }
+}
+
+std::unique_ptr<wire> wire::begin_open(const address& to) {
+  return std::unique_ptr<wire>(new wire(start(to)));
+}
+
+short wire::wants() const noexcept { return opening_ == PGRES_POLLING_WRITING ? POLLOUT : POLLIN; }
+
+result<bool> wire::go_on_opening(boot_time whole_by) {
+  if (opening_ != PGRES_POLLING_OK) {
+    if (auto connected = connect(); !connected || !*connected) return connected;
+  }
+  if (!greeted_) {
+    greeted_ = true;
+    const auto asked = begin({"select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), "
+                              "pg_catalog.current_setting('server_encoding')"},
+                             whole_by);
+    if (!asked) return asked.error();
+  }
+  if (!answered()) return false;
+  const auto said = end(whole_by);
+  if (!said) return said.error();
+  if (auto good = look_at(said->front()); !good) return std::move(good.error());
+  return true;
+}
+
+// libpq is to be called when its socket is ready, and not before.
+result<bool> wire::connect() {
+  while (PQstatus(connection_) != CONNECTION_BAD && opening_ != PGRES_POLLING_OK) {
+    if (!wait_until_ready(fd(), wants(), boot_time::min())) return false;
+    opening_ = PQconnectPoll(connection_);
+    if (opening_ == PGRES_POLLING_FAILED) break;
   }
   if (PQstatus(connection_) != CONNECTION_OK) return connection_says(connection_, "connecting");
   PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);  // else it prints them
   PQsetnonblocking(connection_, 1);
   PQenterPipelineMode(connection_);
-  return done{};
+  return true;
 }
 
-status wire::greet(boot_time deadline) {
-  static const std::string sql =
-      "select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), "
-      "pg_catalog.current_setting('server_encoding')";
-  const auto got = ask({{sql}}, deadline);
-  if (!got) return got.error();
-  const answer& a = got->front();
+status wire::look_at(const answer& a) {
   if (a.text(0, 1) == "t") {
     return failure{errc::read_only,
                    "the server is a standby: name the primary, or a list of hosts with "
@@ -121,7 +139,7 @@ status wire::begin(const statement& s, boot_time deadline) {
   if (!send(s, begun_) || PQpipelineSync(connection_) != 1) return broken();
   for (int unsent = PQflush(connection_); unsent != 0; unsent = PQflush(connection_)) {
     if (unsent < 0) return broken();
-    if (wait_until_ready(fd(), POLLOUT, deadline) == waited::late) return broken();
+    if (!wait_until_ready(fd(), POLLOUT, deadline)) return broken();
   }
   return done{};
 }
@@ -140,16 +158,16 @@ bool wire::send(const statement& s, expected& to_come) {
   std::vector<const char*> values;
   for (const auto& p : s.parameters) values.push_back(p ? p->c_str() : nullptr);
   to_come.push_back(nullptr);
-  return PQsendQueryParams(connection_, s.sql.c_str(), static_cast<int>(values.size()), nullptr,
+  return PQsendQueryParams(connection_, s.sql, static_cast<int>(values.size()), nullptr,
                            values.data(), nullptr, nullptr, 0) == 1;
 }
 
 bool wire::send_prepared(const statement& s, expected& to_come) {
   const std::string name = name_of(s.sql);
   if (!prepared_.contains(s.sql)) {
-    if (PQsendPrepare(connection_, name.c_str(), s.sql.c_str(), 0, nullptr) != 1) return false;
-    prepared_.insert(s.sql);
-    to_come.push_back(&s.sql);
+    if (PQsendPrepare(connection_, name.c_str(), s.sql, 0, nullptr) != 1) return false;
+    prepared_.emplace(s.sql);
+    to_come.push_back(s.sql);
   }
   std::vector<const char*> values;
   for (const auto& p : s.parameters) values.push_back(p ? p->c_str() : nullptr);
@@ -170,7 +188,7 @@ result<std::vector<answer>> wire::receive(const expected& to_come, boot_time dea
     if (one.get() == nullptr && PQstatus(connection_) != CONNECTION_OK) return broken();
     if (one.get() == nullptr) continue;
     if (how == PGRES_PIPELINE_SYNC) break;
-    const std::string* const preparing = next == to_come.end() ? nullptr : *next++;
+    const char* const preparing = next == to_come.end() ? nullptr : *next++;
     if (how != PGRES_COMMAND_OK && how != PGRES_TUPLES_OK) {
       auto why = refused(one.get(), preparing);
       if (!wrong) wrong = std::move(why);
@@ -182,8 +200,8 @@ result<std::vector<answer>> wire::receive(const expected& to_come, boot_time dea
   return answers;
 }
 
-failure wire::refused(const PGresult* answer, const std::string* preparing) {
-  if (preparing != nullptr) prepared_.erase(*preparing);
+failure wire::refused(const PGresult* answer, const char* preparing) {
+  if (preparing != nullptr) prepared_.erase(preparing);
   if (PQresultStatus(answer) == PGRES_PIPELINE_ABORTED) return {};
   broken_ = broken_ || ends_connection(sqlstate_of(answer));
   return server_says(answer);
@@ -194,8 +212,7 @@ status wire::wait_for_result(boot_time deadline) {
     const int unsent = PQflush(connection_);
     const auto events = static_cast<short>(unsent == 1 ? POLLIN | POLLOUT : POLLIN);
     if (unsent < 0) return broken();
-    const auto how = wait_until_ready(fd(), events, deadline);
-    if (how == waited::late) {
+    if (!wait_until_ready(fd(), events, deadline)) {
       broken_ = true;
       return no_answer();
     }

@@ -38,10 +38,15 @@ class answer {
   std::unique_ptr<PGresult, answer_deleter> result_;
 };
 
-/// A statement with its parameters ($1, $2, …); an empty one is NULL.
+/// A statement with its parameters ($1, $2, …); an empty one is NULL. The text is not copied.
 struct statement {
-  const std::string& sql;
-  std::vector<std::optional<std::string>> parameters{};
+  statement(const char* text, std::vector<std::optional<std::string>> values = {})
+      : sql(text), parameters(std::move(values)) {}
+  statement(const std::string& text, std::vector<std::optional<std::string>> values = {})
+      : statement(text.c_str(), std::move(values)) {}
+
+  const char* sql;
+  std::vector<std::optional<std::string>> parameters;
 };
 
 /// One connection to a server, always in pipeline mode: what is asked together is one round trip
@@ -52,9 +57,14 @@ struct statement {
 /// server's.
 class wire {
  public:
-  /// Connects and looks at the server. `wake_fd`: gives up when it is readable.
-  static result<std::unique_ptr<wire>> open(const address& to, boot_time deadline,
-                                            int wake_fd = -1);
+  /// Connects and looks at the server.
+  static result<std::unique_ptr<wire>> open(const address& to, boot_time deadline);
+  /// The same in steps that do not wait (but to look up a host's name, which is libpq's): each one
+  /// once the socket, which may be another one then, has the events that are wanted.
+  static std::unique_ptr<wire> begin_open(const address& to);
+  /// True: it is open. An answer that has begun to come is waited for until then.
+  result<bool> go_on_opening(boot_time whole_by);
+  short wants() const noexcept;
   ~wire() { PQfinish(connection_); }
   wire(const wire&) = delete;
 
@@ -84,21 +94,23 @@ class wire {
 
  private:
   explicit wire(PGconn* c) : connection_(c) {}
-  status connect(boot_time deadline, int wake_fd);
-  status greet(boot_time deadline);
+  result<bool> connect();
+  status look_at(const answer& said);
   /// What will be answered: to a statement, or (the text is named) that it is prepared.
-  using expected = std::vector<const std::string*>;
+  using expected = std::vector<const char*>;
   bool send(const statement& s, expected& to_come);
   bool send_prepared(const statement& s, expected& to_come);
   result<std::vector<answer>> receive(const expected& to_come, boot_time deadline);
-  failure refused(const PGresult* answer, const std::string* preparing);
+  failure refused(const PGresult* answer, const char* preparing);
   status wait_for_result(boot_time deadline);
   failure broken();
 
   PGconn* const connection_;
+  PostgresPollingStatusType opening_ = PGRES_POLLING_WRITING;
+  bool greeted_ = false;
   bool pooled_ = true;
   bool broken_ = false;
-  std::set<std::string> prepared_;  ///< by their texts
+  std::set<std::string, std::less<>> prepared_;  ///< by their texts
   expected begun_;
 };
 

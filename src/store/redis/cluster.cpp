@@ -37,10 +37,24 @@ status cluster::open() {
   status last = failure{errc::unavailable, "no node was named"};
   for (const auto& seed : options_.seeds) {
     last = node_at(seed)->open();
-    if (last) return adopt(seed);
+    if (last) last = adopt(seed);
+    if (last) return check_the_others(seed);
     if (last.error().code != errc::unavailable) return last;
   }
   return last;
+}
+
+// Each has a version and a configuration of its own. One that is away may be replaced.
+status cluster::check_the_others(const address& checked) {
+  std::unique_lock lock{mutex_};
+  const auto primaries = map_.primaries();
+  lock.unlock();
+  for (const auto& a : primaries) {
+    if (a == checked) continue;
+    auto ok = node_at(a)->open();
+    if (!ok && ok.error().code != errc::unavailable) return ok;
+  }
+  return done{};
 }
 
 // ---- asking
@@ -64,7 +78,7 @@ std::vector<result<reply>> cluster::ask(std::span<const request> all) {
 // Who is told MOVED or the like asks again, and is sent on then.
 bool cluster::try_post(const request& r, link::listener& then) {
   const auto to = owner(slot_of(r));
-  return to && to->post(r.commands, then);
+  return to && to->post(r.as_message(), then);
 }
 
 void cluster::settle() {
@@ -84,8 +98,9 @@ void cluster::run(errands todo, bool patient) {
     for (auto& e : todo) {
       if (!e.to) e.to = owner(e.slot);
     }
-    std::sort(todo.begin(), todo.end(),
-              [](const errand& a, const errand& b) { return a.to < b.to; });
+    // In the order in which they were asked: a release stays behind the renewal.
+    std::stable_sort(todo.begin(), todo.end(),
+                     [](const errand& a, const errand& b) { return a.to < b.to; });
     for (auto first = todo.begin(); first != todo.end();) {
       const auto last =
           std::find_if(first, todo.end(), [&](const errand& e) { return e.to != first->to; });
@@ -114,15 +129,20 @@ void cluster::send(std::span<errand> together, round& r) {
     r.stale = r.later = true;
     return;
   }
-  std::string bytes;
-  std::size_t count = together.size();
+  std::vector<message> messages;
+  messages.reserve(together.size());
+  std::vector<std::string> behind_asking(together.size());
   bool durable = false;
-  for (const auto& e : together) {
-    if (e.asking) bytes += asking, ++count;
-    bytes += e.what->commands;
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const auto& e = together[i];
+    auto& m = messages.emplace_back(e.what->as_message());
     durable = durable || e.what->durable;
+    if (!e.asking) continue;
+    behind_asking[i].append(asking).append(e.what->commands);
+    m.bytes = behind_asking[i];
+    m.replies = 2;
   }
-  auto got = to->ask(bytes, count, durable);
+  auto got = to->ask(messages, durable);
   std::size_t at = 0;
   for (auto& e : together) {
     if (got) {
@@ -229,7 +249,7 @@ status cluster::adopt(const address& from) {
   std::string question;
   const std::array<std::string_view, 2> words{"CLUSTER", "SLOTS"};
   append_command(question, words);
-  const auto got = node_at(from)->ask(question, 1, false);
+  const auto got = node_at(from)->ask(question);
   if (!got) return got.error();
   auto map = slot_map::read(got->replies.front(), from);
   if (!map) return std::move(map.error());

@@ -54,6 +54,7 @@ class cluster final : public servers {
   std::vector<address> candidates() const;
   status refresh(const node* avoid);
   status adopt(const address& from);
+  status check_the_others(const address& checked);
   address next_for_notices();
 
   const redis_options options_;

@@ -1,5 +1,6 @@
 #include "store/redis/commands.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -72,7 +73,10 @@ class call {
     if (frame.time) add(time_);
   }
   void add(std::string_view word) { words_[size_++] = word; }
-  void append(std::string& to) const { append_command(to, std::span(words_).first(size_)); }
+  /// Where a test says what time it is nothing can be late.
+  void append(std::string& to, bool stamped) const {
+    append_command(to, std::span(words_).first(size_), stamped ? 1 : 0);
+  }
 
  private:
   name_keys keys_;
@@ -104,7 +108,7 @@ void with_words(const permits_command& c, Say say) {
       words.insert(words.end(), {to_string(c.kind), capacity, weight});
     }
     if (acquires) words.insert(words.end(), {peer, c.note, priority, leaving});
-    if (acquires && c.fence_at_least != 0) words.push_back(at_least);
+    if (acquires) words.push_back(at_least);
   }
   say(words);
 }
@@ -263,7 +267,7 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
   call words(frame, permits_script(), name);
   with_words(c, [&](std::span<const std::string_view> said) {
     for (const auto word : said) words.add(word);
-    words.append(to);
+    words.append(to, !frame.time);
   });
 }
 
@@ -289,21 +293,22 @@ void append_together(std::string& to, const script_frame& frame, std::span<const
   if (more) words.insert(words.end(), more->keys().begin(), more->keys().end());
   words.insert(words.end(), arguments.begin(), arguments.end());
   if (more) words.insert(words.end(), more->arguments().begin(), more->arguments().end());
-  append_command(to, words);
+  append_command(to, words, 1);
 }
 
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& c) {
   call words(frame, countdown_script(), name);
   const auto owner = text_of(c.owner);
-  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us);
+  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us),
+      repeats(c.repeats_us);
   for (const std::string_view word :
        {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner), frame.channels,
         std::string_view(count), std::string_view(drop), std::string_view(place),
-        std::string_view(keep), word_or_dash(c.peer), c.note}) {
+        std::string_view(keep), word_or_dash(c.peer), c.note, std::string_view(repeats)}) {
     words.add(word);
   }
-  words.append(to);
+  words.append(to, !frame.time);
 }
 
 void append_rate(std::string& to, const script_frame& frame, std::string_view name,
@@ -314,6 +319,28 @@ void append_rate(std::string& to, const script_frame& frame, std::string_view na
   words.insert(words.end(), said.keys().begin(), said.keys().end());
   words.insert(words.end(), said.arguments().begin(), said.arguments().end());
   append_command(to, words);
+}
+
+std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept {
+  if (answer.type == resp_type::bulk) {
+    const auto space = answer.text.find(' ');
+    const char* const end = answer.text.data() + answer.text.size();
+    std::int64_t now = 0;
+    if (space == answer.text.npos) return std::nullopt;
+    const auto got = std::from_chars(answer.text.data() + space + 1, end, now);
+    if (got.ec != std::errc{} || got.ptr != end) return std::nullopt;
+    return now;
+  }
+  // permits.lua says it in the fourth place of seven or more, all of them numbers.
+  const auto& all = answer.items;
+  if (all.size() < 7 || !std::all_of(all.begin(), all.begin() + 7, [](const resp_value& v) {
+        return v.type == resp_type::integer;
+      })) {
+    return std::nullopt;
+  }
+  constexpr std::int64_t year_2001 = 1'000'000'000'000'000;
+  if (all[3].integer < year_2001) return std::nullopt;
+  return all[3].integer;
 }
 
 result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
@@ -334,7 +361,7 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
   if (verb == permits_verb::inspect && r.outcome == permits_outcome::done) {
     std::string word;
     in.get_all(word, r.found.capacity, r.found.last_fence);
-    if (word != "-" && !parse_kind(word, r.found.kind)) return strange_answer("permits.lua");
+    if (!parse_kind(word, r.found.kind)) return strange_answer("permits.lua");
     in.get_list(r.found.holders, read_holder);
     in.get_list(r.found.queue, read_waiter);
     if (in.more()) {

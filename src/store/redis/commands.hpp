@@ -37,6 +37,9 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
 void append_rate(std::string& to, const script_frame& frame, std::string_view name,
                  const rate_command& command);
 
+/// The server's time, if it is in the answer of a script.
+std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept;
+
 /// `lease_us` is what was asked for.
 result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
                                    std::int64_t lease_us);

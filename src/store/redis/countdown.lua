@@ -9,7 +9,7 @@
 --
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner channel count drop place keep peer note
+-- ARGV: verb owner channel count drop place keep peer note repeats, and except in tests "until …", as permits.lua has it
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -19,12 +19,16 @@ local OPEN, CLOSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 
 local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local verb, owner = ARGV[1], ARGV[2]
 local asked, drop, place, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local repeats = tonumber(ARGV[10])
 
 local now = tonumber(KEYS[6])
 local on_server_time = not now
 if on_server_time then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
+  if now > tonumber(sub(ARGV[11], 1, 16)) and verb ~= 'leave' and verb ~= 'inspect' then
+    return redis.error_reply(format('HOLDFAST_LATE %.0f 0', now))
+  end
 end
 
 local count, remaining, expires, waiters, seq = 0, 0, 0, 0, 0
@@ -38,6 +42,7 @@ local told  -- tests only: the notices, in order
 local function load()
   local text = call('GET', record_key)
   if not text then return nil end
+  text = string.gsub(text, '^hf1 after %d+ ', 'hf1 ')
   local c, r, e, w, s = match(text, '^hf1 latch (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if c then
     count, remaining, expires = tonumber(c), tonumber(r), tonumber(e)
@@ -45,7 +50,8 @@ local function load()
     return nil
   end
   local kind, capacity = match(text, '^hf1 (%l[%l_]*) (%d+) ')
-  if kind then return capacity ~= '0' and kind or nil end
+  if kind and kind ~= 'latch' then return capacity ~= '0' and kind or nil end
+  if match(text, '^hf1 ') then return nil, 'HOLDFAST_CORRUPT the record is damaged' end
   if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end
   return nil, 'HOLDFAST_FOREIGN not written by holdfast'
 end
@@ -121,7 +127,7 @@ function commands.arrive()
   end
   use()
   remaining = remaining - drop
-  call('ZADD', arrivals, format('%.0f', now + REMEMBER), owner)
+  call('ZADD', arrivals, format('%.0f', now + math.max(repeats, REMEMBER)), owner)
   if remaining == 0 then tell_all() end
   reply[1] = state()
 end

@@ -7,6 +7,7 @@
 #include "store/redis/scripts.hpp"
 #include "store/redis/servers.hpp"
 #include "store/redis/setnx_values.hpp"
+#include "store/redis/slot_map.hpp"
 #include "store/redis/unlock_inbox.hpp"
 
 namespace holdfast::store::redis {
@@ -21,6 +22,7 @@ capabilities promises(const redis_options& o) {
   c.fair = c.shared = c.semaphore = c.unit_permits = c.latch = false;
   c.preferences = c.expiring = c.fences = c.lists_waiters = c.survives_failover = false;
   c.notices = o.dialect == dialect::redisson;
+  c.tells_holders = false;  // programs of others wait, and say nothing
   switch (o.dialect) {
     case dialect::setnx:
       c.lease_step_ms = o.setnx_milliseconds ? 1 : 1'000;
@@ -87,25 +89,16 @@ class dialect_store final : public slot_store {
   const capabilities& can() const noexcept override { return capabilities_; }
   const std::string& url() const noexcept override { return url_; }
   result<store::identity> identify() override { return servers_->identify(); }
+  result<std::optional<std::chrono::microseconds>> remembers_for() override {
+    return servers_->remembers_for();
+  }
   store::inbox& inbox() noexcept override {
     if (told_) return *told_;
     return untold_;
   }
 
   result<slot_reply> add(const slot& where, const slot_entry& who, std::int64_t lease) override {
-    if (options_.dialect != dialect::redlock) return change(where, "add", who, lease);
-    const auto key = key_of(where.name);
-    const auto ms = std::to_string(lease / 1'000);
-    std::string bytes;
-    append_command(bytes, {"SET", key, to_string(who.owner), "NX", "PX", ms});
-    const auto answer = servers_->ask({key, bytes, false, true});
-    if (!answer) return answer.error();
-    if (answer->value.is_error()) return server_says(answer->value.text);
-    if (answer->value.type != resp_type::null) return slot_reply{};
-    auto reply = change(where, "add", who, lease);
-    // Gone meanwhile: it looks again soon.
-    if (reply && reply->outcome == slot_outcome::empty) reply->outcome = slot_outcome::taken;
-    return reply;
+    return change(where, "add", who, lease);
   }
 
   result<slot_reply> extend(const slot& where, const slot_entry& who, std::int64_t lease) override {
@@ -117,7 +110,7 @@ class dialect_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = change(where, "remove", entry_of(owner), 0);
-    if (reply) written_.forget(owner);
+    if (reply) written_.forget(where.name, owner);
     return reply;
   }
 
@@ -143,6 +136,7 @@ class dialect_store final : public slot_store {
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     if (!capabilities_.latch) return slot_store::countdown(name, c);
     const auto key = key_of(name);
+    if (auto ok = on_one_node(kind::latch, key); !ok) return std::move(ok.error());
     const auto answer = servers_->ask({key, redisson_call(key, c), false, true});
     return answer ? read_latch(key, answer->value) : answer.error();
   }
@@ -157,6 +151,19 @@ class dialect_store final : public slot_store {
  private:
   std::string key_of(std::string_view name) const {
     return options_.dialect_prefix + std::string(name);
+  }
+
+  // What lies beside a key is named by it, in braces unless there is one: as Redis reads that, the
+  // two may be at different nodes.
+  status on_one_node(kind what, std::string_view key) const {
+    const bool several = options_.dialect == dialect::redisson &&
+                         (what == kind::latch || what == kind::shared_mutex);
+    if (!several || options_.topology != topology::cluster) return done{};
+    if (what_is_hashed(key) == what_is_hashed(redisson_beside(key))) return done{};
+    return failure{
+        errc::invalid_name,
+        "in a cluster braces in a name have to enclose something, as in {tag}: else what Redisson "
+        "keeps beside the key lies at another node"};
   }
 
   // Who looks does not know what is there. A latch, and what is no lock, says so itself when it is
@@ -186,13 +193,14 @@ class dialect_store final : public slot_store {
     if (where.kind == kind::shared_mutex && lease_us > longest_reader_lease_us) return too_long();
     const owner_id& owner = who.owner;
     const auto key = key_of(where.name);
+    if (auto ok = on_one_node(where.kind, key); !ok) return std::move(ok.error());
     const boot_time sent = clock_.now();
     // No time is proposed for a grant: another's may be of the same second.
     const bool renews = options_.dialect == dialect::setnx && verb == "extend";
-    const std::string next = renews ? written_.propose(owner, lease_us) : "";
+    const std::string next = renews ? written_.propose(where.name, owner, lease_us) : "";
     const auto answer =
-        servers_->ask({key, call(key, where.kind, verb, who, lease_us, next), false, true});
-    if (nothing_was_written(answer)) written_.withdraw(owner, next, lease_us);
+        servers_->ask({key, call(key, where, verb, who, lease_us, next), false, true});
+    if (nothing_was_written(answer)) written_.withdraw(where.name, owner, next, lease_us);
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
     const auto& items = answer->value.items;
@@ -202,7 +210,7 @@ class dialect_store final : public slot_store {
     const std::int64_t state = released ? 0 : items[0].integer;
     // A release has no lease, and writes nothing.
     if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
-      written_.wrote(owner, items[1].text, items[2].integer, sent, lease_us);
+      written_.wrote(where.name, owner, items[1].text, items[2].integer, sent, lease_us);
     }
     return read(where, who, state, items);
   }
@@ -212,21 +220,23 @@ class dialect_store final : public slot_store {
     return state == 2 || (state == 1 && where.kind == kind::shared_mutex);
   }
 
-  std::string call(const std::string& key, kind what, std::string_view verb, const slot_entry& who,
-                   std::int64_t lease_us, const std::string& next) const {
+  std::string call(const std::string& key, const slot& where, std::string_view verb,
+                   const slot_entry& who, std::int64_t lease_us, const std::string& next) const {
     std::string bytes;
     const owner_id& owner = who.owner;
     const auto ms = std::to_string(lease_us / 1'000);
     switch (options_.dialect) {
       case dialect::redisson:
-        return redisson_call(key, what, verb, who, lease_us);
+        return redisson_call(key, where.kind, verb, who, lease_us);
       case dialect::setnx:
-        append_command(bytes, {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(owner),
-                               std::to_string(lease_us), std::to_string(unit_us()), next});
+        append_command(bytes,
+                       {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(where.name, owner),
+                        std::to_string(lease_us), std::to_string(unit_us()), next},
+                       1);
         break;
       default:
         append_command(bytes,
-                       {"EVALSHA", redlock_script().sha, "1", key, verb, to_string(owner), ms});
+                       {"EVALSHA", redlock_script().sha, "1", key, verb, to_string(owner), ms}, 1);
     }
     return bytes;
   }

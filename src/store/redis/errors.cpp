@@ -38,6 +38,9 @@ constexpr std::array meanings{
             "the key was not written by holdfast: choose another name or ?prefix="},
     meaning{"HOLDFAST_FOREIGN", errc::foreign_data, "choose another name or ?prefix="},
     meaning{"HOLDFAST_NEWER", errc::newer_format, "update this program"},
+    meaning{"HOLDFAST_LATE", errc::unavailable,
+            "it came later than this session waits for it; is its clock being set, or the network "
+            "that slow? Try again"},
     meaning{"HOLDFAST_CORRUPT", errc::corrupt,
             "look at the key with redis-cli; remove it if nobody holds the lock"},
     meaning{"MOVED", errc::unsupported, "this is a node of a cluster; write redis+cluster://host"},
@@ -77,7 +80,9 @@ failure server_says(std::string_view error) {
   for (const auto& m : meanings) {
     if (m.word == word) return make(m.code, error, m.advice);
   }
-  if (error.find("NOPERM") != error.npos || error.find("ACL failure") != error.npos) {
+  // Redis 6 and 7.0, from inside a script: "The user executing the script can't run this command".
+  if (error.find("NOPERM") != error.npos || error.find("ACL failure") != error.npos ||
+      error.find("user executing the script can't") != error.npos) {
     return make(errc::not_permitted, error,
                 "docs/stores/redis.md lists the rights that holdfast needs");
   }

@@ -66,8 +66,10 @@ std::string preparation(const redis_options& o, purpose what_for, std::size_t& c
       append_command(bytes, {"SCRIPT", "LOAD", s.text});
       ++count;
     }
-    if (o.topology == topology::sentinel) append_command(bytes, {"ROLE"}), ++count;
+    append_command(bytes, {"TIME"}), ++count;
   }
+  // Also who listens: where nothing is published any more there is nothing to hear.
+  if (o.topology == topology::sentinel) append_command(bytes, {"ROLE"}), ++count;
   return bytes;
 }
 
@@ -83,6 +85,35 @@ status all_fine(const redis_options& o, const result<std::vector<resp_value>>& r
     return no_redis(o, f);
   }
   return done{};
+}
+
+// Servers, and what only looks like one, repeat what they do not understand: as it was said, with
+// other quotes, or cut off. So of an answer to HELLO and AUTH nothing is shown but what everybody
+// knows.
+constexpr std::string_view not_repeated = "(the rest is not shown: it may repeat the password)";
+
+void hide_login(const redis_options& o, resp_value& answer) {
+  if (anonymous(o) || !answer.is_error()) return;
+  for (const std::string_view known :
+       {std::string_view("ERR max number of clients reached"),
+        std::string_view("ERR AUTH <password> called without any password configured"),
+        std::string_view("ERR Client sent AUTH, but no password is set"),
+        std::string_view("ERR unknown command"), std::string_view("NOAUTH"),
+        std::string_view("WRONGPASS"), std::string_view("NOPERM"), std::string_view("DENIED"),
+        std::string_view("LOADING"), std::string_view("BUSY"), std::string_view("MASTERDOWN"),
+        std::string_view("NOPROTO"), std::string_view("ERR")}) {
+    if (!answer.text.starts_with(known)) continue;
+    answer.text = std::string(known) + ' ' + std::string(not_repeated);
+    return;
+  }
+  answer.text = "an error " + std::string(not_repeated);
+}
+
+failure without_login(const redis_options& o, failure f) {
+  if (anonymous(o) || f.outcome_unknown) return f;  // of the network, in our own words
+  f.what = "the answer to the login is none that Redis gives; is it a Redis server? " +
+           std::string(not_repeated);
+  return f;
 }
 
 // Sentinels may be late, and a server that they have replaced may not know it yet.
@@ -171,19 +202,27 @@ result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose 
   if (!wire) return std::move(wire.error());
   auto c = std::make_unique<connection>();
   c->wire = std::move(*wire);
+  c->at = {o.host, o.port};
   auto hello = exchange(*c, greeting(o), 1, p);
-  if (!hello) return no_redis(o, hello.error());
+  if (!hello) return no_redis(o, without_login(o, hello.error()));
   c->resp3 = !hello->front().is_error();
   if (!c->resp3 && does_not_know_hello(hello->front().text))
     hello = exchange(*c, old_greeting(o), 1, p);
+  if (!hello) return no_redis(o, without_login(o, hello.error()));
+  hide_login(o, hello->front());
   if (auto ok = all_fine(o, hello); !ok) return std::move(ok.error());
   std::size_t count = 0;
   const std::string rest = preparation(o, what_for, count);
   if (count == 0) return c;
   const auto prepared = exchange(*c, rest, count, p);
   if (auto ok = all_fine(o, prepared); !ok) return std::move(ok.error());
-  if (auto ok = still_primary(o, prepared); what_for == purpose::commands && !ok)
-    return std::move(ok.error());
+  if (auto ok = still_primary(o, prepared); !ok) return std::move(ok.error());
+  for (const auto& r : *prepared) {
+    const auto time = read_server_time(r);
+    if (!time) continue;
+    const auto here = boot_clock::now().time_since_epoch();
+    c->ahead_us = *time - std::chrono::duration_cast<std::chrono::microseconds>(here).count();
+  }
   return c;
 }
 
@@ -199,6 +238,20 @@ result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_f
   there.host = std::move(found->host);
   there.port = found->port;
   return greet_there(there, what_for, p);
+}
+
+// Seconds, and microseconds.
+std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept {
+  if (answer.items.size() != 2) return std::nullopt;
+  std::int64_t parts[2] = {0, 0};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string& text = answer.items[i].text;
+    const char* const end = text.data() + text.size();
+    const auto [after, wrong] = std::from_chars(text.data(), end, parts[i]);
+    if (wrong != std::errc{} || after != end || parts[i] < 0) return std::nullopt;
+  }
+  if (parts[0] > INT64_MAX / 1'000'000 - 1 || parts[1] >= 1'000'000) return std::nullopt;
+  return parts[0] * 1'000'000 + parts[1];
 }
 
 status check_server(connection& c, const redis_options& o) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,14 +14,17 @@ struct connection {
   std::unique_ptr<transport> wire;
   resp_reader reader;
   bool resp3 = false;
+  /// The server's clock is that far ahead of ours, in microseconds, at least; if it says its time.
+  std::optional<std::int64_t> ahead_us{};
+  address at{};  ///< where that is
 };
 
 enum class purpose { commands, notices };
 
 /// Connects and greets: HELLO 3 with the login, RESP2 if the server is too old for it, SELECT; the
-/// scripts for `commands`. The server is where `locate` says, if there is one; the primary that
-/// sentinels name must say itself that it is one. Within connect_timeout, or until `wake_fd` is
-/// ready.
+/// scripts for `commands`, and what time the server has. The server is where `locate` says, if
+/// there is one; the primary that sentinels name must say itself that it is one. Within
+/// connect_timeout, or until `wake_fd` is ready.
 result<std::unique_ptr<connection>> greet(const redis_options& options, purpose what_for,
                                           int wake_fd = -1);
 
@@ -28,6 +32,9 @@ result<std::unique_ptr<connection>> greet(const redis_options& options, purpose 
 /// connection.
 result<std::vector<resp_value>> exchange(connection& c, std::string_view commands,
                                          std::size_t replies, const patience& p);
+
+/// What TIME answers, in microseconds.
+std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept;
 
 /// Looks at what the server says of itself: refuses what cannot work, warns of what may lose locks.
 status check_server(connection& c, const redis_options& options);

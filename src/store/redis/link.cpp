@@ -33,6 +33,16 @@ failure timed_out(const redis_options& o) {
           true};
 }
 
+std::int64_t micros(std::chrono::nanoseconds d) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+}
+
+void raise(std::atomic<std::int64_t>& to, std::int64_t least) noexcept {
+  auto was = to.load(std::memory_order_relaxed);
+  while (was < least && !to.compare_exchange_weak(was, least, std::memory_order_relaxed)) {
+  }
+}
+
 failure broken(std::string why) {
   return {errc::unavailable, "the connection broke: " + std::move(why), true};
 }
@@ -56,12 +66,11 @@ void link::renew_connection(failure why) {
 
 link::~link() { renew_connection({errc::unavailable, "the session has ended"}); }
 
-result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
-  const boot_time deadline = boot_clock::now() + options_.command_timeout;
-  auto first = ask_once(commands, replies, deadline);
+result<link::answer> link::ask(std::span<const message> all, boot_time deadline) {
+  auto first = ask_once(all, deadline);
   if (first || !first.error().outcome_unknown || boot_clock::now() >= deadline) return first;
   // The connection broke under way: a server that closed an idle one, or was restarted.
-  auto second = ask_once(commands, replies, deadline);
+  auto second = ask_once(all, deadline);
   if (second)
     second->repeated = true;
   else
@@ -69,15 +78,14 @@ result<link::answer> link::ask(std::string_view commands, std::size_t replies) {
   return second;
 }
 
-result<link::answer> link::ask_once(std::string_view commands, std::size_t replies,
-                                    boot_time deadline) {
+result<link::answer> link::ask_once(std::span<const message> all, boot_time deadline) {
   ticket mine;
-  mine.wanted = replies;
+  for (const auto& m : all) mine.wanted += m.replies;
   mine.deadline = deadline;
-  mine.replies.reserve(replies);
+  mine.replies.reserve(mine.wanted);
   lock l{mutex_};
   if (auto ok = ensure_connected(l, deadline); !ok) return std::move(ok.error());
-  out_ += commands;
+  for (const auto& m : all) put_out(m, mine);
   in_flight_.push_back(&mine);
   if (!flushing_) flush(l);
   wait_for(l, mine);
@@ -86,10 +94,36 @@ result<link::answer> link::ask_once(std::string_view commands, std::size_t repli
   return answer{std::move(mine.replies)};
 }
 
+// ---- until when the server may carry it out
+// ------------------------------------------------------
+
+// From the time that it had when it answered, which was earlier: so what it has now is no less, and
+// whoever is told to be through by then is through when we give up.
+void link::saw_time(std::int64_t now_at) noexcept {
+  ahead_.store(now_at - micros(boot_clock::now().time_since_epoch()), std::memory_order_relaxed);
+}
+
+void link::saw_after(std::int64_t after) noexcept { raise(after_, after); }
+
+void link::put_out(const message& m, ticket& t) {
+  out_ += m.bytes;
+  if (!m.stamped) return;
+  std::string word = "9999999999999999";
+  if (const auto ahead = ahead_.load(std::memory_order_relaxed); ahead != unknown) {
+    const auto now = micros(boot_clock::now().time_since_epoch()) + ahead;
+    const auto due = micros(t.deadline.time_since_epoch()) + ahead;
+    const auto until = std::max({due, on_their_way_until_ + 1, after_.load() + 1});
+    word = std::to_string(until);
+    if (on_their_way_until_ >= now) word += ' ' + std::to_string(on_their_way_until_);
+    t.carried_out_until = std::max(t.carried_out_until, until);
+  }
+  out_ += '$' + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+}
+
 // ---- what nobody waits for
 // -----------------------------------------------------------------------
 
-bool link::post(std::string_view command, listener& then) {
+bool link::post(const message& command, listener& then) {
   {
     lock l{mutex_};
     if (!connection_ || posted_ >= most_posted) return false;
@@ -99,19 +133,19 @@ bool link::post(std::string_view command, listener& then) {
   return true;
 }
 
-bool link::post_now(std::string_view command, listener& then) {
+bool link::post_now(const message& command, listener& then) {
   lock l{mutex_};
   if (!connection_ || leading_ || flushing_ || in_flight_.size() >= most_at_once) return false;
   put(l, command, then);
   return true;
 }
 
-void link::put(lock& l, std::string_view command, listener& then) {
+void link::put(lock& l, const message& command, listener& then) {
   auto one = std::make_unique<ticket>();
   one->wanted = 1;
   one->deadline = boot_clock::now() + options_.command_timeout;
   one->then = std::move(then);
-  out_ += command;
+  put_out(command, *one);
   in_flight_.push_back(one.release());
   ++posted_;
   if (!flushing_) flush(l);
@@ -151,8 +185,8 @@ void link::settle() {
   std::unique_lock l{mutex_};
   const bool waiting = posted_ > 0;
   l.unlock();
-  if (waiting)
-    (void)ask_once("*1\r\n$4\r\nPING\r\n", 1, boot_clock::now() + options_.command_timeout);
+  const message ping{"*1\r\n$4\r\nPING\r\n"};
+  if (waiting) (void)ask_once({&ping, 1}, boot_clock::now() + options_.command_timeout);
   tell_posted();
 }
 
@@ -207,6 +241,8 @@ void link::connect_now(lock& l) {
   connecting_ = false;
   if (made) {
     connection_ = std::move(*made);
+    ahead_ = connection_->ahead_us.value_or(unknown);
+    if (options_.commands_go_to) options_.commands_go_to(connection_->at);
     out_.clear();
     last_problem_.reset();
   } else {
@@ -374,6 +410,7 @@ void link::break_off(const failure& why) {
   for (ticket* t : in_flight_) {
     t->over = true;
     t->wrong = why;
+    on_their_way_until_ = std::max(on_their_way_until_, t->carried_out_until);
     if (t->then)
       lay_by(t);
     else

@@ -6,11 +6,25 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "store/redis/futex.hpp"
 #include "store/redis/handshake.hpp"
 
 namespace holdfast::store::redis {
+
+/// Commands, already encoded, that go together.
+struct message {
+  std::string_view bytes;
+  std::size_t replies = 1;
+  /// The last command is told one word more, behind its others: until when the server may carry it
+  /// out, by its own clock. A command that something on the way has kept back must not take effect
+  /// when nobody waits for it any more. Where earlier ones of this link may be on their way still,
+  /// the word says so too: "until after", and whatever has to be carried out until `after` or
+  /// earlier is too late from then on.
+  bool stamped = false;
+  bool closing = false;  ///< goes behind the others, also if only some of them are sent again
+};
 
 /// The one connection over which all threads of a session talk to the server, and no thread of its
 /// own.
@@ -34,19 +48,24 @@ class link {
     bool repeated = false;  ///< the first attempt may have been carried out as well
   };
 
-  /// Sends commands, already encoded, and waits for as many replies.
-  result<answer> ask(std::string_view commands, std::size_t replies);
+  /// Sends all, and waits for their replies.
+  result<answer> ask(std::span<const message> all, boot_time deadline);
+
+  /// The server's time, from an answer that has just come; and what a name's commands have to be
+  /// carried out after.
+  void saw_time(std::int64_t now_at) noexcept;
+  void saw_after(std::int64_t after) noexcept;
 
   using listener = std::function<void(result<answer>)>;
 
   /// Sends one command for whose reply nobody waits: it comes in front of all that are asked later,
   /// and whoever reads next reads its answer, too. `then` is called once, with no mutex held.
   /// False, and `then` is left alone, if there is no connection now or too much is unanswered.
-  bool post(std::string_view command, listener& then);
+  bool post(const message& command, listener& then);
 
   /// The same, for who reads the answers by itself: no if another thread reads or writes here now,
   /// or if so much is unanswered that it might have to wait.
-  bool post_now(std::string_view command, listener& then);
+  bool post_now(const message& command, listener& then);
   /// Of the connection, while nobody reads; null without. It lasts as long as it is held.
   std::shared_ptr<const connection> to_read();
   /// Reads what is there of answers to what was posted, and does not wait.
@@ -68,6 +87,7 @@ class link {
     std::vector<resp_value> replies;
     std::size_t wanted = 0;
     boot_time deadline{};
+    std::int64_t carried_out_until = 0;  ///< by the server's clock; 0 if it was not told
     bool over = false;
     std::optional<failure> wrong;
     wake_flag wake;
@@ -77,7 +97,8 @@ class link {
   enum : std::uint32_t { settled = 1, lead_on = 2 };
   enum class reading { glance, asleep, awake };
 
-  result<answer> ask_once(std::string_view commands, std::size_t replies, boot_time deadline);
+  result<answer> ask_once(std::span<const message> all, boot_time deadline);
+  void put_out(const message& m, ticket& t);
   status ensure_connected(lock& l, boot_time deadline);
   void connect_now(lock& l);
   void flush(lock& l);
@@ -93,7 +114,7 @@ class link {
   void fail_overdue();
   static void wake_all(std::vector<ticket*>& finished, const ticket* but);
   ticket* next_to_lead() const noexcept;
-  void put(lock& l, std::string_view command, listener& then);
+  void put(lock& l, const message& command, listener& then);
   void lay_by(ticket* posted);
   void tell_posted();
 
@@ -109,6 +130,11 @@ class link {
   std::size_t posted_ = 0;                        ///< of them
   std::vector<std::unique_ptr<ticket>> to_tell_;  ///< posted, and over
   std::atomic<bool> something_to_tell_{false};
+  /// The server's clock is that far ahead of ours, in microseconds, at least.
+  static constexpr std::int64_t unknown = INT64_MIN;
+  std::atomic<std::int64_t> ahead_{unknown};
+  std::atomic<std::int64_t> after_{0};   ///< what others say has to be over
+  std::int64_t on_their_way_until_ = 0;  ///< commands of connections that broke; under mutex_
   // Of whoever reads.
   unsigned in_vain_ = 0;     ///< times in a row that it stayed awake for nothing
   unsigned not_before_ = 0;  ///< so many reads until it tries again

@@ -7,6 +7,7 @@
 -- record, so that giving it to him is one GET, one SET, and one PUBLISH.
 
 local record, answer, lasts, news, to  -- what becomes of the record, and for how many ms; who is told what
+local goes_on = verb == 'release'  -- takes no more memory: also a full server does it
 
 if verb == 'lock' then
   -- Nobody has it.
@@ -54,19 +55,23 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
                priority .. ' 0 ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4]
       lasts = math.max(stays, ends) - now
     elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- he looks again
-      record, position, fresh = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. sub(text, 54), 1, 0
+      record, position, fresh, goes_on = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. sub(text, 54), 1, 0, true
       lasts = math.max(stays, ends) - now
-    elseif not none and not alone and waits and stays <= kept + 0 and
-           call('HSETNX', KEYS[2], owner,
-                'w 1 ' .. priority .. ' ' .. seq + 1 .. ' ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4]) == 1 then
-      local member = format('%014x', seq + 1) .. owner
-      call('ZADD', KEYS[3], -priority, member)
-      local of = match(ARGV[4], '^[01] (%S+)')
-      call('ZADD', KEYS[4], format('%.0f', stays), of ~= '-' and of or owner)
-      position = call('ZRANK', KEYS[3], member) + 1
-      if stays < places_end + 0 then places_end = format('%.0f', stays) end
-      record = head .. ' 1 ' .. waiters + 1 .. ' ' .. seq + 1 .. ' ' .. kept .. ' ' .. places_end .. ' ' .. sub(text, at)
-      lasts = kept - now
+    elseif not none and not alone and waits and stays <= kept + 0 then
+      local entered = redis.pcall('HSETNX', KEYS[2], owner,
+                                  'w 1 ' .. priority .. ' ' .. seq + 1 .. ' ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4])
+      -- Of a full server the long way asks again.
+      if entered ~= 1 and entered ~= 0 and not match(entered.err, 'OOM') then return entered end
+      if entered == 1 then
+        local member = format('%014x', seq + 1) .. owner
+        call('ZADD', KEYS[3], -priority, member)
+        local of = match(ARGV[4], '^[01] (%S+)')
+        call('ZADD', KEYS[4], format('%.0f', stays), of ~= '-' and of or owner)
+        position = call('ZRANK', KEYS[3], member) + 1
+        if stays < places_end + 0 then places_end = format('%.0f', stays) end
+        record = head .. ' 1 ' .. waiters + 1 .. ' ' .. seq + 1 .. ' ' .. kept .. ' ' .. places_end .. ' ' .. sub(text, at)
+        lasts = kept - now
+      end
     end
     if position then
       local again = math.min(1000000, 250000 * position, position == 1 and ends - now or 1000000)
@@ -115,8 +120,8 @@ end
 if record and fixed then
   call('SET', record_key, record)
 elseif record and redis.pcall('SET', record_key, record, 'PX', lasts).err then
-  -- A server whose memory is full still lets go and hands over: what has written may write on.
-  if verb == 'release' then call('DEL', record_key) end
+  -- A server whose memory is full still lets go, hands over, and keeps a place: what has written may write on.
+  if goes_on then call('DEL', record_key) end
   call('SET', record_key, record, 'PX', lasts)  -- or its error
 end
 if answer == DONE and fixed then answer = {DONE, 0, 0, tonumber(fixed), 0, 0, 0} end

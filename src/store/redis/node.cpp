@@ -1,8 +1,10 @@
 #include "store/redis/node.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
+#include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/scripts.hpp"
 
@@ -10,26 +12,91 @@ namespace holdfast::store::redis {
 
 namespace {
 
-bool has_no_script(const std::vector<resp_value>& replies) {
-  return std::any_of(replies.begin(), replies.end(), [](const resp_value& r) {
-    return r.is_error() && r.text.starts_with("NOSCRIPT");
-  });
+constexpr std::string_view too_late = "HOLDFAST_LATE ";
+/// The server's clock was set, or another session has raised what has to be passed: once is enough
+/// to know it. More often only if it happens again meanwhile, or this thread gets no processor.
+constexpr int most_attempts = 4;
+
+bool has_no_script(const resp_value& r) { return r.is_error() && r.text.starts_with("NOSCRIPT"); }
+
+// Neither was carried out.
+bool was_refused(const resp_value& r) {
+  return has_no_script(r) || (r.is_error() && r.text.starts_with(too_late));
+}
+
+bool any_refused(std::span<const resp_value> replies) {
+  return std::any_of(replies.begin(), replies.end(), was_refused);
+}
+
+/// The replies to each of them.
+std::vector<std::span<resp_value>> by_message(std::span<const message> all,
+                                              std::vector<resp_value>& replies) {
+  std::vector<std::span<resp_value>> of;
+  of.reserve(all.size());
+  std::size_t at = 0;
+  for (const auto& m : all) {
+    of.push_back(std::span(replies).subspan(at, m.replies));
+    at += m.replies;
+  }
+  return of;
 }
 
 }  // namespace
 
-// A server that was restarted, or whose scripts were flushed, is told them again.
-result<link::answer> node::ask_server(std::string_view commands, std::size_t replies) {
-  auto got = link_.ask(commands, replies);
-  if (got && has_no_script(got->replies)) {
-    std::string again;
-    const auto scripts = scripts_of(options_.dialect);
-    for (const script& s : scripts) append_command(again, {"SCRIPT", "LOAD", s.text});
-    again += commands;
-    got = link_.ask(again, replies + scripts.size());
-    if (got)
-      got->replies.erase(got->replies.begin(),
-                         got->replies.begin() + static_cast<std::ptrdiff_t>(scripts.size()));
+// "HOLDFAST_LATE now after", or an answer of permits.lua.
+void node::learn(const resp_value& answer) noexcept {
+  if (const auto now = server_time_in(answer)) link_.saw_time(*now);
+  if (!answer.is_error() || !answer.text.starts_with(too_late)) return;
+  std::int64_t now = 0, after = 0;
+  const char* const end = answer.text.data() + answer.text.size();
+  const auto first = std::from_chars(answer.text.data() + too_late.size(), end, now);
+  if (first.ec != std::errc{} || first.ptr == end) return;
+  const auto second = std::from_chars(first.ptr + 1, end, after);
+  link_.saw_time(now);
+  if (second.ec == std::errc{}) link_.saw_after(after);
+}
+
+// A server that was restarted, or whose scripts were flushed, is told them again; and what came too
+// late by its clock is told what time it is. Only what was refused, and what belongs behind it: the
+// others have been carried out.
+result<link::answer> node::ask_refused_again(std::span<const message> all, link::answer first,
+                                             boot_time deadline) {
+  const auto parts = by_message(all, first.replies);
+  std::string scripts;
+  std::vector<message> again;
+  std::vector<std::span<resp_value>> places;
+  if (std::any_of(first.replies.begin(), first.replies.end(), has_no_script)) {
+    const auto known = scripts_of(options_.dialect);
+    for (const script& s : known) append_command(scripts, {"SCRIPT", "LOAD", s.text});
+    again.push_back({scripts, known.size()});
+  }
+  const std::size_t loaded = again.empty() ? 0 : again.front().replies;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].closing && !any_refused(parts[i])) continue;
+    again.push_back(all[i]);
+    places.push_back(parts[i]);
+  }
+  auto second = link_.ask(again, deadline);
+  if (!second) {
+    second.error().outcome_unknown = second.error().outcome_unknown || places.size() < all.size();
+    return second;
+  }
+  auto from = second->replies.begin() + static_cast<std::ptrdiff_t>(loaded);
+  for (const auto& place : places) {
+    for (auto& reply : place) reply = std::move(*from++);
+  }
+  first.repeated = first.repeated || second->repeated;
+  return first;
+}
+
+result<link::answer> node::ask_server(std::span<const message> all) {
+  const boot_time deadline = boot_clock::now() + options_.command_timeout;
+  auto got = link_.ask(all, deadline);
+  for (int attempt = 1; got; ++attempt) {
+    for (const auto& r : got->replies) learn(r);
+    const bool again = any_refused(got->replies) && boot_clock::now() < deadline;
+    if (!again || attempt == most_attempts) break;
+    got = ask_refused_again(all, std::move(*got), deadline);
   }
   if (!got) return got;
   const resp_value& first = got->replies.front();
@@ -39,9 +106,9 @@ result<link::answer> node::ask_server(std::string_view commands, std::size_t rep
   return got;
 }
 
-result<node::answer> node::ask(std::string_view commands, std::size_t replies, bool durable) {
-  if (durable && options_.ack != acknowledgement::any) return ask_replicas_too(commands, replies);
-  auto got = ask_server(commands, replies);
+result<node::answer> node::ask(std::span<const message> all, bool durable) {
+  if (durable && options_.ack != acknowledgement::any) return ask_replicas_too(all);
+  auto got = ask_server(all);
   if (!got) return std::move(got.error());
   return answer{std::move(got->replies), got->repeated, {}};
 }
@@ -51,8 +118,8 @@ result<node::answer> node::ask(std::string_view commands, std::size_t replies, b
 
 // WAIT holds up its connection. So one is under way at a time, for all who came while the last one
 // was: replicas that are away cost everybody ack_timeout, not each behind the other.
-result<node::answer> node::ask_replicas_too(std::string_view commands, std::size_t replies) {
-  part mine{commands, replies};
+result<node::answer> node::ask_replicas_too(std::span<const message> all) {
+  part mine{all};
   std::unique_lock lock{mutex_};
   parts_.push_back(&mine);
   changed_.wait(lock, [&] { return mine.over || !sending_; });
@@ -80,65 +147,44 @@ void node::send_together(const std::vector<part*>& parts) {
   }
 }
 
-// The replies of all parts, the last one first. ROLE comes along, so that new replicas are noticed.
+// The replies of all parts, the last one first.
 result<node::answer> node::settle_together(const std::vector<part*>& parts) {
-  if (replicas_ == 0) {
-    if (auto known = ask_role(); !known) return std::move(known.error());
-  }
-  const auto wanted = replicas_wanted();
-  std::string bytes;
-  std::size_t count = 2;
-  for (const part* p : parts) bytes += p->commands, count += p->replies;
-  append_command(bytes,
+  const auto wanted = static_cast<std::int64_t>(options_.replicas_wanted());
+  std::string wait;
+  append_command(wait,
                  {"WAIT", std::to_string(wanted), std::to_string(options_.ack_timeout.count())});
-  append_command(bytes, {"ROLE"});
-  auto got = ask_server(bytes, count);
+  std::vector<message> all;
+  for (const part* p : parts) all.insert(all.end(), p->all.begin(), p->all.end());
+  all.push_back({.bytes = wait, .closing = true});
+  auto got = ask_server(all);
   if (!got) return std::move(got.error());
-  learn_replicas(got->replies.back());
-  answer all{std::move(got->replies), got->repeated, {}};
-  all.replicas = {all.replies[count - 2].integer, wanted};  // 0 if it is an error
+  answer said{std::move(got->replies), got->repeated, {}};
+  if (said.replies.back().text.find("NOPERM") != std::string::npos) {
+    failure f = server_says(said.replies.back().text);
+    f.outcome_unknown = true;
+    return f;
+  }
+  said.replicas = {said.replies.back().integer, wanted};  // 0 if it is an error
   // They may follow another by now, which the sentinels know.
-  if (options_.locate && !all.replicas.enough()) {
+  if (options_.locate && !said.replicas.enough()) {
     link_.renew_connection({errc::unavailable,
                             "too few replicas follow the server; another may be "
                             "the primary by now"});
   }
-  all.replies.resize(count - 2);
-  std::reverse(all.replies.begin(), all.replies.end());
-  return all;
+  said.replies.pop_back();
+  std::reverse(said.replies.begin(), said.replies.end());
+  return said;
 }
 
 void node::take_out(std::vector<resp_value>& all, part& p, const answer& shared) {
   answer mine{{}, shared.repeated, shared.replicas};
-  const auto first = all.end() - static_cast<std::ptrdiff_t>(p.replies);
+  std::ptrdiff_t count = 0;
+  for (const auto& m : p.all) count += static_cast<std::ptrdiff_t>(m.replies);
+  const auto first = all.end() - count;
   std::move(std::make_reverse_iterator(all.end()), std::make_reverse_iterator(first),
             std::back_inserter(mine.replies));
   all.erase(first, all.end());
   p.outcome = std::move(mine);
-}
-
-// The primary and its replicas are copies of the same; without any replica there is nothing to rely
-// on.
-std::int64_t node::replicas_wanted() const noexcept {
-  const std::int64_t replicas = replicas_;
-  return std::max<std::int64_t>(
-      1, options_.ack == acknowledgement::all ? replicas : (replicas + 1) / 2);
-}
-
-status node::ask_role() {
-  std::string bytes;
-  append_command(bytes, {"ROLE"});
-  const auto role = ask_server(bytes, 1);
-  if (!role) return role.error();
-  if (role->replies.front().is_error()) return server_says(role->replies.front().text);
-  learn_replicas(role->replies.front());
-  return done{};
-}
-
-void node::learn_replicas(const resp_value& role) noexcept {
-  if (role.items.size() < 3 || role.items[0].text != "master") return;
-  replicas_ =
-      std::max<std::int64_t>(replicas_, static_cast<std::int64_t>(role.items[2].items.size()));
 }
 
 }  // namespace holdfast::store::redis

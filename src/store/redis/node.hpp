@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -32,37 +31,41 @@ class node {
     acknowledged replicas{};
   };
 
-  /// Sends commands, already encoded, and waits for as many replies; and, where `durable` and the
-  /// URL says so, until the replicas have what they wrote, or ack_timeout is over.
-  result<answer> ask(std::string_view commands, std::size_t replies, bool durable);
+  /// Sends all, and waits for their replies; and, where `durable` and the URL says so, until the
+  /// replicas have what they wrote, or ack_timeout is over. What the server has refused because it
+  /// does not know the script, or because it came too late, is asked again.
+  result<answer> ask(std::span<const message> all, bool durable);
+  /// One, or several that belong together, which only look.
+  result<answer> ask(std::string_view commands, std::size_t replies = 1) {
+    const message one{commands, replies};
+    return ask({&one, 1}, false);
+  }
 
   /// As link::post and link::settle. Whatever is wrong with the answer is for `then` to find out.
-  bool post(std::string_view command, link::listener& then) { return link_.post(command, then); }
+  bool post(const message& command, link::listener& then) { return link_.post(command, then); }
+  /// What an answer tells of the server's time: for who posts.
+  void learn(const resp_value& answer) noexcept;
   void settle() { link_.settle(); }
   link& connection() noexcept { return link_; }
 
  private:
   /// Commands of one thread, which go together with those of others.
   struct part {
-    std::string_view commands;
-    std::size_t replies;
+    std::span<const message> all;
     result<answer> outcome = answer{};
     bool over = false;
   };
 
-  result<link::answer> ask_server(std::string_view commands, std::size_t replies);
-  result<answer> ask_replicas_too(std::string_view commands, std::size_t replies);
+  result<link::answer> ask_server(std::span<const message> all);
+  result<link::answer> ask_refused_again(std::span<const message> all, link::answer first,
+                                         boot_time deadline);
+  result<answer> ask_replicas_too(std::span<const message> all);
   void send_together(const std::vector<part*>& parts);
   result<answer> settle_together(const std::vector<part*>& parts);
   static void take_out(std::vector<resp_value>& all, part& p, const answer& shared);
-  std::int64_t replicas_wanted() const noexcept;
-  status ask_role();
-  void learn_replicas(const resp_value& role) noexcept;
 
   const redis_options options_;
   link link_;
-  /// The most that were seen at a time: one that is away still counts.
-  std::atomic<std::int64_t> replicas_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;

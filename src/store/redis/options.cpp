@@ -1,11 +1,9 @@
 #include "store/redis/options.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
+
+#include "store/files/files.hpp"
 
 namespace holdfast::store::redis {
 
@@ -40,8 +38,7 @@ status take_database(std::string_view& rest, redis_options& o) {
   const auto text = rest.substr(slash + 1);
   rest = rest.substr(0, slash);
   if (text.empty() || (parse_number(text, o.database) && o.database <= 1'000'000)) return done{};
-  return bad("'" + std::string(text) +
-             "' is not the number of a database; write redis://host:6379/0");
+  return bad("what is behind the / is not the number of a database; write redis://host:6379/0");
 }
 
 result<address> read_address(std::string_view rest, std::uint16_t usual_port) {
@@ -63,7 +60,7 @@ result<address> read_address(std::string_view rest, std::uint16_t usual_port) {
   }
   if (o.host.empty()) return bad("names no host; write for example redis://localhost:6379");
   if (port.empty() || (parse_number(port, o.port) && o.port != 0)) return o;
-  return bad("'" + std::string(port) + "' is not a port; ports go from 1 to 65535");
+  return bad("what is behind the colon is not a port; ports go from 1 to 65535");
 }
 
 status take_host(std::string_view rest, redis_options& o) {
@@ -101,15 +98,15 @@ status take_primary_name(std::string_view& rest, redis_options& o) {
   return bad("redis+sentinel: needs the name of the primary: redis+sentinel://host,host/mymaster");
 }
 
-result<std::string> read_first_line(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return bad("cannot read the password from " + path + ": " + std::strerror(errno));
-  char text[4096];
-  const auto size = ::read(fd, text, sizeof text);
-  ::close(fd);
-  if (size < 0) return bad("cannot read the password from " + path + ": " + std::strerror(errno));
-  const std::string_view all(text, static_cast<std::size_t>(size));
-  return std::string(all.substr(0, all.find_first_of("\r\n")));
+result<std::string> read_password(const std::string& path) {
+  auto line = files::first_line(path);
+  if (line) return line;
+  return bad("cannot read the password from " + path + ": " + line.error().what);
+}
+
+status set_file(std::string& to, std::string_view option, const std::string& path) {
+  if (auto ok = files::check_no_fifo(option, path); !ok) return ok;
+  return to = path, done{};
 }
 
 status set_timeout(std::chrono::milliseconds& to, std::string_view name, std::string_view text) {
@@ -163,6 +160,8 @@ status take_place(std::string_view rest, std::string_view scheme, redis_options&
   return o.topology == topology::single ? take_host(rest, o) : take_seeds(rest, o);
 }
 
+constexpr unsigned most_replicas = 1'000;
+
 topology topology_of(std::string_view scheme) {
   if (scheme.ends_with("+sentinel")) return topology::sentinel;
   return scheme.ends_with("+cluster") ? topology::cluster : topology::single;
@@ -172,7 +171,42 @@ status set_ack(redis_options& o, std::string_view value) {
   if (value == "any") return o.ack = acknowledgement::any, done{};
   if (value == "majority") return o.ack = acknowledgement::majority, done{};
   if (value == "all") return o.ack = acknowledgement::all, done{};
-  return bad("ack='" + std::string(value) + "' is none of any, majority and all");
+  o.ack = acknowledgement::number;
+  if (parse_number(value, o.ack_number) && o.ack_number >= 1 && o.ack_number <= most_replicas)
+    return done{};
+  return bad("ack= is none of any, majority, all and a number of replicas from 1 to " +
+             std::to_string(most_replicas));
+}
+
+status set_replicas(redis_options& o, std::string_view value) {
+  if (parse_number(value, o.replicas) && o.replicas >= 1 && o.replicas <= most_replicas)
+    return done{};
+  return bad("replicas= is a number from 1 to " + std::to_string(most_replicas) +
+             ": how many replicas a primary has");
+}
+
+// What a session sees is no count: on the small side of a split it would be content with too few.
+status check_acknowledgement(const redis_options& o) {
+  if (o.ack == acknowledgement::any) {
+    if (o.replicas == 0) return done{};
+    return bad("replicas= says what ack=majority and ack=all mean: add one of them");
+  }
+  if (o.dialect != dialect::none) {
+    return bad("ack= is not for dialects: the other programs do not wait for replicas either");
+  }
+  if (o.ack_timeout >= o.command_timeout) {
+    return bad("ack_timeout must be shorter than command_timeout, which is " +
+               std::to_string(o.command_timeout.count()) + " ms");
+  }
+  if (o.ack == acknowledgement::number) {
+    if (o.replicas == 0 || o.ack_number <= o.replicas) return done{};
+    return bad("ack=" + std::to_string(o.ack_number) + " is more than replicas=" +
+               std::to_string(o.replicas) + ": nothing could be granted");
+  }
+  if (o.replicas > 0) return done{};
+  return bad(
+      "ack=majority and ack=all need replicas=: how many replicas the primary has, also those that "
+      "are away; or write how many have to acknowledge, as in ack=1");
 }
 
 result<std::string> from_environment(const std::string& name) {
@@ -188,6 +222,20 @@ status set_password(std::string& to, std::string_view option, result<std::string
 }
 
 }  // namespace
+
+unsigned redis_options::replicas_wanted() const noexcept {
+  switch (ack) {
+    case acknowledgement::majority:
+      return (replicas + 1) / 2;
+    case acknowledgement::all:
+      return replicas;
+    case acknowledgement::number:
+      return ack_number;
+    case acknowledgement::any:
+      break;
+  }
+  return 0;
+}
 
 std::string to_string(const address& a) {
   const bool bare_v6 = a.host.find(':') != a.host.npos;
@@ -221,15 +269,16 @@ status set_option(redis_options& o, std::string_view name, const std::string& va
   if (name == "command_timeout") return set_timeout(o.command_timeout, name, value);
   if (name == "ack_timeout") return set_timeout(o.ack_timeout, name, value);
   if (name == "ack") return set_ack(o, value);
+  if (name == "replicas") return set_replicas(o, value);
   if (name == "dialect") return set_dialect(o, value);
   if (name == "setnx_unit") {
     o.setnx_milliseconds = value == "ms";
     if (value == "ms" || value == "s") return done{};
     return bad("setnx_unit is s or ms");
   }
-  if (name == "ca") return o.ca = value, done{};
-  if (name == "cert") return o.cert = value, done{};
-  if (name == "key") return o.key = value, done{};
+  if (name == "ca") return set_file(o.ca, name, value);
+  if (name == "cert") return set_file(o.cert, name, value);
+  if (name == "key") return set_file(o.key, name, value);
   if (name == "server_name") return o.server_name = value, done{};
   if (name == "database" || name == "db") {
     if (parse_number(value, o.database) && o.database <= 1'000'000) return show_database(o), done{};
@@ -242,12 +291,12 @@ status set_option(redis_options& o, std::string_view name, const std::string& va
     return o.prefix = o.dialect_prefix = value, done{};
   }
   if (name == "password_env") return set_password(o.password, name, from_environment(value));
-  if (name == "password_file") return set_password(o.password, name, read_first_line(value));
+  if (name == "password_file") return set_password(o.password, name, read_password(value));
   if (name == "sentinel_user") return o.sentinel_user = value, done{};
   if (name == "sentinel_password_env")
     return set_password(o.sentinel_password, name, from_environment(value));
   if (name == "sentinel_password_file")
-    return set_password(o.sentinel_password, name, read_first_line(value));
+    return set_password(o.sentinel_password, name, read_password(value));
   return bad("there is no option '" + std::string(name) + "'");
 }
 
@@ -263,13 +312,7 @@ status check_options(const redis_options& o) {
         "there is a sentinel_user and no password: add sentinel_password_env= or "
         "sentinel_password_file=");
   }
-  if (o.ack != acknowledgement::any && o.ack_timeout >= o.command_timeout) {
-    return bad("ack_timeout must be shorter than command_timeout, which is " +
-               std::to_string(o.command_timeout.count()) + " ms");
-  }
-  if (o.dialect != dialect::none && o.ack != acknowledgement::any) {
-    return bad("ack= is not for dialects: the other programs do not wait for replicas either");
-  }
+  if (auto ok = check_acknowledgement(o); !ok) return ok;
   if (o.setnx_milliseconds && o.dialect != dialect::setnx) {
     return bad("setnx_unit= is for ?dialect=setnx");
   }

@@ -24,8 +24,9 @@ enum class topology : std::uint8_t { single, sentinel, cluster };
 enum class dialect : std::uint8_t { none, redlock, redisson, setnx };
 
 /// How many replicas must have a grant before it is one: none, so many that they and the primary
-/// are more than half of all, or all.
-enum class acknowledgement : std::uint8_t { any, majority, all };
+/// are more than half of all, all, or a number. How many there are is for the configuration to say:
+/// what a primary sees of them is less on the small side of a split.
+enum class acknowledgement : std::uint8_t { any, majority, all, number };
 
 /// Where the server is and how to talk to it. Paths are those of PEM files.
 struct redis_options {
@@ -53,7 +54,14 @@ struct redis_options {
   std::string sentinel_user{};
   std::string sentinel_password{};
   acknowledgement ack = acknowledgement::any;
+  unsigned ack_number = 0;
+  unsigned replicas = 0;  ///< of each primary, whether they are there or not; 0: not said
   std::chrono::milliseconds ack_timeout{1'000};
+  /// How many have to acknowledge; 0: none.
+  unsigned replicas_wanted() const noexcept;
+  /// Behind sentinels: where commands go now, so that who listens can follow. Empty elsewhere.
+  std::function<address()> commands_at{};
+  std::function<void(const address&)> commands_go_to{};  ///< told after each connection for them
   /// Asked before each connection where the server is now; empty: at host and port. Until a time,
   /// or until the eventfd is ready.
   std::function<result<address>(boot_time until, int wake_fd)> locate{};

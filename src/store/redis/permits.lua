@@ -21,9 +21,13 @@
 --                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of | fence_at_least;
+-- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of fence_at_least;
 -- a verb that needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
+-- Except in tests one more follows: "until", or "until after". A command that comes later than `until` is refused: who
+-- sent it has given up, and it may have been on its way behind the release. "after" is said by who has reason to believe
+-- that earlier commands are on their way still: then the record begins "hf1 after <after> kind …", and until that time
+-- whatever was to be carried out until `after` or earlier is too late.
 -- Times are microseconds, which a double holds exactly until the year 2255.
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
@@ -40,16 +44,30 @@ end
 
 local text = call('GET', record_key)
 
+local due, after
+if not fixed then
+  local stamp = ARGV[#ARGV]
+  ARGV[#ARGV] = nil
+  due, after = sub(stamp, 1, 16), #stamp > 16 and sub(stamp, 18)
+  if clock > due and verb ~= 'release' and verb ~= 'inspect' then
+    return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' 0')
+  end
+  if after and after < clock then after = nil end
+end
+
+if not after then
 @mutex.lua@
+end
 -- ---- the long way ---------------------------------------------------------------------------------
 -- Lua makes each function anew whenever the script runs, and pays for each variable of the script that a
 -- function uses. So the state that functions share, and they themselves, are the fields of one table, and
 -- what is done in one place is no function.
 
 local r = {
-  kind = '-', capacity = 0, fence = 0, used = 0, waiters = 0, seq = 0, kept = 0, places_end = 0,
+  kind = 'mutex', capacity = 0, fence = 0, used = 0, waiters = 0, seq = 0, kept = 0, places_end = 0,
   held = nil,  -- the one holder, if the capacity is 1
   dirty = false, created = false, absent_before = true,
+  after = after,  -- what was to be carried out until then is too late
   now = tonumber(clock),
   told = fixed and {},  -- tests only: the notices, in order
   reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
@@ -180,7 +198,10 @@ function r.next_fence(at_least)
 end
 
 function r.grant(w, lasts, peer)
-  if r.capacity > 1 and r.used == 0 and r.waiters == 0 then r.before_first() end
+  if r.capacity > 1 and r.used == 0 then
+    if r.waiters == 0 then r.before_first() end
+    r.created = true  -- the leases: when the last one left them there was no such key any more
+  end
   r.used = r.used + w.weight
   r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
                 expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
@@ -269,8 +290,9 @@ function r.save()
   end
   -- What remains of an idle name, and for how long: its last fence.
   local lasts = in_use and math.max(until_at, r.fence) - r.now or 1000000 + math.max(0, r.fence - r.now)
-  local record = format('hf1 %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f%s', r.kind, r.capacity, r.fence, r.used, r.waiters,
-                        r.seq, r.kept, r.places_end, tail)
+  if r.after then lasts = math.max(lasts, r.after - r.now) end
+  local record = format('hf1 %s%s %.0f %.0f %.0f %.0f %.0f %.0f %.0f%s', r.after and 'after ' .. r.after .. ' ' or '',
+                        r.kind, r.capacity, r.fence, r.used, r.waiters, r.seq, r.kept, r.places_end, tail)
   if r.kind == 'election' and not KEYS[6] then call('PEXPIRE', KEYS[5], format('%.0f', lasts / 1000 + 3600000)) end
   if KEYS[6] then
     call('SET', KEYS[1], record)
@@ -297,6 +319,21 @@ local wait, lingers = match(flags, 'w') ~= nil, match(flags, 'l') and '1' or '0'
 r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 'renew') and owner
 r.at_least = tonumber(ARGV[13]) or 0
 
+local known, rest
+if text then known, rest = match(text, '^hf1 after (%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d) (.*)$') end
+if known then
+  text = 'hf1 ' .. rest
+  if known >= clock and not fixed then
+    -- Nobody waits for years.
+    if known - clock > 100000000000000 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
+    if due <= known and verb ~= 'release' and verb ~= 'inspect' then
+      return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' ' .. known)
+    end
+    if not after or after <= known then r.after, after = known, nil end
+  end
+end
+r.dirty = after ~= nil and verb ~= 'inspect'  -- who only looks writes nothing
+
 local first
 if text then
   local kind, capacity, fence, used, waiters, seq, kept, places_end, holder =
@@ -307,7 +344,8 @@ if text then
     reply[8], reply[9] = other, 0
     return reply
   elseif not kind then
-    return redis.error_reply(match(text, '^hf%d+ ') and 'HOLDFAST_NEWER written by a newer holdfast' or
+    return redis.error_reply(match(text, '^hf1 ') and 'HOLDFAST_CORRUPT the record is damaged' or
+                             match(text, '^hf%d+ ') and 'HOLDFAST_NEWER written by a newer holdfast' or
                              'HOLDFAST_FOREIGN not written by holdfast')
   end
   r.kind, r.capacity, r.fence, r.used = kind, tonumber(capacity), tonumber(fence), tonumber(used)
@@ -424,7 +462,9 @@ end
 -- 4. One leaves so that another of the same session can come: one step, not two.
 if leaving ~= '' then reply[7] = (r.drop_holder(leaving) or r.drop_waiter(leaving)) and 1 or 0 end
 
--- 5., 6. The command itself, and the hand-over that may follow from it.
+-- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is full lets a
+-- script write on that has written, if only by a ZREM of nothing. So may who has it already, or a place: it
+-- takes no more memory, and who was handed the lock learns it by asking.
 local mine = verb ~= 'evict' and r.holder_of(owner)
 
 -- At a barrier. Who comes again stands for himself in the round before: if that one is not known any
@@ -472,6 +512,7 @@ elseif verb == 'acquire' and not mine then
   local waiting = r.waiter_of(owner)
   local member = waiting and waiting.member
   if waiting then
+    call('ZREM', KEYS[5], '')
     r.put_place(owner, waiting.peer, now + place)
   else
     member = r.enqueue({owner = owner, weight = weight, priority = priority, lease = lease, since = clock,
@@ -495,6 +536,7 @@ elseif verb == 'acquire' and not mine then
 elseif verb == 'acquire' or verb == 'renew' then
   local waiting = not mine and r.waiter_of(owner)
   if mine then
+    if verb == 'acquire' then call('ZREM', KEYS[5], '') end
     mine.expires = now + lease
     if verb == 'acquire' and r.detached and not barrier then mine.peer = '-' end
     -- One of several stores of a quorum learns what another one has granted.

@@ -31,12 +31,14 @@ local texts = call('MGET', unpack(KEYS, 2))
 local record = texts[1]
 local known_until = 0
 if record then
+  record = string.gsub(record, '^hf1 after %d+ ', 'hf1 ')
   local last = string.match(record, '^hf1 rate_limiter 1 (%d+)$')
   if last then
     known_until = tonumber(last)
   else
     local kind, capacity = string.match(record, '^hf1 (%l[%l_]*) (%d+) ')
-    if not kind then
+    if not kind or kind == 'rate_limiter' then
+      if string.match(record, '^hf1 ') then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
       if string.match(record, '^hf%d+ ') then return redis.error_reply('HOLDFAST_NEWER written by a newer holdfast') end
       return redis.error_reply('HOLDFAST_FOREIGN not written by holdfast')
     end
@@ -52,8 +54,15 @@ for i = 1, count do
   local rule, text = ARGV[i + 4], texts[i + 1]
   local v, used, at, unit, gain, step, capacity = version, 0, now
   -- 1. What has come back is there again.
-  if text and #text == 56 then
+  if text then
+    if #text ~= 56 then return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged') end
     v, used, at, unit, gain, step, capacity = read('<ddddddd', text)
+    -- Whole numbers, none of which is infinite, or no number.
+    for j, n in ipairs({v, used, at, unit, gain, step, capacity}) do
+      if not (n >= (j > 3 and 1 or 0) and n <= 2 * MOST_UNITS and n == floor(n)) then
+        return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged')
+      end
+    end
     if at > now then at = now end
     local steps = floor((now - at) / step)
     if steps < floor((used + gain - 1) / gain) then

@@ -35,12 +35,10 @@ bool changes_who_has_it(permits_verb verb) {
 }
 
 failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
-  const bool all = o.ack == acknowledgement::all;
   failure f{errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
                                    std::to_string(o.ack_timeout.count()) +
-                                   " ms, and ack=" + (all ? "all" : "majority") + " asks for " +
-                                   std::to_string(replicas.wanted) + ": " + std::string(then) +
-                                   "; are the replicas connected?"};
+                                   " ms, and ack= asks for " + std::to_string(replicas.wanted) +
+                                   ": " + std::string(then) + "; are the replicas connected?"};
   f.unassured = true;
   return f;
 }
@@ -106,11 +104,12 @@ class redis_store final : public session_store, public posting_store {
     std::string bytes;
     append_permits(bytes, frame(), name, c);
     const auto kept = std::make_shared<listener>(std::move(then));
-    link::listener told = [verb = c.verb, lease = c.lease_us, kept](result<link::answer> a) {
+    link::listener told = [to, verb = c.verb, lease = c.lease_us, kept](result<link::answer> a) {
       if (!a) return (*kept)(std::move(a.error()));
+      to->learn(a->replies.front());
       (*kept)(read_settled(a->replies.front(), a->repeated, verb, lease));
     };
-    const bool posted = to->connection().post_now(bytes, told);
+    const bool posted = to->connection().post_now({.bytes = bytes, .stamped = true}, told);
     if (!posted) then = std::move(*kept);
     return posted;
   }
@@ -139,7 +138,7 @@ class redis_store final : public session_store, public posting_store {
   result<rate_reply> rate(std::string_view name, const rate_command& c) override {
     std::string bytes;
     append_rate(bytes, frame(), name, c);
-    const auto answer = servers_->ask({name, bytes});
+    const auto answer = servers_->ask({.name = name, .commands = bytes, .stamped = false});
     if (!answer) return answer.error();
     return read_rate(answer->value, c.buckets.size());
   }
@@ -197,6 +196,9 @@ class redis_store final : public session_store, public posting_store {
   }
 
   result<store::identity> identify() override { return servers_->identify(); }
+  result<std::optional<std::chrono::microseconds>> remembers_for() override {
+    return servers_->remembers_for();
+  }
 
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
@@ -267,7 +269,7 @@ class redis_store final : public session_store, public posting_store {
     do {
       std::string bytes;
       append_command(bytes, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
-      const auto answer = n.ask(bytes, 1, false);
+      const auto answer = n.ask(bytes);
       if (!answer) return answer.error();
       const resp_value& page = answer->replies.front();
       if (page.is_error()) return server_says(page.text);
@@ -278,25 +280,36 @@ class redis_store final : public session_store, public posting_store {
     return done{};
   }
 
-  // A record with capacity 0 is only the last fence of a name that is free.
+  // A record with capacity 0 is only what remains of a name that is free: "hf1 kind 0 …", or "hf1
+  // after TIME kind 0 …". What cannot be read is in use, by whomever.
+  static bool is_idle(std::string_view record) {
+    if (!record.starts_with("hf1 ")) return false;
+    record.remove_prefix(4);
+    constexpr std::string_view after = "after ";
+    if (record.starts_with(after)) {
+      record.remove_prefix(after.size());
+      record.remove_prefix(std::min(record.find(' '), record.size() - 1) + 1);
+    }
+    const auto space = record.find(' ');
+    return space != record.npos && record.compare(space, 3, " 0 ") == 0;
+  }
+
   status add_used(const std::vector<resp_value>& keys, std::vector<std::string>& found) {
     std::vector<std::string> names(keys.size()), bytes(keys.size());
     std::vector<request> requests;
     requests.reserve(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       names[i] = name_of_key(keys[i].text);
-      append_command(bytes[i], {"GETRANGE", keys[i].text, "0", "40"});
-      if (!names[i].empty()) requests.push_back({names[i], bytes[i]});
+      append_command(bytes[i], {"GETRANGE", keys[i].text, "0", "80"});
+      if (names[i].empty()) continue;
+      requests.push_back({.name = names[i], .commands = bytes[i], .stamped = false});
     }
     if (requests.empty()) return done{};
     const auto answers = servers_->ask(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!answers[i]) return answers[i].error();
       const std::string& record = answers[i]->value.text;
-      const auto after_kind = record.find(' ', 4);
-      const bool idle = record.starts_with("hf1 ") && after_kind != record.npos &&
-                        record.compare(after_kind, 3, " 0 ") == 0;
-      if (!record.empty() && !idle) found.emplace_back(requests[i].name);
+      if (!record.empty() && !is_idle(record)) found.emplace_back(requests[i].name);
     }
     return done{};
   }

@@ -65,10 +65,13 @@ std::string redisson_call(std::string_view key, kind what, std::string_view verb
   const auto owner = redisson_owner(who.owner);
   const auto channel = redisson_channel(what, key);
   if (what == kind::shared_mutex) {
-    append_command(bytes, {"EVALSHA", redisson_rw_script().sha, "2", key, redisson_beside(key),
-                           verb, owner, ms, channel, who.alone ? "1" : "0"});
+    append_command(bytes,
+                   {"EVALSHA", redisson_rw_script().sha, "2", key, redisson_beside(key), verb,
+                    owner, ms, channel, who.alone ? "1" : "0"},
+                   1);
   } else {
-    append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb, owner, ms, channel});
+    append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb, owner, ms, channel},
+                   1);
   }
   return bytes;
 }
@@ -76,10 +79,12 @@ std::string redisson_call(std::string_view key, kind what, std::string_view verb
 std::string redisson_call(std::string_view key, const countdown_command& c) {
   std::string bytes;
   const auto ours = redisson_beside(key) + "holdfast";
-  append_command(bytes, {"EVALSHA", redisson_latch_script().sha, "3", key, ours,
-                         ours + ":" + to_string(c.owner), verb_of(c.verb), std::to_string(c.count),
-                         std::to_string(c.drop), redisson_channel(kind::latch, key),
-                         std::to_string(c.keep_us / 1'000), remember_ms});
+  append_command(
+      bytes,
+      {"EVALSHA", redisson_latch_script().sha, "3", key, ours, ours + ":" + to_string(c.owner),
+       verb_of(c.verb), std::to_string(c.count), std::to_string(c.drop),
+       redisson_channel(kind::latch, key), std::to_string(c.keep_us / 1'000), remember_ms},
+      1);
   return bytes;
 }
 

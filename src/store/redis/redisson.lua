@@ -1,13 +1,14 @@
 -- A hash of owner → how often it has entered, with a time to live: the reentrant lock of Redisson
 -- (Java). Whoever gives it back says so on its channel.
 --
---   KEYS[1]  the lock            ARGV: verb owner milliseconds channel
+--   KEYS[1]  the lock            ARGV: verb owner milliseconds channel "until …"
 --
 -- Answers {state, owner or what is there, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of
 -- this layout.
 
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
+@late.lua@
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' then
   if kind ~= 'hash' then return {3, 'a ' .. kind, 0} end

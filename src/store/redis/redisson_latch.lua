@@ -3,7 +3,7 @@
 -- be kept; and one for each arrival, for a while, that the same arrival counts once.
 --
 --   KEYS[1]  the latch    KEYS[2]  that it was made, and of how many    KEYS[3]  this arrival
---   ARGV     verb count drop channel, milliseconds to keep the latch, and to remember the arrival
+--   ARGV     verb count drop channel, milliseconds to keep the latch, and to remember the arrival; "until …"
 --
 -- Answers {state, how many are left or what is there, count}: 0 closed, 1 open, 2 more than is left, 3 none of this layout,
 -- 4 another count, 5 nobody has used it.
@@ -11,6 +11,7 @@
 local verb, count, drop, channel = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local keep, remember = tonumber(ARGV[5]), ARGV[6]
 
+@late.lua@
 -- 1. What is there.
 local kind, left = redis.call('TYPE', KEYS[1]).ok, nil
 if kind ~= 'none' then

@@ -4,7 +4,7 @@
 --
 --   KEYS[1]  the lock
 --   KEYS[2]  what the keys of entries begin with, in front of their owner
---   ARGV     verb owner milliseconds channel, and 1 if it wants to be alone
+--   ARGV     verb owner milliseconds channel, 1 if it wants to be alone, "until …"
 --
 -- Answers {state, who is in or what is there, milliseconds left, who else is in…}: 0 done, 1 taken, 2 empty (resize: it is
 -- not in), 3 none of this layout.
@@ -12,6 +12,7 @@
 local verb, owner, ms, channel, alone = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
 local writer = owner .. ':write'
 
+@late.lua@
 local function entry(of, number) return KEYS[2] .. of .. ':rwlock_timeout:' .. number end
 
 local function who_is_in()

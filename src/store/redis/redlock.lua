@@ -1,15 +1,20 @@
 -- A plain key that holds its owner's token: what redis-py, node-redlock, redsync and many others
--- share. Whoever finds it free sets it by SET NX PX; this is the rest.
+-- share. What others ask by SET NX PX is part of it: that could not be told until when it may be carried out.
 --
---   KEYS[1]  the lock            ARGV: verb token milliseconds
+--   KEYS[1]  the lock            ARGV: verb token milliseconds "until …"
 --
 -- Answers {state, value, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of this layout (the
 -- value says what it is).
 
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
+@late.lua@
 local kind = redis.call('TYPE', KEYS[1]).ok
-if kind == 'none' then return {2, '', 0} end
+if kind == 'none' then
+  if verb ~= 'add' then return {2, '', 0} end
+  redis.call('SET', KEYS[1], token, 'PX', ms)
+  return {0, '', 0}
+end
 if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
 local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
 -- A number for ever is the time of a setnx lock.

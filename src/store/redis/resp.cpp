@@ -181,14 +181,14 @@ resp_reader::piece resp_reader::fail(std::string what) {
   return piece::broken;
 }
 
-void append_command(std::string& to, std::span<const std::string_view> words) {
+void append_command(std::string& to, std::span<const std::string_view> words, std::size_t more) {
   const auto count = [&](char mark, std::size_t n) {
     char digits[24];
     to += mark;
     to.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
     to += "\r\n";
   };
-  count('*', words.size());
+  count('*', words.size() + more);
   for (const auto word : words) {
     count('$', word.size());
     to += word;

@@ -80,10 +80,12 @@ class resp_reader {
   std::string problem_;
 };
 
-/// Appends one command as the server wants it: an array of bulk strings.
-void append_command(std::string& to, std::span<const std::string_view> words);
-inline void append_command(std::string& to, std::initializer_list<std::string_view> words) {
-  append_command(to, std::span(words.begin(), words.size()));
+/// Appends one command as the server wants it: an array of bulk strings. So many more words are for
+/// somebody else to append.
+void append_command(std::string& to, std::span<const std::string_view> words, std::size_t more = 0);
+inline void append_command(std::string& to, std::initializer_list<std::string_view> words,
+                           std::size_t more = 0) {
+  append_command(to, std::span(words.begin(), words.size()), more);
 }
 
 }  // namespace holdfast::store::redis

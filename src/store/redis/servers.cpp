@@ -1,6 +1,7 @@
 #include "store/redis/servers.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "store/redis/cluster.hpp"
@@ -10,6 +11,9 @@
 namespace holdfast::store::redis {
 
 namespace {
+
+/// 30 days: whoever takes locks at longer intervals than that has none to remember.
+constexpr std::string_view mark_lasts_ms = "2592000000";
 
 std::string line_of(const std::string& info, std::string_view begins) {
   const auto at = info.find(begins);
@@ -25,11 +29,22 @@ class one_server final : public servers {
 
   status open() override { return node_.open(); }
   node* only_one() noexcept override { return &node_; }
-  redis_options for_notices() override { return node_.options(); }
+  // Behind sentinels: where commands go, be it that they are wrong about the primary.
+  redis_options for_notices() override {
+    redis_options o = node_.options();
+    if (!o.commands_at) return o;
+    o.locate = [at = o.commands_at, ask = o.locate](boot_time until, int fd) -> result<address> {
+      auto there = at();
+      if (there.host.empty()) return ask(until, fd);
+      return there;
+    };
+    return o;
+  }
   status for_each(const std::function<status(node&)>& look) override { return look(node_); }
 
   result<reply> ask(const request& r) override {
-    auto got = node_.ask(r.commands, 1, r.durable);
+    const message one = r.as_message();
+    auto got = node_.ask({&one, 1}, r.durable);
     if (!got) return std::move(got.error());
     return reply{std::move(got->replies.front()), got->repeated, got->replicas};
   }
@@ -37,10 +52,11 @@ class one_server final : public servers {
   void settle() override { node_.settle(); }
 
   std::vector<result<reply>> ask(std::span<const request> all) override {
-    std::string bytes;
+    std::vector<message> messages;
+    messages.reserve(all.size());
     bool durable = false;
-    for (const auto& r : all) bytes += r.commands, durable = durable || r.durable;
-    auto got = node_.ask(bytes, all.size(), durable);
+    for (const auto& r : all) messages.push_back(r.as_message()), durable = durable || r.durable;
+    auto got = node_.ask(messages, durable);
     std::vector<result<reply>> replies;
     replies.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -54,7 +70,7 @@ class one_server final : public servers {
 
  private:
   bool try_post(const request& r, link::listener& then) override {
-    return node_.post(r.commands, then);
+    return node_.post(r.as_message(), then);
   }
 
   node node_;
@@ -68,7 +84,7 @@ result<store::identity> servers::identify() {
   const auto ok = for_each([&](node& n) -> status {
     std::string bytes;
     append_command(bytes, {"INFO", "server"});
-    const auto answer = n.ask(bytes, 1, false);
+    const auto answer = n.ask(bytes);
     if (!answer) return answer.error();
     const auto& info = answer->replies.front();
     if (info.is_error()) return server_says(info.text);
@@ -81,6 +97,47 @@ result<store::identity> servers::identify() {
   });
   if (!ok) return ok.error();
   return found;
+}
+
+// A mark says since when this server process has kept it. After a flush, or a restart without the
+// data, there is none; after a failover it is another process's. And whoever uses the server for
+// the first time cannot tell that from a flush.
+result<std::optional<std::chrono::microseconds>> servers::remembers_for() {
+  using std::chrono::microseconds;
+  if (only_one() == nullptr) {
+    auto who = identify();
+    if (!who) return std::move(who.error());
+    return who->up_for;
+  }
+  node& n = *only_one();
+  const std::string key = n.options().prefix + ":remembers";
+  std::string bytes;
+  append_command(bytes, {"INFO", "server"});
+  append_command(bytes, {"TIME"});
+  append_command(bytes, {"GET", key});
+  append_command(bytes, {"PEXPIRE", key, mark_lasts_ms});
+  const auto answer = n.ask(bytes, 4);
+  if (!answer) return answer.error();
+  const auto& all = answer->replies;
+  for (const auto& r : all) {
+    if (r.is_error()) return server_says(r.text);
+  }
+  const auto process = line_of(all[0].text, "run_id:");
+  const auto now = read_server_time(all[1]);
+  if (process.empty() || !now) return strange_answer("INFO and TIME");
+  const std::string& mark = all[2].text;
+  std::int64_t since = 0;
+  const auto space = mark.find(' ');
+  const bool known = space != mark.npos && std::string_view(mark).substr(0, space) == process;
+  if (known) std::from_chars(mark.data() + space + 1, mark.data() + mark.size(), since);
+  if (known && since > 0)
+    return std::optional(microseconds(std::max<std::int64_t>(*now - since, 0)));
+  std::string set;
+  append_command(set, {"SET", key, process + ' ' + std::to_string(*now), "PX", mark_lasts_ms});
+  const auto written = n.ask(set);
+  if (!written) return written.error();
+  if (written->replies.front().is_error()) return server_says(written->replies.front().text);
+  return std::optional(microseconds(0));
 }
 
 bool servers::post(const request& r, link::listener then) {

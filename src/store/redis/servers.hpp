@@ -15,6 +15,8 @@ struct request {
   std::string_view commands;  ///< encoded; one reply
   bool durable = false;       ///< see node::ask
   bool is_key = false;        ///< the name is the whole key: of a dialect
+  bool stamped = true;        ///< see message
+  message as_message() const noexcept { return {.bytes = commands, .stamped = stamped}; }
 };
 
 struct reply {
@@ -41,6 +43,8 @@ class servers {
   virtual node* only_one() noexcept { return nullptr; }
   /// Who they are, and since when the one runs that was started last.
   result<store::identity> identify();
+  /// As session_store::remembers_for.
+  result<std::optional<std::chrono::microseconds>> remembers_for();
   /// How to get a connection for notices.
   virtual redis_options for_notices() = 0;
 

@@ -5,13 +5,14 @@
 --   mine     what this owner may have written, with spaces between, or ""; the first of it is known
 --            to have been; lease in microseconds; unit: how many of them the numbers in the values
 --            count (a second or a millisecond); next: what to write, if it is about what the lease
---            needs: who does not hear the answer knows it then
+--            needs: who does not hear the answer knows it then; "until …"
 --
 -- Answers {state, value, microseconds left}: 0 done (the value is what was written, and what is
 -- left is the time that it was), 1 taken, 2 empty, 3 none of this layout.
 
 local verb, mine, lease, unit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local next = tonumber(ARGV[5])
+@late.lua@
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 

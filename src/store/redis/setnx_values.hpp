@@ -16,40 +16,41 @@ class setnx_values {
   setnx_values(clock& on, std::int64_t unit_us) : clock_(on), unit_us_(unit_us), known_(on) {}
 
   /// What it may have written, with spaces between; first what it has. Empty if nothing is known.
-  std::string of(const owner_id& owner) const {
-    const auto hold = known_.find(owner);
+  std::string of(std::string_view name, const owner_id& owner) const {
+    const auto hold = known_.find(name, owner);
     return hold ? in_words(*hold) : std::string{};
   }
 
   /// The time that a renewal is to write; from now on one of those. Empty if none can be told.
-  std::string propose(const owner_id& owner, std::int64_t lease_us) {
-    auto hold = known_.find(owner);
+  std::string propose(std::string_view name, const owner_id& owner, std::int64_t lease_us) {
+    auto hold = known_.find(name, owner);
     if (!hold) return {};
     const auto since =
         std::chrono::duration_cast<std::chrono::microseconds>(clock_.now() - hold->at).count();
     const auto ends = (hold->server_time + since + lease_us + on_its_way_us) / unit_us_ + 2;
     hold->values.push_back(std::to_string(ends));
     if (hold->values.size() > at_most) hold->values.erase(hold->values.begin() + 1);
-    known_.put(owner, *hold, lease_us);
+    known_.put(name, owner, *hold, lease_us);
     return hold->values.back();
   }
 
   /// The server has not written that, nor will it.
-  void withdraw(const owner_id& owner, const std::string& value, std::int64_t lease_us) {
-    auto hold = known_.find(owner);
+  void withdraw(std::string_view name, const owner_id& owner, const std::string& value,
+                std::int64_t lease_us) {
+    auto hold = known_.find(name, owner);
     if (!hold) return;
     const auto at = std::find(hold->values.begin() + 1, hold->values.end(), value);
     if (at == hold->values.end()) return;
     hold->values.erase(at);
-    known_.put(owner, *hold, lease_us);
+    known_.put(name, owner, *hold, lease_us);
   }
 
   /// The server has written it, at `server_time`, after `sent`.
-  void wrote(const owner_id& owner, std::string value, std::int64_t server_time, boot_time sent,
-             std::int64_t lease_us) {
-    known_.put(owner, {{std::move(value)}, server_time, sent}, lease_us);
+  void wrote(std::string_view name, const owner_id& owner, std::string value,
+             std::int64_t server_time, boot_time sent, std::int64_t lease_us) {
+    known_.put(name, owner, {{std::move(value)}, server_time, sent}, lease_us);
   }
-  void forget(const owner_id& owner) { known_.forget(owner); }
+  void forget(std::string_view name, const owner_id& owner) { known_.forget(name, owner); }
 
  private:
   /// More renewals without an answer than fit into a lease.

@@ -58,11 +58,15 @@ bool is_node(const resp_value& v) {
 
 slot_number slot_of(std::string_view name) noexcept { return crc16(hash_tag(name)) % slot_count; }
 
-slot_number slot_of_key(std::string_view key) noexcept {
+std::string_view what_is_hashed(std::string_view key) noexcept {
   const auto open = key.find('{');
   const auto close = open == key.npos ? key.npos : key.find('}', open);
-  if (close != key.npos && close > open + 1) key = key.substr(open + 1, close - open - 1);
-  return crc16(key) % slot_count;
+  if (close != key.npos && close > open + 1) return key.substr(open + 1, close - open - 1);
+  return key;
+}
+
+slot_number slot_of_key(std::string_view key) noexcept {
+  return crc16(what_is_hashed(key)) % slot_count;
 }
 
 // Each range: first slot, last slot, its primary, its replicas.

@@ -19,6 +19,8 @@ inline constexpr std::size_t slot_count = 16'384;
 slot_number slot_of(std::string_view name) noexcept;
 /// The slot of a whole key, by the server's own rule.
 slot_number slot_of_key(std::string_view key) noexcept;
+/// The part of it that says which slot: the tag, if it has one.
+std::string_view what_is_hashed(std::string_view key) noexcept;
 
 /// Which node has which slots, as one of them said. A value, without any I/O.
 class slot_map {

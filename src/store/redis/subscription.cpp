@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <system_error>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
@@ -54,28 +55,45 @@ subscription::subscription(const redis_options& options)
       clock_(options.clock != nullptr ? *options.clock : real_clock()),
       peer_(random_id()),
       channel_(channel_prefix(options) + peer_),
-      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      done_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-subscription::~subscription() { ::close(wake_fd_); }
+subscription::~subscription() {
+  (void)::eventfd_write(stop_fd_, 1);
+  if (connector_.joinable()) connector_.join();
+  ::close(done_fd_);
+  ::close(stop_fd_);
+  ::close(wake_fd_);
+}
 
-status subscription::open() { return subscribe(); }
+status subscription::open() {
+  auto first = subscribe(-1);
+  if (!first) return std::move(first.error());
+  use(std::move(*first));
+  return done{};
+}
 
-status subscription::subscribe() {
-  auto made = greet(options_, purpose::notices, wake_fd_);
-  if (!made) return std::move(made.error());
+// For any thread: what it learns is for the caller to take.
+subscription::made subscription::subscribe(int wake_fd) const {
+  auto made = greet(options_, purpose::notices, wake_fd);
+  if (!made) return made;
   std::string bytes;
   const std::array<std::string_view, 2> words{"SUBSCRIBE", channel_};
   append_command(bytes, words);
   const auto reply =
-      exchange(**made, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd_});
+      exchange(**made, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd});
   if (!reply) return reply.error();
   if (reply->front().is_error()) return server_says(reply->front().text);
-  connection_ = std::move(*made);
+  return made;
+}
+
+void subscription::use(std::unique_ptr<connection> c) {
+  connection_ = std::move(c);
   heard_at_ = boot_clock::now();
   pinged_ = false;
   ++gaps_;
   connected();
-  return done{};
 }
 
 std::optional<notice> subscription::receive(boot_time until) {
@@ -86,7 +104,8 @@ std::optional<notice> subscription::receive(boot_time until) {
       reconnect_or_pause(until);
       continue;
     }
-    before_wait();
+    follow_commands();
+    if (connection_) before_wait();
     if (!connection_) continue;
     if (wait_for_data(until) == event::data) read_all();
     keep_alive();
@@ -112,17 +131,57 @@ bool subscription::clear_interrupt() noexcept {
   return ::read(wake_fd_, &count, sizeof count) == sizeof count;
 }
 
+// Whoever waits for a notice waits no longer than it wants to: the attempt goes on without it, and
+// who waits next finds what came of it.
 void subscription::reconnect_or_pause(boot_time until) {
-  const auto now = boot_clock::now();
-  if (now < next_attempt_at_) {
-    const auto pause =
-        std::min<std::chrono::nanoseconds>(next_attempt_at_ - now, clock_.sleep_for(until));
-    (void)wait_ready(wake_fd_, POLLIN, {now + pause});
+  if (connector_.joinable()) {
+    std::optional<made> outcome;
+    {
+      const std::lock_guard guard{connecting_};
+      outcome.swap(attempt_);
+    }
+    if (!outcome) return sleep(clock_.sleep_for(until));
+    connector_.join();
+    if (*outcome) return use(std::move(**outcome));
+    ++gaps_;  // commands may go through meanwhile, and what they tell is lost
+    pause_before_next();
     return;
   }
-  if (subscribe()) return;
-  ++gaps_;  // commands may go through meanwhile, and what they tell is lost
-  pause_before_next();
+  const auto now = boot_clock::now();
+  if (now < next_attempt_at_)
+    return sleep(
+        std::min<std::chrono::nanoseconds>(next_attempt_at_ - now, clock_.sleep_for(until)));
+  begin_to_connect();
+}
+
+void subscription::begin_to_connect() try {
+  connector_ = std::thread([this] {
+    auto outcome = subscribe(stop_fd_);
+    {
+      const std::lock_guard guard{connecting_};
+      attempt_.emplace(std::move(outcome));
+    }
+    (void)::eventfd_write(done_fd_, 1);
+  });
+} catch (const std::system_error&) {
+  pause_before_next();  // no thread to be had now
+}
+
+// Until somebody wakes us, or the attempt has ended.
+void subscription::sleep(std::chrono::nanoseconds longest) {
+  const auto most = std::clamp<std::chrono::nanoseconds>(longest, 0ns, 60s);
+  const timespec timeout{most.count() / 1'000'000'000, most.count() % 1'000'000'000};
+  pollfd both[] = {{done_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+  (void)::ppoll(both, 2, &timeout, nullptr);
+  eventfd_t times = 0;
+  (void)::eventfd_read(done_fd_, &times);
+}
+
+// Where nobody commands any more nothing is told.
+void subscription::follow_commands() {
+  if (!options_.commands_at || !connection_) return;
+  const address there = options_.commands_at();
+  if (!there.host.empty() && there != connection_->at) disconnect();
 }
 
 // As in link: one over which nothing ever came is as bad as none.
@@ -137,7 +196,8 @@ subscription::event subscription::wait_for_data(boot_time until) {
   if (connection_->wire->pending()) return event::data;
   const auto look_after_it = heard_at_ + (pinged_ ? 2 : 1) * silence - boot_clock::now();
   const auto longest = std::clamp<std::chrono::nanoseconds>(
-      std::min<std::chrono::nanoseconds>(clock_.sleep_for(until), look_after_it), 0ns, 60s);
+      std::min<std::chrono::nanoseconds>(clock_.sleep_for(until), look_after_it), 0ns,
+      options_.commands_at ? 1s : 60s);
   const timespec timeout{longest.count() / 1'000'000'000, longest.count() % 1'000'000'000};
   pollfd both[] = {{connection_->wire->fd(), POLLIN, 0}, {wake_fd_, POLLIN, 0}};
   const int n = ::ppoll(both, 2, &timeout, nullptr);

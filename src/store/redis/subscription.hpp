@@ -3,6 +3,8 @@
 #include <atomic>
 #include <deque>
 #include <holdfast/store/inbox.hpp>
+#include <mutex>
+#include <thread>
 
 #include "store/redis/handshake.hpp"
 
@@ -12,9 +14,10 @@ namespace holdfast::store::redis {
 /// itself, so a grant costs no thread switch, and a slow reader that the server throws out loses no
 /// command.
 ///
-/// When the connection breaks it is made again, after pauses that grow, while somebody waits. What
-/// was published meanwhile is lost: gaps() says so, and the waiters look for themselves within
-/// about a second.
+/// When the connection breaks it is made again, after pauses that grow, while somebody waits; by a
+/// thread of its own, so that nobody waits for it. What was published meanwhile is lost: gaps()
+/// says so, and the waiters look for themselves within about a second. Behind sentinels it follows
+/// the connection for commands to another primary.
 class subscription : public inbox {
  public:
   explicit subscription(const redis_options& options);
@@ -38,8 +41,13 @@ class subscription : public inbox {
  private:
   enum class event { data, interrupted, time };
 
-  status subscribe();
+  using made = result<std::unique_ptr<connection>>;
+  made subscribe(int wake_fd) const;
+  void use(std::unique_ptr<connection> c);
   void reconnect_or_pause(boot_time until);
+  void begin_to_connect();
+  void follow_commands();
+  void sleep(std::chrono::nanoseconds longest);
   event wait_for_data(boot_time until);
   void read_all();
   void keep_alive();
@@ -52,6 +60,11 @@ class subscription : public inbox {
   const std::string peer_;
   const std::string channel_;
   const int wake_fd_;
+  const int stop_fd_;  ///< ends the attempt to connect
+  const int done_fd_;  ///< it has ended
+  std::thread connector_;
+  std::mutex connecting_;
+  std::optional<made> attempt_;  ///< what came of it; under connecting_
   std::unique_ptr<connection> connection_;
   std::atomic<std::uint64_t> gaps_{0};
   std::deque<notice> notices_;

@@ -4,7 +4,8 @@
 -- nothing is held at all.
 --
 --   KEYS  five of each name, as permits.lua has them; those of rate.lua, if tokens are asked for
---   ARGV  how many names; for each how many words follow, and the ARGV of permits.lua; the ARGV of rate.lua
+--   ARGV  how many names; for each how many words follow, and the ARGV of permits.lua; the ARGV of rate.lua; at last,
+--         for all, until when it may be carried out, as permits.lua has it
 --
 -- Answers with the answers of both, in this order; the last one may be the one that was not granted.
 
@@ -19,15 +20,18 @@ end
 local GRANTED, QUEUED = 0, 1
 local keys, owners, answers = {}, {}, {}
 local names, at = tonumber(ARGV[1]), 2
+local stamp = ARGV[#ARGV]
+ARGV[#ARGV] = nil
 
 local function give_back(count)
-  for j = 1, count do permits(keys[j], {'release', owners[j]}) end
+  for j = 1, count do permits(keys[j], {'release', owners[j], stamp}) end
 end
 
 for i = 1, names do
   local count = tonumber(ARGV[at])
   local words = {unpack(ARGV, at + 1, at + count)}
   at = at + count + 1
+  words[#words + 1] = stamp
   keys[i], owners[i] = {unpack(KEYS, 5 * i - 4, 5 * i)}, words[2]
   local answer = permits(keys[i], words)
   answers[i] = answer

@@ -54,7 +54,7 @@ result<place::host> parse_host(std::string_view text, std::uint16_t usual_port) 
   }
   std::uint16_t number = usual_port;
   if (!port.empty() && (!parse_number(port, number) || number == 0)) {
-    return bad("'" + std::string(port) + "' is not a port; ports go from 1 to 65535");
+    return bad("what is behind the colon is not a port; ports go from 1 to 65535");
   }
   return place::host{std::string(without_brackets(text)), number};
 }

@@ -26,11 +26,13 @@ struct row {
 };
 
 /// What is to replace a row. It is not replaced if it is not the one of that version any more, or
-/// if the server's clock is more than 1 ms behind what was assumed, or 3 ms ahead of it.
+/// if the server's clock is more than 1 ms behind what was assumed, or 3 ms ahead of it. A row is
+/// made only while the floor is not above its first version: a name that was taken, given back and
+/// swept meanwhile would begin again with a smaller fence, and with a version that it had before.
 struct replacement {
   std::string_view name;
   bool there = false;         ///< there was a row, with …
-  std::int64_t version = 0;   ///< … this version; if there was none, the one to begin with
+  std::int64_t version = 0;   ///< … this version; if there was none, what its fence was decided at
   std::string_view record{};  ///< empty: remove the row
   std::optional<std::int64_t> assumed_now{};
 };
@@ -73,7 +75,8 @@ class row_link {
   /// made for lock() stays, unless it is removed here.
   virtual status unlock(std::span<const rewrite> all, boot_time deadline) = 0;
 
-  /// Removes the rows of names that nobody uses, and keeps their greatest fence as the floor.
+  /// Removes the rows of names that nobody uses. The floor is then above all their fences and
+  /// versions.
   virtual status sweep(std::span<const std::string> names, boot_time deadline) = 0;
   virtual result<std::vector<state_store::entry>> entries(boot_time deadline) = 0;
 };

@@ -37,8 +37,8 @@ struct row_store::change {
     return sent && (now.there ? now.record == *next : next->empty());
   }
   replacement wanted() const {
-    // A name that comes back does not begin with a version that it had.
-    const auto version = before.there ? before.version : before.now_at;
+    const auto version =
+        before.there ? before.version : std::max(before.now_at, before.fence_floor);
     replacement r{step.name, before.there, version, *next, {}};
     if (guessed) r.assumed_now = before.now_at;
     return r;

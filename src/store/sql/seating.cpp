@@ -51,9 +51,11 @@ result<bool> seating::try_now(seat& s) {
   if (auto ok = home(); !ok) return std::move(ok.error());
   if (!home_is_free_for(s)) s.own = take_spare();
   if (!home_is_free_for(s) && !s.own) return false;
+  s.heard = clock_.now();
   auto at = link_of(s).try_lock(s.name, s.mode());
   // The server ends connections that were not used for long.
   if (!at && !s.own && !links_.home().usable() && home()) {
+    s.heard = clock_.now();
     at = links_.home().try_lock(s.name, s.mode());
   }
   if (at && *at) {
@@ -69,11 +71,13 @@ result<bool> seating::try_now(seat& s) {
 
 void seating::begin_wait(seat& s) {
   s.own = take_spare();
+  s.heard = clock_.now();
   if (s.own && !s.own->begin(s.name, s.mode())) s.own.reset();
 }
 
 void seating::hear_of(seat& s) {
-  if (!s.own->over()) return;
+  const auto now = clock_.now();
+  if (!s.own->over()) return void(s.heard = now);
   const auto at = s.own->end();
   if (at && *at) {
     s.held = true;
@@ -81,6 +85,14 @@ void seating::hear_of(seat& s) {
     return;
   }
   s.own.reset();  // may have got it all the same
+}
+
+// What the server answers with an error it has answered.
+void seating::ask_after(seat& s) {
+  const auto now = clock_.now();
+  lock_link& over = link_of(s);
+  (void)over.ping();
+  if (over.usable()) s.heard = now;
 }
 
 // Of what failed on its way between two modes nobody knows how much was done.
@@ -91,6 +103,7 @@ result<bool> seating::change(seat& s, std::uint32_t weight) {
   if (wanted.mode() != s.mode()) {
     const bool alone = wanted.mode() == lock_mode::exclusive;
     if (alone && !s.own && !home_is_free_for(s)) return false;
+    s.heard = clock_.now();
     const auto at = link_of(s).change(s.name, wanted.mode());
     if (!at) link_of(s).drop();
     if (!at) return at.error();

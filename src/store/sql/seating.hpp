@@ -9,10 +9,12 @@ namespace holdfast::store::sql {
 /// the server. For one thread at a time.
 class seating {
  public:
-  explicit seating(lock_links links) : links_(std::move(links)) {}
+  seating(lock_links links, clock& on) : links_(std::move(links)), clock_(on) {}
 
   seats& all() noexcept { return all_; }
-  seats::iterator find(const owner_id& owner) { return sql::find(all_, owner); }
+  seats::iterator find(std::string_view name, const owner_id& owner) {
+    return sql::find(all_, name, owner);
+  }
   seat& add(seat s) { return all_.emplace_back(std::move(s)); }
   lock_link& link_of(const seat& s) const { return s.own ? *s.own : links_.home(); }
 
@@ -25,6 +27,9 @@ class seating {
   void begin_wait(seat& s);
   /// If its wait is over: it holds, or has no place any more.
   void hear_of(seat& s);
+  /// Asks whether its connection lives: it has been heard of now, or holds nothing any more
+  /// (forget_what_broke). One round trip.
+  void ask_after(seat& s);
   /// To what another weight needs. False: others are in.
   result<bool> change(seat& s, std::uint32_t weight);
   /// True if it held or waited. Where the server cannot be got to free it, the connection is
@@ -40,6 +45,7 @@ class seating {
   result<bool> unlock(const seat& s);
 
   lock_links links_;
+  clock& clock_;
   seats all_;
 };
 

@@ -23,6 +23,9 @@ struct seat {
   std::uint64_t fence = 0;
   std::int64_t lease_us = 0;
   boot_time ends{};  ///< when it is given up, if nobody asks again
+  /// Its connection lived then, and from then on the server counts its silence: before the request
+  /// was sent that was answered last, or when the wait was not over yet.
+  boot_time heard{};
   std::string peer{};
   std::string note{};
 
@@ -34,9 +37,9 @@ struct seat {
 
 using seats = std::list<seat>;
 
-inline seats::iterator find(seats& all, const owner_id& owner) {
+inline seats::iterator find(seats& all, std::string_view name, const owner_id& owner) {
   auto at = all.begin();
-  while (at != all.end() && at->owner != owner) ++at;
+  while (at != all.end() && (at->owner != owner || at->name != name)) ++at;
   return at;
 }
 

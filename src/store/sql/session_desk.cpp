@@ -1,6 +1,7 @@
 #include "store/sql/session_desk.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 /// Who has no place at the server; and who has one, should a notice be lost.
 constexpr std::int64_t without_place_us = 50'000;
 constexpr std::int64_t with_place_us = 1'000'000;
+/// What part of the time that a hold counts may have gone by before the server is asked once more.
+constexpr int heard_of_lately = 8;
 
 std::int64_t micros(boot_time t) {
   return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
@@ -45,22 +48,22 @@ result<permits_reply> session_desk::carry_out(std::string_view name, const permi
     case permits_verb::acquire:
       return acquire(name, c);
     case permits_verb::renew: {
-      const auto mine = seating_.find(c.owner);
-      if (mine != seating_.all().end() && mine->held) (void)seating_.link_of(*mine).ping();
+      const auto mine = seating_.find(name, c.owner);
+      if (mine != seating_.all().end() && mine->held) seating_.ask_after(*mine);
       seating_.forget_what_broke();
-      return confirm(c);
+      return confirm(name, c);
     }
     case permits_verb::release: {
-      const auto mine = seating_.find(c.owner);
+      const auto mine = seating_.find(name, c.owner);
       if (mine == seating_.all().end()) return reply_with(permits_outcome::absent);
       const auto was = seating_.give_up(mine);
       if (!was) return was.error();
       return reply_with(*was ? permits_outcome::done : permits_outcome::absent);
     }
     case permits_verb::resize:
-      return resize(c);
+      return resize(name, c);
     case permits_verb::evict:
-      return evict(c.owner);
+      return evict(name, c.owner);
     case permits_verb::inspect:
       return inspect(name);
     case permits_verb::notify:
@@ -70,8 +73,8 @@ result<permits_reply> session_desk::carry_out(std::string_view name, const permi
 }
 
 // What another session holds ends with its connection only.
-result<permits_reply> session_desk::evict(const owner_id& owner) {
-  const auto mine = seating_.find(owner);
+result<permits_reply> session_desk::evict(std::string_view name, const owner_id& owner) {
+  const auto mine = seating_.find(name, owner);
   if (mine == seating_.all().end()) {
     return failure{errc::unsupported,
                    "a lock of mode=session ends with the connection that holds it, and with it all "
@@ -85,16 +88,21 @@ result<permits_reply> session_desk::evict(const owner_id& owner) {
 }
 
 std::vector<result<permits_reply>> session_desk::renew(std::span<const renewal> batch) {
-  std::set<lock_link*> asked;
+  std::map<lock_link*, boot_time> asked;
   for (const auto& [name, c] : batch) {
-    const auto mine = seating_.find(c.owner);
+    const auto mine = seating_.find(name, c.owner);
     if (c.verb != permits_verb::renew || mine == seating_.all().end() || !mine->held) continue;
-    if (asked.insert(&seating_.link_of(*mine)).second) (void)seating_.link_of(*mine).ping();
+    const auto [of_link, first] = asked.try_emplace(&seating_.link_of(*mine));
+    if (first) {
+      seating_.ask_after(*mine);
+      of_link->second = mine->heard;
+    }
+    mine->heard = std::max(mine->heard, of_link->second);
   }
   seating_.forget_what_broke();
   std::vector<result<permits_reply>> replies;
   for (const auto& [name, c] : batch) {
-    replies.push_back(c.verb == permits_verb::renew ? confirm(c) : carry_out(name, c));
+    replies.push_back(c.verb == permits_verb::renew ? confirm(name, c) : carry_out(name, c));
     seating_.forget_what_broke();
     if (replies.back() && replies.back()->now_at == 0) {
       replies.back()->now_at = micros(clock_.now());
@@ -103,14 +111,15 @@ std::vector<result<permits_reply>> session_desk::renew(std::span<const renewal> 
   return replies;
 }
 
-// What was heard of its connection a moment ago counts as a renewal.
-permits_reply session_desk::confirm(const permits_command& c) {
-  const auto mine = seating_.find(c.owner);
+permits_reply session_desk::confirm(std::string_view name, const permits_command& c) {
+  const auto mine = seating_.find(name, c.owner);
   if (mine == seating_.all().end()) return reply_with(permits_outcome::absent);
   if (!mine->held) return queued(*mine, c);
   return holds(*mine, c.lease_us);
 }
 
+// The server counts the silence of the connection, and not when this process looked: it may have
+// been stopped in between.
 permits_reply session_desk::holds(seat& s, std::int64_t lease_us) {
   const auto now = clock_.now();
   const auto sure_us = std::chrono::duration_cast<std::chrono::microseconds>(sure_for_).count();
@@ -118,7 +127,7 @@ permits_reply session_desk::holds(seat& s, std::int64_t lease_us) {
   permits_reply r = reply_with(permits_outcome::granted);
   r.fence = s.fence;
   r.now_at = micros(now);
-  r.expires_at = r.now_at + std::min(lease_us, sure_us);
+  r.expires_at = r.now_at + std::min(lease_us, micros(s.heard) + sure_us - r.now_at);
   return r;
 }
 
@@ -139,9 +148,9 @@ void session_desk::ends_at(seat& s, boot_time t) {
 // --------------------------------------------------------------------------------------
 
 result<permits_reply> session_desk::acquire(std::string_view name, const permits_command& c) {
-  const auto mine = seating_.find(c.owner);
-  if (mine != seating_.all().end()) return ask_again(mine, c);
-  const auto other = seating_.find(c.instead_of);
+  const auto mine = seating_.find(name, c.owner);
+  if (mine != seating_.all().end()) return ask_again(name, c);
+  const auto other = seating_.find(name, c.instead_of);
   bool replaced = false;
   if (c.instead_of && other != seating_.all().end()) {
     const auto was = seating_.give_up(other);
@@ -153,8 +162,22 @@ result<permits_reply> session_desk::acquire(std::string_view name, const permits
   return reply;
 }
 
-result<permits_reply> session_desk::ask_again(seats::iterator mine, const permits_command& c) {
+// What was granted, or confirmed, long ago is the server's to have taken back since. Nothing: it is
+// gone.
+seats::iterator session_desk::still_there(seats::iterator mine) {
+  if (!mine->held || clock_.now() - mine->heard < sure_for_ / heard_of_lately) return mine;
+  const std::string name = mine->name;
+  const owner_id owner = mine->owner;
+  seating_.ask_after(*mine);
+  seating_.forget_what_broke();
+  return seating_.find(name, owner);
+}
+
+result<permits_reply> session_desk::ask_again(std::string_view name, const permits_command& c) {
+  auto mine = seating_.find(name, c.owner);
   if (mine->waits_at_server()) seating_.hear_of(*mine);
+  mine = still_there(mine);
+  if (mine == seating_.all().end()) return enter(name, c);
   if (!mine->held && !mine->own) {
     const auto got = seating_.try_now(*mine);
     if (!got) return got.error();
@@ -195,8 +218,8 @@ void session_desk::begin_wait(seat& mine) {
   began_to_wait_ = began_to_wait_ || mine.own;
 }
 
-result<permits_reply> session_desk::resize(const permits_command& c) {
-  const auto mine = seating_.find(c.owner);
+result<permits_reply> session_desk::resize(std::string_view name, const permits_command& c) {
+  const auto mine = seating_.find(name, c.owner);
   if (mine == seating_.all().end() || !mine->held) return reply_with(permits_outcome::absent);
   const auto changed = seating_.change(*mine, c.weight);
   if (!changed) return changed.error();
@@ -219,12 +242,17 @@ result<permits_reply> session_desk::inspect(std::string_view name) {
 // -----------------------------------------------------------------------------
 
 std::optional<notice> session_desk::next_grant() {
-  for (seat& s : seating_.all()) {
-    if (!s.waits_at_server()) continue;
-    seating_.hear_of(s);
-    if (!s.held) continue;
-    const auto granted = holds(s, s.lease_us);
-    return notice{notice_kind::granted, s.name, s.owner, s.fence, granted.expires_at, {}};
+  for (auto s = seating_.all().begin(); s != seating_.all().end(); ++s) {
+    if (!s->waits_at_server()) continue;
+    seating_.hear_of(*s);
+    if (!s->held) continue;
+    const owner_id owner = s->owner;
+    const std::string name = s->name;
+    if (still_there(s) == seating_.all().end()) {
+      return notice{notice_kind::granted, name, owner, 0, 0, {}};  // it asks, and waits again
+    }
+    const auto granted = holds(*s, s->lease_us);
+    return notice{notice_kind::granted, s->name, s->owner, s->fence, granted.expires_at, {}};
   }
   return std::nullopt;
 }

@@ -18,14 +18,15 @@ class session_desk {
  public:
   /// A hold counts for `sure_for` after the server was last heard.
   session_desk(lock_links links, std::chrono::nanoseconds sure_for, clock& on)
-      : seating_(std::move(links)), sure_for_(sure_for), clock_(on) {}
+      : seating_(std::move(links), on), sure_for_(sure_for), clock_(on) {}
 
   result<permits_reply> permits(std::string_view name, const permits_command& c);
   /// One round trip for each connection that holds something.
   std::vector<result<permits_reply>> renew(std::span<const renewal> batch);
   std::vector<std::string> names();
 
-  /// Somebody who waited at the server and has it now. No round trip.
+  /// Somebody who waited at the server and has it now. No round trip, but one if it may have had it
+  /// for long without knowing.
   std::optional<notice> next_grant();
   /// The sockets of who waits at the server.
   std::vector<int> waiting_at();
@@ -40,16 +41,17 @@ class session_desk {
  private:
   result<permits_reply> carry_out(std::string_view name, const permits_command& c);
   result<permits_reply> acquire(std::string_view name, const permits_command& c);
-  result<permits_reply> ask_again(seats::iterator mine, const permits_command& c);
+  result<permits_reply> ask_again(std::string_view name, const permits_command& c);
+  seats::iterator still_there(seats::iterator mine);
   result<permits_reply> enter(std::string_view name, const permits_command& c);
   permits_reply wait_for(seat mine, const permits_command& c);
   void begin_wait(seat& mine);
-  result<permits_reply> resize(const permits_command& c);
-  result<permits_reply> evict(const owner_id& owner);
+  result<permits_reply> resize(std::string_view name, const permits_command& c);
+  result<permits_reply> evict(std::string_view name, const owner_id& owner);
   result<permits_reply> inspect(std::string_view name);
   permits_reply holds(seat& s, std::int64_t lease_us);
   permits_reply queued(seat& s, const permits_command& c);
-  permits_reply confirm(const permits_command& c);
+  permits_reply confirm(std::string_view name, const permits_command& c);
   void ends_at(seat& s, boot_time t);
 
   seating seating_;

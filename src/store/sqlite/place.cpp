@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -95,6 +96,7 @@ result<std::string> resolve_directory(const std::string& path) {
 
 // A link to the file is followed, so that everyone agrees on the folder beside it.
 result<std::string> resolve_file(std::string path) {
+  if (auto ok = check_not_planted(path); !ok) return std::move(ok.error());
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return path;
@@ -104,6 +106,7 @@ result<std::string> resolve_file(std::string path) {
     auto target = canonical(path);
     if (!target) return refuse(path + " is a symbolic link to nowhere; remove it");
     path = *target;
+    if (auto ok = check_not_planted(path); !ok) return std::move(ok.error());
     ::lstat(path.c_str(), &found);
   }
   if (S_ISDIR(found.st_mode)) return refuse(path + " is a directory; name a file in it");
@@ -129,6 +132,25 @@ failure not_ours(const std::string& path) {
 }
 
 }  // namespace
+
+// In a sticky folder (/tmp) anybody may have put there what we are about to open: a database in
+// which they hold our locks, or the link to a file of ours.
+status check_not_planted(const std::string& path) {
+  struct stat folder{};
+  if (::stat(directory_of(path).c_str(), &folder) != 0) return done{};
+  if ((folder.st_mode & S_ISVTX) == 0 || (folder.st_mode & S_IWOTH) == 0) return done{};
+  for (const char* const suffix : {"", "-wal", "-shm", "-journal"}) {
+    const std::string one = path + suffix;
+    struct stat found{};
+    if (::lstat(one.c_str(), &found) != 0) continue;
+    if (found.st_uid == ::geteuid() || found.st_uid == 0 || found.st_uid == folder.st_uid) continue;
+    return failure{errc::not_permitted,
+                   one +
+                       " belongs to another user, in a folder into which everybody may put files. "
+                       "Users who share locks need a folder that only they can write to"};
+  }
+  return done{};
+}
 
 bool can_be_made(const std::string& file) noexcept {
   struct stat found{};

@@ -78,6 +78,7 @@ status lock_file::open_connection() {
 
 // Nothing is made beside a file that is somebody else's.
 status lock_file::open_beside() {
+  if (auto trusted = check_not_planted(file_); !trusted) return trusted;
   if (const auto owner = whose(db_, file_); !owner) return owner.error();
   auto beside = sidecar::open(file_);
   if (!beside) return beside.error();

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
+
+#include "store/files/files.hpp"
 
 namespace holdfast::store::zookeeper {
 
@@ -25,7 +26,7 @@ status add_host(zookeeper_options& o, std::string_view one) {
   std::uint16_t number = 0;
   const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (wrong != std::errc{} || end != port.data() + port.size() || number == 0) {
-    return bad("'" + std::string(port) + "' is not a port; ports go from 1 to 65535");
+    return bad("what is behind the colon is not a port; ports go from 1 to 65535");
   }
   o.hosts += (o.hosts.empty() ? "" : ",") + std::string(host) + ":" + std::string(port);
   return done{};
@@ -40,7 +41,7 @@ bool is_path(std::string_view base) {
 status take_base(zookeeper_options& o, std::string_view base) {
   while (base.ends_with('/')) base.remove_suffix(1);
   if (!is_path(std::string(base) + "/")) {
-    return bad("'" + std::string(base) + "' is no path of a node: no empty part, no . and ..");
+    return bad("what is behind the hosts is no path of a node: no empty part, no . and ..");
   }
   if (base == "/zookeeper" || base.starts_with("/zookeeper/")) {
     return bad("/zookeeper belongs to the server: choose another base path");
@@ -50,7 +51,7 @@ status take_base(zookeeper_options& o, std::string_view base) {
 }
 
 void take_credentials(zookeeper_options& o, std::string_view& rest) {
-  const auto at = rest.rfind('@', rest.find('/'));
+  const auto at = rest.rfind('@');  // a password may hold a /
   if (at == rest.npos) return;
   const auto credentials = rest.substr(0, at);
   rest.remove_prefix(at + 1);
@@ -69,10 +70,10 @@ status password_from_environment(zookeeper_options& o, const std::string& name) 
 }
 
 status password_from_file(zookeeper_options& o, const std::string& path) {
-  std::ifstream in(path);
-  std::getline(in, o.password);
-  if (in && !o.password.empty()) return done{};
-  return bad("no password can be read from the file " + path);
+  auto line = files::first_line(path);
+  if (!line) return bad("cannot read the password from " + path + ": " + line.error().what);
+  if (line->empty()) return bad("no password can be read from the file " + path);
+  return o.password = std::move(*line), done{};
 }
 
 }  // namespace
@@ -117,8 +118,10 @@ status check_options(zookeeper_options& o) {
   if (o.session < 100ms || o.session > 24h) {
     return bad("session=" + std::to_string(o.session.count()) + " ms: from 100ms to 24h");
   }
-  if (o.connect_timeout < 1ms || o.command_timeout < 1ms) {
-    return bad("connect_timeout and command_timeout must be a millisecond at least");
+  for (const auto timeout : {o.connect_timeout, o.command_timeout}) {
+    if (timeout < 1ms || timeout > 24h) {
+      return bad("connect_timeout and command_timeout go from 1ms to 24h");
+    }
   }
   return done{};
 }

@@ -83,10 +83,13 @@ result<contender_store::entered> zookeeper_store::enter_in_place_of(
   return entered_at(a.text, stat->front().stat, true);
 }
 
+// What a session asks for is carried out in the order in which it asks, also when it goes on with
+// another server: the leader refuses what still comes through the one before. So the latest is
+// settled as well.
 result<std::vector<contender>> zookeeper_store::contenders(std::string_view name, as_of when,
                                                            alarm on_arrival) {
   const std::string path = path_of(name);
-  const bool latest = when == as_of::latest;
+  const bool latest = when != as_of::seen;
   void* watch = nullptr;
   const auto answers =
       ask(latest ? 2 : 1, latest, [&](std::size_t i, connection& c, requests&, auto* token) {

@@ -24,7 +24,7 @@ def check(tree):
 def check_rooms(tree):
     """Not run is red: a folder of tests that the build does not know, or a store without tests, is a finding."""
     build = tree.get("tests/CMakeLists.txt")
-    known = re.findall(r"holdfast_room\((\S+?)[\s)]", build.text) if build else []
+    known = re.findall(r"(?:holdfast_room|add_subdirectory)\((\S+?)[\s)]", build.text) if build else []
     known = [k.replace("${store}", "*") for k in known]
     seen = set()
     for file in tree.under("tests", suffixes=(".cpp",)):

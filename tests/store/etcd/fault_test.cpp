@@ -52,6 +52,19 @@ TEST(etcd_faults, a_connection_that_is_lost_and_found_again_costs_nothing) {
   harness::connections_are_lost_and_found(calm_cluster(), fresh_base());
 }
 
+TEST(etcd_faults, a_request_that_comes_after_it_was_sent_again_and_given_back_leaves_nothing) {
+  harness::fault_proxy proxy(calm_cluster().port(0));
+  harness::late_requests_leave_nothing(calm_cluster(), fresh_base(), proxy,
+                                       "etcd://127.0.0.1:" + std::to_string(proxy.port()) +
+                                           ",127.0.0.1:" + std::to_string(calm_cluster().port(1)));
+}
+
+TEST(etcd_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
+  harness::fault_proxy proxy(calm_cluster().port(0));
+  harness::late_requests_leave_nothing(calm_cluster(), fresh_base(), proxy,
+                                       calm_cluster().url_at(proxy.port(), ""));
+}
+
 TEST(etcd_faults, a_lease_that_an_operator_revoked_is_noticed_and_the_next_one_works) {
   const auto base = fresh_base();
   auto here = holdfast::open(calm_cluster().url(base + "?session=3s"));

@@ -20,6 +20,8 @@ TEST(etcd_options, addresses_and_options_that_can_not_be_are_refused) {
                           "etcd://h/a?session=soon",
                           "etcd://h/a?sesion=20s",
                           "etcd://h/a?command_timeout=0ms",
+                          "etcd://h/a?command_timeout=10000000000h",
+                          "etcd://h/a?connect_timeout=25h",
                           "etcd://h/a?ca=/ca.pem",
                           "etcds://h/a?cert=/client.pem",
                           "etcds://h/a?ca=/no/such/file",

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fixture.hpp"
+#include "harness/redis_server.hpp"
 
 // What takes a server of the test's own: crashes, clocks, and what it is configured to.
 namespace mariadb_test {
@@ -122,6 +123,20 @@ TEST(mariadb_server_faults,
   m.unlock();
   EXPECT_TRUE(m.try_lock());
   m.unlock();
+}
+
+TEST(mariadb_server_faults, a_node_of_galera_is_refused_with_the_reason) {
+  const mariadb_server node(
+      {"--wsrep-on=ON", "--wsrep-cluster-address=gcomm://",
+       "--wsrep-provider=/usr/lib/galera/libgalera_smm.so",
+       "--wsrep-node-address=127.0.0.1:" + std::to_string(harness::free_port()),
+       "--binlog-format=ROW"});
+  for (const std::string options : {"", "?mode=session"}) {
+    eventually("the node to be one", [&] {
+      return outcome_of([&] { (void)holdfast::open(node.url() + "locks" + options); }).reason ==
+             errc::unsupported;
+    });
+  }
 }
 
 }  // namespace

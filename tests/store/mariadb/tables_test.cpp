@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -115,6 +116,38 @@ TEST_F(mariadb_store, a_row_that_somebody_else_wrote_is_left_as_it_is) {
   EXPECT_EQ(reason(R"({"mine": 1})"), errc::foreign_data);
   EXPECT_EQ(reason(R"([1,"mutex",1])"), errc::corrupt);
   EXPECT_EQ(reason(R"([2,"mutex",0,0,[],[]])"), errc::newer_format);
+}
+
+TEST_F(mariadb_store, one_row_that_cannot_be_read_hides_no_other_name) {
+  auto s = open();
+  holdfast::mutex m{s, "good"};
+  const auto held = m.acquire();
+  ask("insert into " + table("holdfast_records") +
+      R"( values ('damaged', 1, '[1,"mutex",1]'), ('newer', 1, '[2,"mutex",0,0,[],[]]'),
+          ('foreign', 1, '{"mine": 1}'))");
+  auto names = s.names();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"damaged", "foreign", "good", "newer"}));
+  EXPECT_EQ(s.show("good").holders.size(), 1U);
+  const auto reason = [&](const char* name) {
+    return outcome_of([&] { (void)s.show(name); }).reason;
+  };
+  EXPECT_EQ(reason("damaged"), errc::corrupt);
+  EXPECT_EQ(reason("newer"), errc::newer_format);
+  EXPECT_EQ(reason("foreign"), errc::foreign_data);
+}
+
+// It looks as free as others, and its fence is no number.
+TEST_F(mariadb_store, one_row_that_cannot_be_read_keeps_no_other_from_being_swept) {
+  {
+    auto s = open();
+    holdfast::mutex m{s, "good"}, damaged{s, "damaged"};
+    m.lock(), m.unlock();
+    ask("insert into " + table("holdfast_records") +
+        R"( values ('damaged', 1, '[1,"mutex",0,"x",[],[]]'))");
+    EXPECT_EQ(outcome_of([&] { damaged.lock(); }).reason, errc::corrupt);
+  }
+  EXPECT_EQ(ask("select name from " + table("holdfast_records")), "damaged");
 }
 
 TEST_F(mariadb_store, a_name_that_was_removed_leaves_its_fence_behind_as_a_floor) {

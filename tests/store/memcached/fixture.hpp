@@ -25,8 +25,9 @@ class memcached_store : public testing::Test {
     return holdfast::open(server_.url(options), std::move(o));
   }
   /// What the key of "orders" holds; empty if there is none.
-  std::string value() const {
-    const auto said = server_.ask("mg holdfast:orders v\r\n");
+  std::string value() const { return value_of("orders"); }
+  std::string value_of(const std::string& name) const {
+    const auto said = server_.ask("mg holdfast:" + name + " v\r\n");
     const auto from = said.find("\r\n");
     return said.starts_with("VA") ? said.substr(from + 2, said.size() - from - 4) : "";
   }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <holdfast/holdfast.hpp>
+
+#include "harness/failing.hpp"
 #include "store/memcached/value.hpp"
 
 namespace memcached_test {
@@ -34,6 +37,13 @@ TEST(memcached_keys, names_that_look_like_keys_of_other_names_are_others) {
   EXPECT_EQ(name_of_key("holdfast", "holdfasts:a"), std::nullopt);
 }
 
+TEST(memcached_keys, a_key_that_no_name_makes_is_none) {
+  for (const std::string key :
+       {"a b", "a\r\nflush_all", "50%off", "a%41", "a%s1 v", "a%s", "a%sx", "a%s1\r\nflush_all"}) {
+    EXPECT_EQ(name_of_key("holdfast", "holdfast:" + key), std::nullopt) << key;
+  }
+}
+
 TEST(memcached_keys, a_key_never_has_more_than_250_bytes) {
   const std::string prefix(32, 'p');
   const auto longest = lock_key(prefix, std::string(205, 'a'), 0);
@@ -41,6 +51,15 @@ TEST(memcached_keys, a_key_never_has_more_than_250_bytes) {
   EXPECT_LE(lock_key(prefix, std::string(205, 'a'), 1U << 30)->size(), max_key_bytes);
   EXPECT_LE(counter_key(*longest).size(), max_key_bytes);
   EXPECT_EQ(lock_key(prefix, std::string(205, ' '), 0).error().code, errc::invalid_name);
+}
+
+TEST(memcached_options, a_timeout_that_cannot_be_is_refused) {
+  for (const char* const option : {"command_timeout=0ms", "connect_timeout=0ms",
+                                   "command_timeout=10000000000h", "connect_timeout=25h"}) {
+    const auto refused = harness::outcome_of(
+        [&] { (void)holdfast::open("memcached://127.0.0.1:1?" + std::string(option)); });
+    EXPECT_EQ(refused.reason, errc::invalid_argument) << option << ": " << refused.text;
+  }
 }
 
 TEST(memcached_keys, one_server_more_moves_only_what_it_gets) {

@@ -64,6 +64,48 @@ TEST_F(memcached_store, what_another_program_wrote_is_named_and_left_alone) {
   EXPECT_EQ(value(), "a cached page");
 }
 
+TEST_F(memcached_store, what_cannot_be_read_is_listed_and_hides_nothing_else) {
+  const auto session = open();
+  const lease held = mutex(session, "good").acquire();
+  put("hf1 0123456789abcdef mutex", "holdfast:damaged");
+  put("hf2 something else", "holdfast:newer");
+  put("a cached page", "holdfast:foreign");
+  EXPECT_EQ(session.names(), (std::vector<std::string>{"damaged", "foreign", "good", "newer"}));
+  EXPECT_EQ(session.show("good").holders.size(), 1U);
+  const auto refused = [&](const char* name) {
+    return outcome_of([&] { (void)session.show(name); }).reason;
+  };
+  EXPECT_EQ(refused("damaged"), errc::corrupt);
+  EXPECT_EQ(refused("newer"), errc::newer_format);
+  EXPECT_EQ(refused("foreign"), errc::kind_mismatch);
+}
+
+// Keys may hold anything, if whoever makes them writes them in base64.
+TEST_F(memcached_store, a_key_that_no_name_makes_is_not_listed_and_ends_no_command) {
+  const auto session = open();
+  const lease held = mutex(session, "good").acquire();
+  // "holdfast:x\r\nflush_all\r\n"
+  ASSERT_EQ(server_.ask("ms aG9sZGZhc3Q6eA0KZmx1c2hfYWxsDQo= 1 b\r\nv\r\n"), "HD\r\n");
+  EXPECT_EQ(session.names(), std::vector<std::string>{"good"});
+  EXPECT_NE(value_of("good"), "") << "nothing was flushed";
+}
+
+TEST_F(memcached_store, one_owner_of_several_names_has_the_fence_of_each) {
+  const auto session = open();
+  mutex one(session, "one"), two(session, "two");
+  for (int i = 0; i < 3; ++i) (void)two.acquire();
+  holdfast::multi_lock both{one, two};
+  auto held = both.acquire();
+  const auto fences = held.fences();
+  EXPECT_NE(fences[0], fences[1]);
+  held.extend();
+  EXPECT_EQ(held.fences(), fences);
+  EXPECT_EQ(session.show("one").holders.at(0).fence, fences[0]);
+  EXPECT_EQ(session.show("two").holders.at(0).fence, fences[1]);
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(session.names().empty());
+}
+
 TEST_F(memcached_store, a_counter_that_is_none_is_named_and_the_lock_is_not_kept) {
   put("no number", "holdfast:orders%n");
   const auto session = open();

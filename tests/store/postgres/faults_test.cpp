@@ -274,5 +274,40 @@ TEST_F(postgres_network, a_waiter_whose_notice_is_lost_finds_out_by_itself) {
   waiter.join();
 }
 
+/// Only the notifications go over the proxy; an hour to connect, so that who waits for that is
+/// seen.
+class postgres_notifications : public postgres_network {
+ protected:
+  holdfast::session listening() {
+    return open(
+        "&connect_timeout=3600s&command_timeout=3600s&listen=postgres://postgres%40127.0.0.1:" +
+        std::to_string(proxy_.port()) + "/postgres");
+  }
+};
+
+TEST_F(postgres_notifications, that_cannot_be_had_again_do_not_keep_a_waiter_beyond_its_deadline) {
+  auto s = listening();
+  holdfast::mutex first{direct_, "m"}, second{s, "m"};
+  auto held = first.acquire();
+  proxy_.with([](relay& r) { r.stall(way::down); });  // for the connections that come, too
+  proxy_.cut();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(second.try_acquire_for(100ms));
+  proxy_.heal();
+  std::thread waiter([&] { second.lock(), second.unlock(); });
+  eventually("a waiter", [&] { return direct_.show("m").waiters.size() == 1; });
+  EXPECT_FALSE(held.release());
+  waiter.join();
+}
+
+// 5 s: as long as the connection may be silent before it is asked whether it lives.
+TEST_F(postgres_notifications, that_fall_silent_do_not_keep_a_waiter_beyond_its_deadline) {
+  auto s = listening();
+  holdfast::mutex first{direct_, "m"}, second{s, "m"};
+  const auto held = first.acquire();
+  proxy_.with([](relay& r) { r.half_open(); });
+  EXPECT_FALSE(second.try_acquire_for(5500ms));
+  EXPECT_FALSE(second.try_acquire_for(100ms));
+}
+
 }  // namespace
 }  // namespace postgres_test

@@ -49,8 +49,17 @@ TEST(redis_bad_input, addresses_that_are_none_say_what_is_missing) {
 
 TEST(redis_bad_input, options_that_are_none_or_do_not_fit_are_named) {
   expect_refused("redis://h?comand_timeout=1s", "'command_timeout'");
-  expect_refused("redis://h?ack=some", "any, majority and all");
-  expect_refused("redis://h?ack=all&ack_timeout=5s", "shorter than command_timeout");
+  for (const char* const bad : {"some", "0", "-1", "1001", "1x", ""}) {
+    expect_refused("redis://h?ack=" + std::string(bad), "any, majority, all and a number");
+  }
+  for (const char* const bad : {"0", "all", "1001"}) {
+    expect_refused("redis://h?ack=all&replicas=" + std::string(bad), "how many replicas");
+  }
+  expect_refused("redis://h?ack=all", "replicas=");
+  expect_refused("redis://h?ack=majority", "replicas=");
+  expect_refused("redis://h?replicas=2", "ack=");
+  expect_refused("redis://h?ack=3&replicas=2", "more than replicas=2");
+  expect_refused("redis://h?ack=1&ack_timeout=5s", "shorter than command_timeout");
   expect_refused("redis://h?sentinel_user=x", "sentinel_password");
   expect_refused("redis+sentinel://h/m?sentinel_user=x", "sentinel_password_env");
   expect_refused("redis://h?connect_timeout=1e99", "connect_timeout");
@@ -116,6 +125,34 @@ TEST(redis_bad_input, a_server_that_knows_no_hello_is_greeted_as_they_were_befor
   const auto port = server.url().substr(server.url().rfind(':'));
   EXPECT_EQ(opening("redis://app:pw@127.0.0.1" + port).text, "");
   EXPECT_TRUE(logged_in);
+}
+
+TEST(redis_bad_input, what_the_server_says_to_a_login_is_not_repeated) {
+  const std::string secret = "s3cr3t-and-quite-long";
+  // As a server without AUTH says it, one that cuts it off, one with words of its own, and what is
+  // no Redis at all.
+  const std::vector<std::string> answers{
+      "-ERR unknown command `AUTH`, with args beginning with: `app`, `" + secret + "`, \r\n",
+      "-ERR unknown command 'AUTH', with args beginning with: 'app' 's3cr3t-and-qu\r\n",
+      "-WRONGPASS invalid password " + secret + "\r\n",
+      "-NOPERM 's3cr3t\r\n",
+      "-what is " + secret + "?\r\n",
+      "what is " + secret + "?\r\n"};
+  for (const auto& says : answers) {
+    const fake_redis server([&](const fake_redis::words& w) -> std::string {
+      if (w[0] == "HELLO") return "-ERR unknown command 'HELLO', with args beginning with: '3'\r\n";
+      return w[0] == "AUTH" ? says : std::string();
+    });
+    const fake_redis newer(
+        [&](const fake_redis::words& w) { return w[0] == "HELLO" ? says : std::string(); });
+    for (const auto* const one : {&server, &newer}) {
+      const auto port = one->url().substr(one->url().rfind(':'));
+      const auto o = opening("redis://app:" + secret + "@127.0.0.1" + port);
+      const bool passes = one == &newer && contains(says, "unknown command");  // AUTH is said then
+      EXPECT_EQ(o.failed, !passes) << says;
+      EXPECT_FALSE(contains(o.text, "s3cr3t")) << o.text;
+    }
+  }
 }
 
 TEST(redis_bad_input, a_node_of_a_cluster_that_hides_it_is_found_out_by_what_it_says) {

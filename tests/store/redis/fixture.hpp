@@ -9,11 +9,13 @@
 
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
+#include "harness/redis_rights.hpp"
 #include "harness/redis_server.hpp"
 
 namespace redis_test {
 
 using harness::contains;
+using harness::give_documented_rights;
 using harness::outcome_of;
 using outcome = harness::failing;
 
@@ -42,24 +44,5 @@ class listener final : public holdfast::observer {
   std::vector<holdfast::event_kind> kinds_;
   std::string details_;
 };
-
-/// A user "app" with the password "pw" and the rights that docs/stores/redis.md lists, and no
-/// others but `more`.
-inline void give_documented_rights(const harness::redis_server& to,
-                                   const std::vector<std::string>& more = {}) {
-  std::vector<std::string> words{"ACL",         "SETUSER",          "app", "on", ">pw",
-                                 "~holdfast:*", "&holdfast:inbox:*"};
-  for (const auto* right :
-       {"+hello",   "+auth",        "+select",    "+ping",          "+info",
-        "+evalsha", "+script|load", "+subscribe", "+publish",       "+time",
-        "+scan",    "+get",         "+set",       "+getrange",      "+del",
-        "+pexpire", "+hget",        "+hset",      "+hdel",          "+zadd",
-        "+zrem",    "+zrange",      "+zpopmin",   "+zrangebyscore", "+zremrangebyscore",
-        "+zrank",   "+zscore"}) {
-    words.emplace_back(right);
-  }
-  words.insert(words.end(), more.begin(), more.end());
-  EXPECT_EQ(to.ask(words), "OK");
-}
 
 }  // namespace redis_test

@@ -96,7 +96,7 @@ TEST(redis_opening, a_password_comes_from_the_environment_or_a_file) {
 // The rights that docs/stores/redis.md lists, and no others.
 TEST(redis_opening, a_user_with_the_documented_rights_can_do_everything) {
   const harness::redis_server server;
-  redis_test::give_documented_rights(server);
+  redis_test::give_documented_rights(server, {"everywhere"});
   auto s = holdfast::open("redis://app:pw@127.0.0.1:" + std::to_string(server.port()));
   holdfast::mutex m{s, "m"}, other{holdfast::open("redis+unix://app:pw@" + server.socket()), "m"};
   m.lock();

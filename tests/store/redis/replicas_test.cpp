@@ -1,6 +1,7 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "engine/core.hpp"
@@ -20,7 +21,9 @@ class redis_acknowledged : public testing::Test {
   holdfast::session open(const std::string& ack) {
     holdfast::session_options o;
     o.store_timeout = 300ms;
-    return holdfast::open(servers_.primary().url("?ack=" + ack + "&ack_timeout=100ms"), o);
+    return holdfast::open(servers_.primary().url("?ack_timeout=100ms&ack=" + ack +
+                                                 (ack == "any" ? "" : "&replicas=2")),
+                          o);
   }
   void stop_replicas() {
     for (std::size_t i = 0; i < 2; ++i) servers_.replica(i).stop();
@@ -217,7 +220,7 @@ TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_co
 
 TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
   const harness::redis_replicas servers(3);
-  auto s = holdfast::open(servers.primary().url("?ack=majority&ack_timeout=100ms"));
+  auto s = holdfast::open(servers.primary().url("?ack=majority&replicas=3&ack_timeout=100ms"));
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
   servers.replica(0).stop();
@@ -230,9 +233,26 @@ TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
   for (std::size_t i = 0; i < 2; ++i) servers.replica(i).resume();
 }
 
+// A session that was opened there never saw the others.
+TEST(redis_split, on_the_small_side_a_session_opened_anew_is_granted_nothing) {
+  const harness::redis_replicas servers(4);
+  for (std::size_t i = 1; i < 4; ++i) {
+    servers.replica(i).ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
+  }
+  harness::eventually("one that is left", [&] {
+    return contains(servers.primary().ask({"INFO", "replication"}), "connected_slaves:1");
+  });
+  for (const std::string ack : {"majority&replicas=4", "all&replicas=4", "2"}) {
+    auto s = holdfast::open(servers.primary().url("?ack_timeout=100ms&ack=" + ack));
+    const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+    EXPECT_EQ(refused.reason, errc::unavailable) << ack;
+    EXPECT_TRUE(contains(refused.text, "1 replicas acknowledged")) << refused.text;
+  }
+}
+
 TEST(redis_without_replicas, nothing_is_acknowledged) {
   const harness::redis_server server;
-  auto s = holdfast::open(server.url("?ack=majority&ack_timeout=50ms"));
+  auto s = holdfast::open(server.url("?ack=1&ack_timeout=50ms"));
   const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "asks for 1")) << refused.text;
@@ -240,12 +260,12 @@ TEST(redis_without_replicas, nothing_is_acknowledged) {
 
 TEST(redis_without_replicas, who_may_not_see_them_is_told_which_right_is_missing) {
   const harness::redis_server server;
-  server.ask({"ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", "-role"});
+  server.ask({"ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", "-wait"});
   auto s =
-      holdfast::open("redis://limited:x@127.0.0.1:" + std::to_string(server.port()) + "?ack=all");
+      holdfast::open("redis://limited:x@127.0.0.1:" + std::to_string(server.port()) + "?ack=1");
   const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
   EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
-  EXPECT_TRUE(contains(refused.text, "role")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "wait")) << refused.text;
 }
 
 }  // namespace

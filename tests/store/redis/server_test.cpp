@@ -1,7 +1,11 @@
 #include <sys/stat.h>
 
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <thread>
 
+#include "engine/core.hpp"
 #include "fixture.hpp"
 
 // What the server does to us, by the names that it has for it.
@@ -128,6 +132,8 @@ TEST_F(redis_faults, a_key_of_somebody_else_is_left_alone) {
   server_.ask({"SET", "holdfast:{text}", "theirs"});
   server_.ask({"SET", "holdfast:{newer}", "hf9 something"});
   server_.ask({"SET", "holdfast:{torn}", "hf1 mutex 1 5 1 0 0 9999999999999999 0 zz"});
+  for (const std::string torn : {"hf1 ", "hf1 mutex", "hf1 latch 3", "hf1 rate_limiter 1", "hf1 ?"})
+    server_.ask({"SET", "holdfast:{" + torn + "}", torn});
   const auto reason = [&](const char* name) {
     return outcome_of([&] { (void)holdfast::mutex(s, name).try_lock(); }).reason;
   };
@@ -135,10 +141,107 @@ TEST_F(redis_faults, a_key_of_somebody_else_is_left_alone) {
   EXPECT_EQ(reason("text"), errc::foreign_data);
   EXPECT_EQ(reason("newer"), errc::newer_format);
   EXPECT_EQ(reason("torn"), errc::corrupt);
+  for (const std::string torn : {"hf1 ", "hf1 mutex", "hf1 ?"}) {
+    EXPECT_EQ(reason(torn.c_str()), errc::corrupt) << torn;
+  }
+  const auto arriving = [&](const char* name) {
+    return outcome_of([&] { holdfast::latch(s, name, 1).count_down(); }).reason;
+  };
+  const auto taking = [&](const char* name) {
+    return outcome_of([&] { (void)holdfast::rate_limiter(s, name, {{.tokens = 5}}).try_take(); })
+        .reason;
+  };
+  for (const char* const torn : {"hf1 ", "hf1 mutex", "hf1 latch 3", "hf1 ?"}) {
+    EXPECT_EQ(arriving(torn), errc::corrupt) << torn;
+  }
+  for (const char* const torn : {"hf1 ", "hf1 mutex", "hf1 rate_limiter 1", "hf1 ?"}) {
+    EXPECT_EQ(taking(torn), errc::corrupt) << torn;
+  }
+  EXPECT_EQ(arriving("newer"), errc::newer_format);
+  EXPECT_EQ(taking("newer"), errc::newer_format);
   EXPECT_EQ(outcome_of([&] { holdfast::latch(s, "text", 1).count_down(); }).reason,
             errc::foreign_data);
   EXPECT_EQ(server_.ask({"GET", "holdfast:{text}"}), "theirs");
   EXPECT_EQ(server_.ask({"LRANGE", "holdfast:{list}", "0", "-1"}), "theirs");
+}
+
+TEST_F(redis_faults, one_entry_that_cannot_be_read_hides_none_of_the_others) {
+  auto s = open();
+  auto held = holdfast::mutex(s, "good").acquire();
+  server_.ask({"RPUSH", "holdfast:{list}", "theirs"});
+  server_.ask({"SET", "holdfast:{text}", "theirs"});
+  server_.ask({"SET", "holdfast:{newer}", "hf9 something"});
+  server_.ask({"SET", "holdfast:{torn}", "hf1 mutex"});
+  server_.ask({"SET", "holdfast:{odd\nname}", std::string(1'000'000, 'x')});
+  server_.ask({"SET", "holdfast:{\xff}", "theirs"});
+  server_.ask({"SET", "holdfast:{}", "theirs"});
+  const std::vector<std::string> all{"good", "list", "newer", "odd\nname", "text", "torn", "\xff"};
+  EXPECT_EQ(s.names(), all);
+  EXPECT_EQ(s.show("good").holders.size(), 1U);
+  const auto reason = [&](const char* name) {
+    return outcome_of([&] { (void)s.show(name); }).reason;
+  };
+  EXPECT_EQ(reason("list"), errc::foreign_data);
+  EXPECT_EQ(reason("text"), errc::foreign_data);
+  EXPECT_EQ(reason("newer"), errc::newer_format);
+  EXPECT_EQ(reason("torn"), errc::corrupt);
+}
+
+TEST_F(redis_faults, a_bucket_of_impossible_numbers_is_corrupt_and_left_alone) {
+  auto s = open();
+  holdfast::rate_limiter r{s, "r", {{.tokens = 5, .name = "all"}}};
+  ASSERT_TRUE(r.try_take());
+  const auto key = [&] {
+    const auto found = server_.ask({"KEYS", "holdfast:{r}:b:*"});
+    EXPECT_FALSE(found.empty());
+    return found;
+  }();
+  const auto good = server_.ask({"GET", key});
+  ASSERT_EQ(good.size(), 56U);
+  const auto spoil = [&](std::size_t number, double by) {
+    std::string bad = good;
+    std::memcpy(bad.data() + 8 * number, &by, sizeof by);
+    return bad;
+  };
+  constexpr auto inf = std::numeric_limits<double>::infinity();
+  std::vector<std::string> bad{"", "short", good + "x"};
+  for (std::size_t number = 0; number < 7; ++number) {
+    for (const double by : {std::nan(""), inf, -inf, -1.0, 0.5, 1e300}) {
+      bad.push_back(spoil(number, by));
+    }
+  }
+  for (std::size_t number = 3; number < 7; ++number) bad.push_back(spoil(number, 0));
+  for (const auto& b : bad) {
+    server_.ask({"SET", key, b});
+    const auto o = outcome_of([&] { (void)r.try_take(); });
+    EXPECT_EQ(o.reason, errc::corrupt) << o.text;
+    EXPECT_EQ(server_.ask({"GET", key}), b);
+  }
+}
+
+TEST_F(redis_faults, what_many_use_ends_by_itself_also_when_all_of_them_have_died) {
+  auto s = open();
+  const auto asks = [&](std::uint64_t number) {
+    holdfast::store::permits_command c;
+    c.verb = holdfast::store::permits_verb::acquire;
+    c.owner = {7, number};
+    c.kind = holdfast::store::kind::semaphore;
+    c.capacity = c.weight = 2;
+    c.wait = true;
+    c.lease_us = c.place_us = 60'000'000;
+    c.peer = "nobody";
+    return s.core()->permits("s", c).value().outcome;
+  };
+  using holdfast::store::permits_outcome;
+  EXPECT_EQ(asks(1), permits_outcome::granted);
+  EXPECT_EQ(asks(2), permits_outcome::queued);
+  EXPECT_EQ(asks(3), permits_outcome::queued);
+  holdfast::store::permits_command c;
+  c.verb = holdfast::store::permits_verb::release;
+  c.owner = {7, 1};
+  EXPECT_EQ(s.core()->permits("s", c).value().outcome, permits_outcome::done);
+  EXPECT_EQ(s.show("s").holders.size(), 1U);
+  EXPECT_EQ(server_.keys_for_ever(), "");
 }
 
 TEST_F(redis_faults, a_latch_and_a_mutex_cannot_share_a_name) {
@@ -187,6 +290,55 @@ TEST_F(redis_faults, a_full_server_hands_over_to_the_one_who_waits) {
   EXPECT_FALSE(lease.release());
   EXPECT_TRUE(next.get());
   server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(redis_faults, a_full_server_answers_those_who_hold_and_wait) {
+  using holdfast::store::permits_outcome;
+  auto s = open();
+  for (const bool several : {false, true}) {
+    const std::string name = several ? "several" : "one";
+    const auto command = [&](holdfast::store::permits_verb verb, std::uint64_t number) {
+      holdfast::store::permits_command c;
+      c.verb = verb;
+      c.owner = {7, number};
+      c.kind = several ? holdfast::store::kind::semaphore : holdfast::store::kind::mutex;
+      c.capacity = c.weight = several ? 2 : 1;
+      c.wait = true;
+      c.lease_us = c.place_us = 60'000'000;
+      const std::string peer = "peer-" + std::to_string(number);
+      c.peer = peer;
+      return s.core()->permits(name, c);
+    };
+    const auto ask = [&](std::uint64_t number) {
+      return command(holdfast::store::permits_verb::acquire, number);
+    };
+    const auto refuses = [&](std::uint64_t number) {
+      const auto answer = ask(number);
+      return !answer && answer.error().code == errc::no_space;
+    };
+    const auto let_go = [&](std::uint64_t number) {
+      return command(holdfast::store::permits_verb::release, number).value().outcome;
+    };
+    ASSERT_EQ(ask(1).value().outcome, permits_outcome::granted);
+    for (const std::uint64_t waits : {std::uint64_t{2}, std::uint64_t{3}}) {
+      ASSERT_EQ(ask(waits).value().outcome, permits_outcome::queued);
+    }
+    server_.ask({"CONFIG", "SET", "maxmemory", "1"});
+    EXPECT_EQ(ask(1).value().outcome, permits_outcome::granted);
+    EXPECT_EQ(ask(2).value().outcome, permits_outcome::queued);
+    EXPECT_EQ(ask(3).value().outcome, permits_outcome::queued);
+    EXPECT_TRUE(refuses(4));
+    EXPECT_EQ(let_go(1), permits_outcome::done);
+    const auto second = ask(2).value();  // it has been told, and claims it
+    EXPECT_EQ(second.outcome, permits_outcome::granted);
+    EXPECT_EQ(second.expires_at - second.now_at, 60'000'000);
+    EXPECT_EQ(ask(3).value().outcome, permits_outcome::queued);  // alone by now
+    EXPECT_EQ(let_go(2), permits_outcome::done);
+    EXPECT_EQ(ask(3).value().outcome, permits_outcome::granted);
+    EXPECT_EQ(let_go(3), permits_outcome::done);
+    server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+    EXPECT_TRUE(s.show(name).holders.empty());
+  }
 }
 
 TEST(redis_misconf, a_server_that_cannot_save_is_told_as_read_only) {

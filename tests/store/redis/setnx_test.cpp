@@ -26,7 +26,7 @@ TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might
   const auto written = [&](const char* verb, const std::string& mine) {
     ask({"SET", "orders", theirs});
     return ask({"EVAL", std::string(setnx_script().text), "1", "orders", verb, mine, "10000000",
-                "1000000", ""});
+                "1000000", "", "9999999999999999"});
   };
   for (const char* verb : {"remove", "extend"}) {
     EXPECT_EQ(written(verb, "1000 " + theirs).at(0), *verb == 'r' ? '2' : '1');
@@ -41,13 +41,13 @@ TEST(setnx_values, the_one_that_is_known_to_be_written_stays_whatever_else_is_pr
   holdfast::testing::fake_clock clock;
   setnx_values values(clock, 1'000);
   const owner_id me{1, 2};
-  values.wrote(me, "5000", 4'000'000, clock.now(), 1'000'000);
+  values.wrote("m", me, "5000", 4'000'000, clock.now(), 1'000'000);
   std::string last;
   for (int i = 0; i < 20; ++i) {
     clock.advance(10ms);
-    last = values.propose(me, 1'000'000);
-    EXPECT_TRUE(values.of(me).starts_with("5000 ")) << values.of(me);
-    EXPECT_TRUE(values.of(me).ends_with(" " + last)) << values.of(me);
+    last = values.propose("m", me, 1'000'000);
+    EXPECT_TRUE(values.of("m", me).starts_with("5000 ")) << values.of("m", me);
+    EXPECT_TRUE(values.of("m", me).ends_with(" " + last)) << values.of("m", me);
   }
 }
 
@@ -55,12 +55,12 @@ TEST(setnx_values, what_the_server_refused_to_write_is_not_ours) {
   holdfast::testing::fake_clock clock;
   setnx_values values(clock, 1'000);
   const owner_id me{1, 2};
-  values.wrote(me, "5000", 4'000'000, clock.now(), 1'000'000);
-  const auto next = values.propose(me, 1'000'000);
-  values.withdraw(me, next, 1'000'000);
-  EXPECT_EQ(values.of(me), "5000");
-  values.withdraw(me, "5000", 1'000'000);
-  EXPECT_EQ(values.of(me), "5000") << "that has been written";
+  values.wrote("m", me, "5000", 4'000'000, clock.now(), 1'000'000);
+  const auto next = values.propose("m", me, 1'000'000);
+  values.withdraw("m", me, next, 1'000'000);
+  EXPECT_EQ(values.of("m", me), "5000");
+  values.withdraw("m", me, "5000", 1'000'000);
+  EXPECT_EQ(values.of("m", me), "5000") << "that has been written";
 }
 
 }  // namespace

@@ -25,7 +25,9 @@ struct server {
   int reads = 0, writes = 0, locks = 0, sweeps = 0;
   int break_after_writes = 0;  ///< so many answers to a replacement get lost, one after the other
   int others = 0;              ///< so often somebody else writes before a replacement comes
-  int outrun = 0;              ///< so many locks fail, one after the other
+  int swept = 0;  ///< so often somebody takes, gives back and sweeps the name in between
+  std::int64_t floor = 0;
+  int outrun = 0;  ///< so many locks fail, one after the other
   bool break_after_unlock = false;
   std::vector<std::string> locked{};
 };
@@ -88,6 +90,7 @@ class fake_link final : public row_link {
     const auto at = server_.rows.find(name);
     row r = at == server_.rows.end() ? row{} : at->second;
     r.now_at = server_.now_at;
+    r.fence_floor = server_.floor;
     return r;
   }
   void write(std::string_view name, std::string_view record) {
@@ -97,7 +100,9 @@ class fake_link final : public row_link {
   replaced put(const replacement& r) {
     if (server_.others > 0) --server_.others, write(r.name, "somebody else");
     const row there = find(r.name);
+    if (server_.swept > 0) --server_.swept, server_.floor = server_.now_at += 1'000;
     if (there.there != r.there || (r.there && there.version != r.version)) return {};
+    if (!r.there && r.version < server_.floor) return {};
     write(r.name, r.record);
     return {true, server_.rows.find(r.name)->second.version, server_.now_at};
   }
@@ -165,6 +170,26 @@ TEST_F(row_stores, who_is_overtaken_twice_takes_the_lock_of_the_row) {
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.locks, 1);
   EXPECT_EQ(record(), "somebody elsex");
+}
+
+/// Writes down from what time on the next fence is.
+class dating final : public transition {
+ public:
+  const std::string* apply(std::string_view, const moment& now) override {
+    return &(next_ = std::to_string(now.wall_at));
+  }
+
+ private:
+  std::string next_;
+};
+
+TEST_F(row_stores, a_name_that_was_swept_meanwhile_is_decided_again_above_the_floor) {
+  server_.swept = 1;
+  dating change;
+  const state_store::step step{"n", &change};
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  EXPECT_GE(std::stoll(record()), server_.floor);
+  EXPECT_GT(server_.floor, 0);
 }
 
 TEST_F(row_stores, what_was_written_before_the_connection_broke_is_not_written_again) {

@@ -4,6 +4,7 @@
 
 #include <holdfast/testing.hpp>
 #include <map>
+#include <set>
 
 // mode=session over a server that fails as a test wants it: a lock that nobody holds stays with no
 // connection.
@@ -23,13 +24,16 @@ using moment_at = std::optional<std::int64_t>;
 /// What the connections share.
 struct lock_server {
   std::map<std::string, std::int64_t, std::less<>> held_by;  ///< the numbers of connections
+  std::vector<std::int64_t> waits{};  ///< the connections that began to, in order
   std::int64_t connections = 0;
   std::int64_t now_at = 1'000'000;
   int unlocks_refused = 0;    ///< so many are answered by an error, and nothing happens
   int answers_spoilt = 0;     ///< so many locks are had, and the answer is an error
   bool changes_fail = false;  ///< half-way
   int waits_refused = 0;
-  bool full = false;  ///< takes no more connections
+  bool full = false;               ///< takes no more connections
+  std::set<std::int64_t> ended{};  ///< these connections, which does not show before they are used
+  int pings = 0;
   int turned_away = 0;
 };
 
@@ -64,14 +68,24 @@ class fake_lock_link final : public lock_link {
     if (server_.changes_fail) return refusal();
     return moment_at(++server_.now_at);
   }
-  status begin(std::string_view, lock_mode) override {
+  status begin(std::string_view name, lock_mode) override {
     if (server_.waits_refused-- > 0) return refusal();
+    waits_for_ = name;
+    server_.waits.push_back(id_);
     return done{};
   }
-  bool over() noexcept override { return false; }
-  result<moment_at> end() override { return moment_at(); }
+  bool over() noexcept override {
+    const auto found = server_.held_by.find(waits_for_);
+    return found != server_.held_by.end() && found->second == id_;
+  }
+  result<moment_at> end() override { return over() ? moment_at(++server_.now_at) : moment_at(); }
   status interrupt(const lock_link&) override { return refusal(); }
-  status ping() override { return done{}; }
+  status ping() override {
+    ++server_.pings;
+    if (!server_.ended.contains(id_)) return done{};
+    drop();
+    return refusal();
+  }
   result<std::vector<lock_user>> users(std::string_view) override {
     return std::vector<lock_user>{};
   }
@@ -79,6 +93,7 @@ class fake_lock_link final : public lock_link {
  private:
   lock_server& server_;
   const std::int64_t id_;
+  std::string waits_for_;
   bool usable_ = true;
 };
 
@@ -189,6 +204,70 @@ TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_o
   server_.full = false;
   clock_.advance(1s);
   EXPECT_GT(mine_->permits("m", patient)->look_again_us, 50'000) << "it waits at the server";
+}
+
+// ---- a process that was stopped, or asleep
+
+class late_lock_sessions : public lock_sessions {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+    ASSERT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
+    ASSERT_EQ(server_.waits.size(), 1u);
+  }
+  /// The server gives it to who waits.
+  void grant() { server_.held_by["m"] = server_.waits.back(); }
+  /// Ends the waiter's connection, which nobody has used for so long, and gives the lock away.
+  void end_connection() {
+    server_.ended.insert(server_.waits.front());
+    server_.held_by["m"] = 1'000;
+  }
+  static permits_command patient() {
+    auto c = about(permits_verb::acquire, 1);
+    c.wait = true;
+    return c;
+  }
+  const permits_command patient_ = patient();
+};
+
+TEST_F(late_lock_sessions, a_grant_that_is_found_late_counts_only_if_its_connection_still_lives) {
+  grant();
+  clock_.advance(1min);
+  const auto sent = clock_.now().time_since_epoch();
+  const auto reply = mine_->permits("m", patient_);
+  ASSERT_TRUE(reply && reply->outcome == permits_outcome::granted);
+  EXPECT_EQ(server_.pings, 1);
+  EXPECT_LE(std::chrono::microseconds(reply->expires_at), sent + 10s);
+}
+
+TEST_F(late_lock_sessions, a_grant_that_is_found_when_its_connection_has_ended_is_none) {
+  grant();
+  clock_.advance(1min);
+  server_.ended.insert(server_.waits.front());
+  const auto told = mine_->inbox().receive(clock_.now());
+  ASSERT_TRUE(told) << "so that the waiter asks";
+  EXPECT_LT(std::chrono::microseconds(told->expires_at), clock_.now().time_since_epoch());
+  server_.held_by["m"] = 1'000;
+  EXPECT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
+}
+
+TEST_F(late_lock_sessions, a_grant_that_was_found_and_not_taken_for_long_is_looked_after) {
+  grant();
+  ASSERT_TRUE(mine_->inbox().receive(clock_.now()));
+  clock_.advance(1min);
+  end_connection();
+  EXPECT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
+}
+
+TEST_F(late_lock_sessions, a_grant_counts_from_when_it_was_not_there_yet) {
+  ASSERT_FALSE(mine_->inbox().receive(clock_.now()));
+  const auto before = clock_.now().time_since_epoch();
+  clock_.advance(1s);
+  grant();
+  const auto told = mine_->inbox().receive(clock_.now());
+  ASSERT_TRUE(told);
+  EXPECT_LE(std::chrono::microseconds(told->expires_at), before + 10s);
+  EXPECT_EQ(server_.pings, 0) << "no round trip for a short wait";
 }
 
 }  // namespace

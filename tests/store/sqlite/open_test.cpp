@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "fixture.hpp"
@@ -223,6 +224,26 @@ TEST_F(rights, a_folder_of_somebody_else_is_not_trusted) {
   fs::remove_all(path() + "-holdfast");
   fs::create_symlink(dir_.path(), path() + "-holdfast");
   expect_refusal(path(), errc::unavailable, "locks.db-holdfast");
+}
+
+TEST_F(rights, a_database_that_another_user_put_where_everybody_may_is_refused) {
+  fs::create_directory(path("sticky"));
+  fs::permissions(path("sticky"), fs::perms{01777});
+  const auto file = path("sticky/locks.db");
+  (void)open(file);
+  EXPECT_NO_THROW((void)open(file)) << "our own";
+  if (::geteuid() != 0) return;  // nobody else can make a file of another user
+  for (const char* const planted : {"", "-wal"}) {
+    std::ofstream(file + planted, std::ios::app).flush();
+    ASSERT_EQ(::chown((file + planted).c_str(), 12345, 12345), 0);
+    ASSERT_EQ(::chown(path("sticky").c_str(), 12346, 12346), 0);
+    expect_refusal(file, errc::not_permitted, "another user");
+    ASSERT_EQ(::chown((file + planted).c_str(), 0, 0), 0);
+  }
+  fs::create_symlink(path("elsewhere.db"), path("sticky/link.db"));
+  (void)open(path("elsewhere.db"));
+  ASSERT_EQ(::lchown(path("sticky/link.db").c_str(), 12345, 12345), 0);
+  expect_refusal(path("sticky/link.db"), errc::not_permitted, "another user");
 }
 
 // ---- file systems

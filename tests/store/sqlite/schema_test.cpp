@@ -1,4 +1,5 @@
 #include "fixture.hpp"
+#include "harness/failing.hpp"
 
 namespace sqlite_test {
 namespace {
@@ -83,6 +84,23 @@ TEST_F(tables, the_views_survive_records_of_somebody_else) {
   for (const char* view : {"holdfast_holders", "holdfast_waiters", "holdfast_latches"}) {
     EXPECT_NO_THROW(look.ask(std::string{"SELECT * FROM "} + view)) << view;
   }
+}
+
+TEST_F(tables, one_row_that_cannot_be_read_hides_no_other_name) {
+  auto s = holdfast::open("sqlite:" + path());
+  holdfast::mutex m{s, "good"};
+  const auto held = m.acquire();
+  shell{path()}.run(
+      R"(INSERT INTO holdfast_locks VALUES ('damaged', '[1,"mutex",1'), ('foreign', 'mine'),
+         ('newer', '[2,"mutex",0,0,[],[]]'), (CAST(x'6f64640a' AS TEXT), '?'))");
+  EXPECT_EQ(s.names().size(), 5U);
+  EXPECT_EQ(s.show("good").holders.size(), 1U);
+  const auto reason = [&](const char* name) {
+    return harness::outcome_of([&] { (void)s.show(name); }).reason;
+  };
+  EXPECT_EQ(reason("damaged"), errc::corrupt);
+  EXPECT_EQ(reason("newer"), errc::newer_format);
+  EXPECT_EQ(reason("foreign"), errc::foreign_data);
 }
 
 TEST_F(tables, a_note_without_reason_or_words_breaks_no_view) {

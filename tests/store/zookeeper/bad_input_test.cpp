@@ -37,6 +37,8 @@ TEST(zookeeper_bad_input, addresses_and_options_that_can_not_be_are_refused) {
                           "zookeeper://h/a?acl=creator",
                           "zookeeper://h/a?sesion=20s",
                           "zookeeper://h/a?command_timeout=0ms",
+                          "zookeeper://h/a?command_timeout=10000000000h",
+                          "zookeeper://h/a?connect_timeout=25h",
                           "zookeeper://user@h/a?password_env=NO_SUCH_VARIABLE_IS_SET",
                           "zookeeper://user@h/a?password_file=/no/such/file"}) {
     EXPECT_EQ(reason_of(url), errc::invalid_argument) << url;

@@ -51,6 +51,12 @@ TEST(zookeeper_faults, a_connection_that_is_lost_and_found_again_costs_nothing) 
   harness::connections_are_lost_and_found(calm_ensemble(), fresh_base());
 }
 
+TEST(zookeeper_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
+  harness::fault_proxy proxy(calm_ensemble().port(0));
+  harness::late_requests_leave_nothing(calm_ensemble(), fresh_base(), proxy,
+                                       calm_ensemble().url_at(proxy.port(), ""));
+}
+
 TEST(zookeeper_faults, fifty_that_wait_and_are_cut_off_at_once_are_all_served) {
   harness::fifty_are_cut_off_at_once(calm_ensemble(), fresh_base());
 }

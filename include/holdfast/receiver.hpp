@@ -1,0 +1,105 @@
+#pragma once
+
+#include <coroutine>
+#include <holdfast/result.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+/// What the forms of async.hpp are made of. Nothing here is called by a program.
+namespace holdfast {
+
+namespace detail {
+
+/// Who is told how an operation ended, once.
+template <class T>
+class receiver {
+ public:
+  virtual void receive(result<T> how) noexcept = 0;
+  /// Its own way to say stop, besides that of the operation.
+  virtual std::stop_token stop() const noexcept { return {}; }
+
+ protected:
+  ~receiver() = default;
+};
+
+/// What is to be done, and has not begun.
+template <class T>
+class operation {
+ public:
+  virtual ~operation() = default;
+  /// Once. `to` has to stay until it was told.
+  virtual void start(receiver<T>& to) = 0;
+};
+
+/// Keeps what is to be called, until it was called.
+template <class T, class F>
+class callback final : public receiver<T> {
+ public:
+  explicit callback(F f) : f_(std::move(f)) {}
+  void receive(result<T> how) noexcept override {
+    const std::unique_ptr<callback> self(this);
+    f_(std::move(how));
+  }
+
+ private:
+  F f_;
+};
+
+/// What this thread begins for a coroutine, the innermost first. A result that comes before start()
+/// has returned, because the operation cannot begin, must not resume the coroutine from there: one
+/// that tries again and again would be deeper in the stack each time.
+class beginning {
+ public:
+  explicit beginning(const void* of) noexcept : of_(of), outer_(innermost) { innermost = this; }
+  beginning(const beginning&) = delete;
+  beginning& operator=(const beginning&) = delete;
+  ~beginning() { innermost = outer_; }
+
+  bool told() const noexcept { return told_; }
+  /// True if this thread is in the middle of beginning that one, which goes on by itself then.
+  static bool tell(const void* of) noexcept {
+    for (beginning* b = innermost; b != nullptr; b = b->outer_) {
+      if (b->of_ == of) return b->told_ = true;
+    }
+    return false;
+  }
+
+ private:
+  static inline thread_local beginning* innermost = nullptr;
+  const void* const of_;
+  beginning* const outer_;
+  bool told_ = false;
+};
+
+/// Lives in the frame of the coroutine that waits.
+template <class T>
+class awaiter final : public receiver<T> {
+ public:
+  explicit awaiter(std::shared_ptr<operation<T>> what) noexcept : operation_(std::move(what)) {}
+  bool await_ready() const noexcept { return false; }
+  /// False if the result is there already: the coroutine goes on at once.
+  [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> waiting) {
+    waiting_ = waiting;
+    // This object may be gone when start() returns, unless it was told here.
+    const auto begun = std::move(operation_);
+    const beginning here(this);
+    begun->start(*this);
+    return !here.told();
+  }
+  result<T> await_resume() { return std::move(*how_); }
+  void receive(result<T> how) noexcept override {
+    how_.emplace(std::move(how));
+    if (!beginning::tell(this)) waiting_.resume();
+  }
+
+ private:
+  std::shared_ptr<operation<T>> operation_;
+  std::coroutine_handle<> waiting_;
+  std::optional<result<T>> how_;
+};
+
+}  // namespace detail
+
+}  // namespace holdfast

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <list>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace holdfast::engine {
+
+/// Until when the calling thread waits for an answer of the store, whatever the store's own
+/// time-outs are: a wait with a deadline says so while it asks. The nearest of those that enclose
+/// each other counts.
+class call_limit {
+ public:
+  explicit call_limit(boot_time until) noexcept;
+  /// For what the user is called with: what it asks is not part of the wait.
+  enum class none { at_all };
+  explicit call_limit(none) noexcept;
+  ~call_limit();
+  call_limit(const call_limit&) = delete;
+  call_limit& operator=(const call_limit&) = delete;
+
+  /// `forever` if there is none.
+  static boot_time present() noexcept;
+
+ private:
+  const boot_time before_;
+};
+
+/// So long after its deadline a wait still waits for the store's last answer. It ends a tenth of a
+/// second after the deadline at the latest: the rest is for waking the thread.
+inline constexpr std::chrono::nanoseconds last_answer_within = std::chrono::milliseconds(80);
+
+/// Threads that make calls whose caller may leave before they end: nobody can interrupt a driver
+/// that waits for a server which hangs. As many as there are such calls at a time; idle ones end
+/// after a while. Thread-safe.
+class callers {
+ public:
+  callers() = default;
+  /// Waits for the calls that are under way.
+  ~callers() { close(); }
+  callers(const callers&) = delete;
+  callers& operator=(const callers&) = delete;
+
+  /// Has a thread make the call, which must not throw. False if there is none to be had. `owner`,
+  /// if any, is the one on whose behalf it is.
+  bool start(const store::owner_id& owner, std::function<void()> call) noexcept;
+  /// Whether a call on behalf of that owner is under way: what gives back what it may get has to
+  /// come after it.
+  bool call_for(const store::owner_id& owner) const;
+  /// Whether the calling thread is one of them.
+  bool on_own_thread() const noexcept;
+
+  void close() noexcept;
+
+ private:
+  struct task {
+    store::owner_id owner;
+    std::function<void()> call;
+  };
+  void work();
+  void carry_out_first(std::unique_lock<std::mutex>& lock);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable ended_;
+  std::deque<task> tasks_;
+  std::multiset<store::owner_id> owners_;
+  std::size_t idle_ = 0;
+  bool closing_ = false;
+  std::list<std::thread> threads_;
+  std::list<std::thread> over_;  ///< to be joined
+};
+
+}  // namespace holdfast::engine

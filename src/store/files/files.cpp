@@ -1,0 +1,79 @@
+#include "store/files/files.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <holdfast/clock.hpp>
+
+namespace holdfast::store::files {
+
+namespace {
+
+constexpr std::size_t longest = std::size_t{64} * 1024;
+constexpr std::chrono::milliseconds patience{5'000};
+
+failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+
+class opened {
+ public:
+  // Without O_NONBLOCK, to open a FIFO waits for somebody who writes to it.
+  explicit opened(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
+  opened(const opened&) = delete;
+  opened& operator=(const opened&) = delete;
+  ~opened() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int fd() const noexcept { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+/// False when the time is over.
+bool wait_for_more(int fd, boot_time until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boot_clock::now());
+  if (left.count() <= 0) return false;
+  pollfd wait{fd, POLLIN, 0};
+  return ::poll(&wait, 1, static_cast<int>(left.count())) > 0 || errno == EINTR;
+}
+
+}  // namespace
+
+result<std::string> first_line(const std::string& path) {
+  const opened file(path);
+  if (file.fd() < 0) return bad(std::strerror(errno));
+  const boot_time until = boot_clock::now() + patience;
+  std::string text;
+  std::array<char, 4096> part{};
+  while (text.find_first_of("\r\n") == text.npos) {
+    const auto n = ::read(file.fd(), part.data(), part.size());
+    if (n == 0) break;
+    if (n > 0) {
+      text.append(part.data(), static_cast<std::size_t>(n));
+      if (text.size() > longest) return bad("its first line is longer than 64 KiB");
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return bad(std::strerror(errno));
+    errno = 0;
+    if (!wait_for_more(file.fd(), until)) return bad("it is a pipe into which nobody writes");
+  }
+  return text.substr(0, text.find_first_of("\r\n"));
+}
+
+status check_no_fifo(std::string_view option, const std::string& path) {
+  // A shell's <(COMMAND) is a pipe that is open already.
+  if (path.starts_with("/dev/fd/") || path.starts_with("/proc/")) return done{};
+  struct stat s{};
+  if (::stat(path.c_str(), &s) != 0 || !S_ISFIFO(s.st_mode)) return done{};
+  return bad(std::string(option) + "=" + path + " is a FIFO; name a file");
+}
+
+}  // namespace holdfast::store::files

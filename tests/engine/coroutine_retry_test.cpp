@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <holdfast/both.hpp>
+#include <holdfast/holdfast.hpp>
+#include <thread>
+
+#include "harness/detached_task.hpp"
+#include "harness/eventually.hpp"
+
+// A coroutine that asks again and again for what cannot begin goes on each time from where it is,
+// and not from a call in a call.
+namespace {
+
+using holdfast::errc;
+
+constexpr int tries = 100'000;
+
+template <class Begin>
+harness::detached_task ask_again_and_again(Begin begin, int& refused) {
+  for (int i = 0; i < tries; ++i) {
+    const auto how = co_await begin();
+    if (!how && how.error().code == errc::forked) ++refused;
+  }
+}
+
+/// In a child of fork(), where nothing can begin.
+template <class Begin>
+void expect_no_deeper(Begin begin) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    int refused = 0;
+    ask_again_and_again(begin, refused);
+    ::_exit(refused == tries ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+struct what_cannot_begin : testing::Test {
+  holdfast::session session = holdfast::open("memory:");
+  holdfast::mutex m{session, "m"}, n{session, "n"};
+};
+
+TEST_F(what_cannot_begin, is_asked_for_a_hundred_thousand_times_without_a_deeper_stack) {
+  expect_no_deeper([&] { return async_acquire(m); });
+}
+
+TEST_F(what_cannot_begin, is_asked_for_through_another_operation_without_a_deeper_stack) {
+  holdfast::both pair{m, n};
+  expect_no_deeper([&] { return async_acquire(pair); });
+}
+
+TEST_F(what_cannot_begin, that_is_work_of_a_moment_is_asked_for_without_a_deeper_stack) {
+  expect_no_deeper([&] { return async_names(session); });
+}
+
+// The other way round: what has begun goes on where its result comes, as ever.
+TEST_F(what_cannot_begin, is_no_reason_to_go_on_elsewhere_than_where_the_result_comes) {
+  std::thread::id where;
+  std::atomic<bool> over{false};
+  const auto wait = [&]() -> harness::detached_task {
+    const auto how = co_await async_acquire(m);
+    EXPECT_TRUE(how);
+    where = std::this_thread::get_id();
+    over = true;
+  };
+  wait();
+  harness::eventually("it goes on", [&] { return over.load(); });
+  EXPECT_NE(where, std::this_thread::get_id());
+}
+
+}  // namespace

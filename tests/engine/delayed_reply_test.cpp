@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "engine/stage.hpp"
+
+// Validity counts from before the request was sent: an answer that was long on its way is as old as
+// its question.
+namespace {
+
+using namespace engine_test;
+using holdfast::lease;
+using fault = holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+constexpr auto on_its_way = 5s;
+
+/// A session whose answers to one verb take five seconds, and one beside it that sees the store.
+struct delayed_reply : testing::Test {
+  std::shared_ptr<holdfast::testing::fake_clock> clock =
+      std::make_shared<holdfast::testing::fake_clock>();
+  std::shared_ptr<engine_test::script> script = std::make_shared<engine_test::script>();
+  const std::string url = "memory:delayed-" + std::to_string(++number);
+  holdfast::session slow = open(url), observer = holdfast::open(url, {.clock = clock});
+  static inline int number = 0;
+
+  holdfast::session open(const std::string& store) const {
+    holdfast::testing::fault_plan plan;
+    plan.choose = [s = script](auto, auto, auto v) { return s->choose(v); };
+    plan.delay = on_its_way;
+    return holdfast::open(
+        store, {.clock = clock, .decorate = holdfast::testing::faulty(std::move(plan), clock)});
+  }
+
+  bool is_held(const std::string& name) const { return !observer.show(name).holders.empty(); }
+  void until_held(const std::string& name) const {
+    harness::eventually("granted at the store", [&] { return is_held(name); });
+  }
+  /// What `call` gives, when the answer to it has come.
+  template <class Call>
+  auto acquired(const std::string& name, Call call) {
+    script->set(verb::acquire, fault::delay_reply);
+    auto got = std::async(std::launch::async, call);
+    until_held(name);
+    clock->advance(on_its_way);
+    return got.get();
+  }
+  static void expect_as_old_as_its_question(std::chrono::nanoseconds remaining) {
+    EXPECT_LE(remaining, 30s - on_its_way);
+    EXPECT_GT(remaining, 30s - on_its_way - 1s);
+  }
+};
+
+TEST_F(delayed_reply, of_an_acquisition_leaves_what_is_left_of_the_lease) {
+  holdfast::mutex m{slow, "m"};
+  expect_as_old_as_its_question(acquired("m", [&] { return m.acquire(); }).remaining());
+}
+
+TEST_F(delayed_reply, of_an_acquisition_without_a_thread_leaves_what_is_left_of_the_lease) {
+  holdfast::mutex m{slow, "m"};
+  const lease held = acquired("m", [&] { return async_acquire(m).future().get().value(); });
+  expect_as_old_as_its_question(held.remaining());
+}
+
+TEST_F(delayed_reply, of_a_reader_leaves_what_is_left_of_the_lease) {
+  holdfast::shared_mutex m{slow, "m"};
+  expect_as_old_as_its_question(acquired("m", [&] { return m.acquire_shared(); }).remaining());
+}
+
+TEST_F(delayed_reply,
+       of_an_acquisition_that_is_as_long_as_the_lease_is_no_grant_and_is_asked_for_again) {
+  holdfast::mutex m{slow, "m", {.lease = on_its_way, .renew = false}};
+  script->set(verb::acquire, fault::delay_reply);
+  auto got = std::async(std::launch::async, [&] { return m.acquire(); });
+  until_held("m");
+  script->set(verb::acquire, fault::none);
+  clock->advance(on_its_way);
+  harness::eventually("the end of it", [&] {
+    clock->advance(10ms);
+    return got.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_GT(got.get().remaining(), on_its_way - 1s);
+  EXPECT_GE(script->count(verb::acquire), 2u);
+}
+
+TEST_F(delayed_reply, of_a_renewal_leaves_what_is_left_of_the_lease) {
+  holdfast::mutex m{slow, "m"};
+  const lease held = m.acquire();
+  script->set(verb::renew, fault::delay_reply);
+  clock->advance(10s);
+  harness::eventually("renewed at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 29s; });
+  EXPECT_LE(held.remaining(), 20s) << "nobody knows that yet";
+  clock->advance(on_its_way);
+  harness::eventually("it is known", [&] { return held.remaining() > 16s; });
+  expect_as_old_as_its_question(held.remaining());
+}
+
+TEST_F(delayed_reply, of_an_extension_leaves_what_is_left_of_the_lease) {
+  holdfast::mutex m{slow, "m"};
+  lease held = m.acquire();
+  script->set(verb::renew, fault::delay_reply);
+  auto got = std::async(std::launch::async, [&] { held.extend(60s); });
+  harness::eventually("extended at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 59s; });
+  clock->advance(on_its_way);
+  got.get();
+  EXPECT_LE(held.remaining(), 60s - on_its_way);
+  EXPECT_GT(held.remaining(), 60s - on_its_way - 1s);
+}
+
+TEST_F(delayed_reply, of_an_extension_without_a_thread_leaves_what_is_left_of_the_lease) {
+  holdfast::mutex m{slow, "m"};
+  lease held = m.acquire();
+  script->set(verb::renew, fault::delay_reply);
+  auto got = async_extend(held, 60s).future();
+  harness::eventually("extended at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 59s; });
+  clock->advance(on_its_way);
+  ASSERT_TRUE(got.get());
+  EXPECT_LE(held.remaining(), 60s - on_its_way);
+}
+
+TEST_F(delayed_reply, of_several_at_once_leaves_what_is_left_of_their_leases) {
+  holdfast::mutex a{slow, "a"}, b{slow, "b"};
+  holdfast::multi_lock all{a, b};
+  const auto held = acquired("b", [&] { return all.acquire(); });
+  expect_as_old_as_its_question(held.remaining());
+}
+
+TEST_F(delayed_reply, of_several_at_once_without_a_thread_leaves_what_is_left_of_their_leases) {
+  holdfast::mutex a{slow, "a"}, b{slow, "b"};
+  holdfast::multi_lock all{a, b};
+  const auto held = acquired("b", [&] { return async_acquire(all).future().get().value(); });
+  expect_as_old_as_its_question(held.remaining());
+}
+
+TEST_F(delayed_reply, of_an_admission_leaves_what_is_left_of_the_lease) {
+  holdfast::semaphore slots{slow, "slots", 3};
+  holdfast::rate_limiter limiter{slow, "limit", {{.tokens = 9, .per = 1s}}};
+  holdfast::admission door{limiter, slots};
+  const auto inside = acquired("slots", [&] { return door.try_admit(); });
+  ASSERT_TRUE(inside);
+  expect_as_old_as_its_question(inside.permit.remaining());
+}
+
+TEST_F(delayed_reply, of_a_majority_leaves_what_is_left_of_the_lease) {
+  std::vector<holdfast::session> nodes{slow};
+  for (int i = 1; i < 3; ++i) nodes.push_back(open(url + "-" + std::to_string(i)));
+  holdfast::redlock lock{nodes, "m", {.node_timeout = 20s}};
+  script->set(verb::acquire, fault::delay_reply);
+  auto got = std::async(std::launch::async, [&] { return lock.acquire(); });
+  for (const auto& node : nodes) {
+    harness::eventually("granted", [&] { return !node.show("m").holders.empty(); });
+  }
+  script->set(verb::acquire, fault::none);  // they may have to agree on the fence
+  clock->advance(on_its_way);
+  const auto held = got.get();
+  expect_as_old_as_its_question(held.remaining());
+}
+
+TEST_F(delayed_reply, of_a_majoritys_renewal_leaves_what_is_left_of_the_lease) {
+  holdfast::redlock lock{{slow}, "m", {.node_timeout = 20s}};
+  const auto held = lock.acquire();
+  script->set(verb::acquire, fault::delay_reply);
+  clock->advance(10s);
+  harness::eventually("renewed at the store",
+                      [&] { return observer.show("m").holders.front().expires_in > 29s; });
+  clock->advance(4s);  // a round has a sixth of the lease
+  EXPECT_LE(held.remaining(), 16s) << "nobody knows that yet";
+  clock->advance(1s);
+  script->set(verb::acquire, fault::none);
+}
+
+}  // namespace

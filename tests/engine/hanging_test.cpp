@@ -1,0 +1,293 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "engine/core.hpp"
+#include "harness/passing_on.hpp"
+#include "stage.hpp"
+
+// A store that hangs answers nothing until it is let go, which these tests do after the call has
+// ended: a call that waited for it would never end. The clock is the machine's own.
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::mutex;
+using holdfast::result;
+using holdfast::store::permits_command;
+using holdfast::store::permits_reply;
+using verb = holdfast::store::permits_verb;
+
+/// Whether it hangs, and who knows.
+class switchboard {
+ public:
+  void hang() { set(true); }
+  void let_go() { set(false); }
+  /// Refuses acquisitions, at once.
+  std::atomic<bool> refuses{false};
+  std::atomic<bool> no_memory{false};
+  std::atomic<bool> grants_in_vain_once{false};
+  void pass() {
+    std::unique_lock lock{mutex_};
+    ++waiting_;
+    changed_.wait(lock, [&] { return !hangs_; });
+    --waiting_;
+  }
+  void await_hanging(std::size_t n) {
+    harness::eventually("calls that hang", [&] {
+      const std::lock_guard guard{mutex_};
+      return hangs_ && waiting_ >= n;
+    });
+  }
+
+ private:
+  void set(bool on) {
+    const std::lock_guard guard{mutex_};
+    hangs_ = on;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool hangs_ = false;
+  std::size_t waiting_ = 0;
+};
+
+class hanging final : public harness::passing_on {
+ public:
+  hanging(std::unique_ptr<session_store> inner, std::shared_ptr<switchboard> by)
+      : passing_on(std::move(inner)), by_(std::move(by)), can_(inner_->can()) {
+    can_.several_processes = true;  // else the engine knows that nothing can hang
+  }
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
+    if (c.verb == verb::acquire && by_->refuses) {
+      return holdfast::failure{errc::unavailable, "not now", true};
+    }
+    if (c.verb == verb::acquire && by_->grants_in_vain_once.exchange(false)) {
+      holdfast::failure f{errc::unavailable, "granted in vain"};
+      f.unassured = true;
+      return f;
+    }
+    if (c.instead_of && by_->no_memory.exchange(false)) throw std::bad_alloc();
+    by_->pass();
+    return inner_->permits(name, c);
+  }
+  result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    by_->pass();
+    return inner_->countdown(name, c);
+  }
+  result<holdfast::store::rate_reply> rate(std::string_view name,
+                                           const holdfast::store::rate_command& c) override {
+    by_->pass();
+    return inner_->rate(name, c);
+  }
+  std::vector<result<permits_reply>> renew(
+      std::span<const holdfast::store::renewal> batch) override {
+    by_->pass();
+    return inner_->renew(batch);
+  }
+  result<std::vector<permits_reply>> acquire_together(
+      std::span<const holdfast::store::renewal> all) override {
+    by_->pass();
+    return inner_->acquire_together(all);
+  }
+  result<holdfast::store::admission> admit(const holdfast::store::renewal& permits,
+                                           std::string_view limiter,
+                                           const holdfast::store::rate_command& take) override {
+    by_->pass();
+    return inner_->admit(permits, limiter, take);
+  }
+
+ private:
+  const std::shared_ptr<switchboard> by_;
+  holdfast::store::capabilities can_;
+};
+
+struct hanging_store : testing::Test {
+  ~hanging_store() override { store->let_go(); }
+
+  holdfast::session open() const {
+    holdfast::session_options o;
+    o.decorate = [by = store](auto inner) {
+      return std::make_unique<hanging>(std::move(inner), by);
+    };
+    return holdfast::open(url, o);
+  }
+  void await_free(const std::string& name) const {
+    store->let_go();
+    harness::eventually("nothing stays", [&] {
+      const auto info = session.show(name);
+      return info.holders.empty() && info.waiters.empty();
+    });
+  }
+
+  static inline std::atomic<int> number{0};
+  const std::string url = "memory:hanging-" + std::to_string(++number);
+  const std::shared_ptr<switchboard> store = std::make_shared<switchboard>();
+  holdfast::session session = open();
+};
+
+TEST_F(hanging_store, keeps_no_timed_call_and_what_it_gives_later_is_given_back) {
+  mutex m{session, "m"};
+  holdfast::fair_mutex f{session, "f"};
+  holdfast::shared_mutex sm{session, "s"};
+  holdfast::semaphore sem{session, "sem", 2};
+  store->hang();
+  EXPECT_FALSE(m.try_lock_for(50ms));
+  EXPECT_FALSE(m.try_acquire_for(50ms));
+  EXPECT_FALSE(f.try_acquire_for(50ms));
+  EXPECT_FALSE(sm.try_lock_for(50ms));
+  EXPECT_FALSE(sm.try_lock_shared_for(50ms));
+  EXPECT_FALSE(sem.try_acquire_for(50ms));
+  for (const auto* name : {"m", "f", "s", "sem"}) await_free(name);
+}
+
+TEST_F(hanging_store, keeps_no_timed_wait_for_a_latch) {
+  holdfast::latch gate{session, "l", 1};
+  store->hang();
+  EXPECT_FALSE(gate.wait_for(50ms));
+}
+
+TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
+  mutex a{session, "a"}, b{session, "b"};
+  holdfast::multi_lock both{a, b};
+  store->hang();
+  EXPECT_FALSE(both.try_acquire_for(50ms));
+  await_free("a");
+  await_free("b");
+}
+
+TEST_F(hanging_store, ends_a_wait_that_it_answered_before_as_one_in_vain) {
+  mutex m{session, "m"};
+  auto other = open();
+  lease theirs = mutex{other, "m"}.acquire();
+  std::thread waiter([&] { EXPECT_FALSE(m.try_acquire_for(2s)); });
+  harness::eventually("it waits", [&] { return session.show("m").waiters.size() == 1; });
+  store->hang();
+  waiter.join();
+  store->let_go();
+  EXPECT_FALSE(theirs.release());
+  await_free("m");
+}
+
+TEST_F(hanging_store, that_granted_in_vain_is_not_told_as_one_that_somebody_holds) {
+  mutex m{session, "m"};
+  store->grants_in_vain_once = true;
+  store->hang();
+  try {
+    (void)m.try_acquire_for(500ms);
+    ADD_FAILURE() << "nobody else holds it";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+    EXPECT_NE(std::string(e.what()).find("granted in vain"), std::string::npos) << e.what();
+    EXPECT_TRUE(e.outcome_unknown()) << e.what();
+  }
+  await_free("m");
+}
+
+TEST_F(hanging_store, that_answers_nothing_for_a_second_is_unavailable) {
+  mutex m{session, "m"}, n{session, "n"};
+  store->hang();
+  auto later = async_acquire(n, 1s).future();
+  try {
+    (void)m.try_acquire_for(1s);
+    FAIL() << "nobody knows whether somebody holds it";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+    EXPECT_TRUE(e.outcome_unknown()) << e.what();
+  }
+  EXPECT_EQ(later.get().error().code, errc::unavailable);
+  await_free("m");
+}
+
+TEST_F(hanging_store, keeps_no_try_with_the_cleaning_up) {
+  mutex m{session, "m"};
+  store->refuses = true;
+  store->hang();
+  EXPECT_THROW((void)m.try_acquire(), holdfast::error);
+  store->refuses = false;
+  await_free("m");
+}
+
+TEST_F(hanging_store, keeps_nobody_at_the_gate_for_longer_than_its_deadline) {
+  mutex m{session, "m", {.local_time = 0us}};
+  for (const auto patience : {300ms, 1500ms}) {
+    lease held = m.acquire();
+    auto next = std::async(std::launch::async, [&] {
+      try {
+        return m.try_acquire_for(patience).has_value();
+      } catch (const holdfast::error& e) {
+        EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+        return false;
+      }
+    });
+    harness::eventually("it waits at the gate", [&] {
+      return session.core()->gates().at("m", session.core()->clock())->waiting() == 1;
+    });
+    store->hang();
+    auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+    EXPECT_FALSE(next.get());
+    store->let_go();
+    giver.get();
+    await_free("m");
+  }
+}
+
+TEST_F(hanging_store, keeps_no_wait_without_a_thread_beyond_its_deadline) {
+  mutex m{session, "m"};
+  holdfast::semaphore sem{session, "sem", 2};
+  holdfast::latch gate{session, "l", 1};
+  store->hang();
+  auto one = async_acquire(m, 50ms).future();
+  auto two = async_acquire(sem, 2, 50ms).future();
+  auto three = async_wait(gate, 50ms).future();
+  EXPECT_EQ(one.get().error().code, errc::timed_out);
+  EXPECT_EQ(two.get().error().code, errc::timed_out);
+  EXPECT_EQ(three.get().error().code, errc::timed_out);
+  await_free("m");
+  await_free("sem");
+}
+
+TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
+  mutex a{session, "a"}, b{session, "b"};
+  store->hang();
+  auto patient = async_acquire(a).future();
+  store->await_hanging(1);  // the session's thread is in the store
+  auto hasty = async_acquire(b, 50ms).future();
+  EXPECT_EQ(hasty.get().error().code, errc::timed_out);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_free("b");
+}
+
+TEST_F(hanging_store, may_be_let_go_of_by_who_is_told_that_the_time_is_over) {
+  struct user {
+    explicit user(holdfast::session s) : m(std::move(s), "m") {}
+    mutex m;
+  };
+  auto who = std::make_unique<user>(open());
+  store->hang();
+  std::promise<errc> told;
+  async_acquire(who->m, 50ms).start([&](result<lease> got) {
+    who.reset();
+    told.set_value(got.error().code);
+  });
+  EXPECT_EQ(told.get_future().get(), errc::timed_out);
+}
+
+TEST_F(hanging_store, with_no_memory_for_a_hand_over_wakes_the_next_all_the_same) {
+  mutex m{session, "m", {.local_time = 0us}};
+  lease held = m.acquire();
+  auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1h).has_value(); });
+  harness::eventually("it waits at the gate", [&] {
+    return session.core()->gates().at("m", session.core()->clock())->waiting() == 1;
+  });
+  store->no_memory = true;
+  (void)held.release();
+  EXPECT_TRUE(next.get());
+}
+
+}  // namespace

@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "harness/passing_on.hpp"
+#include "stage.hpp"
+
+// What is repeated because its reply was lost counts once, however long that takes.
+namespace {
+
+using namespace engine_test;
+using holdfast::boot_time;
+using holdfast::errc;
+using holdfast::failure;
+using holdfast::store::countdown_verb;
+using holdfast::store::rate_verb;
+
+/// It is as late as whoever waits wants it to be.
+class hasty_clock final : public holdfast::clock {
+ public:
+  void advance(std::chrono::nanoseconds by) { now_ += by.count(); }
+
+  boot_time now() const noexcept override { return boot_time{std::chrono::nanoseconds(now_)}; }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    if (until == holdfast::forever) return cv.wait(lock);
+    const auto wanted = until.time_since_epoch().count();
+    for (auto t = now_.load(); t < wanted && !now_.compare_exchange_weak(t, wanted);) {
+    }
+  }
+  std::chrono::nanoseconds sleep_for(boot_time) const noexcept override { return 0ns; }
+  int on_advance(std::function<void()>) override { return 0; }
+  void forget(int) noexcept override {}
+
+ private:
+  std::atomic<std::int64_t> now_{std::chrono::nanoseconds(1h).count()};
+};
+
+/// Carries out the first few, slowly, and nobody hears of it.
+class deaf final : public harness::passing_on {
+ public:
+  deaf(std::unique_ptr<session_store> inner, std::shared_ptr<hasty_clock> on, int times,
+       std::chrono::seconds each)
+      : passing_on(std::move(inner)), clock_(std::move(on)), times_(times), each_(each) {}
+
+  holdfast::result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    auto reply = inner_->countdown(name, c);
+    if (c.verb != countdown_verb::arrive || times_-- <= 0) return reply;
+    return lost();
+  }
+  holdfast::result<holdfast::store::rate_reply> rate(
+      std::string_view name, const holdfast::store::rate_command& c) override {
+    auto reply = inner_->rate(name, c);
+    if (c.verb != rate_verb::refund || times_-- <= 0) return reply;
+    return lost();
+  }
+
+ private:
+  failure lost() {
+    clock_->advance(each_);
+    return {errc::unavailable, "the reply was lost", true};
+  }
+
+  const std::shared_ptr<hasty_clock> clock_;
+  int times_;
+  const std::chrono::seconds each_;
+};
+
+class repeats : public testing::Test {
+ protected:
+  /// A store whose first replies are lost, and which takes so long each time.
+  holdfast::session open(std::chrono::milliseconds store_timeout, int lost,
+                         std::chrono::seconds each) {
+    holdfast::session_options o;
+    o.clock = clock_;
+    o.store_timeout = store_timeout;
+    o.decorate = [=, on = clock_](auto inner) {
+      return std::make_unique<deaf>(std::move(inner), on, lost, each);
+    };
+    return holdfast::open("memory:", std::move(o));
+  }
+  template <class F>
+  static errc reason_of(F call) {
+    try {
+      call();
+    } catch (const holdfast::error& e) {
+      EXPECT_TRUE(e.outcome_unknown());
+      return e.reason();
+    }
+    return errc{};
+  }
+
+  const std::shared_ptr<hasty_clock> clock_ = std::make_shared<hasty_clock>();
+};
+
+TEST_F(repeats, an_arrival_counts_once_however_long_the_session_keeps_trying) {
+  for (const std::chrono::milliseconds store_timeout : {10'000ms, 600'000ms}) {
+    auto s = open(store_timeout, 2, std::chrono::ceil<std::chrono::seconds>(store_timeout / 3));
+    holdfast::latch gate{s, "gate", 3};
+    EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc{});
+    EXPECT_EQ(gate.remaining(), 2U);
+  }
+}
+
+TEST_F(repeats, an_arrival_is_not_sent_again_when_the_store_may_have_forgotten_it) {
+  auto s = open(10s, 1, 3'600s);  // the machine slept
+  holdfast::latch gate{s, "gate", 3};
+  EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc::unavailable);
+  EXPECT_EQ(gate.remaining(), 2U);
+}
+
+TEST_F(repeats, a_refund_is_not_sent_again_when_the_store_may_have_forgotten_it) {
+  auto s = open(600s, 1, 50s);
+  holdfast::rate_limiter tokens{s, "tokens", {{.tokens = 10, .per = 24h * 30}}};
+  ASSERT_TRUE(tokens.try_take(10));
+  EXPECT_EQ(reason_of([&] { tokens.refund(3); }), errc::unavailable);
+  EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
+}
+
+TEST_F(repeats, without_an_end_to_the_trying_a_count_down_is_as_any_other) {
+  auto s = open(std::chrono::milliseconds::max(), 1, 100s);
+  holdfast::latch gate{s, "gate", 3};
+  EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc{});
+  EXPECT_EQ(gate.remaining(), 2U);
+}
+
+}  // namespace

@@ -1,0 +1,99 @@
+#include "harness/least_rights.hpp"
+
+#ifdef HOLDFAST_WITH_POSTGRES
+#include <libpq-fe.h>
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+#include <mysql.h>
+#endif
+
+#include <fstream>
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+namespace harness {
+
+namespace {
+
+constexpr std::string_view user = "least";
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+#ifdef HOLDFAST_WITH_POSTGRES
+void ask_postgres(const std::string& url, const std::string& statements) {
+  const std::unique_ptr<PGconn, void (*)(PGconn*)> c(PQconnectdb(url.c_str()), &PQfinish);
+  PQsetNoticeReceiver(c.get(), [](void*, const PGresult*) {}, nullptr);
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> r(PQexec(c.get(), statements.c_str()),
+                                                         &PQclear);
+  if (PQresultStatus(r.get()) == PGRES_FATAL_ERROR) {
+    throw std::runtime_error(statements + ": " + PQerrorMessage(c.get()));
+  }
+}
+
+std::string in_postgres(const std::string& url, const std::string& schema) {
+  (void)holdfast::open(url + "?listen=never&schema=" + schema);
+  const std::string grants =
+      replaced(rights_on_page("postgres"), " public ", " \"" + schema + "\" ");
+  ask_postgres(url, "select pg_advisory_lock(1); do 'begin create role " + std::string(user) +
+                        " login; exception when duplicate_object then null; end'; set search_path "
+                        "to \"" +
+                        schema + "\"; " + replaced(grants, " app;", " " + std::string(user) + ";"));
+  return replaced(url, "postgres@", std::string(user) + "@");
+}
+#endif
+
+#ifdef HOLDFAST_WITH_MARIADB
+void ask_mariadb(int port, const std::string& statements) {
+  const std::unique_ptr<MYSQL, void (*)(MYSQL*)> c(mysql_init(nullptr), &mysql_close);
+  int failed =
+      mysql_real_connect(c.get(), "127.0.0.1", "admin", "", nullptr, static_cast<unsigned>(port),
+                         nullptr, CLIENT_MULTI_STATEMENTS) == nullptr;
+  if (failed == 0) failed = mysql_real_query(c.get(), statements.data(), statements.size());
+  while (failed == 0) {
+    mysql_free_result(mysql_store_result(c.get()));
+    failed = mysql_next_result(c.get());
+  }
+  if (failed > 0) throw std::runtime_error(statements + ": " + mysql_error(c.get()));
+}
+
+std::string in_mariadb(const std::string& url, const std::string& database) {
+  (void)holdfast::open(url + database);
+  const std::string name = std::string(user) + "@'%'";
+  const std::string grants = replaced(rights_on_page("mariadb"), " locks.", " `" + database + "`.");
+  ask_mariadb(
+      std::stoi(url.substr(url.rfind(':') + 1)),
+      "create user if not exists " + name + "; " + replaced(grants, " app;", " " + name + ";"));
+  return replaced(url, "admin@", std::string(user) + "@");
+}
+#endif
+
+}  // namespace
+
+std::string rights_on_page(const std::string& page) {
+  std::ifstream in(std::string(HOLDFAST_SOURCE_DIR) + "/docs/stores/" + page + ".md");
+  std::string all;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("    grant ")) all += line;
+  }
+  if (all.empty()) throw std::runtime_error("docs/stores/" + page + ".md grants nothing");
+  return all;
+}
+
+std::string as_user_of_least_rights(const std::string& url, const std::string& store) {
+#ifdef HOLDFAST_WITH_POSTGRES
+  if (url.starts_with("postgres:")) return in_postgres(url, store);
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+  if (url.starts_with("mariadb:")) return in_mariadb(url, store);
+#endif
+  throw std::invalid_argument("no rights are known for " + url);
+}
+
+}  // namespace harness

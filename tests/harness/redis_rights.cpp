@@ -1,0 +1,53 @@
+#include "harness/redis_rights.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace harness {
+
+namespace {
+
+void replace_all(std::string& in, const std::string& what, const std::string& by) {
+  for (auto at = in.find(what); at != in.npos; at = in.find(what, at + by.size()))
+    in.replace(at, what.size(), by);
+}
+
+}  // namespace
+
+// | where | `rights` |
+std::vector<std::string> documented_redis_rights(const std::string& row) {
+  std::ifstream page(HOLDFAST_SOURCE_DIR "/docs/stores/redis.md");
+  bool there = false;
+  for (std::string line; std::getline(page, line);) {
+    there = there || line == "## Rights";
+    if (!there || !line.starts_with("| " + row + " |")) continue;
+    auto rights = line.substr(line.find('`') + 1);
+    rights = rights.substr(0, rights.find('`'));
+    replace_all(rights, "\\|", "|");
+    std::istringstream words(rights);
+    std::vector<std::string> all;
+    for (std::string word; words >> word;) all.push_back(word);
+    return all;
+  }
+  throw std::runtime_error("docs/stores/redis.md has no rights for: " + row);
+}
+
+void give_documented_rights(const redis_server& to, const std::vector<std::string>& rows,
+                            const std::string& prefix) {
+  std::vector<std::string> words{"ACL", "SETUSER", "app", "on", ">pw"};
+  for (const auto& row : rows) {
+    for (auto right : documented_redis_rights(row)) {
+      replace_all(right, "holdfast", prefix);
+      words.push_back(right);
+    }
+  }
+  if (const auto said = to.ask(words); said != "OK")
+    throw std::runtime_error("the server refuses the rights: " + said);
+}
+
+std::string as_documented_user(std::string url) {
+  return url.insert(url.find("//") + 2, "app:pw@");
+}
+
+}  // namespace harness

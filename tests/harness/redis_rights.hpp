@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/redis_server.hpp"
+
+/// The rights that docs/stores/redis.md lists: what the page says is what the tests run with.
+namespace harness {
+
+/// A row of its table: "everywhere", "behind sentinels", "with ack", "in a cluster", "the
+/// sentinels".
+std::vector<std::string> documented_redis_rights(const std::string& row);
+
+/// A user "app" with the password "pw", and the rights of these rows. What the page says of the
+/// prefix `holdfast` is said of `prefix`.
+void give_documented_rights(const redis_server& to, const std::vector<std::string>& rows,
+                            const std::string& prefix = "holdfast");
+
+/// The URL with that user in it.
+std::string as_documented_user(std::string url);
+
+}  // namespace harness

@@ -1,0 +1,213 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "engine/stage.hpp"
+
+// A change of what is held, whose answer does not come: afterwards both sides say the same.
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::lease_state;
+using holdfast::result;
+using fault = holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+struct resizing : testing::Test {
+  stage s{"memory:resizing"};
+  holdfast::session elsewhere = holdfast::open("memory:resizing", {.clock = s.clock});
+  holdfast::shared_mutex lock{s.session, "orders"}, others{elsewhere, "orders"};
+
+  bool others_read() { return others.try_acquire_shared().has_value(); }
+  bool others_write() { return others.try_acquire().has_value(); }
+
+  template <class T>
+  result<T> get(std::future<result<T>> f) {
+    harness::eventually("the end of it", [&] {
+      s.clock->advance(100ms);
+      return f.wait_for(0s) == std::future_status::ready;
+    });
+    return f.get();
+  }
+  /// Both forms, by a thread and without one.
+  using form = std::function<std::future<result<bool>>(lease&)>;
+  template <class Call>
+  static std::future<result<bool>> by_a_thread(Call call) {
+    return std::async(std::launch::async, [call]() -> result<bool> {
+      try {
+        return call();
+      } catch (const holdfast::error& e) {
+        return holdfast::failure{e.reason(), e.what(), e.outcome_unknown()};
+      }
+    });
+  }
+  template <class T>
+  static std::future<result<bool>> without_one(holdfast::pending<T> p) {
+    auto made = std::make_shared<std::promise<result<bool>>>();
+    std::move(p).start([made](result<T> how) {
+      if (!how) return made->set_value(std::move(how.error()));
+      if constexpr (std::is_same_v<T, bool>) return made->set_value(*how);
+      made->set_value(true);
+    });
+    return made->get_future();
+  }
+  std::vector<form> downgrades() {
+    return {[this](lease& l) { return by_a_thread([&] { return lock.downgrade(l), true; }); },
+            [this](lease& l) { return without_one(async_downgrade(lock, l)); }};
+  }
+  std::vector<form> upgrades() {
+    return {[this](lease& l) { return by_a_thread([&] { return lock.try_upgrade(l); }); },
+            [this](lease& l) { return without_one(async_upgrade(lock, l)); }};
+  }
+  /// The first answer is lost, the others come.
+  result<bool> with_one_lost(const form& change, lease& held) {
+    const auto before = s.script->count(verb::resize);
+    s.script->set(verb::resize, fault::drop_reply);
+    auto got = change(held);
+    s.script->await(verb::resize, before + 1);
+    s.script->set(verb::resize, fault::none);
+    return get(std::move(got));
+  }
+};
+
+TEST_F(resizing, a_downgrade_whose_reply_is_lost_is_repeated_and_others_read_beside_a_reader) {
+  for (const auto& change : downgrades()) {
+    lease held = lock.acquire();
+    ASSERT_TRUE(with_one_lost(change, held));
+    EXPECT_EQ(held.state(), lease_state::held);
+    EXPECT_TRUE(others_read());
+    EXPECT_FALSE(others_write());
+    EXPECT_FALSE(held.release());
+    EXPECT_TRUE(others_write());
+  }
+}
+
+TEST_F(resizing, a_writer_that_may_be_a_reader_at_the_store_is_lost_if_nobody_can_say) {
+  for (const auto& change : downgrades()) {
+    lease held = lock.acquire();
+    s.script->set(verb::resize, fault::drop_reply);
+    const auto got = get(change(held));
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code, errc::lost);
+    EXPECT_TRUE(got.error().outcome_unknown);
+    EXPECT_THROW(held.check(), holdfast::error);
+    EXPECT_TRUE(held.lost().stop_requested());
+    EXPECT_EQ(held.release(), errc::lost);
+    EXPECT_TRUE(others_write()) << "it was given back at the store all the same";
+    s.script->set(verb::resize, fault::none);
+  }
+}
+
+TEST_F(resizing, a_downgrade_that_never_got_there_leaves_a_writer) {
+  for (const auto& change : downgrades()) {
+    lease held = lock.acquire();
+    s.script->set(verb::resize, fault::drop_request);
+    const auto got = get(change(held));
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code, errc::unavailable);
+    EXPECT_NO_THROW(held.check());
+    EXPECT_FALSE(others_read());
+    s.script->set(verb::resize, fault::none);
+  }
+}
+
+TEST_F(resizing, an_upgrade_whose_reply_is_lost_is_repeated_and_has_the_fence_of_the_store) {
+  for (const auto& change : upgrades()) {
+    lease held = lock.acquire_shared();
+    const auto before = held.fence();
+    const auto got = with_one_lost(change, held);
+    ASSERT_TRUE(got);
+    EXPECT_TRUE(*got);
+    EXPECT_GT(held.fence(), before);
+    EXPECT_EQ(held.fence(), s.session.show("orders").last_fence);
+    EXPECT_FALSE(others_read());
+  }
+}
+
+TEST_F(resizing,
+       a_reader_that_may_be_a_writer_at_the_store_reads_on_and_says_that_it_does_not_know) {
+  for (const auto& change : upgrades()) {
+    lease held = lock.acquire_shared();
+    s.script->set(verb::resize, fault::drop_reply);
+    const auto got = get(change(held));
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code, errc::unavailable);
+    EXPECT_TRUE(got.error().outcome_unknown);
+    EXPECT_NO_THROW(held.check());
+    EXPECT_FALSE(held.release());
+    EXPECT_TRUE(others_write());
+    s.script->set(verb::resize, fault::none);
+  }
+}
+
+TEST_F(resizing, a_thread_whose_downgrade_is_repeated_holds_it_as_a_reader) {
+  s.script->set(verb::resize, fault::drop_reply);
+  auto got = std::async(std::launch::async, [&] {
+    lock.lock();
+    lock.downgrade();
+    const bool reads = others_read();
+    lock.unlock_shared();
+    return reads;
+  });
+  s.script->await(verb::resize, 1);
+  s.script->set(verb::resize, fault::none);
+  harness::eventually("the end of it", [&] {
+    s.clock->advance(10ms);
+    return got.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_TRUE(got.get());
+  EXPECT_TRUE(others_write());
+}
+
+// ---- a lease that is made shorter
+// ----------------------------------------------------------------
+
+TEST_F(resizing, a_lease_that_may_be_shorter_at_the_store_is_relied_on_for_no_longer) {
+  holdfast::mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->set(verb::renew, fault::drop_reply);
+  EXPECT_THROW(held.extend(1s), holdfast::error);
+  EXPECT_LE(held.remaining(), 1s);
+  s.clock->advance(1s);
+  EXPECT_EQ(held.state(), lease_state::lost);
+}
+
+TEST_F(resizing, a_lease_that_was_not_made_shorter_is_relied_on_as_before) {
+  holdfast::lock_options by_itself;
+  by_itself.renew = false;
+  holdfast::mutex m{s.session, "m", by_itself};
+  lease held = m.acquire();
+  s.script->set(verb::renew, fault::drop_request);
+  EXPECT_THROW(held.extend(1s), holdfast::error);
+  EXPECT_GT(held.remaining(), 29s);
+}
+
+TEST_F(resizing, a_lease_that_is_being_made_shorter_is_relied_on_for_no_longer_meanwhile) {
+  holdfast::mutex m{s.session, "m"};
+  lease held = m.acquire();
+  s.script->set(verb::renew, fault::delay_reply);
+  auto extended = async_extend(held, 1s).future();
+  harness::eventually("shorter at the store",
+                      [&] { return elsewhere.show("m").holders.front().expires_in <= 1s; });
+  EXPECT_LE(held.remaining(), 1s);
+  EXPECT_TRUE(get(std::move(extended)));
+}
+
+TEST_F(resizing, a_release_whose_reply_is_lost_is_repeated_until_the_name_is_free) {
+  holdfast::mutex m{s.session, "m"};
+  holdfast::election leads{s.session, "leads"};
+  lease held = m.acquire();
+  auto mine = leads.campaign();
+  s.script->set(verb::release, fault::drop_request);
+  EXPECT_EQ(held.release(), errc::unavailable);
+  EXPECT_EQ(mine.resign(), errc::unavailable);
+  s.script->set(verb::release, fault::none);
+  harness::eventually("free", [&] {
+    s.clock->advance(100ms);
+    return elsewhere.show("m").holders.empty() && elsewhere.show("leads").holders.empty();
+  });
+}
+
+}  // namespace

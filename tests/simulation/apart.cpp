@@ -1,0 +1,106 @@
+#include <execinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "simulation/run.hpp"
+
+namespace simulation {
+
+namespace {
+
+// Seconds of the real time: a run takes a fraction of one.
+constexpr unsigned endless = 20;
+
+// Where it goes round, for whoever looks for the reason.
+void show_stack(int) {
+  void* calls[32];
+  backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
+  ::signal(SIGALRM, SIG_DFL);
+  ::raise(SIGALRM);
+}
+
+void write_all(int to, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const auto n = ::write(to, text.data() + done, text.size() - done);
+    if (n <= 0) _exit(3);
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+std::string read_all(int from) {
+  std::string text;
+  char part[65536];
+  for (;;) {
+    const auto n = ::read(from, part, sizeof part);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return text;
+    text.append(part, static_cast<std::size_t>(n));
+  }
+}
+
+std::string take_line(std::string& text) {
+  const auto end = text.find('\n');
+  std::string line = text.substr(0, end);
+  text.erase(0, end == std::string::npos ? end : end + 1);
+  return line;
+}
+
+std::uint64_t take_number(std::string& text) {
+  return std::strtoull(take_line(text).c_str(), nullptr, 10);
+}
+
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = '|';
+  }
+  return text;
+}
+
+}  // namespace
+
+outcome run_apart(const plan& p, bool traced) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::abort();
+  const pid_t child = ::fork();
+  if (child < 0) std::abort();
+  if (child == 0) {
+    ::close(ends[0]);
+    if (traced) ::signal(SIGALRM, show_stack);
+    ::alarm(endless);
+    const outcome o = run(p, traced);
+    std::string text = std::to_string(o.commands) + '\n' + std::to_string(o.grants) + '\n' +
+                       std::to_string(o.switches) + '\n' + std::to_string(o.simulated) + '\n';
+    text += o.found ? one_line(o.found->rule) + '\n' + one_line(o.found->what) + '\n' : "\n\n";
+    write_all(ends[1], text + o.trace);
+    _exit(0);
+  }
+  ::close(ends[1]);
+  std::string text = read_all(ends[0]);
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  outcome o;
+  if (WIFSIGNALED(status) || text.empty()) {
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    o.found = judge::verdict{signal == SIGALRM ? "a run ends" : "the program does not crash",
+                             std::string("signal ") + strsignal(signal)};
+    return o;
+  }
+  o.commands = take_number(text);
+  o.grants = take_number(text);
+  o.switches = take_number(text);
+  o.simulated = static_cast<nanos>(take_number(text));
+  auto rule = take_line(text);
+  auto what = take_line(text);
+  if (!rule.empty()) o.found = judge::verdict{std::move(rule), std::move(what)};
+  o.trace = std::move(text);
+  return o;
+}
+
+}  // namespace simulation

@@ -1,0 +1,411 @@
+#include "simulation/consensus.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "family/contender_family.hpp"
+
+namespace simulation {
+
+using holdfast::boot_time;
+using holdfast::result;
+using holdfast::store::contender;
+using holdfast::store::contender_store;
+using holdfast::store::placard;
+
+/// What the family of a process sees.
+class consensus_client final : public contender_store, private requester {
+ public:
+  consensus_client(server& of, consensus& all, std::shared_ptr<connection> by)
+      : requester(of, std::move(by)), all_(all) {
+    can_.preferences = false;
+    can_.expiring = false;
+    by_->on_gap = [this] { alarm_everybody(); };
+    learn(all_.heard_of(0), of_.world_.now());
+    keeps_session_ = std::thread([this] { keep_session(); });
+    calls_alarms_ = std::thread([this] { call_alarms(); });
+  }
+
+  ~consensus_client() override {
+    {
+      const std::lock_guard guard{mutex_};
+      closing_ = true;
+      changed_.notify_all();
+    }
+    keeps_session_.join();
+    calls_alarms_.join();
+    // As a polite client does; if it does not arrive, the session ends by itself.
+    (void)ask<bool>("close the session", [&all = all_, number = session_]() -> result<bool> {
+      all.end(number);
+      return true;
+    });
+    by_->closed = true;
+    by_->on_gap = nullptr;
+  }
+
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return of_.name(); }
+  const std::string& peer() const noexcept override { return by_->peer; }
+
+  boot_time safe_until(std::uint64_t number) const noexcept override {
+    return number == session_ ? safe_until_ : boot_time{};
+  }
+  std::chrono::nanoseconds safe_span() const noexcept override {
+    return std::chrono::nanoseconds(of_.is_.session_timeout * 2 / 5);
+  }
+
+  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+                        std::span<const std::string> leaving) override {
+    return tell<entered>(
+        "enter " + to_string(who.owner).substr(0, 4) + " w" + std::to_string(who.weight), name,
+        [&all = all_, name = std::string(name), who, says,
+         leaving = std::vector<std::string>(leaving.begin(), leaving.end()),
+         shows = of_.is_.wall_only_grows](std::uint64_t session) -> result<entered> {
+          entered in;
+          in.replaced = all.take_out(name, leaving);
+          auto& line = all.at(name);
+          consensus::place p{who, says};
+          p.who.place = "p" + std::to_string(++all.revision_);
+          p.says.fence = static_cast<std::uint64_t>(all.revision_);
+          p.says.session = session;
+          in.place = p.who.place;
+          in.fence = p.says.fence;
+          in.session = session;
+          line.places.push_back(std::move(p));
+          consensus::ring(line.on_arrival);
+          if (shows) in.line = all.all_of(name);
+          return in;
+        });
+  }
+
+  result<std::vector<contender>> contenders(std::string_view name, as_of when,
+                                            alarm then) override {
+    const bool settled = when != as_of::seen && when != as_of::latest;
+    return tell<std::vector<contender>>(
+        settled ? "contenders, settled" : "contenders", name,
+        [&all = all_, by = by_, settled, name = std::string(name),
+         then = remote(std::move(then))](std::uint64_t) -> result<std::vector<contender>> {
+          if (settled) by->void_before = by->carried_out;
+          if (then) all.at(name).on_arrival.push_back(then);
+          return all.all_of(name);
+        });
+  }
+
+  result<bool> leave(std::string_view name, std::span<const std::string> places) override {
+    std::string verb = "leave";
+    for (const auto& p : places) verb += ' ' + p;
+    return tell<bool>(verb, name,
+                      [&all = all_, name = std::string(name),
+                       places = std::vector<std::string>(places.begin(), places.end())](
+                          std::uint64_t) -> result<bool> { return all.take_out(name, places); });
+  }
+
+  result<std::optional<placard>> read(std::string_view name, const std::string& place,
+                                      alarm then) override {
+    return tell<std::optional<placard>>(
+        "read " + place, name,
+        [&all = all_, name = std::string(name), place,
+         then = remote(std::move(then))](std::uint64_t) -> result<std::optional<placard>> {
+          auto* const p = all.find(name, place);
+          if (p == nullptr) return std::optional<placard>{};
+          if (then) p->on_change.push_back(then);
+          return std::optional(p->says);
+        });
+  }
+
+  std::string address(std::string_view name, const std::string& place) const override {
+    return std::string(name) + '/' + place;
+  }
+
+  result<std::vector<std::optional<placard>>> read(std::string_view name,
+                                                   std::span<const contender> line) override {
+    using answer = std::vector<std::optional<placard>>;
+    return tell<answer>(
+        "read", name,
+        [&all = all_, name = std::string(name),
+         line = std::vector<contender>(line.begin(), line.end())](std::uint64_t) -> result<answer> {
+          answer said;
+          for (const auto& c : line) {
+            const auto* const p = all.find(name, c.place);
+            said.push_back(p == nullptr ? std::nullopt : std::optional(p->says));
+          }
+          return said;
+        });
+  }
+
+  result<bool> write(std::string_view name, const std::string& place,
+                     const placard& says) override {
+    return tell<bool>(
+        "write " + place, name,
+        [&all = all_, name = std::string(name), place, says](std::uint64_t) -> result<bool> {
+          auto* const p = all.find(name, place);
+          if (p == nullptr) return false;
+          const auto session = p->says.session;
+          const auto fence = p->says.fence;
+          p->says = says;
+          p->says.session = session;
+          if (p->says.fence == 0) p->says.fence = fence;
+          consensus::ring(p->on_change);
+          return true;
+        });
+  }
+
+  std::vector<result<bool>> confirm(std::span<const place_of> places) override {
+    using answer = std::vector<result<bool>>;
+    std::vector<std::pair<std::string, std::string>> asked;
+    for (const auto& p : places) asked.emplace_back(p.name, p.place);
+    auto there_are = tell<answer>(
+        "confirm", "", [&all = all_, asked = std::move(asked)](std::uint64_t) -> result<answer> {
+          answer there;
+          for (const auto& [name, place] : asked) {
+            there.emplace_back(all.find(name, place) != nullptr);
+          }
+          return there;
+        });
+    if (there_are) return std::move(*there_are);
+    return answer(places.size(), there_are.error());
+  }
+
+  result<versioned> record(std::string_view name, alarm then) override {
+    return tell<versioned>("record", name,
+                           [&all = all_, name = std::string(name),
+                            then = remote(std::move(then))](std::uint64_t) -> result<versioned> {
+                             auto& line = all.at(name);
+                             if (then) line.on_record.push_back(then);
+                             return versioned{line.record, line.record_version};
+                           });
+  }
+
+  result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
+                                              std::int64_t version, std::int64_t) override {
+    using answer = std::optional<std::int64_t>;
+    return tell<answer>("replace", name,
+                        [&all = all_, name = std::string(name), text = std::string(text),
+                         version](std::uint64_t) -> result<answer> {
+                          auto& line = all.at(name);
+                          if (line.record_version != version) return answer{};
+                          line.record = text;
+                          line.record_version = text.empty() ? -1 : ++all.revision_;
+                          consensus::ring(line.on_record);
+                          return answer(line.record_version);
+                        });
+  }
+
+  result<holdfast::store::moment> time() override { return of_.time(); }
+
+  result<std::vector<std::string>> names() override {
+    return tell<std::vector<std::string>>(
+        "names", "",
+        [&all = all_](std::uint64_t) -> result<std::vector<std::string>> { return all.names(); });
+  }
+
+ private:
+  /// Carried out in this session, or in a new one if it has ended; its answer proves that it lives.
+  template <class Reply, class F>
+  result<Reply> tell(std::string_view verb, std::string_view name, F carry_out) {
+    const nanos sent = of_.world_.now();
+    const auto session_then = std::make_shared<std::uint64_t>();
+    auto reply = ask<Reply>(
+        std::string(verb) + ' ' + std::string(name),
+        [&all = all_, number = session_, session_then, carry_out = std::move(carry_out)] {
+          *session_then = all.heard_of(number);
+          return carry_out(*session_then);
+        });
+    if (reply) learn(*session_then, sent);
+    return reply;
+  }
+
+  // An answer that was late may come behind that of a later session.
+  void learn(std::uint64_t number, nanos sent) {
+    if (number < session_) return;
+    if (number > session_) {
+      session_ = number;
+      safe_until_ = {};
+      alarm_everybody();
+    }
+    const boot_time safe = boot_time(std::chrono::nanoseconds(sent + by_->of->boot)) + safe_span();
+    safe_until_ = std::max(safe_until_, safe);
+  }
+
+  // The server rings; the alarm comes to this client's own thread, once, or after a gap.
+  alarm remote(alarm then) {
+    if (!then) return {};
+    const auto number = ++last_alarm_;
+    alarms_.emplace(number, std::move(then));
+    return [this, number, by = by_, &of = of_] { of.post(by, [this, number] { due(number); }); };
+  }
+  void due(std::uint64_t number) {
+    due_.push_back(number);
+    if (alarm_waits_ != nullptr) of_.world_.wake(*alarm_waits_);
+  }
+  void alarm_everybody() {
+    for (const auto& [number, then] : alarms_) due(number);
+  }
+
+  void call_alarms() {
+    world::self()->name = "alarms";
+    for (;;) {
+      while (due_.empty()) {
+        if (closing_) return;
+        alarm_waits_ = world::self();
+        (void)of_.world_.block(of_.world_.now() + 20 * millisecond);
+        alarm_waits_ = nullptr;
+      }
+      const auto found = alarms_.find(due_.front());
+      due_.pop_front();
+      if (found == alarms_.end()) continue;
+      const auto then = std::move(found->second);
+      alarms_.erase(found);
+      then();
+    }
+  }
+
+  void keep_session() {
+    world::self()->name = "session";
+    std::unique_lock lock{mutex_};
+    while (!closing_) {
+      lock.unlock();
+      (void)tell<bool>("ping", "", [](std::uint64_t) -> result<bool> { return true; });
+      lock.lock();
+      if (closing_) return;
+      changed_.wait_for(lock, std::chrono::nanoseconds(of_.is_.session_timeout / 6));
+    }
+  }
+
+  consensus& all_;
+  holdfast::store::capabilities can_;
+  std::uint64_t session_ = 0;
+  boot_time safe_until_{};
+  std::map<std::uint64_t, alarm> alarms_;
+  std::deque<std::uint64_t> due_;
+  std::uint64_t last_alarm_ = 0;
+  fiber* alarm_waits_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closing_ = false;
+  std::thread keeps_session_;
+  std::thread calls_alarms_;
+};
+
+namespace {
+
+/// The family's clock is that of the process.
+class process_clock final : public holdfast::clock {
+ public:
+  boot_time now() const noexcept override { return holdfast::real_clock().now(); }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    holdfast::real_clock().wait_until(lock, cv, until);
+  }
+  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override {
+    return holdfast::real_clock().sleep_for(until);
+  }
+  int on_advance(std::function<void()>) override { return 0; }
+  void forget(int) noexcept override {}
+};
+
+}  // namespace
+
+std::unique_ptr<holdfast::store::session_store> consensus::connect(process& of) {
+  static process_clock clock;
+  return holdfast::family::over(std::make_unique<consensus_client>(of_, *this, of_.connect_to(of)),
+                                clock);
+}
+
+std::uint64_t consensus::heard_of(std::uint64_t number) {
+  end_sessions();
+  while (!sessions_.contains(number)) {
+    auto& next = next_[number];
+    // Several requests of one client may find out: they get the same new one.
+    if (next == 0 || number == 0) sessions_[next = ++last_session_] = {};
+    number = next;
+  }
+  const nanos ends = of_.world_.now() + of_.is_.session_timeout;
+  sessions_[number].ends = ends;
+  of_.world_.at(ends, [this] { end_sessions(); });
+  return number;
+}
+
+void consensus::end_sessions() {
+  std::vector<std::uint64_t> over;
+  for (const auto& [number, s] : sessions_) {
+    if (s.ends <= of_.world_.now()) over.push_back(number);
+  }
+  for (const auto number : over) {
+    of_.trace_.add("server", "session " + std::to_string(number) + " has ended");
+    end(number);
+  }
+}
+
+void consensus::end(std::uint64_t number) {
+  sessions_.erase(number);
+  for (auto& [name, line] : lines_) {
+    std::vector<std::string> gone;
+    for (const auto& p : line.places) {
+      if (p.says.session == number) gone.push_back(p.who.place);
+    }
+    (void)take_out(name, gone);
+  }
+}
+
+consensus::place* consensus::find(std::string_view name, const std::string& called) {
+  for (auto& p : at(name).places) {
+    if (p.who.place == called) return &p;
+  }
+  return nullptr;
+}
+
+bool consensus::take_out(std::string_view name, std::span<const std::string> places) {
+  auto& line = at(name);
+  std::vector<alarm> calls;
+  bool any = false;
+  std::erase_if(line.places, [&](place& p) {
+    const bool goes = std::find(places.begin(), places.end(), p.who.place) != places.end();
+    if (goes) calls.insert(calls.end(), p.on_change.begin(), p.on_change.end());
+    any |= goes;
+    return goes;
+  });
+  ring(calls);
+  if (any) ring(line.on_arrival);
+  return any;
+}
+
+std::vector<consensus::contender> consensus::all_of(std::string_view name) {
+  std::vector<contender> all;
+  if (const auto& line = at(name); line.record_version >= 0) {
+    contender record;
+    record.kind = holdfast::store::kind::latch;
+    all.push_back(record);
+  }
+  for (const auto& p : at(name).places) all.push_back(p.who);
+  return all;
+}
+
+void consensus::ring(std::vector<alarm>& alarms) {
+  for (const auto& call : std::exchange(alarms, {})) call();
+}
+
+std::vector<std::string> consensus::names() {
+  end_sessions();
+  std::vector<std::string> used;
+  for (const auto& [name, line] : lines_) {
+    if (!line.places.empty() || line.record_version >= 0) used.push_back(name);
+  }
+  return used;
+}
+
+std::string consensus::describe(std::string_view name) {
+  std::string text = std::string(name) + ":";
+  for (const auto& p : at(name).places) {
+    text += " [" + p.who.place + " " + to_string(p.who.owner).substr(0, 4) + " weight " +
+            std::to_string(p.who.weight) + (p.who.raises ? " raises" : "") + " session " +
+            std::to_string(p.says.session) + " of " + p.says.peer + "]";
+  }
+  return text;
+}
+
+}  // namespace simulation

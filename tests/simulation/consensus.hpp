@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/store/contender_store.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simulation/server.hpp"
+
+namespace simulation {
+
+/// What a consensus store (ZooKeeper, etcd) keeps: sessions that end when nothing is heard of them,
+/// lines of places that end with their session, and watches. Its clients run the real family.
+class consensus {
+ public:
+  explicit consensus(server& of) : of_(of) {}
+
+  std::unique_ptr<holdfast::store::session_store> connect(process& of);
+  std::vector<std::string> names();
+  std::string describe(std::string_view name);
+
+ private:
+  friend class consensus_client;
+  using contender = holdfast::store::contender;
+  using placard = holdfast::store::placard;
+  using alarm = std::function<void()>;
+
+  struct place {
+    contender who;
+    placard says;
+    std::vector<alarm> on_change{};
+  };
+  struct name_line {
+    std::vector<place> places;
+    std::vector<alarm> on_arrival{};
+    std::string record;
+    std::int64_t record_version = -1;
+    std::vector<alarm> on_record{};
+  };
+  struct session {
+    nanos ends;
+  };
+
+  /// The session goes on, or another one begins: its number.
+  std::uint64_t heard_of(std::uint64_t number);
+  void end_sessions();
+  void end(std::uint64_t number);
+  name_line& at(std::string_view name) { return lines_[std::string(name)]; }
+  place* find(std::string_view name, const std::string& called);
+  bool take_out(std::string_view name, std::span<const std::string> places);
+  std::vector<contender> all_of(std::string_view name);
+  static void ring(std::vector<alarm>& alarms);
+
+  server& of_;
+  std::map<std::string, name_line, std::less<>> lines_;
+  std::map<std::uint64_t, session> sessions_;
+  std::map<std::uint64_t, std::uint64_t> next_;  ///< the session that came after one that ended
+  std::uint64_t last_session_ = 0;
+  std::int64_t revision_ = 0;
+};
+
+}  // namespace simulation

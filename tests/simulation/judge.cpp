@@ -1,0 +1,183 @@
+#include "simulation/judge.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace simulation {
+
+namespace {
+
+std::string milliseconds(nanos t) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(t) / 1e6);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string>& judge::ignored() {
+  static std::vector<std::string> all;
+  return all;
+}
+
+void judge::violated(std::string rule, std::string what) {
+  what = where_ + what;
+  for (const auto& known : ignored()) {
+    if ((rule + ": " + what).find(known) != std::string::npos) return;
+  }
+  trace_.add("VIOLATED: " + rule + ": " + what);
+  if (!found_) found_ = verdict{std::move(rule), std::move(what)};
+  world_.stop();
+}
+
+std::string judge::describe(const hold& h) const {
+  return h.who + " has " + h.g.name + " weight " + std::to_string(h.g.weight) + "/" +
+         std::to_string(h.g.capacity) + " fence " + std::to_string(h.g.fence) + " from " +
+         milliseconds(h.first) + " to " + milliseconds(h.last);
+}
+
+judge::hold* judge::find(int id) {
+  const auto at =
+      std::find_if(holds_.begin(), holds_.end(), [&](const hold& h) { return h.id == id; });
+  return at == holds_.end() ? nullptr : &*at;
+}
+
+int judge::granted(grant g, nanos then) {
+  ++grants_;
+  const fiber* const me = world::self();
+  std::string who = "P" + std::to_string(g.of->number) + "." + (me == nullptr ? "" : me->name);
+  if (trace_.on()) {
+    trace_.add("HOLDS " + g.name + " weight " + std::to_string(g.weight) + " fence " +
+               std::to_string(g.fence));
+  }
+  holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who)});
+  const hold mine = holds_.back();
+  check_room(mine);
+  check_fence(mine);
+  check_told(mine);
+  forget_old();
+  return mine.id;
+}
+
+void judge::still_held(int id, nanos then) {
+  hold* const mine = find(id);
+  if (mine == nullptr || !mine->open) return;
+  mine->last = std::max(mine->last, then);
+  const hold copy = *mine;
+  check_room(copy);
+}
+
+void judge::changed(int id, std::uint32_t weight, std::uint64_t fence, nanos then) {
+  hold* const mine = find(id);
+  if (mine == nullptr || !mine->open) return;
+  if (trace_.on()) {
+    trace_.add("HOLDS " + mine->g.name + " now with weight " + std::to_string(weight) + " fence " +
+               std::to_string(fence));
+  }
+  const hold before = *mine;
+  mine->g.weight = weight;
+  mine->g.fence = fence;
+  mine->first = mine->last = then;
+  hold past_one = before;
+  past_one.open = false;
+  past_one.id = -before.id;
+  const hold now = *mine;
+  holds_.push_back(past_one);
+  check_room(now);
+  if (fence != before.g.fence) check_fence(now);
+}
+
+void judge::given_up(int id) {
+  if (hold* const mine = find(id)) mine->open = false;
+}
+
+void judge::died(const process& of) {
+  for (auto& h : holds_) {
+    if (h.g.of == &of) h.open = false;
+  }
+}
+
+bool judge::anybody_has(const std::string& name) const {
+  return std::any_of(holds_.begin(), holds_.end(),
+                     [&](const hold& h) { return h.open && h.g.name == name; });
+}
+
+// At the moment when each of those that overlap with it began: all that were held then.
+void judge::check_room(const hold& mine) {
+  if (mine.first <= forgot_at_) return;
+  const auto counts = [&](const hold& h) {
+    return h.g.name == mine.g.name && h.first > forgot_at_ && h.first <= mine.last &&
+           h.last >= mine.first;
+  };
+  for (const auto& one : holds_) {
+    if (!counts(one) || one.first < mine.first) continue;
+    std::uint64_t together = 0;
+    std::string who;
+    for (const auto& h : holds_) {
+      if (!counts(h) || h.first > one.first || h.last < one.first) continue;
+      // What was held before a change, and ended at this moment, is not held as well.
+      if (std::abs(h.id) == std::abs(one.id) && h.id != one.id) continue;
+      together += h.g.weight;
+      who += (who.empty() ? "" : "; ") + describe(h);
+    }
+    if (together > mine.g.capacity) {
+      return violated("those who exclude each other never hold together", who);
+    }
+  }
+}
+
+void judge::check_fence(const hold& mine) {
+  if (mine.first <= forgot_at_) return;  // handed on, of what the store does not know any more
+  auto& before = past_[mine.g.name];
+  const bool whole = mine.g.weight == mine.g.capacity;
+  const bool many = mine.g.capacity >= 1U << 30;
+  const auto refuse = [&](const std::string& by, std::uint64_t fence) {
+    violated("fences grow from holder to holder",
+             describe(mine) + ", after " + by + " had fence " + std::to_string(fence));
+  };
+  for (const auto& h : holds_) {
+    if (h.g.name != mine.g.name || std::abs(h.id) == mine.id) continue;
+    if (h.last >= mine.g.asked || h.open) continue;
+    // Readers do not care which of them came first: those of a session share one fence.
+    if (!whole && h.g.weight != h.g.capacity && many) continue;
+    if (h.g.fence >= mine.g.fence) return refuse(h.who, h.g.fence);
+  }
+  if (before.whole >= mine.g.fence) return refuse(before.whole_by, before.whole);
+  if (before.part >= mine.g.fence && (whole || !many)) return refuse(before.part_by, before.part);
+}
+
+// Whoever does not fit beside it and still has it must know by now; unless its process did not run.
+void judge::check_told(const hold& mine) {
+  if (mine.first <= forgot_at_) return;
+  for (const auto& h : holds_) {
+    if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
+    if (h.g.weight + mine.g.weight <= mine.g.capacity || h.first <= forgot_at_) continue;
+    if (h.g.lost.stop_requested() || !h.g.lost.stop_possible()) continue;
+    if (h.g.of->steady_since > h.first || h.g.of->paused_until > world_.now()) continue;
+    violated("the holder is told before another one may hold",
+             describe(h) + " was not told, and " + describe(mine));
+    return;
+  }
+}
+
+// What cannot overlap with anything any more.
+void judge::forget_old() {
+  nanos oldest = world_.now();
+  for (const auto& h : holds_) {
+    if (h.open) oldest = std::min({oldest, h.first, h.g.asked});
+  }
+  if (holds_.size() < 32) return;
+  std::erase_if(holds_, [&](const hold& h) {
+    // An acquisition that is under way may have begun long ago: the last few are kept.
+    if (h.open || h.last + 20 * second >= oldest) return false;
+    auto& p = past_[h.g.name];
+    const bool whole = h.g.weight == h.g.capacity;
+    if ((whole ? p.whole : p.part) < h.g.fence) {
+      (whole ? p.whole : p.part) = h.g.fence;
+      (whole ? p.whole_by : p.part_by) = h.who;
+    }
+    return true;
+  });
+}
+
+}  // namespace simulation

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulation/trace.hpp"
+#include "simulation/world.hpp"
+
+namespace simulation {
+
+/// Says whether what happened may happen. It sees the true time, and believes of a holder only what
+/// the holder could act on: that check() passed, at two moments, so that it held between them.
+class judge {
+ public:
+  /// `where` begins what it says: the kind of store.
+  judge(world& w, trace& to, std::string where) : world_(w), trace_(to), where_(std::move(where)) {}
+
+  /// What broke a rule first; the run ends with it.
+  struct verdict {
+    std::string rule;
+    std::string what;
+  };
+  const std::optional<verdict>& found() const noexcept { return found_; }
+  void violated(std::string rule, std::string what);
+  /// Rules that are known to be broken, while others are looked for: a part of their text each.
+  static std::vector<std::string>& ignored();
+
+  struct grant {
+    const process* of = nullptr;
+    std::string name;
+    std::uint32_t weight = 1;
+    std::uint32_t capacity = 1;
+    std::uint64_t fence = 0;
+    nanos asked = 0;       ///< when the acquisition began
+    std::stop_token lost;  ///< what the holder is told by
+  };
+  /// check() passed for the first time; it was called then. A number for the others.
+  int granted(grant g, nanos then);
+  /// check() passed once more.
+  void still_held(int id, nanos then);
+  /// It is held in another way now, or the holder relies on less.
+  void changed(int id, std::uint32_t weight, std::uint64_t fence, nanos then);
+  /// The holder asks for less: it may have that already.
+  void relies_on_less(int id, std::uint32_t weight, std::uint64_t fence) {
+    if (hold* const mine = find(id)) changed(id, weight, fence, mine->last);
+  }
+  /// From now on the holder does not rely on it.
+  void given_up(int id);
+
+  void died(const process& of);
+  /// Who had something before that may find somebody else beside it: the store lost its data.
+  void forgot(nanos when) { forgot_at_ = when; }
+
+  /// For the rule that nobody waits in vain.
+  bool anybody_has(const std::string& name) const;
+  std::uint64_t grants() const noexcept { return grants_; }
+
+ private:
+  struct hold {
+    int id;
+    grant g;
+    nanos first;
+    nanos last;
+    bool open;
+    std::string who;
+  };
+
+  std::string describe(const hold& h) const;
+  void check_room(const hold& mine);
+  void check_fence(const hold& mine);
+  void check_told(const hold& mine);
+  void forget_old();
+  hold* find(int id);
+
+  world& world_;
+  trace& trace_;
+  std::string where_;
+  std::optional<verdict> found_;
+  std::vector<hold> holds_;
+  /// The greatest fences of those who are gone: of holders with less than all, and of those with
+  /// all.
+  struct past {
+    std::uint64_t part = 0;
+    std::uint64_t whole = 0;
+    std::string part_by;
+    std::string whole_by;
+  };
+  std::map<std::string, past> past_;
+  nanos forgot_at_ = -1;
+  int last_id_ = 0;
+  std::uint64_t grants_ = 0;
+};
+
+}  // namespace simulation

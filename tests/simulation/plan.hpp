@@ -1,0 +1,92 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulation/server.hpp"
+#include "simulation/world.hpp"
+
+/// What is to happen in a run: made from a seed, and made smaller part by part after a failure.
+namespace simulation {
+
+enum class lock_kind { mutex, fair, recursive, shared, semaphore };
+enum class store_kind { told, untold, sees_death, contenders };
+
+struct name_plan {
+  lock_kind kind = lock_kind::mutex;
+  std::uint32_t capacity = 1;
+};
+
+/// One acquisition, what is done under it, and how it is given back.
+struct step {
+  enum class style { lease, standard, callback };
+  enum class inside { nothing, extend, extend_to, extend_late, upgrade, downgrade, again };
+  enum class end { release, destroy };
+
+  nanos think = 0;
+  std::size_t name = 0;
+  style how = style::lease;
+  bool shared = false;
+  bool several = false;  ///< all names together, by a multi_lock
+  std::uint32_t weight = 1;
+  nanos wait = never;  ///< zero: one try
+  nanos stop_after = never;
+  nanos hold = 0;
+  inside what = inside::nothing;
+  end back = end::release;
+};
+
+struct thread_plan {
+  std::vector<step> steps;
+};
+
+struct process_plan {
+  nanos begins = 0;
+  nanos lease = second;
+  nanos linger = 0;
+  nanos local_time = 10 * millisecond;
+  nanos max_hold = never;
+  unsigned max_bypass = 250;
+  bool renew = true;
+  bool unconfirmed = false;
+  std::vector<thread_plan> threads;
+};
+
+struct fault_plan {
+  enum class kind { pause, kill, cut, restart, forget, freeze };
+  kind what = kind::pause;
+  nanos at = 0;
+  nanos length = 0;
+  std::size_t process = 0;
+};
+
+struct plan {
+  std::uint64_t seed = 0;
+  store_kind store = store_kind::told;
+  std::vector<name_plan> names;
+  std::vector<process_plan> processes;
+  std::vector<fault_plan> faults;
+  machine_traits machine;
+  network_traits network;
+  int drift_per_mille = 0;
+  bool wall_only_grows = false;
+
+  /// Nothing goes wrong: then nothing may be said to have gone wrong.
+  bool calm() const noexcept;
+  nanos longest_lease() const noexcept;
+};
+
+plan make_plan(std::uint64_t seed);
+/// What make_plan() leaves out, while a defect in it is known and others are looked for.
+struct left_out {
+  bool several = false;
+  bool extend_late = false;
+  bool downgrade = false;
+};
+left_out& plans_leave_out();
+std::string describe(const plan& p);
+
+/// Plans with one part less, the largest parts first.
+std::vector<plan> smaller(const plan& p);
+
+}  // namespace simulation

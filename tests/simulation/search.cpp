@@ -1,0 +1,83 @@
+#include "simulation/search.hpp"
+
+#include <time.h>
+#include <cstdio>
+
+namespace simulation {
+
+namespace {
+
+double seconds_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+}  // namespace
+
+std::string searched::text() const {
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "%llu runs, %.2f simulated hours, %llu commands (%.0f a second), %llu grants, "
+                "%zu failed, %.1f s",
+                static_cast<unsigned long long>(runs), simulated_hours,
+                static_cast<unsigned long long>(commands),
+                static_cast<double>(commands) / (seconds > 0 ? seconds : 1),
+                static_cast<unsigned long long>(grants), failed.size(), seconds);
+  return line;
+}
+
+searched search(std::uint64_t first, const search_limits& limits,
+                const std::function<void(const plan&, const outcome&)>& tell) {
+  searched all;
+  const double began = seconds_now();
+  for (std::uint64_t seed = first; all.seconds < limits.seconds && all.runs < limits.runs; ++seed) {
+    const plan p = make_plan(seed);
+    const outcome o = run_apart(p, false);
+    ++all.runs;
+    all.commands += o.commands;
+    all.grants += o.grants;
+    all.switches += o.switches;
+    all.simulated_hours += static_cast<double>(o.simulated) / 3.6e12;
+    all.seconds = seconds_now() - began;
+    if (!o.found) continue;
+    all.failed.push_back(seed);
+    tell(p, o);
+    if (all.failed.size() >= limits.failures) break;
+  }
+  return all;
+}
+
+plan shrink(plan p, const std::string& rule, double seconds) {
+  constexpr int tries = 8;
+  const double until = seconds_now() + seconds;
+  for (bool went_on = true; went_on;) {
+    went_on = false;
+    for (plan& less : smaller(p)) {
+      if (seconds_now() > until) return p;
+      // Another part of the plan means other random numbers: a few seeds for each.
+      for (int i = 0; i < tries && !went_on; ++i) {
+        const outcome o = run_apart(less, false);
+        went_on = o.found && o.found->rule == rule;
+        if (!went_on) less.seed = p.seed * 1000 + static_cast<std::uint64_t>(i) + 1;
+      }
+      if (!went_on) continue;
+      p = std::move(less);
+      break;
+    }
+  }
+  return p;
+}
+
+std::string report(const plan& p, const outcome& o, bool make_smaller) {
+  const plan least = make_smaller ? shrink(p, o.found->rule, 20) : p;
+  const outcome again = run_apart(least, true);
+  std::string text = "seed " + std::to_string(p.seed) + " breaks the rule: " + o.found->rule +
+                     "\n  " + o.found->what + "\n";
+  if (make_smaller) text += "The smallest case found:\n";
+  text += describe(least);
+  if (again.found) text += "  " + again.found->rule + ": " + again.found->what + "\n";
+  return text + again.trace;
+}
+
+}  // namespace simulation

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "simulation/run.hpp"
+
+namespace simulation {
+
+/// Runs seeds one after the other, says what it did, and makes a failure small enough to read.
+struct searched {
+  std::uint64_t runs = 0;
+  std::uint64_t commands = 0;
+  std::uint64_t grants = 0;
+  std::uint64_t switches = 0;
+  double simulated_hours = 0;
+  double seconds = 0;
+  std::vector<std::uint64_t> failed;
+  std::string text() const;
+};
+
+/// From `first` on, until so many seconds have passed, so many seeds have run, or so many have
+/// failed; `tell` is called for each failure.
+struct search_limits {
+  double seconds = 1e9;
+  std::uint64_t runs = UINT64_MAX;
+  std::size_t failures = 1;
+};
+searched search(std::uint64_t first, const search_limits& limits,
+                const std::function<void(const plan&, const outcome&)>& tell);
+
+/// A smaller plan that breaks the same rule.
+plan shrink(plan p, const std::string& rule, double seconds);
+
+/// The verdict, the plan and the trace, made smaller, for a person.
+std::string report(const plan& p, const outcome& o, bool make_smaller);
+
+}  // namespace simulation

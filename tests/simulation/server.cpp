@@ -1,0 +1,536 @@
+#include "simulation/server.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "family/record_codec.hpp"
+#include "family/state_family.hpp"
+#include "simulation/consensus.hpp"
+
+namespace simulation {
+
+using holdfast::errc;
+using holdfast::failure;
+using holdfast::result;
+using holdfast::status;
+using holdfast::store::notice;
+using holdfast::store::permits_command;
+using holdfast::store::permits_reply;
+using holdfast::store::renewal;
+
+/// What the family sees of the server: it runs there, so nothing fails.
+class server::records final : public holdfast::store::state_store {
+ public:
+  explicit records(server& of) : of_(of) {
+    can_.notices = of.is_.notices;
+    can_.sees_death = of.is_.sees_death;
+  }
+
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return of_.name_; }
+
+  status transact(std::string_view name, holdfast::store::transition& change) override {
+    const auto at = of_.records_.find(name);
+    const std::string before = at == of_.records_.end() ? std::string() : at->second;
+    if (const auto* const next = change.apply(before, of_.time())) put(name, *next);
+    return holdfast::done{};
+  }
+
+  status transact_together(std::span<const step> steps, const judge& after) override {
+    const auto before = of_.records_;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      (void)transact(steps[i].name, *steps[i].change);
+      const verdict so = after(i);
+      if (so == verdict::go_on) continue;
+      if (so == verdict::undo) of_.records_ = before;
+      break;
+    }
+    return holdfast::done{};
+  }
+
+  result<std::vector<entry>> entries() override {
+    std::vector<entry> all;
+    for (const auto& [name, record] : of_.records_) all.push_back({name, record});
+    return all;
+  }
+  result<holdfast::store::moment> time() override { return of_.time(); }
+  bool departed(std::string_view peer) override { return of_.departed(peer); }
+  bool tell(const notice& n) override { return of_.tell(n); }
+  holdfast::store::inbox& inbox() noexcept override { return nobody_; }
+
+ private:
+  class no_inbox final : public holdfast::store::inbox {
+   public:
+    const std::string& peer() const noexcept override { return peer_; }
+    std::optional<notice> receive(holdfast::boot_time) override { return {}; }
+    void interrupt() noexcept override {}
+
+   private:
+    std::string peer_;
+  };
+
+  void put(std::string_view name, const std::string& record) {
+    if (record.empty()) {
+      if (const auto at = of_.records_.find(name); at != of_.records_.end()) {
+        of_.records_.erase(at);
+      }
+    } else {
+      of_.records_[std::string(name)] = record;
+    }
+  }
+
+  server& of_;
+  holdfast::store::capabilities can_;
+  no_inbox nobody_;
+};
+
+/// What the engine of a process sees.
+class client final : public holdfast::store::session_store,
+                     private holdfast::store::inbox,
+                     private requester {
+ public:
+  using requester::requester;
+
+  ~client() override {
+    by_->closed = true;
+    by_->reader = nullptr;
+  }
+
+  const holdfast::store::capabilities& can() const noexcept override { return of_.family_->can(); }
+  const std::string& url() const noexcept override { return of_.name_; }
+  holdfast::store::inbox& inbox() noexcept override { return *this; }
+
+  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
+    return ask<permits_reply>(label(name, c), [&at = *of_.family_, sent = copy(name, c)] {
+      return at.permits(sent.name, sent.command());
+    });
+  }
+
+  bool permits_later(std::string_view name, const permits_command& c,
+                     std::function<void(result<permits_reply>)> then) override {
+    auto reply = std::make_shared<std::optional<result<permits_reply>>>();
+    auto what = std::make_shared<exchange>();
+    what->label = label(name, c);
+    what->carry_out = [&at = *of_.family_, sent = copy(name, c), reply] {
+      *reply = at.permits(sent.name, sent.command());
+    };
+    what->then = [raw = what.get(), reply, then = std::move(then)] {
+      then(raw->failed ? result<permits_reply>(*raw->failed) : std::move(**reply));
+    };
+    begin(what);
+    if (!what->over) return true;
+    call_back();
+    return false;
+  }
+
+  void settle() override {
+    for (;;) {
+      call_back();
+      const auto waits = std::find_if(by_->open.begin(), by_->open.end(),
+                                      [](const auto& e) { return e->then != nullptr; });
+      if (waits == by_->open.end()) return;
+      const auto what = *waits;
+      await(*what);
+    }
+  }
+
+  result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    return ask<holdfast::store::countdown_reply>(
+        "countdown " + std::string(name), [&at = *of_.family_, c, name = std::string(name),
+                                           peer = std::string(c.peer), note = std::string(c.note)] {
+          auto sent = c;
+          sent.peer = peer;
+          sent.note = note;
+          return at.countdown(name, sent);
+        });
+  }
+
+  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
+    std::string what = "renew";
+    std::vector<owned> sent;
+    for (const auto& r : batch) {
+      sent.push_back(copy(r.name, r.command));
+      if (of_.trace_.on()) what += " [" + label(r.name, r.command) + "]";
+    }
+    auto all = ask<std::vector<result<permits_reply>>>(
+        std::move(what),
+        [&at = *of_.family_,
+         sent = std::move(sent)]() -> result<std::vector<result<permits_reply>>> {
+          std::vector<renewal> batch_there;
+          for (const auto& s : sent) batch_there.push_back({s.name, s.command()});
+          return at.renew(batch_there);
+        });
+    if (all) return std::move(*all);
+    return std::vector<result<permits_reply>>(batch.size(), all.error());
+  }
+
+  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+    std::vector<owned> sent;
+    for (const auto& r : all) sent.push_back(copy(r.name, r.command));
+    return ask<std::vector<permits_reply>>("acquire together",
+                                           [&at = *of_.family_, sent = std::move(sent)] {
+                                             std::vector<renewal> there;
+                                             for (const auto& s : sent) {
+                                               there.push_back({s.name, s.command()});
+                                             }
+                                             return at.acquire_together(there);
+                                           });
+  }
+
+  result<std::vector<std::string>> names() override {
+    return ask<std::vector<std::string>>("names", [&at = *of_.family_] { return at.names(); });
+  }
+
+ private:
+  /// A command that outlives its caller.
+  struct owned {
+    std::string name;
+    permits_command c;
+    std::string peer;
+    std::string note;
+    permits_command command() const {
+      permits_command whole = c;
+      whole.peer = peer;
+      whole.note = note;
+      return whole;
+    }
+  };
+  static owned copy(std::string_view name, const permits_command& c) {
+    return {std::string(name), c, std::string(c.peer), std::string(c.note)};
+  }
+
+  std::string label(std::string_view name, const permits_command& c) const {
+    if (!of_.trace_.on()) return {};
+    static constexpr const char* verbs[] = {"acquire", "renew",   "release", "resize",
+                                            "evict",   "inspect", "notify"};
+    return std::string(verbs[static_cast<int>(c.verb)]) + ' ' + std::string(name) + ' ' +
+           to_string(c.owner).substr(0, 4) +
+           (c.weight != 1 ? " w" + std::to_string(c.weight) : "") + (c.wait ? " wait" : "");
+  }
+
+  // ---- the inbox
+  const std::string& peer() const noexcept override { return by_->peer; }
+  std::optional<std::uint64_t> gaps() const noexcept override { return by_->gaps; }
+  void interrupt() noexcept override {
+    by_->interrupted = true;
+    by_->wake_reader(of_.world_);
+  }
+  std::optional<notice> receive(holdfast::boot_time until) override {
+    const nanos end =
+        until == holdfast::forever ? never : until.time_since_epoch().count() - by_->of->boot;
+    while (by_->inbox.empty() && !by_->interrupted && of_.world_.now() < end) {
+      by_->reader = world::self();
+      (void)of_.world_.block(end, by_.get());
+      by_->reader = nullptr;
+    }
+    by_->interrupted = false;
+    if (by_->inbox.empty()) return std::nullopt;
+    notice first = std::move(by_->inbox.front());
+    by_->inbox.pop_front();
+    return first;
+  }
+  void watch(std::string_view peer) override { ++by_->watched[std::string(peer)]; }
+  void unwatch(std::string_view peer) noexcept override {
+    const auto at = by_->watched.find(peer);
+    if (at != by_->watched.end() && --at->second == 0) by_->watched.erase(at);
+  }
+};
+
+void requester::begin(const std::shared_ptr<exchange>& what) {
+  world& w = of_.world_;
+  if (w.now() < by_->away_until) {
+    w.sleep(w.random().between(50 * microsecond, millisecond));
+    if (traced()) of_.trace_.add("no connection for: " + what->label);
+    what->failed = failure{errc::unavailable, "simulated: connection refused", false};
+    what->over = true;
+    if (what->then) by_->later.push_back(what);
+    return;
+  }
+  by_->open.push_back(what);
+  of_.send(by_, what);
+}
+
+// Several may wait for an answer that somebody else began to wait for.
+void requester::await(exchange& what) {
+  const nanos until = of_.world_.now() + of_.is_.command_timeout;
+  while (!what.over) {
+    what.waiting = world::self();
+    (void)of_.world_.block(what.then == nullptr ? until : of_.world_.now() + millisecond);
+    if (what.over || of_.world_.now() < until) continue;
+    of_.disturbed(*by_);
+    of_.fail(*by_, "simulated: no answer within the command timeout", 0);
+  }
+  what.waiting = nullptr;
+}
+
+void requester::call_back() {
+  while (!by_->later.empty()) {
+    const auto what = by_->later.front();
+    by_->later.erase(by_->later.begin());
+    what->then();
+  }
+}
+
+server::server(world& w, trace& to, std::string name, const server_traits& is,
+               const network_traits& net)
+    : world_(w),
+      trace_(to),
+      name_(std::move(name)),
+      is_(is),
+      net_(net),
+      family_(holdfast::family::over(std::make_unique<records>(*this))),
+      consensus_(std::make_unique<consensus>(*this)) {}
+
+server::~server() = default;
+
+std::shared_ptr<connection> server::connect_to(process& of) {
+  auto by = std::make_shared<connection>();
+  by->of = &of;
+  by->peer = "s" + std::to_string(++sessions_);
+  connections_.emplace(by->peer, by);
+  return by;
+}
+
+std::unique_ptr<holdfast::store::session_store> server::connect(process& of) {
+  if (is_.contenders) return consensus_->connect(of);
+  return std::make_unique<client>(*this, connect_to(of));
+}
+
+holdfast::store::moment server::time() const noexcept {
+  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille;
+  return {(77'000 * second + here) / 1000, (1'700'000'000 * second + here) / 1000,
+          is_.wall_only_grows};
+}
+
+nanos server::way() { return world_.random().between(net_.fastest, net_.slowest); }
+
+void server::disturbed(connection& at) noexcept { at.disturbed_at = world_.now(); }
+
+nanos server::disturbed_at(const process& of) const noexcept {
+  nanos last = disturbed_at_;
+  for (const auto& [peer, c] : connections_) {
+    if (c->of == &of) last = std::max(last, c->disturbed_at);
+  }
+  return last;
+}
+
+void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what) {
+  auto& random = world_.random();
+  what->sequence = ++by->sent;
+  if (random.permille(net_.lose_request)) {
+    disturbed(*by);
+    trace_.add("(request lost) " + what->label);
+    if (random.one_in(2)) {
+      world_.at(world_.now() + way(), [this, by, number = by->number] {
+        if (by->number == number) fail(*by, "simulated: connection reset", 0);
+      });
+    }
+    return;
+  }
+  nanos takes = way();
+  if (random.permille(net_.slow_request)) {
+    takes += random.between(millisecond, net_.slowest_late);
+    disturbed(*by);
+    trace_.add("(request is slow) " + what->label);
+  }
+  const bool lose_reply = random.permille(net_.lose_reply);
+  by->last_arrival = std::max(by->last_arrival, world_.now() + takes);
+  const auto number = by->number;
+  world_.at(by->last_arrival, [this, by, what = std::move(what), lose_reply, number] {
+    if (number != by->number && !net_.delivers_late) return;
+    arrive(by, what, lose_reply);
+  });
+}
+
+void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
+                    bool lose_reply) {
+  if (world_.now() < down_until_) {
+    if (!what->over) fail(*by, "simulated: the server is away", down_until_);
+    return;
+  }
+  if (world_.now() < frozen_until_) {  // in order, when it goes on
+    world_.at(frozen_until_, [=, this] { arrive(by, what, lose_reply); });
+    return;
+  }
+  if (what->sequence < by->void_before) return;
+  by->carried_out = what->sequence;
+  ++commands_;
+  if (trace_.on()) {
+    trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
+                             ": " + what->label);
+  }
+  what->carry_out();
+  if (what->over) return;  // nobody waits for it any more
+  if (lose_reply) {
+    disturbed(*by);
+    trace_.add("server", "(reply lost) " + what->label);
+    if (world_.random().one_in(2)) fail(*by, "simulated: connection reset", 0);
+    return;
+  }
+  nanos takes = way();
+  if (world_.random().permille(net_.slow_reply)) {
+    takes += world_.random().between(millisecond, net_.slowest_late);
+    disturbed(*by);
+    trace_.add("server", "(reply is slow) " + what->label);
+  }
+  by->last_reply = std::max(by->last_reply, world_.now() + takes);
+  world_.at(by->last_reply, [this, by, what, number = by->number] {
+    if (number == by->number) answer(by, what);
+  });
+}
+
+void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what) {
+  if (what->over) return;
+  what->over = true;
+  std::erase(by->open, what);
+  if (what->then) by->later.push_back(what);
+  if (what->waiting != nullptr) world_.wake(*what->waiting);
+}
+
+// The connection is gone, and whoever waits on it hears of that.
+void server::fail(connection& at, std::string why, nanos away_until) {
+  disturbed(at);
+  ++at.number;
+  at.last_reply = world_.now();
+  at.away_until = std::max(at.away_until, away_until);
+  for (const auto& what : std::exchange(at.open, {})) {
+    what->failed = failure{errc::unavailable, why, true};
+    what->over = true;
+    if (what->then) at.later.push_back(what);
+    if (what->waiting != nullptr) world_.wake(*what->waiting);
+  }
+}
+
+bool server::departed(std::string_view peer) const {
+  if (!is_.sees_death) return false;
+  const auto at = connections_.find(peer);
+  return at == connections_.end() || at->second->closed || at->second->of->dead;
+}
+
+bool server::tell(const notice& n) {
+  if (!is_.notices) return true;
+  if (departed(n.peer)) return false;
+  const auto at = connections_.find(n.peer);
+  if (at == connections_.end()) return true;
+  const auto to = at->second;
+  post(to, [this, to, n] {
+    if (trace_.on()) {
+      trace_.add("P" + std::to_string(to->of->number) + ".notice",
+                 std::string(to_string(n.what)) + ' ' + n.name + ' ' +
+                     to_string(n.owner).substr(0, 4) + " fence " + std::to_string(n.fence));
+    }
+    to->inbox.push_back(n);
+    to->wake_reader(world_);
+  });
+  return true;
+}
+
+void server::post(const std::shared_ptr<connection>& to, std::function<void()> arrives) {
+  if (!to->notice_up || to->closed) return;
+  nanos takes = way();
+  if (world_.random().permille(net_.slow_notice)) {
+    takes += world_.random().between(millisecond, net_.slowest_late);
+    disturbed(*to);
+  }
+  to->last_notice = std::max(to->last_notice, world_.now() + takes);
+  world_.at(to->last_notice, [to, arrives = std::move(arrives), number = to->notice_number] {
+    if (!to->closed && number == to->notice_number) arrives();
+  });
+}
+
+void server::stop(nanos until, bool forgets) {
+  down_until_ = std::max(down_until_, until);
+  disturbed_at_ = until;
+  trace_.add("world", "the server stops until " + std::to_string(until / millisecond) + " ms" +
+                          (forgets ? " and forgets everything" : ""));
+  if (forgets && !is_.contenders) {
+    records_.clear();
+    forgot_at_ = until;
+  }
+  for (auto& [peer, c] : connections_) {
+    fail(*c, "simulated: the server has gone", until);
+    ++c->notice_number;
+    c->notice_up = false;
+    world_.at(until + way() + world_.random().between(0, 50 * millisecond), [to = c] {
+      to->notice_up = true;
+      ++to->gaps;
+      if (to->on_gap && !to->closed) to->on_gap();
+    });
+  }
+}
+
+void server::freeze(nanos until) {
+  frozen_until_ = std::max(frozen_until_, until);
+  disturbed_at_ = until;
+  trace_.add("world", "the server freezes until " + std::to_string(until / millisecond) + " ms");
+}
+
+void server::cut(const process& of, nanos until) {
+  trace_.add("world", "P" + std::to_string(of.number) + " is cut off until " +
+                          std::to_string(until / millisecond) + " ms");
+  const bool both = world_.random().one_in(2);
+  for (auto& [peer, c] : connections_) {
+    if (c->of != &of) continue;
+    if (both || world_.random().one_in(2)) fail(*c, "simulated: cut off", until);
+    disturbed(*c);
+    c->disturbed_at = until;
+    if (!both && world_.random().one_in(2)) continue;
+    ++c->notice_number;
+    c->notice_up = false;
+    world_.at(until + way(), [to = c] {
+      to->notice_up = true;
+      ++to->gaps;
+      if (to->on_gap && !to->closed) to->on_gap();
+    });
+  }
+}
+
+void server::process_died(const process& of) {
+  for (auto& [peer, c] : connections_) {
+    if (c->of != &of || c->closed) continue;
+    c->closed = true;
+    if (!is_.sees_death) continue;
+    for (auto& [other, to] : connections_) {
+      if (to->closed || !to->watched.contains(peer)) continue;
+      world_.at(world_.now() + way(), [this, to = to, gone = peer] {
+        if (to->closed) return;
+        notice n;
+        n.what = holdfast::store::notice_kind::departed;
+        n.peer = gone;
+        to->inbox.push_back(std::move(n));
+        to->wake_reader(world_);
+      });
+    }
+  }
+}
+
+void server::end_of_faults() noexcept {
+  const bool late = net_.delivers_late;
+  net_ = network_traits{};
+  net_.delivers_late = late;
+}
+
+std::vector<std::string> server::names() {
+  if (is_.contenders) return consensus_->names();
+  auto all = family_->names();
+  return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
+}
+
+std::string server::describe(std::string_view name) {
+  if (is_.contenders) return consensus_->describe(name);
+  const auto r = family_->permits(name, {});
+  if (!r) return r.error().what;
+  std::string text = std::string(name) + ":";
+  for (const auto& h : r->found.holders) {
+    text += " holder " + to_string(h.owner).substr(0, 4) + " of " + h.peer + " weight " +
+            std::to_string(h.weight) + " fence " + std::to_string(h.fence) + " for " +
+            std::to_string((h.expires_at - r->now_at) / 1000) + " ms;";
+  }
+  for (const auto& q : r->found.queue) {
+    text += " waiter " + to_string(q.owner).substr(0, 4) + " of " + q.peer + ";";
+  }
+  return text;
+}
+
+}  // namespace simulation

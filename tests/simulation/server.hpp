@@ -1,0 +1,181 @@
+#pragma once
+
+#include <deque>
+#include <holdfast/store/state_store.hpp>
+#include <holdfast/store/store.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "simulation/trace.hpp"
+#include "simulation/world.hpp"
+
+/// One store server, which carries out commands by the real family and kernels, and the network
+/// between it and its clients.
+namespace simulation {
+
+/// How a network treats what is sent through it. Parts of a thousand, for each message.
+struct network_traits {
+  nanos fastest = 30 * microsecond;
+  nanos slowest = 300 * microsecond;
+  unsigned lose_request = 0;
+  unsigned lose_reply = 0;
+  unsigned slow_request = 0;  ///< up to `slowest_late`
+  unsigned slow_reply = 0;
+  unsigned slow_notice = 0;
+  nanos slowest_late = 3 * second;
+  /// What was on its way when a connection broke arrives all the same.
+  bool delivers_late = true;
+};
+
+struct server_traits {
+  bool notices = true;
+  bool sees_death = false;
+  bool contenders = false;  ///< as ZooKeeper and etcd: sessions, lines, watches
+  nanos session_timeout = 3 * second;
+  bool wall_only_grows = false;
+  int drift_per_mille = 0;  ///< its clock against the true time; the margin allows 10
+  nanos command_timeout = 2 * second;
+};
+
+/// What a client asked, on its way.
+struct exchange {
+  std::string label;
+  std::function<void()> carry_out;  ///< at the server
+  std::uint64_t sequence = 0;
+  bool over = false;  ///< the client has its answer, or has given up
+  std::optional<holdfast::failure> failed;
+  fiber* waiting = nullptr;
+  std::function<void()> then;  ///< of a request whose answer nobody waits for
+};
+
+/// One session's two ways to the server: one for requests and one for notifications. Shared with
+/// what is on its way.
+struct connection {
+  process* of = nullptr;
+  std::string peer;
+  bool closed = false;
+  std::uint64_t number = 0;  ///< of the present connection: older ones are broken
+  std::uint64_t sent = 0;
+  std::uint64_t carried_out = 0;  ///< the last request, or the one in progress
+  std::uint64_t void_before = 0;  ///< requests up to this one take no effect any more
+  nanos away_until = 0;           ///< cannot be remade before
+  nanos last_arrival = 0;         ///< in order …
+  nanos last_reply = 0;           ///< … both ways
+  nanos last_notice = 0;
+  nanos disturbed_at = -1;
+  std::uint64_t notice_number = 0;
+  bool notice_up = true;
+  std::uint64_t gaps = 0;
+  std::deque<holdfast::store::notice> inbox;
+  bool interrupted = false;
+  fiber* reader = nullptr;
+  std::vector<std::shared_ptr<exchange>> open;   ///< sent, and not over
+  std::vector<std::shared_ptr<exchange>> later;  ///< over, and `then` is still to be called
+  std::map<std::string, int, std::less<>> watched;
+  std::function<void()> on_gap;  ///< notifications may have been lost
+
+  void wake_reader(world& w) const {
+    if (reader != nullptr) w.wake(*reader);
+  }
+};
+
+class consensus;
+
+class server {
+ public:
+  server(world& w, trace& to, std::string name, const server_traits& is, const network_traits& net);
+  ~server();
+
+  /// A session of that process. The server must outlive it.
+  std::unique_ptr<holdfast::store::session_store> connect(process& of);
+
+  // ---- faults
+  void stop(nanos until, bool forgets);
+  void freeze(nanos until);
+  void cut(const process& of, nanos until);
+  void process_died(const process& of);
+  void end_of_faults() noexcept;
+
+  holdfast::store::moment time() const noexcept;
+  const std::string& name() const noexcept { return name_; }
+  std::uint64_t commands() const noexcept { return commands_; }
+  /// When data was lost last.
+  nanos forgot_at() const noexcept { return forgot_at_; }
+  /// The last moment at which something went wrong with this store or on the way to it, as far as
+  /// this process can tell.
+  nanos disturbed_at(const process& of) const noexcept;
+  /// The names in use, as the server itself sees them.
+  std::vector<std::string> names();
+  std::string describe(std::string_view name);
+
+ private:
+  friend class requester;
+  friend class client;
+  friend class consensus;
+  friend class consensus_client;
+  class records;
+
+  std::shared_ptr<connection> connect_to(process& of);
+  void send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what);
+  void arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
+              bool lose_reply);
+  void answer(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what);
+  void fail(connection& at, std::string why, nanos away_until);
+  bool tell(const holdfast::store::notice& n);
+  bool departed(std::string_view peer) const;
+  nanos way();
+  void disturbed(connection& at) noexcept;
+  /// As a notification: delivered late, or not at all while the way is cut.
+  void post(const std::shared_ptr<connection>& to, std::function<void()> arrives);
+
+  world& world_;
+  trace& trace_;
+  std::string name_;
+  server_traits is_;
+  network_traits net_;
+  std::map<std::string, std::string, std::less<>> records_;
+  std::map<std::string, std::shared_ptr<connection>, std::less<>> connections_;
+  std::unique_ptr<holdfast::store::session_store> family_;
+  std::unique_ptr<consensus> consensus_;
+  std::uint64_t commands_ = 0;
+  int sessions_ = 0;
+  nanos down_until_ = 0;
+  nanos frozen_until_ = 0;
+  nanos forgot_at_ = -1;
+  nanos disturbed_at_ = -1;
+};
+
+/// The client's end of a connection: asks, waits and gives up. Used by its fibers.
+class requester {
+ public:
+  requester(server& of, std::shared_ptr<connection> by) : of_(of), by_(std::move(by)) {}
+
+ protected:
+  ~requester() = default;
+
+  template <class Reply, class F>
+  holdfast::result<Reply> ask(std::string what_for, F carry_out) {
+    auto reply = std::make_shared<std::optional<holdfast::result<Reply>>>();
+    auto what = std::make_shared<exchange>();
+    what->label = std::move(what_for);
+    what->carry_out = [reply, carry_out = std::move(carry_out)] { *reply = carry_out(); };
+    begin(what);
+    await(*what);
+    call_back();
+    if (what->failed) return *what->failed;
+    return std::move(**reply);
+  }
+  void begin(const std::shared_ptr<exchange>& what);
+  void await(exchange& what);
+  void call_back();
+  bool traced() const noexcept { return of_.trace_.on(); }
+
+  server& of_;
+  std::shared_ptr<connection> by_;
+};
+
+}  // namespace simulation

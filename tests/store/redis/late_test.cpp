@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <sstream>
+
+#include "engine/core.hpp"
+#include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
+#include "store/redis/commands.hpp"
+#include "store/redis/node.hpp"
+
+// Commands that something on the way has kept back until nobody waits for them any more.
+namespace {
+
+using namespace std::chrono_literals;
+using namespace holdfast::store;
+using harness::eventually;
+using harness::relay;
+using harness::way;
+using redis_test::contains;
+namespace redis = holdfast::store::redis;
+
+const owner_id ours{7, 1}, theirs{7, 2};
+
+permits_command command(permits_verb verb, const owner_id& owner = ours) {
+  permits_command c;
+  c.verb = verb;
+  c.owner = owner;
+  c.kind = kind::mutex;
+  c.lease_us = c.place_us = 60'000'000;
+  c.peer = "nobody";
+  c.note = "h 1 p";
+  return c;
+}
+
+std::string bytes_of(const permits_command& c) {
+  std::string bytes;
+  redis::append_permits(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
+  return bytes;
+}
+
+/// A server, and connections to it whose last word is the test's.
+class redis_late_commands : public testing::Test {
+ protected:
+  redis_late_commands() {
+    options_ = std::move(redis::parse_address("redis+unix", "//" + server_.socket())).value();
+    connection_ = std::move(redis::greet(options_, redis::purpose::commands)).value();
+  }
+  /// The server's time.
+  std::int64_t now() { return redis::read_server_time(say({"TIME"})).value(); }
+  redis::resp_value say(std::initializer_list<std::string_view> words) {
+    std::string bytes;
+    redis::append_command(bytes, words);
+    return run(bytes);
+  }
+  redis::resp_value run(const std::string& bytes) {
+    return redis::exchange(*connection_, bytes, 1, {holdfast::boot_clock::now() + 60s})
+        .value()
+        .front();
+  }
+  redis::resp_value carry_out(const permits_command& c, const std::string& last_word) {
+    auto bytes = bytes_of(c);
+    bytes += "$" + std::to_string(last_word.size()) + "\r\n" + last_word + "\r\n";
+    return run(bytes);
+  }
+  std::string in(std::chrono::microseconds d) { return std::to_string(now() + d.count()); }
+  permits_outcome outcome(const permits_command& c, const std::string& last_word) {
+    return redis::read_permits(carry_out(c, last_word), c.verb, c.lease_us).value().outcome;
+  }
+  void expect_too_late(const permits_command& c, const std::string& last_word) {
+    const auto before = server_.ask({"GET", "holdfast:{m}"});
+    const auto said = carry_out(c, last_word);
+    EXPECT_TRUE(said.is_error() && said.text.starts_with("HOLDFAST_LATE ")) << said.text;
+    EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), before) << "and it has changed something";
+  }
+
+  harness::redis_server server_;
+  redis::redis_options options_;
+  std::unique_ptr<redis::connection> connection_;
+};
+
+TEST_F(redis_late_commands, what_gives_or_takes_away_is_refused_and_what_lets_go_is_not) {
+  expect_too_late(command(permits_verb::acquire), in(-1ms));
+  EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), "nil");
+  ASSERT_EQ(outcome(command(permits_verb::acquire), in(60s)), permits_outcome::granted);
+  for (const auto verb : {permits_verb::acquire, permits_verb::renew, permits_verb::resize,
+                          permits_verb::evict, permits_verb::notify}) {
+    expect_too_late(command(verb), in(-1ms));
+  }
+  auto waits = command(permits_verb::acquire, theirs);
+  waits.wait = true;
+  expect_too_late(waits, in(-1ms));
+  EXPECT_EQ(outcome(command(permits_verb::inspect), in(-1ms)), permits_outcome::done);
+  EXPECT_EQ(outcome(command(permits_verb::release), in(-1ms)), permits_outcome::done);
+}
+
+TEST_F(redis_late_commands, a_release_makes_late_for_good_what_may_still_be_on_its_way) {
+  const auto due = in(60s), later = in(120s);
+  ASSERT_EQ(outcome(command(permits_verb::acquire), later), permits_outcome::granted);
+  ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::done);
+  expect_too_late(command(permits_verb::acquire), due);
+  // Also while others have had it meanwhile, and for what is due earlier.
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(outcome(command(permits_verb::acquire, theirs), later), permits_outcome::granted);
+    expect_too_late(command(permits_verb::acquire), in(30s));
+    ASSERT_EQ(outcome(command(permits_verb::release, theirs), later), permits_outcome::done);
+    expect_too_late(command(permits_verb::acquire), due);
+  }
+}
+
+TEST_F(redis_late_commands, a_release_of_what_has_not_arrived_yet_is_enough) {
+  const auto due = in(60s);
+  ASSERT_EQ(outcome(command(permits_verb::release), in(120s) + " " + due), permits_outcome::absent);
+  expect_too_late(command(permits_verb::acquire), due);
+  auto s = holdfast::open(server_.url());
+  EXPECT_TRUE(s.names().empty()) << "it is free";
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock()) << "for who asks now";
+}
+
+TEST_F(redis_late_commands, a_free_name_of_which_that_is_known_becomes_any_kind) {
+  const auto mark = [&](const std::string& key) {
+    server_.ask({"SET", key, "hf1 after " + in(60s) + " mutex 0 0 0 0 0 0 0", "PX", "60000"});
+  };
+  auto s = holdfast::open(server_.url());
+  mark("holdfast:{l}");
+  holdfast::latch l{s, "l", 1};
+  l.count_down();
+  EXPECT_TRUE(l.try_wait());
+  mark("holdfast:{r}");
+  EXPECT_TRUE(holdfast::rate_limiter(s, "r", {{.tokens = 5}}).try_take());
+  mark("holdfast:{s}");
+  EXPECT_TRUE(holdfast::semaphore(s, "s", 3).try_acquire(2));
+  l.remove();
+}
+
+TEST_F(redis_late_commands, arrivals_at_a_latch_are_refused_too) {
+  countdown_command c;
+  c.verb = countdown_verb::arrive;
+  c.owner = ours;
+  c.count = 2;
+  c.drop = 1;
+  c.keep_us = 60'000'000;
+  std::string bytes;
+  redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
+  const auto said = run(bytes + "$16\r\n" + in(-1ms) + "\r\n");
+  EXPECT_TRUE(said.is_error() && said.text.starts_with("HOLDFAST_LATE ")) << said.text;
+  EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), "nil");
+}
+
+/// A server behind a proxy that keeps back what the first connections of a node have said.
+class redis_behind_a_proxy : public testing::Test {
+ protected:
+  std::unique_ptr<redis::node> node(std::chrono::milliseconds command_timeout, int by_proxy) {
+    redis::redis_options o;
+    o.command_timeout = command_timeout;
+    o.locate = [this, left = std::make_shared<int>(by_proxy)](
+                   holdfast::boot_time, int) -> holdfast::result<redis::address> {
+      const int port = (*left)-- > 0 ? proxy_.port() : server_.port();
+      return redis::address{"127.0.0.1", static_cast<std::uint16_t>(port)};
+    };
+    return std::make_unique<redis::node>(std::move(o));
+  }
+  holdfast::result<redis::node::answer> ask(redis::node& n, const permits_command& c) {
+    const auto bytes = bytes_of(c);
+    const redis::message one{.bytes = bytes, .stamped = true};
+    return n.ask({&one, 1}, false);
+  }
+  long calls() {
+    return std::stol(server_.field({"INFO", "commandstats"}, "cmdstat_evalsha").substr(6));
+  }
+  bool is_held() { return contains(server_.ask({"GET", "holdfast:{m}"}), " mutex 1 "); }
+
+  harness::redis_server server_;
+  harness::fault_proxy proxy_{server_.port()};
+};
+
+TEST_F(redis_behind_a_proxy, an_acquire_kept_back_until_after_the_release_takes_nothing) {
+  auto slow = node(100ms, 1), direct = node(60s, 0);
+  ASSERT_TRUE(slow->open());
+  ASSERT_TRUE(ask(*direct, command(permits_verb::inspect)));
+  const auto before = calls();
+  proxy_.with([](relay& r) { r.stall(way::up); });
+  auto given_up = ask(*slow, command(permits_verb::acquire));
+  ASSERT_FALSE(given_up);
+  EXPECT_TRUE(given_up.error().outcome_unknown);
+  ASSERT_TRUE(ask(*direct, command(permits_verb::release)));
+  proxy_.heal();
+  eventually("what was kept back", [&] { return calls() == before + 2; });
+  EXPECT_FALSE(is_held()) << "by nobody who knows of it";
+}
+
+TEST_F(redis_behind_a_proxy, so_does_one_of_a_connection_that_broke_and_was_asked_again) {
+  auto one = node(60s, 1);
+  ASSERT_TRUE(one->open());
+  ASSERT_TRUE(ask(*one, command(permits_verb::inspect)));
+  const auto before = calls();
+  proxy_.with([](relay& r) { r.stall(way::up); });
+  const auto bytes = bytes_of(command(permits_verb::acquire));
+  redis::link::listener then = [](auto answer) { EXPECT_FALSE(answer); };
+  ASSERT_TRUE(one->post({.bytes = bytes, .stamped = true}, then));
+  one->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
+  ASSERT_TRUE(ask(*one, command(permits_verb::acquire)));  // over another one
+  EXPECT_TRUE(is_held());
+  ASSERT_TRUE(ask(*one, command(permits_verb::release)));
+  proxy_.heal();
+  eventually("what was kept back", [&] { return calls() == before + 3; });
+  EXPECT_FALSE(is_held()) << "by nobody who knows of it";
+}
+
+TEST_F(redis_behind_a_proxy, who_asks_in_time_is_told_nothing_of_it) {
+  auto s = holdfast::open(server_.url("?command_timeout=60s"));
+  holdfast::mutex m{s, "m"};
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  // The clock was set: the first word says another time, and is corrected.
+  server_.shift_clock(1h);
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  server_.shift_clock(0h);
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+  server_.shift_clock(1h);
+  holdfast::latch l{s, "l", 1};
+  l.count_down();
+  l.remove();
+}
+
+TEST_F(redis_behind_a_proxy, who_waits_for_less_long_than_others_may_be_on_their_way_is_served) {
+  auto patient = node(60s, 1);
+  ASSERT_TRUE(patient->open());
+  proxy_.with([](relay& r) { r.stall(way::up); });
+  const auto bytes = bytes_of(command(permits_verb::acquire));
+  redis::link::listener then = [](auto) {};
+  ASSERT_TRUE(patient->post({.bytes = bytes, .stamped = true}, then));
+  patient->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
+  ASSERT_TRUE(ask(*patient, command(permits_verb::release)));
+  auto s = holdfast::open(server_.url("?command_timeout=30s"));
+  holdfast::mutex m{s, "m"};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(m.try_lock());
+    m.unlock();
+  }
+}
+
+}  // namespace
