@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/slow_to_answer.hpp"
 #include "engine/stage.hpp"
 
 // What late_reply_test.cpp says of one store, of a majority: the lease counts from before the first
-// request, and ends here before the first node ends it.
+// request. When it ends here, a majority of the nodes has not ended it, so nobody else gets one.
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,11 +32,20 @@ class late_majorities : public testing::Test {
     late_->verb = verb;
     late_->each = after;
   }
-  void expect_to_end_before_any_node_ends_it(const holdfast::quorum_lease& held) {
-    const auto here = held.remaining();
-    for (const auto& node : nodes_) {
-      for (const auto& h : node.show("m").holders) EXPECT_LT(here, h.expires_in);
-    }
+  std::ptrdiff_t keep_it_longer_than(std::chrono::nanoseconds here) const {
+    return std::ranges::count_if(nodes_, [&](const holdfast::session& node) {
+      const auto holders = node.show("m").holders;
+      return !holders.empty() && holders.front().expires_in > here;
+    });
+  }
+  void expect_to_end_before_a_majority_ends_it(const holdfast::quorum_lease& held) const {
+    std::ptrdiff_t longer{};
+    holdfast::boot_time at;
+    do {  // once more if an answer came in between: it moves the clock
+      at = clock_->now();
+      longer = keep_it_longer_than(held.remaining());
+    } while (clock_->now() != at);
+    EXPECT_GE(longer, 2) << "it lasts " << held.remaining().count() << " ns here";
   }
 
   const std::shared_ptr<holdfast::testing::fake_clock> clock_ =
@@ -44,19 +55,19 @@ class late_majorities : public testing::Test {
   redlock lock_{nodes_, "m", {.node_timeout = 20s}};
 };
 
-TEST_F(late_majorities, an_acquired_lease_ends_before_any_node_ends_it) {
+TEST_F(late_majorities, an_acquired_lease_ends_before_a_majority_ends_it) {
   answers_come(permits_verb::acquire, 3s);
   const auto held = lock_.acquire();
-  expect_to_end_before_any_node_ends_it(held);
+  expect_to_end_before_a_majority_ends_it(held);
 }
 
 // A renewal of a majority is an acquire that is repeated.
-TEST_F(late_majorities, a_renewed_lease_ends_before_any_node_ends_it) {
+TEST_F(late_majorities, a_renewed_lease_ends_before_a_majority_ends_it) {
   const auto held = lock_.acquire();
   answers_come(permits_verb::acquire, 1s);
   clock_->advance(10s);
   harness::eventually("renewed", [&] { return held.remaining() > 20s; });
-  expect_to_end_before_any_node_ends_it(held);
+  expect_to_end_before_a_majority_ends_it(held);
 }
 
 }  // namespace
