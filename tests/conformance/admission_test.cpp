@@ -93,7 +93,7 @@ TEST_P(admissions, who_comes_to_his_turn_and_finds_no_tokens_gives_the_permit_on
   waits.join();
   EXPECT_FALSE(in);
   EXPECT_EQ(holders(), 1u);
-  EXPECT_EQ(waiters(), 0u);
+  expect_nobody_waits();
 }
 
 TEST_P(admissions, who_waits_for_tokens_comes_in_when_there_are_some) {
@@ -118,7 +118,7 @@ TEST_P(admissions, a_wait_for_a_permit_ends_at_its_deadline) {
   const auto all = slots_.acquire(2);
   EXPECT_EQ(door_.admit_for(5ms).why, refused_by::permits);
   EXPECT_EQ(door_.admit_until(std::chrono::steady_clock::now() + 5ms).why, refused_by::permits);
-  EXPECT_EQ(waiters(), 0u);
+  expect_nobody_waits();
   EXPECT_EQ(left(), 3u);
 }
 

@@ -182,7 +182,7 @@ TEST_P(barriers, who_is_cut_off_for_longer_than_its_lease_breaks_it_for_the_othe
   plan.choose = [cut](auto&&...) {
     return *cut ? holdfast::testing::fault::drop_request : holdfast::testing::fault::none;
   };
-  barrier away{another({.decorate = holdfast::testing::faulty(plan)}), name_, 2, {.lease = 500ms}};
+  barrier away{another({.decorate = holdfast::testing::faulty(plan)}), name_, 2, {.lease = 2s}};
   auto here = two_.arrive();
   away.arrive_and_wait();
   two_.wait(std::move(here));

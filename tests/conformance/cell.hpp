@@ -119,6 +119,9 @@ class suite : public testing::TestWithParam<cell> {
   std::size_t holders() const { return here_.show(name_).holders.size(); }
   /// Blocks until so many wait at the store for name_.
   void until_waiting(std::size_t n) const;
+  /// That nobody waits for name_ any more, after a wait that was given up: at once in one process,
+  /// soon at a store whose last answer was not waited for (ADR 94).
+  void expect_nobody_waits() const;
   /// Blocks until nobody holds or waits for name_. What lingers is asked for first.
   void until_free() const;
   /// That nobody holds or waits for it, now; on a row that frees later, soon.

@@ -129,7 +129,7 @@ TEST_P(conditions, a_wait_ends_at_its_deadline_with_the_mutex_held) {
   EXPECT_EQ(here.changed.wait_until(locked, now), std::cv_status::timeout);
   EXPECT_FALSE(here.changed.wait_until(locked, now, [] { return false; }));
   EXPECT_NO_THROW(here.lock.check());
-  EXPECT_EQ(waiters(), 0u);
+  expect_nobody_waits();
 }
 
 TEST_P(conditions, a_wait_may_be_called_off) {
@@ -143,7 +143,7 @@ TEST_P(conditions, a_wait_may_be_called_off) {
   until_waiting(1);
   stop.request_stop();
   waits.join();
-  EXPECT_EQ(waiters(), 0u);
+  expect_nobody_waits();
 }
 
 TEST_P(conditions, the_name_of_the_mutex_is_not_one_for_the_condition) {

@@ -100,7 +100,7 @@ TEST_P(expiring, one_who_waits_may_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  EXPECT_EQ(waiters(), 0u);
+  expect_nobody_waits();
 }
 
 TEST_P(expiring, it_shares_a_name_with_a_semaphore_of_the_same_capacity) {

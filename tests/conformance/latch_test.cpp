@@ -84,7 +84,7 @@ TEST_P(latches, a_wait_may_end_by_its_deadline_or_be_cancelled) {
   until_waiting(1);
   stop.request_stop();
   waiter.join();
-  EXPECT_EQ(waiters(), 0u);
+  expect_nobody_waits();
   EXPECT_FALSE(three_.wait_for(1h, stop.get_token()));
 }
 

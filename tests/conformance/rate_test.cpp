@@ -129,21 +129,20 @@ TEST_P(rates, without_a_thread_it_is_the_same) {
   harness::eventually("it is reserved", [&] { return three_.peek().wait > slowly / 2; });
   stop.request_stop();
   EXPECT_EQ(waits.get().error().code, errc::cancelled);
-  EXPECT_LT(three_.peek().wait, slowly / 2) << "it was given back";
+  harness::eventually("it is given back", [&] { return three_.peek().wait < slowly / 2; });
   rate_limiter quick{here_, "quick", rule(1, 20ms)};
   EXPECT_TRUE(quick.try_take());
   EXPECT_TRUE(async_take(quick, 1).future().get().value());
 }
 
 TEST_P(rates, those_who_wait_are_served_in_the_order_in_which_they_asked) {
-  rate_limiter fast{here_, "fast", rule(100, 1s, 1)};
-  EXPECT_TRUE(fast.try_take());
-  const auto first = fast.reserve(1, 1min);
-  const auto second = fast.reserve(1, 1min);
+  EXPECT_TRUE(three_.try_take(3));
+  const auto first = three_.reserve(1, slowly);
+  const auto second = rival_.reserve(1, slowly);
   EXPECT_TRUE(first);
   EXPECT_TRUE(second);
   EXPECT_GT(second.wait, first.wait);
-  EXPECT_FALSE(fast.try_take()) << "it is in debt";
+  EXPECT_FALSE(three_.try_take()) << "it is in debt";
 }
 
 TEST_P(rates, a_wait_that_would_be_in_vain_is_refused_at_once_and_takes_nothing) {
@@ -163,7 +162,7 @@ TEST_P(rates, one_who_stops_waiting_gives_back_what_was_reserved) {
   harness::eventually("it waits", [&] { return three_.peek().wait > 9h; });
   stop.request_stop();
   waiter.join();
-  EXPECT_LE(three_.peek().wait, 8h);
+  harness::eventually("it is given back", [&] { return three_.peek().wait <= 8h; });
   EXPECT_FALSE(rival_.take(1, {}, stop.get_token())) << "it did not even ask";
 }
 
@@ -245,9 +244,11 @@ TEST_P(rates, a_process_that_cannot_have_many_takes_one) {
 }
 
 TEST_P(rates, nothing_stays_behind_when_all_has_come_back) {
+  EXPECT_TRUE(three_.try_take());
+  EXPECT_EQ(here_.show(name_).kind, "rate_limiter");
+  three_.refund();
   rate_limiter brief{here_, "brief", {{.tokens = 100, .per = 1s, .by = {"client"}}}};
   for (const char* client : {"a", "b", "c"}) EXPECT_TRUE(brief.try_take(5, {{"client", client}}));
-  EXPECT_EQ(here_.show("brief").kind, "rate_limiter");
   harness::eventually("it is forgotten", [&] { return here_.names().empty(); });
   EXPECT_EQ(here_.show("brief").kind, "");
   EXPECT_TRUE(holdfast::mutex(here_, "brief").try_lock()) << "the name is free for anything";

@@ -31,10 +31,12 @@ TEST_P(permits, as_many_are_let_in_as_there_are_and_no_more) {
   }
   EXPECT_EQ(three_.available(), 0u);
   EXPECT_FALSE(three_.try_acquire());
-  EXPECT_FALSE(rival_.try_acquire_for(10ms));
+  EXPECT_FALSE(rival_.try_acquire());
   held.pop_back();
   EXPECT_TRUE(now_had([&] { return three_.available() == 1u; }));
   EXPECT_TRUE(now_had([&] { return rival_.try_acquire().has_value(); }));
+  held.push_back(three_.acquire());
+  EXPECT_FALSE(rival_.try_acquire_for(10ms));
 }
 
 TEST_P(permits, the_number_inside_is_at_times_one_two_and_three_and_never_four) {

@@ -176,7 +176,7 @@ TEST_P(sharing, two_readers_that_upgrade_at_once_never_both_become_writers) {
 }
 
 TEST_P(sharing, the_loss_of_a_hold_is_told_also_after_its_mode_changed) {
-  shared_mutex lock{here_, name_, {{.lease = 300ms}, {}}};
+  shared_mutex lock{here_, name_, {{.lease = 3s}, {}}};
   lease held = lock.acquire_shared();
   const auto lost = held.lost();
   ASSERT_TRUE(lock.try_upgrade(held));

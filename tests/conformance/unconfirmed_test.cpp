@@ -4,6 +4,7 @@
 #include "conformance/events.hpp"
 #include "conformance/exclusive.hpp"
 #include "conformance/fault_script.hpp"
+#include "harness/eventually.hpp"
 
 // unlock() that does not wait for the store's answer (lock_options::unconfirmed_release): whoever
 // comes next, here or elsewhere, sees no difference.
@@ -64,7 +65,8 @@ TEST_P(unconfirmed, a_release_that_was_lost_is_told_and_made_up_for) {
     script.next(fault_script::verb::release, fault_script::fault::drop_request);
   }
   EXPECT_TRUE(lock_->acquire());
-  EXPECT_EQ(told->count(holdfast::event_kind::release_failed), 1);
+  harness::eventually("it is told",
+                      [&] { return told->count(holdfast::event_kind::release_failed) == 1; });
 }
 
 TEST_P(unconfirmed, nothing_is_left_when_the_session_has_ended) {
