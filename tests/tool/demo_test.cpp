@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "harness/eventually.hpp"
@@ -108,13 +107,13 @@ TEST_F(flash_sale, a_worker_killed_from_outside_is_replaced_and_its_order_done) 
   program p{command(arguments(
                 {"--strategy", "holdfast", "--workers", "3", "--pause-us", "20000", "--json"})),
             around};
-  const auto victim = [&]() -> std::optional<pid_t> {
+  std::vector<pid_t> workers;
+  harness::eventually("three workers", [&] {
     // The probe of the store is a child too; the workers are three.
-    const auto children = children_of(p.pid());
-    return children.size() == 3 ? std::optional{children.back()} : std::nullopt;
-  };
-  harness::eventually("three workers", [&] { return victim().has_value(); });
-  ::kill(victim().value(), SIGKILL);
+    workers = children_of(p.pid());
+    return workers.size() == 3;
+  });
+  ::kill(workers.back(), SIGKILL);
   const std::string out = p.out.rest();
   ASSERT_EQ(p.wait(), 0) << out << p.err.rest();
   const json s = json::parse(out)["strategies"][0];

@@ -99,9 +99,9 @@ TEST(postgres_server_faults,
 TEST(postgres_server_faults,
      a_stopped_server_is_unavailable_in_time_and_longer_than_a_lease_is_lost) {
   postgres_server server;
-  auto s = impatient(server.url("?command_timeout=300ms&listen=never"));
+  auto s = impatient(server.url("?command_timeout=1s&listen=never"));
   holdfast::lock_options short_lease;
-  short_lease.lease = 1s;
+  short_lease.lease = 2s;
   holdfast::mutex m{s, "m", short_lease}, other{s, "other"};
   auto held = m.acquire();
   server.stop();

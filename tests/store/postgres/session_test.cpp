@@ -64,7 +64,7 @@ TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
   holdfast::mutex first{a, "m"}, second{b, "m"};
   const auto held = first.acquire();
   EXPECT_FALSE(second.try_lock_for(20ms));
-  EXPECT_EQ(a.show("m").waiters.size(), 0u);
+  eventually("its place is given up", [&] { return a.show("m").waiters.empty(); });
 }
 
 TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
@@ -78,7 +78,7 @@ TEST_F(postgres_session, time_outs_that_the_user_has_set_end_nothing) {
   std::thread waiter([&] { m.lock(); });
   eventually("a waiter", [&] { return b.show("m").waiters.size() == 1; });
   EXPECT_FALSE(rival.try_lock_for(250ms)) << "longer than all of them";
-  EXPECT_EQ(b.show("m").waiters.size(), 1u);
+  eventually("the waiter alone", [&] { return b.show("m").waiters.size() == 1; });
   EXPECT_FALSE(held.release());
   waiter.join();
 }

@@ -20,8 +20,8 @@ class redis_acknowledged : public testing::Test {
  protected:
   holdfast::session open(const std::string& ack) {
     holdfast::session_options o;
-    o.store_timeout = 300ms;
-    return holdfast::open(servers_.primary().url("?ack_timeout=100ms&ack=" + ack +
+    o.store_timeout = 1s;
+    return holdfast::open(servers_.primary().url("?ack_timeout=300ms&ack=" + ack +
                                                  (ack == "any" ? "" : "&replicas=2")),
                           o);
   }
@@ -220,7 +220,7 @@ TEST_F(redis_acknowledged, replicas_that_are_away_cost_many_threads_what_they_co
 
 TEST(redis_with_three_replicas, a_majority_is_more_than_half_of_all_four) {
   const harness::redis_replicas servers(3);
-  auto s = holdfast::open(servers.primary().url("?ack=majority&replicas=3&ack_timeout=100ms"));
+  auto s = holdfast::open(servers.primary().url("?ack=majority&replicas=3&ack_timeout=1s"));
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
   servers.replica(0).stop();

@@ -90,7 +90,7 @@ TEST(redis_states, errors_of_a_primary_and_of_a_script_are_told_alike) {
 
 TEST(redis_states, a_server_asleep_is_unavailable_within_the_command_timeout_and_used_afterwards) {
   const redis_server server;
-  auto s = impatient(server.url("?command_timeout=200ms"));
+  auto s = impatient(server.url("?command_timeout=500ms"));
   holdfast::mutex m{s, "m"};
   m.lock();
   std::thread sleeper([&] { server.ask({"DEBUG", "SLEEP", "1"}); });
@@ -100,7 +100,7 @@ TEST(redis_states, a_server_asleep_is_unavailable_within_the_command_timeout_and
     return o.failed;
   });
   sleeper.join();
-  expect_unavailable(o, "did not answer within 200 ms");
+  expect_unavailable(o, "did not answer within 500 ms");
   eventually("the server again", [&] { return !outcome_of([&] { (void)s.show("m"); }).failed; });
   EXPECT_EQ(s.show("m").holders.size(), 1U);
   EXPECT_NO_THROW(m.unlock());
@@ -128,7 +128,7 @@ class redis_pair : public testing::Test {
   }
 
   redis_server server_;
-  const std::string url_ = server_.url("?command_timeout=150ms&connect_timeout=150ms");
+  const std::string url_ = server_.url("?command_timeout=500ms");
   holdfast::session a_ = holdfast::open(url_), b_ = holdfast::open(url_);
   holdfast::mutex first_;
   holdfast::mutex second_{b_, "m"};
@@ -180,7 +180,7 @@ TEST_F(redis_pair, a_clock_of_the_server_set_back_keeps_leases_and_fences_grow) 
 
 class redis_short_lease : public redis_pair {
  protected:
-  redis_short_lease() : redis_pair(600ms) {}
+  redis_short_lease() : redis_pair(2s) {}
 };
 
 TEST_F(redis_short_lease, a_server_stopped_longer_than_a_lease_means_lost_before_it_goes_on) {
