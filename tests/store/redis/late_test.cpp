@@ -6,6 +6,7 @@
 #include "harness/fault_proxy.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/node.hpp"
+#include "store/redis/scripts.hpp"
 
 // Commands that something on the way has kept back until nobody waits for them any more.
 namespace {
@@ -221,6 +222,45 @@ TEST_F(redis_behind_a_proxy, who_asks_in_time_is_told_nothing_of_it) {
   holdfast::latch l{s, "l", 1};
   l.count_down();
   l.remove();
+}
+
+TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_says_what_time_the_server_has) {
+  auto one = node(60s, 0);
+  ASSERT_TRUE(one->open());
+  ASSERT_TRUE(ask(*one, command(permits_verb::inspect)));
+  const auto before = calls();
+  const std::string as_in_2001 = "somebody 1000000000000000";
+  server_.ask({"SET", "foreign", as_in_2001});
+  std::string look;
+  redis::append_command(look, {"GET", "foreign"});
+  ASSERT_EQ((*one->ask(look)).replies.front().text, as_in_2001);
+  ASSERT_TRUE(ask(*one, command(permits_verb::acquire)));
+  EXPECT_EQ(calls(), before + 1) << "it came too late by a time that somebody had written";
+}
+
+// The next one may lead to a server with another clock: that of a replica that took over.
+TEST_F(redis_behind_a_proxy, the_time_of_a_connection_that_is_gone_is_not_that_of_the_next) {
+  const redis::redis_options o =
+      std::move(redis::parse_address("redis+unix", "//" + server_.socket())).value();
+  redis::link link{o};
+  const auto bytes = bytes_of(command(permits_verb::acquire));
+  const auto acquire = [&] {
+    const redis::message one{.bytes = bytes, .stamped = true};
+    return link.ask({&one, 1}, holdfast::boot_clock::now() + 60s).value();
+  };
+  constexpr std::int64_t in_2001 = 1'000'000'000'000'000;
+  ASSERT_TRUE(link.open());
+  std::string load;
+  redis::append_command(load, {"SCRIPT", "LOAD", redis::permits_script().text});
+  const redis::message scripts{load};
+  const auto gone = link.ask({&scripts, 1}, holdfast::boot_clock::now() + 60s).value().over;
+  link.renew_connection({holdfast::errc::unavailable, "it broke"});
+  const auto over = acquire().over;
+  EXPECT_NE(gone, over);
+  link.saw_time(in_2001, gone);
+  EXPECT_FALSE(acquire().replies.front().is_error());
+  link.saw_time(in_2001, over);
+  EXPECT_TRUE(acquire().replies.front().is_error()) << "too late by its own clock";
 }
 
 TEST_F(redis_behind_a_proxy, who_waits_for_less_long_than_others_may_be_on_their_way_is_served) {
