@@ -66,6 +66,21 @@ class redis_late_commands : public testing::Test {
   permits_outcome outcome(const permits_command& c, const std::string& last_word) {
     return redis::read_permits(carry_out(c, last_word), c.verb, c.lease_us).value().outcome;
   }
+  redis::resp_value say_to_latch(const std::string& last_word, countdown_verb verb) {
+    countdown_command c;
+    c.verb = verb;
+    c.owner = ours;
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = c.place_us = 60'000'000;
+    std::string bytes;
+    redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
+    return run(bytes + "$" + std::to_string(last_word.size()) + "\r\n" + last_word + "\r\n");
+  }
+  void arrive(const std::string& last_word, countdown_verb verb = countdown_verb::arrive) {
+    const auto said = say_to_latch(last_word, verb);
+    ASSERT_FALSE(said.is_error()) << said.text;
+  }
   void expect_too_late(const permits_command& c, const std::string& last_word) {
     const auto before = server_.ask({"GET", "holdfast:{m}"});
     const auto said = carry_out(c, last_word);
@@ -132,18 +147,60 @@ TEST_F(redis_late_commands, a_free_name_of_which_that_is_known_becomes_any_kind)
   l.remove();
 }
 
+TEST_F(redis_late_commands, what_has_a_name_that_nobody_holds_keeps_what_is_known_of_it) {
+  const auto due = in(60s), later = in(120s);
+  const auto forget_and_mark = [&] {
+    server_.ask({"DEL", "holdfast:{m}"});
+    ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::absent);
+  };
+  forget_and_mark();
+  arrive(later);
+  EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " latch "));
+  arrive(later, countdown_verb::remove);
+  expect_too_late(command(permits_verb::acquire), due);
+  forget_and_mark();
+  auto s = holdfast::open(server_.url());
+  EXPECT_TRUE(holdfast::rate_limiter(s, "m", {{.tokens = 5, .per = 1s}}).try_take());
+  EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " rate_limiter "));
+  expect_too_late(command(permits_verb::acquire), due);
+  EXPECT_GT(std::stol(server_.ask({"PTTL", "holdfast:{m}"})), 30'000);
+}
+
+TEST_F(redis_late_commands,
+       a_release_while_a_latch_has_the_name_makes_late_what_comes_after_the_latch) {
+  const auto due = in(60s), later = in(120s);
+  arrive(later);
+  ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::absent);
+  arrive(later, countdown_verb::remove);
+  expect_too_late(command(permits_verb::acquire), due);
+}
+
+TEST_F(redis_late_commands, a_server_whose_memory_is_full_remembers_it_too) {
+  const auto due = in(60s), later = in(120s);
+  ASSERT_EQ(outcome(command(permits_verb::acquire), later), permits_outcome::granted);
+  server_.ask({"CONFIG", "SET", "maxmemory", "1"});
+  ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::done);
+  server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+  expect_too_late(command(permits_verb::acquire), due);
+}
+
 TEST_F(redis_late_commands, arrivals_at_a_latch_are_refused_too) {
-  countdown_command c;
-  c.verb = countdown_verb::arrive;
-  c.owner = ours;
-  c.count = 2;
-  c.drop = 1;
-  c.keep_us = 60'000'000;
-  std::string bytes;
-  redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
-  const auto said = run(bytes + "$16\r\n" + in(-1ms) + "\r\n");
+  const auto said = say_to_latch(in(-1ms), countdown_verb::arrive);
   EXPECT_TRUE(said.is_error() && said.text.starts_with("HOLDFAST_LATE ")) << said.text;
   EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), "nil");
+}
+
+// Its twin was asked over another connection, and counted; then the latch was removed and made
+// anew.
+TEST_F(redis_late_commands,
+       an_arrival_that_may_still_be_on_its_way_is_late_for_the_next_latch_too) {
+  const auto due = in(60s), later = in(120s);
+  arrive(later + " " + due);
+  arrive(later, countdown_verb::remove);
+  arrive(later, countdown_verb::wait);
+  const auto said = say_to_latch(due, countdown_verb::arrive);
+  EXPECT_TRUE(said.is_error() && said.text.starts_with("HOLDFAST_LATE ")) << said.text;
+  EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " latch 2 2 "));
 }
 
 /// A server behind a proxy that keeps back what the first connections of a node have said.
