@@ -106,7 +106,7 @@ class redis_store final : public session_store, public posting_store {
     const auto kept = std::make_shared<listener>(std::move(then));
     link::listener told = [to, verb = c.verb, lease = c.lease_us, kept](result<link::answer> a) {
       if (!a) return (*kept)(std::move(a.error()));
-      to->learn(a->replies.front());
+      to->learn(a->replies.front(), a->over);
       (*kept)(read_settled(a->replies.front(), a->repeated, verb, lease));
     };
     const bool posted = to->connection().post_now({.bytes = bytes, .stamped = true}, told);
