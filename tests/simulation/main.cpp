@@ -37,11 +37,12 @@ int replay(std::uint64_t seed, bool make_smaller) {
 
 int soak(std::uint64_t first, double seconds, std::size_t most) {
   std::printf("from seed %llu\n", static_cast<unsigned long long>(first));
-  const auto all = simulation::search(first, {.seconds = seconds, .failures = most}, [](const auto& p, const auto& o) {
-    std::printf("seed %llu: %s: %s\n", static_cast<unsigned long long>(p.seed),
-                o.found->rule.c_str(), o.found->what.c_str());
-    std::fflush(stdout);
-  });
+  const auto all = simulation::search(
+      first, {.seconds = seconds, .failures = most}, [](const auto& p, const auto& o) {
+        std::printf("seed %llu: %s: %s\n", static_cast<unsigned long long>(p.seed),
+                    o.found->rule.c_str(), o.found->what.c_str());
+        std::fflush(stdout);
+      });
   std::puts(all.text().c_str());
   return all.failed.empty() ? 0 : 1;
 }

@@ -161,9 +161,8 @@ TEST(simulation, seeds_at_random_break_no_rule) {
   if (seconds == nullptr) limits.runs = 4'000;
   if (seconds != nullptr) limits.seconds = std::atof(seconds);
   SCOPED_TRACE("from seed " + std::to_string(first));
-  const auto all = search(first, limits, [](const plan& p, const outcome& o) {
-    ADD_FAILURE() << told(p, o);
-  });
+  const auto all =
+      search(first, limits, [](const plan& p, const outcome& o) { ADD_FAILURE() << told(p, o); });
   std::printf("from seed %llu: %s\n", static_cast<unsigned long long>(first), all.text().c_str());
 }
 
