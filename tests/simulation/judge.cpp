@@ -128,6 +128,7 @@ void judge::check_room(const hold& mine) {
 
 void judge::check_fence(const hold& mine) {
   if (mine.first <= forgot_at_) return;  // handed on, of what the store does not know any more
+  if (mine.g.fence == 0) return;         // it has none
   auto& before = past_[mine.g.name];
   const bool whole = mine.g.weight == mine.g.capacity;
   const bool many = mine.g.capacity >= 1U << 30;

@@ -23,7 +23,9 @@ struct lock_actor : actor {
                (s.wait != 0 && s.wait != never
                     ? ", for " + std::to_string(s.wait / microsecond) + " us"
                     : ""));
-    if (s.several) {
+    if (at.counting) {
+      act_with_counting();
+    } else if (s.several) {
       act_with_several();
     } else if (s.how == step::style::standard) {
       act_in_standard_style();
@@ -155,7 +157,8 @@ struct lock_actor : actor {
         return held.extend();
       case inside::extend_to:
         of.log.add("extends " + name + " to more");
-        return held.extend(in_ms(does.lease * 3 / 2));
+        return held.extend(
+            in_ms(of.whole.about == theme::slots ? does.lease * 2 : does.lease * 3 / 2));
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
         return async_extend(held).start([](const auto&) {});
@@ -292,6 +295,32 @@ struct lock_actor : actor {
     if (at.mutex) return act_in_standard_style(*at.mutex);
     if (at.recursive) return act_in_standard_style(*at.recursive);
     return act_in_standard_style(*at.shared);
+  }
+
+  // It tells its holders nothing: so only where nothing goes wrong is it known how long it is held.
+  void act_with_counting() {
+    auto& l = *at.counting;
+    waits(true);
+    bool got = true;
+    try {
+      if (s.wait == never) l.acquire();
+      if (s.wait == 0) got = l.try_acquire();
+      if (s.wait != never && s.wait != 0) got = l.try_acquire_for(duration(s.wait));
+    } catch (...) {
+      judge_wait(true, false);
+      throw;
+    }
+    judge_wait(got, false);
+    if (!got) return;
+    const bool certain = of.whole.calm() && !of.loses;
+    if (certain) id = of.rules.granted({&p, name, 1, l.max(), 0, asked, {}}, of.here.now());
+    const auto has = of.unjudged.emplace(name, &p);
+    of.here.sleep(s.hold);
+    of.unjudged.erase(has);
+    if (certain) of.rules.still_held(id, of.here.now());
+    of.rules.given_up(id);
+    of.log.add("gives back " + name);
+    l.release();
   }
 
   template <class Lock>

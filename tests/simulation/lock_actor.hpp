@@ -14,6 +14,7 @@ struct locks {
   std::unique_ptr<holdfast::recursive_mutex> recursive;
   std::unique_ptr<holdfast::shared_mutex> shared;
   std::unique_ptr<holdfast::semaphore> semaphore;
+  std::unique_ptr<holdfast::counting_semaphore> counting;
 };
 
 /// Takes the lock of the step, does something under it, and gives it back.

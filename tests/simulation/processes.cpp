@@ -65,6 +65,10 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
     case lock_kind::semaphore:
       all.semaphore = std::make_unique<holdfast::semaphore>(s, scene::name_of(i), n.capacity, o);
       break;
+    case lock_kind::counting:
+      all.counting =
+          std::make_unique<holdfast::counting_semaphore>(s, scene::name_of(i), n.capacity, o);
+      break;
   }
   return all;
 }

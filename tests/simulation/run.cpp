@@ -12,7 +12,12 @@ server_traits traits_of(const plan& p) {
   server_traits t;
   t.notices = p.store != store_kind::untold;
   t.sees_death = p.store == store_kind::sees_death;
-  t.contenders = p.store == store_kind::contenders;
+  if (p.store == store_kind::contenders) t.keeps = server_traits::what::lines;
+  if (p.store == store_kind::slots || p.store == store_kind::told_slots) {
+    t.keeps = server_traits::what::slots;
+    t.notices = p.store == store_kind::told_slots;
+    t.outlasts = t.notices ? 0 : 2 * second;
+  }
   t.drift_per_mille = p.drift_per_mille;
   t.wall_only_grows = p.wall_only_grows;
   return t;
@@ -73,6 +78,12 @@ nanos scene::longest() const {
   return all;
 }
 
+bool scene::anybody_has(const std::string& name) const {
+  const auto [first, last] = unjudged.equal_range(name);
+  return rules.anybody_has(name) ||
+         std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
+}
+
 void scene::watch() {
   here.at(here.now() + 50 * millisecond, [this] {
     bool any = false;
@@ -85,18 +96,17 @@ void scene::watch() {
       // A multi_lock keeps what it has while it waits for the rest.
       bool kept = false;
       for (std::size_t k = 0; at_several > 0 && k < whole.names.size(); ++k) {
-        kept |= rules.anybody_has(name_of(k));
+        kept |= anybody_has(name_of(k));
       }
-      if (!wanted || kept || rules.anybody_has(name)) {
+      if (!wanted || kept || anybody_has(name)) {
         idle_since[name] = here.now();
         continue;
       }
       for (const auto* const p : processes) {
         if (!p->dead) last = std::max(last, disturbed(*p));
       }
-      const nanos bound = whole.calm()
-                              ? (whole.store == store_kind::untold ? 5 * second : 2 * second)
-                              : 2 * whole.longest_lease() + 10 * second;
+      const nanos bound = whole.calm() ? (whole.tells() ? 2 * second : 5 * second)
+                                       : 2 * whole.longest_lease() + 10 * second;
       if (here.now() - std::max(idle_since[name], last) > bound) {
         rules.violated("nobody waits for what nobody has",
                        "for " + std::to_string(bound / millisecond) +

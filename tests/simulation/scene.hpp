@@ -35,6 +35,7 @@ struct scene {
   nanos end_of_faults() const;
   nanos longest() const;
   void watch();
+  bool anybody_has(const std::string& name) const;
   void look_at_what_is_left(nanos quiet);
   std::string blocked() const;
 
@@ -47,6 +48,8 @@ struct scene {
   std::vector<std::unique_ptr<server>> stores;
   std::vector<process*> processes;
   std::multimap<std::string, const process*> waiting;
+  /// Who may have something that is not judged: it tells its holders nothing.
+  std::multimap<std::string, const process*> unjudged;
   std::map<std::string, nanos> idle_since;
   nanos disturbed_at = -1000 * second;
   int at_several = 0;  ///< that are being acquired
