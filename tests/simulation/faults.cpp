@@ -28,6 +28,7 @@ void scene::strike(const fault_plan& f) {
     case kind::forget:
       // Until then somebody may rely on what was granted before, handed on in a process.
       rules.forgot(until + 2 * whole.longest_lease());
+      notes.forgot(until + 2 * whole.longest_lease());
       return store().stop(until, true);
     case kind::freeze:
       return store().freeze(until);

@@ -50,7 +50,7 @@ int judge::granted(grant g, nanos then) {
     trace_.add("HOLDS " + g.name + " weight " + std::to_string(g.weight) + " fence " +
                std::to_string(g.fence));
   }
-  holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who)});
+  holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who), me});
   const hold mine = holds_.back();
   check_room(mine);
   check_fence(mine);
@@ -89,6 +89,12 @@ void judge::changed(int id, std::uint32_t weight, std::uint64_t fence, nanos the
 
 void judge::given_up(int id) {
   if (hold* const mine = find(id)) mine->open = false;
+}
+
+void judge::given_up_by(const fiber* who) {
+  for (auto& h : holds_) {
+    if (h.by == who) h.open = false;
+  }
 }
 
 void judge::died(const process& of) {

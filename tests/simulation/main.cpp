@@ -40,8 +40,9 @@ int replay(const simulation::seed_of& seed, bool make_smaller) {
 int soak(std::uint64_t first, const simulation::search_limits& limits) {
   std::printf("from seed %llu\n", static_cast<unsigned long long>(first));
   const auto all = simulation::search(first, limits, [](const auto& p, const auto& o) {
-    std::printf("seed %s: %s: %s\n", simulation::to_string(simulation::seed_of{p.seed, p.about}).c_str(), o.found->rule.c_str(),
-                o.found->what.c_str());
+    std::printf("seed %s: %s: %s\n",
+                simulation::to_string(simulation::seed_of{p.seed, p.about}).c_str(),
+                o.found->rule.c_str(), o.found->what.c_str());
     std::fflush(stdout);
   });
   std::puts(all.text().c_str());

@@ -91,24 +91,7 @@ left_out& plans_leave_out() {
 
 namespace {
 
-plan plan_of_locks(std::uint64_t seed) {
-  random_source r(seed * 0x9E3779B97F4A7C15U + 1);
-  plan p;
-  p.seed = seed;
-  p.store = one_of<store_kind, 6>(
-      r, {store_kind::told, store_kind::told, store_kind::untold, store_kind::sees_death,
-          store_kind::contenders, store_kind::contenders});
-  const auto names = 1 + r.below(2);
-  for (std::uint64_t i = 0; i < names; ++i) {
-    const auto kind = one_of<lock_kind, 7>(
-        r, {lock_kind::mutex, lock_kind::mutex, lock_kind::fair, lock_kind::recursive,
-            lock_kind::shared, lock_kind::shared, lock_kind::semaphore});
-    const std::uint32_t capacity =
-        kind == lock_kind::semaphore ? static_cast<std::uint32_t>(1 + r.below(4)) : 1;
-    p.names.push_back({kind, capacity});
-  }
-
-  const bool calm = r.one_in(3);
+void make_conditions(random_source& r, plan& p, bool calm) {
   p.drift_per_mille = calm ? 0 : static_cast<int>(r.below(11)) - 5;
   p.wall_only_grows = r.one_in(2);
   p.machine.slow_permille = r.one_in(2) ? 0 : static_cast<unsigned>(r.below(20));
@@ -128,46 +111,75 @@ plan plan_of_locks(std::uint64_t seed) {
     p.network.delivers_late = r.one_in(2);
     if (r.one_in(4)) p.machine.stall_per_100k = static_cast<unsigned>(r.below(200));
   }
+}
 
-  nanos longest_begin = 0;
+process_plan make_process(random_source& r, const plan& p, nanos lease) {
+  process_plan one;
+  one.begins = r.between(0, 50 * millisecond);
+  one.lease = r.one_in(5) ? 2 * lease : lease;
+  if (p.store != store_kind::untold && r.one_in(3)) {
+    one.linger = one_of<nanos, 3>(r, {5 * millisecond, 200 * millisecond, 2 * second});
+  }
+  one.local_time = one_of<nanos, 3>(r, {0, 10 * millisecond, 10 * millisecond});
+  one.max_bypass = r.one_in(3) ? 0 : 250;
+  if (one.linger == 0 && r.one_in(8)) one.max_hold = r.between(lease / 2, 3 * lease);
+  one.renew = !r.one_in(12);
+  one.unconfirmed = r.one_in(4);
+  return one;
+}
+
+void make_threads(random_source& r, const plan& p, process_plan& one, nanos lease) {
+  const auto threads = 1 + r.below(3);
+  for (std::uint64_t t = 0; t < threads; ++t) {
+    thread_plan work;
+    const auto steps = 2 + r.below(8);
+    for (std::uint64_t s = 0; s < steps; ++s) work.steps.push_back(make_step(r, p, lease));
+    one.threads.push_back(std::move(work));
+  }
+}
+
+void make_faults(random_source& r, plan& p, nanos lease) {
+  const auto faults = 1 + r.below(5);
+  for (std::uint64_t i = 0; i < faults; ++i) {
+    using kind = fault_plan::kind;
+    fault_plan f;
+    f.what = one_of<kind, 9>(r, {kind::pause, kind::pause, kind::kill, kind::cut, kind::cut,
+                                 kind::restart, kind::forget, kind::freeze, kind::freeze});
+    f.at = r.between(0, 6 * lease);
+    f.length = r.between(millisecond, one_of<nanos, 3>(r, {50 * millisecond, lease, 3 * lease}));
+    f.process = r.below(p.processes.size());
+    p.faults.push_back(f);
+  }
+}
+
+plan plan_of_locks(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 1);
+  plan p;
+  p.seed = seed;
+  p.store = one_of<store_kind, 6>(
+      r, {store_kind::told, store_kind::told, store_kind::untold, store_kind::sees_death,
+          store_kind::contenders, store_kind::contenders});
+  const auto names = 1 + r.below(2);
+  for (std::uint64_t i = 0; i < names; ++i) {
+    const auto kind = one_of<lock_kind, 7>(
+        r, {lock_kind::mutex, lock_kind::mutex, lock_kind::fair, lock_kind::recursive,
+            lock_kind::shared, lock_kind::shared, lock_kind::semaphore});
+    const std::uint32_t capacity =
+        kind == lock_kind::semaphore ? static_cast<std::uint32_t>(1 + r.below(4)) : 1;
+    p.names.push_back({kind, capacity});
+  }
+
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+
   const auto processes = 1 + r.below(3) + (r.one_in(3) ? 0 : 1);
   const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
   for (std::uint64_t i = 0; i < processes; ++i) {
-    process_plan one;
-    one.begins = r.between(0, 50 * millisecond);
-    longest_begin = std::max(longest_begin, one.begins);
-    one.lease = r.one_in(5) ? 2 * lease : lease;
-    if (p.store != store_kind::untold && r.one_in(3)) {
-      one.linger = one_of<nanos, 3>(r, {5 * millisecond, 200 * millisecond, 2 * second});
-    }
-    one.local_time = one_of<nanos, 3>(r, {0, 10 * millisecond, 10 * millisecond});
-    one.max_bypass = r.one_in(3) ? 0 : 250;
-    if (one.linger == 0 && r.one_in(8)) one.max_hold = r.between(lease / 2, 3 * lease);
-    one.renew = !r.one_in(12);
-    one.unconfirmed = r.one_in(4);
-    const auto threads = 1 + r.below(3);
-    for (std::uint64_t t = 0; t < threads; ++t) {
-      thread_plan work;
-      const auto steps = 2 + r.below(8);
-      for (std::uint64_t s = 0; s < steps; ++s) work.steps.push_back(make_step(r, p, lease));
-      one.threads.push_back(std::move(work));
-    }
+    auto one = make_process(r, p, lease);
+    make_threads(r, p, one, lease);
     p.processes.push_back(std::move(one));
   }
-
-  if (!calm && !r.one_in(4)) {
-    const auto faults = 1 + r.below(5);
-    for (std::uint64_t i = 0; i < faults; ++i) {
-      using kind = fault_plan::kind;
-      fault_plan f;
-      f.what = one_of<kind, 9>(r, {kind::pause, kind::pause, kind::kill, kind::cut, kind::cut,
-                                   kind::restart, kind::forget, kind::freeze, kind::freeze});
-      f.at = r.between(0, 6 * lease);
-      f.length = r.between(millisecond, one_of<nanos, 3>(r, {50 * millisecond, lease, 3 * lease}));
-      f.process = r.below(processes);
-      p.faults.push_back(f);
-    }
-  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
   return p;
 }
 
@@ -201,12 +213,91 @@ plan plan_of_slots(std::uint64_t seed) {
   return p;
 }
 
+// What is done with names that are no locks is bounded in time: somebody else may never come.
+step make_deed(random_source& r, const plan& p, nanos lease, std::size_t name) {
+  step s = make_step(r, p, lease);
+  s.name = name;
+  s.several = s.shared = false;
+  s.weight = static_cast<std::uint32_t>(1 + r.below(3));
+  s.deed = static_cast<unsigned>(r.below(8));
+  const auto kind = p.names[name].kind;
+  if (kind == lock_kind::mutex || kind == lock_kind::semaphore) {
+    s.weight = 1;
+    s.how = step::style::lease;
+  }
+  if (kind == lock_kind::election || s.wait != never) return s;
+  s.wait = r.between(50 * millisecond, 5 * lease);
+  return s;
+}
+
+std::vector<name_plan> names_of_a_meeting(random_source& r, store_kind store) {
+  const bool records = store != store_kind::contenders;
+  name_plan limiter{lock_kind::limiter, static_cast<std::uint32_t>(1 + r.below(5)),
+                    static_cast<std::uint32_t>(3 + r.below(6)),
+                    one_of<nanos, 3>(r, {20 * millisecond, 200 * millisecond, second}),
+                    r.one_in(3)};
+  switch (r.below(records ? 6 : 2)) {
+    case 0:
+      return {{lock_kind::latch, static_cast<std::uint32_t>(1 + r.below(12))}};
+    case 1:
+      return {{lock_kind::election}};
+    case 2:
+      return {{.kind = lock_kind::barrier, .at_once = r.one_in(2)}};
+    case 3:
+      return {{lock_kind::mutex}, {lock_kind::condition}};
+    case 4:
+      return {limiter};
+    default:
+      return {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
+              limiter,
+              {lock_kind::admission}};
+  }
+}
+
+// Latches, barriers, condition variables, limiters, elections, admission.
+plan plan_of_meetings(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 3);
+  plan p;
+  p.seed = seed;
+  p.about = theme::meetings;
+  p.store = one_of<store_kind, 5>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, store_kind::contenders});
+  p.names = names_of_a_meeting(r, p.store);
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  const auto processes = 1 + r.below(4);
+  const auto steps = 2 + r.below(8);
+  for (std::uint64_t i = 0; i < processes; ++i) {
+    auto one = make_process(r, p, lease);
+    one.linger = 0;
+    one.threads.resize(1 + r.below(3));
+    for (auto& t : one.threads) {
+      for (std::uint64_t s = 0; s < steps; ++s) {
+        t.steps.push_back(make_deed(r, p, lease, r.below(p.names.size())));
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  for (auto& n : p.names) {
+    if (n.kind != lock_kind::barrier) continue;
+    n.capacity = 0;
+    for (const auto& one : p.processes) {
+      n.capacity += static_cast<std::uint32_t>(one.threads.size());
+    }
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
     case theme::slots:
       return plan_of_slots(s.number);
+    case theme::meetings:
+      return plan_of_meetings(s.number);
     default:
       return plan_of_locks(s.number);
   }

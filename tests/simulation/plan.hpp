@@ -12,8 +12,8 @@
 namespace simulation {
 
 /// What a run is about. Each theme makes its own plans of a seed.
-enum class theme { locks, slots };
-inline constexpr theme all_themes[] = {theme::locks, theme::slots};
+enum class theme { locks, slots, meetings };
+inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings};
 
 /// What a plan is made from, written as 17 (about locks) or slots:17.
 struct seed_of {
@@ -25,12 +25,28 @@ std::string to_string(const seed_of& s);
 std::optional<seed_of> parse_seed(std::string_view text);
 std::optional<theme> parse_theme(std::string_view text);
 
-enum class lock_kind { mutex, fair, recursive, shared, semaphore, counting };
+enum class lock_kind {
+  mutex,
+  fair,
+  recursive,
+  shared,
+  semaphore,
+  counting,
+  latch,
+  barrier,
+  condition,  ///< goes with the mutex before it
+  limiter,
+  election,
+  admission,  ///< goes with the two before it: a semaphore and a limiter
+};
 enum class store_kind { told, untold, sees_death, contenders, slots, told_slots };
 
 struct name_plan {
   lock_kind kind = lock_kind::mutex;
-  std::uint32_t capacity = 1;
+  std::uint32_t capacity = 1;  ///< a limiter's: how many tokens come back in `per`
+  std::uint32_t burst = 0;
+  nanos per = 0;
+  bool at_once = false;  ///< a limiter's tokens come back; a barrier has a completion function
 };
 
 /// One acquisition, what is done under it, and how it is given back.
@@ -50,6 +66,7 @@ struct step {
   nanos hold = 0;
   inside what = inside::nothing;
   end back = end::release;
+  unsigned deed = 0;  ///< which of the things that a name of its kind is good for, of 8
 };
 
 struct thread_plan {

@@ -8,7 +8,7 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks", "slots"};
+constexpr std::string_view theme_names[] = {"locks", "slots", "meetings"};
 
 }  // namespace
 
@@ -48,7 +48,9 @@ std::string ms(nanos t) {
 
 std::string describe(const plan& p) {
   static constexpr const char* kinds[] = {"mutex",        "fair_mutex", "recursive_mutex",
-                                          "shared_mutex", "semaphore",  "counting_semaphore"};
+                                          "shared_mutex", "semaphore",  "counting_semaphore",
+                                          "latch",        "barrier",    "condition_variable",
+                                          "rate_limiter", "election",   "admission"};
   static constexpr const char* stores[] = {
       "tells",          "tells nobody", "tells, and sees death",
       "has contenders", "has slots",    "has slots, and tells"};
@@ -68,7 +70,11 @@ std::string describe(const plan& p) {
       std::to_string(p.machine.stall_per_100k) + "\n";
   for (std::size_t i = 0; i < p.names.size(); ++i) {
     text += "  n" + std::to_string(i) + ": " + kinds[static_cast<int>(p.names[i].kind)] + " " +
-            std::to_string(p.names[i].capacity) + "\n";
+            std::to_string(p.names[i].capacity) +
+            (p.names[i].per == 0
+                 ? ""
+                 : " every " + ms(p.names[i].per) + " burst " + std::to_string(p.names[i].burst)) +
+            (p.names[i].at_once ? " at once" : "") + "\n";
   }
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     const auto& one = p.processes[i];
@@ -85,7 +91,9 @@ std::string describe(const plan& p) {
                 styles[static_cast<int>(s.how)] + " wait " + ms(s.wait) +
                 (s.stop_after != never ? " stop " + ms(s.stop_after) : "") + " hold " + ms(s.hold) +
                 insides[static_cast<int>(s.what)] +
-                (s.back == step::end::release ? "" : " destroy") + "]";
+                (s.back == step::end::release ? "" : " destroy") +
+                (p.names[s.name].kind < lock_kind::latch ? "" : " deed " + std::to_string(s.deed)) +
+                "]";
       }
       text += "\n";
     }

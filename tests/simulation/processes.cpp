@@ -2,7 +2,7 @@
 #include <memory>
 #include <thread>
 
-#include "simulation/lock_actor.hpp"
+#include "simulation/meeting_actor.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -69,6 +69,8 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
       all.counting =
           std::make_unique<holdfast::counting_semaphore>(s, scene::name_of(i), n.capacity, o);
       break;
+    default:
+      break;
   }
   return all;
 }
@@ -81,20 +83,32 @@ void scene::live(process& p, const process_plan& does) {
   o.lease = in_ms(does.lease);
   o.observer = std::make_shared<listener>(*this, p);
   holdfast::session s(store().connect(p), o);
-  std::vector<locks> all;
-  for (std::size_t i = 0; i < whole.names.size(); ++i) all.push_back(make_locks(*this, s, i, does));
+  belongings all;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    all.of_locks.push_back(make_locks(*this, s, i, does));
+    all.of_meetings.push_back(make_meeting(*this, s, i, all));
+  }
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < does.threads.size(); ++t) {
     threads.emplace_back([this, &p, &all, &does, t] {
       world::self()->name = "t" + std::to_string(t + 1);
       for (const auto& one : does.threads[t].steps) {
         here.sleep(one.think);
-        act_on_locks({*this, p, does, one, name_of(one.name), here.now()}, all);
+        const actor who{*this, p, does, one, name_of(one.name), here.now()};
+        if (whole.names[one.name].kind < lock_kind::latch) {
+          act_on_locks(who, all.of_locks);
+        } else {
+          act_at_meeting(who, all);
+        }
       }
     });
   }
   for (auto& t : threads) t.join();
-  all.clear();
+  for (std::size_t i = 0; i < all.of_meetings.size(); ++i) {
+    // What they arrived for does not end without them.
+    if (!all.of_meetings[i].arrivals.empty()) notes.barriers.at(i).takes_out();
+  }
+  all = {};
   log.add("closes its session");
 }
 

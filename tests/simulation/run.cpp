@@ -29,7 +29,8 @@ scene::scene(const plan& p, bool traced)
     : whole(p),
       here(p.seed, p.machine),
       log(here, traced),
-      rules(here, log, p.store == store_kind::contenders ? "among contenders: " : "") {
+      rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
+      notes(rules, p) {
   stores.push_back(std::make_unique<server>(here, log, "simulated:", traits_of(p), p.network));
 }
 
@@ -105,18 +106,29 @@ void scene::watch() {
       for (const auto* const p : processes) {
         if (!p->dead) last = std::max(last, disturbed(*p));
       }
-      const nanos bound = whole.calm() ? (whole.tells() ? 2 * second : 5 * second)
-                                       : 2 * whole.longest_lease() + 10 * second;
-      if (here.now() - std::max(idle_since[name], last) > bound) {
+      const nanos longest = whole.calm() ? bound() : 2 * whole.longest_lease() + 10 * second;
+      if (here.now() - std::max(idle_since[name], last) > longest) {
         rules.violated("nobody waits for what nobody has",
-                       "for " + std::to_string(bound / millisecond) +
+                       "for " + std::to_string(longest / millisecond) +
                            " ms; at the store: " + store().describe(name) + "\n" + blocked());
       }
     }
+    watch_conditions();
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();
   });
+}
+
+// A token that is there, and whoever waits for one, come together as soon as the mutex is free.
+void scene::watch_conditions() {
+  for (auto& [i, book] : notes.conditions) {
+    const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure;
+    if (!vain || !whole.calm() || anybody_has(name_of(i - 1))) book.idle_since = here.now();
+    if (here.now() - book.idle_since <= bound()) continue;
+    rules.violated("a notification wakes who waits",
+                   store().describe(name_of(i)) + "\n" + blocked());
+  }
 }
 
 std::string scene::blocked() const {
@@ -129,6 +141,16 @@ std::string scene::blocked() const {
   return "still there: " + all;
 }
 
+// What is used once is remembered for a day; and that somebody dropped out.
+bool scene::stays(const std::string& name) const {
+  for (const auto& [i, book] : notes.latches) {
+    if (name == name_of(i)) return true;
+  }
+  return std::any_of(notes.barriers.begin(), notes.barriers.end(), [&](const auto& b) {
+    return b.second.dropped_any() && name == name_of(b.first);
+  });
+}
+
 void scene::look_at_what_is_left(nanos quiet) {
   over = true;
   const bool at_once = whole.calm();
@@ -137,8 +159,14 @@ void scene::look_at_what_is_left(nanos quiet) {
     here.at(end, [] {});
     (void)here.run(end);
   }
-  // What runs out is forgotten when somebody asks.
+  // What runs out is forgotten when somebody asks. Of tokens that were given back something is kept
+  // for a minute.
+  if (!notes.rates.empty()) {
+    here.at(here.now() + 100 * second, [] {});
+    (void)here.run(here.now() + 100 * second);
+  }
   for (const auto& name : store().names()) {
+    if (stays(name)) continue;
     rules.violated("nothing is left at the store", store().describe(name));
   }
 }

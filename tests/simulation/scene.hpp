@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "simulation/books.hpp"
 #include "simulation/judge.hpp"
 #include "simulation/plan.hpp"
 #include "simulation/run.hpp"
@@ -35,8 +36,12 @@ struct scene {
   nanos end_of_faults() const;
   nanos longest() const;
   void watch();
+  void watch_conditions();
+  /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
+  nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
   bool anybody_has(const std::string& name) const;
   void look_at_what_is_left(nanos quiet);
+  bool stays(const std::string& name) const;
   std::string blocked() const;
 
   server& store() const { return *stores.front(); }
@@ -45,6 +50,7 @@ struct scene {
   world here;
   trace log;
   judge rules;
+  books notes;
   std::vector<std::unique_ptr<server>> stores;
   std::vector<process*> processes;
   std::multimap<std::string, const process*> waiting;
