@@ -60,8 +60,10 @@ install_peers() {
   cmp --silent "$peers/package-lock.json" "$installed/node_modules/.from" && return
   mkdir -p "$installed"
   cp "$peers/package.json" "$peers/package-lock.json" "$installed"
-  npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 || {
-    echo "make test: npm could not install what $peers/package-lock.json names; its message is above" >&2
+  # Half a minute of tries: npm's own would be silent for ten when there is no network.
+  npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 --fetch-retry-factor=2 \
+    --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=10000 || {
+    echo "make test: npm could not install what $peers/package-lock.json names; its message is above. Is the network there?" >&2
     exit 1
   }
   cp "$peers/package-lock.json" "$installed/node_modules/.from"
