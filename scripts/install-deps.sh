@@ -13,7 +13,7 @@ case "${1:-}" in
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
                    etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server) ;;
   test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
-                   sqlite3 redis-server libhiredis-dev libasio-dev openssl spin zookeeper python3-kazoo postgresql-15
+                   llvm-19 sqlite3 redis-server libhiredis-dev libasio-dev openssl spin zookeeper python3-kazoo postgresql-15
                    pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19) ;;
@@ -60,8 +60,10 @@ install_peers() {
   cmp --silent "$peers/package-lock.json" "$installed/node_modules/.from" && return
   mkdir -p "$installed"
   cp "$peers/package.json" "$peers/package-lock.json" "$installed"
-  npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 || {
-    echo "make test: npm could not install what $peers/package-lock.json names; its message is above" >&2
+  # Half a minute of tries: npm's own would be silent for ten when there is no network.
+  npm ci --prefix "$installed" --ignore-scripts --no-audit --no-fund --fetch-retries=5 --fetch-retry-factor=2 \
+    --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=10000 || {
+    echo "make test: npm could not install what $peers/package-lock.json names; its message is above. Is the network there?" >&2
     exit 1
   }
   cp "$peers/package-lock.json" "$installed/node_modules/.from"

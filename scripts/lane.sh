@@ -22,6 +22,11 @@ echo "---- lane $lane: test"
 results=$PWD/build/$lane/tests/results
 rm -rf "$results"
 mkdir -p "$results"
+# What is ended by Ctrl-C cannot clear up. (Servers that do not run as root must get through to theirs.)
+TMPDIR=$(mktemp --directory --tmpdir holdfast-XXXXXX)
+export TMPDIR
+chmod 711 "$TMPDIR"
+trap 'rm -rf "$TMPDIR" 2>/dev/null || true' EXIT
 # Tests wait more than they compute; under a sanitizer they compute more.
 per_processor=6
 [[ $lane != ?san ]] || per_processor=4

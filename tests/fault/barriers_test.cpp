@@ -77,7 +77,7 @@ TEST(barriers, a_participant_killed_while_it_waits_breaks_the_phase) {
 
 TEST(barriers, one_stopped_beyond_its_lease_breaks_it_and_learns_of_it) {
   ground g;
-  child other("takes_part", {g.url, "2", "500"});
+  child other("takes_part", {g.url, "2", "2000"});
   other.expect_line();
   barrier mine{holdfast::open(g.url), "b", 2};
   other.tell("arrive");

@@ -66,7 +66,7 @@ void mariadb_server::start() {
       {"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file("clock-shift")});
   eventually("MariaDB to accept connections",
              [&] { return !process_.runs() || says(log, "ready for connections"); });
-  if (!process_.runs()) throw std::runtime_error("mariadbd does not start; its log: " + log);
+  if (!process_.runs()) throw std::runtime_error("mariadbd does not start: " + last_words(log));
 }
 
 }  // namespace harness

@@ -39,7 +39,7 @@ void memcached_server::start() {
   process_.start(words, user, log);
   eventually("memcached to answer", [&] { return !process_.runs() || answers(); });
   if (!process_.runs()) {
-    throw std::runtime_error("memcached does not start; is it installed? Its log: " + log);
+    throw std::runtime_error("memcached does not start; is it installed? " + last_words(log));
   }
 }
 

@@ -18,6 +18,7 @@
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
+#include "harness/server_process.hpp"
 
 namespace harness {
 
@@ -159,8 +160,8 @@ redis_server::redis_server(std::vector<std::string> arguments, const std::string
     start_once();
   }
   if (pid_ < 0)
-    throw std::runtime_error("redis-server does not start; is it installed? Its log: " +
-                             file("log"));
+    throw std::runtime_error("redis-server does not start; is it installed? " +
+                             last_words(file("log")));
 }
 
 redis_server::~redis_server() {
@@ -249,13 +250,13 @@ void redis_server::start_once(bool loading_is_fine) {
 void redis_server::start() {
   start_once();
   if (pid_ < 0)
-    throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+    throw std::runtime_error("redis-server does not start again: " + last_words(file("log")));
 }
 
 void redis_server::start_loading() {
   start_once(true);
   if (pid_ < 0)
-    throw std::runtime_error("redis-server does not start again; its log: " + file("log"));
+    throw std::runtime_error("redis-server does not start again: " + last_words(file("log")));
 }
 
 void redis_server::save_and_end() {

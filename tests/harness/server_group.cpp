@@ -37,7 +37,8 @@ void server_group::begin(const std::string& package) {
     choose(attempt);
     if (starts(package)) return;
   }
-  throw std::runtime_error("the servers do not start; is " + package + " installed?");
+  throw std::runtime_error("the servers do not start; is " + package + " installed? " +
+                           last_words(members_.front().data + ".log"));
 }
 
 bool server_group::starts(const std::string& package) {

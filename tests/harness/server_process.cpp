@@ -8,6 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 
 namespace harness {
@@ -35,6 +39,17 @@ std::vector<std::string> environment_with(std::vector<std::string> more) {
 }
 
 }  // namespace
+
+std::string last_words(const std::string& log) {
+  constexpr std::size_t much = 1'000;
+  std::stringstream text;
+  text << std::ifstream(log).rdbuf();
+  const std::string all = text.str();
+  const auto folder = std::filesystem::path(log).parent_path();
+  return std::to_string(std::filesystem::space(folder).available >> 20) +
+         " MB are free where it writes, and its log ends with: " +
+         all.substr(all.size() - std::min(all.size(), much));
+}
 
 void give_to(const std::string& path, const std::string& user) {
   if (::geteuid() != 0) return;
@@ -81,7 +96,8 @@ void server_process::run(std::vector<std::string> words, const std::string& user
   int status = 0;
   ::waitpid(once.pid_, &status, 0);
   once.pid_ = -1;
-  if (status != 0) throw std::runtime_error(what + " failed; is it installed? It said: " + log);
+  if (status == 0) return;
+  throw std::runtime_error(what + " failed; is it installed? " + last_words(log));
 }
 
 bool server_process::runs() {

@@ -33,6 +33,10 @@ class server_process {
   pid_t pid_ = -1;
 };
 
+/// Why it may not have started: the end of its log, which goes with the folder of the test, and the
+/// room that there is.
+std::string last_words(const std::string& log);
+
 /// Gives a file or folder to that user, if we are root.
 void give_to(const std::string& path, const std::string& user);
 
