@@ -57,14 +57,14 @@ def fence():
     p.text(190, 30, "holds, fence 33", "small", "middle")
     p.text(395, 30, "paused: its lease ends meanwhile", "small", "middle")
     p.bar(350, 100, 330, 20, "held")
-    p.text(515, 92, "holds, fence 34", "small", "middle")
+    p.text(440, 92, "holds, fence 34", "small", "middle")
     p.line(170, 60, 170, 184, "goodline", tip=True)
     p.text(178, 158, "write 33", "good")
     p.line(430, 120, 430, 184, "goodline", tip=True)
     p.text(438, 158, "write 34", "good")
     p.line(560, 60, 560, 184, "badline", tip=True)
     p.text(568, 158, "write 33: refused", "bad")
-    for x, words in ((170, "has seen 33"), (430, "has seen 34"), (590, "33 is less than 34")):
+    for x, words in ((170, "has seen 33"), (430, "has seen 34"), (572, "33 is less than 34")):
         p.text(x, 214, words, "small", "middle")
     p.text(750, 240, "time →", "small", "end")
     return p
@@ -77,15 +77,15 @@ def lease_states():
     p.box(610, 60, 130, "lost", "for good")
     p.box(30, 158, 130, "released")
     p.line(160, 76, 306, 76, tip=True)
-    p.text(233, 68, "a renewal fails or hangs", "small", "middle")
+    p.text(233, 68, "a renewal fails", "small", "middle")
     p.line(310, 100, 164, 100, tip=True)
     p.text(233, 116, "a renewal succeeds", "small", "middle")
     p.line(460, 86, 606, 86, tip=True)
-    p.text(533, 78, "the lease is about to end", "small", "middle")
+    p.text(533, 78, "the lease is ending", "small", "middle")
     p.line(95, 112, 95, 154, tip=True)
     p.text(104, 138, "release()", "small")
     p.parts.append('<path d="M95 60V26H675V56" class="line" marker-end="url(#tip)"/>')
-    p.text(385, 18, "the store says that somebody else holds it", "small", "middle")
+    p.text(385, 18, "the store says that another session holds it", "small", "middle")
     return p
 
 
@@ -99,8 +99,7 @@ def hand_over():
         p.line(begin, y, end, y, tip=True)
         p.text((begin + end) / 2, y - 6, words, "small", "middle")
     p.text(380, 208, "Between processes: the release grants to the next waiter in the same step.", "", "middle")
-    p.bar(100, 228, 40, 14, "held")
-    p.text(150, 240, "Inside a process the next thread gets the lock with a greater fence, and the store hears nothing.", "small")
+    p.text(380, 236, "Inside a process the next thread gets the lock with a greater fence, and the store hears nothing.", "small", "middle")
     return p
 
 
