@@ -24,7 +24,7 @@ class joint_acquisition final : public question {
       const auto together = all_.subspan(from, end_of_session(from) - from);
       asked_ = std::max(asked_, from + together.size());
       auto stopped = ask_one_session(together, from, last);
-      if (!stopped || *stopped) return stopped;
+      if (!stopped || *stopped || refused_) return stopped;
     }
     return check_still_held();
   }
@@ -73,6 +73,7 @@ class joint_acquisition final : public question {
     const boot_time sent = session.now();
     const auto replies = session.acquire_together(batch);
     stopped_at_ = from;
+    refused_ = false;
     // All but a definite no to the first question may leave something.
     in_doubt_ = in_doubt_ || !last || !replies || from > 0;
     if (!replies) return replies.error();
@@ -92,6 +93,7 @@ class joint_acquisition final : public question {
   }
 
   result<std::optional<wait_hint>> on_refusal(const store::permits_reply& reply, bool last) {
+    refused_ = true;
     const wanted& w = in_the_way();
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return mismatch_of(reply, *w.what);
@@ -133,6 +135,7 @@ class joint_acquisition final : public question {
   std::size_t stopped_at_ = 0;
   std::size_t asked_ = 0;
   bool in_doubt_ = false;
+  bool refused_ = false;  ///< the last question, so that nothing behind is asked for
   bool complete_ = false;
 };
 

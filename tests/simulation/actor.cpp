@@ -55,6 +55,8 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
+  // The second of two stores is asked after the first, which may have answered at the last moment.
+  if (!of.whole.calm() && of.whole.names.size() == 3 && of.whole.others.size() == 1) return;
   const nanos asks = of.whole.store >= store_kind::contenders ? 2 : 1;
   const nanos one_try = of.whole.calm() ? 0 : asks * server_traits{}.command_timeout;
   const nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;

@@ -20,23 +20,30 @@ void scene::strike(const fault_plan& f) {
       here.kill(p);
       rules.died(p);
       std::erase_if(waiting, [&](const auto& w) { return w.second == &p; });
-      return store().process_died(p);
+      for (const auto& s : stores) s->process_died(p);
+      return;
     case kind::cut:
-      return store().cut(p, until);
+      return stores[f.store]->cut(p, until);
     case kind::restart:
-      return store().stop(until, false);
+      return stores[f.store]->stop(until, false);
     case kind::forget:
       // Until then somebody may rely on what was granted before, handed on in a process.
       rules.forgot(until + 2 * whole.longest_lease());
       notes.forgot(until + 2 * whole.longest_lease());
-      return store().stop(until, true);
+      return stores[f.store]->stop(until, true);
     case kind::freeze:
-      return store().freeze(until);
+      return stores[f.store]->freeze(until);
   }
 }
 
+nanos scene::store_disturbed(const process& p) const {
+  nanos last = -1;
+  for (const auto& s : stores) last = std::max(last, s->disturbed_at(p));
+  return last;
+}
+
 nanos scene::disturbed(const process& p) const {
-  return std::max({disturbed_at, store().disturbed_at(p), p.steady_since, p.paused_until});
+  return std::max({disturbed_at, store_disturbed(p), p.steady_since, p.paused_until});
 }
 
 bool scene::undisturbed(const process& p, nanos since) const {

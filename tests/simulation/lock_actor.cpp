@@ -224,7 +224,12 @@ struct lock_actor : actor {
 
   void act_with_several() {
     std::vector<holdfast::multi_member> members;
-    for (auto& l : all) members.push_back(member(l));
+    std::vector<std::size_t> which;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (of.whole.names[i].kind >= lock_kind::latch) continue;
+      members.push_back(member(all[i]));
+      which.push_back(i);
+    }
     holdfast::multi_lock together(members);
     ++of.at_several;
     std::optional<holdfast::multi_lease> held;
@@ -244,13 +249,14 @@ struct lock_actor : actor {
     const auto give_up = [&] {
       for (const int one : ids) of.rules.given_up(one);
     };
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t m = 0; m < which.size(); ++m) {
+      const auto i = which[m];
       const bool permits = all[i].semaphore != nullptr;
       const std::uint32_t most = all[i].shared ? all_readers
                                  : permits     ? all[i].semaphore->capacity()
                                                : 1;
       ids.push_back(of.rules.granted(
-          {&p, of.name_of(i), permits ? 1 : most, most, fences[i], asked, held->lost()}, then));
+          {&p, of.name_of(i), permits ? 1 : most, most, fences[m], asked, held->lost()}, then));
     }
     try {
       for (int i = 0; i < 4; ++i) {

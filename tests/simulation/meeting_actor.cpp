@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "simulation/rate_actor.hpp"
+#include "simulation/spread_actor.hpp"
 
 namespace simulation {
 
@@ -233,6 +234,7 @@ void act_at(const actor& who, belongings& all) {
         {who}, *mine.condition, *all.of_locks[i - 1].mutex, notes.conditions.at(i)}
         .act();
   }
+  if (mine.redlock || mine.both) return act_across_stores(who, all);
   act_by_rates(who, all);
 }
 
@@ -248,8 +250,10 @@ void act_at_meeting(const actor& who, belongings& all) {
   }
 }
 
-meeting make_meeting(scene& of, const holdfast::session& s, std::size_t i, belongings& before) {
+meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
+                     const belongings& before) {
   meeting one;
+  const auto& s = sessions.front();
   const auto& n = of.whole.names[i];
   const auto name = scene::name_of(i);
   if (n.kind == lock_kind::latch)
@@ -265,6 +269,15 @@ meeting make_meeting(scene& of, const holdfast::session& s, std::size_t i, belon
       o.on_completion = [&of, i] { of.notes.barriers.at(i).completes(of.whole.calm()); };
     }
     one.barrier = std::make_unique<holdfast::barrier>(s, name, n.capacity, o);
+  }
+  if (n.kind == lock_kind::redlock) {
+    holdfast::redlock_options o;
+    o.lease = in_ms(of.whole.longest_lease());
+    one.redlock = std::make_unique<holdfast::redlock>(sessions, name, o);
+  }
+  if (n.kind == lock_kind::both) {
+    one.both = std::make_unique<holdfast::both<holdfast::mutex, holdfast::mutex>>(
+        *before.of_locks[i - 2].mutex, *before.of_locks[i - 1].mutex);
   }
   if (n.kind == lock_kind::admission) {
     one.admission = std::make_unique<holdfast::admission>(*before.of_meetings[i - 1].limiter,

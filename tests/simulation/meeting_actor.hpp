@@ -16,6 +16,8 @@ struct meeting {
   std::unique_ptr<holdfast::rate_limiter> limiter;
   std::unique_ptr<holdfast::election> election;
   std::unique_ptr<holdfast::admission> admission;
+  std::unique_ptr<holdfast::both<holdfast::mutex, holdfast::mutex>> both;
+  std::unique_ptr<holdfast::redlock> redlock;
   /// Of a barrier: those who were given up waiting for.
   std::vector<holdfast::barrier::arrival> arrivals;
 };
@@ -26,7 +28,8 @@ struct belongings {
   std::vector<meeting> of_meetings;
 };
 
-meeting make_meeting(scene& of, const holdfast::session& s, std::size_t i, belongings& before);
+meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
+                     const belongings& before);
 /// Does the deed of the step.
 void act_at_meeting(const actor& who, belongings& all);
 

@@ -290,6 +290,43 @@ plan plan_of_meetings(std::uint64_t seed) {
   return p;
 }
 
+// Two stores that are used as one, or three that vote.
+plan plan_of_stores(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 5);
+  plan p;
+  p.seed = seed;
+  p.about = theme::stores;
+  const bool votes = r.one_in(2);
+  const auto kind = [&] {
+    return one_of<store_kind, 5>(r, {store_kind::told, store_kind::untold, store_kind::sees_death,
+                                     votes ? store_kind::told : store_kind::contenders,
+                                     votes ? store_kind::untold : store_kind::told_slots});
+  };
+  p.store = kind();
+  for (int i = votes ? 2 : 1; i > 0; --i) p.others.push_back(kind());
+  if (votes) p.names = {{lock_kind::redlock}};
+  if (!votes) p.names = {{.store = 0}, {.store = 1}, {lock_kind::both}};
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const auto processes = 1 + r.below(4);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  for (std::uint64_t i = 0; i < processes; ++i) {
+    auto one = make_process(r, p, lease);
+    one.lease = lease;
+    one.renew = true;
+    one.linger = 0;
+    one.max_hold = never;
+    make_threads(r, p, one, lease);
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) s.several &= !votes;
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  for (auto& f : p.faults) f.store = r.below(p.others.size() + 1);
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
@@ -298,6 +335,8 @@ plan make_plan(const seed_of& s) {
       return plan_of_slots(s.number);
     case theme::meetings:
       return plan_of_meetings(s.number);
+    case theme::stores:
+      return plan_of_stores(s.number);
     default:
       return plan_of_locks(s.number);
   }

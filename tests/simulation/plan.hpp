@@ -12,8 +12,8 @@
 namespace simulation {
 
 /// What a run is about. Each theme makes its own plans of a seed.
-enum class theme { locks, slots, meetings };
-inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings};
+enum class theme { locks, slots, meetings, stores };
+inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings, theme::stores};
 
 /// What a plan is made from, written as 17 (about locks) or slots:17.
 struct seed_of {
@@ -38,6 +38,8 @@ enum class lock_kind {
   limiter,
   election,
   admission,  ///< goes with the two before it: a semaphore and a limiter
+  both,       ///< the two mutexes before it as one
+  redlock,    ///< on all stores
 };
 enum class store_kind { told, untold, sees_death, contenders, slots, told_slots };
 
@@ -46,6 +48,7 @@ struct name_plan {
   std::uint32_t capacity = 1;  ///< a limiter's: how many tokens come back in `per`
   std::uint32_t burst = 0;
   nanos per = 0;
+  std::size_t store = 0;
   bool at_once = false;  ///< a limiter's tokens come back; a barrier has a completion function
 };
 
@@ -91,12 +94,14 @@ struct fault_plan {
   nanos at = 0;
   nanos length = 0;
   std::size_t process = 0;
+  std::size_t store = 0;  ///< what befalls a server, befalls this one; a cut cuts off from it
 };
 
 struct plan {
   std::uint64_t seed = 0;
   theme about = theme::locks;
   store_kind store = store_kind::told;
+  std::vector<store_kind> others;  ///< stores beside it
   std::vector<name_plan> names;
   std::vector<process_plan> processes;
   std::vector<fault_plan> faults;
@@ -110,7 +115,7 @@ struct plan {
   nanos longest_lease() const noexcept;
   /// Who waits is told at once.
   bool tells() const noexcept {
-    return store != store_kind::untold && store != store_kind::slots &&
+    return others.empty() && store != store_kind::untold && store != store_kind::slots &&
            store != store_kind::told_slots;
   }
 };

@@ -8,7 +8,7 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks", "slots", "meetings"};
+constexpr std::string_view theme_names[] = {"locks", "slots", "meetings", "stores"};
 
 }  // namespace
 
@@ -50,7 +50,8 @@ std::string describe(const plan& p) {
   static constexpr const char* kinds[] = {"mutex",        "fair_mutex", "recursive_mutex",
                                           "shared_mutex", "semaphore",  "counting_semaphore",
                                           "latch",        "barrier",    "condition_variable",
-                                          "rate_limiter", "election",   "admission"};
+                                          "rate_limiter", "election",   "admission",
+                                          "both",         "redlock"};
   static constexpr const char* stores[] = {
       "tells",          "tells nobody", "tells, and sees death",
       "has contenders", "has slots",    "has slots, and tells"};
@@ -58,9 +59,11 @@ std::string describe(const plan& p) {
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* insides[] = {
       "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};
+  std::string others;
+  for (const auto o : p.others) others += std::string("; another ") + stores[static_cast<int>(o)];
   std::string text =
       "seed " + to_string({p.seed, p.about}) + (p.calm() ? " (calm)" : "") + "; the store " +
-      stores[static_cast<int>(p.store)] + "; drift " + std::to_string(p.drift_per_mille) +
+      stores[static_cast<int>(p.store)] + others + "; drift " + std::to_string(p.drift_per_mille) +
       "/1000; network loses " + std::to_string(p.network.lose_request) + "+" +
       std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
       "+" + std::to_string(p.network.slow_reply) + "+" + std::to_string(p.network.slow_notice) +
@@ -100,7 +103,8 @@ std::string describe(const plan& p) {
   }
   for (const auto& f : p.faults) {
     text += std::string("  ") + faults[static_cast<int>(f.what)] + " at " + ms(f.at) + " for " +
-            ms(f.length) + " P" + std::to_string(f.process + 1) + "\n";
+            ms(f.length) + " P" + std::to_string(f.process + 1) +
+            (p.others.empty() ? "" : " store " + std::to_string(f.store)) + "\n";
   }
   return text;
 }

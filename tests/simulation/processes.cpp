@@ -82,11 +82,12 @@ void scene::live(process& p, const process_plan& does) {
   holdfast::session_options o;
   o.lease = in_ms(does.lease);
   o.observer = std::make_shared<listener>(*this, p);
-  holdfast::session s(store().connect(p), o);
+  std::vector<holdfast::session> sessions;
+  for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
   belongings all;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
-    all.of_locks.push_back(make_locks(*this, s, i, does));
-    all.of_meetings.push_back(make_meeting(*this, s, i, all));
+    all.of_locks.push_back(make_locks(*this, sessions[whole.names[i].store], i, does));
+    all.of_meetings.push_back(make_meeting(*this, sessions, i, all));
   }
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < does.threads.size(); ++t) {

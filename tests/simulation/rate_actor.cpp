@@ -35,7 +35,11 @@ struct limiter_actor : actor {
     }
     of.log.add("takes " + std::to_string(n) + " tokens");
     if (s.deed < 5) return judge(at.try_take(n), n);
-    judge(at.take_for(n, duration(s.wait), {}, stop()), n);
+    // What was reserved and is not waited for is given back, perhaps later.
+    const int back = book.refund_begins(n, asked);
+    const auto decision = at.take_for(n, duration(s.wait), {}, stop());
+    if (decision) book.refund_ends(back, asked - 1);
+    judge(decision, n);
   }
 
   void judge(const holdfast::rate_decision& d, std::uint64_t n) const {
@@ -44,7 +48,11 @@ struct limiter_actor : actor {
     if (s.deed < 5) book.refused(name, n, asked, of.whole.calm());
   }
 
+  // Only what it has.
   void refund(std::uint64_t n) const {
+    const auto decision = at.try_take(n);
+    judge(decision, n);
+    if (!decision) return;
     of.log.add("gives back " + std::to_string(n) + " tokens");
     const int which = book.refund_begins(n, asked);
     at.refund(n);
@@ -68,7 +76,9 @@ struct admission_actor : actor {
     holdfast::admitted in;
     {
       const asking now(book, of.here);
+      const int back = book.refund_begins(n, asked);
       in = ask(n);
+      if (in) book.refund_ends(back, asked - 1);
     }
     if (!in) return of.log.add("is refused");
     book.took(name, n, asked, of.here.now());

@@ -8,17 +8,17 @@ namespace simulation {
 
 namespace {
 
-server_traits traits_of(const plan& p) {
+server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille) {
   server_traits t;
-  t.notices = p.store != store_kind::untold;
-  t.sees_death = p.store == store_kind::sees_death;
-  if (p.store == store_kind::contenders) t.keeps = server_traits::what::lines;
-  if (p.store == store_kind::slots || p.store == store_kind::told_slots) {
+  t.notices = kind != store_kind::untold;
+  t.sees_death = kind == store_kind::sees_death;
+  if (kind == store_kind::contenders) t.keeps = server_traits::what::lines;
+  if (kind == store_kind::slots || kind == store_kind::told_slots) {
     t.keeps = server_traits::what::slots;
-    t.notices = p.store == store_kind::told_slots;
+    t.notices = kind == store_kind::told_slots;
     t.outlasts = t.notices ? 0 : 2 * second;
   }
-  t.drift_per_mille = p.drift_per_mille;
+  t.drift_per_mille = drift_per_mille;
   t.wall_only_grows = p.wall_only_grows;
   return t;
 }
@@ -31,7 +31,15 @@ scene::scene(const plan& p, bool traced)
       log(here, traced),
       rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
       notes(rules, p) {
-  stores.push_back(std::make_unique<server>(here, log, "simulated:", traits_of(p), p.network));
+  const auto add = [&](std::string url, store_kind kind, int drift) {
+    stores.push_back(
+        std::make_unique<server>(here, log, std::move(url), traits_of(p, kind, drift), p.network));
+  };
+  add("simulated:", p.store, p.drift_per_mille);
+  for (std::size_t i = 0; i < p.others.size(); ++i) {
+    add("simulated:" + std::to_string(i + 1), p.others[i],
+        i % 2 == 0 ? -p.drift_per_mille : p.drift_per_mille);
+  }
 }
 
 outcome scene::play() {
@@ -48,14 +56,16 @@ outcome scene::play() {
     here.at(f.at, [this, &f] { strike(f); });
   }
   const nanos quiet = end_of_faults();
-  here.at(quiet, [this] { store().end_of_faults(); });
+  here.at(quiet, [this] {
+    for (const auto& s : stores) s->end_of_faults();
+  });
   watch();
   const bool all_over = here.run(longest());
   if (!rules.found() && !all_over) rules.violated("every call returns", blocked());
   if (!rules.found()) look_at_what_is_left(quiet);
   outcome o;
   o.found = rules.found();
-  o.commands = store().commands();
+  for (const auto& s : stores) o.commands += s->commands();
   o.grants = rules.grants();
   o.switches = here.switches();
   o.simulated = here.now();
@@ -110,7 +120,7 @@ void scene::watch() {
       if (here.now() - std::max(idle_since[name], last) > longest) {
         rules.violated("nobody waits for what nobody has",
                        "for " + std::to_string(longest / millisecond) +
-                           " ms; at the store: " + store().describe(name) + "\n" + blocked());
+                           " ms; at the store: " + at_the_stores(name) + "\n" + blocked());
       }
     }
     watch_conditions();
@@ -126,9 +136,14 @@ void scene::watch_conditions() {
     const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure;
     if (!vain || !whole.calm() || anybody_has(name_of(i - 1))) book.idle_since = here.now();
     if (here.now() - book.idle_since <= bound()) continue;
-    rules.violated("a notification wakes who waits",
-                   store().describe(name_of(i)) + "\n" + blocked());
+    rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
   }
+}
+
+std::string scene::at_the_stores(const std::string& name) const {
+  std::string all;
+  for (const auto& s : stores) all += (all.empty() ? "" : " | ") + s->describe(name);
+  return all;
 }
 
 std::string scene::blocked() const {
@@ -165,9 +180,10 @@ void scene::look_at_what_is_left(nanos quiet) {
     here.at(here.now() + 100 * second, [] {});
     (void)here.run(here.now() + 100 * second);
   }
-  for (const auto& name : store().names()) {
-    if (stays(name)) continue;
-    rules.violated("nothing is left at the store", store().describe(name));
+  for (const auto& s : stores) {
+    for (const auto& name : s->names()) {
+      if (!stays(name)) rules.violated("nothing is left at the store", s->describe(name));
+    }
   }
 }
 

@@ -44,7 +44,9 @@ struct scene {
   bool stays(const std::string& name) const;
   std::string blocked() const;
 
-  server& store() const { return *stores.front(); }
+  nanos store_disturbed(const process& p) const;
+  /// As all stores see that name.
+  std::string at_the_stores(const std::string& name) const;
 
   const plan& whole;
   world here;
