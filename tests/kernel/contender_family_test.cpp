@@ -188,6 +188,28 @@ TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_enter
   EXPECT_EQ(renew(1).outcome, granted);
 }
 
+TEST_F(contender_family, what_is_given_up_of_a_latchs_waiter_is_never_what_it_has_entered_since) {
+  countdown_command c;
+  c.verb = countdown_verb::wait;
+  c.owner = {0, 1};
+  c.count = 1;
+  c.keep_us = 60 * second;
+  c.place_us = 4 * second;
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->countdown("l", c));
+  port_.fail_leaves = 1;
+  clock_.advance(5s);
+  harness::eventually("it could not be given up", [&] { return port_.left == 1; });
+  c.place_us = 60 * second;
+  EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);
+  EXPECT_EQ(port_.size("l"), 1U) << "the one before is gone";
+  port_.put("other", stranger(1));
+  EXPECT_EQ(family_->permits("other", command(permits_verb::acquire, 2)).value().outcome, queued);
+  clock_.advance(5s);
+  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 1; });
+  EXPECT_EQ(port_.size("l"), 1U) << "it still waits";
+}
+
 // The program may stand still between the store's answer and its own next step.
 TEST_F(contender_family, a_hold_that_is_over_when_the_renewal_is_answered_is_not_renewed) {
   ASSERT_EQ(acquire(1).outcome, granted);

@@ -30,6 +30,7 @@ struct capabilities {
   bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
+  std::uint32_t try_takes_ms = 0;  ///< one try that is not held up has ended by then; 0: unknown
   std::uint32_t max_name_bytes = 255;
   std::uint32_t lease_step_ms = 1;             ///< a lease is a multiple of it
   std::uint32_t max_lease_s = 31 * 24 * 3600;  ///< and not longer than this
