@@ -50,8 +50,7 @@ class [[nodiscard]] both_leases {
   }
 
  private:
-  // The new one is given back first, also by the destructor: who waits for both in that order finds
-  // nothing half free.
+  // The destructor gives the new one back first, too: a waiter for both finds nothing half free.
   lease old_;
   lease next_;
 };
@@ -169,8 +168,8 @@ class pending_both final : public operation<both_leases>,
 
  private:
   wait_limit left() const {
-    return time_.deadline() == forever ? wait_limit{}
-                                       : wait_limit{time_.deadline() - now_of(next_)};
+    if (time_.deadline() == forever) return {};
+    return wait_limit{time_.deadline() - now_of(next_)};
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
