@@ -429,6 +429,48 @@ struct lock_actor : actor {
 
 }  // namespace
 
+locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
+                 const process_plan& does) {
+  holdfast::lock_options o;
+  o.renew = does.renew;
+  if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
+  o.local_time = std::chrono::microseconds(does.local_time / microsecond);
+  o.max_bypass = does.max_bypass;
+  o.unconfirmed_release = does.unconfirmed;
+  const auto& n = of.whole.names[i];
+  if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
+    if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
+  }
+  locks all;
+  switch (n.kind) {
+    case lock_kind::mutex:
+      all.mutex = std::make_unique<holdfast::mutex>(s, scene::name_of(i), o);
+      break;
+    case lock_kind::fair:
+      all.mutex = std::make_unique<holdfast::fair_mutex>(s, scene::name_of(i), o);
+      break;
+    case lock_kind::recursive:
+      all.recursive = std::make_unique<holdfast::recursive_mutex>(s, scene::name_of(i), o);
+      break;
+    case lock_kind::shared: {
+      holdfast::shared_mutex_options so;
+      static_cast<holdfast::lock_options&>(so) = o;
+      all.shared = std::make_unique<holdfast::shared_mutex>(s, scene::name_of(i), so);
+      break;
+    }
+    case lock_kind::semaphore:
+      all.semaphore = std::make_unique<holdfast::semaphore>(s, scene::name_of(i), n.capacity, o);
+      break;
+    case lock_kind::counting:
+      all.counting =
+          std::make_unique<holdfast::counting_semaphore>(s, scene::name_of(i), n.capacity, o);
+      break;
+    default:
+      break;
+  }
+  return all;
+}
+
 void act_on_locks(const actor& who, std::vector<locks>& all) {
   lock_actor a{{who}, all, all[who.s.name]};
   a.act();

@@ -17,6 +17,8 @@ struct locks {
   std::unique_ptr<holdfast::counting_semaphore> counting;
 };
 
+locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
+                 const process_plan& does);
 /// Takes the lock of the step, does something under it, and gives it back.
 void act_on_locks(const actor& who, std::vector<locks>& all);
 

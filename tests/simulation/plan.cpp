@@ -327,6 +327,38 @@ plan plan_of_stores(std::uint64_t seed) {
   return p;
 }
 
+// Sessions that go while something is pending, and callbacks that go on.
+plan plan_of_endings(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 7);
+  plan p;
+  p.seed = seed;
+  p.about = theme::endings;
+  p.store = one_of<store_kind, 5>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, store_kind::contenders});
+  for (std::uint64_t i = 1 + r.below(2); i > 0; --i) {
+    const auto kind = one_of<lock_kind, 4>(
+        r, {lock_kind::mutex, lock_kind::fair, lock_kind::shared, lock_kind::semaphore});
+    const auto capacity = static_cast<std::uint32_t>(1 + r.below(4));
+    p.names.push_back({kind, kind == lock_kind::semaphore ? capacity : 1});
+  }
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  for (std::uint64_t i = 1 + r.below(4); i > 0; --i) {
+    auto one = make_process(r, p, lease);
+    make_threads(r, p, one, lease);
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) {
+        s.deed = static_cast<unsigned>(r.below(7));
+        s.think = r.one_in(2) ? 0 : r.between(0, 20 * millisecond);
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
@@ -335,6 +367,8 @@ plan make_plan(const seed_of& s) {
       return plan_of_slots(s.number);
     case theme::meetings:
       return plan_of_meetings(s.number);
+    case theme::endings:
+      return plan_of_endings(s.number);
     case theme::stores:
       return plan_of_stores(s.number);
     default:

@@ -12,8 +12,9 @@
 namespace simulation {
 
 /// What a run is about. Each theme makes its own plans of a seed.
-enum class theme { locks, slots, meetings, stores };
-inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings, theme::stores};
+enum class theme { locks, slots, meetings, stores, endings };
+inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings, theme::stores,
+                                       theme::endings};
 
 /// What a plan is made from, written as 17 (about locks) or slots:17.
 struct seed_of {

@@ -8,7 +8,7 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks", "slots", "meetings", "stores"};
+constexpr std::string_view theme_names[] = {"locks", "slots", "meetings", "stores", "endings"};
 
 }  // namespace
 
@@ -95,7 +95,9 @@ std::string describe(const plan& p) {
                 (s.stop_after != never ? " stop " + ms(s.stop_after) : "") + " hold " + ms(s.hold) +
                 insides[static_cast<int>(s.what)] +
                 (s.back == step::end::release ? "" : " destroy") +
-                (p.names[s.name].kind < lock_kind::latch ? "" : " deed " + std::to_string(s.deed)) +
+                (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
+                     ? ""
+                     : " deed " + std::to_string(s.deed)) +
                 "]";
       }
       text += "\n";

@@ -2,6 +2,7 @@
 #include <memory>
 #include <thread>
 
+#include "simulation/ending_actor.hpp"
 #include "simulation/meeting_actor.hpp"
 #include "simulation/scene.hpp"
 
@@ -33,48 +34,6 @@ class listener final : public holdfast::observer {
   process& process_;
 };
 
-locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
-                 const process_plan& does) {
-  holdfast::lock_options o;
-  o.renew = does.renew;
-  if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
-  o.local_time = std::chrono::microseconds(does.local_time / microsecond);
-  o.max_bypass = does.max_bypass;
-  o.unconfirmed_release = does.unconfirmed;
-  const auto& n = of.whole.names[i];
-  if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
-    if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
-  }
-  locks all;
-  switch (n.kind) {
-    case lock_kind::mutex:
-      all.mutex = std::make_unique<holdfast::mutex>(s, scene::name_of(i), o);
-      break;
-    case lock_kind::fair:
-      all.mutex = std::make_unique<holdfast::fair_mutex>(s, scene::name_of(i), o);
-      break;
-    case lock_kind::recursive:
-      all.recursive = std::make_unique<holdfast::recursive_mutex>(s, scene::name_of(i), o);
-      break;
-    case lock_kind::shared: {
-      holdfast::shared_mutex_options so;
-      static_cast<holdfast::lock_options&>(so) = o;
-      all.shared = std::make_unique<holdfast::shared_mutex>(s, scene::name_of(i), so);
-      break;
-    }
-    case lock_kind::semaphore:
-      all.semaphore = std::make_unique<holdfast::semaphore>(s, scene::name_of(i), n.capacity, o);
-      break;
-    case lock_kind::counting:
-      all.counting =
-          std::make_unique<holdfast::counting_semaphore>(s, scene::name_of(i), n.capacity, o);
-      break;
-    default:
-      break;
-  }
-  return all;
-}
-
 }  // namespace
 
 void scene::live(process& p, const process_plan& does) {
@@ -84,6 +43,7 @@ void scene::live(process& p, const process_plan& does) {
   o.observer = std::make_shared<listener>(*this, p);
   std::vector<holdfast::session> sessions;
   for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
+  if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));
   belongings all;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     all.of_locks.push_back(make_locks(*this, sessions[whole.names[i].store], i, does));
@@ -111,6 +71,37 @@ void scene::live(process& p, const process_plan& does) {
   }
   all = {};
   log.add("closes its session");
+}
+
+// Begins all that it does, and goes before it has ended.
+void scene::end_early(process& p, const process_plan& does,
+                      std::vector<holdfast::session> sessions) {
+  const auto all = std::make_shared<begun>();
+  pending.push_back({&p, all});
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < does.threads.size(); ++t) {
+    threads.emplace_back([this, &p, &does, &s = sessions.front(), all, t] {
+      world::self()->name = "t" + std::to_string(t + 1);
+      for (const auto& one : does.threads[t].steps) {
+        here.sleep(one.think);
+        act_without_waiting({*this, p, does, one, name_of(one.name), here.now()}, s, all);
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  here.sleep(here.random().between(0, does.lease));
+  log.add("closes its session");
+  std::vector<holdfast::lease> kept;
+  {
+    const std::lock_guard guard{all->mutex};
+    kept.swap(all->kept);
+    all->closing = true;
+  }
+  if (here.random().one_in(2)) kept.clear();
+  sessions.clear();
+  kept.clear();
+  log.add("has closed its session");
+  judge_endings(*this, p, *all);
 }
 
 }  // namespace simulation

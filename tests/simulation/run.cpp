@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "simulation/ending_actor.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -179,6 +180,9 @@ void scene::look_at_what_is_left(nanos quiet) {
   if (!notes.rates.empty()) {
     here.at(here.now() + 100 * second, [] {});
     (void)here.run(here.now() + 100 * second);
+  }
+  for (const auto& one : pending) {
+    if (!one.by->dead) judge_endings(*this, *one.by, *one.what);
   }
   for (const auto& s : stores) {
     for (const auto& name : s->names()) {

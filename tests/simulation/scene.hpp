@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <holdfast/session.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,8 @@ namespace simulation {
 inline auto duration(nanos t) { return std::chrono::nanoseconds(t); }
 inline auto in_ms(nanos t) { return std::chrono::milliseconds(t / millisecond); }
 
+struct begun;
+
 /// What goes on in one run of a plan; shared by all that act in it.
 struct scene {
   scene(const plan& p, bool traced);
@@ -30,6 +33,7 @@ struct scene {
 
   // ---- what processes do
   void live(process& p, const process_plan& does);
+  void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
   static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
 
   // ---- the end, and nobody waits in vain
@@ -55,6 +59,11 @@ struct scene {
   books notes;
   std::vector<std::unique_ptr<server>> stores;
   std::vector<process*> processes;
+  struct left_behind {
+    const process* by;
+    std::shared_ptr<begun> what;
+  };
+  std::vector<left_behind> pending;  ///< begun by those who do not wait
   std::multimap<std::string, const process*> waiting;
   /// Who may have something that is not judged: it tells its holders nothing.
   std::multimap<std::string, const process*> unjudged;

@@ -160,7 +160,7 @@ TEST(simulation, seeds_at_random_break_no_rule) {
   const char* const seconds = std::getenv("HOLDFAST_SIMULATION_SECONDS");
   const std::uint64_t first = seconds == nullptr ? 1 : std::random_device{}();
   search_limits limits;
-  if (seconds == nullptr) limits.runs = 4'000;
+  if (seconds == nullptr) limits.runs = 5'000;
   if (seconds != nullptr) limits.seconds = std::atof(seconds);
   SCOPED_TRACE("from seed " + std::to_string(first));
   const auto all =
