@@ -17,6 +17,8 @@ FAILED = re.compile(r"^\[  FAILED  \] (\S+?),? .*\(\d+ ms\)$", re.M)
 NOTHING = re.compile(r"^\[==========\] 0 tests? ", re.M)
 # A program that runs no test proves nothing.
 NO_TESTS = "no test has this name"
+# What a test waits for in vain (harness::eventually) it waits for no longer: usually it comes at once.
+PATIENCE = "15"
 
 
 @dataclasses.dataclass
@@ -90,7 +92,7 @@ class Trial:
         """(green, red or time-out; the test; how long)"""
         program, pattern = test
         folder = tempfile.mkdtemp(prefix="hfm")
-        environment = dict(os.environ, HOLDFAST_MUTANT=fault, TMPDIR=folder)
+        environment = dict(os.environ, HOLDFAST_MUTANT=fault, HOLDFAST_PATIENCE=PATIENCE, TMPDIR=folder)
         command = [self.programs / f"test_{program}", f"--gtest_filter={pattern}", "--gtest_fail_fast", "--gtest_color=no"]
         began = time.monotonic()
         with open(f"{folder}/said", "w+", encoding="utf-8", errors="replace") as said:
