@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <set>
 #include <thread>
 
+#include "harness/whole_waits.hpp"
 #include "stage.hpp"
 #include "waiting_room.hpp"
 
@@ -41,32 +41,8 @@ TEST(renewal, follows_an_extension_that_failed) {
   s.seen->await(event_kind::held_again);
 }
 
-/// The machine's own clock: one that is moved wakes everybody. It knows when the thread that
-/// watches the leases sleeps for long.
-class long_sleeps final : public holdfast::clock {
- public:
-  holdfast::boot_time now() const noexcept override { return real_.now(); }
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  holdfast::boot_time until) override {
-    const bool is_long = until != holdfast::forever && until - now() > 10min;
-    if (is_long) asleep = true;
-    real_.wait_until(lock, cv, until);
-    if (is_long) asleep = false;
-  }
-  std::chrono::nanoseconds sleep_for(holdfast::boot_time until) const noexcept override {
-    return real_.sleep_for(until);
-  }
-  int on_advance(std::function<void()> wake) override { return real_.on_advance(std::move(wake)); }
-  void forget(int id) noexcept override { real_.forget(id); }
-
-  std::atomic<bool> asleep{false};
-
- private:
-  holdfast::clock& real_ = holdfast::real_clock();
-};
-
 TEST(renewal, of_a_short_lease_comes_in_time_beside_a_long_one) {
-  const auto clock = std::make_shared<long_sleeps>();
+  const auto clock = std::make_shared<harness::whole_waits>();
   const auto seen = std::make_shared<recorder>();
   holdfast::session_options o;
   o.clock = clock;

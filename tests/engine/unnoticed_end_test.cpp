@@ -72,7 +72,7 @@ TEST_F(unnoticed_end, is_the_end_for_who_looks) {
 }
 
 TEST_F(unnoticed_end, is_told_to_who_releases_though_another_of_the_process_waits) {
-  mutex m{session, "m"};
+  mutex m{session, "m", {.local_time = 1h}};
   lease held = m.acquire();
   auto next = async_acquire(m).future();
   harness::eventually("in line",
