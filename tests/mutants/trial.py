@@ -19,6 +19,8 @@ NOTHING = re.compile(r"^\[==========\] 0 tests? ", re.M)
 NO_TESTS = "no test has this name"
 # What a test waits for in vain (harness::eventually) it waits for no longer: usually it comes at once.
 PATIENCE = "15"
+# And no test takes longer.
+BOUND = "40"
 
 
 @dataclasses.dataclass
@@ -94,7 +96,8 @@ class Trial:
         """(green, red or time-out; the test; how long)"""
         program, pattern = test
         folder = tempfile.mkdtemp(prefix="hfm")
-        environment = dict(os.environ, HOLDFAST_MUTANT=fault, HOLDFAST_PATIENCE=PATIENCE, TMPDIR=folder)
+        os.chmod(folder, 0o755)  # some servers run as another user
+        environment = dict(os.environ, HOLDFAST_MUTANT=fault, HOLDFAST_PATIENCE=PATIENCE, HOLDFAST_TEST_BOUND=BOUND, TMPDIR=folder)
         command = [self.programs / f"test_{program}", f"--gtest_filter={pattern}", "--gtest_fail_fast", "--gtest_color=no"]
         began = time.monotonic()
         with open(f"{folder}/said", "w+", encoding="utf-8", errors="replace") as said:
