@@ -20,7 +20,7 @@ NO_TESTS = "no test has this name"
 # What a test waits for in vain (harness::eventually) it waits for no longer: usually it comes at once.
 PATIENCE = "15"
 # And no test takes longer.
-BOUND = "40"
+BOUND = "25"
 
 
 @dataclasses.dataclass
