@@ -50,8 +50,8 @@ const std::string& postgres_user() {
 postgres_server::postgres_server(std::vector<std::string> configuration) {
   give_to(dir_.path().string(), postgres_user());
   give_to(dir_.file("clock-shift"), postgres_user());
-  server_process::run({postgres_program("initdb"), "-D", data(), "-A", "trust", "-E", "UTF8", "--locale=C",
-                       "--no-sync", "-U", "postgres"},
+  server_process::run({postgres_program("initdb"), "-D", data(), "-A", "trust", "-E", "UTF8",
+                       "--locale=C", "--no-sync", "-U", "postgres"},
                       postgres_user(), file("log"));
   append(data() + "/postgresql.conf",
          {"listen_addresses = '127.0.0.1'", "unix_socket_directories = ''", "fsync = off",
@@ -65,9 +65,10 @@ postgres_server::postgres_server(const postgres_server& primary,
                                  std::vector<std::string> configuration) {
   give_to(dir_.path().string(), postgres_user());
   give_to(dir_.file("clock-shift"), postgres_user());
-  server_process::run({postgres_program("pg_basebackup"), "-D", data(), "-R", "--no-sync", "-c", "fast",
-                       "-d", "host=127.0.0.1 user=postgres port=" + std::to_string(primary.port())},
-                      postgres_user(), file("log"));
+  server_process::run(
+      {postgres_program("pg_basebackup"), "-D", data(), "-R", "--no-sync", "-c", "fast", "-d",
+       "host=127.0.0.1 user=postgres port=" + std::to_string(primary.port())},
+      postgres_user(), file("log"));
   append(data() + "/postgresql.conf", configuration);
   start_on_a_free_port();
 }
@@ -90,8 +91,8 @@ void postgres_server::start() {
   const std::string log = file("log");
   fs::remove(log);
   process_.start(
-      {postgres_program("postgres"), "-D", data(), "-p", std::to_string(port_)}, postgres_user(), log,
-      {"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file("clock-shift")});
+      {postgres_program("postgres"), "-D", data(), "-p", std::to_string(port_)}, postgres_user(),
+      log, {"LD_PRELOAD=" HOLDFAST_SHIFTED_CLOCK, "HOLDFAST_CLOCK_SHIFT=" + file("clock-shift")});
   eventually("PostgreSQL to accept connections",
              [&] { return !process_.runs() || says(log, "ready to accept"); });
   if (!process_.runs()) throw std::runtime_error("postgres does not start; its log: " + log);
@@ -121,10 +122,11 @@ pgbouncer::pgbouncer(const postgres_server& server, int pool) {
   const std::string log = dir_.file("log");
   for (int attempt = 0; attempt < 5 && !process_.runs(); ++attempt) {
     port_ = free_port();
+    std::ofstream(dir_.file("users")) << "\"postgres\" \"\"\n\"least\" \"\"\n";
     std::ofstream(dir_.file("ini"))
-        << "[databases]\n* = host=127.0.0.1 user=postgres port=" << server.port()
-        << "\n[pgbouncer]\n"
-        << "listen_addr = 127.0.0.1\nlisten_port = " << port_ << "\nauth_type = any\n"
+        << "[databases]\n* = host=127.0.0.1 port=" << server.port() << "\n[pgbouncer]\n"
+        << "listen_addr = 127.0.0.1\nlisten_port = " << port_
+        << "\nauth_type = trust\nauth_file = " << dir_.file("users") << '\n'
         << "unix_socket_dir =\npool_mode = transaction\nmax_client_conn = 400\n"
         << "default_pool_size = " << pool << "\nignore_startup_parameters = extra_float_digits\n";
     process_.start({"/usr/sbin/pgbouncer", dir_.file("ini")}, postgres_user(), log);
