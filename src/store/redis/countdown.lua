@@ -173,7 +173,7 @@ local function found_waiting()
   local all = {}
   for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do
     local since, peer, note = match(call('HGET', data, o) or '0 - ', '^(%d+) (%S+) (.*)$')
-    all[#all + 1] = {o, tonumber(call('ZSCORE', places, o)), since, peer, note}
+    all[#all + 1] = {o, tonumber(call('ZSCORE', places, o)), since, peer, sub(note, 1, 4096)}
   end
   return all
 end

@@ -321,6 +321,8 @@ r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 're
 r.at_least = tonumber(ARGV[13]) or 0
 
 @after.lua@
+-- Nothing of ours is so long; and nobody is to be sent what somebody else has put there.
+if text and #text > 65536 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
 r.after, r.dirty = after or known, says_more  -- what was to be carried out until then is too late
 
 local first
@@ -400,7 +402,7 @@ if condition then r.wake(gone) end
 if verb == 'inspect' then
   local holders, queue = {}, {}
   local function add(h, expires)
-    holders[#holders + 1] = {h.owner, h.weight, h.fence, expires, h.since, h.peer, h.note, h.lingers}
+    holders[#holders + 1] = {h.owner, h.weight, h.fence, expires, h.since, h.peer, sub(h.note, 1, 4096), h.lingers}
   end
   if r.held then add(r.held, r.held.expires) end
   local ends = r.capacity > 1 and call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES') or {}
@@ -412,7 +414,8 @@ if verb == 'inspect' then
     local w = r.waiter_of(sub(member, 15))
     if w then
       local ends = tonumber(call('ZSCORE', KEYS[4], r.place_of(w.owner, w.peer)) or r.places_end)
-      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, ends, w.since, w.peer, w.note, w.lingers}
+      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, ends, w.since, w.peer, sub(w.note, 1, 4096),
+                           w.lingers}
     end
   end
   if first and r.waiters == 0 then
