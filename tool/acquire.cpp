@@ -66,8 +66,8 @@ lock_mode suiting(const session& s, const take_options& t, lock_mode before) {
   if (t.lock.mode == lock_mode::read && kind == "mutex")
     throw failure_exit(exit_code::config,
                        printable(t.lock.name) +
-                           " is held by somebody who knows no -s: a mutex, not a read-write lock; "
-                           "give -x to those who want it alone");
+                           " is held as a mutex, not as a read-write lock: run every command for "
+                           "this name with -s or -x");
   throw error(e);
 }
 

@@ -178,7 +178,7 @@ void job::open_page(const session& s) {
   if (o_.http.empty()) return;
   page_.emplace(o_.http, s, o_.take.lock.name);
   log_.write(level::detail, "http",
-             name_ + ": who leads is said on port " + std::to_string(page_->port()),
+             name_ + ": the leader is shown on port " + std::to_string(page_->port()),
              {{"port", static_cast<std::int64_t>(page_->port())}});
 }
 

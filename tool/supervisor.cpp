@@ -139,7 +139,7 @@ void supervisor::notice_loss() {
 void supervisor::terminate(escalation::cause why) {
   const auto left = std::max(lease_.ends - boot_clock::now(), 0ns);
   const std::string reason = why == escalation::cause::max_run ? "it has run for --max-run"
-                             : lease_.lost ? "the lock is somebody else's by now"
+                             : lease_.lost                     ? "the lock is lost"
                                            : "the lease ends in " + format_duration(left);
   const bool reached = deliver(SIGTERM);
   deliver(SIGCONT);  // a stopped process would not see it
