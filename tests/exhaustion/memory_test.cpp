@@ -17,7 +17,7 @@ thread_local bool failed = false;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   if (succeed >= 0 && succeed-- == 0) {
     failed = true;
     throw std::bad_alloc();
@@ -25,8 +25,8 @@ void* operator new(std::size_t size) {
   if (void* const p = std::malloc(size == 0 ? 1 : size)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
