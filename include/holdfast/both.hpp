@@ -120,8 +120,7 @@ class both {
   friend pending<both_leases> async_acquire(both<O, N>& of, wait_limit limit, std::stop_token stop);
   // One try if nothing is left: then the limit of the whole call bounds it.
   wait_time left(const detail::time_frame& of) const {
-    if (of.deadline() == forever) return no_limit;
-    return wait_for(of.deadline() - detail::now_of(old_));
+    return of.deadline() == forever ? no_limit : wait_for(of.deadline() - detail::now_of(old_));
   }
   template <class Lock>
   bool or_undo(Lock lock_next) {
@@ -170,8 +169,7 @@ class pending_both final : public operation<both_leases>,
 
  private:
   wait_limit left() const {
-    if (time_.deadline() == forever) return {};
-    return wait_limit{time_.deadline() - now_of(next_)};
+    return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(next_);
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
