@@ -168,8 +168,7 @@ class pending_both final : public operation<both_leases>,
 
  private:
   wait_limit left() const {
-    if (time_.deadline() == forever) return {};
-    return wait_limit{time_.deadline() - now_of(next_)};
+    return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(next_);
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);

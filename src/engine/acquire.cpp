@@ -365,8 +365,9 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
   gate_place place(s->gate.get());
   const auto won = win(*session, *s, a, slot, call, std::move(stop));
   if (!won) return won.error();
+  lease mine = hold::start(std::make_shared<hold>(session, s, c, *won, w));
   place.keep();  // until the hold is given back
-  return hold::start(std::make_shared<hold>(session, s, c, *won, w));
+  return mine;
 }
 
 result<lease> acquire_untraced(const std::shared_ptr<core>& session,

@@ -30,7 +30,10 @@ class contender_family final : public store::session_store {
       : clock_(on),
         places_(on),
         inbox_(port->peer(), on),
-        latch_(*port, places_, inbox_, on),
+        latch_(*port, places_, inbox_, on,
+               [this](std::string_view name, const owner_id& owner) {
+                 return give_up_first(name, owner);
+               }),
         port_(std::move(port)),
         thread_([this] { tidy(); }) {}
 

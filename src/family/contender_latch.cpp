@@ -162,6 +162,7 @@ result<countdown_reply> contender_latch::change(std::string_view name, const cou
 }
 
 status contender_latch::enter(std::string_view name, const countdown_command& c) {
+  if (auto gone = give_up_first_(name, c.owner); !gone) return gone;
   contender who;
   who.owner = c.owner;
   who.kind = store::kind::latch;

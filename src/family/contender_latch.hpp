@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/store/contender_store.hpp>
 #include <holdfast/store/own_holds.hpp>
 #include <holdfast/store/queue_inbox.hpp>
@@ -13,9 +14,17 @@ namespace holdfast::family {
 /// ends with its session. Thread-safe.
 class contender_latch {
  public:
+  /// Gives up first what there is to give up of an owner that enters anew.
+  using clearing = std::function<status(std::string_view name, const store::owner_id& owner)>;
+
   contender_latch(store::contender_store& port, own_places& places, store::queue_inbox& inbox,
-                  clock& on)
-      : port_(port), places_(places), inbox_(inbox), clock_(on), unheard_(on) {}
+                  clock& on, clearing give_up_first)
+      : port_(port),
+        places_(places),
+        inbox_(inbox),
+        clock_(on),
+        give_up_first_(std::move(give_up_first)),
+        unheard_(on) {}
 
   result<store::countdown_reply> apply(std::string_view name, const store::countdown_command& c);
 
@@ -46,6 +55,7 @@ class contender_latch {
   own_places& places_;
   store::queue_inbox& inbox_;
   clock& clock_;
+  const clearing give_up_first_;
   /// Arrivals of which nobody knows whether they counted: by the one that was the latest before.
   store::own_holds<store::owner_id> unheard_;
 };

@@ -27,6 +27,7 @@ class server::records final : public holdfast::store::state_store {
   explicit records(server& of) : of_(of) {
     can_.notices = of.is_.notices;
     can_.sees_death = of.is_.sees_death;
+    can_.try_takes_ms = static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
   }
 
   const holdfast::store::capabilities& can() const noexcept override { return can_; }
