@@ -40,6 +40,13 @@ TEST(names, a_lease_is_from_100_ms_to_31_days) {
   }
 }
 
+TEST(names, a_lease_that_the_store_would_round_is_refused) {
+  holdfast::store::capabilities whole_seconds;
+  whole_seconds.lease_step_ms = 1'000;
+  EXPECT_TRUE(check_lease(2s, whole_seconds));
+  EXPECT_EQ(reason(check_lease(1'500ms, whole_seconds)), errc::invalid_argument);
+}
+
 TEST(names, patterns_match_as_in_a_shell) {
   EXPECT_TRUE(matches("*", ""));
   EXPECT_TRUE(matches("order:*", "order:1"));

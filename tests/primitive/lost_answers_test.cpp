@@ -78,6 +78,17 @@ TEST(counted_time, of_a_permit_goes_on_when_its_session_has_ended) {
   EXPECT_FALSE(holdfast::expiring_semaphore(s.session, "e", 1).try_acquire(30s));
 }
 
+TEST(counted_time, of_several_taken_for_so_long_is_not_lengthened) {
+  stage s;
+  holdfast::mutex a{s.session, "a"}, b{s.session, "b"};
+  holdfast::multi_lock both{a, b};
+  const auto held = both.acquire(9s);
+  const auto other = holdfast::mutex(s.session, "other", {.lease = 12s}).acquire();
+  s.clock->advance(4s);
+  harness::eventually("the other is renewed", [&] { return other.remaining() > 11s; });
+  EXPECT_EQ(s.script->count(verb::renew), 1U);
+}
+
 TEST(counted_time, of_an_arrival_begins_before_it_is_sent) {
   stage s;
   const auto late = std::make_shared<delay>();

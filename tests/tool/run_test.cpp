@@ -175,6 +175,12 @@ TEST_F(run_command, leaves_stdout_to_the_child_also_when_it_is_talkative) {
   EXPECT_NE(r.err.find("holdfast: l: acquired"), std::string::npos) << r.err;
 }
 
+TEST_F(run_command, has_held_for_long_enough_when_the_child_took_longer_than_min_hold) {
+  const auto r = tool({"run", "l", "-v", "--min-hold", "50ms", "--", "sleep", "0.1"});
+  EXPECT_NE(r.err.find("holdfast: l: acquired"), std::string::npos) << r.err;
+  EXPECT_EQ(r.err.find("kept for --min-hold"), std::string::npos) << r.err;
+}
+
 TEST_F(run_command, tells_the_child_what_it_runs_under) {
   const auto r = tool(run_sh(
       "l", {},

@@ -131,6 +131,12 @@ class lock_sessions : public testing::Test {
   std::unique_ptr<session_store> other_ = open();
 };
 
+// A connection gets a lock that it holds again.
+TEST_F(lock_sessions, a_second_owner_of_a_session_does_not_get_what_the_first_one_holds) {
+  EXPECT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
+  EXPECT_EQ(acquire(*mine_, "m", 2), permits_outcome::busy);
+}
+
 TEST_F(lock_sessions, an_unlock_that_fails_once_is_tried_again) {
   ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
   server_.unlocks_refused = 1;

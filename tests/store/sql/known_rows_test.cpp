@@ -1,0 +1,24 @@
+#include "store/sql/known_rows.hpp"
+
+#include <gtest/gtest.h>
+
+namespace sql_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Two clocks that run at different speeds differ the more the longer nobody compares them.
+TEST(known_rows, are_guessed_only_as_long_as_the_server_was_heard_of_lately) {
+  holdfast::store::sql::known_rows rows;
+  rows.learn("n", 0, {true, 1, "text", 0, 0});
+  rows.clock_said(1'000'000, holdfast::boot_clock::now() - 11s);
+  EXPECT_FALSE(rows.guess("n"));
+  rows.clock_said(1'000'000, holdfast::boot_clock::now());
+  const auto guessed = rows.guess("n");
+  ASSERT_TRUE(guessed);
+  EXPECT_EQ(guessed->version, 1);
+  EXPECT_GE(guessed->now_at, 1'000'000);
+}
+
+}  // namespace
+}  // namespace sql_test
