@@ -3,10 +3,11 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo test test-all check soak mutants bench lint format clean $(LANES:%=test-%)
+.PHONY: help demo install test test-all check soak mutants bench lint format clean $(LANES:%=test-%)
 
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
+	@echo "make install   build the library and the programs, and install them (PREFIX=/usr/local)"
 	@echo "make test      build and run every test: the whole proof, in one lane"
 	@echo "make test-all  the same, then the sanitizer lanes (asan: address and undefined, tsan: thread)"
 	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
@@ -20,6 +21,11 @@ demo:
 	scripts/install-deps.sh demo
 	scripts/build.sh release holdfast_tool
 	build/release/bin/holdfast demo flash-sale --orders examples/data/orders.csv --workers 8
+
+install:
+	scripts/install-deps.sh demo
+	scripts/build.sh release holdfast_tool
+	cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
 
 test: test-gcc
 

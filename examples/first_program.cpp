@@ -10,12 +10,12 @@ int main() {
   holdfast::mutex orders{session, "order:1000"};
   {
     std::unique_lock guard{orders, 500ms};  // waits for half a second at most
-    if (!guard) return 75;                  // another process has it
+    if (!guard) return 75;                  // another process holds it
     std::cout << "billing order 1000 with fence " << orders.fence() << '\n';
   }  // unlocked here
 
-  holdfast::lease held = orders.acquire();  // the native handle, which may change threads
+  holdfast::lease held = orders.acquire();  // a handle that may change threads
   std::cout << "again, with the greater fence " << held.fence() << '\n';
-  if (held.lost().stop_requested()) return 1;  // told before anybody else can have it
+  if (held.lost().stop_requested()) return 1;  // stops when the lock is lost
 }
 // #endregion

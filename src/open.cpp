@@ -285,7 +285,11 @@ opened unknown_scheme(const url& u) {
                    "this program was built without the store '" + u.scheme + "'"};
   }
   std::string what = "there is no store '" + engine::shortened(u.scheme, 80) + ":'";
-  if (!near.empty()) what += "; did you mean '" + std::string(near) + ":'?";
+  if (!near.empty()) {
+    what += "; did you mean '" + std::string(near) + ":'?";
+  } else {
+    what += "; there are memory, sqlite, redis, postgres, mariadb, zookeeper, etcd and memcached";
+  }
   return failure{errc::invalid_argument, std::move(what)};
 }
 
@@ -330,7 +334,7 @@ result<std::string> url_in_file(const url& u) {
                    "file: needs the path of a file: file:/etc/holdfast/store"};
   auto line = store::files::first_line(path);
   if (!line) {
-    return failure{errc::invalid_argument,
+    return failure{line.error().code,
                    "cannot read the URL from " + path + ": " + line.error().what};
   }
   if (line->empty()) return failure{errc::invalid_argument, path + " is empty; it needs a URL"};

@@ -78,9 +78,8 @@ attempt acquire_suiting(const session& s, const take_options& t, boot_time deadl
                         const std::stop_token& stop) {
   lock_mode mode = t.lock.mode;
   for (int changes = 0;; ++changes) {
-    const wait_time left = deadline == forever ? no_limit : deadline - boot_clock::now();
     try {
-      return try_as(mode, s, t, std::max(left, one_try), stop);
+      return try_as(mode, s, t, time_left(deadline), stop);
     } catch (const error& e) {
       if (e.reason() != errc::kind_mismatch) throw;
       if (!is_exclusive(mode) || changes == most_changes_of_kind) explain_mismatch(s, t, e);
@@ -111,8 +110,8 @@ bool waits_for_itself(const opened_store& at, const take_options& t) {
 
 }  // namespace
 
-std::optional<lease> acquire(const opened_store& at, const take_options& t, std::stop_token stop) {
-  const boot_time deadline = saturated_add(boot_clock::now(), t.wait);
+std::optional<lease> acquire(const opened_store& at, const take_options& t, boot_time deadline,
+                             std::stop_token stop) {
   if (waits_for_itself(at, t))
     throw failure_exit(exit_code::config,
                        printable(t.lock.name) +

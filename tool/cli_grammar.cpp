@@ -108,7 +108,7 @@ class take_words {
   void add_to(CLI::App& app) {
     lock_.add_to(app);
     app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 as -n")
+    app.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 as -n")
         ->type_name("DURATION");
     add_busy_code(app, busy_code_);
     app.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
@@ -220,7 +220,7 @@ class sem_grammar : public common_grammar {
     app_.add_option("NAME", name_, "the semaphore's name")->required()->type_name("");
     app_.add_option("COUNT", count_, "how many permits there are")->required()->type_name("");
     app_.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 as -n")
+    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 as -n")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
     app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
@@ -254,16 +254,16 @@ class elect_grammar : public common_grammar {
  public:
   explicit elect_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("NAME", name_, "the election's name")->required()->type_name("");
-    app_.add_option("--note", note_, "read by everybody: an address, say")->type_name("TEXT");
+    app_.add_option("--note", note_, "public: an address, for example")->type_name("TEXT");
     app_.add_option("--priority", priority_, "the greatest comes next; default 0")->type_name("N");
-    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 for one try")
+    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 for one try")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
     app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
         ->type_name("DURATION");
     app_.add_flag("--again", again_,
                   "if leadership was lost, campaign again instead of ending (79)");
-    app_.add_option("--http", http_, "answer there who leads: :PORT, or ADDRESS:PORT")
+    app_.add_option("--http", http_, "answer HTTP requests with the leader: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
     child_.add_to(app_);
   }
@@ -321,8 +321,8 @@ class list_grammar : public common_grammar {
  public:
   explicit list_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("PATTERN", list_.pattern, "names with * and ?; default all")->type_name("");
-    app_.add_flag("--held", list_.held, "only what somebody holds");
-    app_.add_flag("--waiting", list_.waiting, "only what somebody waits for");
+    app_.add_flag("--held", list_.held, "only names that are held");
+    app_.add_flag("--waiting", list_.waiting, "only names with waiters");
     app_.add_flag("--wide", list_.wide, "do not cut long texts");
     app_.add_option("--sort", sort_, "by name, age or waiters")->type_name("KEY");
   }
@@ -388,16 +388,22 @@ class limit_grammar : public common_grammar {
         ->type_name("RATE");
     app_.add_option("--key", limit_.key, "whose buckets: an address, a user, a job")
         ->type_name("TEXT");
-    app_.add_option("-t,--tokens", tokens_, "take so many; default 1")->type_name("N");
-    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; default 0")
+    app_.add_option("-t,--tokens", tokens_, "how many to take; default 1")->type_name("N");
+    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; default 0")
         ->type_name("DURATION");
-    app_.add_flag("--peek", limit_.peek, "say what would be, and take nothing");
+    app_.add_flag("--peek", limit_.peek, "say what would happen, and take nothing");
     app_.add_flag("--refund", limit_.refund, "give tokens back");
+    app_.add_flag("--reset", limit_.reset, "fill the buckets of this key again");
+    app_.add_option("--rules-version", version_,
+                    "greater than that of the rates in use: replaces them")
+        ->type_name("N");
     add_busy_code(app_, busy_code_);
   }
   tool::command convert(const std::optional<words>&) const override {
     limit_options l = limit_;
-    if (l.peek && l.refund) refuse("--peek and --refund exclude each other; give one of them");
+    if (l.peek + l.refund + l.reset > 1)
+      refuse("--peek, --refund and --reset exclude each other; give one of them");
+    l.version = number_or({"--rules-version", version_}, 0, 1U << 30, 0);
     for (const word rate : rates_) l.rules.push_back(rate_of({"--rate", rate}));
     if (!l.key.empty()) {
       for (auto& r : l.rules) r.by = {"key"};
@@ -411,16 +417,18 @@ class limit_grammar : public common_grammar {
  private:
   limit_options limit_;
   words rates_;
-  word tokens_, wait_, busy_code_;
+  word tokens_, wait_, version_, busy_code_;
 };
 
 /// What latch and barrier have in common.
 class meet_grammar : public common_grammar {
  public:
   meet_grammar(const command_help& about, std::uint32_t most) : common_grammar(about), most_(most) {
-    app_.add_option("NAME", name_, "what all name alike")->required()->type_name("");
-    app_.add_option("COUNT", count_, "of how many; all name the same")->required()->type_name("");
-    app_.add_option("-w,--wait,--timeout", wait_, "wait so long at most; 0 for a look")
+    app_.add_option("NAME", name_, "the name that all share")->required()->type_name("");
+    app_.add_option("COUNT", count_, "how many in all; every program states the same")
+        ->required()
+        ->type_name("");
+    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 to check once")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
   }
@@ -445,8 +453,8 @@ class latch_grammar : public meet_grammar {
  public:
   explicit latch_grammar(const command_help& about) : meet_grammar(about, 1'000'000) {
     app_.add_option("--down", down_, "count down by N, and do not wait")->type_name("N");
-    app_.add_flag("--peek", peek_, "say what is left to count: 0 if it is open, else 75");
-    app_.add_flag("--remove", remove_, "forget it");
+    app_.add_flag("--peek", peek_, "say what is left to count; exit code 0 if it is open, else 75");
+    app_.add_flag("--remove", remove_, "remove it");
   }
   tool::command convert(const std::optional<words>&) const override {
     meet_options m = meeting();
@@ -467,7 +475,7 @@ class latch_grammar : public meet_grammar {
 class barrier_grammar : public meet_grammar {
  public:
   explicit barrier_grammar(const command_help& about) : meet_grammar(about, 10'000) {
-    app_.add_option("--ttl", ttl_, "so long the others wait for one that died; default 30s")
+    app_.add_option("--ttl", ttl_, "how long the others wait for one that died; default 30s")
         ->type_name("DURATION");
   }
   tool::command convert(const std::optional<words>&) const override {

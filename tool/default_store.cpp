@@ -24,7 +24,9 @@ namespace {
 }
 
 void make_private(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) refuse(folder, std::strerror(errno));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    refuse(folder, errno == ENOENT ? "the folder above it is missing" : std::strerror(errno));
+  }
   struct stat s{};
   // lstat: in /var/tmp somebody else may have put a link there before us.
   if (::lstat(folder.c_str(), &s) != 0) refuse(folder, std::strerror(errno));
@@ -33,14 +35,22 @@ void make_private(const std::string& folder) {
   if ((s.st_mode & 077U) != 0) refuse(folder, "others can enter it (chmod 700 makes it private)");
 }
 
+// What cleans up has it locked for a moment, and would remove the files under us in that moment.
+unique_fd keep_from_cleaning(const std::string& folder) {
+  unique_fd in_use{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!in_use || ::flock(in_use.get(), LOCK_SH) != 0) {
+    refuse(folder, std::string("it cannot be kept from being cleaned up: ") + std::strerror(errno));
+  }
+  return in_use;
+}
+
 }  // namespace
 
 std::string default_folder() { return "/var/tmp/holdfast-" + std::to_string(::geteuid()); }
 
 default_store find_default_store(const std::string& folder) {
   make_private(folder);
-  unique_fd in_use{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  if (in_use) ::flock(in_use.get(), LOCK_SH | LOCK_NB);
+  auto in_use = keep_from_cleaning(folder);
   const std::string marker = folder + "/told";
   const unique_fd made{::open(marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)};
   return {"sqlite:" + folder + "/locks.db", static_cast<bool>(made), std::move(in_use)};

@@ -27,6 +27,21 @@ std::vector<participant> targets(const name_info& info, const std::string& owner
   return out;
 }
 
+/// What nobody holds cannot be taken away from anybody: to say that it was free would mislead.
+void refuse_without_holders(const name_info& info) {
+  const std::string name = printable(info.name);
+  if (info.kind == "rate_limiter")
+    throw failure_exit(exit_code::config, "force-unlock: " + name +
+                                              " is a rate_limiter, which nobody holds; holdfast "
+                                              "limit " +
+                                              name + " --rate RATE --reset fills it");
+  if (info.kind == "latch")
+    throw failure_exit(exit_code::config, "force-unlock: " + name +
+                                              " is a latch, which nobody holds; holdfast latch " +
+                                              name + ' ' + std::to_string(info.capacity) +
+                                              " --remove removes it");
+}
+
 /// On the terminal, whatever stdout is.
 bool agreed(const name_info& info, const std::vector<participant>& from, log& to) {
   std::string question = printable(info.name) + " is held by ";
@@ -88,6 +103,7 @@ int force_unlock(const common_options& common, const force_unlock_options& o, lo
                        "force-unlock: there is no terminal to ask on; give --yes if you mean it");
   const auto [s, url] = open_store(common, to);
   const name_info info = s.show(o.name);
+  refuse_without_holders(info);
   const auto from = targets(info, o.owner);
   if (from.empty() && !o.owner.empty() && !info.holders.empty()) {
     const std::string& id = info.holders.front().short_id;

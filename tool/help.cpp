@@ -11,7 +11,7 @@ constexpr std::string_view durations =
 
 constexpr std::string_view run_footer =
     "Examples:\n"
-    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts, one does it\n"
+    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts, one works\n"
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -s -c 'make report | mail ops'\n\n"
@@ -19,36 +19,38 @@ constexpr std::string_view run_footer =
     "HOLDFAST_STORE in its environment.\n\n"
     "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
     "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"
-    "ended by --max-run, 125 our own failure, 126 not executable, 127 not found. The command may\n"
+    "ended by --max-run, 125 holdfast itself failed, 126 not executable, 127 not found. The "
+    "command may\n"
     "use the same numbers: --status-file tells them apart.\n"
     "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
 
 constexpr std::string_view hold_footer =
     "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
-    "is /dev/null is left alone. Exit code: 0 given back, 75 busy (-E), 79 lost.\n"
+    "is /dev/null does not count. Exit code: 0 released, 75 busy (-E), 79 lost.\n"
     "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
 
 constexpr std::string_view try_footer =
     "Exit code: 0 free, 75 busy (-E). Takes nothing: the answer is stale when it is printed.\n";
 
 constexpr std::string_view force_footer =
-    "The next in line gets the lock with a greater fencing token. The former holder finds out at\n"
+    "The next waiter gets the lock with a greater fencing token. The former holder finds out at\n"
     "its next renewal; until then only the token keeps it off the resource.\n"
-    "Asks on a terminal; without one it needs --yes. Exit code: 0 done, or nobody held it; 1\n"
-    "answered no; 75 held, but not by --owner.\n";
+    "Asks on a terminal; without one it needs --yes. Exit code: 0 done, or the lock was free; 1\n"
+    "you answered no; 75 held, but not by --owner; 78 a limit or a latch, which has no holders.\n";
 
 constexpr std::string_view limit_footer =
     "Examples:\n"
     "  holdfast limit mail --rate 100/1h --key \"$user\" && sendmail …    a hundred an hour for "
-    "each\n"
-    "  holdfast limit api --rate 10/s:20 --rate 600/1m -w 30s && curl …  wait until both allow "
-    "it\n\n"
-    "Exit code: 0 taken, 75 not allowed now (-E). Everybody names the same rates (else 78).\n";
+    "each user\n"
+    "  holdfast limit api --rate 10/s:20 --rate 600/1m -w 30s && curl …  wait until both rates "
+    "allow it\n\n"
+    "Exit code: 0 taken, 75 not yet (-E): the output says when. Every program states the same\n"
+    "rates (else 78); to change them, give the new ones with a greater --rules-version.\n";
 
 constexpr std::string_view elect_footer =
-    "One of all who say so leads and runs the command; the others wait. Who leads, and its note:\n"
-    "holdfast show NAME. A command whose leadership was lost is ended before another leads, and\n"
-    "this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
+    "Of all that campaign, one leads and runs the command; the others wait. The leader and its\n"
+    "note: holdfast show NAME. If leadership is lost, the command is ended before another leads,\n"
+    "and this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
     "Environment and exit codes as of run.\n";
 
 constexpr std::string_view sem_footer =
@@ -62,20 +64,21 @@ constexpr std::string_view latch_footer =
     "more than is left, 78 in use with another count.\n";
 
 constexpr std::string_view barrier_footer =
-    "Arrives, and waits for the others: all go on when COUNT have come, and the next COUNT after\n"
-    "them. holdfast barrier stage 4 -w 10m && next_stage\n\n"
-    "Exit code: 0 all have come, 75 not in time (-E): it has left again, and the others wait on;\n"
+    "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used "
+    "again\n"
+    "for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
+    "Exit code: 0 all have arrived, 75 not in time (-E): it has left, and the others still wait;\n"
     "79 one of the others died while it waited; 78 COUNT are there already, or another count.\n";
 
 constexpr std::array<command_help, 12> commands{{
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
-    {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until told to stop.",
+    {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until it is stopped.",
      "one JSON line when it is held", hold_footer},
     {"try", "holdfast try LOCK [OPTIONS]", "Says whether a lock is free now.", "the answer as JSON",
      try_footer},
     {"list", "holdfast list [PATTERN] [OPTIONS]",
-     "Lists the names in use: who holds them, who waits.", "the list as JSON",
+     "Lists the names in use, their holders and waiters.", "the list as JSON",
      "Quote the pattern: holdfast list 'shop:*'\n"},
     {"show", "holdfast show LOCK [OPTIONS]", "Shows everything the store knows about a name.",
      "the same as JSON", ""},
@@ -112,9 +115,9 @@ std::string overview() {
          "  holdfast try LOCK                         is it free now? 0 or 75\n"
          "  holdfast list [PATTERN]                   names in use, holders, waiters\n"
          "  holdfast show LOCK                        everything about one name\n"
-         "  holdfast force-unlock LOCK                take it away from its holder\n"
+         "  holdfast force-unlock LOCK                take the lock from its holder\n"
          "  holdfast elect NAME -- CMD ARG…           run a command while it is the leader\n"
-         "  holdfast limit NAME --rate 10/s           one more of it? 0 or 75\n"
+         "  holdfast limit NAME --rate 10/s           take a token: 0 or 75\n"
          "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
          "  holdfast latch NAME 3                     wait until three have counted down\n"
          "  holdfast barrier NAME 3                   wait until three have arrived\n"
@@ -122,7 +125,7 @@ std::string overview() {
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "
          "else\n"
-         "a SQLite file of this user on this machine.\n" +
+         "an SQLite file of this user on this machine.\n" +
          std::string(durations);
 }
 

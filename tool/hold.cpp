@@ -77,15 +77,16 @@ int give_back(lease& held, const held_facts& facts, const common_options& common
 int hold(const common_options& common, const hold_options& o, log& to) {
   const signal_inbox signals;
   const boot_time began = boot_clock::now();
+  const boot_time deadline = saturated_add(began, o.take.wait);
   lease held;
   held_facts facts{o.take.lock.name, {}, {}, 0, o.take.ttl, {}};
   int stopped_by = 0;
   {
     waiting room{signals, to, o.take.lock.name};
-    const opened_store s = open_store(common, to);
+    const opened_store s = open_store(common, to, deadline);
     facts.store = s.url;
     room.in_line_at(s.session);
-    if (auto got = acquire(s, o.take, room.stop())) held = std::move(*got);
+    if (auto got = acquire(s, o.take, deadline, room.stop())) held = std::move(*got);
     stopped_by = room.stopped_by();
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <limits>
 #include <stop_token>
 
 #include "tool/commands.hpp"
 #include "tool/duration.hpp"
+#include "tool/failure.hpp"
 #include "tool/json.hpp"
 #include "tool/open_store.hpp"
 #include "tool/signals.hpp"
@@ -12,10 +15,37 @@ namespace holdfast::tool {
 
 namespace {
 
-rate_decision decide(rate_limiter& l, const limit_options& o, std::stop_token stop) {
+/// More than any bucket needs that nobody takes from meanwhile.
+constexpr int most_refunds = 10'000;
+
+/// As many as every rule can take back at once.
+std::uint64_t smallest_burst(const std::vector<rate_rule>& rules) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& r : rules) least = std::min(least, r.burst != 0 ? r.burst : r.tokens);
+  return least;
+}
+
+/// Until every bucket of the key is full.
+rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key) {
+  for (int i = 0; i < most_refunds; ++i) {
+    auto now = l.peek(1, key);
+    const bool full = std::all_of(now.rules.begin(), now.rules.end(), [](const rate_state& r) {
+      return r.reset == std::chrono::microseconds::zero();
+    });
+    if (full) return now;
+    l.refund(smallest_burst(o.rules), key);
+  }
+  throw failure_exit(exit_code::busy, printable(o.name) +
+                                          ": others take tokens as fast as --reset gives them "
+                                          "back; stop them first");
+}
+
+rate_decision decide(rate_limiter& l, const limit_options& o, boot_time deadline,
+                     std::stop_token stop) {
   const rate_key key = o.key.empty() ? rate_key{} : rate_key{{.part = "key", .value = o.key}};
   if (o.peek) return l.peek(o.tokens, key);
-  if (!o.refund) return l.take_for(o.tokens, o.wait, key, std::move(stop));
+  if (o.reset) return reset(l, o, key);
+  if (!o.refund) return l.take_for(o.tokens, time_left(deadline), key, std::move(stop));
   l.refund(o.tokens, key);
   return l.peek(1, key);
 }
@@ -34,24 +64,26 @@ std::string for_people(const limit_options& o, const rate_decision& d, std::stri
 
 int limit(const common_options& common, const limit_options& o, log& to) {
   const signal_inbox signals;
+  const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
   rate_decision d;
   std::string url;
   int stopped_by = 0;
   {
     waiting room{signals, to, o.name};
-    const opened_store s = open_store(common, to);
+    const opened_store s = open_store(common, to, deadline);
     url = s.url;
     room.in_line_at(s.session);
-    rate_limiter l{s.session, o.name, o.rules};
-    d = decide(l, o, room.stop());
+    rate_limiter l{s.session, o.name, o.rules, {.version = o.version}};
+    d = decide(l, o, deadline, room.stop());
     stopped_by = room.stopped_by();
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);
-  const std::string_view outcome = o.refund ? "refunded"
-                                   : d      ? (o.peek ? "free" : "taken")
-                                            : "refused";
+  const std::string_view outcome = o.reset    ? "reset"
+                                   : o.refund ? "refunded"
+                                   : d        ? (o.peek ? "free" : "taken")
+                                              : "refused";
   print(common.json ? limit_json(o.name, url, outcome, d) : for_people(o, d, outcome));
-  return d || o.refund ? exit_code::ok : o.busy_code;
+  return d || o.refund || o.reset ? exit_code::ok : o.busy_code;
 }
 
 }  // namespace holdfast::tool

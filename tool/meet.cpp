@@ -22,21 +22,24 @@ struct meeting_end {
   std::optional<std::uint32_t> remaining{};
 };
 
-meeting_end at_barrier(const session& s, const meet_options& o, std::stop_token stop) {
+meeting_end at_barrier(const session& s, const meet_options& o, boot_time deadline,
+                       std::stop_token stop) {
   barrier b{s, o.name, o.count, {.lease = o.ttl}};
   auto mine = b.arrive();
-  if (b.wait_for(mine, o.wait, std::move(stop))) return {"arrived"};
+  if (b.wait_for(mine, time_left(deadline), std::move(stop))) return {"arrived"};
   return {"timed_out", false};
 }
 
-meeting_end at_latch(const session& s, const meet_options& o, std::stop_token stop) {
+meeting_end at_latch(const session& s, const meet_options& o, boot_time deadline,
+                     std::stop_token stop) {
   latch l{s, o.name, o.count};
   if (o.what == action::remove) return l.remove(), meeting_end{"removed"};
   if (o.what == action::count_down) {
     l.count_down(o.down);
     return {"counted", true, l.remaining()};
   }
-  const bool open = o.what == action::peek ? l.try_wait() : l.wait_for(o.wait, std::move(stop));
+  const bool open =
+      o.what == action::peek ? l.try_wait() : l.wait_for(time_left(deadline), std::move(stop));
   if (open) return {"open", true, 0};
   return {"closed", false, l.remaining()};
 }
@@ -53,16 +56,17 @@ std::string for_people(const meet_options& o, const meeting_end& e) {
 
 int meet(const common_options& common, const meet_options& o, log& to) {
   const signal_inbox signals;
+  const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
   meeting_end e{};
   std::string url;
   int stopped_by = 0;
   {
     waiting room{signals, to, o.name};
-    const opened_store s = open_store(common, to);
+    const opened_store s = open_store(common, to, deadline);
     url = s.url;
     room.in_line_at(s.session);
     const auto go = o.what == action::arrive_and_wait ? at_barrier : at_latch;
-    e = go(s.session, o, room.stop());
+    e = go(s.session, o, deadline, room.stop());
     stopped_by = room.stopped_by();
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);

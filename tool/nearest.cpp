@@ -34,8 +34,9 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
   const std::string* best = nullptr;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& c : candidates) {
-    const bool begun = word.size() >= 2 && c.starts_with(word);
-    const std::size_t d = begun ? 1 : distance(word, c);
+    const bool part =
+        word.size() >= 2 && (c.starts_with(word) || c.ends_with('-' + std::string(word)));
+    const std::size_t d = part ? 1 : distance(word, c);
     // Half of it wrong is another word: -q is not -h.
     if (d >= best_distance || 2 * d >= c.size()) continue;
     best = &c;

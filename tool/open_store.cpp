@@ -1,10 +1,13 @@
 #include "tool/open_store.hpp"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -12,6 +15,7 @@
 #include <utility>
 
 #include "tool/default_store.hpp"
+#include "tool/duration.hpp"
 #include "tool/failure.hpp"
 #include "tool/store_url.hpp"
 #include "tool/text.hpp"
@@ -67,8 +71,36 @@ session_options options_for(log& to) {
   return o;
 }
 
-opened_store open_at(const std::string& url, log& to) {
-  opened_store made{open(url, options_for(to)), url_for_others(url)};
+using std::chrono::milliseconds;
+
+constexpr milliseconds first_pause{50};
+constexpr milliseconds longest_pause{500};
+
+/// Said once: on a terminal as in a log nobody wants a line for each attempt.
+void say_that_it_is_away(const error& e, boot_time until, log& to) {
+  to.write(level::warning, "waiting_for_store",
+           std::string(unsigned_message(e.what())) + "; waiting for the store for up to " +
+               format_duration(until - boot_clock::now()));
+}
+
+/// A server that starts beside us (at boot, in containers) is away for a moment.
+session open_in_time(const std::string& url, log& to, boot_time until) {
+  milliseconds pause = first_pause;
+  for (bool said = false;; said = true) {
+    try {
+      return open(url, options_for(to));
+    } catch (const error& e) {
+      if (e.reason() != errc::unavailable || boot_clock::now() >= until) throw;
+      if (!said) say_that_it_is_away(e, until, to);
+    }
+    const auto left = std::chrono::ceil<milliseconds>(time_left(until));
+    ::poll(nullptr, 0, static_cast<int>(std::min(pause, left).count()));
+    pause = std::min(2 * pause, longest_pause);
+  }
+}
+
+opened_store open_at(const std::string& url, log& to, boot_time until) {
+  opened_store made{open_in_time(url, to, until), url_for_others(url)};
   if (!made.session.can().several_processes)
     throw failure_exit(exit_code::config, "the store " + made.url +
                                               " lives inside one process: no other could see what "
@@ -82,9 +114,9 @@ const char* from_environment() {
   return url && *url ? url : nullptr;
 }
 
-opened_store open_from_environment(const char* url, log& to) {
+opened_store open_from_environment(const char* url, log& to, boot_time until) {
   try {
-    return open_at(url, to);
+    return open_at(url, to, until);
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
@@ -94,15 +126,26 @@ opened_store open_from_environment(const char* url, log& to) {
 
 }  // namespace
 
+wait_time time_left(boot_time deadline) {
+  return deadline == forever ? no_limit : std::max(deadline - boot_clock::now(), one_try);
+}
+
 opened_store open_store(const common_options& how, log& to) {
+  return open_store(how, to, boot_clock::now());
+}
+
+opened_store open_store(const common_options& how, log& to, boot_time deadline) {
+  const boot_time until = deadline == forever
+                              ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
+                              : deadline;
   if (!how.store.empty()) {
     if (!secrets_in(how.store).empty())
       to.write(level::warning, "password",
                "others may have seen the secret in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
-    return open_at(how.store, to);
+    return open_at(how.store, to, until);
   }
-  if (const char* url = from_environment()) return open_from_environment(url, to);
+  if (const char* url = from_environment()) return open_from_environment(url, to, until);
   default_store found = find_default_store();
   if (found.first_time)
     to.write(level::warning, "default_store",
@@ -111,7 +154,7 @@ opened_store open_store(const common_options& how, log& to) {
              {{"store", found.url}});
   static unique_fd in_use;  // until the program ends, as the locks are
   in_use = std::move(found.in_use);
-  return open_at(found.url, to);
+  return open_at(found.url, to, until);
 }
 
 store_for_child pass_on(const common_options& how, const std::string& shown) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <holdfast/clock.hpp>
 #include <holdfast/session.hpp>
+#include <holdfast/timed.hpp>
 #include <string>
 
 #include "tool/fd.hpp"
@@ -18,6 +20,13 @@ struct opened_store {
 /// What happens to its leases goes to the log. Refuses a store that no other process sees. Throws
 /// holdfast::error, failure_exit.
 opened_store open_store(const common_options& how, log& to);
+
+/// The same for a command that waits until `deadline`: it waits for a store that is not up yet,
+/// too, and says so. Without a deadline for as long as a session keeps trying.
+opened_store open_store(const common_options& how, log& to, boot_time deadline);
+
+/// What is left of a wait until `deadline`: at least one try.
+wait_time time_left(boot_time deadline);
 
 /// How a command that we start finds the same store.
 struct store_for_child {

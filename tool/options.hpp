@@ -110,6 +110,8 @@ struct limit_options {
   wait_time wait = one_try;
   bool peek = false;
   bool refund = false;
+  bool reset = false;         ///< every bucket of the key is full again
+  std::uint32_t version = 0;  ///< of the rules: a greater one replaces them
   int busy_code = exit_code::busy;
 };
 

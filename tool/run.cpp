@@ -18,6 +18,7 @@
 #include "tool/leader_page.hpp"
 #include "tool/open_store.hpp"
 #include "tool/output_file.hpp"
+#include "tool/progress.hpp"
 #include "tool/sd_notify.hpp"
 #include "tool/supervisor.hpp"
 #include "tool/text.hpp"
@@ -50,6 +51,7 @@ class job {
 
   void refuse_impossible_times() const;
   bool take(const signal_inbox& signals);
+  std::string holder_at(const session& s) const;
   void say_acquired();
   std::string token_phrase() const;
   void open_page(const session& s);
@@ -127,19 +129,33 @@ void job::refuse_impossible_times() const {
   if (!why.empty()) throw failure_exit(exit_code::config, why);
 }
 
+/// ` · held by web-3 pid 812 for 42s`, if the store knows by now.
+std::string job::holder_at(const session& s) const {
+  try {
+    const name_info info = s.show(o_.take.lock.name);
+    if (info.holders.empty()) return {};
+    return " · held by " + holder_phrase(info.holders.front(), std::chrono::system_clock::now());
+  } catch (const error&) {
+    return {};  // that it is busy is true all the same
+  }
+}
+
 /// False: it is not ours, and the report says why.
 bool job::take(const signal_inbox& signals) {
   const boot_time began = boot_clock::now();
+  const boot_time deadline = saturated_add(began, o_.take.wait);
+  std::string who;
   int stopped_by = 0;
   {
     waiting room{signals, log_, o_.take.lock.name};
-    const opened_store s = open_store(common_, log_);
+    const opened_store s = open_store(common_, log_, deadline);
     report_.store = s.url;
     for_child_ = pass_on(common_, s.url);
     open_page(s.session);
     room.in_line_at(s.session);
-    if (auto got = acquire(s, o_.take, room.stop())) held_ = std::move(*got);
+    if (auto got = acquire(s, o_.take, deadline, room.stop())) held_ = std::move(*got);
     stopped_by = room.stopped_by();
+    if (!held_ && stopped_by == 0 && log_.shows_details()) who = holder_at(s.session);
   }
   acquired_at_ = boot_clock::now();
   report_.waited = acquired_at_ - began;
@@ -149,9 +165,10 @@ bool job::take(const signal_inbox& signals) {
   }
   if (held_) return true;
   report_.outcome = "busy";
-  report_.message = o_.take.wait == one_try
-                        ? name_ + " is busy"
-                        : name_ + " was busy for " + format_duration(o_.take.wait);
+  report_.message =
+      (o_.take.wait == one_try ? name_ + " is busy"
+                               : name_ + " was busy for " + format_duration(o_.take.wait)) +
+      who;
   report_.exit_code = o_.take.busy_code;
   log_.write(level::detail, "busy", report_.message);
   return false;

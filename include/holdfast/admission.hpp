@@ -24,8 +24,8 @@ struct [[nodiscard]] admitted {
   explicit operator bool() const noexcept { return why == refused_by::nothing; }
 };
 
-/// A limit of how many are inside and a limit of how many come in, decided on as one: a permit of a
-/// semaphore and tokens of a rate_limiter, or neither.
+/// Limits how many are inside and how many come in, in one decision: a permit of a semaphore and
+/// tokens of a rate_limiter, or neither.
 ///
 ///     permits │ tokens │ try_admit            │ admit, admit_for, admit_until
 ///     ────────┼────────┼──────────────────────┼────────────────────────────────────────
@@ -33,13 +33,12 @@ struct [[nodiscard]] admitted {
 ///     free    │ missing│ refused_by::tokens   │ waits, without a permit, until there are
 ///     taken   │ –      │ refused_by::permits  │ waits in the queue of the permits
 ///
-/// One atomic step, but on a Redis cluster whose slots differ: there a permit is had for a moment
-/// by one who is then refused. Who waits pays nothing meanwhile; who comes to his turn in the queue
-/// and finds no tokens gives the permit on, waits for tokens, and stands in line anew. The permit
-/// is a lease like any other, renewed and told when it is lost; its release gives back no tokens.
-/// A lost reply is asked for anew: tokens are spent at most once for each attempt, a permit is
-/// held once. Each decision is the store's: rate_limiter_options::local_tokens are not used.
-/// Thread-safe. Errors as mutex and rate_limiter.
+/// One atomic step, except on a Redis cluster whose slots differ: there a refused request may
+/// briefly hold a permit. A wait costs nothing meanwhile. If there are no tokens when its turn
+/// comes, it passes the permit on, waits for tokens, and queues again. The permit is a lease like
+/// any other; its release gives back no tokens. After a lost reply the request is repeated: tokens
+/// are spent at most once for each attempt, a permit is held once. Each decision is the store's:
+/// rate_limiter_options::local_tokens are not used. Thread-safe. Errors as mutex and rate_limiter.
 class admission {
  public:
   /// Both on the same session, which errc::invalid_argument says, also if it is one name. The

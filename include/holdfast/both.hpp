@@ -50,8 +50,7 @@ class [[nodiscard]] both_leases {
   }
 
  private:
-  // The new one is given back first, also by the destructor: who waits for both in that order finds
-  // nothing half free.
+  // The destructor gives the new one back first, too: a waiter for both finds nothing half free.
   lease old_;
   lease next_;
 };
@@ -88,10 +87,10 @@ class both {
   template <class Rep, class Period>
   std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
                                              std::stop_token stop = {}) {
-    const boot_time deadline = saturated_add(detail::now_of(old_), wait_for(timeout));
+    const detail::timed_call call(detail::now_of(old_), wait_for(timeout));
     auto first = old_.try_acquire_for(timeout, stop);
     if (!first) return std::nullopt;
-    auto second = next_.try_acquire_for(left(deadline), std::move(stop));
+    auto second = next_.try_acquire_for(left(call), std::move(stop));
     if (!second) return std::nullopt;
     return both_leases{std::move(*first), std::move(*second)};
   }
@@ -103,9 +102,8 @@ class both {
   bool try_lock() { return try_lock_for(one_try); }
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& timeout) {
-    const boot_time deadline = saturated_add(detail::now_of(old_), wait_for(timeout));
-    return old_.try_lock_for(timeout) &&
-           or_undo([&] { return next_.try_lock_for(left(deadline)); });
+    const detail::timed_call call(detail::now_of(old_), wait_for(timeout));
+    return old_.try_lock_for(timeout) && or_undo([&] { return next_.try_lock_for(left(call)); });
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
@@ -119,8 +117,9 @@ class both {
  private:
   template <class O, class N>
   friend pending<both_leases> async_acquire(both<O, N>& of, wait_limit limit, std::stop_token stop);
-  wait_time left(boot_time deadline) const {
-    return deadline == forever ? no_limit : wait_for(deadline - detail::now_of(old_));
+  // One try if nothing is left: then the limit of the whole call bounds it.
+  wait_time left(const detail::time_frame& of) const {
+    return of.deadline() == forever ? no_limit : wait_for(of.deadline() - detail::now_of(old_));
   }
   template <class Lock>
   bool or_undo(Lock lock_next) {
@@ -150,7 +149,7 @@ class pending_both final : public operation<both_leases>,
   pending_both(pending<lease> old, New& next, wait_limit limit, std::stop_token stop)
       : old_(std::move(old)),
         next_(next),
-        deadline_(saturated_add(now_of(next), limit.wait())),
+        time_(now_of(next), limit.wait()),
         stop_(std::move(stop)) {}
 
   void start(receiver<both_leases>& to) override {
@@ -163,12 +162,14 @@ class pending_both final : public operation<both_leases>,
     if (!how) return end(std::move(how.error()));
     if (first_) return end(both_leases{std::move(first_), std::move(*how)});
     first_ = std::move(*how);
+    const timed_call call(time_);
     async_acquire(next_, left(), stop_).start(*this);
   }
 
  private:
   wait_limit left() const {
-    return deadline_ == forever ? wait_limit{} : wait_limit{deadline_ - now_of(next_)};
+    if (time_.deadline() == forever) return {};
+    return wait_limit{time_.deadline() - now_of(next_)};
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
@@ -178,7 +179,7 @@ class pending_both final : public operation<both_leases>,
 
   pending<lease> old_;
   New& next_;
-  const boot_time deadline_;
+  const time_frame time_;
   const std::stop_token stop_;
   lease first_;
   receiver<both_leases>* to_ = nullptr;

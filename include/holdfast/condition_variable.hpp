@@ -23,24 +23,24 @@ struct woken {
   std::cv_status status = std::cv_status::no_timeout;
 };
 
-/// std::condition_variable by name: wait, with a distributed mutex given up meanwhile, until
-/// somebody in any process notifies.
+/// std::condition_variable by name: release a distributed mutex, and wait until any process
+/// notifies.
 ///
 ///     a waiter        │ notify_one, notify_all      │ its deadline, stop       │ its process dies
 ///     ────────────────┼─────────────────────────────┼──────────────────────────┼─────────────────
-///     in line         │ the first, or all, are woken │ leaves                   │ leaves in 4 s
-///     woken           │ –                           │ woken all the same       │ the next is woken
+///     queued          │ the first, or all, are woken│ leaves                   │ leaves in 4 s
+///     woken           │ –                           │ the next is woken        │ the next is woken
 ///
-/// A waiter stands in line *before* it gives the mutex up: who changes something with the mutex
-/// held and notifies, then or later, wakes all who had looked before the change. Nothing is
-/// remembered when nobody waits. Waits may end without a notification (a process that slept for
-/// more than 4 s, a reply that was lost): use the forms with a predicate, or look again.
+/// A waiter queues *before* it releases the mutex. So a notification for a change that was made
+/// with the mutex held, sent then or later, reaches all waiters that had checked before it. Nothing
+/// is remembered when nobody waits. Waits may end without a notification (a process that slept for
+/// more than 4 s, a reply that was lost): use the forms with a predicate, or check again.
 ///
-/// All who wait for one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
+/// All waiters of one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
 /// lost: nothing is changed then. Whatever else is thrown, the mutex is held again, unless taking
-/// it failed: then owns_lock() of the lock is false. Costs of a wait: one round trip to stand in
-/// line, about one a second while it lasts, one to be woken, and those of the mutex. Unsupported:
+/// it failed: then owns_lock() of the lock is false. Costs of a wait: one round trip to
+/// queue, about one a second while it lasts, one to be woken, and those of the mutex. Unsupported:
 /// docs/matrix.md.
 class condition_variable {
  public:

@@ -17,12 +17,12 @@
 namespace holdfast {
 
 struct election_options {
-  /// Read by everybody: an address, say. At most 200 bytes of UTF-8 without control characters.
+  /// Public: an address, for example. At most 200 bytes of UTF-8 without control characters.
   std::string note{};
-  /// The greatest of those who wait comes next; equals in the order in which they came. Where a
+  /// The waiter with the greatest comes next; equal ones in order of arrival. Where a
   /// store knows that order only (ZooKeeper, etcd), any but 0 is errc::unsupported at construction.
   std::int32_t priority = 0;
-  /// How long the others wait for a leader that died where nobody sees it. Zero: the session's.
+  /// How long the others wait for a leader whose death the store cannot see. Zero: the session's.
   std::chrono::milliseconds lease{0};
 };
 
@@ -62,10 +62,10 @@ class [[nodiscard]] leadership {
 };
 
 /// Leaders, one after the other, with ever greater terms: each once, and none is left out, however
-/// shortly it led, since the store remembers the last 16. Who comes back after more than those, or
-/// to a store that has lost them (on Redis: a failover, an eviction, an hour without a leader), is
-/// given the oldest that is known, and its `after_gap` says so. ZooKeeper and etcd remember nobody:
-/// there it is whoever leads at a look, always after a gap. For one thread at a time.
+/// shortly it led, since the store remembers the last 16. An observer that is further behind, or
+/// whose store lost its history (on Redis: a failover, an eviction, an hour without a leader), gets
+/// the oldest that is known, with `after_gap` set. ZooKeeper and etcd keep no history: there it is
+/// the leader at the time of the poll, always after a gap. For one thread at a time.
 class leaders {
  public:
   /// The next leader after the one that was given last: at first whoever leads now. It may have
@@ -91,12 +91,12 @@ class leaders {
 
 /// One of many leads, until it resigns, is lost, or dies.
 ///
-///     from       │ campaign                  │ resign          │ the leader dies, or its lease
-///     ends
-///     ───────────┼───────────────────────────┼─────────────────┼───────────────────────────────────
+///     from       │ campaign                  │ resign          │ the leader dies,
+///                │                           │                 │ or its lease ends
+///     ───────────┼───────────────────────────┼─────────────────┼──────────────────────
 ///     vacant     │ the caller leads          │ –               │ –
-///     somebody   │ the caller waits, by      │ the next leads, │ the next leads, with a
-///     leads      │ priority, then arrival    │ greater term    │ greater term
+///     led        │ the caller waits, by      │ the next leads, │ the next leads, with a
+///                │ priority, then arrival    │ greater term    │ greater term
 ///
 /// It is a lock of a kind of its own, with the leader's note beside it: lease, renewal, loss and
 /// costs are as fair_mutex has them. Thread-safe. Errors as mutex.

@@ -45,6 +45,9 @@ struct failure {
   /// The store answers, and could not make sure of what it granted: that it can be reached again
   /// does not mean that it is well again.
   bool unassured = false;
+
+  /// The whole message, as error::what() has it.
+  std::string message() const;
 };
 
 /// The one exception of the library. Catch it by this type; act on the three questions.

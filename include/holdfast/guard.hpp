@@ -34,8 +34,8 @@ std::vector<std::string> fenced_set(std::string_view key, std::string_view value
                                     std::uint64_t fence);
 
 /// What to compare in a transaction of the program's own on the same etcd or ZooKeeper: the key of
-/// the lease, gone before another session gets it: its former holder changes nothing. Threads of
-/// one process that hand over have the same key, and are told apart by the fence only.
+/// the lease. The key is deleted before another session can acquire, so a former holder changes
+/// nothing. Threads of one process that hand over share the key; only the fence differs.
 ///
 ///     etcd       compare: key, target CREATE, result EQUAL, create_revision = created
 ///     etcdctl    create("KEY") = "CREATED"

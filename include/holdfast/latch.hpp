@@ -13,12 +13,12 @@
 namespace holdfast {
 
 struct latch_options {
-  /// How long the latch outlives its last use: an open latch stays open for so long, and a closed
-  /// one that nobody touches is forgotten. From 1 s to 31 days.
+  /// How long the latch outlives its last use: an open latch stays open for that long, and an
+  /// unused closed one is forgotten after it. From 1 s to 31 days.
   std::chrono::seconds keep{std::chrono::hours{24}};
 };
 
-/// std::latch by name: those who wait go on when the count has come to zero.
+/// std::latch by name: waiters continue when the count has reached zero.
 ///
 ///     from        │ count_down(n)               │ wait      │ not used for `keep`
 ///     ────────────┼─────────────────────────────┼───────────┼────────────────────
@@ -66,7 +66,7 @@ class latch {
 
   /// What is left to count; the full count if nobody has used it. One round trip.
   std::uint32_t remaining() const;
-  /// Forgets the latch, whoever waits; they start over with a new one. One round trip.
+  /// Removes the latch, also under waiters; they start over with a new one. One round trip.
   void remove();
   const std::string& name() const noexcept;
 

@@ -34,8 +34,8 @@ namespace holdfast {
 /// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
 /// use as something else), forked. Cost: one round trip to take a free lock, one to give it back.
-/// While it is held: the first in line asks about four times a second, the others at the store once
-/// a second, those who stand behind another thread of their process not at all. With
+/// While it is held: the first waiter asks about four times a second, the others at the store once
+/// a second, threads that wait behind another thread of their process not at all. With
 /// lock_options::linger an idle lock costs no round trip to take again.
 class mutex {
  public:

@@ -16,7 +16,7 @@ enum class event_kind {
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
   renew_failed,    ///< one renewal failed; the keeper tries again
   release_failed,  ///< the store was not told: the lease ends by itself
-  misuse,          ///< unlock() by somebody who does not hold it, and the like
+  misuse,          ///< unlock() without holding it, and the like
   warning,         ///< something about the store that a person should know
   lock_order,      ///< two names are taken in both orders: `detail` says where
   deadlock,        ///< this wait was ended, it would never have: `detail` says who waited for whom
@@ -36,9 +36,9 @@ struct event {
   std::string_view detail{};
 };
 
-/// The library prints nothing: it tells an observer. on_event may be called from several threads
-/// at once, also from the session's own; it must not call back into the same lock. What it throws
-/// is swallowed.
+/// The library prints nothing: it reports to an observer. on_event may be called from several
+/// threads at once, also from the session's own; it must not call back into the same lock. What it
+/// throws is swallowed.
 class observer {
  public:
   virtual ~observer() = default;

@@ -24,7 +24,7 @@ struct session_options {
   std::string name_prefix{};
   /// How long a call without a deadline keeps trying while the store is away.
   std::chrono::milliseconds store_timeout{10'000};
-  /// Whom to tell what happens. May be null.
+  /// Receives events. May be null.
   std::shared_ptr<holdfast::observer> observer{};
   /// Null: the machine's own clock.
   std::shared_ptr<holdfast::clock> clock{};
@@ -45,35 +45,36 @@ struct session_options {
 struct lock_options {
   /// Zero: the session's.
   std::chrono::milliseconds lease{0};
-  /// If false nobody renews: the lock ends by itself when the lease is over.
+  /// If false, the lock ends by itself when the lease is over.
   bool renew = true;
   /// The longest time that renewal may keep one hold alive: a stuck job does not lock for ever.
   std::chrono::milliseconds max_hold{std::chrono::milliseconds::max()};
-  /// So long what the store gave to this process may go from thread to thread without asking it
-  /// again, for mutex and recursive_mutex. After that the next of this process queues behind the
-  /// other processes. 10 ms: they wait that long for each process before them, and a contended lock
+  /// How long threads of this process may pass the lock on without asking the store (mutex,
+  /// recursive_mutex). After that the next thread of this process queues behind the other
+  /// processes. With 10 ms, each process makes the others wait that long, and a contended lock
   /// costs the store at most a hundred commands a second. Zero: the store decides each time.
   std::chrono::microseconds local_time{10'000};
-  /// Up to so long an idle lock stays with this process in case it is wanted here again: that costs
-  /// no round trip. (One that is used again and again may go back after half of it.) Given back at
-  /// once when another process asks for it (only on stores that send notices, docs/matrix.md;
-  /// others refuse it: errc::unsupported), when the last lock object of the name is destroyed, and
-  /// when the time is over. For mutex and recursive_mutex without max_hold. A process that dies
-  /// meanwhile blocks the others as one that holds it: until its death is seen, or for its lease.
+  /// How long an idle lock may stay with this process: locking it again costs no round trip. (One
+  /// that is used again and again may go back after half of that time.) It is released when another
+  /// process asks for it, when the last lock object of the name is destroyed, and when the time is
+  /// over. Stores without notifications (docs/matrix.md) refuse it: errc::unsupported. For mutex
+  /// and recursive_mutex without max_hold. A process that dies meanwhile blocks the others as a
+  /// holder does: until its death is seen, or for its lease.
   /// From zero, which is off, to max_lease; others are errc::invalid_argument. Starts one thread a
   /// session.
   std::chrono::microseconds linger{0};
   /// How often running threads of this process may pass its first in line, which has to wake up
   /// first. Zero: strictly in order, at the price of a context switch each time.
   unsigned max_bypass = 250;
-  /// If so many threads of this process wait already, another fails with errc::overloaded at once.
+  /// If this many threads of this process wait already, another fails with errc::overloaded at
+  /// once.
   std::size_t max_waiters = std::numeric_limits<std::size_t>::max();
   /// If true, unlock() and the destructor of a lease return when the request is written, on stores
-  /// where that is sooner than its answer (Redis): no round trip. What this session asks later
-  /// about the name comes behind it. What goes wrong is told to the observer, by whichever thread
-  /// learns of it, and the release is tried again until the lease would have ended. A process that
-  /// dies, or a connection that breaks, in that moment leaves the lock held until then; and a try
-  /// of this session right after it may still find it held. lease::release() always waits for the
+  /// where that is sooner than its answer (Redis): no round trip. This session's later requests for
+  /// the name come after the release. A failure is reported to the observer, by the thread that
+  /// learns of it, and the release is repeated until the lease would have ended. If the process
+  /// dies, or the connection breaks, in that moment, the lock stays held until then; and a try of
+  /// this session right after it may still find it held. lease::release() always waits for the
   /// answer.
   bool unconfirmed_release = false;
   /// For people: shown by `holdfast list`. At most 200 bytes, no control characters.

@@ -22,10 +22,10 @@ enum class refill {
 
 /// One token bucket, or one for each value of some parts of the key.
 struct rate_rule {
-  std::uint64_t tokens = 1;                  ///< so many come back …
+  std::uint64_t tokens = 1;                  ///< this many come back …
   std::chrono::microseconds per{1'000'000};  ///< … in this time, from 1 us to 31 days
-  std::uint64_t burst = 0;        ///< so many it holds at most; zero: as many as `tokens`
-  std::vector<std::string> by{};  ///< the parts of the key; none: one bucket for all
+  std::uint64_t burst = 0;                   ///< the most that it holds; zero: as many as `tokens`
+  std::vector<std::string> by{};             ///< the parts of the key; none: one bucket for all
   refill how = refill::greedy;
   std::string name{};  ///< tells it from the others, also when rules change; empty: its number
 };
@@ -70,8 +70,8 @@ struct rate_limiter_options {
   std::chrono::milliseconds local_time{100};
 };
 
-/// How much may go through: token buckets by name, several decided on in one atomic step, on the
-/// store's clock, in whole numbers that nothing is lost of.
+/// Limits how much may go through: token buckets by name, several decided in one atomic step, on
+/// the store's clock, in whole numbers.
 ///
 ///     a bucket     │ n asked for         │ time                │ n given back
 ///     ─────────────┼─────────────────────┼─────────────────────┼─────────────────────

@@ -21,9 +21,9 @@ class quorum_hold;
 
 /// For one redlock.
 struct redlock_options {
-  /// As lock_options::lease; zero: 30 s.
+  /// As lock_options::lease; zero: that of the first session.
   std::chrono::milliseconds lease{0};
-  /// So long a node may take to answer before it counts as one that does not.
+  /// How long a node may take to answer before it counts as silent.
   std::chrono::milliseconds node_timeout{200};
   /// A node has no vote for so long after it was started, flushed, put in the place of another by a
   /// failover, or used with this for the first time: it may have forgotten a hold. To be safe, the
@@ -95,12 +95,12 @@ class [[nodiscard]] quorum_lease {
 /// Else it is given back everywhere, also where no answer came, and voted for again after a random
 /// pause. Renewal asks all nodes, and takes it again where it was forgotten. Cost: N commands and
 /// one round trip, two if the nodes do not agree on the fence; the same to give back; no queue, so
-/// not fair, and who waits votes up to four times a second.
+/// not fair, and a waiter votes again up to four times a second.
 ///
 /// Exclusive only: a majority cannot count permits, as each node may have given its share to
-/// others, and two readers' majorities do not keep a writer out for longer than their overlap
-/// lives. docs/redlock.md says what a majority of nodes cannot promise, and why the fence can.
-/// Thread-safe. Threads of a process compete as processes do.
+/// others, and overlapping reader majorities can block writers indefinitely. docs/redlock.md says
+/// what a majority of nodes cannot promise, and why the fence can. Thread-safe. Threads of a
+/// process compete as processes do.
 class redlock {
  public:
   /// No round trip. Throws errc::invalid_argument (no sessions, one twice, a lease), invalid_name,

@@ -94,7 +94,7 @@ struct permit {
   std::chrono::milliseconds lease{};
 };
 
-/// Permits with ids and a lease each, which nobody renews: for work that is handed on. Shares names
+/// Permits with ids and a lease each, without renewal: for work that is passed on. Shares names
 /// with semaphore of the same capacity. Thread-safe. Errors and costs as semaphore.
 class expiring_semaphore {
  public:

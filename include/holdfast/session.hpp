@@ -14,7 +14,7 @@ namespace engine {
 class core;
 }
 
-/// Somebody who holds a name, or waits for it. What is not known is empty or zero, and `since` then
+/// A holder of a name, or a waiter. What is not known is empty or zero, and `since` then
 /// the epoch: a lock that another program holds tells little.
 struct participant {
   std::string short_id;  ///< enough to tell participants apart, too little to release for them
@@ -81,11 +81,11 @@ pending<name_info> async_show(const session& s, std::string name);
 pending<std::size_t> async_force_release(const session& s, std::string name,
                                          std::string short_id = {});
 
-/// Opens the store that the URL names: `memory:`, `memory:NAME`, `sqlite:PATH`, and one Redis
-/// server by `redis://`, `rediss://` or `redis+unix://`; `file:PATH` where the URL is the first
-/// line of a file, for one with a password. Throws errc::invalid_argument for a URL it does not
-/// understand (naming the nearest valid one), errc::unsupported for a store that was not built in,
-/// and what the store's page says. No message shows a secret of the URL.
+/// Opens the store that the URL names: `memory:`, `sqlite:`, `redis:` and its forms, `postgres:`,
+/// `mariadb:`, `zookeeper:`, `etcd:`, `memcached:` (docs/stores has a page each); `file:PATH` where
+/// the URL is the first line of a file, for one with a password. Throws errc::invalid_argument for
+/// a URL it does not understand (naming the nearest valid one), errc::unsupported for a store that
+/// was not built in, and what the store's page says. No message shows a secret of the URL.
 session open(std::string_view url, session_options options = {});
 
 /// The parts of a store's URL that are secret or may be: the password, the value of an option that

@@ -41,6 +41,85 @@ class wait_limit {
   wait_time wait_ = no_limit;
 };
 
+namespace detail {
+
+/// So long after its deadline a wait still waits for the store's last answer. It ends a tenth of a
+/// second after the deadline at the latest: the rest is for waking the thread.
+inline constexpr std::chrono::nanoseconds last_answer_within = std::chrono::milliseconds(80);
+
+/// When an operation began and by when it has to end. Made where the user's call begins, and handed
+/// to each of its parts: one that asked the clock anew could not tell a try from a wait whose time
+/// is over.
+class time_frame {
+ public:
+  time_frame(boot_time began, wait_time wait) noexcept
+      : time_frame(began, saturated_add(began, wait), wait > one_try) {}
+  /// Of a wait that has no try: it may begin when its time is over.
+  static time_frame until(boot_time began, boot_time deadline) noexcept {
+    return {began, deadline, true};
+  }
+
+  boot_time began() const noexcept { return began_; }
+  /// The last question is asked then.
+  boot_time deadline() const noexcept { return deadline_; }
+  /// No answer is waited for any longer: `forever` for a try, which lasts as long as the store's
+  /// own time-outs.
+  boot_time limit() const noexcept { return limit_; }
+  bool is_try() const noexcept { return deadline_ != forever && limit_ == forever; }
+  wait_time wait() const noexcept { return deadline_ == forever ? no_limit : deadline_ - began_; }
+
+  /// The same with its last question as late as an answer would be: for what is only slept for.
+  time_frame to_the_last() const noexcept {
+    return is_try() ? *this : time_frame(began_, limit_, limit_);
+  }
+
+ private:
+  time_frame(boot_time began, boot_time deadline, bool timed) noexcept
+      : time_frame(began, deadline, timed ? saturated_add(deadline, last_answer_within) : forever) {
+  }
+  time_frame(boot_time began, boot_time deadline, boot_time limit) noexcept
+      : began_(began), deadline_(deadline), limit_(limit) {}
+
+  boot_time began_;
+  boot_time deadline_;
+  boot_time limit_;
+};
+
+/// Until when the calling thread waits for an answer of a store, whatever the store's own time-outs
+/// are. The nearest of those that enclose each other counts.
+class call_limit {
+ public:
+  explicit call_limit(boot_time until) noexcept;
+  /// For what the user is called with: what it asks is not part of the wait.
+  enum class none { at_all };
+  explicit call_limit(none) noexcept;
+  ~call_limit();
+  call_limit(const call_limit&) = delete;
+  call_limit& operator=(const call_limit&) = delete;
+
+  /// `forever` if there is none.
+  static boot_time present() noexcept;
+  /// Until when an answer is waited for that is asked for now: at least for a moment, once in an
+  /// operation, however late its thread was woken.
+  static boot_time answer_by(boot_time now) noexcept;
+
+ private:
+  const boot_time before_;
+  const boot_time late_before_;
+};
+
+/// An operation of the calling thread: nothing in it waits for the store beyond its limit.
+class timed_call : public time_frame {
+ public:
+  timed_call(boot_time began, wait_time wait) noexcept : timed_call(time_frame(began, wait)) {}
+  explicit timed_call(const time_frame& of) noexcept : time_frame(of), until_(limit()) {}
+
+ private:
+  const call_limit until_;
+};
+
+}  // namespace detail
+
 template <class T>
 class pending;  // async.hpp
 

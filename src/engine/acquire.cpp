@@ -43,14 +43,6 @@ std::string describe(store::kind kind, std::uint32_t capacity) {
 
 }  // namespace
 
-boot_time deadline_of(core& session, wait_time wait) noexcept {
-  return saturated_add(session.now(), wait);
-}
-
-boot_time limit_of(core& session, boot_time deadline) noexcept {
-  return session.now() >= deadline ? forever : saturated_add(deadline, last_answer_within);
-}
-
 failure waited_in_vain(errc why) {
   return {why, why == errc::cancelled ? "asked to stop while waiting"
                                       : "still held by somebody else at the deadline"};
@@ -70,13 +62,13 @@ result<std::optional<wait_hint>> question::learn(result<store::permits_reply>, b
   return failure{errc::internal, "an answer to what was not asked"};
 }
 
-wait_steps::wait_steps(core& session, question& q, boot_time deadline)
+wait_steps::wait_steps(core& session, question& q, const time_frame& time)
     : session_(session),
       question_(q),
-      deadline_(deadline),
-      began_(session.now()),
-      limit_(std::min(limit_of(session, deadline), call_limit::present())),
-      until_(deadline),
+      deadline_(time.deadline()),
+      began_(time.began()),
+      limit_(std::min(time.limit(), call_limit::present())),
+      until_(deadline_),
       pause_(first_pause) {}
 
 bool wait_steps::at_deadline() const noexcept {
@@ -117,7 +109,7 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer)
   if (last_) return waited_in_vain(errc::timed_out);
   answered_ = true;
   in_vain_.reset();
-  if (!unassured_) give_up_ = forever;
+  give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
   until_ = std::min(deadline_, session_.now() + jittered((*answer)->look_again));
@@ -126,18 +118,26 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer)
 
 std::optional<status> wait_steps::judge_failure(failure f) {
   const boot_time now = session_.now();
-  if (give_up_ == forever) {
-    give_up_ = saturated_add(now, saturated_nanoseconds(session_.options().store_timeout));
-  }
-  unassured_ = unassured_ || f.unassured;
+  const boot_time give_up = gives_up_at(f, now);
   const bool hopeless = f.code != errc::unavailable;
   if (!hopeless && left_a_call()) return left_at_deadline();
   if (f.unassured) in_vain_ = f;
-  if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up_))
+  if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))
     return status(std::move(f));
   pause_ = std::min(pause_ * 2, longest_pause);
   until_ = std::min(deadline_, now + jittered(pause_));
   return std::nullopt;
+}
+
+// One that is let wait after it was granted in vain may be granted in vain next: it gives up as if
+// the store had been away since, unless that is long ago.
+boot_time wait_steps::gives_up_at(const failure& f, boot_time now) {
+  const auto patience = saturated_nanoseconds(session_.options().store_timeout);
+  if (give_up_ == forever) give_up_ = saturated_add(now, patience);
+  if (!f.unassured) return give_up_;
+  if (!last_in_vain_ || now > saturated_add(*last_in_vain_, patience)) in_vain_since_ = now;
+  last_in_vain_ = now;
+  return std::min(give_up_, saturated_add(in_vain_since_, patience));
 }
 
 // Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
@@ -150,10 +150,10 @@ failure wait_steps::left_at_deadline() {
   return f;
 }
 
-status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
+status wait_until_settled(core& session, mailroom::slot& slot, question& q, const timed_call& call,
                           std::stop_token stop) {
   const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
-  wait_steps steps(session, q, deadline);
+  wait_steps steps(session, q, call);
   while (!stop.stop_requested()) {
     if (auto end = steps.ask()) return std::move(*end);
     slot.watch(steps.watched());
@@ -298,7 +298,7 @@ bool left_to_keeper(const failure& why) noexcept {
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why) {
   if (leaves_nothing(why)) return;
-  if (!left_to_keeper(why)) {
+  if (!left_to_keeper(why) && !session.out_of_time()) {
     store::permits_command c;
     c.verb = permits_verb::release;
     c.owner = owner;
@@ -337,8 +337,8 @@ namespace {
 
 // At the store, by the one who represents the process.
 result<grant> win(core& session, const spec& s, acquisition& a, mailroom::slot& slot,
-                  boot_time deadline, std::stop_token stop) {
-  const status settled = wait_until_settled(session, slot, a, deadline, std::move(stop));
+                  const timed_call& call, std::stop_token stop) {
+  const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
   if (settled) return a.granted();
   leave_nothing_behind(session, s, a.owner(), settled.error());
   return settled.error();
@@ -346,8 +346,10 @@ result<grant> win(core& session, const spec& s, acquisition& a, mailroom::slot& 
 
 // Through the gate: either it gives what the process holds already, or its place at the store.
 result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
-                              const std::shared_ptr<const spec>& s, const claim& c, waits w,
-                              boot_time deadline, std::stop_token stop) {
+                              const std::shared_ptr<const spec>& s, const claim& c,
+                              const timed_call& call, std::stop_token stop) {
+  waits w{call.began(), call.began()};
+  const boot_time deadline = call.deadline();
   acquisition a(*session, *s, c);
   // Before the gate: whoever takes us along may have us granted before we are awake.
   mailroom::slot slot(session->mailroom(), a.owner());
@@ -361,48 +363,44 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
     w.past_gate = session->now();
   }
   gate_place place(s->gate.get());
-  const auto won = win(*session, *s, a, slot, deadline, std::move(stop));
+  const auto won = win(*session, *s, a, slot, call, std::move(stop));
   if (!won) return won.error();
   place.keep();  // until the hold is given back
   return hold::start(std::make_shared<hold>(session, s, c, *won, w));
 }
 
 result<lease> acquire_untraced(const std::shared_ptr<core>& session,
-                               const std::shared_ptr<const spec>& s, const claim& c, wait_time wait,
-                               std::stop_token stop) {
+                               const std::shared_ptr<const spec>& s, const claim& c,
+                               const timed_call& call, std::stop_token stop) {
   if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
-  const boot_time began = session->now();
-  // From here on: who comes late from the gate is no try.
-  const call_limit until{limit_of(*session, saturated_add(began, wait))};
   if (s->gate) {
     if (auto idle = s->gate->take_idle(*s)) {
-      if (auto mine = hold::next_turn(std::move(idle), {began, began})) return mine;
+      if (auto mine = hold::next_turn(std::move(idle), {call.began(), call.began()})) return mine;
     }
   }
-  auto got =
-      acquire_in_turn(session, s, c, {began, began}, saturated_add(began, wait), std::move(stop));
-  if (!got) return gave_up(*session, *s, began, trace::judged(got.error()));
+  auto got = acquire_in_turn(session, s, c, call, std::move(stop));
+  if (!got) return gave_up(*session, *s, call.began(), trace::judged(got.error()));
   return got;
 }
 
 }  // namespace
 
 result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
-                      const claim& c, wait_time wait, std::stop_token stop) {
-  if (!s->traced) return acquire_untraced(session, s, c, wait, std::move(stop));
-  const trace seen(session, *s, c, wait, std::move(stop));
-  auto got = acquire_untraced(session, s, c, wait, seen.stop());
+                      const claim& c, const timed_call& call, std::stop_token stop) {
+  if (!s->traced) return acquire_untraced(session, s, c, call, std::move(stop));
+  const trace seen(session, *s, c, call.wait(), std::move(stop));
+  auto got = acquire_untraced(session, s, c, call, seen.stop());
   if (got) trace::got(*got);
   return got;
 }
 
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop) {
   if (auto can = ready(session, s, {}); !can) return std::move(can.error());
-  const boot_time began = session.now();
+  const timed_call call(session.now(), wait);
   acquisition a(session, s, {});
   mailroom::slot slot(session.mailroom(), a.owner());
-  auto won = win(session, s, a, slot, saturated_add(began, wait), std::move(stop));
-  if (!won) return gave_up(session, s, began, won.error());
+  auto won = win(session, s, a, slot, call, std::move(stop));
+  if (!won) return gave_up(session, s, call.began(), won.error());
   return won;
 }
 

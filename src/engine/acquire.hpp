@@ -45,10 +45,10 @@ class question {
 /// while the store answers, and cannot make sure of what it grants. Ends with timed_out, or what
 /// the store said; soon after the deadline also if the store hangs (last_answer_within), and then
 /// with outcome_unknown: in vain, or unavailable if nothing was heard of it for a second. A wait
-/// that began at its deadline is one try, which lasts as long as the store's own time-outs.
+/// that is one try lasts as long as the store's own time-outs.
 class wait_steps {
  public:
-  wait_steps(core& session, question& q, boot_time deadline);
+  wait_steps(core& session, question& q, const time_frame& time);
 
   /// Asks. How the wait ended; nothing if it goes on, until() or the next notice.
   std::optional<status> ask();
@@ -59,6 +59,11 @@ class wait_steps {
   void told() { question_.told(); }
 
   boot_time until() const noexcept { return until_; }
+  /// What the store said last: nothing yet, that it let it wait, or that it granted in vain.
+  enum class heard { nothing, waits, in_vain };
+  heard last_heard() const noexcept {
+    return in_vain_ ? heard::in_vain : answered_ ? heard::waits : heard::nothing;
+  }
   /// Whose death would be news.
   const std::vector<std::string>& watched() const noexcept { return watched_; }
 
@@ -67,6 +72,7 @@ class wait_steps {
   bool left_to_others();
   std::optional<status> judge(result<std::optional<wait_hint>> answer);
   std::optional<status> judge_failure(failure f);
+  boot_time gives_up_at(const failure& f, boot_time now);
   failure left_at_deadline();
 
   core& session_;
@@ -75,23 +81,20 @@ class wait_steps {
   const boot_time began_;
   const boot_time limit_;  ///< no answer is waited for any longer
   boot_time until_;
-  boot_time give_up_ = forever;
+  boot_time give_up_ = forever;  ///< if the store is still away then
+  /// Since when it is granted in vain, again and again: to be let wait meanwhile is no good news.
+  boot_time in_vain_since_{};
+  std::optional<boot_time> last_in_vain_;
   std::chrono::nanoseconds pause_;
   bool last_ = false;
-  bool answered_ = false;   ///< the store let it wait
-  bool unassured_ = false;  ///< it was granted in vain: a place in the queue is no good news
+  bool answered_ = false;           ///< the store let it wait
   std::optional<failure> in_vain_;  ///< if the last answer was that: why
   std::vector<std::string> watched_;
 };
 
 /// The wait of a thread. Fails as wait_steps, or with cancelled.
-status wait_until_settled(core& session, mailroom::slot& slot, question& q, boot_time deadline,
+status wait_until_settled(core& session, mailroom::slot& slot, question& q, const timed_call& call,
                           std::stop_token stop);
-
-/// When a wait that begins now has to end.
-boot_time deadline_of(core& session, wait_time wait) noexcept;
-/// Until when answers are waited for by a wait that begins now and has to end then.
-boot_time limit_of(core& session, boot_time deadline) noexcept;
 
 /// What asks the store for it, and what is wrong if it is in use as something else.
 store::permits_command acquire_command(const core& session, const spec& s, const claim& how,
@@ -160,8 +163,8 @@ failure unanswered(core& session, boot_time began, bool answered_before);
 failure kept_out(gate::entry why, const spec& s);
 /// Whether a wait that ended so has left nothing at the store.
 bool leaves_nothing(const failure& why) noexcept;
-/// Whether the store did not answer: then the keeper gives back what may be there, and the caller
-/// does not wait for that as well.
+/// Whether the store did not answer, or was not asked in time: then the keeper gives back what may
+/// be there, and the caller does not wait for that as well.
 bool left_to_keeper(const failure& why) noexcept;
 /// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
@@ -172,7 +175,12 @@ failure gave_up(core& session, const spec& s, boot_time began, failure f);
 /// Gets permits: through the gate if the spec has one, then at the store. Whatever it fails with,
 /// nothing stays behind: what was won too late is released.
 result<lease> acquire(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
-                      const claim& c, wait_time wait, std::stop_token stop);
+                      const claim& c, const timed_call& call, std::stop_token stop);
+inline result<lease> acquire(const std::shared_ptr<core>& session,
+                             const std::shared_ptr<const spec>& s, const claim& c, wait_time wait,
+                             std::stop_token stop) {
+  return acquire(session, s, c, timed_call(session->now(), wait), std::move(stop));
+}
 
 /// The same without a lease object: nobody renews it, whoever knows the owner id may release it.
 result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std::stop_token stop);

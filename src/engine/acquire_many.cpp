@@ -24,7 +24,7 @@ class joint_acquisition final : public question {
       const auto together = all_.subspan(from, end_of_session(from) - from);
       asked_ = std::max(asked_, from + together.size());
       auto stopped = ask_one_session(together, from, last);
-      if (!stopped || *stopped) return stopped;
+      if (!stopped || *stopped || refused_) return stopped;
     }
     return check_still_held();
   }
@@ -42,10 +42,10 @@ class joint_acquisition final : public question {
   /// Gives back everything that it may have, by the same way as it was asked for.
   void leave_nothing_behind(const failure& why) {
     if (!std::exchange(in_doubt_, false)) return;
-    const bool away = left_to_keeper(why);
     const call_limit until{saturated_add(all_.front().session->now(), last_answer_within)};
     for (std::size_t from = 0; from < asked_; from = end_of_session(from)) {
       const auto some = all_.subspan(from, end_of_session(from) - from);
+      const bool away = left_to_keeper(why) || some.front().session->out_of_time();
       std::vector<store::renewal> releases;
       for (const auto& w : some) releases.push_back({w.what->name, release()});
       const auto replies = away ? std::vector<result<store::permits_reply>>{}
@@ -73,6 +73,7 @@ class joint_acquisition final : public question {
     const boot_time sent = session.now();
     const auto replies = session.acquire_together(batch);
     stopped_at_ = from;
+    refused_ = false;
     // All but a definite no to the first question may leave something.
     in_doubt_ = in_doubt_ || !last || !replies || from > 0;
     if (!replies) return replies.error();
@@ -92,6 +93,7 @@ class joint_acquisition final : public question {
   }
 
   result<std::optional<wait_hint>> on_refusal(const store::permits_reply& reply, bool last) {
+    refused_ = true;
     const wanted& w = in_the_way();
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return mismatch_of(reply, *w.what);
@@ -133,16 +135,17 @@ class joint_acquisition final : public question {
   std::size_t stopped_at_ = 0;
   std::size_t asked_ = 0;
   bool in_doubt_ = false;
+  bool refused_ = false;  ///< the last question, so that nothing behind is asked for
   bool complete_ = false;
 };
 
 // Waits where it was stopped, until all is there.
-status win_all(joint_acquisition& q, boot_time began, wait_time wait, const std::stop_token& stop) {
+status win_all(joint_acquisition& q, const timed_call& call, const std::stop_token& stop) {
   while (true) {
     const auto session = q.in_the_way().session;
     q.wait_there();
     mailroom::slot slot(session->mailroom(), q.owner());
-    const auto settled = wait_until_settled(*session, slot, q, saturated_add(began, wait), stop);
+    const auto settled = wait_until_settled(*session, slot, q, call, stop);
     if (!settled || q.complete()) return settled;
   }
 }
@@ -199,7 +202,7 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
   void won(std::shared_ptr<core> session) override {
     if (what_->q.complete()) return tell(begin_leases(what_->all, what_->q, session, waited_));
     const wanted& w = what_->q.in_the_way();
-    order o{w.session, w.what, tried(), deadline_, stop_};
+    order o{w.session, w.what, tried(), time_, stop_};
     std::make_shared<pending_joint>(std::move(o), what_)->start(*std::exchange(receiver_, nullptr));
   }
   std::optional<store::renewal> leaving(const failure& why) override {
@@ -249,8 +252,8 @@ std::string store_in_order(std::string_view url) {
 pending<std::vector<lease>> async_acquire_all(std::vector<wanted> all, wait_limit limit,
                                               std::stop_token stop) {
   const wanted first = all.front();
-  order o{first.session, first.what, operation, deadline_of(*first.session, limit.wait()),
-          std::move(stop)};
+  order o{
+      first.session, first.what, operation, {first.session->now(), limit.wait()}, std::move(stop)};
   return pending<std::vector<lease>>(
       std::make_shared<pending_joint>(std::move(o), std::make_shared<joint>(std::move(all))));
 }
@@ -262,15 +265,15 @@ result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wa
       return w.session->located(std::move(can.error()), operation, w.what->name);
     }
   }
-  const boot_time began = all.front().session->now();
+  const timed_call call(all.front().session->now(), wait);
   joint_acquisition q(all);
-  if (auto won = win_all(q, began, wait, stop); !won) {
+  if (auto won = win_all(q, call, stop); !won) {
     q.leave_nothing_behind(won.error());
     const wanted& w = q.in_the_way();
-    auto why = gave_up(*w.session, *w.what, began, std::move(won.error()));
+    auto why = gave_up(*w.session, *w.what, call.began(), std::move(won.error()));
     return w.session->located(std::move(why), operation, w.what->name);
   }
-  return begin_leases(all, q, all.front().session, {began, began});
+  return begin_leases(all, q, all.front().session, {call.began(), call.began()});
 }
 
 }  // namespace holdfast::engine

@@ -7,17 +7,17 @@ pending_acquire::pending_acquire(order o, const claim& c)
 
 errand::next pending_acquire::come_in() {
   gate* const at = spec_->gate.get();
-  if (in_line_) return on_entry(at->look(acquisition_, deadline_, stop()));
+  if (in_line_) return on_entry(at->look(acquisition_, time_.deadline(), stop()));
   in_line_ = true;
   if (at == nullptr) return at_store();
   if (auto idle = at->take_idle(*spec_)) {
     if (auto mine = hold::next_turn(std::move(idle), waited_)) return won_at_gate(std::move(mine));
   }
-  return on_entry(at->join(acquisition_, deadline_));
+  return on_entry(at->join(acquisition_, time_.deadline()));
 }
 
 errand::next pending_acquire::on_entry(gate::entry in) {
-  for (; in == gate::entry::passed; in = spec_->gate->join(acquisition_, deadline_)) {
+  for (; in == gate::entry::passed; in = spec_->gate->join(acquisition_, time_.deadline())) {
     waited_.past_gate = session_.now();
     if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
       return won_at_gate(std::move(mine));
@@ -25,7 +25,7 @@ errand::next pending_acquire::on_entry(gate::entry in) {
   }
   // One who is chosen waits for what comes of it, also after the deadline.
   if (in == gate::entry::waiting) {
-    return look_again(session_.now() < deadline_ ? deadline_ : forever);
+    return look_again(session_.now() < time_.deadline() ? time_.deadline() : forever);
   }
   if (in == gate::entry::cancelled) return end(stopped());
   if (in != gate::entry::first && in != gate::entry::asked) return end(kept_out(in, *spec_));
@@ -40,15 +40,7 @@ errand::next pending_acquire::won_at_gate(lease mine) {
 }
 
 std::optional<store::renewal> pending_acquire::leaving(const failure& why) {
-  if (leaves_nothing(why)) return std::nullopt;
-  if (left_to_keeper(why)) {
-    session_.keeper().abandon(spec_->name, owner(), spec_->lease);
-    return std::nullopt;
-  }
-  store::permits_command c;
-  c.verb = store::permits_verb::release;
-  c.owner = owner();
-  return store::renewal{spec_->name, c};
+  return leaves_nothing(why) ? std::nullopt : release_of(why);
 }
 
 lease pending_lease::begin_lease(std::shared_ptr<core> session) {

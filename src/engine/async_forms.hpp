@@ -73,7 +73,7 @@ pending<T> async_command(const order& o, const store::permits_command& c,
   return pending<T>(std::make_shared<pending_reply<T>>(o, c, std::move(m)));
 }
 
-/// A question that leaves nothing behind, whatever comes of it.
+/// A question that leaves nothing behind, whatever comes of it; or what its give_back() gives back.
 template <class T, class Question>
 class pending_question final : public telling_wait<pending_wait, T> {
  public:
@@ -93,7 +93,10 @@ class pending_question final : public telling_wait<pending_wait, T> {
     if (how) return this->tell(std::move(how));
     this->tell(session->located(std::move(how.error()), tried, this->spec_->name));
   }
-  std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
+  std::optional<store::renewal> leaving(const failure&) override {
+    if constexpr (requires(Question& q) { q.give_back(); }) question_->give_back();
+    return std::nullopt;
+  }
   void let_go() override { question_.reset(); }
 
   const store::owner_id owner_;

@@ -23,11 +23,11 @@ class pending_reader final : public pending_lease {
 
   next come_in() override {
     if (stop().stop_requested()) return end(stopped());
-    switch (visit_.look(*spec_, passes_writers_, session_.now() < deadline_)) {
+    switch (visit_.look(*spec_, passes_writers_, session_.now() < time_.deadline())) {
       case way::joined:
         return won_at_gate(hold::joined(visit_.take_joined(), waited_.began));
       case way::waits:
-        return look_again(deadline_);
+        return look_again(time_.deadline());
       case way::overloaded:
         return end(kept_out(gate::entry::overloaded, *spec_));
       case way::asks:

@@ -4,26 +4,49 @@
 
 #include "engine/left_call.hpp"
 
-namespace holdfast::engine {
+namespace holdfast {
+
+namespace {
+thread_local boot_time thread_limit = forever;
+/// Until when this operation waits for what it asked when its limit was near, or over; none yet if
+/// it is zero.
+thread_local boot_time late_until{};
+thread_local bool call_was_left = false;
+constexpr std::chrono::milliseconds answer_at_least{20};
+}  // namespace
+
+detail::call_limit::call_limit(boot_time until) noexcept
+    : before_(thread_limit), late_before_(late_until) {
+  thread_limit = std::min(before_, until);
+  if (before_ == forever) late_until = {};
+}
+detail::call_limit::call_limit(none) noexcept : before_(thread_limit), late_before_(late_until) {
+  thread_limit = forever;
+}
+// What an inner one has used up of the moment is not there again for the outer one.
+detail::call_limit::~call_limit() {
+  if (before_ == forever || thread_limit == forever) late_until = late_before_;
+  thread_limit = before_;
+}
+boot_time detail::call_limit::present() noexcept { return thread_limit; }
+boot_time detail::call_limit::answer_by(boot_time now) noexcept {
+  const boot_time at_least = now + answer_at_least;
+  if (at_least <= thread_limit) return thread_limit;
+  if (late_until == boot_time{}) late_until = at_least;
+  return std::max(thread_limit, late_until);
+}
+
+namespace engine {
 
 using namespace std::chrono_literals;
 
 namespace {
-thread_local boot_time limit = forever;
-thread_local bool left = false;
 thread_local const callers* works_for = nullptr;
 /// An idle thread ends after it.
 constexpr auto idle_for = 10s;
 }  // namespace
 
-bool& left_a_call() noexcept { return left; }
-
-call_limit::call_limit(boot_time until) noexcept : before_(limit) {
-  limit = std::min(before_, until);
-}
-call_limit::call_limit(none) noexcept : before_(limit) { limit = forever; }
-call_limit::~call_limit() { limit = before_; }
-boot_time call_limit::present() noexcept { return limit; }
+bool& left_a_call() noexcept { return call_was_left; }
 
 bool callers::start(const store::owner_id& owner, std::function<void()> call) noexcept try {
   std::list<std::thread> over;
@@ -103,4 +126,5 @@ void callers::work() {
   ended_.notify_all();
 }
 
-}  // namespace holdfast::engine
+}  // namespace engine
+}  // namespace holdfast

@@ -6,6 +6,7 @@
 #include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/timed.hpp>
 #include <list>
 #include <mutex>
 #include <set>
@@ -13,29 +14,10 @@
 
 namespace holdfast::engine {
 
-/// Until when the calling thread waits for an answer of the store, whatever the store's own
-/// time-outs are: a wait with a deadline says so while it asks. The nearest of those that enclose
-/// each other counts.
-class call_limit {
- public:
-  explicit call_limit(boot_time until) noexcept;
-  /// For what the user is called with: what it asks is not part of the wait.
-  enum class none { at_all };
-  explicit call_limit(none) noexcept;
-  ~call_limit();
-  call_limit(const call_limit&) = delete;
-  call_limit& operator=(const call_limit&) = delete;
-
-  /// `forever` if there is none.
-  static boot_time present() noexcept;
-
- private:
-  const boot_time before_;
-};
-
-/// So long after its deadline a wait still waits for the store's last answer. It ends a tenth of a
-/// second after the deadline at the latest: the rest is for waking the thread.
-inline constexpr std::chrono::nanoseconds last_answer_within = std::chrono::milliseconds(80);
+using detail::call_limit;
+using detail::last_answer_within;
+using detail::time_frame;
+using detail::timed_call;
 
 /// Threads that make calls whose caller may leave before they end: nobody can interrupt a driver
 /// that waits for a server which hangs. As many as there are such calls at a time; idle ones end

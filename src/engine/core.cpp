@@ -44,10 +44,10 @@ std::string describe_process() {
   return one_word(host) + ' ' + std::to_string(getpid()) + ' ' + program_name();
 }
 
-/// However late the thread that asks was woken.
-constexpr std::chrono::milliseconds answer_at_least{20};
 /// A wait that lasts so long yet is longer than any call of a driver.
 constexpr std::chrono::seconds longest_call{60};
+/// Tokens come back with time as well: so often it is tried to give them back before.
+constexpr int refunds_tried = 3;
 
 /// Words that are the caller's, who may leave.
 struct kept_words {
@@ -78,6 +78,8 @@ failure left_at_deadline() {
   return {errc::unavailable,
           "the store had not answered at the deadline: is it stopped, or the network cut?", true};
 }
+
+bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_outcome::granted; }
 
 struct kept_take {
   explicit kept_take(const store::rate_command& c) : command(c) {
@@ -168,32 +170,38 @@ bool core::may_be_left() const noexcept {
          limit - now() < longest_call;
 }
 
-template <class Call>
+template <class Call, class Undo>
 std::invoke_result_t<Call> core::in_time(const store::owner_id& owner, Call call,
-                                         std::invoke_result_t<Call> left) {
+                                         std::invoke_result_t<Call> left, Undo undo) {
   using answer = std::invoke_result_t<Call>;
   struct place {
     std::mutex mutex;
     std::condition_variable here;
     std::optional<answer> reply;
+    bool left = false;
   };
   const auto to = std::make_shared<place>();
-  const auto ask = [to, call]() noexcept {
-    std::optional<answer> reply;
+  const auto ask = [to, call, undo]() noexcept {
     try {
-      reply.emplace(call());
+      std::optional<answer> reply{call()};
+      std::unique_lock lock{to->mutex};
+      if (!to->left) {
+        to->reply.swap(reply);
+        to->here.notify_one();
+        return;
+      }
+      lock.unlock();
+      undo(*reply);
     } catch (...) {
       return;  // no memory: as if it had not answered
     }
-    const std::lock_guard guard{to->mutex};
-    to->reply.swap(reply);
-    to->here.notify_one();
   };
   if (!callers_->start(owner, ask)) return call();
-  const boot_time limit = std::max(call_limit::present(), now() + answer_at_least);
+  const boot_time limit = call_limit::answer_by(now());
   std::unique_lock lock{to->mutex};
   while (!to->reply && now() < limit) clock_->wait_until(lock, to->here, limit);
   if (to->reply) return std::move(*to->reply);
+  to->left = true;
   left_a_call() = true;
   return left;
 }
@@ -261,17 +269,48 @@ result<store::rate_reply> core::rate(std::string_view name, const store::rate_co
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto reply =
-      may_be_left()
-          ? in_time(
-                c.owner,
-                [this, of = std::string(name), kept = std::make_shared<const kept_take>(c)] {
-                  return store_->rate(of, kept->command);
-                },
-                left_at_deadline())
-          : store_->rate(name, c);
+  if (!may_be_left()) {
+    auto reply = store_->rate(name, c);
+    observe();
+    return reply;
+  }
+  const auto of = std::make_shared<const std::string>(name);
+  const auto kept = std::make_shared<const kept_take>(c);
+  auto reply = in_time(
+      c.owner, [this, of, kept] { return store_->rate(*of, kept->command); }, left_at_deadline(),
+      [this, of, kept](const result<store::rate_reply>& late) {
+        const bool take = kept->command.verb == store::rate_verb::take;
+        if (take && late && took(*late)) give_back_tokens(*of, kept->command);
+      });
   observe();
   return reply;
+}
+
+void core::give_back_tokens(std::string_view name, store::rate_command take) {
+  take.verb = store::rate_verb::refund;
+  for (int i = 0; i < refunds_tried; ++i) {
+    if (store_->rate(name, take)) return;
+  }
+}
+
+void core::refund(std::string_view name, store::rate_command take) noexcept try {
+  take.verb = store::rate_verb::refund;
+  {
+    const call_limit soon{saturated_add(now(), last_answer_within)};
+    left_a_call() = false;
+    if (rate(name, take) || left_a_call()) return;
+  }
+  const auto again = [this, of = std::string(name),
+                      kept = std::make_shared<const kept_take>(take)]() noexcept {
+    try {
+      give_back_tokens(of, kept->command);
+    } catch (...) {
+      return;  // no memory: they come back with time
+    }
+  };
+  (void)callers_->start(take.owner, again);
+} catch (...) {
+  return;  // the same
 }
 
 result<std::vector<std::string>> core::names() {
@@ -322,16 +361,21 @@ result<store::admission> core::admit(const store::renewal& permits, std::string_
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
-  auto reply = may_be_left()
-                   ? in_time(
-                         permits.command.owner,
-                         [this, of = std::string(limiter),
-                          kept = std::make_shared<const kept_batch>(std::span(&permits, 1)),
-                          tokens = std::make_shared<const kept_take>(take)] {
-                           return store_->admit(kept->all.front(), of, tokens->command);
-                         },
-                         left_at_deadline())
-                   : store_->admit(permits, limiter, take);
+  if (!may_be_left()) {
+    auto reply = store_->admit(permits, limiter, take);
+    observe();
+    return reply;
+  }
+  const auto of = std::make_shared<const std::string>(limiter);
+  const auto kept = std::make_shared<const kept_batch>(std::span(&permits, 1));
+  const auto tokens = std::make_shared<const kept_take>(take);
+  auto reply = in_time(
+      permits.command.owner,
+      [this, of, kept, tokens] { return store_->admit(kept->all.front(), *of, tokens->command); },
+      left_at_deadline(),
+      [this, of, tokens](const result<store::admission>& late) {
+        if (late && late->tokens && took(*late->tokens)) give_back_tokens(*of, tokens->command);
+      });
   observe();
   return reply;
 }

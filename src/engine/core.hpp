@@ -49,12 +49,17 @@ class core {
   void collect();
   result<store::countdown_reply> countdown(std::string_view name,
                                            const store::countdown_command& c);
+  /// Tokens that come when nobody waits for them any more go back.
   result<store::rate_reply> rate(std::string_view name, const store::rate_command& c);
+  /// Gives back what that take got. Waits for the store for a moment only, and then goes on behind.
+  void refund(std::string_view name, store::rate_command take) noexcept;
   result<std::vector<std::string>> names();
   /// Many of them in as few round trips as the store can.
   std::vector<result<store::permits_reply>> permits(std::span<const store::renewal> batch);
   std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch);
   result<std::vector<store::permits_reply>> acquire_together(std::span<const store::renewal> all);
+  /// Its permit is the keeper's to give back if it comes when nobody waits for it any more; its
+  /// tokens go back.
   result<store::admission> admit(const store::renewal& permits, std::string_view limiter,
                                  const store::rate_command& take);
   result<store::identity> identify();
@@ -97,6 +102,8 @@ class core {
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept;
+  /// Whether the calling thread has no time left to ask anything.
+  bool out_of_time() const noexcept { return may_be_left() && now() >= call_limit::present(); }
   /// errc::forked in a child, else nothing.
   status usable() const;
   /// Completes a failure with where it happened, for throw_failure.
@@ -104,10 +111,17 @@ class core {
 
  private:
   bool may_be_left() const noexcept;
-  /// The answer, or `left` if there was none at the limit: then the call goes on by itself.
+  /// The answer, or `left` if there was none at the limit: then the call goes on by itself, and
+  /// `undo` is called with what came of it.
+  template <class Call, class Undo>
+  std::invoke_result_t<Call> in_time(const store::owner_id& owner, Call call,
+                                     std::invoke_result_t<Call> left, Undo undo);
   template <class Call>
   std::invoke_result_t<Call> in_time(const store::owner_id& owner, Call call,
-                                     std::invoke_result_t<Call> left);
+                                     std::invoke_result_t<Call> left) {
+    return in_time(owner, std::move(call), std::move(left), [](const auto&) {});
+  }
+  void give_back_tokens(std::string_view name, store::rate_command take);
 
   session_options options_;
   holdfast::clock* clock_;

@@ -133,6 +133,8 @@ std::error_code make_error_code(errc code) noexcept {
 error::error(failure f)
     : std::system_error(make_error_code(f.code), compose(f)), failure_(std::move(f)) {}
 
+std::string failure::message() const { return error(*this).what(); }
+
 bool is_retryable(errc code) noexcept {
   return code == errc::busy || code == errc::timed_out || code == errc::unavailable ||
          code == errc::overloaded || code == errc::no_space;

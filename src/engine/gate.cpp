@@ -152,7 +152,7 @@ void gate::give_first(std::shared_ptr<hold> what) {
 
 std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
   const std::lock_guard guard{mutex_};
-  if (!idle_ || first_ == summons::insists || !idle_->fits(wanted)) return nullptr;
+  if (!idle_ || !idle_->fits(wanted)) return nullptr;
   ++bypassed_;
   return std::exchange(idle_, nullptr);
 }

@@ -26,13 +26,14 @@ struct spec;
 /// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
 /// spec::max_bypass times: then, or as soon as it is awake, it is served next.
 ///
-///     a thread is done, nobody in line   │ back to the store; with linger: idle, until another
-///     comes,
-///                                        │ its time is over, or somebody elsewhere wants it
-///     a thread is done, somebody in line │ idle, and the first in line is called
-///       another comes, and may bypass    │ takes what is idle
-///       the first in line is awake       │ takes what is idle; if it is in use, insists on being
-///       next it insists, or was bypassed enough, and a thread is done │ goes to it directly
+///     a thread is done, no waiter       │ back to the store; with linger: idle, until a thread
+///                                       │ comes, its time is over, or another process wants it
+///     a thread is done, with waiters    │ idle, and the first waiter is woken
+///       another comes, and may bypass   │ takes what is idle
+///       the first waiter is awake       │ takes what is idle; if it is in use, insists
+///     a thread is done, and the first   │ the hold goes to the first waiter directly
+///       waiter insists, or was bypassed │
+///       often enough                    │
 class gate {
  public:
   explicit gate(clock& on) : clock_(on) {}
@@ -73,7 +74,8 @@ class gate {
   std::shared_ptr<hold> wanted(const store::owner_id& held);
   /// Something may linger here for as long as somebody may come for it: a lock object that does.
   void expect_one();
-  /// It does not come any more. What lingered for it has to be given back, if it was the last.
+  /// The last lock object is gone, or one of several. Returns the idle hold to release, if it was
+  /// the last.
   std::shared_ptr<hold> expect_one_less();
 
   /// The representative goes. The next in line becomes it, and asks for itself.

@@ -242,8 +242,7 @@ result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& rep
 
 bool hold::give_up_stronger_than(std::uint32_t weight) {
   if (weight_.load(std::memory_order_relaxed) <= weight) return false;
-  session_->keeper().in_doubt(*this);
-  return true;
+  return session_->keeper().in_doubt(*this);
 }
 
 // Takes the next of this process along, if one is in line: one step at the store for both.

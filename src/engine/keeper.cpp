@@ -177,8 +177,14 @@ void keeper::gone(hold& h) {
 void keeper::ended(hold& h) {
   end_renewal(h, [&] { return on_lost(h, lease_ended); });
 }
-void keeper::in_doubt(hold& h) {
-  end_renewal([&] { return on_lost(h, outcome_unknown); });
+bool keeper::in_doubt(hold& h) {
+  bool kept = false;
+  end_renewal([&]() -> news {
+    kept = h.scheduled_.has_value();
+    if (!kept) return [] {};
+    return on_lost(h, outcome_unknown);
+  });
+  return kept;
 }
 
 boot_time keeper::shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease) {

@@ -48,8 +48,8 @@ class keeper {
   void gone(hold& h);
   /// Our own clock says so.
   void ended(hold& h);
-  /// Nobody knows.
-  void in_doubt(hold& h);
+  /// Nobody knows: it is lost, unless it was released meanwhile. False then.
+  bool in_doubt(hold& h);
   /// After begin_renewal(), before a renewal for `lease` is sent: from now on it is relied on for
   /// no longer than that. Returns until when it was, for restore() if nothing was carried out.
   boot_time shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease);

@@ -2,11 +2,13 @@
 
 namespace holdfast::engine {
 
+using std::chrono::milliseconds;
+
 pending_wait::pending_wait(order o)
     : errand(o.session->runner()),
       session_(*o.session),
       spec_(std::move(o.what)),
-      deadline_(o.deadline),
+      time_(o.time),
       keeps_session_(std::move(o.session)),
       weak_session_(keeps_session_),
       operation_(o.operation),
@@ -20,9 +22,14 @@ void pending_wait::begin(std::stop_token stop) {
   auto can = ready(*session, *spec_, asks_for());
   if (can) can = session->runner().start();
   waited_ = {session->now(), session->now()};
-  limit_ = limit_of(*session, deadline_);
-  if (can && limit_ != forever && can_be_left()) {
-    can = session->runner().tell_at(limit_, shared_from_this());
+  limit_ = std::min(time_.limit(), call_limit::present());
+  boot_time told_at = limit_;
+  if (time_.is_try() && session->can().try_takes_ms > 0) {
+    told_at =
+        std::min(limit_, saturated_add(session->now(), milliseconds(session->can().try_takes_ms)));
+  }
+  if (can && told_at != forever && can_be_left()) {
+    can = session->runner().tell_at(told_at, shared_from_this());
   }
   if (can) return wake();
   fail(session->located(std::move(can.error()), operation_, spec_->name));
@@ -52,13 +59,16 @@ errand::next pending_wait::step() {
 }
 
 errand::next pending_wait::at_store() {
-  const call_limit until{limit_};
-  steps_ = std::make_unique<wait_steps>(session_, asked(), deadline_);
+  {
+    const call_limit until{limit_};
+    steps_ = std::make_unique<wait_steps>(session_, asked(), time_);
+  }
   return ask();
 }
 
 errand::next pending_wait::ask() {
   if (stop().stop_requested()) return give_up(stopped());
+  if (told_) return give_up({errc::cancelled, {}});  // nobody waits for it any more
   if (auto question = steps_->command()) return {.ask = question};
   return settle(steps_->ask());
 }
@@ -66,7 +76,7 @@ errand::next pending_wait::ask() {
 errand::next pending_wait::answer(result<store::permits_reply> reply, boot_time sent) {
   if (!leaving_) return settle(steps_->answered(std::move(reply), sent));
   if (!reply) {
-    session_.keeper().abandon(spec_->name, owner(), spec_->lease);
+    abandon();
   } else if (const auto more = after_leaving(*reply)) {
     return {.ask = more};
   }
@@ -97,7 +107,7 @@ void pending_wait::told() {
 }
 
 errand::next pending_wait::look_again(boot_time until) {
-  waits_ = true;
+  heard_ = steps_ ? steps_->last_heard() : wait_steps::heard::waits;
   until_ = until;
   return {.until = until};
 }
@@ -129,6 +139,19 @@ errand::next pending_wait::end(failure f) {
   return over();
 }
 
+void pending_wait::abandon() { session_.keeper().abandon(spec_->name, owner(), spec_->lease); }
+
+std::optional<store::renewal> pending_wait::release_of(const failure& why) {
+  if (left_to_keeper(why)) {
+    abandon();
+    return std::nullopt;
+  }
+  store::permits_command c;
+  c.verb = store::permits_verb::release;
+  c.owner = owner();
+  return store::renewal{spec_->name, c};
+}
+
 errand::next pending_wait::over() {
   on_stop_.reset();
   on_receivers_stop_.reset();
@@ -137,7 +160,14 @@ errand::next pending_wait::over() {
 
 void pending_wait::overdue() {
   if (!may_tell()) return;
-  fail_overdue(unanswered(session_, waited_.began, waits_));
+  using heard = wait_steps::heard;
+  const heard last = heard_;
+  failure why = unanswered(session_, waited_.began, last != heard::nothing);
+  if (time_.is_try() || last == heard::in_vain) why.code = errc::unavailable;
+  if (last == heard::in_vain) {
+    why.what = "the store granted it in vain, and did not answer the last try in time";
+  }
+  fail_overdue(std::move(why));
 }
 
 status chore::begin() {

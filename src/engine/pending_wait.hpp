@@ -15,7 +15,7 @@ struct order {
   std::shared_ptr<core> session;  ///< let go of when it is begun
   std::shared_ptr<const spec> what;
   std::string_view operation;  ///< "mutex", for messages
-  boot_time deadline = forever;
+  time_frame time;
   std::stop_token stop{};
 };
 
@@ -43,6 +43,9 @@ class pending_wait : public errand {
   virtual void won(std::shared_ptr<core> session) = 0;
   /// What is to be sent so that nothing stays behind, if anything.
   virtual std::optional<store::renewal> leaving(const failure& why) = 0;
+  /// That for permits: their release, or nothing if the keeper has to send it, behind a call that
+  /// was left.
+  std::optional<store::renewal> release_of(const failure& why);
   /// … and what after the answer to that, if anything.
   virtual std::optional<store::renewal> after_leaving(const store::permits_reply&) { return {}; }
   virtual void fail(failure f) = 0;
@@ -70,7 +73,7 @@ class pending_wait : public errand {
 
   core& session_;
   const std::shared_ptr<const spec> spec_;
-  const boot_time deadline_;
+  const time_frame time_;
   waits waited_{};
 
  private:
@@ -80,6 +83,7 @@ class pending_wait : public errand {
   };
   using on_stop = std::optional<std::stop_callback<rouse>>;
 
+  void abandon();
   next ask();
   next settle(std::optional<status> ended);
   void told();
@@ -94,7 +98,7 @@ class pending_wait : public errand {
   const std::stop_token closing_;
 
   std::atomic<bool> told_{false};
-  std::atomic<bool> waits_{false};  ///< the store or the gate let it wait
+  std::atomic<wait_steps::heard> heard_{};
 
   // Of the runner's thread.
   on_stop on_stop_;
@@ -132,7 +136,10 @@ class telling : public Base, public detail::operation<T> {
   using Base::Base;
 
  protected:
-  void tell(result<T> how) { std::exchange(receiver_, nullptr)->receive(std::move(how)); }
+  void tell(result<T> how) {
+    const call_limit users{call_limit::none::at_all};
+    std::exchange(receiver_, nullptr)->receive(std::move(how));
+  }
   detail::receiver<T>* receiver_ = nullptr;
 };
 

@@ -106,8 +106,7 @@ result<lease> reader_group::enter(const std::shared_ptr<core>& session,
                                   bool passes_writers, wait_time wait, std::stop_token stop) {
   if (!shares(*s)) return acquire(session, s, c, wait, std::move(stop));
   if (auto usable = session->usable(); !usable) return std::move(usable.error());
-  const boot_time began = clock_.now(), deadline = saturated_add(began, wait);
-  const boot_time end = limit_of(*session, deadline);
+  const timed_call call(clock_.now(), wait);
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
                                      changed_.notify_all();
@@ -116,22 +115,20 @@ result<lease> reader_group::enter(const std::shared_ptr<core>& session,
   while (true) {
     if (auto h = join(*s, passes_writers)) {
       lock.unlock();
-      return hold::joined(std::move(h), began);
+      return hold::joined(std::move(h), call.began());
     }
     // Whoever cannot wait asks for itself.
-    if (!asking_ || stop.stop_requested() || clock_.now() >= deadline) break;
+    if (!asking_ || stop.stop_requested() || clock_.now() >= call.deadline()) break;
     if (full(*s)) return kept_out(gate::entry::overloaded, *s);
     ++waiting_;
-    clock_.wait_until(lock, changed_, deadline);
+    clock_.wait_until(lock, changed_, call.deadline());
     --waiting_;
   }
   const turn mine(*this);
   lock.unlock();
   claim shared = c;
   shared.told_when_wanted = true;
-  const call_limit until{end};
-  const auto left = deadline == forever ? no_limit : wait_time{deadline - clock_.now()};
-  auto got = acquire(session, s, shared, left, stop);
+  auto got = acquire(session, s, shared, call, stop);
   if (got && mine.for_all()) mine.share(hold::shared_behind(*got));
   return got;
 }

@@ -17,7 +17,8 @@ class resizing final : public question {
   result<bool> run() {
     if (auto usable = session_.usable(); !usable) return std::move(usable.error());
     mailroom::slot slot(session_.mailroom(), session_.ids().next());
-    return end(wait_until_settled(session_, slot, *this, forever, {}));
+    const timed_call call(session_.now(), no_limit);
+    return end(wait_until_settled(session_, slot, *this, call, {}));
   }
 
   /// What came of it. What may have become weaker is not to be relied on.

@@ -56,11 +56,18 @@ status parse_options(std::string_view text, url& u) {
   return done{};
 }
 
+bool looks_like_a_path(std::string_view text) {
+  return text.starts_with('/') || text.starts_with("./") || text.ends_with(".db") ||
+         text.ends_with(".sqlite");
+}
+
 // The message of a failure says only what is wrong, not where.
 result<url> take_apart(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
-    return malformed("names no store; write for example sqlite:locks.db");
+    return malformed(looks_like_a_path(text)
+                         ? "names no store; for a file write sqlite: before its path"
+                         : "names no store; write for example sqlite:locks.db");
   }
   url u;
   u.scheme = lower(text.substr(0, colon));

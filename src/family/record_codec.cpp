@@ -92,6 +92,10 @@ class writer {
 // ---- reading
 // -------------------------------------------------------------------------------------
 
+/// Names, sessions and notes are shorter by far. What is longer was written by somebody else, and
+/// is not copied about for each who looks at it.
+constexpr std::size_t most_word_bytes = 4'096;
+
 /// A cursor over the text. After the first thing that is not as expected it stays bad.
 class reader {
  public:
@@ -138,6 +142,7 @@ class reader {
                       raw_control)) {
         return fail();
       }
+      if (word.size() + plain > most_word_bytes) return fail();
       word.append(text_.substr(0, plain));
       text_.remove_prefix(plain);
       if (skip('\\')) unescape(word);

@@ -50,6 +50,11 @@ class entry final : public engine::question {
 
   const store::owner_id& owner() const noexcept { return take_.owner; }
 
+  /// Of what it took, the tokens.
+  void give_back_tokens() {
+    if (std::exchange(found.rate.taken, false)) session_.refund(limiter_, take_);
+  }
+
   /// It may be in the queue of the permits, or have come from there.
   bool waited() const noexcept { return waited_; }
 
@@ -124,11 +129,9 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
     tell(entry_->given(std::move(session), waited_));
   }
   std::optional<store::renewal> leaving(const failure& why) override {
+    entry_->give_back_tokens();
     if (engine::leaves_nothing(why) && !entry_->waited()) return std::nullopt;
-    store::permits_command c;
-    c.verb = store::permits_verb::release;
-    c.owner = owner();
-    return store::renewal{spec_->name, c};
+    return release_of(why);
   }
   failure observed(failure f) override {
     return engine::gave_up(session_, *spec_, waited_.began, std::move(f));
@@ -195,21 +198,24 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   if (auto can = engine::ready(core, *permits.what, permits.how); !can) {
     state_->fail(std::move(can.error()));
   }
-  const boot_time began = core.now();
-  const boot_time deadline = saturated_add(began, wait);
-  entry e(permits, *limiter.of.spec, std::move(request), n, deadline);
+  const engine::timed_call call(core.now(), wait);
+  entry e(permits, *limiter.of.spec, std::move(request), n, call.deadline());
   engine::mailroom::slot slot(core.mailroom(), e.owner());
-  auto settled = engine::wait_until_settled(core, slot, e, deadline, std::move(stop));
-  if (settled) return e.given(permits.session, {began, began});
-  return state_->refused(e, began, std::move(settled.error()));
+  auto settled = engine::wait_until_settled(core, slot, e, call, std::move(stop));
+  if (settled) return e.given(permits.session, {call.began(), call.began()});
+  return state_->refused(e, call.began(), std::move(settled.error()));
 }
 
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
                               wait_limit limit, std::stop_token stop) {
   auto& [limiter, permits] = *door.state_;
-  engine::order o{permits.session, permits.what, operation,
-                  engine::deadline_of(*permits.session, limit.wait()), std::move(stop)};
-  auto e = std::make_unique<entry>(permits, *limiter.of.spec, limiter.about(key, n), n, o.deadline);
+  engine::order o{permits.session,
+                  permits.what,
+                  operation,
+                  {permits.session->now(), limit.wait()},
+                  std::move(stop)};
+  auto e = std::make_unique<entry>(permits, *limiter.of.spec, limiter.about(key, n), n,
+                                   o.time.deadline());
   return pending<admitted>(
       std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));
 }

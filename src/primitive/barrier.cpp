@@ -262,8 +262,8 @@ bool carry_out(const subject& of, barrier::round& r, barrier::round::until what,
   if (auto can = engine::ready(core, *of.spec, {}); !can) of.fail(std::move(can.error()));
   r.wait_for(what);
   engine::mailroom::slot slot(core.mailroom(), r.owner());
-  const auto ended =
-      engine::wait_until_settled(core, slot, r, engine::deadline_of(core, wait), std::move(stop));
+  const engine::timed_call call(core.now(), wait);
+  const auto ended = engine::wait_until_settled(core, slot, r, call, std::move(stop));
   if (ended) return true;
   const errc why = ended.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return false;

@@ -129,7 +129,7 @@ lease subject::taken(result<lease> got) const {
 }
 
 engine::order subject::order(wait_limit limit, std::stop_token stop) const {
-  return {core, spec, operation, engine::deadline_of(*core, limit.wait()), std::move(stop)};
+  return {core, spec, operation, {core->now(), limit.wait()}, std::move(stop)};
 }
 
 void subject::fail(failure f) const {

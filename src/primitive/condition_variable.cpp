@@ -195,7 +195,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
     }
     std::optional<wake_up> by;
     if (woken_by) by.emplace(std::move(woken_by), session.get(), spec_);
-    relock::begin({std::move(session), mutex_, "mutex", forever, stop_}, std::move(by),
+    relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_}, std::move(by),
                   *std::exchange(receiver_, nullptr));
   }
   static failure mutex_gone() {
@@ -210,6 +210,14 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   const std::shared_ptr<const engine::spec> mutex_;
   turn turn_;
 };
+
+// The end of it is that of the waiting only: the mutex has to be had again, and whoever was woken
+// for nothing wakes another, however long that lasts.
+status wait_for_it(engine::core& core, engine::mailroom::slot& slot, turn& mine, boot_time until,
+                   std::stop_token stop) {
+  const engine::timed_call call(engine::time_frame::until(core.now(), until));
+  return engine::wait_until_settled(core, slot, mine, call, std::move(stop));
+}
 
 pending<std::uint32_t> notify_later(const subject& of, std::uint32_t most) {
   return engine::async_command<std::uint32_t>(of.order({}, {}), notification(*of.spec, most),
@@ -233,7 +241,7 @@ condition_variable::~condition_variable() = default;
 const std::string& condition_variable::name() const noexcept { return state_->of.spec->name; }
 
 boot_time condition_variable::deadline(wait_time wait) const {
-  return engine::deadline_of(*state_->of.core, wait);
+  return saturated_add(state_->of.core->now(), wait);
 }
 
 std::uint32_t condition_variable::notify_all() { return notify(engine::max_permits); }
@@ -276,12 +284,12 @@ std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time unt
   if (auto can = engine::ready(core, *of.spec, {}); !can) of.fail(std::move(can.error()));
   turn mine(core, of.spec);
   engine::mailroom::slot slot(core.mailroom(), mine.owner());
-  if (auto in = engine::wait_until_settled(core, slot, mine, forever, {}); !in) {
+  if (auto in = wait_for_it(core, slot, mine, forever, {}); !in) {
     mine.leave();
     of.fail(std::move(in.error()));
   }
   lock.unlock();
-  auto woken = engine::wait_until_settled(core, slot, mine, until, std::move(stop));
+  auto woken = wait_for_it(core, slot, mine, until, std::move(stop));
   if (!woken) mine.leave();
   try {
     lock.lock();

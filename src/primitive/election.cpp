@@ -155,8 +155,8 @@ std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop)
   auto& core = *of.core;
   look_for_next q(core, of.spec->name, last_term_);
   engine::mailroom::slot slot(core.mailroom(), core.ids().next());
-  const auto settled =
-      engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
+  const engine::timed_call call(core.now(), wait);
+  const auto settled = engine::wait_until_settled(core, slot, q, call, std::move(stop));
   if (settled) return std::move(q.found);
   const errc why = settled.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;

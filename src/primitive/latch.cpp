@@ -169,8 +169,8 @@ struct latch::state {
     if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
     countdown_question q(core, of.spec->name, c);
     engine::mailroom::slot slot(core.mailroom(), c.owner);
-    auto settled =
-        engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
+    const engine::timed_call call(core.now(), wait);
+    auto settled = engine::wait_until_settled(core, slot, q, call, std::move(stop));
     if (settled) return std::move(q.reply);
     const errc why = settled.error().code;
     if (why == errc::cancelled) q.leave();

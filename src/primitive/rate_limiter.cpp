@@ -15,7 +15,7 @@ using store::rate_verb;
 namespace {
 
 constexpr microseconds longest_ahead = max_lease;
-/// Who waits without a thread looks at the clock no more often.
+/// Who waits for its tokens looks at the clock no more often.
 constexpr microseconds shortest_look{200};
 /// Of so many keys the process keeps tokens before it looks for those whose time is over.
 constexpr std::size_t many_pools = 1024;
@@ -39,7 +39,13 @@ class rate_question final : public engine::question {
     auto answer = session_.rate(name_, command_);
     if (!answer) return note_unknown(std::move(answer.error()), sent);
     reply = std::move(*answer);
+    took_ = command_.verb == rate_verb::take && reply.outcome == rate_outcome::granted;
     return std::optional<engine::wait_hint>{};
+  }
+
+  /// What it took and nobody heard of.
+  void give_back() {
+    if (std::exchange(took_, false)) session_.refund(name_, command_);
   }
 
   store::rate_reply reply;
@@ -61,6 +67,7 @@ class rate_question final : public engine::question {
   const std::string& name_;
   const store::rate_command command_;
   boot_time repeat_until_ = forever;
+  bool took_ = false;
 };
 
 }  // namespace
@@ -114,6 +121,12 @@ result<rate_decision> primitive::decision(const rate_limiter::state::request& r,
 
 namespace {
 
+/// When a wait for tokens ends: they are slept for up to the last moment, because their time counts
+/// from the store's answer.
+engine::time_frame time_of(const engine::core& session, wait_time wait) {
+  return engine::time_frame(session.now(), wait).to_the_last();
+}
+
 /// Takes ahead, and is settled when the tokens are there.
 class reservation final : public engine::question {
  public:
@@ -146,10 +159,15 @@ class reservation final : public engine::question {
     if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);
     return std::move(*made_);
   }
+  /// What there is to say of a wait that ended before the tokens were there. They go back.
+  rate_decision refused() {
+    if (!made_) return {};
+    give_back();
+    made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);
+    return std::move(*made_);
+  }
   void give_back() {
-    if (!made_ || !made_->taken) return;
-    command_.verb = rate_verb::refund;
-    (void)session_.rate(name_, command_);
+    if (made_ && std::exchange(made_->taken, false)) session_.refund(name_, command_);
   }
 
  private:
@@ -157,18 +175,23 @@ class reservation final : public engine::question {
   const std::string& name_;
   const rate_limiter::state::request request_;
   const boot_time began_;
-  store::rate_command command_;
+  const store::rate_command command_;
   std::optional<rate_decision> made_;
   boot_time ready_{};
 };
 
-/// The same without a thread.
-class pending_take final : public engine::telling_wait<engine::pending_wait, rate_decision> {
+/// The same without a thread. That its time was over is a decision, not a failure.
+class pending_take final : public engine::telling<engine::pending_wait, rate_decision> {
  public:
   pending_take(engine::order o, rate_limiter::state::request r, std::uint64_t n, wait_time wait)
-      : telling_wait(std::move(o)),
+      : telling(std::move(o)),
         reservation_(session_, spec_->name, std::move(r), n, ahead_of(wait)) {}
   const store::owner_id& owner() const noexcept override { return reservation_.owner(); }
+
+  void start(detail::receiver<rate_decision>& to) override {
+    receiver_ = &to;
+    begin(to.stop());
+  }
 
  private:
   engine::question& asked() override { return reservation_; }
@@ -176,6 +199,14 @@ class pending_take final : public engine::telling_wait<engine::pending_wait, rat
   std::optional<store::renewal> leaving(const failure&) override {
     reservation_.give_back();
     return std::nullopt;
+  }
+  void fail_overdue(failure f) override {
+    if (f.code == errc::timed_out) return tell(rate_decision{});
+    tell(session_.located(std::move(f), tried(), spec_->name));
+  }
+  void fail(failure f) override {
+    if (f.code == errc::timed_out) return tell(reservation_.refused());
+    tell(std::move(f));
   }
 
   reservation reservation_;
@@ -197,17 +228,15 @@ rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
 }
 
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
-                                          microseconds ahead, wait_time wait,
-                                          std::stop_token stop) const {
+                                          microseconds ahead, wait_time wait) const {
   auto& core = *of.core;
   if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
   store::rate_command c{verb,          core.ids().next(),  static_cast<std::int64_t>(n),
                         ahead.count(), r.rules->version(), r.choices};
   rate_question q(core, of.spec->name, c);
   engine::mailroom::slot slot(core.mailroom(), c.owner);
-  auto settled =
-      engine::wait_until_settled(core, slot, q, engine::deadline_of(core, wait), std::move(stop));
-  if (!settled && settled.error().code == errc::cancelled) return {};
+  const engine::timed_call call(core.now(), wait);
+  auto settled = engine::wait_until_settled(core, slot, q, call, {});
   if (!settled) of.fail(std::move(settled.error()));
   auto d = decision(r, q.reply, n);
   if (!d) of.fail(std::move(d.error()));
@@ -249,15 +278,6 @@ void rate_limiter::state::drop_old_pools(boot_time now) {
   std::erase_if(pools, [&](const auto& p) { return p.second.until <= now; });
 }
 
-// True if the time came; false if it was asked to stop.
-bool rate_limiter::state::sleep(boot_time until, std::stop_token stop) const {
-  auto& core = *of.core;
-  engine::mailroom::slot slot(core.mailroom(), core.ids().next());
-  const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
-  while (core.now() < until && !stop.stop_requested()) (void)slot.wait(until);
-  return core.now() >= until;
-}
-
 void rate_limiter::state::replace_rules(std::vector<rate_rule> with, std::uint32_t version) {
   auto checked = rate_rules::check(std::move(with), version);
   if (!checked) of.fail(std::move(checked.error()));
@@ -294,27 +314,29 @@ rate_decision rate_limiter::try_take(std::uint64_t n, const rate_key& key) {
 
 rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                                         std::stop_token stop) {
-  const auto r = state_->about(key, n);
-  auto& core = *state_->of.core;
-  const boot_time began = core.now();
-  auto d = state_->decide(r, rate_verb::take, n, ahead_of(wait), wait, stop);
-  if (!d) return d;
-  // From now on, not from when it was sent: the store's answer was not earlier.
-  const boot_time ready = core.now() + d.wait;
-  if (!state_->sleep(ready, std::move(stop))) {
-    (void)state_->decide(r, rate_verb::refund, n, {}, no_limit);
-    d.taken = false;
-  }
-  d.wait = std::chrono::ceil<microseconds>(core.now() - began);
-  return d;
+  const auto& of = state_->of;
+  auto& core = *of.core;
+  auto r = state_->about(key, n);
+  if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
+  const engine::timed_call call(time_of(core, wait));
+  reservation mine(core, of.spec->name, std::move(r), n, ahead_of(wait));
+  engine::mailroom::slot slot(core.mailroom(), mine.owner());
+  auto settled = engine::wait_until_settled(core, slot, mine, call, std::move(stop));
+  if (settled) return mine.outcome();
+  const errc why = settled.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return mine.refused();
+  mine.give_back();
+  of.fail(std::move(settled.error()));
 }
 
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key,
                                   wait_limit limit, std::stop_token stop) {
   const auto& state = *of.state_;
   auto r = state.about(key, n);
-  return pending<rate_decision>(std::make_shared<pending_take>(state.of.order({}, std::move(stop)),
-                                                               std::move(r), n, limit.wait()));
+  auto o = state.of.order(limit, std::move(stop));
+  o.time = time_of(*o.session, limit.wait());
+  return pending<rate_decision>(
+      std::make_shared<pending_take>(std::move(o), std::move(r), n, limit.wait()));
 }
 
 namespace {

@@ -41,12 +41,10 @@ struct rate_limiter::state {
   /// For n tokens, which can be had; else throws.
   request about(const rate_key& key, std::uint64_t n) const;
   rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
-                       std::chrono::microseconds ahead, wait_time wait,
-                       std::stop_token stop = {}) const;
+                       std::chrono::microseconds ahead, wait_time wait) const;
   rate_decision take(const request& r, std::uint64_t n);
   rate_decision take_locally(const request& r, std::uint64_t n);
   void drop_old_pools(boot_time now);
-  bool sleep(boot_time until, std::stop_token stop) const;
   void replace_rules(std::vector<rate_rule> with, std::uint32_t version);
 };
 

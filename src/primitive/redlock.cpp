@@ -171,7 +171,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
     if (auto ok = engine::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
   }
   auto& first = s.nodes->first();
-  const boot_time deadline = engine::deadline_of(first, wait);
+  const boot_time deadline = saturated_add(first.now(), wait);
   const engine::vote_time time{s.patience(wait), wait == one_try ? forever : deadline};
   s.make_ready(time.deadline);
   boot_time give_up = forever;

@@ -101,20 +101,19 @@ row memcached_row() {
 #ifdef HOLDFAST_WITH_POSTGRES
 // A schema of its own makes each store a fresh one; the user may do what docs/stores/postgres.md
 // says that it needs, and no more.
-std::string fresh_postgres_url(const harness::temp_dir&) {
+std::string fresh_schema_of(const std::string& servers) {
   const std::string schema = fresh_name();
-  return harness::as_user_of_least_rights(harness::url_of_servers("postgres"), schema) +
+  return harness::as_user_of_least_rights(harness::url_of_servers(servers), schema) +
          "?schema=" + schema;
 }
+std::string fresh_postgres_url(const harness::temp_dir&) { return fresh_schema_of("postgres"); }
 
 // Through PgBouncer in transaction mode, where nobody may listen. What differs is how statements
 // go and come and how waiters find out: what is about locks, waiting, faults and loss.
 row pooled_postgres_row() {
   row r;
   r.name = "postgres_pooled";
-  r.url = [](const harness::temp_dir&) {
-    return harness::url_of_servers("postgres_pooled") + "?schema=" + fresh_name();
-  };
+  r.url = [](const harness::temp_dir&) { return fresh_schema_of("postgres_pooled"); };
   r.lacks = {"lingering_mutex"};
   r.only = {{"mutex", "latch"},
             {"exclusion", "waiting", "faults", "losing", "forks_that_open", "latches"}};

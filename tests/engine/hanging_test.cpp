@@ -4,8 +4,7 @@
 #include <thread>
 
 #include "engine/core.hpp"
-#include "harness/passing_on.hpp"
-#include "stage.hpp"
+#include "hanging_store.hpp"
 
 // A store that hangs answers nothing until it is let go, which these tests do after the call has
 // ended: a call that waited for it would never end. The clock is the machine's own.
@@ -16,119 +15,6 @@ using holdfast::errc;
 using holdfast::lease;
 using holdfast::mutex;
 using holdfast::result;
-using holdfast::store::permits_command;
-using holdfast::store::permits_reply;
-using verb = holdfast::store::permits_verb;
-
-/// Whether it hangs, and who knows.
-class switchboard {
- public:
-  void hang() { set(true); }
-  void let_go() { set(false); }
-  /// Refuses acquisitions, at once.
-  std::atomic<bool> refuses{false};
-  std::atomic<bool> no_memory{false};
-  std::atomic<bool> grants_in_vain_once{false};
-  void pass() {
-    std::unique_lock lock{mutex_};
-    ++waiting_;
-    changed_.wait(lock, [&] { return !hangs_; });
-    --waiting_;
-  }
-  void await_hanging(std::size_t n) {
-    harness::eventually("calls that hang", [&] {
-      const std::lock_guard guard{mutex_};
-      return hangs_ && waiting_ >= n;
-    });
-  }
-
- private:
-  void set(bool on) {
-    const std::lock_guard guard{mutex_};
-    hangs_ = on;
-    changed_.notify_all();
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool hangs_ = false;
-  std::size_t waiting_ = 0;
-};
-
-class hanging final : public harness::passing_on {
- public:
-  hanging(std::unique_ptr<session_store> inner, std::shared_ptr<switchboard> by)
-      : passing_on(std::move(inner)), by_(std::move(by)), can_(inner_->can()) {
-    can_.several_processes = true;  // else the engine knows that nothing can hang
-  }
-  const holdfast::store::capabilities& can() const noexcept override { return can_; }
-  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
-    if (c.verb == verb::acquire && by_->refuses) {
-      return holdfast::failure{errc::unavailable, "not now", true};
-    }
-    if (c.verb == verb::acquire && by_->grants_in_vain_once.exchange(false)) {
-      holdfast::failure f{errc::unavailable, "granted in vain"};
-      f.unassured = true;
-      return f;
-    }
-    if (c.instead_of && by_->no_memory.exchange(false)) throw std::bad_alloc();
-    by_->pass();
-    return inner_->permits(name, c);
-  }
-  result<holdfast::store::countdown_reply> countdown(
-      std::string_view name, const holdfast::store::countdown_command& c) override {
-    by_->pass();
-    return inner_->countdown(name, c);
-  }
-  result<holdfast::store::rate_reply> rate(std::string_view name,
-                                           const holdfast::store::rate_command& c) override {
-    by_->pass();
-    return inner_->rate(name, c);
-  }
-  std::vector<result<permits_reply>> renew(
-      std::span<const holdfast::store::renewal> batch) override {
-    by_->pass();
-    return inner_->renew(batch);
-  }
-  result<std::vector<permits_reply>> acquire_together(
-      std::span<const holdfast::store::renewal> all) override {
-    by_->pass();
-    return inner_->acquire_together(all);
-  }
-  result<holdfast::store::admission> admit(const holdfast::store::renewal& permits,
-                                           std::string_view limiter,
-                                           const holdfast::store::rate_command& take) override {
-    by_->pass();
-    return inner_->admit(permits, limiter, take);
-  }
-
- private:
-  const std::shared_ptr<switchboard> by_;
-  holdfast::store::capabilities can_;
-};
-
-struct hanging_store : testing::Test {
-  ~hanging_store() override { store->let_go(); }
-
-  holdfast::session open() const {
-    holdfast::session_options o;
-    o.decorate = [by = store](auto inner) {
-      return std::make_unique<hanging>(std::move(inner), by);
-    };
-    return holdfast::open(url, o);
-  }
-  void await_free(const std::string& name) const {
-    store->let_go();
-    harness::eventually("nothing stays", [&] {
-      const auto info = session.show(name);
-      return info.holders.empty() && info.waiters.empty();
-    });
-  }
-
-  static inline std::atomic<int> number{0};
-  const std::string url = "memory:hanging-" + std::to_string(++number);
-  const std::shared_ptr<switchboard> store = std::make_shared<switchboard>();
-  holdfast::session session = open();
-};
 
 TEST_F(hanging_store, keeps_no_timed_call_and_what_it_gives_later_is_given_back) {
   mutex m{session, "m"};

@@ -148,6 +148,7 @@ TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
   s.script->set(verb::release, fault::drop_request);
   EXPECT_EQ(held.release(), holdfast::errc::unavailable);
   EXPECT_EQ(s.seen->count(event_kind::release_failed), 1U);
+  s.script->await(verb::release, 2);  // the keeper's first try of it
   EXPECT_EQ(s.session.show("m").holders.size(), 1U);
   s.script->set(verb::release, fault::none);
   // More than once: the keeper may just have failed, and look at the clock only after it was moved.

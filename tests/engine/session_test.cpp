@@ -117,6 +117,15 @@ TEST(error, says_what_was_tried_on_which_name_and_store) {
   }
 }
 
+TEST(error, a_failure_that_was_not_thrown_has_the_same_message) {
+  holdfast::failure f{errc::busy, "held by web-1"};
+  f.operation = "lock";
+  f.name = "n";
+  f.store = "sqlite:l.db";
+  EXPECT_EQ(f.message(),
+            "holdfast: lock 'n' on sqlite:l.db: held by web-1: somebody else holds it");
+}
+
 TEST(error, compares_with_the_conditions_of_the_standard) {
   EXPECT_EQ(make_error_code(errc::timed_out), std::errc::timed_out);
   EXPECT_EQ(make_error_code(errc::deadlock), std::errc::resource_deadlock_would_occur);

@@ -74,6 +74,46 @@ TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait)
   waiter.join();
 }
 
+/// Grants in vain once, then lets wait for long, is away for one moment, and grants.
+class once_in_vain final : public harness::passing_on {
+ public:
+  using passing_on::passing_on;
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != verb::acquire) return inner_->permits(name, c);
+    const int asked = ++asked_;
+    if (asked == 1 || asked == lets_wait) {
+      holdfast::failure f{errc::unavailable, asked == 1 ? "granted in vain" : "away", true};
+      f.unassured = asked == 1;
+      return f;
+    }
+    if (asked > lets_wait) return inner_->permits(name, c);
+    holdfast::store::permits_reply r;
+    r.outcome = holdfast::store::permits_outcome::queued;
+    r.look_again_us = 1'000'000;
+    return r;
+  }
+
+ private:
+  static constexpr int lets_wait = 200;
+  std::atomic<int> asked_{0};
+};
+
+TEST(wait_loop, one_grant_in_vain_long_ago_does_not_end_a_wait_that_the_store_is_away_from_once) {
+  stage s;
+  auto o = s.options();
+  o.decorate = [](auto inner) { return std::make_unique<once_in_vain>(std::move(inner)); };
+  auto session = holdfast::open("memory:", o);
+  mutex m{session, "m"};
+  std::atomic<bool> over{false};
+  std::thread waiter([&] {
+    EXPECT_EQ(reason_of([&] { m.lock(); }), errc{});
+    over = true;
+  });
+  harness::eventually("it is over", [&] { return s.clock->advance(1s), over.load(); });
+  waiter.join();
+}
+
 TEST(wait_loop, a_lost_notice_is_found_out_within_a_second) {
   stage s;
   fair_mutex m{s.session, "m"};

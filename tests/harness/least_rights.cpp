@@ -41,10 +41,14 @@ std::string in_postgres(const std::string& url, const std::string& schema) {
   (void)holdfast::open(url + "?listen=never&schema=" + schema);
   const std::string grants =
       replaced(rights_on_page("postgres"), " public ", " \"" + schema + "\" ");
-  ask_postgres(url, "select pg_advisory_lock(1); do 'begin create role " + std::string(user) +
-                        " login; exception when duplicate_object then null; end'; set search_path "
-                        "to \"" +
-                        schema + "\"; " + replaced(grants, " app;", " " + std::string(user) + ";"));
+  // A pooler gives the connection to the next when the transaction ends, with all that lasts
+  // longer.
+  ask_postgres(
+      url, "begin; select pg_advisory_xact_lock(1); do 'begin create role " + std::string(user) +
+               " login; exception when duplicate_object then null; end'; set local search_path "
+               "to \"" +
+               schema + "\"; " + replaced(grants, " app;", " " + std::string(user) + ";") +
+               "; commit");
   return replaced(url, "postgres@", std::string(user) + "@");
 }
 #endif

@@ -122,10 +122,11 @@ pgbouncer::pgbouncer(const postgres_server& server, int pool) {
   const std::string log = dir_.file("log");
   for (int attempt = 0; attempt < 5 && !process_.runs(); ++attempt) {
     port_ = free_port();
+    std::ofstream(dir_.file("users")) << "\"postgres\" \"\"\n\"least\" \"\"\n";
     std::ofstream(dir_.file("ini"))
-        << "[databases]\n* = host=127.0.0.1 user=postgres port=" << server.port()
-        << "\n[pgbouncer]\n"
-        << "listen_addr = 127.0.0.1\nlisten_port = " << port_ << "\nauth_type = any\n"
+        << "[databases]\n* = host=127.0.0.1 port=" << server.port() << "\n[pgbouncer]\n"
+        << "listen_addr = 127.0.0.1\nlisten_port = " << port_
+        << "\nauth_type = trust\nauth_file = " << dir_.file("users") << '\n'
         << "unix_socket_dir =\npool_mode = transaction\nmax_client_conn = 400\n"
         << "default_pool_size = " << pool << "\nignore_startup_parameters = extra_float_digits\n";
     process_.start({"/usr/sbin/pgbouncer", dir_.file("ini")}, postgres_user(), log);

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from rules import banned, docs, layers, mutants, names, ports, shape  # noqa: E402
+from rules import banned, decisions, docs, layers, mutants, names, pictures, ports, shape  # noqa: E402
 from rules.tree import Tree  # noqa: E402
 
 RULES = {
@@ -21,6 +21,8 @@ RULES = {
     "banned": banned.check,
     "links": docs.check_links,
     "snippets": docs.check_snippets,
+    "decisions": decisions.check,
+    "pictures": pictures.check,
     "shape": shape.check,
     "names": names.check,
     "rooms": names.check_rooms,

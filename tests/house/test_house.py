@@ -35,6 +35,10 @@ class House(unittest.TestCase):
         finding = next(iter(check.RULES["umbrella"](Tree(HERE / "fixture"))))
         self.assertRegex(str(finding), r"^include/holdfast/forgotten\.hpp:1: \[umbrella\] .{20,}")
 
+    def test_ctest_runs_each_rule(self):
+        listed = re.search(r"set\(rules ([^)]*)\)", (HERE / "CMakeLists.txt").read_text())
+        self.assertEqual(listed[1].split(), list(check.RULES))
+
     def test_comments_and_literals_are_not_code(self):
         text = 'a /* b\nc */ "d // e" R"x(f\n)")x" \'"\' g // h'
         stripped = strip_cpp(text)

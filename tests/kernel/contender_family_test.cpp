@@ -1,11 +1,6 @@
-#include "family/contender_family.hpp"
-
-#include <gtest/gtest.h>
-
-#include <holdfast/testing.hpp>
+#include "kernel/contender_family_fixture.hpp"
 
 #include "harness/eventually.hpp"
-#include "kernel/fake_contender_store.hpp"
 
 // What the family does with a port, whatever the store: no server, and a clock that stands still.
 namespace kernel_test {
@@ -15,45 +10,6 @@ using namespace holdfast::store;
 using namespace std::chrono_literals;
 using enum permits_outcome;
 using holdfast::errc;
-
-constexpr std::int64_t second = 1'000'000;
-
-class contender_family : public testing::Test {
- protected:
-  permits_command command(permits_verb verb, std::uint64_t owner, bool wait = true) const {
-    permits_command c;
-    c.verb = verb;
-    c.owner = {0, owner};
-    c.wait = wait;
-    c.lease_us = 30 * second;
-    c.place_us = 4 * second;
-    return c;
-  }
-  permits_reply acquire(std::uint64_t owner, bool wait = true) {
-    return family_->permits("n", command(permits_verb::acquire, owner, wait)).value();
-  }
-  permits_reply renew(std::uint64_t owner) {
-    return family_->permits("n", command(permits_verb::renew, owner)).value();
-  }
-  permits_reply release(std::uint64_t owner) {
-    return family_->permits("n", command(permits_verb::release, owner)).value();
-  }
-  static contender stranger(std::uint64_t id) {
-    contender c;
-    c.owner = {9, id};
-    return c;
-  }
-  bool told(std::uint64_t owner) {
-    const auto n = family_->inbox().receive(clock_.now());
-    return n && n->what == notice_kind::granted && n->owner == owner_id{0, owner};
-  }
-
-  holdfast::testing::fake_clock clock_;
-  fake_contender_store* const made_ = new fake_contender_store(clock_);
-  fake_contender_store& port_ = *made_;
-  std::unique_ptr<session_store> family_ =
-      holdfast::family::over(std::unique_ptr<contender_store>(made_), clock_);
-};
 
 TEST_F(contender_family, a_free_lock_is_entered_and_looked_at_once) {
   EXPECT_EQ(acquire(1).outcome, granted);
@@ -186,6 +142,28 @@ TEST_F(contender_family, what_is_given_up_of_an_owner_is_never_what_it_has_enter
   harness::eventually("the thread has gone on", [&] { return port_.size("other") == 1; });
   EXPECT_EQ(port_.size("n"), 1U);
   EXPECT_EQ(renew(1).outcome, granted);
+}
+
+TEST_F(contender_family, what_is_given_up_of_a_latchs_waiter_is_never_what_it_has_entered_since) {
+  countdown_command c;
+  c.verb = countdown_verb::wait;
+  c.owner = {0, 1};
+  c.count = 1;
+  c.keep_us = 60 * second;
+  c.place_us = 4 * second;
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->countdown("l", c));
+  port_.fail_leaves = 1;
+  clock_.advance(5s);
+  harness::eventually("it could not be given up", [&] { return port_.left == 1; });
+  c.place_us = 60 * second;
+  EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);
+  EXPECT_EQ(port_.size("l"), 1U) << "the one before is gone";
+  port_.put("other", stranger(1));
+  EXPECT_EQ(family_->permits("other", command(permits_verb::acquire, 2)).value().outcome, queued);
+  clock_.advance(5s);
+  harness::eventually("the thread has gone on", [&] { return port_.size("other") == 1; });
+  EXPECT_EQ(port_.size("l"), 1U) << "it still waits";
 }
 
 // The program may stand still between the store's answer and its own next step.

@@ -28,10 +28,12 @@ class fake_contender_store final : public holdfast::store::contender_store {
       false;  ///< each enter() is sent twice, and one of them is still on its way
   std::atomic<int> fail_leaves{0};     ///< so many are not carried out
   std::function<void()> on_confirm{};  ///< while the store is asked
+  std::function<void()> on_replace{};  ///< before a record is replaced
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
+  std::atomic<bool> unproven = false;  ///< the session was safe for so long, and now it is over
   std::uint64_t session = 1;  ///< another one: what stands there already is of an ended session
 
   void put(const std::string& name, contender who) {
@@ -70,7 +72,8 @@ class fake_contender_store final : public holdfast::store::contender_store {
   const std::string& url() const noexcept override { return url_; }
   const std::string& peer() const noexcept override { return peer_; }
   holdfast::boot_time safe_until(std::uint64_t of) const noexcept override {
-    return of == session ? clock_.now() + safe_for : holdfast::boot_time{};
+    if (of != session) return {};
+    return unproven ? clock_.now() : clock_.now() + safe_for;
   }
   std::string address(std::string_view name, const std::string& place) const override {
     return std::string(name) + "/" + place;
@@ -143,6 +146,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   }
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t) override {
+    if (const auto call = std::exchange(on_replace, {})) call();
     const std::lock_guard guard{mutex_};
     auto& r = records_[std::string(name)];
     if (r.version != version) return std::optional<std::int64_t>{};

@@ -29,13 +29,24 @@ class fake_state_store final : public holdfast::store::state_store {
     return holdfast::done{};
   }
 
+  holdfast::status transact_together(std::span<const step> steps, const judge& after) override {
+    const auto before = records;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (auto ok = transact(steps[i].name, *steps[i].change); !ok) return ok;
+      const verdict so = after(i);
+      if (so == verdict::undo) records = before;
+      if (so != verdict::go_on) break;
+    }
+    return holdfast::done{};
+  }
+
   holdfast::result<std::vector<entry>> entries() override {
     std::vector<entry> all;
     for (const auto& [name, record] : records) all.push_back({name, record});
     return all;
   }
 
-  holdfast::result<holdfast::store::moment> time() override { return holdfast::store::moment{}; }
+  holdfast::result<holdfast::store::moment> time() override { return now; }
 
   bool departed(std::string_view peer) override { return dead.contains(std::string(peer)); }
 

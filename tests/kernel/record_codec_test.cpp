@@ -248,6 +248,16 @@ TEST(record_codec, what_cannot_be_is_corrupt) {
   }
 }
 
+TEST(record_codec, a_note_longer_than_any_of_ours_is_corrupt) {
+  const auto with_note = [](std::size_t bytes) {
+    return "[1,\"mutex\",1,7,[[\"00000000000000010000000000000001\",1,7,9,9,\"p\",\"" +
+           std::string(bytes, 'x') + "\",0]],[]]";
+  };
+  EXPECT_TRUE(decode(with_note(4'096)));
+  EXPECT_EQ(reason(with_note(4'097)), errc::corrupt);
+  EXPECT_EQ(reason(with_note(60'000'000)), errc::corrupt);
+}
+
 TEST(record_codec, its_failures_say_what_to_do) {
   EXPECT_NE(decode("[2]").error().what.find("update"), std::string::npos);
   EXPECT_FALSE(decode("hello").error().what.empty());

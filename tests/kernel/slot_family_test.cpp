@@ -180,6 +180,19 @@ TEST_F(slot_family, what_was_got_by_an_answer_that_was_lost_is_given_back_or_got
   EXPECT_EQ(acquire(1).outcome, granted);
 }
 
+TEST_F(slot_family, a_permit_whose_answer_was_lost_is_found_again_and_is_one_permit) {
+  ASSERT_EQ(permit(1).outcome, granted);
+  port_.drops_answers = true;
+  auto c = command(permits_verb::acquire, 2);
+  c.kind = kind::semaphore;
+  c.capacity = 3;
+  EXPECT_FALSE(family_->permits("n", c));
+  port_.drops_answers = false;
+  ask(permits_verb::release, 1);
+  EXPECT_EQ(permit(2).outcome, granted);
+  EXPECT_EQ(record().holders.size(), 1u);
+}
+
 TEST_F(slot_family, a_permit_that_is_renewed_keeps_its_slot_however_long) {
   permit(1);
   EXPECT_EQ(permit(2).outcome, granted);

@@ -1,11 +1,8 @@
-#include "family/state_family.hpp"
-
-#include <gtest/gtest.h>
+#include "kernel/state_family_fixture.hpp"
 
 #include <utility>
 
 #include "family/record_codec.hpp"
-#include "kernel/fake_state_store.hpp"
 
 namespace kernel_test {
 namespace {
@@ -13,51 +10,6 @@ namespace {
 using namespace holdfast::store;
 using holdfast::errc;
 using enum permits_outcome;
-
-constexpr std::int64_t second = 1'000'000;
-
-class state_family : public testing::Test {
- protected:
-  state_family() { port_.capabilities.sees_death = true; }
-
-  permits_command command(permits_verb verb, std::uint64_t owner) const {
-    permits_command c;
-    c.verb = verb;
-    c.owner = {0, owner};
-    c.wait = true;
-    c.lease_us = 30 * second;
-    c.place_us = 4 * second;
-    c.peer = peers_[owner % 5];
-    return c;
-  }
-  permits_reply acquire(std::uint64_t owner, std::string_view name = "n") {
-    auto r = family_->permits(name, command(permits_verb::acquire, owner));
-    return std::move(r).value();
-  }
-  permits_reply release(std::uint64_t owner) {
-    return family_->permits("n", command(permits_verb::release, owner)).value();
-  }
-  holdfast::result<countdown_reply> wait_at_latch(std::string_view name) {
-    countdown_command c;
-    c.verb = countdown_verb::wait;
-    c.owner = {1, 1};
-    c.count = 2;
-    c.place_us = 4 * second;
-    c.keep_us = 60 * second;
-    c.peer = "p1";
-    return family_->countdown(name, c);
-  }
-  void pass(std::int64_t us) { port_.now.now_at += us, port_.now.wall_at += us; }
-  permits_record record() { return family_->permits("n", {}).value().found; }
-
-  fake_state_store* const made_ = new fake_state_store;
-  fake_state_store& port_ = *made_;
-  std::unique_ptr<session_store> family_ =
-      holdfast::family::over(std::unique_ptr<holdfast::store::state_store>(made_));
-
- private:
-  static constexpr std::string_view peers_[] = {"p0", "p1", "p2", "p3", "p4"};
-};
 
 TEST_F(state_family, whoever_is_granted_something_is_told_with_the_name) {
   acquire(1);

@@ -17,6 +17,10 @@ FAILED = re.compile(r"^\[  FAILED  \] (\S+?),? .*\(\d+ ms\)$", re.M)
 NOTHING = re.compile(r"^\[==========\] 0 tests? ", re.M)
 # A program that runs no test proves nothing.
 NO_TESTS = "no test has this name"
+# What a test waits for in vain (harness::eventually) it waits for no longer: usually it comes at once.
+PATIENCE = "15"
+# And no test takes longer.
+BOUND = "25"
 
 
 @dataclasses.dataclass
@@ -37,19 +41,15 @@ class Trial:
         self.jobs = jobs
         self.say = say
         self.stopping = threading.Event()
-        self.usual = {}  # how long each set of tests takes without a fault
+        self.asking = threading.Lock()
+        self.first_runs = {}  # of each set of tests, without a fault: what is wrong with it, and how long it takes
+        self.begun = set()
 
     def run(self, faults):
-        green = self.without_fault(faults)
-        ready = [f for f in faults if all(green[t] == "" for t in f.tests)]
-        verdicts = [Verdict(f.id, "not judged", "; ".join(f"{p} {t}: {green[p, t]}" for p, t in f.tests if green[p, t]))
-                    for f in faults if f not in ready]
-        for verdict in verdicts:
-            self.say(f"not judged {verdict.fault}: without the fault, {verdict.by}")
-        done = 0
-        for verdict in self.each(self.judge, ready):
+        verdicts, done = [], 0
+        for verdict in self.each(self.judge, faults):
             done += 1
-            self.say(f"{done:4}/{len(ready)} {verdict.how:11} {verdict.fault:50} {verdict.by} ({verdict.seconds:.1f} s)")
+            self.say(f"{done:4}/{len(faults)} {verdict.how:11} {verdict.fault:50} {verdict.by} ({verdict.seconds:.1f} s)")
             verdicts.append(verdict)
         order = {f.id: i for i, f in enumerate(faults)}
         return sorted(verdicts, key=lambda v: order[v.fault])
@@ -65,23 +65,29 @@ class Trial:
                     f.cancel()
                 raise
 
-    def without_fault(self, faults):
-        """Why a set of tests cannot judge: it fails already; nothing if it can."""
-        sets = list(dict.fromkeys(t for f in faults for t in f.tests))
-        self.say(f"without a fault: {len(sets)} sets of tests")
-        seconds = max((f.seconds for f in faults), default=0)
-
-        def one(test):
-            how, by, self.usual[test] = self.test(test, "", 5 * seconds)
-            return test, "" if how == "green" else f"{how} {by}".strip()
-
-        return dict(self.each(one, sets))
+    def without_fault(self, test, seconds):
+        """Why a set of tests cannot judge: it fails already; nothing if it can. Found out when it is first needed: most sets never are."""
+        with self.asking:
+            first = self.first_runs.setdefault(test, concurrent.futures.Future())
+            mine = first not in self.begun
+            self.begun.add(first)
+        if mine:
+            try:
+                how, by, took = self.test(test, "", 5 * seconds)
+                first.set_result(("" if how == "green" else f"{how} {by}".strip(), took))
+            except BaseException as why:
+                first.set_exception(why)
+                raise
+        return first.result()
 
     def judge(self, fault):
         began = time.monotonic()
         for test in fault.tests:
+            wrong, usual = self.without_fault(test, fault.seconds)
+            if wrong:
+                return Verdict(fault.id, "not judged", f"without the fault, {' '.join(test)}: {wrong}")
             # On a busy machine all takes longer: what is late is so by its bound beyond twice the usual.
-            how, by, _ = self.test(test, fault.id, fault.seconds + 2 * self.usual[test])
+            how, by, _ = self.test(test, fault.id, fault.seconds + 2 * usual)
             if how != "green":
                 return Verdict(fault.id, "by time-out" if how == "time-out" else "killed", by, time.monotonic() - began)
         return Verdict(fault.id, "survived", "", time.monotonic() - began)
@@ -90,7 +96,8 @@ class Trial:
         """(green, red or time-out; the test; how long)"""
         program, pattern = test
         folder = tempfile.mkdtemp(prefix="hfm")
-        environment = dict(os.environ, HOLDFAST_MUTANT=fault, TMPDIR=folder)
+        os.chmod(folder, 0o755)  # some servers run as another user
+        environment = dict(os.environ, HOLDFAST_MUTANT=fault, HOLDFAST_PATIENCE=PATIENCE, HOLDFAST_TEST_BOUND=BOUND, TMPDIR=folder)
         command = [self.programs / f"test_{program}", f"--gtest_filter={pattern}", "--gtest_fail_fast", "--gtest_color=no"]
         began = time.monotonic()
         with open(f"{folder}/said", "w+", encoding="utf-8", errors="replace") as said:

@@ -226,6 +226,27 @@ TEST_P(multi_locks, members_of_two_stores_are_taken_and_given_back_as_one) {
   EXPECT_NO_THROW(got.get().check());
 }
 
+// Being refused by one store is no failure of it, however short the time for failures is.
+TEST(multi_locks_of_three_stores, who_waits_for_the_second_has_the_first_and_leaves_the_third) {
+  const auto open = [](const std::string& number) {
+    holdfast::session_options o;
+    o.store_timeout = 0ms;
+    return holdfast::open("memory:" + number + "-of-three", o);
+  };
+  auto one = open("1"), two = open("2"), three = open("3");
+  mutex first(one, "x"), second(two, "x"), third(three, "x");
+  mutex rival_of_first(one, "x"), rival(two, "x"), rival_of_third(three, "x");
+  multi_lock all{third, first, second};
+  auto taken = rival.acquire();
+  EXPECT_FALSE(all.try_acquire_for(5ms));
+  auto got = std::async(std::launch::async, [&] { return all.acquire(); });
+  harness::eventually(
+      "waiter", [&] { return two.show("x").waiters.size() == 1 && !rival_of_first.try_acquire(); });
+  EXPECT_TRUE(rival_of_third.try_acquire());
+  (void)taken.release();
+  EXPECT_NO_THROW(got.get().check());
+}
+
 TEST_P(multi_locks, what_can_never_be_right_is_refused_before_anything_is_taken) {
   EXPECT_EQ(reason_of([&] { multi_lock(std::vector<holdfast::multi_member>{}); }),
             errc::invalid_argument);

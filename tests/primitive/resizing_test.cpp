@@ -100,6 +100,22 @@ TEST_F(resizing, a_writer_that_may_be_a_reader_at_the_store_is_lost_if_nobody_ca
   }
 }
 
+TEST_F(resizing, what_was_given_back_meanwhile_is_not_told_as_lost) {
+  for (const auto& change : downgrades()) {
+    lease held = lock.acquire();
+    const auto before = s.script->count(verb::resize);
+    s.script->set(verb::resize, fault::drop_reply);
+    auto unanswered = change(held);
+    s.script->await(verb::resize, before + 1);
+    EXPECT_FALSE(held.release());
+    const auto got = get(std::move(unanswered));
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code, errc::not_owner);
+    EXPECT_EQ(s.seen->count(holdfast::event_kind::lost), 0U);
+    s.script->set(verb::resize, fault::none);
+  }
+}
+
 TEST_F(resizing, a_downgrade_that_never_got_there_leaves_a_writer) {
   for (const auto& change : downgrades()) {
     lease held = lock.acquire();

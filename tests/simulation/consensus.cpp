@@ -24,6 +24,7 @@ class consensus_client final : public contender_store, private requester {
       : requester(of, std::move(by)), all_(all) {
     can_.preferences = false;
     can_.expiring = false;
+    can_.election = true;
     by_->on_gap = [this] { alarm_everybody(); };
     learn(all_.heard_of(0), of_.world_.now());
     keeps_session_ = std::thread([this] { keep_session(); });
@@ -291,29 +292,9 @@ class consensus_client final : public contender_store, private requester {
   std::thread calls_alarms_;
 };
 
-namespace {
-
-/// The family's clock is that of the process.
-class process_clock final : public holdfast::clock {
- public:
-  boot_time now() const noexcept override { return holdfast::real_clock().now(); }
-  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
-                  boot_time until) override {
-    holdfast::real_clock().wait_until(lock, cv, until);
-  }
-  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override {
-    return holdfast::real_clock().sleep_for(until);
-  }
-  int on_advance(std::function<void()>) override { return 0; }
-  void forget(int) noexcept override {}
-};
-
-}  // namespace
-
 std::unique_ptr<holdfast::store::session_store> consensus::connect(process& of) {
-  static process_clock clock;
   return holdfast::family::over(std::make_unique<consensus_client>(of_, *this, of_.connect_to(of)),
-                                clock);
+                                clock_of_processes());
 }
 
 std::uint64_t consensus::heard_of(std::uint64_t number) {

@@ -13,13 +13,14 @@ namespace simulation {
 
 /// What a consensus store (ZooKeeper, etcd) keeps: sessions that end when nothing is heard of them,
 /// lines of places that end with their session, and watches. Its clients run the real family.
-class consensus {
+class consensus final : public back_end {
  public:
   explicit consensus(server& of) : of_(of) {}
 
-  std::unique_ptr<holdfast::store::session_store> connect(process& of);
-  std::vector<std::string> names();
-  std::string describe(std::string_view name);
+  std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
+  std::vector<std::string> names() override;
+  std::string describe(std::string_view name) override;
+  bool forget() override { return false; }
 
  private:
   friend class consensus_client;

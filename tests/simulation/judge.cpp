@@ -50,7 +50,7 @@ int judge::granted(grant g, nanos then) {
     trace_.add("HOLDS " + g.name + " weight " + std::to_string(g.weight) + " fence " +
                std::to_string(g.fence));
   }
-  holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who)});
+  holds_.push_back({++last_id_, std::move(g), then, then, true, std::move(who), me});
   const hold mine = holds_.back();
   check_room(mine);
   check_fence(mine);
@@ -91,6 +91,12 @@ void judge::given_up(int id) {
   if (hold* const mine = find(id)) mine->open = false;
 }
 
+void judge::given_up_by(const fiber* who) {
+  for (auto& h : holds_) {
+    if (h.by == who) h.open = false;
+  }
+}
+
 void judge::died(const process& of) {
   for (auto& h : holds_) {
     if (h.g.of == &of) h.open = false;
@@ -128,6 +134,7 @@ void judge::check_room(const hold& mine) {
 
 void judge::check_fence(const hold& mine) {
   if (mine.first <= forgot_at_) return;  // handed on, of what the store does not know any more
+  if (mine.g.fence == 0) return;         // it has none
   auto& before = past_[mine.g.name];
   const bool whole = mine.g.weight == mine.g.capacity;
   const bool many = mine.g.capacity >= 1U << 30;

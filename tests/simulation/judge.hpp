@@ -52,6 +52,9 @@ class judge {
   /// From now on the holder does not rely on it.
   void given_up(int id);
 
+  /// The same, of all that this thread has.
+  void given_up_by(const fiber* who);
+
   void died(const process& of);
   /// Who had something before that may find somebody else beside it: the store lost its data.
   void forgot(nanos when) { forgot_at_ = when; }
@@ -68,6 +71,7 @@ class judge {
     nanos last;
     bool open;
     std::string who;
+    const fiber* by = nullptr;
   };
 
   std::string describe(const hold& h) const;

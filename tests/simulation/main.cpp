@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "simulation/search.hpp"
 
@@ -21,24 +23,25 @@ void lie_still(char** arguments) {
   execv("/proc/self/exe", arguments);
 }
 
-int replay(std::uint64_t seed, bool make_smaller) {
+int replay(const simulation::seed_of& seed, bool make_smaller) {
   const auto p = simulation::make_plan(seed);
   const auto o = simulation::run_apart(p, true);
   if (o.found) {
     std::puts(simulation::report(p, o, make_smaller).c_str());
     return 1;
   }
-  std::printf("%s%s\nseed %llu breaks no rule: %llu commands, %llu grants\n",
-              simulation::describe(p).c_str(), o.trace.c_str(),
-              static_cast<unsigned long long>(seed), static_cast<unsigned long long>(o.commands),
+  std::printf("%s%s\nseed %s breaks no rule: %llu commands, %llu grants\n",
+              simulation::describe(p).c_str(), o.trace.c_str(), to_string(seed).c_str(),
+              static_cast<unsigned long long>(o.commands),
               static_cast<unsigned long long>(o.grants));
   return 0;
 }
 
-int soak(std::uint64_t first, double seconds, std::size_t most) {
+int soak(std::uint64_t first, const simulation::search_limits& limits) {
   std::printf("from seed %llu\n", static_cast<unsigned long long>(first));
-  const auto all = simulation::search(first, {.seconds = seconds, .failures = most}, [](const auto& p, const auto& o) {
-    std::printf("seed %llu: %s: %s\n", static_cast<unsigned long long>(p.seed),
+  const auto all = simulation::search(first, limits, [](const auto& p, const auto& o) {
+    std::printf("seed %s: %s: %s\n",
+                simulation::to_string(simulation::seed_of{p.seed, p.about}).c_str(),
                 o.found->rule.c_str(), o.found->what.c_str());
     std::fflush(stdout);
   });
@@ -46,37 +49,50 @@ int soak(std::uint64_t first, double seconds, std::size_t most) {
   return all.failed.empty() ? 0 : 1;
 }
 
-}  // namespace
-
-// test_simulation [--seed N [--whole]] | [--soak SECONDS [--from SEED] [--most FAILURES]] [--ignore
-// RULE]... | GoogleTest's
-int main(int count, char** arguments) {
-  lie_still(arguments);
-  std::uint64_t seed = 0;
-  std::uint64_t first = std::random_device{}();
-  double seconds = 0;
-  std::size_t most = 1'000'000;
-  bool replays = false;
+struct options {
+  std::optional<simulation::seed_of> seed;
   bool whole = false;
+  std::uint64_t first = std::random_device{}();
+  simulation::search_limits limits{.seconds = 0, .failures = 1'000'000};
+};
+
+void leave_out(std::string_view what) {
+  auto& out = simulation::plans_leave_out();
+  out.several |= what == "multi_lock";
+  out.extend_late |= what == "late_extend";
+  out.downgrade |= what == "downgrade";
+}
+
+// Only what this program knows; the rest is GoogleTest's.
+options read(int count, char** arguments) {
+  options o;
+  std::vector<simulation::theme> about;
   for (int i = 1; i < count; ++i) {
     const std::string_view option = arguments[i];
     const char* const value = i + 1 < count ? arguments[i + 1] : "";
-    if (option == "--seed") seed = std::strtoull(value, nullptr, 10), replays = true;
-    if (option == "--whole") whole = true;
-    if (option == "--soak") seconds = std::strtod(value, nullptr);
-    if (option == "--from") first = std::strtoull(value, nullptr, 10);
+    if (option == "--seed") o.seed = simulation::parse_seed(value);
+    if (option == "--whole") o.whole = true;
+    if (option == "--soak") o.limits.seconds = std::strtod(value, nullptr);
+    if (option == "--from") o.first = std::strtoull(value, nullptr, 10);
     if (option == "--ignore") simulation::judge::ignored().emplace_back(value);
-    if (option == "--without") {
-      auto& out = simulation::plans_leave_out();
-      const std::string_view what = value;
-      out.several |= what == "multi_lock";
-      out.extend_late |= what == "late_extend";
-      out.downgrade |= what == "downgrade";
-    }
-    if (option == "--most") most = std::strtoull(value, nullptr, 10);
+    if (option == "--without") leave_out(value);
+    if (option == "--most") o.limits.failures = std::strtoull(value, nullptr, 10);
+    if (option != "--about") continue;
+    if (const auto t = simulation::parse_theme(value)) about.push_back(*t);
   }
-  if (replays) return replay(seed, !whole);
-  if (seconds > 0) return soak(first, seconds, most);
+  if (!about.empty()) o.limits.about = about;
+  return o;
+}
+
+}  // namespace
+
+// test_simulation [--seed SEED [--whole]] | [--soak SECONDS [--from NUMBER] [--about THEME]...
+// [--most FAILURES]] [--ignore RULE]... [--without OPERATION]... | GoogleTest's
+int main(int count, char** arguments) {
+  lie_still(arguments);
+  const options o = read(count, arguments);
+  if (o.seed) return replay(*o.seed, !o.whole);
+  if (o.limits.seconds > 0) return soak(o.first, o.limits);
   testing::InitGoogleTest(&count, arguments);
   return RUN_ALL_TESTS();
 }

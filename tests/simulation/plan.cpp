@@ -89,24 +89,9 @@ left_out& plans_leave_out() {
   return all;
 }
 
-plan make_plan(std::uint64_t seed) {
-  random_source r(seed * 0x9E3779B97F4A7C15U + 1);
-  plan p;
-  p.seed = seed;
-  p.store = one_of<store_kind, 6>(
-      r, {store_kind::told, store_kind::told, store_kind::untold, store_kind::sees_death,
-          store_kind::contenders, store_kind::contenders});
-  const auto names = 1 + r.below(2);
-  for (std::uint64_t i = 0; i < names; ++i) {
-    const auto kind = one_of<lock_kind, 7>(
-        r, {lock_kind::mutex, lock_kind::mutex, lock_kind::fair, lock_kind::recursive,
-            lock_kind::shared, lock_kind::shared, lock_kind::semaphore});
-    const std::uint32_t capacity =
-        kind == lock_kind::semaphore ? static_cast<std::uint32_t>(1 + r.below(4)) : 1;
-    p.names.push_back({kind, capacity});
-  }
+namespace {
 
-  const bool calm = r.one_in(3);
+void make_conditions(random_source& r, plan& p, bool calm) {
   p.drift_per_mille = calm ? 0 : static_cast<int>(r.below(11)) - 5;
   p.wall_only_grows = r.one_in(2);
   p.machine.slow_permille = r.one_in(2) ? 0 : static_cast<unsigned>(r.below(20));
@@ -126,164 +111,269 @@ plan make_plan(std::uint64_t seed) {
     p.network.delivers_late = r.one_in(2);
     if (r.one_in(4)) p.machine.stall_per_100k = static_cast<unsigned>(r.below(200));
   }
+}
 
-  nanos longest_begin = 0;
+process_plan make_process(random_source& r, const plan& p, nanos lease) {
+  process_plan one;
+  one.begins = r.between(0, 50 * millisecond);
+  one.lease = r.one_in(5) ? 2 * lease : lease;
+  if (p.store != store_kind::untold && r.one_in(3)) {
+    one.linger = one_of<nanos, 3>(r, {5 * millisecond, 200 * millisecond, 2 * second});
+  }
+  one.local_time = one_of<nanos, 3>(r, {0, 10 * millisecond, 10 * millisecond});
+  one.max_bypass = r.one_in(3) ? 0 : 250;
+  if (one.linger == 0 && r.one_in(8)) one.max_hold = r.between(lease / 2, 3 * lease);
+  one.renew = !r.one_in(12);
+  one.unconfirmed = r.one_in(4);
+  return one;
+}
+
+void make_threads(random_source& r, const plan& p, process_plan& one, nanos lease) {
+  const auto threads = 1 + r.below(3);
+  for (std::uint64_t t = 0; t < threads; ++t) {
+    thread_plan work;
+    const auto steps = 2 + r.below(8);
+    for (std::uint64_t s = 0; s < steps; ++s) work.steps.push_back(make_step(r, p, lease));
+    one.threads.push_back(std::move(work));
+  }
+}
+
+void make_faults(random_source& r, plan& p, nanos lease) {
+  const auto faults = 1 + r.below(5);
+  for (std::uint64_t i = 0; i < faults; ++i) {
+    using kind = fault_plan::kind;
+    fault_plan f;
+    f.what = one_of<kind, 9>(r, {kind::pause, kind::pause, kind::kill, kind::cut, kind::cut,
+                                 kind::restart, kind::forget, kind::freeze, kind::freeze});
+    f.at = r.between(0, 6 * lease);
+    f.length = r.between(millisecond, one_of<nanos, 3>(r, {50 * millisecond, lease, 3 * lease}));
+    f.process = r.below(p.processes.size());
+    p.faults.push_back(f);
+  }
+}
+
+plan plan_of_locks(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 1);
+  plan p;
+  p.seed = seed;
+  p.store = one_of<store_kind, 6>(
+      r, {store_kind::told, store_kind::told, store_kind::untold, store_kind::sees_death,
+          store_kind::contenders, store_kind::contenders});
+  const auto names = 1 + r.below(2);
+  for (std::uint64_t i = 0; i < names; ++i) {
+    const auto kind = one_of<lock_kind, 7>(
+        r, {lock_kind::mutex, lock_kind::mutex, lock_kind::fair, lock_kind::recursive,
+            lock_kind::shared, lock_kind::shared, lock_kind::semaphore});
+    const std::uint32_t capacity =
+        kind == lock_kind::semaphore ? static_cast<std::uint32_t>(1 + r.below(4)) : 1;
+    p.names.push_back({kind, capacity});
+  }
+
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+
   const auto processes = 1 + r.below(3) + (r.one_in(3) ? 0 : 1);
   const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
   for (std::uint64_t i = 0; i < processes; ++i) {
-    process_plan one;
-    one.begins = r.between(0, 50 * millisecond);
-    longest_begin = std::max(longest_begin, one.begins);
-    one.lease = r.one_in(5) ? 2 * lease : lease;
-    if (p.store != store_kind::untold && r.one_in(3)) {
-      one.linger = one_of<nanos, 3>(r, {5 * millisecond, 200 * millisecond, 2 * second});
-    }
-    one.local_time = one_of<nanos, 3>(r, {0, 10 * millisecond, 10 * millisecond});
-    one.max_bypass = r.one_in(3) ? 0 : 250;
-    if (one.linger == 0 && r.one_in(8)) one.max_hold = r.between(lease / 2, 3 * lease);
-    one.renew = !r.one_in(12);
-    one.unconfirmed = r.one_in(4);
-    const auto threads = 1 + r.below(3);
-    for (std::uint64_t t = 0; t < threads; ++t) {
-      thread_plan work;
-      const auto steps = 2 + r.below(8);
-      for (std::uint64_t s = 0; s < steps; ++s) work.steps.push_back(make_step(r, p, lease));
-      one.threads.push_back(std::move(work));
-    }
+    auto one = make_process(r, p, lease);
+    make_threads(r, p, one, lease);
     p.processes.push_back(std::move(one));
   }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
+}
 
-  if (!calm && !r.one_in(4)) {
-    const auto faults = 1 + r.below(5);
-    for (std::uint64_t i = 0; i < faults; ++i) {
-      using kind = fault_plan::kind;
-      fault_plan f;
-      f.what = one_of<kind, 9>(r, {kind::pause, kind::pause, kind::kill, kind::cut, kind::cut,
-                                   kind::restart, kind::forget, kind::freeze, kind::freeze});
-      f.at = r.between(0, 6 * lease);
-      f.length = r.between(millisecond, one_of<nanos, 3>(r, {50 * millisecond, lease, 3 * lease}));
-      f.process = r.below(processes);
-      p.faults.push_back(f);
+// The same, as far as slots can have it.
+plan plan_of_slots(std::uint64_t seed) {
+  plan p = plan_of_locks(seed);
+  p.about = theme::slots;
+  p.store = seed % 2 == 0 ? store_kind::slots : store_kind::told_slots;
+  const bool in_seconds = p.store == store_kind::slots;
+  bool counting = false;
+  for (auto& n : p.names) {
+    counting |= n.kind == lock_kind::semaphore;
+    if (n.kind == lock_kind::semaphore) n.kind = lock_kind::counting;
+    if (n.kind != lock_kind::counting && n.kind != lock_kind::recursive) n.kind = lock_kind::mutex;
+  }
+  for (auto& one : p.processes) {
+    one.linger = 0;
+    if (in_seconds) one.lease = (one.lease + second - 1) / second * second;
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) {
+        s.shared = false;
+        s.weight = 1;
+        s.several &= !counting;
+        if (p.names[s.name].kind == lock_kind::counting) s.how = step::style::standard;
+        if (s.what == step::inside::upgrade || s.what == step::inside::downgrade) {
+          s.what = step::inside::nothing;
+        }
+      }
     }
   }
   return p;
 }
 
-namespace {
+// What is done with names that are no locks is bounded in time: somebody else may never come.
+step make_deed(random_source& r, const plan& p, nanos lease, std::size_t name) {
+  step s = make_step(r, p, lease);
+  s.name = name;
+  s.several = s.shared = false;
+  s.weight = static_cast<std::uint32_t>(1 + r.below(3));
+  s.deed = static_cast<unsigned>(r.below(8));
+  const auto kind = p.names[name].kind;
+  if (kind == lock_kind::mutex || kind == lock_kind::semaphore) {
+    s.weight = 1;
+    s.how = step::style::lease;
+  }
+  if (kind == lock_kind::election || s.wait != never) return s;
+  s.wait = r.between(50 * millisecond, 5 * lease);
+  return s;
+}
 
-std::string ms(nanos t) {
-  if (t == never) return "-";
-  return std::to_string(t / millisecond) + "." + std::to_string(t / 100'000 % 10) + "ms";
+std::vector<name_plan> names_of_a_meeting(random_source& r, store_kind store) {
+  const bool records = store != store_kind::contenders;
+  name_plan limiter{lock_kind::limiter, static_cast<std::uint32_t>(1 + r.below(5)),
+                    static_cast<std::uint32_t>(3 + r.below(6)),
+                    one_of<nanos, 3>(r, {20 * millisecond, 200 * millisecond, second}),
+                    r.one_in(3)};
+  switch (r.below(records ? 6 : 2)) {
+    case 0:
+      return {{lock_kind::latch, static_cast<std::uint32_t>(1 + r.below(12))}};
+    case 1:
+      return {{lock_kind::election}};
+    case 2:
+      return {{.kind = lock_kind::barrier, .at_once = r.one_in(2)}};
+    case 3:
+      return {{lock_kind::mutex}, {lock_kind::condition}};
+    case 4:
+      return {limiter};
+    default:
+      return {{lock_kind::semaphore, static_cast<std::uint32_t>(1 + r.below(3))},
+              limiter,
+              {lock_kind::admission}};
+  }
+}
+
+// Latches, barriers, condition variables, limiters, elections, admission.
+plan plan_of_meetings(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 3);
+  plan p;
+  p.seed = seed;
+  p.about = theme::meetings;
+  p.store = one_of<store_kind, 5>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, store_kind::contenders});
+  p.names = names_of_a_meeting(r, p.store);
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  const auto processes = 1 + r.below(4);
+  const auto steps = 2 + r.below(8);
+  for (std::uint64_t i = 0; i < processes; ++i) {
+    auto one = make_process(r, p, lease);
+    one.linger = 0;
+    one.threads.resize(1 + r.below(3));
+    for (auto& t : one.threads) {
+      for (std::uint64_t s = 0; s < steps; ++s) {
+        t.steps.push_back(make_deed(r, p, lease, r.below(p.names.size())));
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  for (auto& n : p.names) {
+    if (n.kind != lock_kind::barrier) continue;
+    n.capacity = 0;
+    for (const auto& one : p.processes) {
+      n.capacity += static_cast<std::uint32_t>(one.threads.size());
+    }
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
+}
+
+// Two stores that are used as one, or three that vote.
+plan plan_of_stores(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 5);
+  plan p;
+  p.seed = seed;
+  p.about = theme::stores;
+  const bool votes = r.one_in(2);
+  const auto kind = [&] {
+    return one_of<store_kind, 5>(r, {store_kind::told, store_kind::untold, store_kind::sees_death,
+                                     votes ? store_kind::told : store_kind::contenders,
+                                     votes ? store_kind::untold : store_kind::told_slots});
+  };
+  p.store = kind();
+  for (int i = votes ? 2 : 1; i > 0; --i) p.others.push_back(kind());
+  if (votes) p.names = {{lock_kind::redlock}};
+  if (!votes) p.names = {{.store = 0}, {.store = 1}, {lock_kind::both}};
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const auto processes = 1 + r.below(4);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  for (std::uint64_t i = 0; i < processes; ++i) {
+    auto one = make_process(r, p, lease);
+    one.lease = lease;
+    one.renew = true;
+    one.linger = 0;
+    one.max_hold = never;
+    make_threads(r, p, one, lease);
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) s.several &= !votes;
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  for (auto& f : p.faults) f.store = r.below(p.others.size() + 1);
+  return p;
+}
+
+// Sessions that go while something is pending, and callbacks that go on.
+plan plan_of_endings(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 7);
+  plan p;
+  p.seed = seed;
+  p.about = theme::endings;
+  p.store = one_of<store_kind, 5>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, store_kind::contenders});
+  for (std::uint64_t i = 1 + r.below(2); i > 0; --i) {
+    const auto kind = one_of<lock_kind, 4>(
+        r, {lock_kind::mutex, lock_kind::fair, lock_kind::shared, lock_kind::semaphore});
+    const auto capacity = static_cast<std::uint32_t>(1 + r.below(4));
+    p.names.push_back({kind, kind == lock_kind::semaphore ? capacity : 1});
+  }
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  for (std::uint64_t i = 1 + r.below(4); i > 0; --i) {
+    auto one = make_process(r, p, lease);
+    make_threads(r, p, one, lease);
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) {
+        s.deed = static_cast<unsigned>(r.below(7));
+        s.think = r.one_in(2) ? 0 : r.between(0, 20 * millisecond);
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
 }
 
 }  // namespace
 
-std::string describe(const plan& p) {
-  static constexpr const char* kinds[] = {"mutex", "fair_mutex", "recursive_mutex", "shared_mutex",
-                                          "semaphore"};
-  static constexpr const char* stores[] = {"tells", "tells nobody", "tells, and sees death",
-                                           "has contenders"};
-  static constexpr const char* faults[] = {"pause", "kill", "cut", "restart", "forget", "freeze"};
-  static constexpr const char* styles[] = {"lease", "std", "callback"};
-  static constexpr const char* insides[] = {
-      "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};
-  std::string text =
-      "seed " + std::to_string(p.seed) + (p.calm() ? " (calm)" : "") + "; the store " +
-      stores[static_cast<int>(p.store)] + "; drift " + std::to_string(p.drift_per_mille) +
-      "/1000; network loses " + std::to_string(p.network.lose_request) + "+" +
-      std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
-      "+" + std::to_string(p.network.slow_reply) + "+" + std::to_string(p.network.slow_notice) +
-      " of 1000 by up to " + ms(p.network.slowest_late) + "; threads: preempt " +
-      std::to_string(p.machine.preempt_permille) + ", slow " +
-      std::to_string(p.machine.slow_permille) + ", stall " +
-      std::to_string(p.machine.stall_per_100k) + "\n";
-  for (std::size_t i = 0; i < p.names.size(); ++i) {
-    text += "  n" + std::to_string(i) + ": " + kinds[static_cast<int>(p.names[i].kind)] + " " +
-            std::to_string(p.names[i].capacity) + "\n";
+plan make_plan(const seed_of& s) {
+  switch (s.about) {
+    case theme::slots:
+      return plan_of_slots(s.number);
+    case theme::meetings:
+      return plan_of_meetings(s.number);
+    case theme::endings:
+      return plan_of_endings(s.number);
+    case theme::stores:
+      return plan_of_stores(s.number);
+    default:
+      return plan_of_locks(s.number);
   }
-  for (std::size_t i = 0; i < p.processes.size(); ++i) {
-    const auto& one = p.processes[i];
-    text += "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " +
-            ms(one.linger) + " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) +
-            " max_bypass " + std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
-            (one.unconfirmed ? " unconfirmed_release" : "") + "\n";
-    for (std::size_t t = 0; t < one.threads.size(); ++t) {
-      text += "    t" + std::to_string(t + 1) + ":";
-      for (const auto& s : one.threads[t].steps) {
-        text += " [" + ms(s.think) + ", n" + std::to_string(s.name) +
-                (s.several ? " and all others" : "") + (s.shared ? " shared" : "") +
-                (s.weight != 1 ? " weight " + std::to_string(s.weight) : "") + " " +
-                styles[static_cast<int>(s.how)] + " wait " + ms(s.wait) +
-                (s.stop_after != never ? " stop " + ms(s.stop_after) : "") + " hold " + ms(s.hold) +
-                insides[static_cast<int>(s.what)] +
-                (s.back == step::end::release ? "" : " destroy") + "]";
-      }
-      text += "\n";
-    }
-  }
-  for (const auto& f : p.faults) {
-    text += std::string("  ") + faults[static_cast<int>(f.what)] + " at " + ms(f.at) + " for " +
-            ms(f.length) + " P" + std::to_string(f.process + 1) + "\n";
-  }
-  return text;
-}
-
-std::vector<plan> smaller(const plan& p) {
-  std::vector<plan> all;
-  const auto add = [&](auto change) {
-    plan less = p;
-    change(less);
-    all.push_back(std::move(less));
-  };
-  for (std::size_t i = 0; i < p.processes.size(); ++i) {
-    if (p.processes.size() < 2) break;
-    // Others keep their numbers, which faults name: it just does nothing.
-    if (!p.processes[i].threads.empty()) add([&](plan& l) { l.processes[i].threads.clear(); });
-  }
-  for (std::size_t i = 0; i < p.processes.size(); ++i) {
-    for (std::size_t t = 0; t < p.processes[i].threads.size(); ++t) {
-      if (p.processes[i].threads.size() < 2) break;
-      add([&](plan& l) {
-        auto& threads = l.processes[i].threads;
-        threads.erase(threads.begin() + static_cast<std::ptrdiff_t>(t));
-      });
-    }
-  }
-  for (std::size_t i = 0; i < p.faults.size(); ++i) {
-    add([&](plan& l) { l.faults.erase(l.faults.begin() + static_cast<std::ptrdiff_t>(i)); });
-  }
-  const auto zero = [&](auto member) {
-    if (p.network.*member != 0) add([&](plan& l) { l.network.*member = 0; });
-  };
-  zero(&network_traits::lose_request);
-  zero(&network_traits::lose_reply);
-  zero(&network_traits::slow_request);
-  zero(&network_traits::slow_reply);
-  zero(&network_traits::slow_notice);
-  if (p.machine.preempt_permille != 0) add([](plan& l) { l.machine.preempt_permille = 0; });
-  if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });
-  if (p.machine.stall_per_100k != 0) add([](plan& l) { l.machine.stall_per_100k = 0; });
-  if (p.machine.spurious_permille != 0) add([](plan& l) { l.machine.spurious_permille = 0; });
-  if (p.drift_per_mille != 0) add([](plan& l) { l.drift_per_mille = 0; });
-  for (std::size_t i = 0; i < p.processes.size(); ++i) {
-    for (std::size_t t = 0; t < p.processes[i].threads.size(); ++t) {
-      const auto n = p.processes[i].threads[t].steps.size();
-      for (std::size_t s = 0; s < n; ++s) {
-        add([&](plan& l) {
-          auto& steps = l.processes[i].threads[t].steps;
-          steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(s));
-        });
-        if (p.processes[i].threads[t].steps[s].what != step::inside::nothing) {
-          add([&](plan& l) { l.processes[i].threads[t].steps[s].what = step::inside::nothing; });
-        }
-      }
-    }
-    if (p.processes[i].linger != 0) add([&](plan& l) { l.processes[i].linger = 0; });
-    if (p.processes[i].unconfirmed) add([&](plan& l) { l.processes[i].unconfirmed = false; });
-    if (p.processes[i].max_hold != never) add([&](plan& l) { l.processes[i].max_hold = never; });
-    if (!p.processes[i].renew) add([&](plan& l) { l.processes[i].renew = true; });
-  }
-  return all;
 }
 
 }  // namespace simulation

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "simulation/server.hpp"
@@ -9,12 +11,46 @@
 /// What is to happen in a run: made from a seed, and made smaller part by part after a failure.
 namespace simulation {
 
-enum class lock_kind { mutex, fair, recursive, shared, semaphore };
-enum class store_kind { told, untold, sees_death, contenders };
+/// What a run is about. Each theme makes its own plans of a seed.
+enum class theme { locks, slots, meetings, stores, endings };
+inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings, theme::stores,
+                                       theme::endings};
+
+/// What a plan is made from, written as 17 (about locks) or slots:17.
+struct seed_of {
+  std::uint64_t number = 0;
+  theme about = theme::locks;
+};
+std::string to_string(const seed_of& s);
+/// Nothing for what is none.
+std::optional<seed_of> parse_seed(std::string_view text);
+std::optional<theme> parse_theme(std::string_view text);
+
+enum class lock_kind {
+  mutex,
+  fair,
+  recursive,
+  shared,
+  semaphore,
+  counting,
+  latch,
+  barrier,
+  condition,  ///< goes with the mutex before it
+  limiter,
+  election,
+  admission,  ///< goes with the two before it: a semaphore and a limiter
+  both,       ///< the two mutexes before it as one
+  redlock,    ///< on all stores
+};
+enum class store_kind { told, untold, sees_death, contenders, slots, told_slots };
 
 struct name_plan {
   lock_kind kind = lock_kind::mutex;
-  std::uint32_t capacity = 1;
+  std::uint32_t capacity = 1;  ///< a limiter's: how many tokens come back in `per`
+  std::uint32_t burst = 0;
+  nanos per = 0;
+  std::size_t store = 0;
+  bool at_once = false;  ///< a limiter's tokens come back; a barrier has a completion function
 };
 
 /// One acquisition, what is done under it, and how it is given back.
@@ -34,6 +70,7 @@ struct step {
   nanos hold = 0;
   inside what = inside::nothing;
   end back = end::release;
+  unsigned deed = 0;  ///< which of the things that a name of its kind is good for, of 8
 };
 
 struct thread_plan {
@@ -58,11 +95,14 @@ struct fault_plan {
   nanos at = 0;
   nanos length = 0;
   std::size_t process = 0;
+  std::size_t store = 0;  ///< what befalls a server, befalls this one; a cut cuts off from it
 };
 
 struct plan {
   std::uint64_t seed = 0;
+  theme about = theme::locks;
   store_kind store = store_kind::told;
+  std::vector<store_kind> others;  ///< stores beside it
   std::vector<name_plan> names;
   std::vector<process_plan> processes;
   std::vector<fault_plan> faults;
@@ -74,9 +114,14 @@ struct plan {
   /// Nothing goes wrong: then nothing may be said to have gone wrong.
   bool calm() const noexcept;
   nanos longest_lease() const noexcept;
+  /// Who waits is told at once.
+  bool tells() const noexcept {
+    return others.empty() && store != store_kind::untold && store != store_kind::slots &&
+           store != store_kind::told_slots;
+  }
 };
 
-plan make_plan(std::uint64_t seed);
+plan make_plan(const seed_of& s);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.
 struct left_out {
   bool several = false;

@@ -31,7 +31,9 @@ searched search(std::uint64_t first, const search_limits& limits,
                 const std::function<void(const plan&, const outcome&)>& tell) {
   searched all;
   const double began = seconds_now();
-  for (std::uint64_t seed = first; all.seconds < limits.seconds && all.runs < limits.runs; ++seed) {
+  while (all.seconds < limits.seconds && all.runs < limits.runs) {
+    const std::size_t themes = limits.about.size();
+    const seed_of seed{first + all.runs / themes, limits.about[all.runs % themes]};
     const plan p = make_plan(seed);
     const outcome o = run_apart(p, false);
     ++all.runs;
@@ -72,7 +74,7 @@ plan shrink(plan p, const std::string& rule, double seconds) {
 std::string report(const plan& p, const outcome& o, bool make_smaller) {
   const plan least = make_smaller ? shrink(p, o.found->rule, 20) : p;
   const outcome again = run_apart(least, true);
-  std::string text = "seed " + std::to_string(p.seed) + " breaks the rule: " + o.found->rule +
+  std::string text = "seed " + to_string({p.seed, p.about}) + " breaks the rule: " + o.found->rule +
                      "\n  " + o.found->what + "\n";
   if (make_smaller) text += "The smallest case found:\n";
   text += describe(least);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct searched {
   std::uint64_t switches = 0;
   double simulated_hours = 0;
   double seconds = 0;
-  std::vector<std::uint64_t> failed;
+  std::vector<seed_of> failed;
   std::string text() const;
 };
 
@@ -27,6 +28,7 @@ struct search_limits {
   double seconds = 1e9;
   std::uint64_t runs = UINT64_MAX;
   std::size_t failures = 1;
+  std::vector<theme> about{std::begin(all_themes), std::end(all_themes)};  ///< in turn
 };
 searched search(std::uint64_t first, const search_limits& limits,
                 const std::function<void(const plan&, const outcome&)>& tell);

@@ -5,10 +5,13 @@
 
 #include "family/record_codec.hpp"
 #include "family/state_family.hpp"
+#include "simulation/connection_inbox.hpp"
 #include "simulation/consensus.hpp"
+#include "simulation/slots.hpp"
 
 namespace simulation {
 
+using holdfast::boot_time;
 using holdfast::errc;
 using holdfast::failure;
 using holdfast::result;
@@ -85,9 +88,7 @@ class server::records final : public holdfast::store::state_store {
 };
 
 /// What the engine of a process sees.
-class client final : public holdfast::store::session_store,
-                     private holdfast::store::inbox,
-                     private requester {
+class client final : public holdfast::store::session_store, private requester {
  public:
   using requester::requester;
 
@@ -98,7 +99,7 @@ class client final : public holdfast::store::session_store,
 
   const holdfast::store::capabilities& can() const noexcept override { return of_.family_->can(); }
   const std::string& url() const noexcept override { return of_.name_; }
-  holdfast::store::inbox& inbox() noexcept override { return *this; }
+  holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     return ask<permits_reply>(label(name, c), [&at = *of_.family_, sent = copy(name, c)] {
@@ -143,6 +144,23 @@ class client final : public holdfast::store::session_store,
           sent.peer = peer;
           sent.note = note;
           return at.countdown(name, sent);
+        });
+  }
+
+  result<holdfast::store::rate_reply> rate(std::string_view name,
+                                           const holdfast::store::rate_command& c) override {
+    return ask<holdfast::store::rate_reply>(
+        "rate " + std::string(name), [&at = *of_.family_, name = std::string(name),
+                                      sent = tokens(c)] { return at.rate(name, sent.command()); });
+  }
+
+  result<holdfast::store::admission> admit(const renewal& permits, std::string_view limiter,
+                                           const holdfast::store::rate_command& take) override {
+    return ask<holdfast::store::admission>(
+        "admit " + label(permits.name, permits.command) + " by " + std::string(limiter),
+        [&at = *of_.family_, permits = copy(permits.name, permits.command),
+         limiter = std::string(limiter), sent = tokens(take)] {
+          return at.admit({permits.name, permits.command()}, limiter, sent.command());
         });
   }
 
@@ -200,6 +218,27 @@ class client final : public holdfast::store::session_store,
     return {std::string(name), c, std::string(c.peer), std::string(c.note)};
   }
 
+  /// A command about tokens that outlives its caller.
+  struct tokens {
+    explicit tokens(const holdfast::store::rate_command& of) : c(of) {
+      for (const auto& b : of.buckets) {
+        ids.emplace_back(b.id);
+        rules.push_back(b.rule);
+      }
+    }
+    holdfast::store::rate_command command() const {
+      choices.clear();
+      for (std::size_t i = 0; i < ids.size(); ++i) choices.push_back({ids[i], rules[i]});
+      auto whole = c;
+      whole.buckets = choices;
+      return whole;
+    }
+    holdfast::store::rate_command c;
+    std::vector<std::string> ids;
+    std::vector<holdfast::store::bucket_rule> rules;
+    mutable std::vector<holdfast::store::bucket_choice> choices{};
+  };
+
   std::string label(std::string_view name, const permits_command& c) const {
     if (!of_.trace_.on()) return {};
     static constexpr const char* verbs[] = {"acquire", "renew",   "release", "resize",
@@ -209,33 +248,47 @@ class client final : public holdfast::store::session_store,
            (c.weight != 1 ? " w" + std::to_string(c.weight) : "") + (c.wait ? " wait" : "");
   }
 
-  // ---- the inbox
-  const std::string& peer() const noexcept override { return by_->peer; }
-  std::optional<std::uint64_t> gaps() const noexcept override { return by_->gaps; }
-  void interrupt() noexcept override {
-    by_->interrupted = true;
-    by_->wake_reader(of_.world_);
-  }
-  std::optional<notice> receive(holdfast::boot_time until) override {
-    const nanos end =
-        until == holdfast::forever ? never : until.time_since_epoch().count() - by_->of->boot;
-    while (by_->inbox.empty() && !by_->interrupted && of_.world_.now() < end) {
-      by_->reader = world::self();
-      (void)of_.world_.block(end, by_.get());
-      by_->reader = nullptr;
-    }
-    by_->interrupted = false;
-    if (by_->inbox.empty()) return std::nullopt;
-    notice first = std::move(by_->inbox.front());
-    by_->inbox.pop_front();
-    return first;
-  }
-  void watch(std::string_view peer) override { ++by_->watched[std::string(peer)]; }
-  void unwatch(std::string_view peer) noexcept override {
-    const auto at = by_->watched.find(peer);
-    if (at != by_->watched.end() && --at->second == 0) by_->watched.erase(at);
-  }
+  connection_inbox inbox_{of_.world_, by_};
 };
+
+namespace {
+
+/// The family's clock is that of the process.
+class process_clock final : public holdfast::clock {
+ public:
+  boot_time now() const noexcept override { return holdfast::real_clock().now(); }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  boot_time until) override {
+    holdfast::real_clock().wait_until(lock, cv, until);
+  }
+  std::chrono::nanoseconds sleep_for(boot_time until) const noexcept override {
+    return holdfast::real_clock().sleep_for(until);
+  }
+  int on_advance(std::function<void()>) override { return 0; }
+  void forget(int) noexcept override {}
+};
+
+}  // namespace
+
+holdfast::clock& clock_of_processes() {
+  static process_clock clock;
+  return clock;
+}
+
+std::optional<notice> connection_inbox::receive(holdfast::boot_time until) {
+  const nanos end =
+      until == holdfast::forever ? never : until.time_since_epoch().count() - by_->of->boot;
+  while (by_->inbox.empty() && !by_->interrupted && world_.now() < end) {
+    by_->reader = world::self();
+    (void)world_.block(end, by_.get());
+    by_->reader = nullptr;
+  }
+  by_->interrupted = false;
+  if (by_->inbox.empty()) return std::nullopt;
+  notice first = std::move(by_->inbox.front());
+  by_->inbox.pop_front();
+  return first;
+}
 
 void requester::begin(const std::shared_ptr<exchange>& what) {
   world& w = of_.world_;
@@ -272,6 +325,41 @@ void requester::call_back() {
   }
 }
 
+/// Records under the real state family.
+class server::state_back_end final : public back_end {
+ public:
+  explicit state_back_end(server& of) : of_(of) {}
+
+  std::unique_ptr<holdfast::store::session_store> connect(process& of) override {
+    return std::make_unique<client>(of_, of_.connect_to(of));
+  }
+  std::vector<std::string> names() override {
+    auto all = of_.family_->names();
+    return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
+  }
+  std::string describe(std::string_view name) override {
+    const auto r = of_.family_->permits(name, {});
+    if (!r) return r.error().what;
+    std::string text = std::string(name) + ":";
+    for (const auto& h : r->found.holders) {
+      text += " holder " + to_string(h.owner).substr(0, 4) + " of " + h.peer + " weight " +
+              std::to_string(h.weight) + " fence " + std::to_string(h.fence) + " for " +
+              std::to_string((h.expires_at - r->now_at) / 1000) + " ms;";
+    }
+    for (const auto& q : r->found.queue) {
+      text += " waiter " + to_string(q.owner).substr(0, 4) + " of " + q.peer + ";";
+    }
+    return text;
+  }
+  bool forget() override {
+    of_.records_.clear();
+    return true;
+  }
+
+ private:
+  server& of_;
+};
+
 server::server(world& w, trace& to, std::string name, const server_traits& is,
                const network_traits& net)
     : world_(w),
@@ -279,8 +367,19 @@ server::server(world& w, trace& to, std::string name, const server_traits& is,
       name_(std::move(name)),
       is_(is),
       net_(net),
-      family_(holdfast::family::over(std::make_unique<records>(*this))),
-      consensus_(std::make_unique<consensus>(*this)) {}
+      family_(holdfast::family::over(std::make_unique<records>(*this))) {
+  switch (is.keeps) {
+    case server_traits::what::records:
+      back_ = std::make_unique<state_back_end>(*this);
+      break;
+    case server_traits::what::lines:
+      back_ = std::make_unique<consensus>(*this);
+      break;
+    case server_traits::what::slots:
+      back_ = std::make_unique<slots>(*this);
+      break;
+  }
+}
 
 server::~server() = default;
 
@@ -293,8 +392,7 @@ std::shared_ptr<connection> server::connect_to(process& of) {
 }
 
 std::unique_ptr<holdfast::store::session_store> server::connect(process& of) {
-  if (is_.contenders) return consensus_->connect(of);
-  return std::make_unique<client>(*this, connect_to(of));
+  return back_->connect(of);
 }
 
 holdfast::store::moment server::time() const noexcept {
@@ -444,10 +542,7 @@ void server::stop(nanos until, bool forgets) {
   disturbed_at_ = until;
   trace_.add("world", "the server stops until " + std::to_string(until / millisecond) + " ms" +
                           (forgets ? " and forgets everything" : ""));
-  if (forgets && !is_.contenders) {
-    records_.clear();
-    forgot_at_ = until;
-  }
+  if (forgets && back_->forget()) forgot_at_ = until;
   for (auto& [peer, c] : connections_) {
     fail(*c, "simulated: the server has gone", until);
     ++c->notice_number;
@@ -511,26 +606,7 @@ void server::end_of_faults() noexcept {
   net_.delivers_late = late;
 }
 
-std::vector<std::string> server::names() {
-  if (is_.contenders) return consensus_->names();
-  auto all = family_->names();
-  return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
-}
-
-std::string server::describe(std::string_view name) {
-  if (is_.contenders) return consensus_->describe(name);
-  const auto r = family_->permits(name, {});
-  if (!r) return r.error().what;
-  std::string text = std::string(name) + ":";
-  for (const auto& h : r->found.holders) {
-    text += " holder " + to_string(h.owner).substr(0, 4) + " of " + h.peer + " weight " +
-            std::to_string(h.weight) + " fence " + std::to_string(h.fence) + " for " +
-            std::to_string((h.expires_at - r->now_at) / 1000) + " ms;";
-  }
-  for (const auto& q : r->found.queue) {
-    text += " waiter " + to_string(q.owner).substr(0, 4) + " of " + q.peer + ";";
-  }
-  return text;
-}
+std::vector<std::string> server::names() { return back_->names(); }
+std::string server::describe(std::string_view name) { return back_->describe(name); }
 
 }  // namespace simulation

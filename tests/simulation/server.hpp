@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <holdfast/clock.hpp>
 #include <holdfast/store/state_store.hpp>
 #include <holdfast/store/store.hpp>
 #include <map>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "simulation/back_end.hpp"
 #include "simulation/trace.hpp"
 #include "simulation/world.hpp"
 
@@ -34,7 +36,11 @@ struct network_traits {
 struct server_traits {
   bool notices = true;
   bool sees_death = false;
-  bool contenders = false;  ///< as ZooKeeper and etcd: sessions, lines, watches
+  /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
+  /// or another program's layout: slots.
+  enum class what { records, lines, slots };
+  what keeps = what::records;
+  nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
   bool wall_only_grows = false;
   int drift_per_mille = 0;  ///< its clock against the true time; the margin allows 10
@@ -83,8 +89,6 @@ struct connection {
   }
 };
 
-class consensus;
-
 class server {
  public:
   server(world& w, trace& to, std::string name, const server_traits& is, const network_traits& net);
@@ -117,7 +121,10 @@ class server {
   friend class client;
   friend class consensus;
   friend class consensus_client;
+  friend class slots;
+  friend class slot_client;
   class records;
+  class state_back_end;
 
   std::shared_ptr<connection> connect_to(process& of);
   void send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what);
@@ -140,7 +147,7 @@ class server {
   std::map<std::string, std::string, std::less<>> records_;
   std::map<std::string, std::shared_ptr<connection>, std::less<>> connections_;
   std::unique_ptr<holdfast::store::session_store> family_;
-  std::unique_ptr<consensus> consensus_;
+  std::unique_ptr<back_end> back_;
   std::uint64_t commands_ = 0;
   int sessions_ = 0;
   nanos down_until_ = 0;
@@ -148,6 +155,9 @@ class server {
   nanos forgot_at_ = -1;
   nanos disturbed_at_ = -1;
 };
+
+/// For families that run at the client: the clock of the process that runs.
+holdfast::clock& clock_of_processes();
 
 /// The client's end of a connection: asks, waits and gives up. Used by its fibers.
 class requester {

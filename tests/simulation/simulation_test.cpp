@@ -120,7 +120,7 @@ TEST(world, a_stop_callback_of_another_thread_is_waited_for) {
 
 TEST(simulation, a_seed_replays_exactly) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const plan p = make_plan(seed);
+    const plan p = make_plan({seed});
     const outcome first = run_apart(p, true);
     const outcome second = run_apart(p, true);
     ASSERT_EQ(first.commands, second.commands) << "seed " << seed;
@@ -133,7 +133,7 @@ TEST(simulation, a_seed_replays_exactly) {
 TEST(simulation, a_store_whose_clock_runs_too_fast_is_found) {
   std::set<std::string> rules;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    plan p = make_plan(seed);
+    plan p = make_plan({seed});
     p.drift_per_mille = 500;
     if (const auto o = run_apart(p, false); o.found) rules.insert(o.found->rule);
   }
@@ -146,7 +146,9 @@ TEST(simulation, the_seeds_of_past_failures_break_no_rule) {
   ASSERT_TRUE(file);
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line.front() == '#') continue;
-    const plan p = make_plan(std::strtoull(line.c_str(), nullptr, 10));
+    const auto seed = parse_seed(line);
+    ASSERT_TRUE(seed) << line;
+    const plan p = make_plan(*seed);
     const outcome o = run_apart(p, false);
     EXPECT_FALSE(o.found) << line << '\n' << told(p, o);
   }
@@ -158,12 +160,11 @@ TEST(simulation, seeds_at_random_break_no_rule) {
   const char* const seconds = std::getenv("HOLDFAST_SIMULATION_SECONDS");
   const std::uint64_t first = seconds == nullptr ? 1 : std::random_device{}();
   search_limits limits;
-  if (seconds == nullptr) limits.runs = 4'000;
+  if (seconds == nullptr) limits.runs = 5'000;
   if (seconds != nullptr) limits.seconds = std::atof(seconds);
   SCOPED_TRACE("from seed " + std::to_string(first));
-  const auto all = search(first, limits, [](const plan& p, const outcome& o) {
-    ADD_FAILURE() << told(p, o);
-  });
+  const auto all =
+      search(first, limits, [](const plan& p, const outcome& o) { ADD_FAILURE() << told(p, o); });
   std::printf("from seed %llu: %s\n", static_cast<unsigned long long>(first), all.text().c_str());
 }
 

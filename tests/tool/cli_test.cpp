@@ -128,6 +128,7 @@ TEST(cli, an_unknown_command_is_answered_with_the_nearest) {
   expect_refused({"qqqqqq"}, "holdfast --help lists them");
   expect_refused({}, "there is no command");
   expect_refused({""}, "is not a command");
+  expect_refused({"unlock", "x"}, "did you mean force-unlock?");
   expect_refused({"--store", "x", "list"}, "the command comes first");
 }
 
@@ -252,6 +253,7 @@ TEST(cli, rates_are_tokens_a_time_and_a_burst) {
   }
   expect_refused({"limit", "x"}, "--rate is required");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--refund"}, "exclude each other");
+  expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--reset"}, "exclude each other");
 }
 
 TEST(cli, output_files_may_be_relative) {

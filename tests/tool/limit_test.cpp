@@ -57,4 +57,36 @@ TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64)
   EXPECT_EQ(shown("api")["kind"], "rate_limiter");
 }
 
+TEST_F(limits, a_greater_version_of_the_rules_replaces_those_in_use_for_all) {
+  EXPECT_EQ(asked({"-t", "2"})["outcome"], "taken");
+  const words more{"limit", "api", "--rate", "3/1d", "--json", "--rules-version", "1"};
+  EXPECT_EQ(json::parse(tool(more).out)["rules"][0]["limit"], 3);
+  EXPECT_EQ(asked({})["rules"][0]["limit"], 3) << "the older version is judged by the newer";
+}
+
+TEST_F(limits, a_reset_fills_the_buckets_of_its_key_and_no_others) {
+  const words both{"limit", "api", "--rate", "2/1d", "--rate", "5/1d"};
+  const auto take = [&](words more) {
+    more.insert(more.begin(), both.begin(), both.end());
+    return tool(more).code;
+  };
+  for (const char* key : {"a", "b"}) EXPECT_EQ(take({"--key", key, "-t", "2"}), 0);
+  EXPECT_EQ(take({"--key", "a"}), 75);
+  EXPECT_EQ(take({"--key", "a", "--reset"}), 0);
+  EXPECT_EQ(take({"--key", "a", "-t", "2"}), 0);
+  EXPECT_EQ(take({"--key", "b"}), 75);
+  EXPECT_EQ(take({"--key", "c", "--reset"}), 0) << "full already";
+}
+
+TEST_F(limits, force_unlock_of_what_nobody_can_hold_says_what_to_use) {
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d"}).code, 0);
+  const auto no = tool({"force-unlock", "api", "--yes"});
+  EXPECT_EQ(no.code, 78);
+  EXPECT_NE(no.err.find("--reset"), std::string::npos) << no.err;
+  EXPECT_EQ(tool({"latch", "ready", "2", "--down", "1"}).code, 0);
+  const auto latch = tool({"force-unlock", "ready", "--yes"});
+  EXPECT_EQ(latch.code, 78);
+  EXPECT_NE(latch.err.find("holdfast latch ready 2 --remove"), std::string::npos) << latch.err;
+}
+
 }  // namespace tool_test

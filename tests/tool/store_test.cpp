@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <optional>
 #include <string>
 
+#include "harness/eventually.hpp"
 #include "harness/temp_dir.hpp"
 #include "tool/default_store.hpp"
 #include "tool/failure.hpp"
@@ -99,6 +103,28 @@ TEST(default_store, is_locked_against_being_cleaned_up_while_it_is_in_use) {
     EXPECT_NE(::flock(cleaner.get(), LOCK_EX | LOCK_NB), 0);
   }
   EXPECT_EQ(::flock(cleaner.get(), LOCK_EX | LOCK_NB), 0);
+}
+
+TEST(default_store, is_not_used_while_it_is_being_cleaned_up) {
+  const harness::temp_dir below;
+  const unique_fd cleaner{::open(below.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  std::filesystem::permissions(below.path(), std::filesystem::perms(0700));
+  ASSERT_EQ(::flock(cleaner.get(), LOCK_EX), 0);
+  auto found = std::async(std::launch::async, [&] { return find_default_store(below.path()); });
+  harness::eventually("it waits for the lock", [] {
+    std::ifstream locks("/proc/locks");
+    const std::string all{std::istreambuf_iterator<char>(locks), {}};
+    return all.find("-> FLOCK  ADVISORY  READ " + std::to_string(::getpid()) + " ") != all.npos;
+  });
+  EXPECT_FALSE(std::filesystem::exists(below.file("told")));
+  ASSERT_EQ(::flock(cleaner.get(), LOCK_UN), 0);
+  EXPECT_TRUE(found.get().first_time);
+}
+
+TEST(default_store, is_refused_where_the_folder_above_it_is_missing) {
+  const harness::temp_dir below;
+  EXPECT_NE(refusal_of(below.file("none/locks")).find("the folder above it is missing"),
+            std::string::npos);
 }
 
 TEST(default_store, is_refused_where_others_can_enter_or_have_put_a_link) {

@@ -23,13 +23,14 @@ struct capabilities {
   bool finds_deadlocks = false;  ///< who holds a name is shown with lease and note, on one clock
   bool learns_fences = false;    ///< heeds permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow for ever, also when the store lost data
-  bool notices = true;           ///< waiters are told; if false they look again, at a cost
-  bool tells_holders = true;     ///< and a holder is told that others want it (where notices)
-  bool joint_places = false;     ///< a look keeps the places of all of its session in that queue
+  bool notices = true;           ///< waiters are notified; if false they poll, at a cost
+  bool tells_holders = true;     ///< and a holder is notified that others want it (where notices)
+  bool joint_places = false;     ///< one poll renews every queue entry of the session
   bool lists_waiters = true;     ///< who waits can be shown
   bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
+  std::uint32_t try_takes_ms = 0;  ///< one try that is not held up has ended by then; 0: unknown
   std::uint32_t max_name_bytes = 255;
   std::uint32_t lease_step_ms = 1;             ///< a lease is a multiple of it
   std::uint32_t max_lease_s = 31 * 24 * 3600;  ///< and not longer than this

@@ -51,9 +51,8 @@ class contender_store {
   /// This session's address. Constant.
   virtual const std::string& peer() const noexcept = 0;
 
-  /// The store cannot end that session of ours, and give its places away, before that time of our
-  /// own clock. Goes on with every answer that the store's leader was asked for. After a session
-  /// has ended another one begins: boot_time{} for one that is not the present.
+  /// Until then, by our own clock, the store cannot end that session of ours and give its places
+  /// away. Extended by each reply from the leader; boot_time{} for a session that has ended.
   virtual boot_time safe_until(std::uint64_t session) const noexcept = 0;
   /// How far such an answer moves it.
   virtual std::chrono::nanoseconds safe_span() const noexcept = 0;

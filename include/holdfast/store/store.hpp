@@ -61,20 +61,19 @@ class session_store {
   /// The default asks one by one.
   virtual std::vector<result<permits_reply>> renew(std::span<const renewal> batch);
 
-  /// Acquisitions of different names, in this order, up to the first one that is not granted: the
-  /// last answer is its, and those behind it were not asked for. If that one does not wait, nothing
-  /// is held of those before it. One step and one round trip where the store can; the default asks
-  /// one by one, and takes back.
+  /// Acquisitions of different names, in this order. Stops at the first refusal; its reply is the
+  /// last element. If that acquisition does not wait, none of those before it is held. One step and
+  /// one round trip where the store can; the default asks one by one, and takes back.
   virtual result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all);
 
   /// An acquisition, and a take from the buckets of another name: both are granted, or nothing is
-  /// held, and nothing taken. But who asks to wait and finds no permits keeps a place in the queue;
-  /// who comes from there, and finds no tokens, leaves. One step and one round trip where the store
+  /// held, and nothing taken. But a request that may wait and finds no permits is queued; a queued
+  /// request that finds no tokens gives up its place. One step and one round trip where the store
   /// can; the default asks for the permits, then for the tokens, and gives back.
   virtual result<admission> admit(const renewal& permits, std::string_view limiter,
                                   const rate_command& take);
 
-  /// Where that owner, which holds the name, stands. No round trip. The default says
+  /// The key that stands for that owner, which holds the name. No round trip. The default says
   /// errc::unsupported.
   virtual result<standing> standing_of(std::string_view name, const owner_id& owner);
 

@@ -46,8 +46,10 @@ contender_store::entered entered_at(const std::string& key, const std::string& p
   return in;
 }
 
-capabilities promises() {
+// A place is entered, and then it is seen whose turn it is.
+capabilities promises(const etcd_options& o) {
   capabilities c;
+  c.try_takes_ms = 2 * static_cast<std::uint32_t>(o.command_timeout.count());
   c.preferences = false;
   c.expiring = false;
   c.election = true;
@@ -58,7 +60,7 @@ capabilities promises() {
 class etcd_store final : public contender_store {
  public:
   explicit etcd_store(etcd_options o)
-      : options_(std::move(o)), can_(promises()), to_(options_), watches_(to_) {}
+      : options_(std::move(o)), can_(promises(options_)), to_(options_), watches_(to_) {}
 
   status open();
 

@@ -20,6 +20,11 @@ constexpr std::chrono::milliseconds patience{5'000};
 
 failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
 
+failure explain(int error_number) {
+  const bool refused = error_number == EACCES || error_number == EPERM;
+  return {refused ? errc::not_permitted : errc::invalid_argument, std::strerror(error_number)};
+}
+
 class opened {
  public:
   // Without O_NONBLOCK, to open a FIFO waits for somebody who writes to it.
@@ -48,7 +53,7 @@ bool wait_for_more(int fd, boot_time until) {
 
 result<std::string> first_line(const std::string& path) {
   const opened file(path);
-  if (file.fd() < 0) return bad(std::strerror(errno));
+  if (file.fd() < 0) return explain(errno);
   const boot_time until = boot_clock::now() + patience;
   std::string text;
   std::array<char, 4096> part{};
@@ -61,7 +66,7 @@ result<std::string> first_line(const std::string& path) {
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno != EAGAIN) return bad(std::strerror(errno));
+    if (errno != EAGAIN) return explain(errno);
     errno = 0;
     if (!wait_for_more(file.fd(), until)) return bad("it is a pipe into which nobody writes");
   }

@@ -44,8 +44,11 @@ class mariadb_store final : public sql::over_rows {
     return std::unique_ptr<sql::row_link>(std::move(*made));
   }
 
-  static constexpr capabilities can_{.notices = false, .survives_failover = false};
   const mariadb_options options_;
+  const capabilities can_{
+      .notices = false,
+      .survives_failover = false,
+      .try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count())};
   const tables tables_;
   sql::row_store rows_;
   queue_inbox inbox_;  // nothing ever comes: who waits is interrupted, or looks again
@@ -63,8 +66,8 @@ result<std::unique_ptr<session_store>> open_mariadb_session(mariadb_options opti
   const auto names = std::make_shared<tables>(options.database);
   auto first = user_lock_link::open(options, *names);
   if (!first) return std::move(first.error());
-  sql::session_lock_options o{options.url, sql::session_capabilities(false), options.connections,
-                              sql::sure_for(options), options.clock};
+  sql::session_lock_options o{options.url, sql::session_capabilities(false, options),
+                              options.connections, sql::sure_for(options), options.clock};
   return sql::over_session_locks(
       std::move(*first), [options, names] { return user_lock_link::open(options, *names); },
       std::move(o));

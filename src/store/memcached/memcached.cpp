@@ -21,8 +21,9 @@ constexpr std::size_t at_once = 500;
 /// Longer times to live are read as a date.
 constexpr std::uint32_t longest_ttl_s = 30 * 24 * 3600;
 
-capabilities promises() {
+capabilities promises(const memcached_options& o) {
   capabilities c;
+  c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.fair = c.shared = c.semaphore = c.latch = c.preferences = c.expiring = false;
   c.fences = false;  // a server that evicts the counter, or starts again, may start it lower
   c.notices = false;
@@ -61,6 +62,7 @@ class memcached_store final : public slot_store {
  public:
   explicit memcached_store(memcached_options o)
       : options_(std::move(o)),
+        capabilities_(promises(options_)),
         known_(options_.clock != nullptr ? *options_.clock : real_clock()),
         inbox_("memcached", options_.clock != nullptr ? *options_.clock : real_clock()) {
     for (const auto& a : options_.servers) servers_.emplace_back(a, options_);
@@ -340,7 +342,7 @@ class memcached_store final : public slot_store {
   server& server_with(std::string_view name) { return servers_[server_of(name, options_.servers)]; }
 
   const memcached_options options_;
-  const capabilities capabilities_ = promises();
+  const capabilities capabilities_;
   std::deque<server> servers_;
   known_locks known_;
   queue_inbox inbox_;

@@ -33,6 +33,7 @@ class postgres_store final : public sql::over_rows {
     rows_.use(std::move(*made));
     if (auto ok = inbox_.open(); !ok) return ok;
     can_.notices = inbox_.listens();
+    can_.try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count());
     return done{};
   }
 
@@ -83,7 +84,7 @@ result<std::unique_ptr<session_store>> open_postgres_session(postgres_options op
   auto first = advisory_link::open(options);
   if (!first) return std::move(first.error());
   const std::string url = options.url.empty() ? options.server.shown : options.url;
-  sql::session_lock_options o{url, sql::session_capabilities(true), options.connections,
+  sql::session_lock_options o{url, sql::session_capabilities(true, options), options.connections,
                               sql::sure_for(options), options.clock};
   return sql::over_session_locks(
       std::move(*first), [options] { return advisory_link::open(options); }, std::move(o));

@@ -37,7 +37,7 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
 void append_rate(std::string& to, const script_frame& frame, std::string_view name,
                  const rate_command& command);
 
-/// The server's time, if it is in the answer of a script.
+/// The server's time, if it is in the answer of one of our scripts, which it must be.
 std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept;
 
 /// `lease_us` is what was asked for.

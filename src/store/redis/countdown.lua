@@ -1,7 +1,7 @@
 -- A count that goes down to zero, and those who wait for that. The twin of src/kernel/countdown.cpp:
 -- the same numbered steps in the same order; tests/store/redis/twin_test.cpp holds them equal.
 --
---   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq"
+--   KEYS[1] record    "hf1 latch count remaining expires_at waiters next_seq", perhaps "hf1 after T latch …": permits.lua
 --   KEYS[2] data      hash, owner -> "since peer note" of a waiter
 --   KEYS[3] waiting   sorted set of owners in order of arrival
 --   KEYS[4] places    sorted set of waiting owners by the end of their place
@@ -9,7 +9,7 @@
 --
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner channel count drop place keep peer note repeats, and except in tests "until …", as permits.lua has it
+-- ARGV: verb owner channel count drop place keep peer note repeats, and except in tests "until" or "until after", as permits.lua has it
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -21,18 +21,24 @@ local verb, owner = ARGV[1], ARGV[2]
 local asked, drop, place, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local repeats = tonumber(ARGV[10])
 
-local now = tonumber(KEYS[6])
-local on_server_time = not now
-if on_server_time then
-  local t = call('TIME')
-  now = t[1] * 1000000 + t[2]
-  if now > tonumber(sub(ARGV[11], 1, 16)) and verb ~= 'leave' and verb ~= 'inspect' then
-    return redis.error_reply(format('HOLDFAST_LATE %.0f 0', now))
-  end
+local fixed = KEYS[6]
+local clock, due, after, lets_go = fixed, nil, nil, verb == 'leave' or verb == 'inspect'
+if not fixed then
+  local t, stamp = call('TIME'), ARGV[11]
+  clock = t[1] .. sub('00000' .. t[2], -6)
+  due, after = sub(stamp, 1, 16), #stamp > 16 and sub(stamp, 18)
+  if clock > due and not lets_go then return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' 0') end
+  if after and after < clock then after = nil end
 end
+local now = tonumber(clock)
+
+local text = call('GET', record_key)
+@after.lua@
+local mark = after or known
+local idle = 'mutex 0 0 0 0 0 0 0'  -- what is left of a name that nobody uses
 
 local count, remaining, expires, waiters, seq = 0, 0, 0, 0, 0
-local dirty = false
+local dirty = says_more
 local reply = {DONE, 0, now, 0}
 local told  -- tests only: the notices, in order
 
@@ -40,9 +46,7 @@ local told  -- tests only: the notices, in order
 
 -- Returns what else uses the name, or what is wrong with the record.
 local function load()
-  local text = call('GET', record_key)
   if not text then return nil end
-  text = string.gsub(text, '^hf1 after %d+ ', 'hf1 ')
   local c, r, e, w, s = match(text, '^hf1 latch (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if c then
     count, remaining, expires = tonumber(c), tonumber(r), tonumber(e)
@@ -50,23 +54,33 @@ local function load()
     return nil
   end
   local kind, capacity = match(text, '^hf1 (%l[%l_]*) (%d+) ')
-  if kind and kind ~= 'latch' then return capacity ~= '0' and kind or nil end
+  if kind and kind ~= 'latch' then
+    idle = sub(text, 5)
+    return capacity ~= '0' and kind or nil
+  end
   if match(text, '^hf1 ') then return nil, 'HOLDFAST_CORRUPT the record is damaged' end
   if match(text, '^hf%d+ ') then return nil, 'HOLDFAST_NEWER written by a newer holdfast' end
   return nil, 'HOLDFAST_FOREIGN not written by holdfast'
 end
 
+local function put(what, lasts)
+  if mark then what, lasts = 'after ' .. mark .. ' ' .. what, math.max(lasts, mark - now) end
+  call('SET', record_key, 'hf1 ' .. what)
+  if not fixed then call('PEXPIRE', record_key, format('%.0f', lasts / 1000 + 1)) end
+end
+
 local function clear()
   call('DEL', record_key, data, waiting, places, arrivals)
+  if mark then put(idle, 0) end
   count, remaining, expires, waiters, seq, dirty = 0, 0, 0, 0, 0, false
 end
 
 local function save()
+  if dirty and count == 0 and mark then put(idle, 0) end
   if not dirty or count == 0 then return end
-  local text = format('hf1 latch %.0f %.0f %.0f %.0f %.0f', count, remaining, expires, waiters, seq)
-  call('SET', record_key, text)
-  if not on_server_time then return end
-  for i = 1, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (expires - now) / 1000 + 1)) end
+  put(format('latch %.0f %.0f %.0f %.0f %.0f', count, remaining, expires, waiters, seq), expires - now)
+  if fixed then return end
+  for i = 2, 5 do call('PEXPIRE', KEYS[i], format('%.0f', (expires - now) / 1000 + 1)) end
 end
 
 local function drop_waiter(o)
@@ -159,7 +173,7 @@ local function found_waiting()
   local all = {}
   for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do
     local since, peer, note = match(call('HGET', data, o) or '0 - ', '^(%d+) (%S+) (.*)$')
-    all[#all + 1] = {o, tonumber(call('ZSCORE', places, o)), since, peer, note}
+    all[#all + 1] = {o, tonumber(call('ZSCORE', places, o)), since, peer, sub(note, 1, 4096)}
   end
   return all
 end
@@ -173,9 +187,10 @@ end
 
 local other, problem = load()
 if problem then return redis.error_reply(problem) end
-if not on_server_time then told = {} end
+if fixed then told = {} end
 local uses = verb == 'arrive' or verb == 'wait'
 if other then
+@head.lua@
   if uses then
     reply[1], reply[5] = KIND_MISMATCH, other
   end

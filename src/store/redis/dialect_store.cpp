@@ -19,6 +19,7 @@ constexpr std::uint32_t everybody = 1U << 30;
 
 capabilities promises(const redis_options& o) {
   capabilities c;
+  c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.fair = c.shared = c.semaphore = c.unit_permits = c.latch = false;
   c.preferences = c.expiring = c.fences = c.lists_waiters = c.survives_failover = false;
   c.notices = o.dialect == dialect::redisson;
@@ -229,10 +230,11 @@ class dialect_store final : public slot_store {
       case dialect::redisson:
         return redisson_call(key, where.kind, verb, who, lease_us);
       case dialect::setnx:
-        append_command(bytes,
-                       {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(where.name, owner),
-                        std::to_string(lease_us), std::to_string(unit_us()), next},
-                       1);
+        append_command(
+            bytes,
+            {"EVALSHA", setnx_script().sha, "1", key, verb, written_.of(where.name, owner),
+             std::to_string(lease_us), std::to_string(unit_us()), next},
+            1);
         break;
       default:
         append_command(bytes,

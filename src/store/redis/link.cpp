@@ -91,7 +91,7 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   wait_for(l, mine);
   tell_posted();
   if (mine.wrong) return std::move(*mine.wrong);
-  return answer{std::move(mine.replies)};
+  return answer{std::move(mine.replies), false, mine.over_connection};
 }
 
 // ---- until when the server may carry it out
@@ -99,8 +99,10 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
 
 // From the time that it had when it answered, which was earlier: so what it has now is no less, and
 // whoever is told to be through by then is through when we give up.
-void link::saw_time(std::int64_t now_at) noexcept {
-  ahead_.store(now_at - micros(boot_clock::now().time_since_epoch()), std::memory_order_relaxed);
+void link::saw_time(std::int64_t now_at, std::uint64_t over) noexcept {
+  const auto here = micros(boot_clock::now().time_since_epoch());
+  const std::lock_guard guard{mutex_};
+  if (over == connections_) ahead_ = now_at - here;
 }
 
 void link::saw_after(std::int64_t after) noexcept { raise(after_, after); }
@@ -109,9 +111,9 @@ void link::put_out(const message& m, ticket& t) {
   out_ += m.bytes;
   if (!m.stamped) return;
   std::string word = "9999999999999999";
-  if (const auto ahead = ahead_.load(std::memory_order_relaxed); ahead != unknown) {
-    const auto now = micros(boot_clock::now().time_since_epoch()) + ahead;
-    const auto due = micros(t.deadline.time_since_epoch()) + ahead;
+  if (ahead_) {
+    const auto now = micros(boot_clock::now().time_since_epoch()) + *ahead_;
+    const auto due = micros(t.deadline.time_since_epoch()) + *ahead_;
     const auto until = std::max({due, on_their_way_until_ + 1, after_.load() + 1});
     word = std::to_string(until);
     if (on_their_way_until_ >= now) word += ' ' + std::to_string(on_their_way_until_);
@@ -208,7 +210,7 @@ void link::tell_posted() {
     if (t->wrong)
       t->then(std::move(*t->wrong));
     else
-      t->then(answer{std::move(t->replies)});
+      t->then(answer{std::move(t->replies), false, t->over_connection});
   }
 }
 
@@ -241,7 +243,8 @@ void link::connect_now(lock& l) {
   connecting_ = false;
   if (made) {
     connection_ = std::move(*made);
-    ahead_ = connection_->ahead_us.value_or(unknown);
+    ++connections_;
+    ahead_ = connection_->ahead_us;
     if (options_.commands_go_to) options_.commands_go_to(connection_->at);
     out_.clear();
     last_problem_.reset();
@@ -384,6 +387,7 @@ void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& fini
     t.replies.push_back(std::move(r));
     if (t.replies.size() < t.wanted) continue;
     t.over = true;
+    t.over_connection = connections_;
     useful_ = useful_ || !t.replies.front().is_error();
     in_flight_.pop_front();
     if (t.then)

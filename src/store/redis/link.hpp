@@ -22,6 +22,7 @@ struct message {
   /// when nobody waits for it any more. Where earlier ones of this link may be on their way still,
   /// the word says so too: "until after", and whatever has to be carried out until `after` or
   /// earlier is too late from then on.
+  /// It is a call of one of our scripts: nothing else is believed about the server's time.
   bool stamped = false;
   bool closing = false;  ///< goes behind the others, also if only some of them are sent again
 };
@@ -45,15 +46,16 @@ class link {
 
   struct answer {
     std::vector<resp_value> replies;
-    bool repeated = false;  ///< the first attempt may have been carried out as well
+    bool repeated = false;   ///< the first attempt may have been carried out as well
+    std::uint64_t over = 0;  ///< which of this link's connections, counted
   };
 
   /// Sends all, and waits for their replies.
   result<answer> ask(std::span<const message> all, boot_time deadline);
 
-  /// The server's time, from an answer that has just come; and what a name's commands have to be
-  /// carried out after.
-  void saw_time(std::int64_t now_at) noexcept;
+  /// The server's time, from an answer that has just come over that connection: another one may
+  /// lead to another server. And what a name's commands have to be carried out after.
+  void saw_time(std::int64_t now_at, std::uint64_t over) noexcept;
   void saw_after(std::int64_t after) noexcept;
 
   using listener = std::function<void(result<answer>)>;
@@ -88,6 +90,7 @@ class link {
     std::size_t wanted = 0;
     boot_time deadline{};
     std::int64_t carried_out_until = 0;  ///< by the server's clock; 0 if it was not told
+    std::uint64_t over_connection = 0;
     bool over = false;
     std::optional<failure> wrong;
     wake_flag wake;
@@ -122,6 +125,7 @@ class link {
   std::mutex mutex_;
   std::condition_variable connected_;
   std::shared_ptr<connection> connection_;
+  std::uint64_t connections_ = 0;  ///< made so far, this one included
   bool connecting_ = false;
   bool flushing_ = false;
   bool leading_ = false;
@@ -130,9 +134,8 @@ class link {
   std::size_t posted_ = 0;                        ///< of them
   std::vector<std::unique_ptr<ticket>> to_tell_;  ///< posted, and over
   std::atomic<bool> something_to_tell_{false};
-  /// The server's clock is that far ahead of ours, in microseconds, at least.
-  static constexpr std::int64_t unknown = INT64_MIN;
-  std::atomic<std::int64_t> ahead_{unknown};
+  /// The clock of this connection's server is that far ahead of ours, in microseconds, at least.
+  std::optional<std::int64_t> ahead_;
   std::atomic<std::int64_t> after_{0};   ///< what others say has to be over
   std::int64_t on_their_way_until_ = 0;  ///< commands of connections that broke; under mutex_
   // Of whoever reads.

@@ -44,16 +44,25 @@ std::vector<std::span<resp_value>> by_message(std::span<const message> all,
 }  // namespace
 
 // "HOLDFAST_LATE now after", or an answer of permits.lua.
-void node::learn(const resp_value& answer) noexcept {
-  if (const auto now = server_time_in(answer)) link_.saw_time(*now);
-  if (!answer.is_error() || !answer.text.starts_with(too_late)) return;
+void node::learn(const resp_value& reply, std::uint64_t over) noexcept {
+  if (const auto now = server_time_in(reply)) link_.saw_time(*now, over);
+  if (!reply.is_error() || !reply.text.starts_with(too_late)) return;
   std::int64_t now = 0, after = 0;
-  const char* const end = answer.text.data() + answer.text.size();
-  const auto first = std::from_chars(answer.text.data() + too_late.size(), end, now);
+  const char* const end = reply.text.data() + reply.text.size();
+  const auto first = std::from_chars(reply.text.data() + too_late.size(), end, now);
   if (first.ec != std::errc{} || first.ptr == end) return;
   const auto second = std::from_chars(first.ptr + 1, end, after);
-  link_.saw_time(now);
+  link_.saw_time(now, over);
   if (second.ec == std::errc{}) link_.saw_after(after);
+}
+
+// What others have written looks like anything: only what a script says is a time.
+void node::learn(std::span<const message> all, const link::answer& got) noexcept {
+  std::size_t end = 0;
+  for (const auto& m : all) {
+    end += m.replies;
+    if (m.stamped) learn(got.replies[end - 1], got.over);
+  }
 }
 
 // A server that was restarted, or whose scripts were flushed, is told them again; and what came too
@@ -81,6 +90,7 @@ result<link::answer> node::ask_refused_again(std::span<const message> all, link:
     second.error().outcome_unknown = second.error().outcome_unknown || places.size() < all.size();
     return second;
   }
+  learn(again, *second);
   auto from = second->replies.begin() + static_cast<std::ptrdiff_t>(loaded);
   for (const auto& place : places) {
     for (auto& reply : place) reply = std::move(*from++);
@@ -92,8 +102,8 @@ result<link::answer> node::ask_refused_again(std::span<const message> all, link:
 result<link::answer> node::ask_server(std::span<const message> all) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   auto got = link_.ask(all, deadline);
+  if (got) learn(all, *got);
   for (int attempt = 1; got; ++attempt) {
-    for (const auto& r : got->replies) learn(r);
     const bool again = any_refused(got->replies) && boot_clock::now() < deadline;
     if (!again || attempt == most_attempts) break;
     got = ask_refused_again(all, std::move(*got), deadline);

@@ -43,8 +43,9 @@ class node {
 
   /// As link::post and link::settle. Whatever is wrong with the answer is for `then` to find out.
   bool post(const message& command, link::listener& then) { return link_.post(command, then); }
-  /// What an answer tells of the server's time: for who posts.
-  void learn(const resp_value& answer) noexcept;
+  /// What the reply of a script tells of the server's time, and over which connection it came: for
+  /// who posts.
+  void learn(const resp_value& reply, std::uint64_t over) noexcept;
   void settle() { link_.settle(); }
   link& connection() noexcept { return link_; }
 
@@ -56,6 +57,7 @@ class node {
     bool over = false;
   };
 
+  void learn(std::span<const message> all, const link::answer& got) noexcept;
   result<link::answer> ask_server(std::span<const message> all);
   result<link::answer> ask_refused_again(std::span<const message> all, link::answer first,
                                          boot_time deadline);

@@ -44,12 +44,13 @@ end
 
 local text = call('GET', record_key)
 
+local lets_go = verb == 'release' or verb == 'inspect'
 local due, after
 if not fixed then
   local stamp = ARGV[#ARGV]
   ARGV[#ARGV] = nil
   due, after = sub(stamp, 1, 16), #stamp > 16 and sub(stamp, 18)
-  if clock > due and verb ~= 'release' and verb ~= 'inspect' then
+  if clock > due and not lets_go then
     return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' 0')
   end
   if after and after < clock then after = nil end
@@ -67,7 +68,6 @@ local r = {
   kind = 'mutex', capacity = 0, fence = 0, used = 0, waiters = 0, seq = 0, kept = 0, places_end = 0,
   held = nil,  -- the one holder, if the capacity is 1
   dirty = false, created = false, absent_before = true,
-  after = after,  -- what was to be carried out until then is too late
   now = tonumber(clock),
   told = fixed and {},  -- tests only: the notices, in order
   reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
@@ -299,6 +299,7 @@ function r.save()
   elseif redis.pcall('SET', KEYS[1], record, 'PX', format('%.0f', lasts / 1000 + 1)).err then
     if in_use then call('SET', KEYS[1], record) end  -- for its error
     call('DEL', KEYS[1])  -- a server whose memory is full still lets go
+    if r.after then call('SET', KEYS[1], record, 'PX', format('%.0f', lasts / 1000 + 1)) end
   end
 end
 
@@ -319,20 +320,10 @@ local wait, lingers = match(flags, 'w') ~= nil, match(flags, 'l') and '1' or '0'
 r.detached, r.asks = match(flags, 'd') ~= nil, (verb == 'acquire' or verb == 'renew') and owner
 r.at_least = tonumber(ARGV[13]) or 0
 
-local known, rest
-if text then known, rest = match(text, '^hf1 after (%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d) (.*)$') end
-if known then
-  text = 'hf1 ' .. rest
-  if known >= clock and not fixed then
-    -- Nobody waits for years.
-    if known - clock > 100000000000000 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
-    if due <= known and verb ~= 'release' and verb ~= 'inspect' then
-      return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' ' .. known)
-    end
-    if not after or after <= known then r.after, after = known, nil end
-  end
-end
-r.dirty = after ~= nil and verb ~= 'inspect'  -- who only looks writes nothing
+@after.lua@
+-- Nothing of ours is so long; and nobody is to be sent what somebody else has put there.
+if text and #text > 65536 then return redis.error_reply('HOLDFAST_CORRUPT the record is damaged') end
+r.after, r.dirty = after or known, says_more  -- what was to be carried out until then is too late
 
 local first
 if text then
@@ -340,6 +331,7 @@ if text then
       match(text, '^hf1 (%l[%l_]*) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
   local other = kind or match(text, '^hf1 (%l[%l_]*) ')
   if other == 'latch' or other == 'rate_limiter' then  -- something that nobody holds has the name
+@head.lua@
     reply[1] = (verb == 'acquire' or verb == 'inspect' or verb == 'notify') and KIND_MISMATCH or ABSENT
     reply[8], reply[9] = other, 0
     return reply
@@ -410,7 +402,7 @@ if condition then r.wake(gone) end
 if verb == 'inspect' then
   local holders, queue = {}, {}
   local function add(h, expires)
-    holders[#holders + 1] = {h.owner, h.weight, h.fence, expires, h.since, h.peer, h.note, h.lingers}
+    holders[#holders + 1] = {h.owner, h.weight, h.fence, expires, h.since, h.peer, sub(h.note, 1, 4096), h.lingers}
   end
   if r.held then add(r.held, r.held.expires) end
   local ends = r.capacity > 1 and call('ZRANGE', KEYS[5], 0, -1, 'WITHSCORES') or {}
@@ -422,7 +414,8 @@ if verb == 'inspect' then
     local w = r.waiter_of(sub(member, 15))
     if w then
       local ends = tonumber(call('ZSCORE', KEYS[4], r.place_of(w.owner, w.peer)) or r.places_end)
-      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, ends, w.since, w.peer, w.note, w.lingers}
+      queue[#queue + 1] = {w.owner, w.weight, tonumber(w.priority), w.lease, ends, w.since, w.peer, sub(w.note, 1, 4096),
+                           w.lingers}
     end
   end
   if first and r.waiters == 0 then

@@ -3,7 +3,7 @@
 -- holds them equal. Without functions and texts, which cost more here than the arithmetic.
 --
 --   KEYS[1] refunds  sorted set of those of the last minute, by when they are forgotten
---   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then
+--   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then; perhaps "hf1 after T rate_limiter …"
 --   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each gone when it is full
 --
 -- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket | owner |
@@ -29,9 +29,13 @@ end
 
 local texts = call('MGET', unpack(KEYS, 2))
 local record = texts[1]
-local known_until = 0
+local known_until, mark = 0, nil  -- of permits.lua: what is too late there, which goes on being said
 if record then
-  record = string.gsub(record, '^hf1 after %d+ ', 'hf1 ')
+  local after, rest = string.match(record, '^hf1 after (%d+) (.*)$')
+  if after then
+    record = 'hf1 ' .. rest
+    if tonumber(after) > now then mark = after end
+  end
   local last = string.match(record, '^hf1 rate_limiter 1 (%d+)$')
   if last then
     known_until = tonumber(last)
@@ -132,11 +136,14 @@ if not changed then return reply end
 -- 5. What is full need not be kept. First the record, which says that the name is in use: for a while
 -- longer, so that not each decision has to say so.
 if longest > 0 and now + longest > known_until then
-  local text = string.format('hf1 rate_limiter 1 %.0f', now + longest + SLACK)
+  local text = string.format('rate_limiter 1 %.0f', now + longest + SLACK)
+  local lasts = longest + SLACK
+  if mark then text, lasts = 'after ' .. mark .. ' ' .. text, math.max(lasts, mark - now) end
+  text = 'hf1 ' .. text
   local where = record and 'XX' or 'NX'
   local written
   if on_server_time then
-    written = call('SET', KEYS[2], text, where, 'PX', floor((longest + SLACK) / 1000) + 1)
+    written = call('SET', KEYS[2], text, where, 'PX', floor(lasts / 1000) + 1)
   else
     written = call('SET', KEYS[2], text, where)
   end

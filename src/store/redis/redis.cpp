@@ -15,8 +15,9 @@ namespace holdfast::store::redis {
 
 namespace {
 
-capabilities promises() {
+capabilities promises(const redis_options& o) {
   capabilities c;
+  c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.sees_death = false;
   c.joint_places = true;
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
@@ -57,7 +58,7 @@ class redis_store final : public session_store, public posting_store {
   explicit redis_store(redis_options options)
       : options_(std::move(options)),
         channels_(channel_prefix(options_)),
-        capabilities_(promises()),
+        capabilities_(promises(options_)),
         servers_(make_servers(options_)),
         for_notices_(servers_->for_notices()),
         inbox_(for_notices_) {}
@@ -106,7 +107,7 @@ class redis_store final : public session_store, public posting_store {
     const auto kept = std::make_shared<listener>(std::move(then));
     link::listener told = [to, verb = c.verb, lease = c.lease_us, kept](result<link::answer> a) {
       if (!a) return (*kept)(std::move(a.error()));
-      to->learn(a->replies.front());
+      to->learn(a->replies.front(), a->over);
       (*kept)(read_settled(a->replies.front(), a->repeated, verb, lease));
     };
     const bool posted = to->connection().post_now({.bytes = bytes, .stamped = true}, told);

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::string_view thread = ":1";
 constexpr std::string_view write_mark = ":write";
-/// As the kernel's: longer than anybody repeats a command.
-constexpr std::string_view remember_ms = "60000";
 
 bool has_tag(std::string_view key) noexcept { return key.find('{') != key.npos; }
 
@@ -78,6 +76,7 @@ std::string redisson_call(std::string_view key, kind what, std::string_view verb
 
 std::string redisson_call(std::string_view key, const countdown_command& c) {
   std::string bytes;
+  const auto remember_ms = std::to_string(std::max<std::int64_t>(c.repeats_us / 1'000, 1));
   const auto ours = redisson_beside(key) + "holdfast";
   append_command(
       bytes,

@@ -225,8 +225,6 @@ void subscription::take(const resp_value& v) {
   if (v.items.size() != 3 || v.items[0].text != "message") return;
   auto n = parse_notice(v.items[2].text);
   if (!n) return;
-  // Published before the replicas know of it: it only prompts to ask.
-  if (options_.ack != acknowledgement::any) n->expires_at = 0;
   notices_.push_back(std::move(*n));
 }
 

@@ -156,8 +156,9 @@ std::unique_ptr<session_store> over_session_locks(std::unique_ptr<lock_link> fir
   return std::make_unique<session_locks>(std::move(first), std::move(connect), std::move(options));
 }
 
-capabilities session_capabilities(bool shared) noexcept {
+capabilities session_capabilities(bool shared, const link_options& o) noexcept {
   capabilities c;
+  c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.shared = shared;
   c.fair = c.semaphore = c.unit_permits = c.latch = c.preferences = c.expiring = false;
   c.fences = c.notices = c.survives_failover = false;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "store/sql/lock_link.hpp"
+#include "store/sql/options.hpp"
 
 namespace holdfast::store::sql {
 
@@ -30,6 +31,6 @@ std::unique_ptr<session_store> over_session_locks(std::unique_ptr<lock_link> fir
                                                   session_lock_options options);
 
 /// The capabilities that this leaves to a server: exclusive locks, and shared ones if it has them.
-capabilities session_capabilities(bool shared) noexcept;
+capabilities session_capabilities(bool shared, const link_options& o) noexcept;
 
 }  // namespace holdfast::store::sql

@@ -17,8 +17,10 @@ constexpr auto time_is_known_for = 60s;
 /// Its name is none that escape() makes.
 constexpr const char* clock_node = "%clock-";
 
-capabilities promises() {
+// A place is entered, and then it is seen whose turn it is.
+capabilities promises(const zookeeper_options& o) {
   capabilities c;
+  c.try_takes_ms = 2 * static_cast<std::uint32_t>(o.command_timeout.count());
   c.preferences = false;
   c.expiring = false;
   c.election = true;
@@ -37,7 +39,8 @@ bool leader_answered(int rc) {
          rc == ZNOAUTH;
 }
 
-zookeeper_store::zookeeper_store(zookeeper_options o) : options_(std::move(o)), can_(promises()) {}
+zookeeper_store::zookeeper_store(zookeeper_options o)
+    : options_(std::move(o)), can_(promises(options_)) {}
 
 // ---- the session
 

@@ -8,11 +8,14 @@ from .tree import Finding
 # "<!-- examples/FILE[#region] -->". In the example a region stands between "// #region NAME" and "// #endregion".
 MARK = r"(?:\.{1,2}/)*(examples/[\w./-]+)(?:#([\w-]+))?"
 
+# [text](target "title"), "[name]: target" and the attributes of HTML.
+LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\s*\[[^\]]+\]:\s+<?([^\s>]+)|\b(?:src|srcset|href)=\"([^\"\s]+)\"")
+
 
 def check_links(tree):
     for file in _documents(tree):
         for number, line in _prose(file):
-            for target in re.findall(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)", line):
+            for target in (found[found.lastindex] for found in LINK.finditer(line)):
                 problem = _judge_link(tree, file, target)
                 if problem:
                     yield Finding(file.path, number, "links", problem)

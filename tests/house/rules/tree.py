@@ -73,6 +73,11 @@ class Tree:
         return next((f for f in self.files if f.path == path), None)
 
 
+def line_of(text, at):
+    """The number of the line that the character at this index stands in."""
+    return text.count("\n", 0, at) + 1
+
+
 def is_under(path, folders):
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 

@@ -39,5 +39,12 @@ TEST(redis_dialect_names, an_owner_of_ours_is_read_as_it_was_written_and_no_othe
   }
 }
 
+TEST(redis_dialect_names, an_arrival_of_ours_is_remembered_for_as_long_as_it_may_be_repeated) {
+  holdfast::store::countdown_command c;
+  c.verb = holdfast::store::countdown_verb::arrive;
+  c.repeats_us = 600'000'000;
+  EXPECT_NE(redisson_call("orders", c).find("\r\n600000\r\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace redis_test

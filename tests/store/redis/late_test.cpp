@@ -6,6 +6,7 @@
 #include "harness/fault_proxy.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/node.hpp"
+#include "store/redis/scripts.hpp"
 
 // Commands that something on the way has kept back until nobody waits for them any more.
 namespace {
@@ -64,6 +65,21 @@ class redis_late_commands : public testing::Test {
   std::string in(std::chrono::microseconds d) { return std::to_string(now() + d.count()); }
   permits_outcome outcome(const permits_command& c, const std::string& last_word) {
     return redis::read_permits(carry_out(c, last_word), c.verb, c.lease_us).value().outcome;
+  }
+  redis::resp_value say_to_latch(const std::string& last_word, countdown_verb verb) {
+    countdown_command c;
+    c.verb = verb;
+    c.owner = ours;
+    c.count = 2;
+    c.drop = 1;
+    c.keep_us = c.place_us = 60'000'000;
+    std::string bytes;
+    redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
+    return run(bytes + "$" + std::to_string(last_word.size()) + "\r\n" + last_word + "\r\n");
+  }
+  void arrive(const std::string& last_word, countdown_verb verb = countdown_verb::arrive) {
+    const auto said = say_to_latch(last_word, verb);
+    ASSERT_FALSE(said.is_error()) << said.text;
   }
   void expect_too_late(const permits_command& c, const std::string& last_word) {
     const auto before = server_.ask({"GET", "holdfast:{m}"});
@@ -131,18 +147,60 @@ TEST_F(redis_late_commands, a_free_name_of_which_that_is_known_becomes_any_kind)
   l.remove();
 }
 
+TEST_F(redis_late_commands, what_has_a_name_that_nobody_holds_keeps_what_is_known_of_it) {
+  const auto due = in(60s), later = in(120s);
+  const auto forget_and_mark = [&] {
+    server_.ask({"DEL", "holdfast:{m}"});
+    ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::absent);
+  };
+  forget_and_mark();
+  arrive(later);
+  EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " latch "));
+  arrive(later, countdown_verb::remove);
+  expect_too_late(command(permits_verb::acquire), due);
+  forget_and_mark();
+  auto s = holdfast::open(server_.url());
+  EXPECT_TRUE(holdfast::rate_limiter(s, "m", {{.tokens = 5, .per = 1s}}).try_take());
+  EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " rate_limiter "));
+  expect_too_late(command(permits_verb::acquire), due);
+  EXPECT_GT(std::stol(server_.ask({"PTTL", "holdfast:{m}"})), 30'000);
+}
+
+TEST_F(redis_late_commands,
+       a_release_while_a_latch_has_the_name_makes_late_what_comes_after_the_latch) {
+  const auto due = in(60s), later = in(120s);
+  arrive(later);
+  ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::absent);
+  arrive(later, countdown_verb::remove);
+  expect_too_late(command(permits_verb::acquire), due);
+}
+
+TEST_F(redis_late_commands, a_server_whose_memory_is_full_remembers_it_too) {
+  const auto due = in(60s), later = in(120s);
+  ASSERT_EQ(outcome(command(permits_verb::acquire), later), permits_outcome::granted);
+  server_.ask({"CONFIG", "SET", "maxmemory", "1"});
+  ASSERT_EQ(outcome(command(permits_verb::release), later + " " + due), permits_outcome::done);
+  server_.ask({"CONFIG", "SET", "maxmemory", "0"});
+  expect_too_late(command(permits_verb::acquire), due);
+}
+
 TEST_F(redis_late_commands, arrivals_at_a_latch_are_refused_too) {
-  countdown_command c;
-  c.verb = countdown_verb::arrive;
-  c.owner = ours;
-  c.count = 2;
-  c.drop = 1;
-  c.keep_us = 60'000'000;
-  std::string bytes;
-  redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
-  const auto said = run(bytes + "$16\r\n" + in(-1ms) + "\r\n");
+  const auto said = say_to_latch(in(-1ms), countdown_verb::arrive);
   EXPECT_TRUE(said.is_error() && said.text.starts_with("HOLDFAST_LATE ")) << said.text;
   EXPECT_EQ(server_.ask({"GET", "holdfast:{m}"}), "nil");
+}
+
+// Its twin was asked over another connection, and counted; then the latch was removed and made
+// anew.
+TEST_F(redis_late_commands,
+       an_arrival_that_may_still_be_on_its_way_is_late_for_the_next_latch_too) {
+  const auto due = in(60s), later = in(120s);
+  arrive(later + " " + due);
+  arrive(later, countdown_verb::remove);
+  arrive(later, countdown_verb::wait);
+  const auto said = say_to_latch(due, countdown_verb::arrive);
+  EXPECT_TRUE(said.is_error() && said.text.starts_with("HOLDFAST_LATE ")) << said.text;
+  EXPECT_TRUE(contains(server_.ask({"GET", "holdfast:{m}"}), " latch 2 2 "));
 }
 
 /// A server behind a proxy that keeps back what the first connections of a node have said.
@@ -221,6 +279,45 @@ TEST_F(redis_behind_a_proxy, who_asks_in_time_is_told_nothing_of_it) {
   holdfast::latch l{s, "l", 1};
   l.count_down();
   l.remove();
+}
+
+TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_says_what_time_the_server_has) {
+  auto one = node(60s, 0);
+  ASSERT_TRUE(one->open());
+  ASSERT_TRUE(ask(*one, command(permits_verb::inspect)));
+  const auto before = calls();
+  const std::string as_in_2001 = "somebody 1000000000000000";
+  server_.ask({"SET", "foreign", as_in_2001});
+  std::string look;
+  redis::append_command(look, {"GET", "foreign"});
+  ASSERT_EQ((*one->ask(look)).replies.front().text, as_in_2001);
+  ASSERT_TRUE(ask(*one, command(permits_verb::acquire)));
+  EXPECT_EQ(calls(), before + 1) << "it came too late by a time that somebody had written";
+}
+
+// The next one may lead to a server with another clock: that of a replica that took over.
+TEST_F(redis_behind_a_proxy, the_time_of_a_connection_that_is_gone_is_not_that_of_the_next) {
+  const redis::redis_options o =
+      std::move(redis::parse_address("redis+unix", "//" + server_.socket())).value();
+  redis::link link{o};
+  const auto bytes = bytes_of(command(permits_verb::acquire));
+  const auto acquire = [&] {
+    const redis::message one{.bytes = bytes, .stamped = true};
+    return link.ask({&one, 1}, holdfast::boot_clock::now() + 60s).value();
+  };
+  constexpr std::int64_t in_2001 = 1'000'000'000'000'000;
+  ASSERT_TRUE(link.open());
+  std::string load;
+  redis::append_command(load, {"SCRIPT", "LOAD", redis::permits_script().text});
+  const redis::message scripts{load};
+  const auto gone = link.ask({&scripts, 1}, holdfast::boot_clock::now() + 60s).value().over;
+  link.renew_connection({holdfast::errc::unavailable, "it broke"});
+  const auto over = acquire().over;
+  EXPECT_NE(gone, over);
+  link.saw_time(in_2001, gone);
+  EXPECT_FALSE(acquire().replies.front().is_error());
+  link.saw_time(in_2001, over);
+  EXPECT_TRUE(acquire().replies.front().is_error()) << "too late by its own clock";
 }
 
 TEST_F(redis_behind_a_proxy, who_waits_for_less_long_than_others_may_be_on_their_way_is_served) {

@@ -126,6 +126,28 @@ TEST_F(redis_faults, flushall_under_a_holder_is_told_to_the_holder) {
   EXPECT_GT(m.acquire().fence(), before);
 }
 
+TEST_F(redis_faults, a_note_longer_than_any_of_ours_is_not_sent_about) {
+  auto s = open();
+  const std::string note(10'000'000, 'x');
+  server_.ask(
+      {"SET", "holdfast:{one}",
+       "hf1 mutex 1 5 1 0 0 0 0 00000000000000010000000000000001 5 5 8999999999999999 5 0 - " +
+           note,
+       "PX", "60000"});
+  EXPECT_EQ(outcome_of([&] { (void)s.show("one"); }).reason, errc::corrupt);
+  holdfast::semaphore several{s, "several", 3};
+  const auto held = several.acquire(1);
+  const std::string key = "holdfast:{several}:d";
+  const auto fields = server_.ask({"HGETALL", key});
+  ASSERT_NE(fields, "");
+  const auto owner = fields.substr(0, fields.find(' '));
+  server_.ask({"HSET", key, owner, "h 1 7 5 0 - h 1 p " + note});
+  const auto before = std::stoll(server_.field({"INFO", "stats"}, "total_net_output_bytes"));
+  EXPECT_EQ(s.show("several").holders.size(), 1U);
+  const auto after = std::stoll(server_.field({"INFO", "stats"}, "total_net_output_bytes"));
+  EXPECT_LT(after - before, 1'000'000);
+}
+
 TEST_F(redis_faults, a_key_of_somebody_else_is_left_alone) {
   auto s = open();
   server_.ask({"RPUSH", "holdfast:{list}", "theirs"});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
 // How a row is changed, over connections that count and break as a test wants it.
 namespace sql_test {
@@ -30,6 +31,13 @@ struct server {
   int outrun = 0;  ///< so many locks fail, one after the other
   bool break_after_unlock = false;
   std::vector<std::string> locked{};
+  /// What was asked to be replaced, one after the other.
+  struct asked {
+    std::string name;
+    std::int64_t version;
+    std::optional<std::int64_t> assumed_now;
+  };
+  std::vector<asked> replaced{};
 };
 
 class fake_link final : public row_link {
@@ -47,7 +55,10 @@ class fake_link final : public row_link {
   result<std::vector<replaced>> replace(std::span<const replacement> all, boot_time) override {
     ++server_.writes;
     std::vector<replaced> outcomes;
-    for (const auto& r : all) outcomes.push_back(put(r));
+    for (const auto& r : all) {
+      server_.replaced.push_back({std::string(r.name), r.version, r.assumed_now});
+      outcomes.push_back(put(r));
+    }
     if (server_.break_after_writes > 0) {
       --server_.break_after_writes;
       broken_ = true;
@@ -207,6 +218,35 @@ TEST_F(row_stores, a_server_that_cuts_every_answer_leaves_the_outcome_unknown) {
   const auto failed = add();
   ASSERT_FALSE(failed);
   EXPECT_TRUE(failed.error().outcome_unknown);
+}
+
+// Else two batches could wait for each other's rows.
+TEST_F(row_stores, a_batch_is_written_in_the_order_of_the_names) {
+  adding one, other, last;
+  const state_store::step steps[] = {{"b", &one}, {"c", &other}, {"a", &last}};
+  for (const auto& so : store_.transact(steps)) EXPECT_TRUE(so);
+  ASSERT_EQ(server_.replaced.size(), 3u);
+  EXPECT_EQ(server_.replaced[0].name, "a");
+  EXPECT_EQ(server_.replaced[1].name, "b");
+  EXPECT_EQ(server_.replaced[2].name, "c");
+}
+
+// A name that was removed and came back would else be taken for what it was.
+TEST_F(row_stores, a_new_name_begins_with_a_version_that_it_never_had) {
+  EXPECT_TRUE(add());
+  EXPECT_EQ(server_.replaced.at(0).version, server_.now_at);
+  server_.rows.clear();
+  server_.floor = server_.now_at + 5'000;
+  EXPECT_TRUE(add("other"));
+  EXPECT_EQ(server_.replaced.at(1).version, server_.floor);
+}
+
+TEST_F(row_stores, what_was_decided_at_a_guessed_time_says_at_which) {
+  EXPECT_TRUE(add());
+  EXPECT_FALSE(server_.replaced.at(0).assumed_now) << "it was read";
+  EXPECT_TRUE(add());
+  ASSERT_TRUE(server_.replaced.at(1).assumed_now);
+  EXPECT_GE(*server_.replaced.at(1).assumed_now, server_.now_at);
 }
 
 TEST_F(row_stores, two_changes_of_one_name_in_a_batch_are_both_made) {

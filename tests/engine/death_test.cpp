@@ -1,0 +1,144 @@
+#include <holdfast/store/inbox.hpp>
+#include <set>
+#include <thread>
+
+#include "engine/core.hpp"
+#include "harness/passing_on.hpp"
+#include "stage.hpp"
+
+// The death of a session in the way, told by a store that sees it. The clock stands still: nobody
+// finds out by looking again.
+namespace {
+
+using namespace engine_test;
+using holdfast::fair_mutex;
+using holdfast::store::notice;
+
+/// Remembers who is watched, and tells of a death when the test says so.
+class registrar final : public holdfast::store::inbox {
+ public:
+  explicit registrar(holdfast::store::inbox& behind) : behind_(behind) {}
+  const std::string& peer() const noexcept override { return behind_.peer(); }
+  std::optional<notice> receive(holdfast::boot_time until) override {
+    if (auto news = take()) return news;
+    auto other = behind_.receive(until);
+    return other ? std::move(other) : take();
+  }
+  void interrupt() noexcept override { behind_.interrupt(); }
+  std::optional<std::uint64_t> gaps() const noexcept override { return behind_.gaps(); }
+  void watch(std::string_view peer) override {
+    const std::lock_guard guard{mutex_};
+    watched_.emplace(peer);
+  }
+  void unwatch(std::string_view peer) noexcept override {
+    const std::lock_guard guard{mutex_};
+    if (const auto at = watched_.find(peer); at != watched_.end()) watched_.erase(at);
+  }
+  std::size_t watchers(const std::string& peer) const {
+    const std::lock_guard guard{mutex_};
+    return watched_.count(peer);
+  }
+  void tell_death(const std::string& peer) {
+    {
+      const std::lock_guard guard{mutex_};
+      notice n;
+      n.what = holdfast::store::notice_kind::departed;
+      n.peer = peer;
+      news_.push_back(std::move(n));
+    }
+    behind_.interrupt();
+  }
+
+ private:
+  std::optional<notice> take() {
+    const std::lock_guard guard{mutex_};
+    if (news_.empty()) return std::nullopt;
+    auto first = std::move(news_.front());
+    news_.erase(news_.begin());
+    return first;
+  }
+
+  holdfast::store::inbox& behind_;
+  mutable std::mutex mutex_;
+  std::multiset<std::string, std::less<>> watched_;
+  std::vector<notice> news_;
+};
+
+class seeing final : public harness::passing_on {
+ public:
+  explicit seeing(std::unique_ptr<session_store> inner)
+      : passing_on(std::move(inner)), inbox_(inner_->inbox()) {}
+  holdfast::store::inbox& inbox() noexcept override { return inbox_; }
+  registrar& deaths() noexcept { return inbox_; }
+
+ private:
+  registrar inbox_;
+};
+
+struct deaths : testing::Test {
+  deaths() {
+    auto o = s.options();
+    o.decorate = [this](auto inner) {
+      auto made = std::make_unique<seeing>(std::move(inner));
+      box = &made->deaths();
+      return made;
+    };
+    session = std::make_unique<holdfast::session>(holdfast::open("memory:deaths", o));
+  }
+  /// Another session holds it, which renews nothing.
+  void hold(const std::string& name) {
+    holdfast::store::permits_command c;
+    c.verb = holdfast::store::permits_verb::acquire;
+    c.owner = {1, 2};
+    c.lease_us = 30'000'000;
+    c.peer = other->core()->peer();
+    ASSERT_TRUE(other->core()->permits(name, c));
+  }
+  std::jthread waiter(fair_mutex& m) {
+    return std::jthread([&](const std::stop_token& stop) {
+      if (m.try_acquire_for(1h, stop)) ++acquired;
+    });
+  }
+  void end_other() {
+    other.reset();
+    box->tell_death(peer);
+  }
+
+  stage s;
+  registrar* box = nullptr;
+  std::unique_ptr<holdfast::session> session;
+  std::unique_ptr<holdfast::session> other =
+      std::make_unique<holdfast::session>(holdfast::open("memory:deaths", {.clock = s.clock}));
+  const std::string peer = other->core()->peer();
+  std::atomic<int> acquired{0};
+};
+
+TEST_F(deaths, in_the_way_of_the_first_in_line_make_it_ask_at_once) {
+  hold("m");
+  fair_mutex m{*session, "m"};
+  const auto first = waiter(m);
+  harness::eventually("the holder is watched", [&] { return box->watchers(peer) == 1; });
+  end_other();
+  harness::eventually("acquired", [&] { return acquired == 1; });
+}
+
+TEST_F(deaths, are_told_to_all_that_wait_for_them) {
+  hold("m"), hold("n");
+  fair_mutex m{*session, "m"}, n{*session, "n"};
+  const auto first = waiter(m), second = waiter(n);
+  harness::eventually("the holder is watched", [&] { return box->watchers(peer) == 2; });
+  end_other();
+  harness::eventually("both acquired", [&] { return acquired == 2; });
+}
+
+TEST_F(deaths, are_nothing_to_who_has_stopped_waiting) {
+  hold("m");
+  fair_mutex m{*session, "m"};
+  {
+    auto first = waiter(m);
+    harness::eventually("the holder is watched", [&] { return box->watchers(peer) == 1; });
+  }
+  EXPECT_EQ(box->watchers(peer), 0U);
+}
+
+}  // namespace

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "stage.hpp"
+
+// What the store has granted and nobody uses here goes back to it, though a first attempt failed.
+// The clock stands still, so that no lease ends by itself.
+namespace {
+
+using namespace engine_test;
+using holdfast::event_kind;
+using holdfast::mutex;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+struct given_back : testing::Test {
+  void await_free(const std::string& name) {
+    harness::eventually(name + " is free", [&] { return s.session.show(name).holders.empty(); });
+  }
+  stage s;
+};
+
+TEST_F(given_back, is_an_idle_lock_that_was_lost_here_and_not_at_the_store) {
+  mutex m{s.session, "m", {.linger = 1h}};
+  m.lock(), m.unlock();
+  s.script->set(verb::renew, fault::drop_reply);  // the store makes it longer
+  s.clock->advance(10s);
+  s.seen->await(event_kind::suspect);
+  s.clock->advance(19'900ms);
+  s.seen->await(event_kind::lost);
+  await_free("m");
+}
+
+TEST_F(given_back, is_each_of_several_whose_grant_was_not_heard_of) {
+  mutex a{s.session, "a"}, b{s.session, "b"};
+  holdfast::multi_lock both{a, b};
+  s.script->set(verb::acquire, fault::drop_reply);
+  EXPECT_THROW((void)both.try_lock(), holdfast::error);
+  await_free("a");
+  await_free("b");
+}
+
+TEST_F(given_back, is_the_place_of_a_wait_without_a_thread_whose_goodbye_was_lost) {
+  holdfast::fair_mutex m{s.session, "m"};
+  const auto held = m.acquire();
+  std::stop_source stop;
+  auto waiting = async_acquire(m, {}, stop.get_token()).future();
+  s.await_waiters("m", 1);
+  s.script->set(verb::release, fault::drop_request);
+  stop.request_stop();
+  EXPECT_EQ(waiting.get().error().code, holdfast::errc::cancelled);
+  s.script->set(verb::release, fault::none);
+  int steps = 10;  // its place would end by itself after four seconds
+  harness::eventually("its place is free", [&] {
+    if (steps-- > 0) s.clock->advance(200ms);
+    return s.session.show("m").waiters.empty();
+  });
+}
+
+// A lost request is not to cost the others a lease.
+TEST(given_back_at_the_end, is_what_one_last_try_could_not_tell) {
+  constexpr int lost = 3;  // the release, the keeper's try of it, and the first at the end
+  const auto clock = std::make_shared<holdfast::testing::fake_clock>();
+  const auto other = holdfast::open("memory:last-tries", {.clock = clock});
+  const auto releases = std::make_shared<std::atomic<int>>(0);
+  {
+    holdfast::session_options o;
+    o.clock = clock;
+    holdfast::testing::fault_plan plan;
+    plan.choose = [releases](auto, auto, auto v) {
+      return v == verb::release && ++*releases <= lost ? fault::drop_request : fault::none;
+    };
+    o.decorate = holdfast::testing::faulty(plan, clock);
+    const auto session = holdfast::open("memory:last-tries", o);
+    auto held = mutex(session, "m").acquire();
+    EXPECT_EQ(held.release(), holdfast::errc::unavailable);
+    harness::eventually("the keeper's try", [&] { return *releases == 2; });
+  }
+  EXPECT_EQ(*releases, lost + 1);
+  EXPECT_TRUE(other.show("m").holders.empty());
+}
+
+}  // namespace

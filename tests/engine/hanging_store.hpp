@@ -1,0 +1,137 @@
+#pragma once
+
+#include <atomic>
+
+#include "harness/passing_on.hpp"
+#include "stage.hpp"
+
+namespace engine_test {
+
+using holdfast::store::permits_verb;
+
+/// Whether it hangs, and who knows.
+class switchboard {
+ public:
+  void hang() { set(true); }
+  /// Commands for permits go through, and all else hangs.
+  void hang_but_for_permits() {
+    permits_pass = true;
+    set(true);
+  }
+  void let_go() { set(false); }
+  /// Refuses acquisitions, at once.
+  std::atomic<bool> refuses{false};
+  std::atomic<bool> no_memory{false};
+  std::atomic<bool> permits_pass{false};
+  std::atomic<bool> grants_in_vain_once{false};
+  void pass() {
+    std::unique_lock lock{mutex_};
+    ++waiting_;
+    changed_.wait(lock, [&] { return !hangs_; });
+    --waiting_;
+  }
+  void await_hanging(std::size_t n) {
+    harness::eventually("calls that hang", [&] {
+      const std::lock_guard guard{mutex_};
+      return hangs_ && waiting_ >= n;
+    });
+  }
+
+ private:
+  void set(bool on) {
+    const std::lock_guard guard{mutex_};
+    hangs_ = on;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool hangs_ = false;
+  std::size_t waiting_ = 0;
+};
+
+class hanging final : public harness::passing_on {
+ public:
+  hanging(std::unique_ptr<session_store> inner, std::shared_ptr<switchboard> by)
+      : passing_on(std::move(inner)), by_(std::move(by)), can_(inner_->can()) {
+    can_.try_takes_ms = 100;
+    can_.several_processes = true;  // else the engine knows that nothing can hang
+  }
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb == permits_verb::acquire && by_->refuses) {
+      return holdfast::failure{holdfast::errc::unavailable, "not now", true};
+    }
+    if (c.verb == permits_verb::acquire && by_->grants_in_vain_once.exchange(false)) {
+      return granted_in_vain();
+    }
+    if (c.instead_of && by_->no_memory.exchange(false)) throw std::bad_alloc();
+    if (!by_->permits_pass) by_->pass();
+    return inner_->permits(name, c);
+  }
+  holdfast::result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const holdfast::store::countdown_command& c) override {
+    by_->pass();
+    return inner_->countdown(name, c);
+  }
+  holdfast::result<holdfast::store::rate_reply> rate(
+      std::string_view name, const holdfast::store::rate_command& c) override {
+    by_->pass();
+    return inner_->rate(name, c);
+  }
+  std::vector<holdfast::result<holdfast::store::permits_reply>> renew(
+      std::span<const holdfast::store::renewal> batch) override {
+    if (batch.front().command.verb == permits_verb::acquire &&
+        by_->grants_in_vain_once.exchange(false)) {
+      return {batch.size(), granted_in_vain()};
+    }
+    if (!by_->permits_pass) by_->pass();
+    return inner_->renew(batch);
+  }
+  holdfast::result<std::vector<holdfast::store::permits_reply>> acquire_together(
+      std::span<const holdfast::store::renewal> all) override {
+    by_->pass();
+    return inner_->acquire_together(all);
+  }
+  holdfast::result<holdfast::store::admission> admit(
+      const holdfast::store::renewal& permits, std::string_view limiter,
+      const holdfast::store::rate_command& take) override {
+    by_->pass();
+    return inner_->admit(permits, limiter, take);
+  }
+
+ private:
+  static holdfast::failure granted_in_vain() {
+    holdfast::failure f{holdfast::errc::unavailable, "granted in vain"};
+    f.unassured = true;
+    return f;
+  }
+
+  const std::shared_ptr<switchboard> by_;
+  holdfast::store::capabilities can_;
+};
+
+struct hanging_store : testing::Test {
+  ~hanging_store() override { store->let_go(); }
+
+  static holdfast::session_options options_of(const std::shared_ptr<switchboard>& by) {
+    holdfast::session_options o;
+    o.decorate = [by](auto inner) { return std::make_unique<hanging>(std::move(inner), by); };
+    return o;
+  }
+  holdfast::session open() const { return holdfast::open(url, options_of(store)); }
+  void await_free(const std::string& name) const {
+    store->let_go();
+    harness::eventually("nothing stays", [&] {
+      const auto info = session.show(name);
+      return info.holders.empty() && info.waiters.empty();
+    });
+  }
+
+  static inline std::atomic<int> number{0};
+  const std::string url = "memory:hanging-" + std::to_string(++number);
+  const std::shared_ptr<switchboard> store = std::make_shared<switchboard>();
+  holdfast::session session = open();
+};
+
+}  // namespace engine_test

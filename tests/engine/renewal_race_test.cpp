@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "harness/whole_waits.hpp"
+#include "stage.hpp"
+#include "waiting_room.hpp"
+
+// A renewal that is on its way when something else happens to its lease.
+namespace {
+
+using namespace engine_test;
+using holdfast::event_kind;
+using holdfast::lease;
+using holdfast::mutex;
+using verb = holdfast::store::permits_verb;
+
+TEST(renewal, that_comes_back_after_the_release_says_nothing) {
+  stage s;
+  lease held = mutex(s.session, "m").acquire();
+  const lease next = mutex(s.session, "n", {.lease = 33s}).acquire();
+  s.script->hang(verb::renew);
+  s.clock->advance(10s);
+  s.script->await(verb::renew, 1);
+  EXPECT_FALSE(held.release());
+  s.script->let_go();
+  s.clock->advance(1s);
+  harness::eventually("the same thread has gone on", [&] { return next.remaining() > 32s; });
+  EXPECT_EQ(s.seen->count(event_kind::lost), 0U);
+}
+
+TEST(renewal, follows_an_extension_that_failed) {
+  stage s;
+  lease held = mutex(s.session, "m").acquire();
+  s.script->set(verb::renew, holdfast::testing::fault::drop_request);
+  EXPECT_THROW(held.extend(), holdfast::error);
+  EXPECT_EQ(s.seen->count(event_kind::suspect), 1U);
+  s.script->set(verb::renew, holdfast::testing::fault::none);
+  s.clock->advance(1s);
+  s.seen->await(event_kind::held_again);
+}
+
+TEST(renewal, of_a_short_lease_comes_in_time_beside_a_long_one) {
+  const auto clock = std::make_shared<harness::whole_waits>();
+  const auto seen = std::make_shared<recorder>();
+  holdfast::session_options o;
+  o.clock = clock;
+  o.observer = seen;
+  auto session = holdfast::open("memory:", o);
+  const lease longer = mutex(session, "long", {.lease = 1h}).acquire();
+  harness::eventually("it sleeps until the long one is due", [&] { return clock->asleep.load(); });
+  const lease shorter = mutex(session, "short", {.lease = 300ms, .max_hold = 600ms}).acquire();
+  seen->await(event_kind::lost);  // its end is noticed at all
+}
+
+/// Holds up the renewals of some names.
+class barriers {
+ public:
+  void open(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    closed_.erase(name);
+    changed_.notify_all();
+  }
+  void pass(const std::string& name) {
+    std::unique_lock lock{mutex_};
+    passing_.insert(name);
+    changed_.wait(lock, [&] { return !closed_.contains(name); });
+  }
+  bool reached(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    return passing_.contains(name);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> closed_{"a", "b"}, passing_;
+};
+
+/// However the test ends, its threads do.
+struct opening {
+  ~opening() { of.open("a"), of.open("b"); }
+  barriers& of;
+};
+
+TEST(renewal, wakes_those_that_wait_for_it_past_those_that_wait_for_another) {
+  const auto room = std::make_shared<waiting_room>();
+  const auto at = std::make_shared<barriers>();
+  holdfast::session_options o;
+  o.clock = room;
+  holdfast::testing::fault_plan plan;
+  plan.choose = [at](auto, std::string_view name, auto v) {
+    if (v == verb::renew) at->pass(std::string(name));
+    return holdfast::testing::fault::none;
+  };
+  o.decorate = holdfast::testing::faulty(plan, room);
+  auto session = holdfast::open("memory:", o);
+  lease a = mutex(session, "a").acquire(), b = mutex(session, "b").acquire();
+  std::atomic<int> extended{0};
+  std::vector<std::jthread> threads;
+  const opening at_the_end{*at};
+  const auto extend = [&](lease& l, int of_this_kind) {
+    threads.emplace_back([&] {
+      waiting_room::of_test = true;
+      l.extend();
+      if (&l == &a) ++extended;
+    });
+    if (of_this_kind == 0) {
+      const std::string name = &l == &a ? "a" : "b";
+      harness::eventually("it is on its way", [&] { return at->reached(name); });
+    } else {
+      harness::eventually("it waits", [&] { return room->asleep == of_this_kind; });
+    }
+  };
+  extend(b, 0), extend(b, 1), extend(b, 2);
+  extend(a, 0), extend(a, 3);
+  at->open("a");
+  harness::eventually("both of a", [&] { return extended == 2; });
+}
+
+}  // namespace

@@ -1,0 +1,238 @@
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "engine/core.hpp"
+#include "hanging_store.hpp"
+
+// The deadline of a call is that of all its parts, and what any of them left at the store is given
+// back behind it. The clock is the machine's own.
+namespace {
+
+using namespace engine_test;
+using holdfast::admission;
+using holdfast::boot_clock;
+using holdfast::boot_time;
+using holdfast::errc;
+using holdfast::lease;
+using holdfast::mutex;
+using holdfast::rate_limiter;
+using holdfast::semaphore;
+
+struct whole_call : hanging_store {
+  /// What came of it, if it came while the store hung.
+  template <class T>
+  T while_it_hangs(std::future<T> of, switchboard& hanging) {
+    const bool came = of.wait_for(10s) == std::future_status::ready;
+    EXPECT_TRUE(came) << "it waits for the store";
+    if (!came) hanging.let_go();
+    return of.get();
+  }
+  template <class T>
+  T while_it_hangs(std::future<T> of) {
+    return while_it_hangs(std::move(of), *store);
+  }
+  void await_tokens(rate_limiter& limiter, std::uint64_t n) {
+    harness::eventually("the tokens come back",
+                        [&] { return limiter.peek().tightest().remaining == n; });
+  }
+};
+
+TEST_F(whole_call, a_permit_that_an_admission_gets_too_late_is_given_back_behind_the_call) {
+  rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
+  semaphore slots{session, "sem", 2};
+  admission door{limiter, slots};
+  mutex other{session, "other"};
+  store->hang_but_for_permits();
+  const auto late = while_it_hangs(async_admit(door, 3, {}, 50ms).future());
+  ASSERT_TRUE(late);
+  EXPECT_FALSE(*late);
+  // The session's thread has left the call and done what there was to do when it asks for this.
+  EXPECT_TRUE(async_acquire(other).future().get());
+  store->let_go();
+  await_tokens(limiter, 10);
+  await_free("sem");
+}
+
+TEST_F(whole_call, an_admission_that_was_left_gives_its_tokens_back_as_well) {
+  rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
+  semaphore slots{session, "sem", 2};
+  admission door{limiter, slots};
+  store->hang();
+  EXPECT_FALSE(door.admit_for(50ms, 3));
+  store->let_go();
+  await_free("sem");
+  await_tokens(limiter, 10);
+}
+
+TEST_F(whole_call, an_admission_behind_one_that_hangs_leaves_nothing_either) {
+  rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
+  semaphore slots{session, "sem", 2};
+  admission door{limiter, slots};
+  mutex other{session, "other"};
+  store->hang();
+  auto patient = async_acquire(other).future();
+  store->await_hanging(1);  // the session's thread is in the store
+  const auto late = while_it_hangs(async_admit(door, 3, {}, 50ms).future());
+  EXPECT_FALSE(late && *late);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_free("sem");
+  await_tokens(limiter, 10);
+}
+
+TEST_F(whole_call, tokens_that_come_too_late_are_given_back) {
+  rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
+  store->hang();
+  EXPECT_FALSE(limiter.take_for(4, 50ms));
+  const auto later = while_it_hangs(async_take(limiter, 4, {}, 50ms).future());
+  EXPECT_EQ(later.ok() ? errc{} : later.error().code, errc::timed_out);
+  store->let_go();
+  await_tokens(limiter, 10);
+}
+
+TEST_F(whole_call, tokens_behind_a_call_that_hangs_are_not_taken_for_nobody) {
+  rate_limiter limiter{session, "r", {{.tokens = 10, .per = 1h}}};
+  mutex other{session, "other"};
+  store->hang();
+  auto patient = async_acquire(other).future();
+  store->await_hanging(1);
+  const auto late = while_it_hangs(async_take(limiter, 4, {}, 50ms).future());
+  EXPECT_EQ(late.ok() ? errc{} : late.error().code, errc::timed_out);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_tokens(limiter, 10);
+}
+
+/// A mutex that gives what it gives when the time is over.
+struct at_the_last_moment {
+  mutex& inner;
+  std::optional<lease> try_acquire_for(std::chrono::nanoseconds timeout, std::stop_token stop) {
+    const boot_time until = boot_clock::now() + timeout;
+    auto got = inner.try_acquire_for(timeout, std::move(stop));
+    harness::eventually("the time is over", [&] { return boot_clock::now() >= until; });
+    return got;
+  }
+  bool try_lock_for(std::chrono::nanoseconds timeout) {
+    const boot_time until = boot_clock::now() + timeout;
+    const bool got = inner.try_lock_for(timeout);
+    harness::eventually("the time is over", [&] { return boot_clock::now() >= until; });
+    return got;
+  }
+  void unlock() { inner.unlock(); }
+};
+
+TEST_F(whole_call, of_two_locks_the_second_has_no_time_of_its_own) {
+  const auto there = std::make_shared<switchboard>();
+  auto other = holdfast::open("memory:", options_of(there));
+  mutex first{session, "first"}, second{other, "second"};
+  at_the_last_moment late{first};
+  holdfast::both two(late, second);
+  there->hang();
+  EXPECT_FALSE(while_it_hangs(
+      std::async(std::launch::async, [&] { return two.try_acquire_for(50ms).has_value(); }),
+      *there));
+  EXPECT_FALSE(while_it_hangs(
+      std::async(std::launch::async, [&] { return two.try_lock_for(50ms); }), *there));
+  there->let_go();
+  await_free("first");
+}
+
+TEST_F(whole_call, of_two_locks_the_second_has_no_time_of_its_own_without_a_thread) {
+  const auto there = std::make_shared<switchboard>();
+  auto other = holdfast::open("memory:", options_of(there));
+  mutex first{session, "first"}, second{other, "second"};
+  holdfast::both two(first, second);
+  auto begun = async_acquire(two, 50ms);
+  // It begins when its time is over.
+  const boot_time until = boot_clock::now() + 50ms;
+  harness::eventually("the time is over", [&] { return boot_clock::now() >= until; });
+  there->hang();
+  EXPECT_FALSE(while_it_hangs(std::move(begun).future(), *there));
+  there->let_go();
+  await_free("first");
+}
+
+/// The first answer comes when the time is over, the next ones not at all.
+class late_then_hanging final : public harness::passing_on {
+ public:
+  late_then_hanging(std::unique_ptr<session_store> inner, std::shared_ptr<switchboard> by,
+                    std::shared_ptr<std::atomic<boot_time>> at)
+      : passing_on(std::move(inner)), by_(std::move(by)), answers_at_(std::move(at)) {}
+  holdfast::result<std::vector<holdfast::store::permits_reply>> acquire_together(
+      std::span<const holdfast::store::renewal> all) override {
+    auto answer = inner_->acquire_together(all);
+    harness::eventually("the time is over",
+                        [&] { return boot_clock::now() >= answers_at_->load(); });
+    by_->hang();
+    return answer;
+  }
+
+ private:
+  const std::shared_ptr<switchboard> by_;
+  const std::shared_ptr<std::atomic<boot_time>> answers_at_;
+};
+
+TEST_F(whole_call, a_multi_lock_that_goes_on_at_another_store_has_no_more_time_for_that) {
+  const auto there = std::make_shared<switchboard>();
+  const auto answers_at = std::make_shared<std::atomic<boot_time>>(boot_time{});
+  auto o = options_of(there);
+  o.decorate = [there, answers_at](auto inner) {
+    return std::make_unique<late_then_hanging>(std::make_unique<hanging>(std::move(inner), there),
+                                               there, answers_at);
+  };
+  auto other = holdfast::open(url + "-other", o);
+  auto third = holdfast::open(url + "-other");
+  mutex here{session, "a"}, away{other, "b"};
+  lease theirs = mutex{third, "b"}.acquire();
+  holdfast::multi_lock all{here, away};
+  *answers_at = boot_clock::now() + 300ms;
+  EXPECT_FALSE(while_it_hangs(
+      std::async(std::launch::async,
+                 [&] {
+                   try {
+                     return all.try_acquire_for(answers_at->load() - boot_clock::now()).has_value();
+                   } catch (const holdfast::error&) {
+                     return false;
+                   }
+                 }),
+      *there));
+  there->let_go();
+  await_free("a");
+}
+
+TEST_F(whole_call, a_grant_in_vain_is_told_as_such_also_without_a_thread) {
+  mutex m{session, "m"};
+  store->grants_in_vain_once = true;
+  store->hang();
+  const auto late = while_it_hangs(async_acquire(m, 500ms).future());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, errc::unavailable) << late.error().what;
+  EXPECT_TRUE(late.error().outcome_unknown);
+  await_free("m");
+}
+
+TEST_F(whole_call, a_try_without_a_thread_does_not_wait_for_what_is_under_way) {
+  mutex a{session, "a"}, b{session, "b"};
+  store->hang();
+  auto patient = async_acquire(a).future();
+  store->await_hanging(1);
+  const auto tried = while_it_hangs(async_acquire(b, 0ms).future());
+  ASSERT_FALSE(tried);
+  EXPECT_EQ(tried.error().code, errc::unavailable);
+  EXPECT_TRUE(tried.error().outcome_unknown);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_free("b");
+}
+
+TEST_F(whole_call, the_limit_of_a_call_is_none_for_who_is_told_how_it_ended) {
+  holdfast::latch gate{session, "l", 1};
+  gate.count_down();
+  std::promise<boot_time> limit;
+  async_wait(gate, 1h).start(
+      [&](holdfast::status) { limit.set_value(holdfast::engine::call_limit::present()); });
+  EXPECT_EQ(limit.get_future().get(), holdfast::forever);
+}
+
+}  // namespace

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <holdfast/testing.hpp>
+#include <memory>
+
+#include "family/contender_family.hpp"
+#include "kernel/fake_contender_store.hpp"
+
+namespace kernel_test {
+
+/// The family over a line in memory, on a clock that stands still.
+class contender_family : public testing::Test {
+ protected:
+  using permits_command = holdfast::store::permits_command;
+  using permits_reply = holdfast::store::permits_reply;
+  using permits_verb = holdfast::store::permits_verb;
+  using contender = holdfast::store::contender;
+
+  static constexpr std::int64_t second = 1'000'000;
+
+  permits_command command(permits_verb verb, std::uint64_t owner, bool wait = true) const {
+    permits_command c;
+    c.verb = verb;
+    c.owner = {0, owner};
+    c.wait = wait;
+    c.lease_us = 30 * second;
+    c.place_us = 4 * second;
+    return c;
+  }
+  permits_reply acquire(std::uint64_t owner, bool wait = true) {
+    return family_->permits("n", command(permits_verb::acquire, owner, wait)).value();
+  }
+  permits_reply renew(std::uint64_t owner) {
+    return family_->permits("n", command(permits_verb::renew, owner)).value();
+  }
+  permits_reply release(std::uint64_t owner) {
+    return family_->permits("n", command(permits_verb::release, owner)).value();
+  }
+  static contender stranger(std::uint64_t id) {
+    contender c;
+    c.owner = {9, id};
+    return c;
+  }
+  bool told(std::uint64_t owner) {
+    const auto n = family_->inbox().receive(clock_.now());
+    return n && n->what == holdfast::store::notice_kind::granted &&
+           n->owner == holdfast::store::owner_id{0, owner};
+  }
+
+  holdfast::testing::fake_clock clock_;
+  fake_contender_store* const made_ = new fake_contender_store(clock_);
+  fake_contender_store& port_ = *made_;
+  std::unique_ptr<holdfast::store::session_store> family_ =
+      holdfast::family::over(std::unique_ptr<holdfast::store::contender_store>(made_), clock_);
+};
+
+}  // namespace kernel_test

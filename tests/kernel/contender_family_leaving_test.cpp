@@ -1,0 +1,142 @@
+#include "harness/eventually.hpp"
+#include "harness/whole_waits.hpp"
+#include "kernel/contender_family_fixture.hpp"
+
+// What a session leaves in line: nothing that it does not hold or wait for.
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using namespace std::chrono_literals;
+using enum permits_outcome;
+
+class contender_line : public contender_family {
+ protected:
+  permits_reply share(permits_verb verb, std::uint64_t owner, std::uint32_t weight) {
+    auto c = command(verb, owner);
+    c.kind = kind::shared_mutex;
+    c.capacity = 100;
+    c.weight = weight;
+    return family_->permits("n", c).value();
+  }
+  countdown_reply arrive(std::uint64_t owner) {
+    countdown_command c;
+    c.verb = countdown_verb::arrive;
+    c.owner = {1, owner};
+    c.count = 5;
+    c.drop = 1;
+    c.keep_us = 60 * second;
+    return family_->countdown("l", c).value();
+  }
+};
+
+TEST_F(contender_line, who_is_replaced_leaves_in_the_step_that_enters) {
+  ASSERT_EQ(acquire(1).outcome, granted);
+  auto c = command(permits_verb::acquire, 2);
+  c.instead_of = {0, 1};
+  const auto next = family_->permits("n", c).value();
+  EXPECT_EQ(next.outcome, granted);
+  EXPECT_TRUE(next.replaced);
+  EXPECT_EQ(port_.size("n"), 1U);
+  EXPECT_EQ(renew(1).outcome, absent);
+}
+
+TEST_F(contender_line, another_kind_leaves_it_again) {
+  port_.put("n", stranger(1));
+  auto c = command(permits_verb::acquire, 1);
+  c.kind = kind::semaphore;
+  c.capacity = 3;
+  EXPECT_EQ(family_->permits("n", c)->outcome, kind_mismatch);
+  EXPECT_EQ(port_.size("n"), 1U);
+}
+
+TEST_F(contender_line, a_place_that_could_not_be_given_up_is_tried_again) {
+  ASSERT_EQ(acquire(1).outcome, granted);
+  port_.fail_leaves = 2;
+  clock_.advance(31s);
+  harness::eventually("it is given up", [&] {
+    clock_.advance(1s);
+    return port_.size("n") == 0;
+  });
+  EXPECT_EQ(port_.left, 3);
+}
+
+TEST_F(contender_line, a_refused_upgrade_leaves_it_as_it_was) {
+  ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
+  ASSERT_EQ(share(permits_verb::acquire, 2, 1).outcome, granted);
+  EXPECT_EQ(share(permits_verb::resize, 1, 100).outcome, busy);
+  EXPECT_EQ(port_.size("n"), 2U);
+}
+
+TEST_F(contender_line, who_is_taken_away_after_an_upgrade_leaves_both_its_places) {
+  ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
+  ASSERT_EQ(share(permits_verb::resize, 1, 100).outcome, granted);
+  ASSERT_EQ(port_.size("n"), 2U);
+  EXPECT_EQ(family_->permits("n", command(permits_verb::evict, 1))->position, 1U);
+  EXPECT_EQ(port_.size("n"), 0U);
+}
+
+TEST_F(contender_line, an_eviction_of_one_leaves_the_others) {
+  ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
+  ASSERT_EQ(share(permits_verb::acquire, 2, 1).outcome, granted);
+  EXPECT_EQ(family_->permits("n", command(permits_verb::evict, 1))->position, 1U);
+  EXPECT_EQ(share(permits_verb::renew, 1, 1).outcome, absent);
+  EXPECT_EQ(share(permits_verb::renew, 2, 1).outcome, granted);
+}
+
+// It knows its turn, and not whether its session still counts.
+TEST_F(contender_line, who_waited_for_long_asks_whether_its_place_is_still_there) {
+  port_.put("n", stranger(1));
+  ASSERT_EQ(acquire(1).outcome, queued);
+  port_.unproven = true;
+  port_.remove_all("n", {9, 1});
+  int asked = 0;
+  port_.on_confirm = [&] {
+    ++asked;
+    port_.unproven = false;
+  };
+  EXPECT_EQ(acquire(1).outcome, granted);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(acquire(1).outcome, granted) << "and what it holds is renewed as ever";
+}
+
+// Its thread sleeps until the first place ends: of those that it knew when it fell asleep.
+TEST(contender_line_in_time, a_place_that_ends_sooner_than_all_others_is_given_up_in_time) {
+  harness::whole_waits clock;
+  auto made = std::make_unique<fake_contender_store>(clock);
+  fake_contender_store& port = *made;
+  const auto family = holdfast::family::over(std::move(made), clock);
+  const auto wait = [&](const char* name, std::int64_t place_us) {
+    contender other;
+    other.owner = {9, 1};
+    port.put(name, other);
+    permits_command c;
+    c.verb = permits_verb::acquire;
+    c.owner = {0, 1};
+    c.wait = true;
+    c.lease_us = 30'000'000;
+    c.place_us = place_us;
+    return family->permits(name, c).value().outcome;
+  };
+  EXPECT_EQ(wait("long", 3'600'000'000), queued);
+  harness::eventually("it sleeps until then", [&] { return clock.asleep.load(); });
+  EXPECT_EQ(wait("short", 1'000), queued);
+  harness::eventually("it is given up", [&] { return port.size("short") == 1; });
+  EXPECT_EQ(port.size("long"), 2U);
+}
+
+TEST_F(contender_line, a_latch_made_while_somebody_came_for_a_lock_is_taken_back) {
+  port_.on_replace = [&] { port_.put("l", stranger(1)); };
+  EXPECT_EQ(arrive(1).outcome, countdown_outcome::kind_mismatch);
+  EXPECT_EQ(family_->countdown("l", {})->found.count, 0U);
+}
+
+TEST_F(contender_line, an_arrival_beside_another_is_counted_on_top_of_it) {
+  (void)arrive(1);
+  port_.on_replace = [&] { (void)arrive(2); };
+  EXPECT_EQ(arrive(3).remaining, 2U);
+  EXPECT_EQ(family_->countdown("l", {})->remaining, 2U);
+}
+
+}  // namespace
+}  // namespace kernel_test

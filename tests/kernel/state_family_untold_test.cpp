@@ -1,0 +1,140 @@
+#include <holdfast/store/forwarding_store.hpp>
+#include <set>
+#include <string>
+
+#include "kernel/state_family_fixture.hpp"
+
+// What nobody tells of, what is undone, and what a record is kept for.
+namespace kernel_test {
+namespace {
+
+using namespace holdfast::store;
+using enum permits_outcome;
+
+TEST_F(state_family, a_record_is_kept_for_a_fence_that_the_time_has_not_reached) {
+  port_.now.wall_only_grows = true;
+  auto c = command(permits_verb::acquire, 1);
+  c.fence_at_least = static_cast<std::uint64_t>(port_.now.wall_at + 20 * second);
+  const auto first = family_->permits("n", c)->fence;
+  EXPECT_EQ(first, c.fence_at_least);
+  release(1);
+  EXPECT_EQ(port_.records.count("n"), 1U);
+  EXPECT_GT(acquire(2).fence, first);
+  pass(21 * second);
+  release(2);
+  EXPECT_EQ(port_.records.count("n"), 0U) << "now the time alone makes the next one greater";
+}
+
+TEST_F(state_family, the_first_whom_nobody_tells_looks_when_the_lease_in_its_way_ends) {
+  port_.capabilities.notices = false;
+  port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
+  acquire(1);
+  pass(30 * second - 2'000);
+  EXPECT_EQ(acquire(2).look_again_us, 2'000);
+  EXPECT_GT(acquire(3).look_again_us, 50'000) << "it is not its turn then";
+}
+
+// The hand-over came before: what is undone is the claim, not the turn.
+TEST_F(state_family, a_turn_that_finds_no_tokens_is_the_next_one_s) {
+  const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};
+  const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
+  const auto ask = [&](std::uint64_t owner) {
+    return family_->admit({"n", command(permits_verb::acquire, owner)}, "rate", take).value();
+  };
+  ASSERT_EQ(ask(1).permits.outcome, granted);
+  ASSERT_EQ(ask(2).permits.outcome, queued);
+  ASSERT_EQ(ask(3).permits.outcome, queued);
+  release(1);
+  ASSERT_EQ(record().holders.at(0).owner.low, 2U) << "it has only to come for it";
+  const auto refused = ask(2);
+  ASSERT_TRUE(refused.tokens);
+  EXPECT_EQ(refused.tokens->outcome, rate_outcome::refused);
+  ASSERT_EQ(record().holders.size(), 1U);
+  EXPECT_EQ(record().holders[0].owner.low, 3U);
+  EXPECT_EQ(port_.told.back().owner.low, 3U);
+}
+
+TEST_F(state_family, where_one_of_several_is_taken_none_is_had) {
+  acquire(9, "c");
+  EXPECT_EQ(together({"a", "b", "c"}).back().outcome, busy);
+  EXPECT_EQ(family_->names().value(), std::vector<std::string>{"c"});
+}
+
+// A hand-over that the end of a lease caused was undone with the rest.
+TEST_F(state_family, what_was_undone_is_not_told) {
+  acquire(9, "c");
+  acquire(1, "a");
+  auto patient = command(permits_verb::acquire, 2);
+  patient.place_us = 100 * second;
+  ASSERT_EQ(family_->permits("a", patient)->outcome, queued);
+  pass(29 * second);
+  (void)family_->permits("c", command(permits_verb::renew, 9));
+  pass(2 * second);
+  EXPECT_EQ(together({"a", "c"}).back().outcome, busy);
+  EXPECT_TRUE(port_.told.empty());
+  EXPECT_EQ(family_->permits("a", patient)->outcome, granted);
+}
+
+TEST_F(state_family, names_that_ended_by_themselves_are_not_listed) {
+  acquire(1, "a");
+  pass(31 * second);
+  EXPECT_TRUE(family_->names()->empty());
+}
+
+TEST_F(state_family, a_bucket_that_has_filled_up_again_is_not_kept) {
+  const auto take = [&](const char* id) {
+    const std::vector<bucket_choice> bucket{{id, {1, 1, second, 1}}};
+    return family_->rate("r", {rate_verb::take, {}, 1, 0, 0, bucket})->outcome;
+  };
+  EXPECT_EQ(take("first"), rate_outcome::granted);
+  const auto one = port_.records["r"].size();
+  pass(2 * second);
+  EXPECT_EQ(take("other"), rate_outcome::granted);
+  EXPECT_EQ(port_.records["r"].size(), one);
+}
+
+/// Has no transaction over several names, and fails to give back some.
+class reluctant final : public one_by_one {
+ public:
+  using one_by_one::one_by_one;
+  holdfast::result<permits_reply> permits(std::string_view name,
+                                          const permits_command& c) override {
+    if (c.verb == permits_verb::release && keeps.contains(std::string(name))) {
+      return holdfast::failure{holdfast::errc::unavailable, "not now"};
+    }
+    return inner().permits(name, c);
+  }
+  std::set<std::string> keeps;
+};
+
+TEST_F(state_family, without_a_transaction_what_was_had_of_several_is_given_back) {
+  acquire(9, "c");
+  reluctant store(std::move(family_));
+  const auto all = asks_for({"a", "b", "c"});
+  EXPECT_EQ(store.acquire_together(all)->back().outcome, busy);
+  EXPECT_EQ(store.names().value(), std::vector<std::string>{"c"});
+}
+
+TEST_F(state_family, without_a_transaction_a_permit_without_tokens_is_given_back) {
+  const std::vector<bucket_choice> bucket{{"b", {1, 1, second, 1}}};
+  const rate_command take{rate_verb::take, {}, 1, 0, 0, bucket};
+  ASSERT_EQ(family_->rate("rate", take)->outcome, rate_outcome::granted);
+  reluctant store(std::move(family_));
+  const auto both = store.admit({"n", command(permits_verb::acquire, 1)}, "rate", take).value();
+  ASSERT_TRUE(both.tokens);
+  EXPECT_EQ(both.tokens->outcome, rate_outcome::refused);
+  EXPECT_EQ(store.permits("n", {})->found.holders.size(), 0U);
+}
+
+TEST_F(state_family, what_cannot_be_given_back_keeps_no_other_name) {
+  acquire(9, "c");
+  reluctant store(std::move(family_));
+  store.keeps = {"a"};
+  const auto got = store.acquire_together(asks_for({"a", "b", "c"}));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().what, "not now");
+  EXPECT_EQ(store.names().value(), (std::vector<std::string>{"a", "c"}));
+}
+
+}  // namespace
+}  // namespace kernel_test

@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "engine/slow_to_answer.hpp"
+#include "engine/stage.hpp"
+
+// What a primitive makes of an answer that came late, or never, on a clock that stands still.
+namespace {
+
+using namespace engine_test;
+using holdfast::event_kind;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+TEST(counted_time, of_local_tokens_is_over_for_all_of_them) {
+  stage s;
+  holdfast::rate_limiter l(s.session, "n", {{.tokens = 20, .per = 1h}},
+                           {.local_tokens = 5, .local_time = 100ms});
+  EXPECT_TRUE(l.try_take());
+  s.clock->advance(100ms);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(l.try_take());
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 10U);
+  EXPECT_TRUE(l.try_take());
+  EXPECT_EQ(l.peek().rules.at(0).remaining, 5U) << "four of the first five are gone";
+}
+
+class late_tokens final : public harness::passing_on {
+ public:
+  late_tokens(std::unique_ptr<session_store> inner,
+              std::shared_ptr<holdfast::testing::fake_clock> clock)
+      : passing_on(std::move(inner)), clock_(std::move(clock)) {}
+  holdfast::result<holdfast::store::rate_reply> rate(
+      std::string_view name, const holdfast::store::rate_command& c) override {
+    auto reply = inner_->rate(name, c);
+    clock_->advance(5s);
+    return reply;
+  }
+
+ private:
+  const std::shared_ptr<holdfast::testing::fake_clock> clock_;
+};
+
+TEST(counted_time, until_tokens_are_there_begins_with_the_answer) {
+  stage s;
+  auto o = s.options();
+  o.decorate = [&](auto inner) { return std::make_unique<late_tokens>(std::move(inner), s.clock); };
+  auto session = holdfast::open("memory:", o);
+  holdfast::rate_limiter l(session, "n", {{.tokens = 1, .per = 10s}});
+  EXPECT_TRUE(l.try_take());
+  const auto before = s.clock->now();
+  auto waiter = std::async(std::launch::async, [&] {
+    (void)l.take();
+    return s.clock->now();
+  });
+  harness::eventually("they are there", [&] {
+    s.clock->advance(10ms);
+    return waiter.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_GE(waiter.get() - before, 10s) << "five until the answer, and five more";
+}
+
+TEST(counted_time, of_a_latch_that_nobody_uses_is_what_it_says) {
+  stage s;
+  holdfast::latch l{s.session, "l", 2, {.keep = 3600s}};
+  l.count_down();
+  s.clock->advance(60s);
+  EXPECT_EQ(l.remaining(), 1U);
+}
+
+TEST(counted_time, of_a_permit_goes_on_when_its_session_has_ended) {
+  stage s("memory:permit-outlives");
+  {
+    auto first = holdfast::open("memory:permit-outlives", {.clock = s.clock});
+    ASSERT_TRUE(holdfast::expiring_semaphore(first, "e", 1).try_acquire(30s));
+  }
+  EXPECT_FALSE(holdfast::expiring_semaphore(s.session, "e", 1).try_acquire(30s));
+}
+
+TEST(counted_time, of_an_arrival_begins_before_it_is_sent) {
+  stage s;
+  const auto late = std::make_shared<delay>();
+  late->each = 9'950ms;
+  auto o = s.options();
+  o.decorate = [&](auto inner) {
+    return std::make_unique<slow_to_answer>(std::move(inner), late, s.clock);
+  };
+  holdfast::barrier b{holdfast::open("memory:", o), "b", 2, {.lease = 10s}};
+  const auto arrival = b.arrive();
+  s.seen->await(event_kind::lost);
+}
+
+struct lost_answers : testing::Test {
+  holdfast::session open() {
+    auto o = s.options();
+    o.store_timeout = 1s;
+    return holdfast::open("memory:lost-answers", o);
+  }
+  /// What is waited for without a deadline, while time goes on.
+  bool fails(const std::function<void()>& call) {
+    auto over = std::async(std::launch::async, [&] {
+      try {
+        call();
+      } catch (const holdfast::error& e) {
+        EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
+        return true;
+      }
+      return false;
+    });
+    harness::eventually("it is over", [&] {
+      s.clock->advance(100ms);
+      return over.wait_for(0s) == std::future_status::ready;
+    });
+    return over.get();
+  }
+  stage s{"memory:lost-answers"};
+  holdfast::session session = open();
+};
+
+TEST_F(lost_answers, to_an_arrival_leave_nobody_at_the_barrier) {
+  holdfast::barrier b{session, "b", 2, {.lease = 1h}};
+  s.script->set(verb::acquire, fault::drop_reply);
+  EXPECT_TRUE(fails([&] { (void)b.arrive(); }));
+  s.script->set(verb::acquire, fault::none);
+  harness::eventually("nobody is there", [&] { return s.session.show("b").waiters.empty(); });
+}
+
+TEST_F(lost_answers, after_the_completion_do_not_have_it_run_again) {
+  int completed = 0;
+  holdfast::barrier b{session, "b", 1, {.lease = 1h, .on_completion = [&] {
+                                          ++completed;
+                                          s.script->set(verb::acquire, fault::drop_request);
+                                        }}};
+  EXPECT_TRUE(fails([&] { b.arrive_and_wait(); }));
+  s.script->set(verb::acquire, fault::none);
+  EXPECT_FALSE(fails([&] { b.arrive_and_wait(); }));
+  EXPECT_EQ(completed, 1);
+}
+
+// It was woken, and cannot know it: its wake-up is the next one's.
+TEST_F(lost_answers, to_who_was_woken_wake_the_next) {
+  auto others = holdfast::open("memory:lost-answers", {.clock = s.clock});
+  holdfast::condition_variable here{session, "c"}, elsewhere{others, "c"};
+  holdfast::mutex m{session, "m"}, m_elsewhere{others, "m-elsewhere"};
+  std::atomic<bool> gave_up{false}, woken{false};
+  const std::jthread first([&] {
+    std::unique_lock lock{m};
+    EXPECT_THROW((void)here.wait_for(lock, 1s), holdfast::error);
+    gave_up = true;
+  });
+  s.await_waiters("c", 1);
+  const std::jthread second([&] {
+    std::unique_lock lock{m_elsewhere};
+    woken = elsewhere.wait_for(lock, 10h) == std::cv_status::no_timeout;
+  });
+  s.await_waiters("c", 2);
+  s.script->set(verb::renew, fault::drop_reply);
+  struct end_of_time {
+    ~end_of_time() { clock.advance(20h); }
+    holdfast::testing::fake_clock& clock;
+  } const at_the_end{*s.clock};
+  EXPECT_EQ(elsewhere.notify_one(), 1U);
+  harness::eventually("it gives up", [&] {
+    s.clock->advance(50ms);
+    return gave_up.load();
+  });
+  harness::eventually("the next is woken", [&] { return woken.load(); });
+}
+
+}  // namespace

@@ -1,0 +1,74 @@
+#include "simulation/actor.hpp"
+
+namespace simulation {
+
+namespace {
+
+using holdfast::errc;
+
+// What the library takes at most, and its threads until they run.
+constexpr nanos deadline_slack = 105 * millisecond;
+
+}  // namespace
+
+void actor::judge_error(holdfast::errc code, const std::string& what) const {
+  of.log.add("gets " + what);
+  const bool had_a_limit = s.wait != never && code == errc::timed_out;
+  const bool due_to_trouble = code == errc::unavailable || code == errc::lost || had_a_limit;
+  const bool due_to_plan = code == errc::cancelled ? s.stop_after != never
+                           : code == errc::lost    ? of.loses
+                                                   : false;
+  if (due_to_plan) return;
+  // A redlock gives each node a part of the time: so short a part, and none has answered.
+  const bool hasty = of.whole.names[s.name].kind == lock_kind::redlock && s.wait < 50 * millisecond;
+  if (hasty && code == errc::unavailable) return;
+  if (due_to_trouble && !of.undisturbed(p, asked)) return;
+  of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
+}
+
+std::stop_token actor::stop() const {
+  if (s.stop_after == never) return {};
+  std::stop_source source;
+  of.here.start(p, "stopper", [w = &of.here, source, after = s.stop_after]() mutable {
+    w->sleep(after);
+    source.request_stop();
+  });
+  return source.get_token();
+}
+
+void actor::waits(bool so) const {
+  auto& waiting = of.waiting;
+  if (so && s.wait == never && s.stop_after == never) waiting.emplace(name, &p);
+  if (so) return;
+  for (auto i = waiting.begin(); i != waiting.end(); ++i) {
+    if (i->first != name || i->second != &p) continue;
+    waiting.erase(i);
+    return;
+  }
+}
+
+// After a wait with a limit.
+void actor::judge_wait(bool got, bool stoppable) const {
+  waits(false);
+  const nanos took = of.here.now() - asked;
+  if (!got) of.log.add("does not get " + name);
+  if (s.wait == never) return;
+  if (!got && took < s.wait && !(stoppable && s.stop_after != never)) {
+    of.rules.violated("a wait does not end before its time",
+                      name + " after " + std::to_string(took / microsecond) + " us");
+  }
+  if (p.steady_since > asked || p.paused_until > asked) return;
+  // The second of two stores is asked after the first, which may have answered at the last moment.
+  if (!of.whole.calm() && of.whole.names.size() == 3 && of.whole.others.size() == 1) return;
+  const nanos asks = of.whole.store >= store_kind::contenders ? 2 : 1;
+  const nanos one_try = of.whole.calm() ? 0 : asks * server_traits{}.command_timeout;
+  const nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
+  if (took > most) {
+    of.rules.violated("a wait ends in time", "P" + std::to_string(p.number) + ": " + name +
+                                                 " took " + std::to_string(took / microsecond) +
+                                                 " us instead of " +
+                                                 std::to_string(s.wait / microsecond));
+  }
+}
+
+}  // namespace simulation

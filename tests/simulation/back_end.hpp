@@ -1,0 +1,27 @@
+#pragma once
+
+#include <holdfast/store/store.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulation/world.hpp"
+
+namespace simulation {
+
+/// What a server keeps, and how its clients ask for it.
+class back_end {
+ public:
+  virtual ~back_end() = default;
+
+  /// A session of that process.
+  virtual std::unique_ptr<holdfast::store::session_store> connect(process& of) = 0;
+  /// The names in use, as the server itself sees them.
+  virtual std::vector<std::string> names() = 0;
+  virtual std::string describe(std::string_view name) = 0;
+  /// A restart without data. False if what it keeps outlives that.
+  virtual bool forget() = 0;
+};
+
+}  // namespace simulation

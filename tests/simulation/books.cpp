@@ -1,0 +1,172 @@
+#include "simulation/books.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+
+namespace {
+
+std::string text(std::uint64_t n) { return std::to_string(n); }
+
+}  // namespace
+
+void latch_book::counted(std::uint32_t n, nanos now) {
+  certain_ += n;
+  if (certain_ >= count_) opened_at_ = std::min(opened_at_, now);
+}
+
+void latch_book::refused(std::uint32_t n, bool as_too_many) {
+  if (!as_too_many || forgot_) return;
+  perhaps_ -= n;
+  if (perhaps_ + n <= count_) {
+    judge_.violated("a latch refuses only what is more than it has left",
+                    text(n) + " after at most " + text(perhaps_) + " of " + text(count_));
+  }
+}
+
+void latch_book::seen_open(bool open, std::uint32_t certain_before) const {
+  if (forgot_) return;
+  if (open && perhaps_ < count_) {
+    judge_.violated("a latch opens exactly at its count",
+                    "open after " + text(perhaps_) + " of " + text(count_));
+  }
+  if (!open && certain_before >= count_) {
+    judge_.violated("a latch opens exactly at its count",
+                    "closed after " + text(certain_before) + " of " + text(count_));
+  }
+}
+
+void latch_book::seen_remaining(std::uint32_t left, std::uint32_t certain_before) const {
+  if (forgot_) return;
+  const std::uint32_t least = perhaps_ >= count_ ? 0 : count_ - perhaps_;
+  if (left < least || left + certain_before > count_) {
+    judge_.violated("a latch counts exactly", text(left) + " left of " + text(count_) +
+                                                  ", of which " + text(certain_before) + " to " +
+                                                  text(perhaps_) + " are gone");
+  }
+}
+
+void latch_book::waited_in_vain(nanos since, nanos now, nanos bound) const {
+  if (opened_at_ == never || forgot_ || now - std::max(since, opened_at_) <= bound) return;
+  judge_.violated(
+      "who waits at an open latch goes on",
+      "open for " + text(static_cast<std::uint64_t>(now - opened_at_) / 1'000'000) + " ms");
+}
+
+// Each of those that dropped out counts in all later phases.
+std::uint64_t barrier_book::arrivals_for(std::uint64_t phase) const {
+  std::uint64_t all = 0;
+  for (const auto& [who, n] : begun_) {
+    const auto gone = dropped_.find(who);
+    all += gone != dropped_.end() && gone->second < phase ? phase : n;
+  }
+  return all;
+}
+
+void barrier_book::arrived(nanos now) { confirmed_.push_back(now); }
+
+void barrier_book::completes(bool calm) {
+  ++completed_;
+  if (calm && arrivals_for(completed_) < completed_ * count_) {
+    judge_.violated("a barrier's phase ends when all have arrived",
+                    "completed " + text(completed_) + " phases of " + text(count_) + " after " +
+                        text(arrivals_for(completed_)) + " arrivals");
+  }
+}
+
+void barrier_book::goes_on(const std::string& who, bool calm, bool completes) {
+  const auto phase = ++went_on_[who];
+  if (arrivals_for(phase) < phase * count_) {
+    judge_.violated("a barrier's phase ends when all have arrived",
+                    who + " goes on for the " + text(phase) + "th time after " +
+                        text(arrivals_for(phase)) + " arrivals of " + text(count_) + " each");
+  }
+  if (calm && completes && completed_ < phase) {
+    judge_.violated(
+        "a barrier's completion function has run before anybody goes on",
+        who + " goes on for the " + text(phase) + "th time after " + text(completed_) + " calls");
+  }
+}
+
+void barrier_book::waited_in_vain(const std::string& who, nanos now, nanos bound) const {
+  if (!dropped_.empty() || taken_out_) return;
+  const auto at = begun_.find(who);
+  const auto needed = at->second * count_;
+  if (arrivals_for(at->second) < needed || confirmed_.size() < needed) return;
+  if (now - confirmed_[needed - 1] <= bound) return;
+  judge_.violated("who waits at a barrier goes on when all have arrived",
+                  who + " in its phase " + text(at->second));
+}
+
+nanos rate_book::full_after() const noexcept {
+  return static_cast<nanos>(rule_.burst) * rule_.per / rule_.capacity + rule_.per;
+}
+
+// Whatever is surely within a span is no more than the bucket had, and what came back meanwhile.
+void rate_book::took(std::string name, std::uint64_t n, nanos asked, nanos now) {
+  taken_.push_back({n, asked, now});
+  if (taken_.size() > 300) taken_.pop_front();
+  for (const auto& first : taken_) {
+    if (first.from <= void_until_) continue;
+    std::uint64_t all = 0;
+    for (const auto& one : taken_) all += one.from >= first.from ? one.n : 0;
+    for (const auto& back : refunds_) all -= std::min(all, back.to >= first.from ? back.n : 0);
+    const auto length = (now - first.from) / 100 * 101;
+    const auto came =
+        static_cast<std::uint64_t>(length / rule_.per + (rule_.at_once ? 1 : 0)) * rule_.capacity +
+        (rule_.at_once ? 0
+                       : static_cast<std::uint64_t>(length % rule_.per) * rule_.capacity /
+                                 static_cast<std::uint64_t>(rule_.per) +
+                             1);
+    if (all <= rule_.burst + came) continue;
+    return judge_.violated("no more goes through than the rule allows",
+                           std::move(name) + ": " + text(all) + " tokens in " +
+                               text(static_cast<std::uint64_t>(now - first.from) / 1000) +
+                               " us, of " + text(rule_.burst + came));
+  }
+}
+
+int rate_book::refund_begins(std::uint64_t n, nanos asked) {
+  refunds_.push_back({n, asked, never});
+  return static_cast<int>(refunds_.size()) - 1;
+}
+
+void rate_book::refused(const std::string& name, std::uint64_t n, nanos asked, bool calm) const {
+  if (!calm || asking_ > 1 || n > rule_.burst || asked - last_ < full_after()) return;
+  judge_.violated("what a full bucket has is given",
+                  name + " refused " + text(n) + " of " + text(rule_.burst));
+}
+
+void election_book::seen(const std::string& name, std::uint64_t before, std::uint64_t term,
+                         bool after_gap, bool calm) const {
+  if (term <= before) {
+    judge_.violated("who watches an election sees ever greater terms",
+                    name + ": " + text(term) + " after " + text(before));
+  }
+  if (before == 0 || after_gap || !calm) return;
+  const auto next = terms_.upper_bound(before);
+  if (next != terms_.end() && *next < term) {
+    judge_.violated(
+        "who watches an election sees each leader",
+        name + ": not " + text(*next) + " between " + text(before) + " and " + text(term));
+  }
+}
+
+books::books(judge& to, const plan& of) {
+  for (std::size_t i = 0; i < of.names.size(); ++i) {
+    const auto& n = of.names[i];
+    if (n.kind == lock_kind::latch) latches.emplace(i, latch_book(to, n));
+    if (n.kind == lock_kind::barrier) barriers.emplace(i, barrier_book(to, n));
+    if (n.kind == lock_kind::limiter) rates.emplace(i, rate_book(to, n));
+    if (n.kind == lock_kind::election) elections.emplace(i, election_book(to));
+    if (n.kind == lock_kind::condition) conditions.emplace(i, condition_book{});
+  }
+}
+
+void books::forgot(nanos until) {
+  for (auto& [i, b] : latches) b.forgot();
+  for (auto& [i, b] : rates) b.forgot(until);
+}
+
+}  // namespace simulation

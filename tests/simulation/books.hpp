@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulation/judge.hpp"
+#include "simulation/plan.hpp"
+
+namespace simulation {
+
+/// What is known of a latch: how much was counted for certain, and how much perhaps.
+class latch_book {
+ public:
+  latch_book(judge& to, const name_plan& of) : judge_(to), count_(of.capacity) {}
+
+  void begins(std::uint32_t n) { perhaps_ += n; }
+  void counted(std::uint32_t n, nanos now);
+  /// It was refused: perhaps before it was tried.
+  void refused(std::uint32_t n, bool as_too_many);
+  void seen_open(bool open, std::uint32_t certain_before) const;
+  void seen_remaining(std::uint32_t left, std::uint32_t certain_before) const;
+  void waited_in_vain(nanos since, nanos now, nanos bound) const;
+  void forgot() { certain_ = 0, forgot_ = true; }
+  std::uint32_t certain() const noexcept { return certain_; }
+
+ private:
+  judge& judge_;
+  std::uint32_t count_;
+  std::uint32_t certain_ = 0;
+  std::uint32_t perhaps_ = 0;
+  nanos opened_at_ = never;
+  bool forgot_ = false;
+};
+
+/// What is known of a barrier: who has arrived how often, and who has gone on.
+class barrier_book {
+ public:
+  barrier_book(judge& to, const name_plan& of) : judge_(to), count_(of.capacity) {}
+
+  void begins(const std::string& who) { ++begun_[who]; }
+  /// So many arrivals that the store has confirmed.
+  void arrived(nanos now);
+  void drops(const std::string& who) { dropped_[who] = begun_[who]; }
+  void completes(bool calm);
+  void goes_on(const std::string& who, bool calm, bool completes);
+  void waited_in_vain(const std::string& who, nanos now, nanos bound) const;
+  bool out(const std::string& who) const { return out_.contains(who); }
+  void leaves(const std::string& who) { out_.insert(who); }
+  /// A process goes, and some of its participants had arrived: they do not count any more.
+  void takes_out() noexcept { taken_out_ = true; }
+  bool dropped_any() const noexcept { return !dropped_.empty(); }
+
+ private:
+  std::uint64_t arrivals_for(std::uint64_t phase) const;
+
+  judge& judge_;
+  std::uint32_t count_;
+  std::map<std::string, std::uint64_t> begun_;
+  std::map<std::string, std::uint64_t> dropped_;  ///< with which of its arrivals
+  std::map<std::string, std::uint64_t> went_on_;
+  std::set<std::string> out_;
+  std::vector<nanos> confirmed_;
+  bool taken_out_ = false;
+  std::uint64_t completed_ = 0;
+};
+
+/// Tokens that went through a limiter, each at some moment of a span.
+class rate_book {
+ public:
+  rate_book(judge& to, const name_plan& of) : judge_(to), rule_(of) {}
+
+  void took(std::string name, std::uint64_t n, nanos asked, nanos now);
+  int refund_begins(std::uint64_t n, nanos asked);
+  void refund_ends(int which, nanos now) { refunds_[static_cast<std::size_t>(which)].to = now; }
+  /// Somebody asks, and may take something: nobody knows before it has ended.
+  void begins() { ++asking_; }
+  void ends(nanos now) { --asking_, last_ = now; }
+  void refused(const std::string& name, std::uint64_t n, nanos asked, bool calm) const;
+  void forgot(nanos until) { void_until_ = until; }
+  std::uint64_t burst() const noexcept { return rule_.burst; }
+
+ private:
+  struct span {
+    std::uint64_t n;
+    nanos from;
+    nanos to;
+  };
+  nanos full_after() const noexcept;
+
+  judge& judge_;
+  name_plan rule_;
+  std::deque<span> taken_;
+  std::vector<span> refunds_;
+  int asking_ = 0;
+  nanos last_ = -1000 * second;
+  nanos void_until_ = -1;
+};
+
+/// Leaders as their terms: each once, and for those who watch without a gap.
+class election_book {
+ public:
+  explicit election_book(judge& to) : judge_(to) {}
+
+  void leads(std::uint64_t term) { terms_.insert(term); }
+  void seen(const std::string& name, std::uint64_t before, std::uint64_t term, bool after_gap,
+            bool calm) const;
+
+ private:
+  judge& judge_;
+  std::set<std::uint64_t> terms_;
+};
+
+/// What a condition variable's waiters wait for: tokens that are put under the mutex.
+struct condition_book {
+  int tokens = 0;
+  int waiting = 0;
+  bool sure = true;  ///< each token was followed by a notification
+  nanos idle_since = 0;
+};
+
+/// All of a run, by the number of the name.
+struct books {
+  books(judge& to, const plan& of);
+  void forgot(nanos until);
+
+  std::map<std::size_t, latch_book> latches;
+  std::map<std::size_t, barrier_book> barriers;
+  std::map<std::size_t, rate_book> rates;
+  std::map<std::size_t, election_book> elections;
+  std::map<std::size_t, condition_book> conditions;
+};
+
+}  // namespace simulation

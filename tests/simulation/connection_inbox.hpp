@@ -1,0 +1,36 @@
+#pragma once
+
+#include <holdfast/store/inbox.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "simulation/server.hpp"
+
+namespace simulation {
+
+/// What comes over a connection's way for notifications.
+class connection_inbox final : public holdfast::store::inbox {
+ public:
+  connection_inbox(world& w, std::shared_ptr<connection> by) : world_(w), by_(std::move(by)) {}
+
+  const std::string& peer() const noexcept override { return by_->peer; }
+  std::optional<std::uint64_t> gaps() const noexcept override { return by_->gaps; }
+  void interrupt() noexcept override {
+    by_->interrupted = true;
+    by_->wake_reader(world_);
+  }
+  std::optional<holdfast::store::notice> receive(holdfast::boot_time until) override;
+  void watch(std::string_view peer) override { ++by_->watched[std::string(peer)]; }
+  void unwatch(std::string_view peer) noexcept override {
+    const auto at = by_->watched.find(peer);
+    if (at != by_->watched.end() && --at->second == 0) by_->watched.erase(at);
+  }
+
+ private:
+  world& world_;
+  std::shared_ptr<connection> by_;
+};
+
+}  // namespace simulation

@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <map>
+
+#include "simulation/scene.hpp"
+
+namespace simulation {
+
+void scene::strike(const fault_plan& f) {
+  process& p = *processes[f.process];
+  const nanos until = here.now() + f.length;
+  using kind = fault_plan::kind;
+  disturbed_at = std::max(disturbed_at, until);
+  switch (f.what) {
+    case kind::pause:
+      log.add("world", "P" + std::to_string(p.number) + " stands still for " +
+                           std::to_string(f.length / millisecond) + " ms");
+      return here.pause(p, until);
+    case kind::kill:
+      log.add("world", "P" + std::to_string(p.number) + " is killed");
+      here.kill(p);
+      rules.died(p);
+      std::erase_if(waiting, [&](const auto& w) { return w.second == &p; });
+      for (const auto& s : stores) s->process_died(p);
+      return;
+    case kind::cut:
+      return stores[f.store]->cut(p, until);
+    case kind::restart:
+      return stores[f.store]->stop(until, false);
+    case kind::forget:
+      // Until then somebody may rely on what was granted before, handed on in a process.
+      rules.forgot(until + 2 * whole.longest_lease());
+      notes.forgot(until + 2 * whole.longest_lease());
+      return stores[f.store]->stop(until, true);
+    case kind::freeze:
+      return stores[f.store]->freeze(until);
+  }
+}
+
+nanos scene::store_disturbed(const process& p) const {
+  nanos last = -1;
+  for (const auto& s : stores) last = std::max(last, s->disturbed_at(p));
+  return last;
+}
+
+nanos scene::disturbed(const process& p) const {
+  return std::max({disturbed_at, store_disturbed(p), p.steady_since, p.paused_until});
+}
+
+bool scene::undisturbed(const process& p, nanos since) const {
+  const nanos last = disturbed(p);
+  return whole.calm() || last < since - 3 * whole.longest_lease() - 5 * second;
+}
+
+}  // namespace simulation

@@ -1,0 +1,479 @@
+#include "simulation/lock_actor.hpp"
+
+#include <optional>
+
+namespace simulation {
+
+namespace {
+
+using holdfast::errc;
+using holdfast::lease;
+
+constexpr std::uint32_t all_readers = 1U << 30;
+
+/// One thread at one step.
+struct lock_actor : actor {
+  std::vector<locks>& all;
+  locks& at;
+  int id = 0;
+
+  void act() try {
+    asked = of.here.now();
+    of.log.add("asks for " + name + (s.shared ? " shared" : "") + (s.wait == 0 ? ", one try" : "") +
+               (s.wait != 0 && s.wait != never
+                    ? ", for " + std::to_string(s.wait / microsecond) + " us"
+                    : ""));
+    if (at.counting) {
+      act_with_counting();
+    } else if (s.several) {
+      act_with_several();
+    } else if (s.how == step::style::standard) {
+      act_in_standard_style();
+    } else {
+      act_with_a_lease();
+    }
+  } catch (const holdfast::error& e) {
+    waits(false);
+    of.rules.given_up(id);
+    judge_error(e.reason(), e.what());
+  }
+
+  std::uint32_t capacity() const {
+    if (at.shared) return all_readers;
+    return at.semaphore ? at.semaphore->capacity() : 1;
+  }
+  std::uint32_t weight() const {
+    if (at.shared) return s.shared ? 1 : all_readers;
+    return s.weight;
+  }
+
+  judge::grant grant(std::uint64_t fence, std::stop_token lost) const {
+    return {&p, name, weight(), capacity(), fence, asked, std::move(lost)};
+  }
+
+  // ---- with a handle
+
+  template <class Lock, class... Weight>
+  std::optional<lease> take(Lock& l, Weight... w) {
+    if (s.wait == never) {
+      return l.acquire(w..., stop());
+    }
+    if (s.wait == 0) return l.try_acquire(w...);
+    return l.try_acquire_for(duration(s.wait), w..., stop());
+  }
+
+  std::optional<lease> take_shared(holdfast::shared_mutex& l) {
+    if (s.wait == never) return l.acquire_shared(stop());
+    if (s.wait == 0) return l.try_acquire_shared();
+    return l.try_acquire_shared_for(duration(s.wait), stop());
+  }
+
+  std::optional<lease> take_by_callback() {
+    holdfast::wait_limit limit;
+    if (s.wait != never) limit = holdfast::wait_limit(duration(s.wait));
+    auto begun = at.mutex    ? async_acquire(*at.mutex, limit, stop())
+                 : at.shared ? s.shared ? async_acquire_shared(*at.shared, limit, stop())
+                                        : async_acquire(*at.shared, limit, stop())
+                             : async_acquire(*at.semaphore, s.weight, limit, stop());
+    auto got = std::move(begun).future().get();
+    if (got) return std::move(*got);
+    const errc code = got.error().code;
+    if (code == errc::timed_out && s.wait != never) return std::nullopt;
+    if (code == errc::busy && s.wait == 0) return std::nullopt;
+    throw holdfast::error(got.error());
+  }
+
+  std::optional<lease> take() {
+    if (s.how == step::style::callback) return take_by_callback();
+    if (at.mutex) return take(*at.mutex);
+    if (at.semaphore) return take_permits();
+    return s.shared ? take_shared(*at.shared) : take(*at.shared);
+  }
+
+  std::optional<lease> take_permits() {
+    auto& l = *at.semaphore;
+    if (s.wait == never) return l.acquire(s.weight, stop());
+    if (s.wait == 0) return l.try_acquire(s.weight);
+    return l.try_acquire_for(duration(s.wait), s.weight, stop());
+  }
+
+  // True if it is still held.
+  bool still(const lease& held) {
+    const nanos then = of.here.now();
+    const bool ok = held.state() == holdfast::lease_state::held ||
+                    held.state() == holdfast::lease_state::suspect;
+    if (ok && held.remaining() > std::chrono::nanoseconds(0)) {
+      of.rules.still_held(id, then);
+      return true;
+    }
+    return false;
+  }
+
+  void act_with_a_lease() {
+    waits(true);
+    std::optional<lease> held;
+    try {
+      held = take();
+    } catch (...) {
+      judge_wait(true, true);
+      throw;
+    }
+    judge_wait(held.has_value(), true);
+    if (!held) return;
+    const nanos then = of.here.now();
+    held->check();
+    id = of.rules.granted(grant(held->fence(), held->lost()), then);
+    use(*held);
+    (void)still(*held);
+    of.rules.given_up(id);
+    give_back(std::move(*held));
+  }
+
+  void use(lease& held) {
+    spend(held, s.hold / 2);
+    try {
+      inside(held);
+    } catch (const holdfast::error& e) {
+      judge_error(e.reason(), e.what());
+    }
+    spend(held, s.hold - s.hold / 2);
+  }
+
+  void spend(const lease& held, nanos length) {
+    const nanos until = of.here.now() + length;
+    do {
+      if (!still(held)) return;
+      const nanos left = until - of.here.now();
+      if (left > 0) of.here.sleep(of.here.random().between(1, left));
+    } while (of.here.now() < until);
+    (void)still(held);
+  }
+
+  void inside(lease& held) {
+    using inside = step::inside;
+    switch (s.what) {
+      case inside::extend:
+        of.log.add("extends " + name);
+        return held.extend();
+      case inside::extend_to:
+        of.log.add("extends " + name + " to more");
+        return held.extend(
+            in_ms(of.whole.about == theme::slots ? does.lease * 2 : does.lease * 3 / 2));
+      case inside::extend_late:
+        of.log.add("extends " + name + " without waiting");
+        return async_extend(held).start([](const auto&) {});
+      case inside::upgrade:
+        if (!at.shared || !s.shared) return;
+        of.log.add("upgrades " + name);
+        if (at.shared->try_upgrade(held)) holds_otherwise(held, all_readers);
+        return;
+      case inside::downgrade:
+        if (!at.shared || s.shared) return;
+        of.log.add("downgrades " + name);
+        (void)still(held);
+        relies_on_less(held.fence());
+        try {
+          at.shared->downgrade(held);
+        } catch (const holdfast::error&) {
+          holds_otherwise(held, all_readers);  // check() says nothing else
+          throw;
+        }
+        of.log.add("downgraded");
+        return;
+      default:
+        return;
+    }
+  }
+
+  // From the call on: others may come in before it returns.
+  void relies_on_less(std::uint64_t fence) { of.rules.relies_on_less(id, 1, fence); }
+
+  void holds_otherwise(const lease& held, std::uint32_t weight) {
+    const nanos then = of.here.now();
+    if (held.remaining() <= std::chrono::nanoseconds(0)) return;
+    of.rules.changed(id, weight, held.fence(), then);
+  }
+
+  void give_back(lease held) {
+    of.log.add("gives back " + name);
+    if (s.back == step::end::destroy) return;
+    std::error_code e;
+    if (s.how == step::style::callback) {
+      auto how = async_release(std::move(held)).future().get();
+      if (!how) e = make_error_code(how.error().code);
+    } else {
+      e = held.release();
+    }
+    of.log.add("gave back " + name);
+    if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+
+  // ---- several names together
+
+  static holdfast::multi_member member(locks& l) {
+    if (l.mutex) return *l.mutex;
+    if (l.shared) return *l.shared;
+    return *l.semaphore;
+  }
+
+  std::optional<holdfast::multi_lease> take(holdfast::multi_lock& together) {
+    if (s.wait == never) return together.acquire(stop());
+    if (s.wait == 0) return together.try_acquire();
+    return together.try_acquire_for(duration(s.wait), std::nullopt, stop());
+  }
+
+  void act_with_several() {
+    std::vector<holdfast::multi_member> members;
+    std::vector<std::size_t> which;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (of.whole.names[i].kind >= lock_kind::latch) continue;
+      members.push_back(member(all[i]));
+      which.push_back(i);
+    }
+    holdfast::multi_lock together(members);
+    ++of.at_several;
+    std::optional<holdfast::multi_lease> held;
+    try {
+      held = take(together);
+    } catch (...) {
+      --of.at_several;
+      throw;
+    }
+    --of.at_several;
+    judge_wait(held.has_value(), true);
+    if (!held) return;
+    const nanos then = of.here.now();
+    held->check();
+    const auto fences = held->fences();
+    std::vector<int> ids;
+    const auto give_up = [&] {
+      for (const int one : ids) of.rules.given_up(one);
+    };
+    for (std::size_t m = 0; m < which.size(); ++m) {
+      const auto i = which[m];
+      const bool permits = all[i].semaphore != nullptr;
+      const std::uint32_t most = all[i].shared ? all_readers
+                                 : permits     ? all[i].semaphore->capacity()
+                                               : 1;
+      ids.push_back(of.rules.granted(
+          {&p, of.name_of(i), permits ? 1 : most, most, fences[m], asked, held->lost()}, then));
+    }
+    try {
+      for (int i = 0; i < 4; ++i) {
+        const nanos now = of.here.now();
+        held->check();
+        for (const int one : ids) of.rules.still_held(one, now);
+        of.here.sleep(s.hold / 4);
+      }
+    } catch (const holdfast::error& e) {
+      judge_error(e.reason(), e.what());
+    }
+    give_up();
+    of.log.add("gives back all");
+    if (s.back == step::end::destroy) return;
+    const auto e = held->release();
+    if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+
+  // ---- as the standard has it
+
+  template <class Lock>
+  bool lock(Lock& l) {
+    if (s.wait == never && s.stop_after == never) {
+      l.lock();
+      return true;
+    }
+    if (s.wait == never) return l.lock(stop());
+    if (s.wait == 0) return l.try_lock();
+    return l.try_lock_for(duration(s.wait));
+  }
+  bool lock_shared(holdfast::shared_mutex& l) {
+    if (s.wait == never && s.stop_after == never) {
+      l.lock_shared();
+      return true;
+    }
+    if (s.wait == never) return l.lock_shared(stop());
+    if (s.wait == 0) return l.try_lock_shared();
+    return l.try_lock_shared_for(duration(s.wait));
+  }
+
+  void act_in_standard_style() {
+    if (at.mutex) return act_in_standard_style(*at.mutex);
+    if (at.recursive) return act_in_standard_style(*at.recursive);
+    return act_in_standard_style(*at.shared);
+  }
+
+  // It tells its holders nothing: so only where nothing goes wrong is it known how long it is held.
+  void act_with_counting() {
+    auto& l = *at.counting;
+    waits(true);
+    bool got = true;
+    try {
+      if (s.wait == never) l.acquire();
+      if (s.wait == 0) got = l.try_acquire();
+      if (s.wait != never && s.wait != 0) got = l.try_acquire_for(duration(s.wait));
+    } catch (...) {
+      judge_wait(true, false);
+      throw;
+    }
+    judge_wait(got, false);
+    if (!got) return;
+    const bool certain = of.whole.calm() && !of.loses;
+    if (certain) id = of.rules.granted({&p, name, 1, l.max(), 0, asked, {}}, of.here.now());
+    const auto has = of.unjudged.emplace(name, &p);
+    of.here.sleep(s.hold);
+    of.unjudged.erase(has);
+    if (certain) of.rules.still_held(id, of.here.now());
+    of.rules.given_up(id);
+    of.log.add("gives back " + name);
+    l.release();
+  }
+
+  template <class Lock>
+  bool take_in_standard_style(Lock& l) {
+    if constexpr (std::is_same_v<Lock, holdfast::shared_mutex>) {
+      if (s.shared) return lock_shared(l);
+    }
+    return lock(l);
+  }
+
+  template <class Lock>
+  void unlock(Lock& l) {
+    of.log.add("unlocks " + name);
+    if constexpr (std::is_same_v<Lock, holdfast::shared_mutex>) {
+      if (l_shared) return l.unlock_shared();
+    }
+    l.unlock();
+  }
+
+  bool l_shared = false;
+
+  template <class Lock>
+  void act_in_standard_style(Lock& l) {
+    waits(true);
+    bool got = false;
+    l_shared = s.shared;
+    try {
+      got = take_in_standard_style(l);
+    } catch (...) {
+      judge_wait(true, false);
+      throw;
+    }
+    judge_wait(got, s.wait == never);
+    if (!got) return;
+    try {
+      const nanos then = of.here.now();
+      l.check();
+      id = of.rules.granted(grant(l.fence(), l.lost()), then);
+      hold_for(l, s.hold / 2);
+      inside(l);
+      hold_for(l, s.hold - s.hold / 2);
+    } catch (const holdfast::error& e) {
+      judge_error(e.reason(), e.what());
+    }
+    of.rules.given_up(id);
+    unlock(l);
+  }
+
+  template <class Lock>
+  void inside(Lock& l) {
+    if constexpr (std::is_same_v<Lock, holdfast::recursive_mutex>) {
+      if (s.what != step::inside::again) return;
+      if (!l.try_lock()) {
+        of.rules.violated("a recursive_mutex can be locked again", name);
+      } else {
+        l.unlock();
+      }
+    } else if constexpr (std::is_same_v<Lock, holdfast::shared_mutex>) {
+      if (s.what == step::inside::upgrade && s.shared) {
+        of.log.add("upgrades " + name);
+        if (!l.try_upgrade()) return;
+        l_shared = false;
+        const nanos then = of.here.now();
+        l.check();
+        of.rules.changed(id, all_readers, l.fence(), then);
+      } else if (s.what == step::inside::downgrade && !s.shared) {
+        of.log.add("downgrades " + name);
+        relies_on_less(l.fence());
+        try {
+          l.downgrade();
+        } catch (const holdfast::error&) {
+          const nanos then = of.here.now();
+          l.check();
+          of.rules.changed(id, all_readers, l.fence(), then);
+          throw;
+        }
+        l_shared = true;
+      }
+    }
+  }
+
+  template <class Lock>
+  void hold_for(Lock& l, nanos length) {
+    const nanos until = of.here.now() + length;
+    do {
+      check(l);
+      const nanos left = until - of.here.now();
+      if (left > 0) of.here.sleep(of.here.random().between(1, left));
+    } while (of.here.now() < until);
+    check(l);
+  }
+
+  template <class Lock>
+  void check(Lock& l) {
+    const nanos then = of.here.now();
+    l.check();
+    of.rules.still_held(id, then);
+  }
+};
+
+}  // namespace
+
+locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
+                 const process_plan& does) {
+  holdfast::lock_options o;
+  o.renew = does.renew;
+  if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
+  o.local_time = std::chrono::microseconds(does.local_time / microsecond);
+  o.max_bypass = does.max_bypass;
+  o.unconfirmed_release = does.unconfirmed;
+  const auto& n = of.whole.names[i];
+  if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
+    if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
+  }
+  locks all;
+  switch (n.kind) {
+    case lock_kind::mutex:
+      all.mutex = std::make_unique<holdfast::mutex>(s, scene::name_of(i), o);
+      break;
+    case lock_kind::fair:
+      all.mutex = std::make_unique<holdfast::fair_mutex>(s, scene::name_of(i), o);
+      break;
+    case lock_kind::recursive:
+      all.recursive = std::make_unique<holdfast::recursive_mutex>(s, scene::name_of(i), o);
+      break;
+    case lock_kind::shared: {
+      holdfast::shared_mutex_options so;
+      static_cast<holdfast::lock_options&>(so) = o;
+      all.shared = std::make_unique<holdfast::shared_mutex>(s, scene::name_of(i), so);
+      break;
+    }
+    case lock_kind::semaphore:
+      all.semaphore = std::make_unique<holdfast::semaphore>(s, scene::name_of(i), n.capacity, o);
+      break;
+    case lock_kind::counting:
+      all.counting =
+          std::make_unique<holdfast::counting_semaphore>(s, scene::name_of(i), n.capacity, o);
+      break;
+    default:
+      break;
+  }
+  return all;
+}
+
+void act_on_locks(const actor& who, std::vector<locks>& all) {
+  lock_actor a{{who}, all, all[who.s.name]};
+  a.act();
+}
+
+}  // namespace simulation

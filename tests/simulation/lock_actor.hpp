@@ -1,0 +1,25 @@
+#pragma once
+
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <vector>
+
+#include "simulation/actor.hpp"
+
+namespace simulation {
+
+/// The locks of one process for one name: one of them.
+struct locks {
+  std::unique_ptr<holdfast::mutex> mutex;
+  std::unique_ptr<holdfast::recursive_mutex> recursive;
+  std::unique_ptr<holdfast::shared_mutex> shared;
+  std::unique_ptr<holdfast::semaphore> semaphore;
+  std::unique_ptr<holdfast::counting_semaphore> counting;
+};
+
+locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
+                 const process_plan& does);
+/// Takes the lock of the step, does something under it, and gives it back.
+void act_on_locks(const actor& who, std::vector<locks>& all);
+
+}  // namespace simulation

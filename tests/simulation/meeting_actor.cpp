@@ -1,0 +1,289 @@
+#include "simulation/meeting_actor.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "simulation/rate_actor.hpp"
+#include "simulation/spread_actor.hpp"
+
+namespace simulation {
+
+namespace {
+
+using holdfast::errc;
+
+std::string who_am_i(const process& p) {
+  return "P" + std::to_string(p.number) + "." + world::self()->name;
+}
+
+struct latch_actor : actor {
+  holdfast::latch& at;
+  latch_book& book;
+
+  void act() const {
+    if (s.deed < 3) return count_down();
+    const auto before = book.certain();
+    if (s.deed == 3) return book.seen_open(at.try_wait(), before);
+    if (s.deed == 4) return book.seen_remaining(at.remaining(), before);
+    const bool open = at.wait_for(duration(s.wait), stop());
+    judge_wait(open, true);
+    if (open) return book.seen_open(true, before);
+    if (s.stop_after != never || of.disturbed(p) > asked) return;
+    book.waited_in_vain(asked, of.here.now(), of.bound());
+  }
+
+  void count_down() const {
+    of.log.add("counts down " + std::to_string(s.weight));
+    book.begins(s.weight);
+    try {
+      at.count_down(s.weight);
+    } catch (const holdfast::error& e) {
+      const bool too_many = e.reason() == errc::invalid_argument;
+      book.refused(s.weight, too_many);
+      if (!too_many) throw;
+      of.log.add("that is too many");
+      return;
+    }
+    book.counted(s.weight, of.here.now());
+    of.log.add("counted down");
+  }
+};
+
+struct barrier_actor : actor {
+  meeting& all;
+  barrier_book& book;
+
+  // Who was not in time, or was told of something, stays away: else each later phase is another.
+  void act() {
+    const auto me = who_am_i(p);
+    if (book.out(me)) return;
+    try {
+      meet(me);
+    } catch (...) {
+      book.leaves(me);
+      throw;
+    }
+  }
+
+  void meet(const std::string& me) {
+    of.log.add("arrives");
+    book.begins(me);
+    if (s.deed == 7) {
+      book.drops(me);
+      book.leaves(me);
+      all.barrier->arrive_and_drop();
+      book.arrived(of.here.now());
+      return of.log.add("has dropped out");
+    }
+    auto mine = all.barrier->arrive();
+    book.arrived(of.here.now());
+    of.log.add("has arrived");
+    try {
+      if (all.barrier->wait_for(mine, duration(s.wait))) {
+        of.log.add("goes on");
+        return book.goes_on(me, of.whole.calm(), of.whole.names[s.name].at_once);
+      }
+    } catch (...) {
+      all.arrivals.push_back(std::move(mine));
+      throw;
+    }
+    of.log.add("waits no longer");
+    if (of.whole.calm()) book.waited_in_vain(me, of.here.now(), of.bound());
+    book.leaves(me);
+    all.arrivals.push_back(std::move(mine));
+  }
+};
+
+struct condition_actor : actor {
+  holdfast::condition_variable& at;
+  holdfast::mutex& mutex;
+  condition_book& book;
+  int id = 0;
+
+  void act() {
+    std::unique_lock lock{mutex};
+    try {
+      holds();
+      if (s.deed < 4) {
+        put(lock);
+      } else {
+        take(lock);
+      }
+    } catch (...) {
+      of.rules.given_up(id);  // before it is unlocked
+      throw;
+    }
+    of.rules.given_up(id);
+  }
+
+  void holds() {
+    const nanos then = of.here.now();
+    mutex.check();
+    id = of.rules.granted(
+        {&p, scene::name_of(s.name - 1), 1, 1, mutex.fence(), asked, mutex.lost()}, then);
+  }
+
+  void put(std::unique_lock<holdfast::mutex>& lock) {
+    of.log.add("puts a token");
+    const bool was_sure = std::exchange(book.sure, false);
+    ++book.tokens;
+    if (s.deed % 2 == 0) {
+      of.rules.given_up(id);
+      lock.unlock();
+    }
+    if (s.deed < 2) {
+      (void)at.notify_one();
+    } else {
+      (void)at.notify_all();
+    }
+    book.sure = was_sure;
+    of.log.add("has notified");
+  }
+
+  // While it waits it is one of those who have to be woken.
+  void take(std::unique_lock<holdfast::mutex>& lock) {
+    bool waits = false;
+    const auto there_is_one = [&] {
+      asked = std::max(asked, std::exchange(looked, of.here.now()));
+      of.rules.given_up(id);
+      holds();
+      if (book.tokens == 0 && !std::exchange(waits, true)) ++book.waiting;
+      if (book.tokens == 0) of.rules.given_up(id);
+      return book.tokens > 0;
+    };
+    bool got = false;
+    try {
+      got = at.wait_for(lock, stop(), duration(s.wait), there_is_one);
+    } catch (...) {
+      if (waits) --book.waiting;
+      throw;
+    }
+    if (waits) --book.waiting;
+    if (got) --book.tokens;
+    of.log.add(got ? "takes a token" : "finds no token");
+  }
+
+  nanos looked = 0;
+};
+
+struct election_actor : actor {
+  holdfast::election& at;
+  election_book& book;
+  int id = 0;
+
+  void act() {
+    if (s.deed < 6) return campaign();
+    if (s.deed == 6) {
+      (void)at.current();
+      return;
+    }
+    auto seen = at.observe();
+    std::uint64_t last = 0;
+    const bool calm = of.whole.calm() && of.whole.store != store_kind::contenders;
+    while (auto next = seen.next_for(duration(s.wait == never ? second : s.wait))) {
+      of.log.add("sees the term " + std::to_string(next->term));
+      book.seen(name, last, next->term, next->after_gap, calm);
+      last = next->term;
+    }
+  }
+
+  std::optional<holdfast::leadership> campaign_for_it() const {
+    if (s.wait == never) return at.campaign(stop());
+    if (s.wait == 0) return at.try_campaign();
+    return at.campaign_for(duration(s.wait), stop());
+  }
+
+  void campaign() {
+    waits(true);
+    std::optional<holdfast::leadership> mine;
+    try {
+      mine = campaign_for_it();
+    } catch (...) {
+      judge_wait(true, true);
+      throw;
+    }
+    judge_wait(mine.has_value(), true);
+    if (!mine) return;
+    book.leads(mine->term());
+    nanos then = of.here.now();
+    mine->check();
+    id = of.rules.granted({&p, name, 1, 1, mine->term(), asked, mine->lost()}, then);
+    for (int i = 0; i < 4; ++i) {
+      of.here.sleep(s.hold / 4);
+      then = of.here.now();
+      mine->check();
+      of.rules.still_held(id, then);
+    }
+    of.rules.given_up(id);
+    of.log.add("resigns");
+    if (s.back == step::end::destroy) return;
+    const auto e = mine->resign();
+    if (e) judge_error(static_cast<errc>(e.value()), "resign: " + e.message());
+  }
+};
+
+void act_at(const actor& who, belongings& all) {
+  const std::size_t i = who.s.name;
+  auto& mine = all.of_meetings[i];
+  auto& notes = who.of.notes;
+  if (mine.latch) return latch_actor{{who}, *mine.latch, notes.latches.at(i)}.act();
+  if (mine.barrier) return barrier_actor{{who}, mine, notes.barriers.at(i)}.act();
+  if (mine.election) return election_actor{{who}, *mine.election, notes.elections.at(i)}.act();
+  if (mine.condition) {
+    return condition_actor{
+        {who}, *mine.condition, *all.of_locks[i - 1].mutex, notes.conditions.at(i)}
+        .act();
+  }
+  if (mine.redlock || mine.both) return act_across_stores(who, all);
+  act_by_rates(who, all);
+}
+
+}  // namespace
+
+void act_at_meeting(const actor& who, belongings& all) {
+  try {
+    act_at(who, all);
+  } catch (const holdfast::error& e) {
+    who.waits(false);
+    who.of.rules.given_up_by(world::self());
+    who.judge_error(e.reason(), e.what());
+  }
+}
+
+meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
+                     const belongings& before) {
+  meeting one;
+  const auto& s = sessions.front();
+  const auto& n = of.whole.names[i];
+  const auto name = scene::name_of(i);
+  if (n.kind == lock_kind::latch)
+    one.latch = std::make_unique<holdfast::latch>(s, name, n.capacity);
+  if (n.kind == lock_kind::election) one.election = std::make_unique<holdfast::election>(s, name);
+  if (n.kind == lock_kind::limiter) one.limiter = make_limiter(s, name, n);
+  if (n.kind == lock_kind::condition) {
+    one.condition = std::make_unique<holdfast::condition_variable>(s, name);
+  }
+  if (n.kind == lock_kind::barrier) {
+    holdfast::barrier_options o;
+    if (n.at_once) {
+      o.on_completion = [&of, i] { of.notes.barriers.at(i).completes(of.whole.calm()); };
+    }
+    one.barrier = std::make_unique<holdfast::barrier>(s, name, n.capacity, o);
+  }
+  if (n.kind == lock_kind::redlock) {
+    holdfast::redlock_options o;
+    o.lease = in_ms(of.whole.longest_lease());
+    one.redlock = std::make_unique<holdfast::redlock>(sessions, name, o);
+  }
+  if (n.kind == lock_kind::both) {
+    one.both = std::make_unique<holdfast::both<holdfast::mutex, holdfast::mutex>>(
+        *before.of_locks[i - 2].mutex, *before.of_locks[i - 1].mutex);
+  }
+  if (n.kind == lock_kind::admission) {
+    one.admission = std::make_unique<holdfast::admission>(*before.of_meetings[i - 1].limiter,
+                                                          *before.of_locks[i - 2].semaphore);
+  }
+  return one;
+}
+
+}  // namespace simulation

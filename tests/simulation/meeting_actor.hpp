@@ -1,0 +1,36 @@
+#pragma once
+
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <vector>
+
+#include "simulation/lock_actor.hpp"
+
+namespace simulation {
+
+/// What a process has of a name that is no lock: one of them.
+struct meeting {
+  std::unique_ptr<holdfast::latch> latch;
+  std::unique_ptr<holdfast::barrier> barrier;
+  std::unique_ptr<holdfast::condition_variable> condition;
+  std::unique_ptr<holdfast::rate_limiter> limiter;
+  std::unique_ptr<holdfast::election> election;
+  std::unique_ptr<holdfast::admission> admission;
+  std::unique_ptr<holdfast::both<holdfast::mutex, holdfast::mutex>> both;
+  std::unique_ptr<holdfast::redlock> redlock;
+  /// Of a barrier: those who were given up waiting for.
+  std::vector<holdfast::barrier::arrival> arrivals;
+};
+
+/// What a process has of all names.
+struct belongings {
+  std::vector<locks> of_locks;
+  std::vector<meeting> of_meetings;
+};
+
+meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, std::size_t i,
+                     const belongings& before);
+/// Does the deed of the step.
+void act_at_meeting(const actor& who, belongings& all);
+
+}  // namespace simulation

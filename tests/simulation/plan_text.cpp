@@ -1,0 +1,172 @@
+#include "simulation/plan.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace simulation {
+
+namespace {
+
+constexpr std::string_view theme_names[] = {"locks", "slots", "meetings", "stores", "endings"};
+
+}  // namespace
+
+std::string to_string(const seed_of& s) {
+  const auto number = std::to_string(s.number);
+  if (s.about == theme::locks) return number;
+  return std::string(theme_names[static_cast<int>(s.about)]) + ':' + number;
+}
+
+std::optional<theme> parse_theme(std::string_view text) {
+  const auto* const known = std::find(std::begin(theme_names), std::end(theme_names), text);
+  if (known == std::end(theme_names)) return std::nullopt;
+  return static_cast<theme>(known - std::begin(theme_names));
+}
+
+std::optional<seed_of> parse_seed(std::string_view text) {
+  seed_of s;
+  if (const auto colon = text.find(':'); colon != std::string_view::npos) {
+    const auto about = parse_theme(text.substr(0, colon));
+    if (!about) return std::nullopt;
+    s.about = *about;
+    text.remove_prefix(colon + 1);
+  }
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), s.number);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+  return s;
+}
+
+namespace {
+
+std::string ms(nanos t) {
+  if (t == never) return "-";
+  return std::to_string(t / millisecond) + "." + std::to_string(t / 100'000 % 10) + "ms";
+}
+
+}  // namespace
+
+std::string describe(const plan& p) {
+  static constexpr const char* kinds[] = {"mutex",        "fair_mutex", "recursive_mutex",
+                                          "shared_mutex", "semaphore",  "counting_semaphore",
+                                          "latch",        "barrier",    "condition_variable",
+                                          "rate_limiter", "election",   "admission",
+                                          "both",         "redlock"};
+  static constexpr const char* stores[] = {
+      "tells",          "tells nobody", "tells, and sees death",
+      "has contenders", "has slots",    "has slots, and tells"};
+  static constexpr const char* faults[] = {"pause", "kill", "cut", "restart", "forget", "freeze"};
+  static constexpr const char* styles[] = {"lease", "std", "callback"};
+  static constexpr const char* insides[] = {
+      "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};
+  std::string others;
+  for (const auto o : p.others) others += std::string("; another ") + stores[static_cast<int>(o)];
+  std::string text =
+      "seed " + to_string({p.seed, p.about}) + (p.calm() ? " (calm)" : "") + "; the store " +
+      stores[static_cast<int>(p.store)] + others + "; drift " + std::to_string(p.drift_per_mille) +
+      "/1000; network loses " + std::to_string(p.network.lose_request) + "+" +
+      std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
+      "+" + std::to_string(p.network.slow_reply) + "+" + std::to_string(p.network.slow_notice) +
+      " of 1000 by up to " + ms(p.network.slowest_late) + "; threads: preempt " +
+      std::to_string(p.machine.preempt_permille) + ", slow " +
+      std::to_string(p.machine.slow_permille) + ", stall " +
+      std::to_string(p.machine.stall_per_100k) + "\n";
+  for (std::size_t i = 0; i < p.names.size(); ++i) {
+    text += "  n" + std::to_string(i) + ": " + kinds[static_cast<int>(p.names[i].kind)] + " " +
+            std::to_string(p.names[i].capacity) +
+            (p.names[i].per == 0
+                 ? ""
+                 : " every " + ms(p.names[i].per) + " burst " + std::to_string(p.names[i].burst)) +
+            (p.names[i].at_once ? " at once" : "") + "\n";
+  }
+  for (std::size_t i = 0; i < p.processes.size(); ++i) {
+    const auto& one = p.processes[i];
+    text += "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " +
+            ms(one.linger) + " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) +
+            " max_bypass " + std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
+            (one.unconfirmed ? " unconfirmed_release" : "") + "\n";
+    for (std::size_t t = 0; t < one.threads.size(); ++t) {
+      text += "    t" + std::to_string(t + 1) + ":";
+      for (const auto& s : one.threads[t].steps) {
+        text += " [" + ms(s.think) + ", n" + std::to_string(s.name) +
+                (s.several ? " and all others" : "") + (s.shared ? " shared" : "") +
+                (s.weight != 1 ? " weight " + std::to_string(s.weight) : "") + " " +
+                styles[static_cast<int>(s.how)] + " wait " + ms(s.wait) +
+                (s.stop_after != never ? " stop " + ms(s.stop_after) : "") + " hold " + ms(s.hold) +
+                insides[static_cast<int>(s.what)] +
+                (s.back == step::end::release ? "" : " destroy") +
+                (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
+                     ? ""
+                     : " deed " + std::to_string(s.deed)) +
+                "]";
+      }
+      text += "\n";
+    }
+  }
+  for (const auto& f : p.faults) {
+    text += std::string("  ") + faults[static_cast<int>(f.what)] + " at " + ms(f.at) + " for " +
+            ms(f.length) + " P" + std::to_string(f.process + 1) +
+            (p.others.empty() ? "" : " store " + std::to_string(f.store)) + "\n";
+  }
+  return text;
+}
+
+std::vector<plan> smaller(const plan& p) {
+  std::vector<plan> all;
+  const auto add = [&](auto change) {
+    plan less = p;
+    change(less);
+    all.push_back(std::move(less));
+  };
+  for (std::size_t i = 0; i < p.processes.size(); ++i) {
+    if (p.processes.size() < 2) break;
+    // Others keep their numbers, which faults name: it just does nothing.
+    if (!p.processes[i].threads.empty()) add([&](plan& l) { l.processes[i].threads.clear(); });
+  }
+  for (std::size_t i = 0; i < p.processes.size(); ++i) {
+    for (std::size_t t = 0; t < p.processes[i].threads.size(); ++t) {
+      if (p.processes[i].threads.size() < 2) break;
+      add([&](plan& l) {
+        auto& threads = l.processes[i].threads;
+        threads.erase(threads.begin() + static_cast<std::ptrdiff_t>(t));
+      });
+    }
+  }
+  for (std::size_t i = 0; i < p.faults.size(); ++i) {
+    add([&](plan& l) { l.faults.erase(l.faults.begin() + static_cast<std::ptrdiff_t>(i)); });
+  }
+  const auto zero = [&](auto member) {
+    if (p.network.*member != 0) add([&](plan& l) { l.network.*member = 0; });
+  };
+  zero(&network_traits::lose_request);
+  zero(&network_traits::lose_reply);
+  zero(&network_traits::slow_request);
+  zero(&network_traits::slow_reply);
+  zero(&network_traits::slow_notice);
+  if (p.machine.preempt_permille != 0) add([](plan& l) { l.machine.preempt_permille = 0; });
+  if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });
+  if (p.machine.stall_per_100k != 0) add([](plan& l) { l.machine.stall_per_100k = 0; });
+  if (p.machine.spurious_permille != 0) add([](plan& l) { l.machine.spurious_permille = 0; });
+  if (p.drift_per_mille != 0) add([](plan& l) { l.drift_per_mille = 0; });
+  for (std::size_t i = 0; i < p.processes.size(); ++i) {
+    for (std::size_t t = 0; t < p.processes[i].threads.size(); ++t) {
+      const auto n = p.processes[i].threads[t].steps.size();
+      for (std::size_t s = 0; s < n; ++s) {
+        add([&](plan& l) {
+          auto& steps = l.processes[i].threads[t].steps;
+          steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(s));
+        });
+        if (p.processes[i].threads[t].steps[s].what != step::inside::nothing) {
+          add([&](plan& l) { l.processes[i].threads[t].steps[s].what = step::inside::nothing; });
+        }
+      }
+    }
+    if (p.processes[i].linger != 0) add([&](plan& l) { l.processes[i].linger = 0; });
+    if (p.processes[i].unconfirmed) add([&](plan& l) { l.processes[i].unconfirmed = false; });
+    if (p.processes[i].max_hold != never) add([&](plan& l) { l.processes[i].max_hold = never; });
+    if (!p.processes[i].renew) add([&](plan& l) { l.processes[i].renew = true; });
+  }
+  return all;
+}
+
+}  // namespace simulation

@@ -1,0 +1,107 @@
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <thread>
+
+#include "simulation/ending_actor.hpp"
+#include "simulation/meeting_actor.hpp"
+#include "simulation/scene.hpp"
+
+namespace simulation {
+
+namespace {
+
+class listener final : public holdfast::observer {
+ public:
+  listener(scene& of, process& p) : of_(of), process_(p) {}
+  void on_event(const holdfast::event& e) override {
+    using kind = holdfast::event_kind;
+    const bool good =
+        e.kind == kind::acquired || e.kind == kind::released || e.kind == kind::gave_up;
+    if (of_.log.on() && !good) {
+      of_.log.add("(" + std::string(to_string(e.kind)) + " " + std::string(e.name) + " " +
+                  std::string(e.detail) + ")");
+    }
+    const bool due = e.kind == kind::lost && of_.loses;
+    if (!good && !due && of_.whole.calm()) {
+      of_.rules.violated("where nothing goes wrong nobody is told that it did",
+                         std::string(to_string(e.kind)) + " " + std::string(e.name) + ": " +
+                             std::string(e.detail));
+    }
+  }
+
+ private:
+  scene& of_;
+  process& process_;
+};
+
+}  // namespace
+
+void scene::live(process& p, const process_plan& does) {
+  if (!does.renew || does.max_hold != never) loses = true;
+  holdfast::session_options o;
+  o.lease = in_ms(does.lease);
+  o.observer = std::make_shared<listener>(*this, p);
+  std::vector<holdfast::session> sessions;
+  for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
+  if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));
+  belongings all;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    all.of_locks.push_back(make_locks(*this, sessions[whole.names[i].store], i, does));
+    all.of_meetings.push_back(make_meeting(*this, sessions, i, all));
+  }
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < does.threads.size(); ++t) {
+    threads.emplace_back([this, &p, &all, &does, t] {
+      world::self()->name = "t" + std::to_string(t + 1);
+      for (const auto& one : does.threads[t].steps) {
+        here.sleep(one.think);
+        const actor who{*this, p, does, one, name_of(one.name), here.now()};
+        if (whole.names[one.name].kind < lock_kind::latch) {
+          act_on_locks(who, all.of_locks);
+        } else {
+          act_at_meeting(who, all);
+        }
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  for (std::size_t i = 0; i < all.of_meetings.size(); ++i) {
+    // What they arrived for does not end without them.
+    if (!all.of_meetings[i].arrivals.empty()) notes.barriers.at(i).takes_out();
+  }
+  all = {};
+  log.add("closes its session");
+}
+
+// Begins all that it does, and goes before it has ended.
+void scene::end_early(process& p, const process_plan& does,
+                      std::vector<holdfast::session> sessions) {
+  const auto all = std::make_shared<begun>();
+  pending.push_back({&p, all});
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < does.threads.size(); ++t) {
+    threads.emplace_back([this, &p, &does, &s = sessions.front(), all, t] {
+      world::self()->name = "t" + std::to_string(t + 1);
+      for (const auto& one : does.threads[t].steps) {
+        here.sleep(one.think);
+        act_without_waiting({*this, p, does, one, name_of(one.name), here.now()}, s, all);
+      }
+    });
+  }
+  for (auto& t : threads) t.join();
+  here.sleep(here.random().between(0, does.lease));
+  log.add("closes its session");
+  std::vector<holdfast::lease> kept;
+  {
+    const std::lock_guard guard{all->mutex};
+    kept.swap(all->kept);
+    all->closing = true;
+  }
+  if (here.random().one_in(2)) kept.clear();
+  sessions.clear();
+  kept.clear();
+  log.add("has closed its session");
+  judge_endings(*this, p, *all);
+}
+
+}  // namespace simulation

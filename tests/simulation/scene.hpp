@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/session.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simulation/books.hpp"
+#include "simulation/judge.hpp"
+#include "simulation/plan.hpp"
+#include "simulation/run.hpp"
+#include "simulation/server.hpp"
+
+namespace simulation {
+
+inline auto duration(nanos t) { return std::chrono::nanoseconds(t); }
+inline auto in_ms(nanos t) { return std::chrono::milliseconds(t / millisecond); }
+
+struct begun;
+
+/// What goes on in one run of a plan; shared by all that act in it.
+struct scene {
+  scene(const plan& p, bool traced);
+  outcome play();
+
+  // ---- what goes wrong
+  void strike(const fault_plan& f);
+  nanos disturbed(const process& p) const;
+  /// Nothing went wrong for so long that an error can only be untrue.
+  bool undisturbed(const process& p, nanos since) const;
+
+  // ---- what processes do
+  void live(process& p, const process_plan& does);
+  void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
+  static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
+
+  // ---- the end, and nobody waits in vain
+  nanos end_of_faults() const;
+  nanos longest() const;
+  void watch();
+  void watch_conditions();
+  /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
+  nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
+  bool anybody_has(const std::string& name) const;
+  void look_at_what_is_left(nanos quiet);
+  bool stays(const std::string& name) const;
+  std::string blocked() const;
+
+  nanos store_disturbed(const process& p) const;
+  /// As all stores see that name.
+  std::string at_the_stores(const std::string& name) const;
+
+  const plan& whole;
+  world here;
+  trace log;
+  judge rules;
+  books notes;
+  std::vector<std::unique_ptr<server>> stores;
+  std::vector<process*> processes;
+  struct left_behind {
+    const process* by;
+    std::shared_ptr<begun> what;
+  };
+  std::vector<left_behind> pending;  ///< begun by those who do not wait
+  std::multimap<std::string, const process*> waiting;
+  /// Who may have something that is not judged: it tells its holders nothing.
+  std::multimap<std::string, const process*> unjudged;
+  std::map<std::string, nanos> idle_since;
+  nanos disturbed_at = -1000 * second;
+  int at_several = 0;  ///< that are being acquired
+  bool over = false;
+  bool loses = false;  ///< somebody does not renew: then a loss is no trouble
+};
+
+}  // namespace simulation

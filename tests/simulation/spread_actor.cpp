@@ -1,0 +1,107 @@
+#include "simulation/spread_actor.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace simulation {
+
+namespace {
+
+using holdfast::errc;
+
+/// Whatever is held as one, of one name or two.
+struct spread_actor : actor {
+  std::vector<int> ids{};
+
+  template <class Held>
+  void hold(const Held& held) try {
+    for (int i = 0; i < 4; ++i) {
+      of.here.sleep(s.hold / 4);
+      const nanos then = of.here.now();
+      held.check();
+      for (const int one : ids) of.rules.still_held(one, then);
+    }
+  } catch (const holdfast::error& e) {
+    judge_error(e.reason(), e.what());
+  }
+
+  template <class Held>
+  void give_back(Held& held) {
+    for (const int one : ids) of.rules.given_up(one);
+    of.log.add("gives back " + name);
+    if (s.back == step::end::destroy) return;
+    const auto e = held.release();
+    if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+
+  template <class Lock>
+  auto take(Lock& l) -> decltype(l.try_acquire()) {
+    if (s.wait == never) return l.acquire(stop());
+    if (s.wait == 0) return l.try_acquire();
+    return within(l);
+  }
+  auto within(holdfast::redlock& l) const -> decltype(l.try_acquire()) {
+    return l.try_acquire_for(duration(s.wait), std::nullopt, stop());
+  }
+  template <class Lock>
+  auto within(Lock& l) const -> decltype(l.try_acquire()) {
+    return l.try_acquire_for(duration(s.wait), stop());
+  }
+
+  void grant(std::size_t of_name, std::uint64_t fence, std::stop_token lost, nanos then) {
+    ids.push_back(
+        of.rules.granted({&p, scene::name_of(of_name), 1, 1, fence, asked, std::move(lost)}, then));
+  }
+
+  void act(holdfast::redlock& l) {
+    waits(true);
+    std::optional<holdfast::quorum_lease> held;
+    try {
+      held = take(l);
+    } catch (...) {
+      judge_wait(true, true);
+      throw;
+    }
+    judge_wait(held.has_value(), true);
+    if (!held) return;
+    const nanos then = of.here.now();
+    held->check();
+    grant(s.name, held->fence(), held->lost(), then);
+    hold(*held);
+    give_back(*held);
+  }
+
+  void act(holdfast::both<holdfast::mutex, holdfast::mutex>& l) {
+    ++of.at_several;
+    std::optional<holdfast::both_leases> held;
+    try {
+      held = take(l);
+    } catch (...) {
+      --of.at_several;
+      throw;
+    }
+    --of.at_several;
+    judge_wait(held.has_value(), true);
+    if (!held) return;
+    const nanos then = of.here.now();
+    held->check();
+    grant(s.name - 2, held->old().fence(), held->old().lost(), then);
+    grant(s.name - 1, held->next().fence(), held->next().lost(), then);
+    hold(*held);
+    give_back(*held);
+  }
+};
+
+}  // namespace
+
+void act_across_stores(const actor& who, belongings& all) {
+  auto& mine = all.of_meetings[who.s.name];
+  spread_actor a{{who}};
+  if (mine.redlock) {
+    a.act(*mine.redlock);
+  } else {
+    a.act(*mine.both);
+  }
+}
+
+}  // namespace simulation

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <holdfast/holdfast.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/sql/row_link.hpp"
+
+namespace sql_test {
+
+using holdfast::store::sql::replacement;
+using holdfast::store::sql::row;
+using holdfast::store::sql::row_link;
+
+/// What a row may be made with, and replaced by, while others take, give back and sweep the same
+/// name: on each server by its own statements. `Store` is a fixture with an empty store; who
+/// derives from this sets link_, one connection of that store.
+template <class Store>
+class floor_rules : public Store {
+ protected:
+  static holdfast::boot_time soon() {
+    return holdfast::boot_clock::now() + std::chrono::minutes(1);
+  }
+  row read(std::string_view name) const {
+    const std::string_view names[] = {name};
+    return (*link_->read(names, soon())).front();
+  }
+  /// What would be written where no row was.
+  static replacement first(std::string_view name, const row& seen) {
+    return {name, false, std::max(seen.now_at, seen.fence_floor), "[1,\"mutex\",0,7,[],[]]", {}};
+  }
+  bool replace(std::vector<replacement> all) const {
+    const auto outcomes = link_->replace(all, soon());
+    EXPECT_TRUE(outcomes) << outcomes.error().what;
+    return outcomes && outcomes->back().done;
+  }
+  std::string rows() const {
+    return this->ask("select count(*) from " + this->table("holdfast_records"));
+  }
+
+  void expect_that_what_was_swept_is_not_made() const {
+    const row before = read("m");
+    {
+      auto s = this->open();
+      holdfast::mutex m{s, "m"};
+      m.lock(), m.unlock();
+    }  // sweeps
+    ASSERT_EQ(rows(), "0");
+    EXPECT_FALSE(replace({first("m", before)}));
+    EXPECT_FALSE(replace({first("l", read("l")), first("m", before)})) << "nor among others";
+    EXPECT_EQ(rows(), "1");
+    EXPECT_TRUE(replace({first("m", read("m"))}));
+  }
+
+  /// The row is still there for who makes one, and the floor is the old one: both go in one moment.
+  template <class Client>
+  void expect_that_what_is_being_swept_is_not_made(
+      const Client& sweeper, const std::function<void()>& until_it_waits) const {
+    const row before = read("m");
+    ASSERT_TRUE(replace({first("m", read("m"))}));
+    sweeper.ask("begin; update " + this->table("holdfast_meta") +
+                " set fence_floor = " + std::to_string(before.now_at + 1'000'000) +
+                "; delete from " + this->table("holdfast_records"));
+    auto made = std::async(std::launch::async, [&] { return replace({first("m", before)}); });
+    until_it_waits();
+    sweeper.ask("commit");
+    EXPECT_FALSE(made.get());
+    EXPECT_EQ(rows(), "0");
+  }
+
+  void expect_that_a_sweep_keeps_all_versions_below_what_comes_next() const {
+    this->ask("insert into " + this->table("holdfast_records") +
+              R"( values ('m', 9000000000000000000, '[1,"mutex",0,7,[],[]]'))");
+    const std::string names[] = {"m"};
+    ASSERT_TRUE(link_->sweep(names, soon()));
+    EXPECT_GT(read("m").fence_floor, 9'000'000'000'000'000'000);
+  }
+
+  /// A downgrade whose answer was lost, and which was repeated; then somebody became the writer.
+  void expect_that_what_comes_late_changes_nothing() const {
+    ASSERT_TRUE(replace({first("m", read("m"))}));
+    const auto next = [&](std::string_view record) {
+      return replacement{"m", true, read("m").version, record, {}};
+    };
+    const replacement late = next(R"([1,"shared_mutex",0,8,[],[]])");
+    ASSERT_TRUE(replace({next(R"([1,"shared_mutex",0,8,[],[]])")}));
+    ASSERT_TRUE(replace({next(R"([1,"shared_mutex",0,9,[],[]])")}));
+    EXPECT_FALSE(replace({late}));
+    EXPECT_NE(read("m").record.find(",9,"), std::string::npos);
+  }
+
+  std::unique_ptr<row_link> link_{};
+};
+
+}  // namespace sql_test

@@ -1,0 +1,93 @@
+#include <filesystem>
+#include <fstream>
+
+#include "harness/redis_server.hpp"
+#include "tool/fixture.hpp"
+
+// How a command comes to its store: what it waits for, and what it says when it cannot.
+namespace tool_test {
+
+namespace {
+
+class opening_a_store : public holdfast_tool {
+ protected:
+  static bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+  std::string refusal(const std::string& url, int code = 64) const {
+    const auto r = tool({"list", "--store", url});
+    EXPECT_EQ(r.code, code) << r.err;
+    return r.err;
+  }
+};
+
+constexpr const char* waits = "waiting for the store for up to";
+
+}  // namespace
+
+TEST_F(opening_a_store, waits_for_one_that_starts_later_and_says_so) {
+  harness::redis_server server;
+  const std::vector<words> commands{
+      {"run", "l", "-w", "1m", "--", "true"},
+      {"run", "l", "--", "true"},
+      {"limit", "rate:l", "--rate", "1/s", "-w", "1m"},
+      {"latch", "latch:l", "1", "--down", "1"},
+  };
+  for (words one : commands) {
+    server.kill();
+    one.insert(one.begin() + 2, {"--store", server.url()});
+    program p(command(one), around);
+    p.err.until(waits);
+    server.start();
+    EXPECT_EQ(p.wait(), 0) << one.front();
+  }
+}
+
+TEST_F(opening_a_store, gives_up_one_that_does_not_start_in_time) {
+  const auto url = "redis://127.0.0.1:" + std::to_string(harness::free_port());
+  const auto r = tool({"run", "l", "-w", "200ms", "--store", url, "--", "true"});
+  EXPECT_EQ(r.code, 69) << r.err;
+  EXPECT_TRUE(has(r.err, waits)) << r.err;
+}
+
+TEST_F(opening_a_store, is_one_try_for_a_command_that_does_not_wait) {
+  const auto url = "redis://127.0.0.1:" + std::to_string(harness::free_port());
+  for (const words& one : {words{"run", "l", "-n", "--store", url, "--", "true"},
+                           words{"show", "l", "--store", url}}) {
+    const auto r = tool(one);
+    EXPECT_EQ(r.code, 69) << r.err;
+    EXPECT_FALSE(has(r.err, waits)) << r.err;
+  }
+}
+
+TEST_F(opening_a_store, an_unknown_one_is_answered_by_those_that_there_are) {
+  const auto said = refusal("mongodb://h");
+  for (const char* scheme : {"sqlite", "redis", "postgres", "etcd"}) {
+    EXPECT_TRUE(has(said, scheme)) << said;
+  }
+}
+
+TEST_F(opening_a_store, a_path_is_answered_by_the_url_of_a_file) {
+  for (const char* path : {"/var/lib/locks.db", "locks.db", "./locks"}) {
+    EXPECT_TRUE(has(refusal(path), "for a file write sqlite: before its path")) << path;
+  }
+}
+
+TEST_F(opening_a_store, a_file_that_may_not_be_read_is_not_permitted) {
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  const auto file = folder.file("url");
+  std::ofstream(file) << store << '\n';
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  around.unprivileged = true;
+  EXPECT_TRUE(has(refusal("file:" + file, 77), "cannot read the URL from"));
+}
+
+TEST_F(opening_a_store, a_busy_lock_is_told_with_its_holder_where_details_are_wanted) {
+  const holder h(*this, {"l"});
+  const auto r = tool({"run", "l", "-n", "-v", "--", "true"});
+  EXPECT_EQ(r.code, 75);
+  EXPECT_TRUE(has(r.err, "l is busy · held by ")) << r.err;
+  EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).err, "");
+}
+
+}  // namespace tool_test
