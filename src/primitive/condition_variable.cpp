@@ -178,13 +178,11 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
     if (!turn_.owes_a_wake_up(left)) return std::nullopt;
     return store::renewal{spec_->name, turn_.passing_on()};
   }
-  void let_go() override {
-    in_line_ = !turn_.gives_up();
-    turn_.gives_up({});
-  }
+  void let_go() override { turn_.gives_up({}); }
   void fail(failure f) override {
     turn_.gives_up({});
-    if (in_line_ && f.code == errc::timed_out) return lock_again(nullptr);
+    // Also where the store never said that it stands in line: its time is over all the same.
+    if (f.code == errc::timed_out) return lock_again(nullptr);
     tell(std::move(f));
   }
 
@@ -211,7 +209,6 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   const std::weak_ptr<engine::core> mutex_session_;
   const std::shared_ptr<const engine::spec> mutex_;
   turn turn_;
-  bool in_line_ = false;
 };
 
 // The end of it is that of the waiting only: the mutex has to be had again, and whoever was woken

@@ -149,6 +149,20 @@ TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
   await_free("b");
 }
 
+TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it) {
+  mutex m{session, "m"};
+  holdfast::condition_variable changed{session, "c"};
+  lease held = m.acquire();
+  store->hang();
+  auto waiting = async_wait(changed, std::move(held), 50ms).future();
+  store->await_hanging(2);  // the question that it left, and the release of the mutex
+  store->let_go();
+  const auto mine = waiting.get();
+  ASSERT_TRUE(mine) << mine.error().what;
+  EXPECT_EQ(mine->status, std::cv_status::timeout);
+  EXPECT_EQ(mine->held.state(), holdfast::lease_state::held);
+}
+
 TEST_F(hanging_store, may_be_let_go_of_by_who_is_told_that_the_time_is_over) {
   struct user {
     explicit user(holdfast::session s) : m(std::move(s), "m") {}

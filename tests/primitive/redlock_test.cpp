@@ -39,6 +39,13 @@ auto get(Future& f, world& w) {
   return f.get();
 }
 
+/// The clock stands still.
+template <class Future>
+auto in_no_time(Future& f) {
+  harness::eventually("the end of it", [&] { return f.wait_for(0s) == std::future_status::ready; });
+  return f.get();
+}
+
 class redlocks : public testing::TestWithParam<std::size_t> {
  protected:
   std::size_t n() const { return GetParam(); }
@@ -97,10 +104,15 @@ TEST_P(redlocks, every_minority_may_hang_and_what_comes_late_is_given_back) {
         if (!a.lock.try_acquire()) throw holdfast::error({errc::busy, "not had"});
       });
     });
-    EXPECT_EQ(get(got, w_), may_be_away(hung) ? errc{} : errc::unavailable) << hung;
+    // Time would pass for those who answer, too, and a busy machine is slower than the clock here.
+    if (may_be_away(hung)) {
+      EXPECT_EQ(in_no_time(got), errc{}) << hung;
+    } else {
+      EXPECT_EQ(get(got, w_), errc::unavailable) << hung;
+    }
     for (auto& way : a.ways) way->let_go();
     a.settle();
-    EXPECT_EQ(w_.held_at(), 0u);
+    w_.until_free();
   }
 }
 
@@ -188,7 +200,7 @@ TEST_P(redlocks, fences_grow_whatever_majority_each_one_has) {
     (void)held->release();
     mine.settle();
     mine.cut(0);
-    EXPECT_EQ(w_.held_at(), 0u);
+    w_.until_free();
   }
 }
 
