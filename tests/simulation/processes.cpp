@@ -55,12 +55,14 @@ void scene::live(process& p, const process_plan& does) {
       world::self()->name = "t" + std::to_string(t + 1);
       for (const auto& one : does.threads[t].steps) {
         here.sleep(one.think);
+        const auto before = p.met;
         const actor who{*this, p, does, one, name_of(one.name), here.now()};
         if (whole.names[one.name].kind < lock_kind::latch) {
           act_on_locks(who, all.of_locks);
         } else {
           act_at_meeting(who, all);
         }
+        note(p, one, before);
       }
     });
   }
@@ -101,7 +103,6 @@ void scene::end_early(process& p, const process_plan& does,
   sessions.clear();
   kept.clear();
   log.add("has closed its session");
-  judge_endings(*this, p, *all);
 }
 
 }  // namespace simulation
