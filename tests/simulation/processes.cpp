@@ -23,9 +23,10 @@ class listener final : public holdfast::observer {
     }
     const bool due = e.kind == kind::lost && of_.loses;
     if (!good && !due && of_.whole.calm()) {
+      const bool at_a_barrier = of_.whole.names.front().kind == lock_kind::barrier;
       of_.rules.violated("where nothing goes wrong nobody is told that it did",
-                         std::string(to_string(e.kind)) + " " + std::string(e.name) + ": " +
-                             std::string(e.detail));
+                         (at_a_barrier ? "at a barrier: " : "") + std::string(to_string(e.kind)) +
+                             " " + std::string(e.name) + ": " + std::string(e.detail));
     }
   }
 
