@@ -101,9 +101,15 @@ void scene::end_early(process& p, const process_plan& does,
     all->closing = true;
   }
   if (here.random().one_in(2)) kept.clear();
+  const nanos then = here.now();
   sessions.clear();
   kept.clear();
   log.add("has closed its session");
+  if (whole.calm() && here.now() - then > 500 * millisecond) {
+    rules.violated("a session goes at once where nothing goes wrong",
+                   "P" + std::to_string(p.number) + " after " +
+                       std::to_string((here.now() - then) / millisecond) + " ms");
+  }
 }
 
 }  // namespace simulation
