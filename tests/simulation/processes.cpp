@@ -12,7 +12,7 @@ namespace {
 
 class listener final : public holdfast::observer {
  public:
-  listener(scene& of, process& p) : of_(of), process_(p) {}
+  explicit listener(scene& of) : of_(of) {}
   void on_event(const holdfast::event& e) override {
     using kind = holdfast::event_kind;
     const bool good =
@@ -32,7 +32,6 @@ class listener final : public holdfast::observer {
 
  private:
   scene& of_;
-  process& process_;
 };
 
 }  // namespace
@@ -41,7 +40,7 @@ void scene::live(process& p, const process_plan& does) {
   if (!does.renew || does.max_hold != never) loses = true;
   holdfast::session_options o;
   o.lease = in_ms(does.lease);
-  o.observer = std::make_shared<listener>(*this, p);
+  o.observer = std::make_shared<listener>(*this);
   std::vector<holdfast::session> sessions;
   for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
   if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));

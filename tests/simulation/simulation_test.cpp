@@ -173,7 +173,7 @@ TEST(books, find_what_breaks_their_rules) {
             "no more goes through than the rule allows");
   EXPECT_EQ(rule_of([&](judge& j) {
               election_book b(j);
-              for (const std::uint64_t term : {1, 2, 3}) b.leads(term);
+              for (std::uint64_t term = 1; term <= 3; ++term) b.leads(term);
               b.seen("n", 1, 3, false, true);
             }),
             "who watches an election sees each leader");
