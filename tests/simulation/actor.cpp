@@ -71,4 +71,12 @@ void actor::judge_wait(bool got, bool stoppable) const {
   }
 }
 
+cost::~cost() {
+  const auto& all = who_.of.whole;
+  if (!all.calm() || !all.others.empty() || all.store >= store_kind::contenders) return;
+  if (world::self()->commands <= most_) return;
+  who_.of.rules.violated("an operation costs no more commands than its header says",
+                         who_.name + ": " + what_);
+}
+
 }  // namespace simulation

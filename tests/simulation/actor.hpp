@@ -27,4 +27,19 @@ struct actor {
   void judge_wait(bool got, bool stoppable) const;
 };
 
+/// For as long as it exists, the thread sends no more commands than the header says; asked where
+/// nothing goes wrong, of stores that answer an operation by one command.
+class cost {
+ public:
+  cost(const actor& who, const char* what, std::uint64_t most)
+      : who_(who), what_(what), most_(world::self()->commands + most) {}
+  cost(const cost&) = delete;
+  ~cost();
+
+ private:
+  const actor& who_;
+  const char* what_;
+  const std::uint64_t most_;
+};
+
 }  // namespace simulation

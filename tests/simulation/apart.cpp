@@ -54,6 +54,18 @@ std::uint64_t take_number(std::string& text) {
   return std::strtoull(take_line(text).c_str(), nullptr, 10);
 }
 
+meetings_of_a_run read_meetings(const std::string& line) {
+  meetings_of_a_run met;
+  for (std::size_t at = 0; at < line.size();) {
+    const auto colon = line.find(':', at);
+    const auto end = line.find(';', colon);
+    met[line.substr(at, colon - at)] =
+        static_cast<std::uint32_t>(std::strtoul(line.c_str() + colon + 1, nullptr, 10));
+    at = end + 1;
+  }
+  return met;
+}
+
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\n') c = '|';
@@ -75,6 +87,10 @@ outcome run_apart(const plan& p, bool traced) {
     const outcome o = run(p, traced);
     std::string text = std::to_string(o.commands) + '\n' + std::to_string(o.grants) + '\n' +
                        std::to_string(o.switches) + '\n' + std::to_string(o.simulated) + '\n';
+    for (const auto& [operation, troubles] : o.met) {
+      text += operation + ':' + std::to_string(troubles) + ';';
+    }
+    text += '\n';
     text += o.found ? one_line(o.found->rule) + '\n' + one_line(o.found->what) + '\n' : "\n\n";
     write_all(ends[1], text + o.trace);
     _exit(0);
@@ -96,6 +112,7 @@ outcome run_apart(const plan& p, bool traced) {
   o.grants = take_number(text);
   o.switches = take_number(text);
   o.simulated = static_cast<nanos>(take_number(text));
+  o.met = read_meetings(take_line(text));
   auto rule = take_line(text);
   auto what = take_line(text);
   if (!rule.empty()) o.found = judge::verdict{std::move(rule), std::move(what)};

@@ -34,6 +34,7 @@ struct answer : actor {
   std::shared_ptr<begun> all;
   std::shared_ptr<locks> kept_lock;
   int times_left = 2;
+  decltype(process::met) met_before = p.met;
 
   holdfast::pending<lease> asked_of(locks& at) const {
     holdfast::wait_limit limit;
@@ -43,11 +44,10 @@ struct answer : actor {
     if (s.shared) return async_acquire_shared(*at.shared, limit, stop());
     return async_acquire(*at.shared, limit, stop());
   }
-  bool keeper() const noexcept { return kept_lock != nullptr; }
 
   void begin(locks& at) {
     of.log.add("asks for " + name + " without waiting");
-    ++(keeper() ? all->asked_by_keepers : all->asked);
+    ++all->asked;
     if (then_of(s.deed) == then::co_await_it) {
       (void)go(*this, asked_of(at));
       return;
@@ -56,7 +56,8 @@ struct answer : actor {
   }
 
   bool judge_end(const result<lease>& how) const {
-    ++(keeper() ? all->told_to_keepers : all->told);
+    ++all->told;
+    of.note(p, s, met_before);
     of.log.add(how ? "is told that it has " + name : "is told: " + how.error().what);
     if (how) return true;
     const errc code = how.error().code;
@@ -124,13 +125,10 @@ void act_without_waiting(const actor& who, const holdfast::session& s,
 }
 
 void judge_endings(scene& of, const process& p, const begun& all) {
-  const bool may_come_later = all.told_to_keepers < all.asked_by_keepers && !of.over;
-  if (may_come_later) return;
-  if (all.told == all.asked && all.told_to_keepers == all.asked_by_keepers) return;
+  if (all.told == all.asked) return;
   of.rules.violated("a session that goes has told everybody",
-                    "P" + std::to_string(p.number) + " told " +
-                        std::to_string(all.told + all.told_to_keepers) + " of " +
-                        std::to_string(all.asked + all.asked_by_keepers));
+                    "P" + std::to_string(p.number) + " told " + std::to_string(all.told) + " of " +
+                        std::to_string(all.asked));
 }
 
 }  // namespace simulation

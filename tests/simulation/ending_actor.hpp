@@ -16,16 +16,13 @@ struct begun {
   bool closing = false;  ///< nothing is kept any more
   int asked = 0;
   int told = 0;
-  /// Of those whose callback keeps its lock, and so the session: they may be told later.
-  int asked_by_keepers = 0;
-  int told_to_keepers = 0;
 };
 
 /// Asks for the lock of the step without waiting; what is done with it when it is had says the
 /// deed.
 void act_without_waiting(const actor& who, const holdfast::session& s,
                          const std::shared_ptr<begun>& all);
-/// The session is gone: everything that was begun has been told how it ended.
+/// All is over: everything that was begun has been told how it ended.
 void judge_endings(scene& of, const process& p, const begun& all);
 
 }  // namespace simulation

@@ -58,7 +58,10 @@ struct lock_actor : actor {
     if (s.wait == never) {
       return l.acquire(w..., stop());
     }
-    if (s.wait == 0) return l.try_acquire(w...);
+    if (s.wait == 0) {
+      const cost one(*this, "try_acquire", 1);
+      return l.try_acquire(w...);
+    }
     return l.try_acquire_for(duration(s.wait), w..., stop());
   }
 
@@ -154,7 +157,7 @@ struct lock_actor : actor {
     switch (s.what) {
       case inside::extend:
         of.log.add("extends " + name);
-        return held.extend();
+        return extend(held);
       case inside::extend_to:
         of.log.add("extends " + name + " to more");
         return held.extend(
@@ -185,6 +188,11 @@ struct lock_actor : actor {
     }
   }
 
+  void extend(lease& held) const {
+    const cost one(*this, "extend", 1);
+    held.extend();
+  }
+
   // From the call on: others may come in before it returns.
   void relies_on_less(std::uint64_t fence) { of.rules.relies_on_less(id, 1, fence); }
 
@@ -202,6 +210,7 @@ struct lock_actor : actor {
       auto how = async_release(std::move(held)).future().get();
       if (!how) e = make_error_code(how.error().code);
     } else {
+      const cost one(*this, "release", 1);
       e = held.release();
     }
     of.log.add("gave back " + name);

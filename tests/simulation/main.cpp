@@ -46,12 +46,14 @@ int soak(std::uint64_t first, const simulation::search_limits& limits) {
     std::fflush(stdout);
   });
   std::puts(all.text().c_str());
+  std::puts(all.met.text().c_str());
   return all.failed.empty() ? 0 : 1;
 }
 
 struct options {
   std::optional<simulation::seed_of> seed;
   bool whole = false;
+  std::optional<double> until;  ///< seconds of the run
   std::uint64_t first = std::random_device{}();
   simulation::search_limits limits{.seconds = 0, .failures = 1'000'000};
 };
@@ -72,6 +74,7 @@ options read(int count, char** arguments) {
     const char* const value = i + 1 < count ? arguments[i + 1] : "";
     if (option == "--seed") o.seed = simulation::parse_seed(value);
     if (option == "--whole") o.whole = true;
+    if (option == "--until") o.until = std::strtod(value, nullptr);
     if (option == "--soak") o.limits.seconds = std::strtod(value, nullptr);
     if (option == "--from") o.first = std::strtoull(value, nullptr, 10);
     if (option == "--ignore") simulation::judge::ignored().emplace_back(value);
@@ -86,11 +89,17 @@ options read(int count, char** arguments) {
 
 }  // namespace
 
-// test_simulation [--seed SEED [--whole]] | [--soak SECONDS [--from NUMBER] [--about THEME]...
+// test_simulation [--seed SEED [--whole] [--until SECONDS]] | [--soak SECONDS [--from NUMBER]
+// [--about THEME]...
 // [--most FAILURES]] [--ignore RULE]... [--without OPERATION]... | GoogleTest's
 int main(int count, char** arguments) {
   lie_still(arguments);
   const options o = read(count, arguments);
+  if (o.seed && o.until) {
+    const auto when = static_cast<simulation::nanos>(*o.until * 1e9);
+    std::puts(simulation::run_until(simulation::make_plan(*o.seed), when).c_str());
+    return 0;
+  }
   if (o.seed) return replay(*o.seed, !o.whole);
   if (o.limits.seconds > 0) return soak(o.first, o.limits);
   testing::InitGoogleTest(&count, arguments);

@@ -23,8 +23,11 @@ struct latch_actor : actor {
   void act() const {
     if (s.deed < 3) return count_down();
     const auto before = book.certain();
-    if (s.deed == 3) return book.seen_open(at.try_wait(), before);
-    if (s.deed == 4) return book.seen_remaining(at.remaining(), before);
+    if (s.deed == 3 || s.deed == 4) {
+      const cost one(*this, "try_wait, remaining", 1);
+      if (s.deed == 3) return book.seen_open(at.try_wait(), before);
+      return book.seen_remaining(at.remaining(), before);
+    }
     const bool open = at.wait_for(duration(s.wait), stop());
     judge_wait(open, true);
     if (open) return book.seen_open(true, before);
@@ -36,6 +39,7 @@ struct latch_actor : actor {
     of.log.add("counts down " + std::to_string(s.weight));
     book.begins(s.weight);
     try {
+      const cost one(*this, "count_down", 1);
       at.count_down(s.weight);
     } catch (const holdfast::error& e) {
       const bool too_many = e.reason() == errc::invalid_argument;
@@ -131,6 +135,7 @@ struct condition_actor : actor {
       of.rules.given_up(id);
       lock.unlock();
     }
+    const cost one(*this, "notify", 1);
     if (s.deed < 2) {
       (void)at.notify_one();
     } else {
@@ -174,6 +179,7 @@ struct election_actor : actor {
   void act() {
     if (s.deed < 6) return campaign();
     if (s.deed == 6) {
+      const cost one(*this, "current", 1);
       (void)at.current();
       return;
     }

@@ -43,6 +43,7 @@ enum class lock_kind {
   redlock,    ///< on all stores
 };
 enum class store_kind { told, untold, sees_death, contenders, slots, told_slots };
+std::string_view to_string(store_kind k) noexcept;
 
 struct name_plan {
   lock_kind kind = lock_kind::mutex;

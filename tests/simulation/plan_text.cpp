@@ -18,6 +18,13 @@ std::string to_string(const seed_of& s) {
   return std::string(theme_names[static_cast<int>(s.about)]) + ':' + number;
 }
 
+std::string_view to_string(store_kind k) noexcept {
+  static constexpr std::string_view stores[] = {
+      "tells",          "tells nobody", "tells, and sees death",
+      "has contenders", "has slots",    "has slots, and tells"};
+  return stores[static_cast<int>(k)];
+}
+
 std::optional<theme> parse_theme(std::string_view text) {
   const auto* const known = std::find(std::begin(theme_names), std::end(theme_names), text);
   if (known == std::end(theme_names)) return std::nullopt;
@@ -52,18 +59,15 @@ std::string describe(const plan& p) {
                                           "latch",        "barrier",    "condition_variable",
                                           "rate_limiter", "election",   "admission",
                                           "both",         "redlock"};
-  static constexpr const char* stores[] = {
-      "tells",          "tells nobody", "tells, and sees death",
-      "has contenders", "has slots",    "has slots, and tells"};
   static constexpr const char* faults[] = {"pause", "kill", "cut", "restart", "forget", "freeze"};
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* insides[] = {
       "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};
   std::string others;
-  for (const auto o : p.others) others += std::string("; another ") + stores[static_cast<int>(o)];
+  for (const auto o : p.others) others += std::string("; another ") + std::string(to_string(o));
   std::string text =
       "seed " + to_string({p.seed, p.about}) + (p.calm() ? " (calm)" : "") + "; the store " +
-      stores[static_cast<int>(p.store)] + others + "; drift " + std::to_string(p.drift_per_mille) +
+      std::string(to_string(p.store)) + others + "; drift " + std::to_string(p.drift_per_mille) +
       "/1000; network loses " + std::to_string(p.network.lose_request) + "+" +
       std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
       "+" + std::to_string(p.network.slow_reply) + "+" + std::to_string(p.network.slow_notice) +

@@ -12,7 +12,7 @@ namespace {
 
 class listener final : public holdfast::observer {
  public:
-  listener(scene& of, process& p) : of_(of), process_(p) {}
+  explicit listener(scene& of) : of_(of) {}
   void on_event(const holdfast::event& e) override {
     using kind = holdfast::event_kind;
     const bool good =
@@ -23,15 +23,15 @@ class listener final : public holdfast::observer {
     }
     const bool due = e.kind == kind::lost && of_.loses;
     if (!good && !due && of_.whole.calm()) {
+      const bool at_a_barrier = of_.whole.names.front().kind == lock_kind::barrier;
       of_.rules.violated("where nothing goes wrong nobody is told that it did",
-                         std::string(to_string(e.kind)) + " " + std::string(e.name) + ": " +
-                             std::string(e.detail));
+                         (at_a_barrier ? "at a barrier: " : "") + std::string(to_string(e.kind)) +
+                             " " + std::string(e.name) + ": " + std::string(e.detail));
     }
   }
 
  private:
   scene& of_;
-  process& process_;
 };
 
 }  // namespace
@@ -40,7 +40,7 @@ void scene::live(process& p, const process_plan& does) {
   if (!does.renew || does.max_hold != never) loses = true;
   holdfast::session_options o;
   o.lease = in_ms(does.lease);
-  o.observer = std::make_shared<listener>(*this, p);
+  o.observer = std::make_shared<listener>(*this);
   std::vector<holdfast::session> sessions;
   for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
   if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));
@@ -55,12 +55,14 @@ void scene::live(process& p, const process_plan& does) {
       world::self()->name = "t" + std::to_string(t + 1);
       for (const auto& one : does.threads[t].steps) {
         here.sleep(one.think);
+        const auto before = p.met;
         const actor who{*this, p, does, one, name_of(one.name), here.now()};
         if (whole.names[one.name].kind < lock_kind::latch) {
           act_on_locks(who, all.of_locks);
         } else {
           act_at_meeting(who, all);
         }
+        note(p, one, before);
       }
     });
   }
@@ -98,10 +100,15 @@ void scene::end_early(process& p, const process_plan& does,
     all->closing = true;
   }
   if (here.random().one_in(2)) kept.clear();
+  const nanos then = here.now();
   sessions.clear();
   kept.clear();
   log.add("has closed its session");
-  judge_endings(*this, p, *all);
+  if (whole.calm() && here.now() - then > 500 * millisecond) {
+    rules.violated("a session goes at once where nothing goes wrong",
+                   "P" + std::to_string(p.number) + " after " +
+                       std::to_string((here.now() - then) / millisecond) + " ms");
+  }
 }
 
 }  // namespace simulation

@@ -30,11 +30,15 @@ struct limiter_actor : actor {
     const asking now(book, of.here);
     if (s.deed == 0) return refund(n);
     if (s.deed == 1) {
+      const cost one(*this, "peek", 1);
       (void)at.peek(n);
       return;
     }
     of.log.add("takes " + std::to_string(n) + " tokens");
-    if (s.deed < 5) return judge(at.try_take(n), n);
+    if (s.deed < 5) {
+      const cost one(*this, "try_take", 1);
+      return judge(at.try_take(n), n);
+    }
     // What was reserved and is not waited for is given back, perhaps later.
     const int back = book.refund_begins(n, asked);
     const auto decision = at.take_for(n, duration(s.wait), {}, stop());
@@ -55,6 +59,7 @@ struct limiter_actor : actor {
     if (!decision) return;
     of.log.add("gives back " + std::to_string(n) + " tokens");
     const int which = book.refund_begins(n, asked);
+    const cost one(*this, "refund", 1);
     at.refund(n);
     book.refund_ends(which, of.here.now());
   }
@@ -66,7 +71,10 @@ struct admission_actor : actor {
   rate_book& book;
 
   holdfast::admitted ask(std::uint64_t n) const {
-    if (s.deed < 4) return at.try_admit(n);
+    if (s.deed < 4) {
+      const cost one(*this, "try_admit", 1);
+      return at.try_admit(n);
+    }
     return at.admit_for(duration(s.wait), n, {}, stop());
   }
 

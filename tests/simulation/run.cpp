@@ -1,6 +1,8 @@
 #include "simulation/run.hpp"
 
 #include <algorithm>
+#include <csignal>
+#include <fstream>
 
 #include "simulation/ending_actor.hpp"
 #include "simulation/scene.hpp"
@@ -43,7 +45,7 @@ scene::scene(const plan& p, bool traced)
   }
 }
 
-outcome scene::play() {
+void scene::begin() {
   if (log.on()) here.keep_stacks();
   for (std::size_t i = 0; i < whole.processes.size(); ++i) {
     process& p = here.add_process();
@@ -56,20 +58,53 @@ outcome scene::play() {
   for (const auto& f : whole.faults) {
     here.at(f.at, [this, &f] { strike(f); });
   }
-  const nanos quiet = end_of_faults();
-  here.at(quiet, [this] {
+  here.at(end_of_faults(), [this] {
     for (const auto& s : stores) s->end_of_faults();
   });
   watch();
+}
+
+namespace {
+
+bool in_a_debugger() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "TracerPid:") continue;
+    return status >> word && word != "0";
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string scene::play_until(nanos when) {
+  begin();
+  here.at(when, [this] {
+    if (in_a_debugger()) (void)std::raise(SIGTRAP);
+    here.stop();
+  });
+  (void)here.run(longest());
+  return log.text(400) + blocked() + "\n";
+}
+
+void scene::note(const process& p, const step& s, const decltype(process::met)& before) {
+  std::uint32_t troubles = 0;
+  for (std::size_t i = 0; i < trouble_count; ++i) troubles |= (p.met[i] > before[i] ? 1U : 0U) << i;
+  for (const auto& operation : operations_of(whole, s)) met[operation] |= troubles;
+}
+
+outcome scene::play() {
+  begin();
   const bool all_over = here.run(longest());
   if (!rules.found() && !all_over) rules.violated("every call returns", blocked());
-  if (!rules.found()) look_at_what_is_left(quiet);
+  if (!rules.found()) look_at_what_is_left(end_of_faults());
   outcome o;
   o.found = rules.found();
   for (const auto& s : stores) o.commands += s->commands();
   o.grants = rules.grants();
   o.switches = here.switches();
   o.simulated = here.now();
+  o.met = met;
   o.trace = log.text(400);
   return o;
 }
@@ -192,5 +227,6 @@ void scene::look_at_what_is_left(nanos quiet) {
 }
 
 outcome run(const plan& p, bool traced) { return scene(p, traced).play(); }
+std::string run_until(const plan& p, nanos when) { return scene(p, true).play_until(when); }
 
 }  // namespace simulation

@@ -24,6 +24,8 @@ struct begun;
 struct scene {
   scene(const plan& p, bool traced);
   outcome play();
+  std::string play_until(nanos when);
+  void begin();
 
   // ---- what goes wrong
   void strike(const fault_plan& f);
@@ -34,6 +36,8 @@ struct scene {
   // ---- what processes do
   void live(process& p, const process_plan& does);
   void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
+  /// The step is over; those are the troubles that the process had met before it.
+  void note(const process& p, const step& s, const decltype(process::met)& before);
   static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
 
   // ---- the end, and nobody waits in vain
@@ -70,6 +74,7 @@ struct scene {
   std::map<std::string, nanos> idle_since;
   nanos disturbed_at = -1000 * second;
   int at_several = 0;  ///< that are being acquired
+  meetings_of_a_run met;
   bool over = false;
   bool loses = false;  ///< somebody does not renew: then a loss is no trouble
 };

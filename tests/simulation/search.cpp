@@ -41,6 +41,7 @@ searched search(std::uint64_t first, const search_limits& limits,
     all.grants += o.grants;
     all.switches += o.switches;
     all.simulated_hours += static_cast<double>(o.simulated) / 3.6e12;
+    all.met.add(p.store, o.met);
     all.seconds = seconds_now() - began;
     if (!o.found) continue;
     all.failed.push_back(seed);

@@ -19,6 +19,7 @@ struct searched {
   double simulated_hours = 0;
   double seconds = 0;
   std::vector<seed_of> failed;
+  coverage met;
   std::string text() const;
 };
 

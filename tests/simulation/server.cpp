@@ -302,6 +302,7 @@ void requester::begin(const std::shared_ptr<exchange>& what) {
     return;
   }
   by_->open.push_back(what);
+  if (fiber* const me = world::self()) ++me->commands;
   of_.send(by_, what);
 }
 
@@ -419,6 +420,7 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
   what->sequence = ++by->sent;
   if (random.permille(net_.lose_request)) {
     disturbed(*by);
+    by->of->meets(trouble::lost_request);
     trace_.add("(request lost) " + what->label);
     if (random.one_in(2)) {
       world_.at(world_.now() + way(), [this, by, number = by->number] {
@@ -431,6 +433,7 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
   if (random.permille(net_.slow_request)) {
     takes += random.between(millisecond, net_.slowest_late);
     disturbed(*by);
+    by->of->meets(trouble::slow_request);
     trace_.add("(request is slow) " + what->label);
   }
   const bool lose_reply = random.permille(net_.lose_reply);
@@ -463,6 +466,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (what->over) return;  // nobody waits for it any more
   if (lose_reply) {
     disturbed(*by);
+    by->of->meets(trouble::lost_reply);
     trace_.add("server", "(reply lost) " + what->label);
     if (world_.random().one_in(2)) fail(*by, "simulated: connection reset", 0);
     return;
@@ -471,6 +475,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (world_.random().permille(net_.slow_reply)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
     disturbed(*by);
+    by->of->meets(trouble::slow_reply);
     trace_.add("server", "(reply is slow) " + what->label);
   }
   by->last_reply = std::max(by->last_reply, world_.now() + takes);
@@ -531,6 +536,7 @@ void server::post(const std::shared_ptr<connection>& to, std::function<void()> a
   if (world_.random().permille(net_.slow_notice)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
     disturbed(*to);
+    to->of->meets(trouble::slow_notice);
   }
   to->last_notice = std::max(to->last_notice, world_.now() + takes);
   world_.at(to->last_notice, [to, arrives = std::move(arrives), number = to->notice_number] {
@@ -545,6 +551,7 @@ void server::stop(nanos until, bool forgets) {
                           (forgets ? " and forgets everything" : ""));
   if (forgets && back_->forget()) forgot_at_ = until;
   for (auto& [peer, c] : connections_) {
+    c->of->meets(forgot_at_ == until ? trouble::data_lost : trouble::restart);
     fail(*c, "simulated: the server has gone", until);
     ++c->notice_number;
     c->notice_up = false;
@@ -559,6 +566,7 @@ void server::stop(nanos until, bool forgets) {
 void server::freeze(nanos until) {
   frozen_until_ = std::max(frozen_until_, until);
   disturbed_at_ = until;
+  for (const auto& [peer, c] : connections_) c->of->meets(trouble::freeze);
   trace_.add("world", "the server freezes until " + std::to_string(until / millisecond) + " ms");
 }
 
@@ -568,6 +576,7 @@ void server::cut(const process& of, nanos until) {
   const bool both = world_.random().one_in(2);
   for (auto& [peer, c] : connections_) {
     if (c->of != &of) continue;
+    c->of->meets(trouble::cut);
     if (both || world_.random().one_in(2)) fail(*c, "simulated: cut off", until);
     disturbed(*c);
     c->disturbed_at = until;

@@ -23,6 +23,7 @@ class slot_client final : public holdfast::store::slot_store, private requester 
     can_.preferences = can_.expiring = can_.lists_waiters = false;
     can_.notices = can_.fences = of.is_.notices;
     can_.tells_holders = false;
+    can_.try_takes_ms = static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
     can_.lease_step_ms = of.is_.notices ? 1 : 1'000;
   }
   ~slot_client() override {

@@ -128,6 +128,7 @@ nanos world::latency(process& p) {
   if (machine_.stall_per_100k != 0 && random_.below(100'000) < machine_.stall_per_100k) {
     const nanos late = random_.between(5 * millisecond, 700 * millisecond);
     p.steady_since = std::max(p.steady_since, now_ + late);
+    p.meets(trouble::stall);
     return late;
   }
   if (random_.permille(machine_.slow_permille)) {
@@ -165,11 +166,13 @@ void world::preempt_sometimes() {
 }
 
 void world::pause(process& p, nanos until) {
+  p.meets(trouble::pause);
   p.paused_until = std::max(p.paused_until, until);
   p.steady_since = std::max(p.steady_since, until);
 }
 
 void world::kill(process& p) {
+  for (const auto& other : processes_) other->meets(trouble::death_of_another);
   p.dead = true;
   p.running = 0;
 }

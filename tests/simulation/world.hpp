@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,23 @@ class random_source {
   std::uint64_t state_;
 };
 
+/// What can befall an operation while it is under way.
+enum class trouble {
+  lost_request,
+  lost_reply,
+  slow_request,
+  slow_reply,
+  slow_notice,
+  cut,
+  restart,
+  data_lost,
+  freeze,
+  pause,
+  stall,
+  death_of_another
+};
+inline constexpr std::size_t trouble_count = 12;
+
 /// One program on one machine.
 struct process {
   int number = 0;
@@ -49,7 +67,10 @@ struct process {
   bool dead = false;
   /// Since when it has run without a pause, and without a thread that was late by more than that.
   nanos steady_since = 0;
-  int running = 0;  ///< threads that have not ended
+  int running = 0;                                 ///< threads that have not ended
+  std::array<std::uint32_t, trouble_count> met{};  ///< how often
+
+  void meets(trouble t) noexcept { ++met[static_cast<std::size_t>(t)]; }
 };
 
 /// How the machines treat their threads.
@@ -80,6 +101,7 @@ struct fiber {
   std::size_t stack_bytes = 0;
   std::jmp_buf at{};
   bool begun = false;
+  std::uint64_t commands = 0;  ///< that it has sent
   std::vector<std::byte> thread_locals;
   std::vector<std::pair<void (*)(void*), void*>> at_thread_exit;
   void* exceptions[2] = {};

@@ -1,0 +1,106 @@
+#include "simulation/coverage.hpp"
+
+#include <cstddef>
+
+namespace simulation {
+
+namespace {
+
+constexpr const char* trouble_names[trouble_count] = {
+    "lost request", "lost reply", "slow request", "slow reply", "slow notice", "cut",
+    "restart",      "data lost",  "freeze",       "pause",      "stall",       "death of another"};
+
+constexpr const char* kind_names[] = {
+    "mutex", "fair_mutex", "recursive_mutex",    "shared_mutex", "semaphore", "counting_semaphore",
+    "latch", "barrier",    "condition_variable", "rate_limiter", "election",  "admission",
+    "both",  "redlock"};
+
+std::string form_of(const step& s) {
+  if (s.wait == 0) return " try";
+  return s.wait == never ? " wait" : " timed wait";
+}
+
+std::string deed_of(lock_kind kind, const step& s) {
+  switch (kind) {
+    case lock_kind::latch:
+      return s.deed < 3    ? " count_down"
+             : s.deed == 3 ? " try_wait"
+             : s.deed == 4 ? " remaining"
+                           : " wait_for";
+    case lock_kind::barrier:
+      return s.deed == 7 ? " arrive_and_drop" : " arrive, wait_for";
+    case lock_kind::condition:
+      return s.deed < 2 ? " notify_one" : s.deed < 4 ? " notify_all" : " wait_for";
+    case lock_kind::limiter:
+      return s.deed == 0   ? " refund"
+             : s.deed == 1 ? " peek"
+             : s.deed < 5  ? " try_take"
+                           : " take_for";
+    case lock_kind::election:
+      return s.deed < 6 ? " campaign" : s.deed == 6 ? " current" : " observe";
+    case lock_kind::admission:
+      return s.deed < 4 ? " try_admit" : " admit_for";
+    default:
+      return form_of(s);
+  }
+}
+
+bool possible(store_kind on, trouble t) {
+  const bool silent = on == store_kind::untold || on == store_kind::slots;
+  if (t == trouble::slow_notice) return !silent;
+  if (t == trouble::data_lost) return on != store_kind::contenders;
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> operations_of(const plan& p, const step& s) {
+  static constexpr const char* styles[] = {" lease", " std", " async"};
+  static constexpr const char* insides[] = {
+      "", "extend", "extend to more", "async_extend", "upgrade", "downgrade", "lock again"};
+  static constexpr const char* async_ends[] = {"dropped",   "async_release", "asked again",
+                                               "lock kept", "async_extend",  "lease kept",
+                                               "co_await"};
+  const auto kind = p.names[s.name].kind;
+  const std::string name =
+      std::string(kind_names[static_cast<int>(kind)]) + (s.shared ? " shared" : "");
+  if (p.about == theme::endings) {
+    return {name + " async" + form_of(s), std::string("callback, ") + async_ends[s.deed % 7]};
+  }
+  if (kind >= lock_kind::latch) return {name + deed_of(kind, s)};
+  if (s.several) return {"multi_lock" + form_of(s)};
+  std::vector<std::string> all{name + styles[static_cast<int>(s.how)] + form_of(s)};
+  if (s.what != step::inside::nothing) all.emplace_back(insides[static_cast<int>(s.what)]);
+  return all;
+}
+
+void coverage::add(store_kind on, const meetings_of_a_run& met) {
+  for (const auto& [operation, troubles] : met) {
+    auto& to = met_[on][operation];
+    for (std::size_t i = 0; i < trouble_count; ++i) to[i] += (troubles >> i) & 1U;
+  }
+}
+
+std::string coverage::text() const {
+  std::size_t pairs = 0;
+  std::size_t met = 0;
+  std::string never;
+  for (const auto& [on, operations] : met_) {
+    for (const auto& [operation, row] : operations) {
+      std::string missing;
+      for (std::size_t i = 0; i < trouble_count; ++i) {
+        if (!possible(on, static_cast<trouble>(i))) continue;
+        ++pairs;
+        met += row[i] > 0 ? 1 : 0;
+        if (row[i] == 0) missing += (missing.empty() ? "" : ", ") + std::string(trouble_names[i]);
+      }
+      if (!missing.empty())
+        never += "  " + operation + ", " + std::string(to_string(on)) + ": " + missing + "\n";
+    }
+  }
+  return std::to_string(met) + " of " + std::to_string(pairs) +
+         " pairs of an operation and a trouble have met" +
+         (never.empty() ? "" : "; never:\n" + never);
+}
+
+}  // namespace simulation
