@@ -158,6 +158,8 @@ void judge::check_told(const hold& mine) {
   if (mine.first <= forgot_at_) return;
   for (const auto& h : holds_) {
     if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
+    // A thread that was late between its look and this call had it before the other came.
+    if (h.first > mine.last) continue;
     if (h.g.weight + mine.g.weight <= mine.g.capacity || h.first <= forgot_at_) continue;
     if (h.g.lost.stop_requested() || !h.g.lost.stop_possible()) continue;
     if (h.g.of->steady_since > h.first || h.g.of->paused_until > world_.now()) continue;
