@@ -164,11 +164,12 @@ class late_then_hanging final : public harness::passing_on {
     auto answer = inner_->acquire_together(all);
     harness::eventually("the time is over",
                         [&] { return boot_clock::now() >= answers_at_->load(); });
-    by_->hang();
+    if (!hung_.exchange(true)) by_->hang();  // and not once more when it is let go
     return answer;
   }
 
  private:
+  std::atomic<bool> hung_{false};
   const std::shared_ptr<switchboard> by_;
   const std::shared_ptr<std::atomic<boot_time>> answers_at_;
 };

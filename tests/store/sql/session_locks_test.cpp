@@ -101,7 +101,7 @@ class lock_sessions : public testing::Test {
  protected:
   std::unique_ptr<session_store> open() {
     session_lock_options o;
-    o.can = session_capabilities(true);
+    o.can = session_capabilities(true, {});
     o.clock = &clock_;
     const auto connect = [this]() -> result<std::unique_ptr<lock_link>> {
       if (server_.full && ++server_.turned_away > 0) return refusal();
