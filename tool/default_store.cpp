@@ -35,13 +35,25 @@ void make_private(const std::string& folder) {
   if ((s.st_mode & 077U) != 0) refuse(folder, "others can enter it (chmod 700 makes it private)");
 }
 
-// What cleans up has it locked for a moment, and would remove the files under us in that moment.
-unique_fd keep_from_cleaning(const std::string& folder) {
-  unique_fd in_use{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  if (!in_use || ::flock(in_use.get(), LOCK_SH) != 0) {
-    refuse(folder, std::string("it cannot be kept from being cleaned up: ") + std::strerror(errno));
+bool is_still_at(const unique_fd& open, const std::string& folder) {
+  struct stat here{}, there{};
+  return ::fstat(open.get(), &here) == 0 && ::lstat(folder.c_str(), &there) == 0 &&
+         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+// What cleans up has it locked for a moment, and would remove the files under us in that moment: or
+// the folder, before we have it locked.
+unique_fd make_and_keep(const std::string& folder) {
+  while (true) {
+    make_private(folder);
+    unique_fd in_use{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+    if (!in_use && errno == ENOENT) continue;
+    if (!in_use || ::flock(in_use.get(), LOCK_SH) != 0) {
+      refuse(folder,
+             std::string("it cannot be kept from being cleaned up: ") + std::strerror(errno));
+    }
+    if (is_still_at(in_use, folder)) return in_use;
   }
-  return in_use;
 }
 
 }  // namespace
@@ -49,8 +61,7 @@ unique_fd keep_from_cleaning(const std::string& folder) {
 std::string default_folder() { return "/var/tmp/holdfast-" + std::to_string(::geteuid()); }
 
 default_store find_default_store(const std::string& folder) {
-  make_private(folder);
-  auto in_use = keep_from_cleaning(folder);
+  auto in_use = make_and_keep(folder);
   const std::string marker = folder + "/told";
   const unique_fd made{::open(marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)};
   return {"sqlite:" + folder + "/locks.db", static_cast<bool>(made), std::move(in_use)};

@@ -26,8 +26,9 @@ std::uint64_t smallest_burst(const std::vector<rate_rule>& rules) {
 }
 
 /// Until every bucket of the key is full.
-rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key) {
-  for (int i = 0; i < most_refunds; ++i) {
+rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key,
+                    const std::stop_token& stop) {
+  for (int i = 0; i < most_refunds && !stop.stop_requested(); ++i) {
     auto now = l.peek(1, key);
     const bool full = std::all_of(now.rules.begin(), now.rules.end(), [](const rate_state& r) {
       return r.reset == std::chrono::microseconds::zero();
@@ -36,15 +37,15 @@ rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key
     l.refund(smallest_burst(o.rules), key);
   }
   throw failure_exit(exit_code::busy, printable(o.name) +
-                                          ": others take tokens as fast as --reset gives them "
-                                          "back; stop them first");
+                                          ": not all tokens are back yet; run it again, after "
+                                          "programs that take them have stopped");
 }
 
 rate_decision decide(rate_limiter& l, const limit_options& o, boot_time deadline,
                      std::stop_token stop) {
   const rate_key key = o.key.empty() ? rate_key{} : rate_key{{.part = "key", .value = o.key}};
   if (o.peek) return l.peek(o.tokens, key);
-  if (o.reset) return reset(l, o, key);
+  if (o.reset) return reset(l, o, key, stop);
   if (!o.refund) return l.take_for(o.tokens, time_left(deadline), key, std::move(stop));
   l.refund(o.tokens, key);
   return l.peek(1, key);

@@ -27,7 +27,6 @@ class [[nodiscard]] both_leases {
   ~both_leases() = default;
 
   explicit operator bool() const noexcept { return old_ && next_; }
-
   const lease& old() const noexcept { return old_; }
   const lease& next() const noexcept { return next_; }
 
@@ -76,8 +75,7 @@ class both {
 
   /// Waits without a limit, until asked to stop (errc::cancelled).
   both_leases acquire(std::stop_token stop = {}) {
-    lease first = old_.acquire(stop);
-    return {std::move(first), next_.acquire(std::move(stop))};
+    return {old_.acquire(stop), next_.acquire(std::move(stop))};  // from left to right
   }
 
   /// Nothing if either is taken.
@@ -172,7 +170,10 @@ class pending_both final : public operation<both_leases>,
   }
   void end(result<both_leases> how) {
     const auto self = std::move(self_);
-    first_ = {};
+    if (first_) {
+      const call_limit until(saturated_add(now_of(next_), last_answer_within));
+      first_ = {};
+    }
     to_->receive(std::move(how));
   }
 

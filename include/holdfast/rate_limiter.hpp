@@ -53,8 +53,8 @@ struct rate_decision {
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
 
   explicit operator bool() const noexcept { return taken; }
-  /// The rule that is nearest to saying no. Precondition: `rules` is not empty,
-  /// as it is if the wait was stopped before the store said anything.
+  /// The rule that is nearest to saying no. One without a name and tokens if `rules` is empty: then
+  /// the wait ended before the store had answered.
   const rate_state& tightest() const noexcept;
 };
 

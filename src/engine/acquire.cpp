@@ -66,7 +66,7 @@ wait_steps::wait_steps(core& session, question& q, const time_frame& time)
     : session_(session),
       question_(q),
       deadline_(time.deadline()),
-      began_(time.began()),
+      began_(session.now()),
       limit_(std::min(time.limit(), call_limit::present())),
       until_(deadline_),
       pause_(first_pause) {}

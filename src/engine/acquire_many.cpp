@@ -193,6 +193,9 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
  private:
   question& asked() override { return what_->q; }
 
+  std::uint32_t commands_of_a_try() const override {
+    return static_cast<std::uint32_t>(what_->all.size());
+  }
   next come_in() override {
     for (const auto& w : what_->all) {
       if (auto can = ready(*w.session, *w.what, w.how); !can) return end(std::move(can.error()));

@@ -74,6 +74,8 @@ pending<T> async_command(const order& o, const store::permits_command& c,
 }
 
 /// A question that leaves nothing behind, whatever comes of it; or what its give_back() gives back.
+/// One with `ends_before_it_is_told` shares something with its caller, and the caller is told on
+/// the runner's thread only, when the question is gone: that may be later than its limit.
 template <class T, class Question>
 class pending_question final : public telling_wait<pending_wait, T> {
  public:
@@ -87,6 +89,9 @@ class pending_question final : public telling_wait<pending_wait, T> {
 
  private:
   question& asked() override { return *question_; }
+  bool can_be_left() const override {
+    return !requires { Question::ends_before_it_is_told; };
+  }
   void won(std::shared_ptr<core> session) override {
     const std::string_view tried = this->tried();
     result<T> how = outcome_(std::move(question_));

@@ -254,8 +254,12 @@ std::optional<status> hold::tell_store(engine::core& core, const ending& e, want
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
-  if (!spec_->unconfirmed_release || w == wants::answer)
-    return outcome_of(core.permits(name(), command(permits_verb::release)));
+  if (!spec_->unconfirmed_release || w == wants::answer) {
+    auto told = outcome_of(core.permits(name(), command(permits_verb::release)));
+    // One that was left would come behind the release, and take the lock for nobody.
+    if (core.callers().call_for(owner_)) core.keeper().abandon(name(), owner_, spec_->lease);
+    return told;
+  }
   tell_later(core, e);
   return std::nullopt;
 }

@@ -25,8 +25,8 @@ void pending_wait::begin(std::stop_token stop) {
   limit_ = std::min(time_.limit(), call_limit::present());
   boot_time told_at = limit_;
   if (time_.is_try() && session->can().try_takes_ms > 0) {
-    told_at =
-        std::min(limit_, saturated_add(session->now(), milliseconds(session->can().try_takes_ms)));
+    const milliseconds each(session->can().try_takes_ms);
+    told_at = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
   }
   if (can && told_at != forever && can_be_left()) {
     can = session->runner().tell_at(told_at, shared_from_this());
@@ -163,7 +163,8 @@ void pending_wait::overdue() {
   using heard = wait_steps::heard;
   const heard last = heard_;
   failure why = unanswered(session_, waited_.began, last != heard::nothing);
-  if (time_.is_try() || last == heard::in_vain) why.code = errc::unavailable;
+  const bool is_try = time_.is_try() && limit_ == forever;  // and not the rest of a longer call
+  if (is_try || last == heard::in_vain) why.code = errc::unavailable;
   if (last == heard::in_vain) {
     why.what = "the store granted it in vain, and did not answer the last try in time";
   }

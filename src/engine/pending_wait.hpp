@@ -51,6 +51,8 @@ class pending_wait : public errand {
   virtual void fail(failure f) = 0;
   /// Whether the wait can end while the runner's thread is stuck …
   virtual bool can_be_left() const { return true; }
+  /// As many as a driver may send one after the other.
+  virtual std::uint32_t commands_of_a_try() const { return 1; }
   /// … and how it is told then, by another thread: with nothing that is the runner's.
   virtual void fail_overdue(failure f) {
     fail(session_.located(observed(std::move(f)), operation_, spec_->name));

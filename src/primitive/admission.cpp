@@ -1,3 +1,4 @@
+#include <atomic>
 #include <holdfast/admission.hpp>
 
 #include "engine/acquire_many.hpp"
@@ -55,6 +56,8 @@ class entry final : public engine::question {
     if (std::exchange(found.rate.taken, false)) session_.refund(limiter_, take_);
   }
 
+  /// Any thread may ask.
+  refused_by waits_for() const noexcept { return waits_for_; }
   /// It may be in the queue of the permits, or have come from there.
   bool waited() const noexcept { return waited_; }
 
@@ -74,7 +77,7 @@ class entry final : public engine::question {
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return engine::mismatch_of(reply, *what_);
     }
-    found.why = refused_by::permits;
+    found.why = waits_for_ = refused_by::permits;
     found.rate = {};
     wait_hint hint{std::chrono::microseconds(reply.look_again_us), {}};
     if (reply.position == 1 && session_.can().sees_death) hint.watch = std::move(reply.blockers);
@@ -82,7 +85,7 @@ class entry final : public engine::question {
   }
 
   answer on_no_tokens() {
-    found.why = refused_by::tokens;
+    found.why = waits_for_ = refused_by::tokens;
     if (saturated_add(session_.now(), found.rate.wait) > deadline_) {
       return engine::waited_in_vain(errc::timed_out);
     }
@@ -93,6 +96,7 @@ class entry final : public engine::question {
     const auto lasts = engine::lease_of(reply);
     grant_ = {owner(), reply.fence, sent + lasts - engine::lease_timer::margin(lasts)};
     if (grant_.valid_until <= session_.now()) {
+      give_back_tokens();  // the next try takes its own
       return failure{errc::unavailable, "the store's answer came later than the lease lasts", true};
     }
     found.why = refused_by::nothing;
@@ -107,6 +111,7 @@ class entry final : public engine::question {
   const boot_time deadline_;
   const store::rate_command take_;
   engine::grant grant_{};
+  std::atomic<refused_by> waits_for_{refused_by::permits};
   bool waited_ = false;
 };
 
@@ -138,7 +143,7 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
   }
   void fail_overdue(failure f) override {
     f = observed(std::move(f));
-    if (f.code == errc::timed_out) return tell(admitted{{}, refused_by::permits, {}});
+    if (f.code == errc::timed_out) return tell(admitted{{}, entry_->waits_for(), {}});
     tell(session_.located(std::move(f), tried(), spec_->name));
   }
   void fail(failure f) override {
@@ -173,6 +178,7 @@ struct admission::state {
   // A wait that only ran out is a decision, not a failure.
   admitted refused(entry& e, boot_time began, failure why) const {
     auto& core = *permits.session;
+    e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
     const bool stands = e.waited() && !engine::left_to_keeper(why);
     engine::leave_nothing_behind(core, *permits.what, e.owner(), stands ? called_off : why);

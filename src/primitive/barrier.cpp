@@ -119,6 +119,7 @@ struct barrier::state {
 struct barrier::round final : engine::question {
   enum class until { arrived, released };
   enum class comes_again { yes, no };
+  static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
   round(std::shared_ptr<state> of, comes_again again) : of_(std::move(of)), who_(of_->take()) {
     const auto& s = *of_->of.spec;

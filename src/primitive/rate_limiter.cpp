@@ -73,6 +73,8 @@ class rate_question final : public engine::question {
 }  // namespace
 
 const rate_state& rate_decision::tightest() const noexcept {
+  static const auto* const unknown = new rate_state{};
+  if (rules.empty()) return *unknown;
   return *std::min_element(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
     return a.wait != b.wait ? a.wait > b.wait : a.remaining < b.remaining;
   });

@@ -153,6 +153,41 @@ TEST_F(whole_call, of_two_locks_the_second_has_no_time_of_its_own_without_a_thre
   await_free("first");
 }
 
+TEST_F(whole_call, the_first_of_two_locks_is_given_back_behind_a_store_that_hangs) {
+  const auto there = std::make_shared<switchboard>();
+  auto other = holdfast::open("memory:", options_of(there));
+  mutex first{session, "first"}, second{other, "second"};
+  holdfast::both two(first, second);
+  there->hang();
+  auto begun = async_acquire(two, 300ms).future();
+  there->await_hanging(1);
+  store->hang();
+  EXPECT_FALSE(while_it_hangs(std::move(begun)));
+  store->let_go();
+  there->let_go();
+  await_free("first");
+}
+
+// It is told on the session's thread, when the arrival is there to be waited for again.
+TEST_F(whole_call, an_arrival_counts_once_although_the_wait_for_it_ended_behind_a_call_that_hangs) {
+  holdfast::barrier all{session, "b", 2};
+  mutex other{session, "other"};
+  const auto arrived = [&] { return session.show("b").waiters.size(); };
+  auto first = async_arrive_and_wait(all, 200ms).future();
+  harness::eventually("it has arrived", [&] { return arrived() == 1; });
+  store->hang();
+  auto patient = async_acquire(other).future();
+  store->await_hanging(1);
+  EXPECT_EQ(first.wait_for(1s), std::future_status::timeout) << "nobody could put it back";
+  store->let_go();
+  EXPECT_EQ(first.get().error().code, errc::timed_out);
+  auto again = async_arrive_and_wait(all).future();
+  EXPECT_TRUE(patient.get());
+  EXPECT_EQ(arrived(), 1U);
+  all.arrive_and_wait();
+  EXPECT_TRUE(again.get());
+}
+
 /// The first answer comes when the time is over, the next ones not at all.
 class late_then_hanging final : public harness::passing_on {
  public:

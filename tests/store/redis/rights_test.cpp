@@ -23,8 +23,13 @@ TEST_F(redis_rights, of_the_third_contender_and_of_limiters_are_listed_too) {
   auto a = holdfast::open(url()), b = holdfast::open(url()), c = holdfast::open(url());
   holdfast::mutex first{a, "m"}, second{b, "m"}, third{c, "m"};
   auto held = first.acquire();
-  auto one = async_acquire(second).future(), two = async_acquire(third).future();
-  harness::eventually("both wait", [&] { return a.show("m").waiters.size() == 2; });
+  const auto until_waiting = [&](std::size_t n) {
+    harness::eventually("they wait", [&] { return a.show("m").waiters.size() == n; });
+  };
+  auto one = async_acquire(second).future();
+  until_waiting(1);
+  auto two = async_acquire(third).future();
+  until_waiting(2);
   EXPECT_FALSE(held.release());
   for (auto* const f : {&one, &two}) EXPECT_NO_THROW((void)f->get().value().release());
   EXPECT_TRUE(holdfast::rate_limiter(a, "r", {{.tokens = 5}}).try_take());
