@@ -205,7 +205,7 @@ TEST_F(dialects, setnx_holds_the_time_of_its_end_and_no_other) {
 
 TEST_F(dialects, setnx_that_has_ended_is_taken_over_and_one_that_has_not_is_waited_for) {
   const auto session = open("setnx&setnx_unit=ms");
-  mutex orders(session, "orders", {.lease = 500ms});
+  mutex orders(session, "orders", {.lease = 5s});
   ask({"SETNX", "orders", std::to_string(server_time() / 1'000 + 60'000)});
   EXPECT_FALSE(orders.try_lock_for(20ms));
   ask({"SET", "orders", std::to_string(server_time() / 1'000 - 1)});
