@@ -128,7 +128,7 @@ void a_holder_is_cut_off(const server_group& servers, const std::string& base,
 void connections_are_lost_and_found(const server_group& servers, const std::string& base) {
   fault_proxy proxy(servers.port(2));
   auto here = holdfast::open(servers.url_at(proxy.port(), base + "?session=10s"));
-  const lease held = holdfast::mutex(here, "job", {.lease = 1s}).acquire();
+  const lease held = holdfast::mutex(here, "job", {.lease = 4s}).acquire();
   const auto fence = held.fence();
   for (int i = 0; i < 5; ++i) {
     const auto before = proxy.count().accepted;
