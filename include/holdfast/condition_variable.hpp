@@ -40,8 +40,8 @@ struct woken {
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
 /// lost: nothing is changed then. Whatever else is thrown, the mutex is held again, unless taking
 /// it failed: then owns_lock() of the lock is false. Costs of a wait: one round trip to
-/// queue, about one a second while it lasts, one to be woken, and those of the mutex. Unsupported:
-/// docs/matrix.md.
+/// queue, one to four a second while it lasts, one to be woken, and those of the mutex.
+/// Unsupported: docs/matrix.md.
 class condition_variable {
  public:
   /// The name is not that of the mutex. No round trip.

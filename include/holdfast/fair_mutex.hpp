@@ -9,9 +9,9 @@ namespace holdfast {
 /// store, which is cheaper; here every waiter has a place of its own.
 ///
 /// A waiter that dies, sleeps for longer than its place lasts (4 s), or does not take its turn in
-/// time (0.5 s; 2 s on stores that see a death) loses the place; the order of the others is
-/// unchanged. Never lingers, nor stays in the process (lock_options::linger, local_time). Shares
-/// names with mutex and recursive_mutex.
+/// time (0.5 s; 2 s on stores that see a death, 2.5 s where the store notifies nobody) loses the
+/// place; the order of the others is unchanged. Never lingers, nor stays in the process
+/// (lock_options::linger, local_time). Shares names with mutex and recursive_mutex.
 class fair_mutex : public mutex {
  public:
   /// As mutex.

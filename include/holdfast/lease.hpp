@@ -38,7 +38,8 @@ class [[nodiscard]] lease {
   explicit operator bool() const noexcept { return hold_ != nullptr; }
 
   /// A number greater than that of every earlier holder of this name, on this store: pass it on
-  /// to the resource, which refuses smaller ones. 0 if empty. No round trip.
+  /// to the resource, which refuses smaller ones. 0 if empty, and where the store has none
+  /// (docs/guarantees.md says where it may not grow). No round trip.
   std::uint64_t fence() const noexcept;
 
   /// Stops when the lease is lost: before the store can give the lock to somebody else, also if
@@ -58,8 +59,8 @@ class [[nodiscard]] lease {
 
   /// Renews now, for the lease it was taken with, or from now on for `lease`. One round trip.
   /// Throws errc::lost if it is gone, errc::unavailable if the store is away (then the old lease
-  /// still runs, or the new one if that is shorter and may have been granted), errc::invalid_argument
-  /// for a length outside [min_lease, max_lease].
+  /// still runs, or the new one if that is shorter and may have been granted),
+  /// errc::invalid_argument for a length outside [min_lease, max_lease].
   void extend();
   void extend(std::chrono::milliseconds lease);
 

@@ -35,8 +35,9 @@ namespace holdfast {
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
 /// use as something else), forked. Cost: one round trip to take a free lock, one to give it back.
 /// While it is held: the first waiter asks about four times a second, the others at the store once
-/// a second, threads that wait behind another thread of their process not at all. With
-/// lock_options::linger an idle lock costs no round trip to take again.
+/// a second (the store's page in docs/stores says where that differs), threads that wait behind
+/// another thread of their process not at all. With lock_options::linger an idle lock costs no
+/// round trip to take again.
 class mutex {
  public:
   /// No round trip. Throws errc::invalid_name, errc::invalid_argument (options), unsupported.
@@ -63,7 +64,8 @@ class mutex {
   /// As lock(), but ends with false when asked to stop.
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
   /// Gives back this thread's hold. Never throws: what goes wrong is told to the observer, and the
-  /// lease ends by itself. By a thread that does not hold it: no effect but an observer event.
+  /// store is told again until the lease ends. By a thread that does not hold it: no effect but an
+  /// observer event.
   void unlock() noexcept;
 
   // -- the native handle ----------------------------------------------------------------------

@@ -15,7 +15,7 @@ enum class event_kind {
   held_again,      ///< a renewal succeeded after all
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
   renew_failed,    ///< one renewal failed; the keeper tries again
-  release_failed,  ///< the store was not told: the lease ends by itself
+  release_failed,  ///< the store was not told: it is told again, until the lease ends
   misuse,          ///< unlock() without holding it, and the like
   warning,         ///< something about the store that a person should know
   lock_order,      ///< two names are taken in both orders: `detail` says where

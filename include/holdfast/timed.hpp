@@ -11,7 +11,8 @@ inline constexpr wait_time one_try = wait_time::zero();
 inline constexpr wait_time no_limit = wait_time::max();
 
 /// Any duration, saturated; zero or less is one try. A wait with a deadline ends at most a tenth of
-/// a second after it, whatever the store does; a try lasts as long as the store's own time-outs.
+/// a second after it, also while the store hangs (docs/guarantees.md has the exceptions); a try
+/// lasts as long as the store's own time-outs.
 template <class Rep, class Period>
 constexpr wait_time wait_for(const std::chrono::duration<Rep, Period>& timeout) {
   const auto wait = saturated_nanoseconds(timeout);
