@@ -1,4 +1,5 @@
 """Documents: their links lead somewhere, and their C++ is compiled."""
+import fnmatch
 import re
 import textwrap
 
@@ -12,13 +13,28 @@ MARK = r"(?:\.{1,2}/)*(examples/[\w./-]+)(?:#([\w-]+))?"
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\s*\[[^\]]+\]:\s+<?([^\s>]+)|\b(?:src|srcset|href)=\"([^\"\s]+)\"")
 
 
+# `suite.test` and `suite.*`: what would refute a sentence. Test names have several words, files and functions seldom.
+TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
+NAMED_TEST = re.compile(r"`([\w*]+\.\w*(?:_\w*){3}\*?)`")
+
+
 def check_links(tree):
+    yield from _dead_tests(tree)
     for file in _documents(tree):
         for number, line in _prose(file):
             for target in (found[found.lastindex] for found in LINK.finditer(line)):
                 problem = _judge_link(tree, file, target)
                 if problem:
                     yield Finding(file.path, number, "links", problem)
+
+
+def _dead_tests(tree):
+    tests = [".".join(names) for f in tree.files if f.suffix == ".cpp" for names in TEST.findall(f.text)]
+    for file in _documents(tree):
+        for number, line in enumerate(file.lines, 1):
+            for name in NAMED_TEST.findall(line):
+                if not fnmatch.filter(tests, name):
+                    yield Finding(file.path, number, "links", f"there is no test {name}: it was renamed, or never was there")
 
 
 def _judge_link(tree, file, target):
