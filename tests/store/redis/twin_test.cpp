@@ -58,8 +58,9 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"held and held.owner == o and held or nil",
                          "held"},  // the owner is not checked
         twin::seeded_bug{"if held and held.expires <= now then",
-                         "if false then"},                              // nothing expires
-        twin::seeded_bug{"held.expires <= now", "held.expires < now"},  // expires a moment too late
+                         "if false then"},  // nothing expires
+        twin::seeded_bug{"if held and held.expires <= now then",
+                         "if held and held.expires < now then"},  // expires a moment too late
         twin::seeded_bug{"r.fence = math.max(r.fence + 1, r.now, at_least or 0)",
                          "r.fence = r.now"},  // two fences in a microsecond
         twin::seeded_bug{"and sub(text, 13, 28) < clock then", "then"},  // the same, at once
