@@ -46,12 +46,14 @@ struct scene {
   std::uint32_t capacity = 1;
   int owners = 6;
   bool priorities = false;
+  int linger = 0;  ///< of 2: nobody, some, all
 };
 
 scene random_scene(harness::random& dice) {
   scene s;
   s.owners = dice.between(1, 5);
   s.priorities = dice.one_in(3);
+  const int linger = dice.between(0, 2);
   switch (dice.between(0, 6)) {
     case 0:
       s = {kind::semaphore, dice.between(2u, 6u), s.owners, s.priorities};
@@ -71,6 +73,7 @@ scene random_scene(harness::random& dice) {
     default:
       break;
   }
+  s.linger = linger;
   return s;
 }
 
@@ -103,7 +106,7 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.lease_us = dice.between(1, 8) * 250'000;
   c.place_us = dice.between(1, 8) * 250'000;
   c.detached = dice.one_in(6);
-  c.lingers = dice.one_in(3);
+  c.lingers = s.linger == 2 || (s.linger == 1 && dice.one_in(3));
   if (c.verb == permits_verb::acquire && dice.one_in(6))
     c.instead_of = random_owner(dice, s.owners);
   if (c.verb == permits_verb::acquire && dice.one_in(5))
