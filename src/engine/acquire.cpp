@@ -163,7 +163,7 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, cons
 }
 
 acquisition::acquisition(core& session, const spec& s, const claim& c, waker* w)
-    : session_(session), spec_(s), claim_(c), waker_(w) {
+    : contender(s, w), session_(session), claim_(c) {
   grant_.owner = session.ids().next();
 }
 
@@ -210,7 +210,7 @@ std::optional<store::renewal> acquisition::command(bool last) {
 result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) noexcept try {
   auto c = acquire_command(true);
   c.instead_of = leaving;
-  const call_limit until{saturated_add(deadline_, last_answer_within)};
+  const call_limit until{saturated_add(gate_deadline(), last_answer_within)};
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
   const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
@@ -365,7 +365,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
   gate_place place(s->gate.get());
   const auto won = win(*session, *s, a, slot, call, std::move(stop));
   if (!won) return won.error();
-  lease mine = hold::start(std::make_shared<hold>(session, s, c, *won, w));
+  lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
   place.keep();  // until the hold is given back
   return mine;
 }

@@ -157,8 +157,8 @@ std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisi
   for (std::size_t i = 0; i < all.size(); ++i) {
     // Those of one session do not own it: `session` does.
     const auto& owner = all[i].session == session ? session : all[i].session;
-    leases.push_back(
-        hold::start(std::make_shared<hold>(owner, all[i].what, all[i].how, q.granted(i), waited)));
+    leases.push_back(hold::start(std::make_shared<hold>(owner, owner->for_holds(), all[i].what,
+                                                        all[i].how, q.granted(i), waited)));
   }
   return leases;
 }

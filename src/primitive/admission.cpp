@@ -62,8 +62,9 @@ class entry final : public engine::question {
   bool waited() const noexcept { return waited_; }
 
   admitted given(std::shared_ptr<engine::core> session, const engine::waits& waited) {
+    const auto& its = session->for_holds();
     found.permit = engine::hold::start(
-        std::make_shared<engine::hold>(std::move(session), what_, how_, grant_, waited));
+        std::make_shared<engine::hold>(std::move(session), its, what_, how_, grant_, waited));
     return std::move(found);
   }
 

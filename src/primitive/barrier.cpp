@@ -207,8 +207,8 @@ struct barrier::round final : engine::question {
     const auto& spec = of_->of.spec;
     const boot_time valid_until = sent + spec->lease - engine::lease_timer::margin(spec->lease);
     const engine::grant g{command_.owner, 0, valid_until};
-    who_.kept = std::make_shared<engine::hold>(of_->of.core, spec, engine::claim{}, g,
-                                               engine::waits{sent, sent});
+    who_.kept = std::make_shared<engine::hold>(of_->of.core, of_->of.core->for_holds(), spec,
+                                               engine::claim{}, g, engine::waits{sent, sent});
     keeper.add(who_.kept);
   }
 

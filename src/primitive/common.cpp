@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "engine/names.hpp"
-#include "engine/own_holds.hpp"
+#include "engine/trace.hpp"
 
 namespace holdfast::primitive {
 
@@ -103,7 +103,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
 subject::~subject() {
   if (spec->linger == spec->linger.zero() || core->forked()) return;
   if (const auto unused = spec->gate->expect_one_less()) {
-    (void)unused->end(engine::hold::was::idle);
+    unused->give_back();
   }
 }
 
@@ -146,7 +146,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 }
 
 void thread_holds::put(lease held) {
-  if (engine::hold::behind(held)->traced()) engine::note_own_in_std_style(held);
+  if (engine::hold::behind(held)->traced()) engine::trace::got_in_std_style(held);
   const auto me = this_thread_number();
   thread_number nobody = no_thread;
   if (more_.load(std::memory_order_relaxed) == 0 &&
