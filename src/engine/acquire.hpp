@@ -18,6 +18,9 @@ struct wait_hint {
   std::vector<std::string> watch{};  ///< those whose death would be news
 };
 
+/// … and what follows from that: the first in line watches those in its way.
+wait_hint hint_of(const core& session, store::permits_reply& reply);
+
 /// Something that is asked again and again until it is settled.
 class question {
  public:
@@ -100,6 +103,9 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, cons
 store::permits_command acquire_command(const core& session, const spec& s, const claim& how,
                                        const store::owner_id& owner, bool wait) noexcept;
 failure mismatch_of(const store::permits_reply& reply, const spec& s);
+
+/// What a grant, asked for at `sent`, is good for here.
+grant granted_to(const store::owner_id& owner, const store::permits_reply& reply, boot_time sent);
 
 /// One attempt to get permits.
 class acquisition final : public question, public contender {

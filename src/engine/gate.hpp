@@ -60,7 +60,7 @@ class contender {
   enum class at_gate { waiting, chosen, first, asked, passed, gone };
 
  protected:
-  ~contender() = default;
+  virtual ~contender() = default;
   /// Until when it waits there.
   boot_time gate_deadline() const noexcept { return deadline_; }
 

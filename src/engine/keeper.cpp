@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/no_thread.hpp"
+#include "engine/spec.hpp"
 #include "engine/store_client.hpp"
 
 namespace holdfast::engine {
@@ -337,12 +338,7 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
   for (abandoned& a : early) a.until = std::max(a.until, saturated_add(now, a.lease));
   std::erase_if(todo, [&](const abandoned& a) { return now >= a.until; });
   std::vector<store::renewal> releases;
-  for (const abandoned& a : todo) {
-    store::permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = a.owner;
-    releases.push_back({a.name, c});
-  }
+  for (const abandoned& a : todo) releases.push_back({a.name, release_command(a.owner)});
   const auto replies =
       releases.empty() ? std::vector<result<store::permits_reply>>{} : session_.permits(releases);
   auto reply = replies.begin();

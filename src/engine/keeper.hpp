@@ -37,7 +37,7 @@ class renewable {
 
  protected:
   explicit renewable(const lease_timer& timer) : timer_(timer) {}
-  ~renewable() = default;
+  virtual ~renewable() = default;
 
   /// The timer's verdict has changed. With the keeper's mutex held.
   virtual void publish() noexcept = 0;

@@ -45,6 +45,17 @@ struct grant {
   boot_time valid_until{};
 };
 
+/// A waiter's place in a queue lasts so long without a sign of life.
+inline constexpr std::chrono::microseconds place_lasts = std::chrono::seconds(4);
+
+/// What gives it back, or its place in the queue.
+inline store::permits_command release_command(const store::owner_id& owner) noexcept {
+  store::permits_command c;
+  c.verb = store::permits_verb::release;
+  c.owner = owner;
+  return c;
+}
+
 /// When somebody began to wait, and when it left the gate, if it was at one.
 struct waits {
   boot_time began{};

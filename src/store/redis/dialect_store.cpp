@@ -5,9 +5,9 @@
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/scripts.hpp"
-#include "store/redis/servers.hpp"
 #include "store/redis/setnx_values.hpp"
 #include "store/redis/slot_map.hpp"
+#include "store/redis/topologies.hpp"
 #include "store/redis/unlock_inbox.hpp"
 
 namespace holdfast::store::redis {

@@ -7,9 +7,9 @@
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
-#include "store/redis/servers.hpp"
 #include "store/redis/slot_map.hpp"
 #include "store/redis/subscription.hpp"
+#include "store/redis/topologies.hpp"
 
 namespace holdfast::store::redis {
 

@@ -5,8 +5,8 @@ from .tree import Finding, is_under
 
 # What a room of src/ may include from src/. An arrow that is not here does not exist.
 ROOMS = {
-    "primitive": ("primitive", "engine", "family", "kernel"),
-    "engine": ("engine", "family", "kernel"),
+    "primitive": ("primitive", "engine"),
+    "engine": ("engine",),
     "family": ("family", "kernel"),
     "kernel": ("kernel",),
     "testing": ("testing",),
@@ -123,8 +123,8 @@ def _judge_room(room, target, name):
         return f"a driver sees its own folder, include/holdfast/store and its vendor's client, not {name}"
     if target not in ROOMS.get(room, ()):
         allowed = ", ".join(ROOMS.get(room, ())) or "nothing: add the room to ROOMS in tests/house/rules/layers.py"
-        return f"{room} may include {allowed}; {name} is in {target}. The arrows are primitive, engine, family, kernel, " \
-               "in this order"
+        return f"{room} may include {allowed}; {name} is in {target}. Two stacks meet at holdfast/store only: primitive over " \
+               "engine, and family over kernel"
     return None
 
 
