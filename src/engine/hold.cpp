@@ -1,7 +1,7 @@
 #include "engine/hold.hpp"
 
+#include "base/names.hpp"
 #include "engine/linger_watch.hpp"
-#include "engine/names.hpp"
 #include "engine/store_client.hpp"
 
 namespace holdfast::engine {
@@ -184,7 +184,7 @@ status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
 
 status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
-  if (auto ok = check_lease(lease, client_.can()); !ok) return ok;
+  if (auto ok = base::check_lease(lease, client_.can()); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
   keeper_.begin_renewal(*this);

@@ -6,8 +6,8 @@
 #include <deque>
 #include <optional>
 
+#include "base/names.hpp"
 #include "engine/left_call.hpp"
-#include "engine/names.hpp"
 
 namespace holdfast::engine {
 

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "engine/trace.hpp"
 
 namespace holdfast::primitive {
@@ -42,7 +42,7 @@ std::string_view next_word(std::string_view& text) {
 
 /// What is not known is written as "-". Others may write what they like, and as much.
 std::string known(std::string_view word) {
-  return word == "-" ? std::string{} : engine::shortened(word, engine::max_reason_bytes);
+  return word == "-" ? std::string{} : base::shortened(word, base::max_reason_bytes);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   const auto pid = next_word(note);
   std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
   p.program = known(next_word(note));
-  p.reason = engine::shortened(note, engine::max_reason_bytes);
+  p.reason = base::shortened(note, base::max_reason_bytes);
   p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
   p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
   return p;
@@ -71,10 +71,10 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   spec = made;
   made->name = c.full_name(name);
   made->lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
-  require(c, what, made->name, engine::check_name(name, c.can().max_name_bytes));
-  require(c, what, made->name, engine::check_name(made->name, c.can().max_name_bytes));
-  require(c, what, made->name, engine::check_reason(options.reason));
-  require(c, what, made->name, engine::check_lease(made->lease, c.can()));
+  require(c, what, made->name, base::check_name(name, c.can().max_name_bytes));
+  require(c, what, made->name, base::check_name(made->name, c.can().max_name_bytes));
+  require(c, what, made->name, base::check_reason(options.reason));
+  require(c, what, made->name, base::check_lease(made->lease, c.can()));
   require(c, what, made->name, check_max_hold(options.max_hold));
   require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c));

@@ -1,7 +1,7 @@
 #include <holdfast/condition_variable.hpp>
 
 #include "engine/async_forms.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -228,7 +228,7 @@ struct condition_variable::state {
 
 condition_variable::condition_variable(session s, const std::string& name)
     : state_(new state{subject(s, "condition_variable", name, {}, store::kind::condition_variable,
-                               engine::max_permits, &store::capabilities::barrier)}) {}
+                               base::max_permits, &store::capabilities::barrier)}) {}
 condition_variable::~condition_variable() = default;
 
 const std::string& condition_variable::name() const noexcept { return state_->of.spec->name; }
@@ -237,7 +237,7 @@ boot_time condition_variable::deadline(wait_time wait) const {
   return saturated_add(state_->of.core->now(), wait);
 }
 
-std::uint32_t condition_variable::notify_all() { return notify(engine::max_permits); }
+std::uint32_t condition_variable::notify_all() { return notify(base::max_permits); }
 
 std::uint32_t condition_variable::notify(std::uint32_t most) {
   const subject& of = state_->of;
@@ -251,7 +251,7 @@ pending<std::uint32_t> async_notify_one(condition_variable& of) {
   return notify_later(of.state_->of, 1);
 }
 pending<std::uint32_t> async_notify_all(condition_variable& of) {
-  return notify_later(of.state_->of, engine::max_permits);
+  return notify_later(of.state_->of, base::max_permits);
 }
 
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,

@@ -1,7 +1,7 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include "engine/core.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "engine/reader_group.hpp"
 #include "engine/readers.hpp"
 #include "engine/resizing.hpp"
@@ -16,7 +16,7 @@ using primitive::thread_holds;
 
 namespace {
 // A writer takes all there is; a reader one.
-constexpr std::uint32_t all = engine::max_permits;
+constexpr std::uint32_t all = base::max_permits;
 }  // namespace
 
 struct shared_mutex::state {

@@ -1,4 +1,4 @@
-#include "engine/names.hpp"
+#include "base/names.hpp"
 
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.hpp>

@@ -4,6 +4,8 @@
 #include <holdfast/clock.hpp>
 #include <string>
 
+#include "base/option.hpp"
+
 namespace holdfast::store::sqlite {
 
 /// Words as in the URL; others are errc::invalid_argument.
@@ -23,5 +25,8 @@ struct sqlite_options {
   /// For the waits in inbox().receive(), nothing else; null: real_clock(). Must outlive the store.
   holdfast::clock* clock = nullptr;
 };
+
+/// `sqlite:PATH?option=value`, `sqlite:///PATH`.
+result<sqlite_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::sqlite
