@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using holdfast::errc;
-using namespace holdfast::engine;
+using namespace holdfast::base;
 
 errc reason(const holdfast::status& s) { return s ? errc{} : s.error().code; }
 

@@ -9,7 +9,7 @@ namespace holdfast::store::etcd {
 namespace {
 
 using namespace std::chrono_literals;
-using o = etcd_options;
+using own = etcd_options;
 
 // etcd counts in seconds, and may raise it.
 status set_session(etcd_options& to, std::string_view name, const std::string& value) {
@@ -18,14 +18,14 @@ status set_session(etcd_options& to, std::string_view name, const std::string& v
 
 constexpr base::option<etcd_options> known_options[]{
     {"session", set_session},
-    base::time_option<o, &o::connect_timeout>("connect_timeout"),
-    base::time_option<o, &o::command_timeout>("command_timeout"),
-    base::password_option<o, &o::password>("password_env"),
-    base::password_option<o, &o::password>("password_file"),
-    base::path_option<o, &o::ca>("ca"),
-    base::path_option<o, &o::cert>("cert"),
-    base::path_option<o, &o::key>("key"),
-    base::text_option<o, &o::server_name>("server_name")};
+    base::time_option<own, &own::connect_timeout>("connect_timeout"),
+    base::time_option<own, &own::command_timeout>("command_timeout"),
+    base::password_option<own, &own::password>("password_env"),
+    base::password_option<own, &own::password>("password_file"),
+    base::path_option<own, &own::ca>("ca"),
+    base::path_option<own, &own::cert>("cert"),
+    base::path_option<own, &own::key>("key"),
+    base::text_option<own, &own::server_name>("server_name")};
 
 status check_tls(const etcd_options& o) {
   const bool any = !(o.ca + o.cert + o.key + o.server_name).empty();

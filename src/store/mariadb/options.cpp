@@ -15,15 +15,15 @@ status set_tls(mariadb_options& o, std::string_view, const std::string& value) {
 }
 
 std::vector<base::option<mariadb_options>> known_options() {
-  using o = mariadb_options;
-  const auto common = sql::link_option_table<o>();
-  std::vector<base::option<o>> all(common.begin(), common.end());
+  using own = mariadb_options;
+  const auto common = sql::link_option_table<own>();
+  std::vector<base::option<own>> all(common.begin(), common.end());
   all.insert(all.end(), {{"tls", set_tls},
-                         base::path_option<o, &o::socket>("socket"),
-                         base::path_option<o, &o::defaults_file>("defaults_file"),
-                         base::path_option<o, &o::ssl_ca>("ssl_ca"),
-                         base::path_option<o, &o::ssl_cert>("ssl_cert"),
-                         base::path_option<o, &o::ssl_key>("ssl_key")});
+                         base::path_option<own, &own::socket>("socket"),
+                         base::path_option<own, &own::defaults_file>("defaults_file"),
+                         base::path_option<own, &own::ssl_ca>("ssl_ca"),
+                         base::path_option<own, &own::ssl_cert>("ssl_cert"),
+                         base::path_option<own, &own::ssl_key>("ssl_key")});
   return all;
 }
 

@@ -6,7 +6,7 @@ namespace holdfast::store::memcached {
 
 namespace {
 
-using o = memcached_options;
+using own = memcached_options;
 
 failure refused(std::string what) { return base::invalid("memcached: " + std::move(what)); }
 
@@ -19,8 +19,8 @@ status set_prefix(memcached_options& to, std::string_view, const std::string& va
 
 constexpr base::option<memcached_options> known_options[]{
     {"prefix", set_prefix},
-    base::time_option<o, &o::connect_timeout>("connect_timeout"),
-    base::time_option<o, &o::command_timeout>("command_timeout")};
+    base::time_option<own, &own::connect_timeout>("connect_timeout"),
+    base::time_option<own, &own::command_timeout>("command_timeout")};
 
 }  // namespace
 

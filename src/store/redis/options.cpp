@@ -4,7 +4,7 @@ namespace holdfast::store::redis {
 
 namespace {
 
-using o = redis_options;
+using own = redis_options;
 
 constexpr std::size_t most_databases = 1'000'000;
 constexpr std::size_t most_replicas = 1'000;
@@ -87,24 +87,24 @@ status set_prefix(redis_options& to, std::string_view, const std::string& value)
 }
 
 constexpr base::option<redis_options> known_options[]{
-    base::time_option<o, &o::connect_timeout>("connect_timeout"),
-    base::time_option<o, &o::command_timeout>("command_timeout"),
-    base::time_option<o, &o::ack_timeout>("ack_timeout"),
-    base::password_option<o, &o::password>("password_env"),
-    base::password_option<o, &o::password>("password_file"),
+    base::time_option<own, &own::connect_timeout>("connect_timeout"),
+    base::time_option<own, &own::command_timeout>("command_timeout"),
+    base::time_option<own, &own::ack_timeout>("ack_timeout"),
+    base::password_option<own, &own::password>("password_env"),
+    base::password_option<own, &own::password>("password_file"),
     {"database", set_database},
     {"prefix", set_prefix},
     {"dialect", set_dialect},
     {"setnx_unit", set_unit},
-    base::path_option<o, &o::ca>("ca"),
-    base::path_option<o, &o::cert>("cert"),
-    base::path_option<o, &o::key>("key"),
-    base::text_option<o, &o::server_name>("server_name"),
+    base::path_option<own, &own::ca>("ca"),
+    base::path_option<own, &own::cert>("cert"),
+    base::path_option<own, &own::key>("key"),
+    base::text_option<own, &own::server_name>("server_name"),
     {"ack", set_ack},
     {"replicas", set_replicas},
-    base::text_option<o, &o::sentinel_user>("sentinel_user"),
-    base::password_option<o, &o::sentinel_password>("sentinel_password_env"),
-    base::password_option<o, &o::sentinel_password>("sentinel_password_file")};
+    base::text_option<own, &own::sentinel_user>("sentinel_user"),
+    base::password_option<own, &own::sentinel_password>("sentinel_password_env"),
+    base::password_option<own, &own::sentinel_password>("sentinel_password_file")};
 
 topology topology_of(std::string_view scheme) {
   if (scheme.ends_with("+sentinel")) return topology::sentinel;

@@ -4,7 +4,7 @@ namespace holdfast::store::sqlite {
 
 namespace {
 
-using o = sqlite_options;
+using own = sqlite_options;
 
 // How long it may be is said when the file is opened.
 status set_busy_timeout(sqlite_options& to, std::string_view, const std::string& value) {
@@ -16,11 +16,11 @@ status set_busy_timeout(sqlite_options& to, std::string_view, const std::string&
 // Words that are none of the known are refused when the file is opened.
 constexpr base::option<sqlite_options> known_options[]{
     {"synchronous",
-     [](o& to, std::string_view, const std::string& value) -> status {
+     [](own& to, std::string_view, const std::string& value) -> status {
        return to.synchronous = value, done{};
      }},
     {"network",
-     [](o& to, std::string_view, const std::string& value) -> status {
+     [](own& to, std::string_view, const std::string& value) -> status {
        return to.network = value, done{};
      }},
     {"busy_timeout", set_busy_timeout}};

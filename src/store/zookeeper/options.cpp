@@ -7,7 +7,7 @@ namespace holdfast::store::zookeeper {
 namespace {
 
 using namespace std::chrono_literals;
-using o = zookeeper_options;
+using own = zookeeper_options;
 
 status set_session(zookeeper_options& to, std::string_view name, const std::string& value) {
   return base::read_time(to.session, name, value, {.least = 100ms});
@@ -21,10 +21,10 @@ status set_acl(zookeeper_options& to, std::string_view, const std::string& value
 
 constexpr base::option<zookeeper_options> known_options[]{
     {"session", set_session},
-    base::time_option<o, &o::connect_timeout>("connect_timeout"),
-    base::time_option<o, &o::command_timeout>("command_timeout"),
-    base::password_option<o, &o::password>("password_env"),
-    base::password_option<o, &o::password>("password_file"),
+    base::time_option<own, &own::connect_timeout>("connect_timeout"),
+    base::time_option<own, &own::command_timeout>("command_timeout"),
+    base::password_option<own, &own::password>("password_env"),
+    base::password_option<own, &own::password>("password_file"),
     {"acl", set_acl}};
 
 bool is_node(const std::string& path) {
