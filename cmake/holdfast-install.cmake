@@ -8,7 +8,7 @@ get_property(components GLOBAL PROPERTY HOLDFAST_COMPONENTS)
 foreach(component IN LISTS components)
   get_property(target GLOBAL PROPERTY HOLDFAST_TARGET_${component})
   set(headers "")
-  if(component STREQUAL "core")
+  if(component MATCHES "^(core|c)$")
     set(headers FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   endif()
   install(TARGETS ${target} EXPORT holdfast-${component}-targets
