@@ -14,7 +14,10 @@ function(holdfast_c_library)
   target_sources(holdfast_c PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include"
     FILES "${PROJECT_SOURCE_DIR}/include/holdfast/holdfast.h" ${headers})
   target_link_libraries(holdfast_c PRIVATE holdfast)
-  target_link_options(holdfast_c PRIVATE "LINKER:--version-script=${map}" LINKER:--no-undefined)
+  target_link_options(holdfast_c PRIVATE "LINKER:--version-script=${map}")
+  if(NOT HOLDFAST_SANITIZE)  # whose functions come with the program
+    target_link_options(holdfast_c PRIVATE LINKER:--no-undefined)
+  endif()
   set_target_properties(holdfast_c PROPERTIES
     EXPORT_NAME c
     OUTPUT_NAME holdfast-c
