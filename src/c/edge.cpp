@@ -107,6 +107,12 @@ int holdfast_close(const void* handle, holdfast_error* why) {
   });
 }
 
+void holdfast_close_all(void) {
+  (void)guarded(nullptr, [] {
+    for (const auto& closed : take_all_out()) closed->on_close();
+  });
+}
+
 int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why) {
   return guarded(why, [&] { give(&out(stop, "stop"), std::make_shared<stop_handle>()); });
 }

@@ -72,6 +72,19 @@ std::shared_ptr<handle> take_out(const void* key) {
   return r.handles.erase(number_of(key)) == 1 ? found : nullptr;
 }
 
+std::vector<std::shared_ptr<handle>> take_all_out() {
+  registry& r = all();
+  const std::lock_guard guard{r.mutex};
+  std::vector<std::shared_ptr<handle>> found;
+  found.reserve(r.handles.size());
+  std::erase_if(r.handles, [&](auto& known) {
+    const bool ours = !known.second->of_the_parent();
+    if (ours) found.push_back(std::move(known.second));
+    return ours;
+  });
+  return found;
+}
+
 void refuse(errc code, const std::string& what) { throw_failure(failure{code, what}); }
 
 void refuse_handle(const char* what, const void* key) {

@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 #include <memory>
+#include <vector>
 
 /// The C interface (holdfast/holdfast.h): keys for C++ objects, and the edge where exceptions end.
 namespace holdfast::c_abi {
@@ -28,6 +29,9 @@ void* enter(std::shared_ptr<handle> what);
 std::shared_ptr<handle> look_up(const void* key);
 /// The same, and the key is gone. Null if there is none.
 std::shared_ptr<handle> take_out(const void* key);
+
+/// Those of this process, not of its parent.
+std::vector<std::shared_ptr<handle>> take_all_out();
 
 [[noreturn]] void refuse(errc code, const std::string& what);
 [[noreturn]] void refuse_handle(const char* what, const void* key);

@@ -200,6 +200,17 @@ static void a_closed_lease_is_released(void) {
   GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why));
 }
 
+static void to_close_all_releases_every_lease(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  (void)taken(mutex_of(store, "n"));
+  holdfast_close_all();
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(store, &why));
+  OK(holdfast_open(url, &options, &store, &why));
+  GIVES(HOLDFAST_OK, tried(mutex_of(store, "m")));
+  GIVES(HOLDFAST_OK, tried(mutex_of(store, "n")));
+}
+
 static void a_lock_outlives_the_handle_of_its_session(void) {
   holdfast_lock* mine = mutex_of(store, "m");
   OK(holdfast_close(store, &why));
@@ -756,6 +767,7 @@ static const struct {
     RULE(a_second_release_is_an_error_and_touches_nothing),
     RULE(of_two_threads_that_release_one_lease_one_succeeds),
     RULE(a_closed_lease_is_released),
+    RULE(to_close_all_releases_every_lease),
     RULE(a_lock_outlives_the_handle_of_its_session),
     RULE(an_extended_lease_has_the_new_length),
     RULE(a_lost_lease_is_told_to_the_queue_and_protects_nothing),

@@ -58,6 +58,10 @@ const char* holdfast_words(int code);
 /// released without a report (one round trip); a session ends when its last lock and lease are
 /// closed as well. HOLDFAST_INVALID_ARGUMENT if it is NULL or closed already: nothing happens.
 int holdfast_close(const void* handle, holdfast_error* why);
+/// The same for every handle of this process: for the end of a program, so that no lease is left
+/// to its end. Calls that other threads are in go on, and what they are granted stays. One round
+/// trip for each lease. In a forked child it closes nothing of the parent's.
+void holdfast_close_all(void);
 
 /// How a wait is called off: from any thread.
 typedef struct holdfast_stop holdfast_stop;
