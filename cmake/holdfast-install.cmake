@@ -81,3 +81,6 @@ foreach(store IN LISTS HOLDFAST_STORES)
   list(PREPEND every holdfast-${store})
 endforeach()
 _holdfast_pc(holdfast "${every}" "")
+if(TARGET holdfast_c)
+  _holdfast_pc(c "" "")  # it brings the clients of its stores along
+endif()

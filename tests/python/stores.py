@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -87,10 +88,10 @@ class OnAStore(unittest.TestCase):
 
 def on_each_store(of):
     """Makes a class for each store out of one whose tests hold on all of them."""
-    import sys
     module = sys.modules[of.__module__]
     for store in URLS:
-        setattr(module, f"{of.__name__}_{store}", type(f"{of.__name__}_{store}", (of, OnAStore), {"store": store, "__module__": of.__module__}))
+        name = f"{of.__name__}_{store}"
+        setattr(module, name, type(name, (of, OnAStore), {"store": store, "__module__": of.__module__}))
     return of
 
 
