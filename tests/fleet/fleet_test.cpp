@@ -39,7 +39,7 @@ const harness::role member{"member", [](const std::vector<std::string>& args) {
 constexpr const char* lease_ms = "3000";
 
 const std::vector<std::string>& kinds() {
-  static const auto* const all = new std::vector<std::string>{"cpp", "c", "python", "cli"};
+  static const auto* const all = new std::vector<std::string>{"cpp", "c", "python", "node", "cli"};
   return *all;
 }
 
@@ -100,7 +100,8 @@ class mixed_fleet {
     if (kind == "cli") words.emplace_back(HOLDFAST_TOOL);
     harness::surroundings around;
     around.environment = {"HOLDFAST_LIBRARY=" HOLDFAST_C_LIBRARY,
-                          "PYTHONPATH=" HOLDFAST_SOURCE_DIR "/bindings/python"};
+                          "PYTHONPATH=" HOLDFAST_SOURCE_DIR "/bindings/python",
+                          "NODE_PATH=" HOLDFAST_SOURCE_DIR "/build/npm/node_modules"};
     members_[kind] = {name, std::make_unique<harness::program>(words, around)};
   }
 
@@ -108,6 +109,7 @@ class mixed_fleet {
     const std::string here = HOLDFAST_SOURCE_DIR "/tests/fleet/";
     if (kind == "cpp") return {"/proc/self/exe", "--play-role", "member"};
     if (kind == "c") return {HOLDFAST_C_MEMBER};
+    if (kind == "node") return {"/usr/bin/env", "node", here + "member.js"};
     if (kind == "python") return {"/usr/bin/python3", "-B", here + "member.py"};
     return {"/bin/sh", here + "member.sh"};
   }
