@@ -88,6 +88,25 @@ static uint32_t waiters(const char* name) {
 
 /* ---- leases ---------------------------------------------------------------------------------- */
 
+static void the_options_of_a_session_and_a_lock_count(void) {
+  holdfast_session_options brief = options;
+  brief.lease_ms = 5000;
+  holdfast_session* mine = NULL;
+  OK(holdfast_open(url, &brief, &mine, &why));
+  holdfast_lease* lease = taken(mutex_of(mine, "m"));
+  CHECK(info_of(lease).remaining_ns <= 5 * second);
+  OK(holdfast_release(lease, NULL, &why));
+  const holdfast_lock_options held_briefly = {
+      .size = sizeof held_briefly, .lease_ms = 300, .max_hold_ms = 400};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(mine, "m", &held_briefly, &lock, &why));
+  lease = taken(lock);
+  taken(mutex_of(store, "m")); /* its time is over */
+  GIVES(HOLDFAST_LOST, holdfast_release(lease, NULL, &why));
+  brief.size = sizeof brief - 1;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_open(url, &brief, &mine, &why));
+}
+
 static void a_mutex_excludes_and_its_fence_grows(void) {
   holdfast_lock *mine = mutex_of(store, "m"), *theirs = mutex_of(other, "m");
   holdfast_lease* lease = taken(mine);
@@ -460,6 +479,7 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   OK(holdfast_queue_open(&queue, NULL, &why));
   holdfast_lease* lease = taken(mutex_of(store, "m"));
   const uint64_t before = info_of(lease).fence;
+  OK(holdfast_lease_watch(lease, queue, 10, &why));
   const holdfast_wait told = told_to(queue, 9);
   OK(holdfast_condition_wait(mine, lease, &told, NULL, &why));
   holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
@@ -483,6 +503,9 @@ static void a_condition_gives_the_mutex_up_and_back(void) {
   holdfast_lease* wrong = taken(shared);
   GIVES(HOLDFAST_NOT_OWNER, holdfast_condition_wait(mine, wrong, &soon, &notified, &why));
   OK(holdfast_lease_check(wrong, &why));
+  OK(holdfast_lease_extend(lease, 300, &why)); /* so that the loss is soon seen */
+  lose("m");
+  CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
 }
 
 static void a_limiter_gives_its_tokens_and_then_says_when(void) {
@@ -759,6 +782,7 @@ static const struct {
   void (*holds)(void);
 } rules[] = {
 #define RULE(name) {#name, name}
+    RULE(the_options_of_a_session_and_a_lock_count),
     RULE(a_mutex_excludes_and_its_fence_grows),
     RULE(a_fair_mutex_shares_names_with_a_mutex),
     RULE(a_timed_wait_times_out_and_says_so),
