@@ -55,7 +55,9 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
-  const nanos asks = of.whole.store >= store_kind::contenders ? 2 : 1;
+  // A try of two locks asks for the one and the other, and gives the one back.
+  const bool two_locks = of.whole.names[s.name].kind == lock_kind::both;
+  const nanos asks = (of.whole.store >= store_kind::contenders ? 2 : 1) * (two_locks ? 3 : 1);
   const nanos one_try = of.whole.calm() ? 0 : asks * server_traits{}.command_timeout;
   const nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
   if (took > most) {
