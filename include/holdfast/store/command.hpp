@@ -155,7 +155,7 @@ struct countdown_command {
   owner_id owner{};             ///< one an arrival or a wait: repeating it counts once
   std::uint32_t count = 0;      ///< what the latch starts from
   std::uint32_t drop = 0;       ///< arrive: by how much
-  std::int64_t place_us = 0;    ///< wait: how long the place lasts without renewal
+  std::int64_t place_us = 0;    ///< wait: how long the place lasts unless renewed; 0: take none
   std::int64_t keep_us = 0;     ///< how long the record outlives its last use
   std::int64_t repeats_us = 0;  ///< arrive: so long after the first time it may come again
   std::string_view peer{};

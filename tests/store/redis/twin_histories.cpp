@@ -146,7 +146,7 @@ countdown_history random_countdown(harness::random& dice, int steps) {
     c.owner = random_owner(dice, owners);
     c.count = dice.one_in(40) ? count + 1 : count;
     c.drop = dice.between(0u, 2u);
-    c.place_us = dice.between(1, 8) * 250'000;
+    c.place_us = dice.one_in(5) ? 0 : dice.between(1, 8) * 250'000;
     c.keep_us = dice.one_in(4) ? 300'000'000 : dice.between(1, 20) * 250'000;
     c.repeats_us = dice.one_in(4) ? dice.between(50, 200) * 1'000'000 : 0;
     c.peer = dice.pick(peers);
