@@ -52,6 +52,7 @@ struct grant {
   store::owner_id owner{};
   std::uint64_t fence = 0;
   boot_time valid_until{};
+  store::owner_id secret{};  ///< what the owner id was made from, if it was
 };
 
 /// When somebody began to wait, and when it left the gate, if it was at one.
@@ -108,6 +109,8 @@ class hold : public std::enable_shared_from_this<hold> {
   const std::string& name() const noexcept { return spec_->name; }
   const std::shared_ptr<const spec>& what() const noexcept { return spec_; }
   const store::owner_id& owner() const noexcept { return owner_; }
+  /// Said with the release only, and never before.
+  const store::owner_id& secret() const noexcept { return secret_; }
   lease_state state() const noexcept { return state(session_now()); }
   /// Given back, or known to be lost. Of any hold at any time: does not ask the session.
   bool has_ended() const noexcept {
@@ -188,6 +191,7 @@ class hold : public std::enable_shared_from_this<hold> {
   std::atomic<std::chrono::milliseconds> lease_;
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
+  store::owner_id secret_;
   std::atomic<std::uint64_t> fence_;
   const boot_time stays_until_;
   std::atomic<bool> at_gate_;
