@@ -231,7 +231,8 @@ permits_reply passes_the_secret_of_one_who_waited(permits_record& r, const permi
   const bool waited = find(r.queue, c.owner) != r.queue.end();
   permits_reply reply = apply(r, c, now);
   for (notice& n : reply.tell) {
-    if (waited && n.what == notice_kind::granted) n.secret = c.secret;
+    const bool granted = r.kind == kind::mutex && n.what == notice_kind::granted;
+    if (waited && granted) n.secret = c.secret;
   }
   return reply;
 }
