@@ -85,7 +85,7 @@ TEST_F(hand_over, is_believed_with_the_secret_of_whoever_was_before) {
   first_.release();
   EXPECT_TRUE(second_.asks.told(second_.news()));
   const auto& mine = second_.asks.granted();
-  const auto& there = record().holders.at(0);
+  const auto there = record().holders.at(0);
   EXPECT_EQ(there.owner, mine.owner);
   EXPECT_EQ(there.fence, mine.fence);
   EXPECT_GT(mine.valid_until, f_.clock->now());

@@ -12,8 +12,8 @@
 /// store's own clock where a member ends in `_at`, a length where it ends in `_us`.
 namespace holdfast::store {
 
-/// 128 bits that name one acquisition, of one name or of several together: what an owner has of one
-/// name says nothing about another. Whoever knows it can release it: never shown whole.
+/// 128 random bits that name one acquisition, of one name or of several together: what an owner has
+/// of one name says nothing about another. Whoever knows it can release it: never shown whole.
 struct owner_id {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -116,7 +116,8 @@ enum class permits_outcome : std::uint8_t {
 };
 
 /// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
-/// "opened" at a latch and at a broken barrier, "departed" (from some stores) when one has died.
+/// "opened" to those at a latch, and to those at a barrier that one of them broke, "departed" when
+/// a watched session died (only from stores that can tell).
 enum class notice_kind : std::uint8_t { granted, wanted, opened, departed };
 std::string_view to_string(notice_kind k) noexcept;
 bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept;
@@ -127,8 +128,9 @@ struct notice {
   owner_id owner{};
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::string peer;   ///< where to; departed: who
-  owner_id secret{};  ///< granted: that of the holder before, which has released it
+  std::string peer;  ///< where to; departed: who
+  /// Granted: that of the holder before, if it released, and this one comes right behind it.
+  owner_id secret{};
   bool operator==(const notice&) const = default;
 };
 
@@ -149,6 +151,7 @@ struct permits_reply {
 };
 
 // ---- countdown: latch
+
 enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect };
 
 struct countdown_command {

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"was_held and r.kind == 'mutex' and ARGV[3]", "ARGV[3]"},
         twin::seeded_bug{"held and r.kind == 'mutex' and ARGV[14]", "false"},
         twin::seeded_bug{"call('ZRANGE', KEYS[3], position - 2, position - 2)",
-                         "{'              ' .. holder}"},
+                         "({'              ' .. holder})"},
         twin::seeded_bug{"own and w.lease or math.min(w.lease, 500000)",
                          "w.lease"},  // nobody has to claim
         twin::seeded_bug{"r.used = r.used - h.weight",
