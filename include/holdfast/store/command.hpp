@@ -63,6 +63,7 @@ struct permits_command {
   bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
   bool lingers = false;       ///< to be told when it is wanted; at a barrier: the last goes first
   owner_id instead_of{};      ///< release this one first, in the same step
+  owner_id secret{};  ///< of the one that is released: passed on to the next (secret_proves)
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
   std::string_view peer{};           ///< the session's address: where notices go, whose life counts
   std::string_view note{};           ///< who and why, for people
@@ -128,6 +129,8 @@ struct notice {
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::string peer;  ///< where to; departed: who
+  /// Granted: that of the holder before, if it released, and this one comes right behind it.
+  owner_id secret{};
   bool operator==(const notice&) const = default;
 };
 
@@ -141,6 +144,7 @@ struct permits_reply {
   std::uint32_t position = 0;      ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;           ///< `instead_of` was there until this step
   bool fresh = false;              ///< queued: and had no place before
+  owner_id behind{};               ///< queued for a mutex, without priority: who has it before
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there
