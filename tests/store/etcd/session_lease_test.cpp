@@ -20,9 +20,10 @@ class etcd_session_leases : public testing::Test {
   static constexpr auto renewed_every = lasts / 8;
 
   etcd::etcd_options options() {
-    auto o = etcd::parse_address("etcd", "//127.0.0.1:" + std::to_string(network_.port()) +
-                                             fresh_base() + "?session=80s&command_timeout=60s")
-                 .value();
+    const auto url =
+        holdfast::base::parse_url("etcd://127.0.0.1:" + std::to_string(network_.port()) +
+                                  fresh_base() + "?session=80s&command_timeout=60s");
+    auto o = etcd::read_options(*url).value();
     o.clock = &clock_;
     return o;
   }
