@@ -20,6 +20,7 @@ Starts = typing.Callable[[typing.Any], None]
 class Handle:
     """What the library knows under a number, until this object goes."""
     _handle: int = 0
+    _close: typing.ClassVar[_abi.Function] = functions.close  # still there when the modules are taken apart at the end
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -28,7 +29,7 @@ class Handle:
         """Gives it up. What uses it now may end first. A second time does nothing."""
         handle, self._handle = self._handle, 0
         if handle:
-            functions.close(handle, None)
+            self._close(handle, None)
 
     def __del__(self) -> None:
         self.close()
