@@ -101,12 +101,7 @@ class Lease extends Handle {
   async release() {
     this._disown();
     if (this.#losing) forget(this.#losing.tag);
-    try {
-      await outcome((how) => abi.call('release', this._known, how));
-    } catch (why) {
-      if (!(why instanceof errors.Unsupported)) throw why;
-      await abi.callAside('release', this._known, null);  // a redlock
-    }
+    await abi.callAside('release', this._known, null);
   }
 
   async [Symbol.asyncDispose]() {
@@ -120,7 +115,17 @@ class Lock extends Handle {
     this._begin = begin;
   }
 
-  async acquire(wait) {
+  async acquire(wait = {}) {
+    // A lock that is free takes one step on a thread of the pool; only who has to wait takes the way over the queue.
+    if (!wait.signal?.aborted) {
+      const there = [0];
+      try {
+        await abi.callAside(...this._begin(abi.sized('wait'), there));
+        return new Lease(there[0]);
+      } catch (why) {
+        if (wait.timeout === 0 || !(why instanceof errors.Busy)) throw why;
+      }
+    }
     return new Lease((await outcome((how) => abi.call(...this._begin(how, null)), wait)).lease);
   }
 
@@ -231,8 +236,8 @@ class Redlock extends Lock {
 }
 
 class Latch extends Handle {
-  async countDown(n = 1) {
-    await outcome((how) => abi.call('latch_count_down', this._known, n, how));
+  countDown(n = 1) {
+    return abi.callAside('latch_count_down', this._known, n, null);
   }
 
   async wait(wait) {

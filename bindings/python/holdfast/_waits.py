@@ -84,9 +84,12 @@ class Queue(Handle):
         return event, _abi.error_of(why, event.code) if event.code else None
 
 
+_one_try: typing.Final = _abi.Wait(timeout_ns=_abi.ONE_TRY)
+
+
 def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
-    if timeout is None and stop is None:
-        return None
+    if stop is None and timeout in (None, 0):
+        return None if timeout is None else _one_try
     return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop._handle if stop else None)
 
 
