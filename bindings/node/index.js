@@ -1,5 +1,6 @@
 'use strict';
 // Synchronization primitives across processes and machines. index.d.ts says what each does.
+const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
 const {expect, forget, outcome, aside} = require('./waits.js');
@@ -406,8 +407,8 @@ function redlock(nodes, name, options = {}) {
   return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given));
 }
 
-// A program that ends with a lease in its hands gives it back.
-process.on('exit', abi.closeAll);
+// A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
+if (isMainThread) process.on('exit', abi.closeAll);
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
                   Latch, Barrier, Condition, Limiter, version: abi.version, ...errors};

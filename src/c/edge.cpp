@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "c/queue.hpp"
-
 namespace holdfast::c_abi {
 
 static_assert(HOLDFAST_BUSY == static_cast<int>(errc::busy));
@@ -111,14 +109,6 @@ void holdfast_close_all(void) {
   (void)guarded(nullptr, [] {
     for (const auto& closed : take_all_out()) closed->on_close();
   });
-}
-
-int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why) {
-  return guarded(why, [&] { give(&out(stop, "stop"), std::make_shared<stop_handle>()); });
-}
-
-int holdfast_stop_request(holdfast_stop* stop, holdfast_error* why) {
-  return guarded(why, [&] { (void)get<stop_handle>(stop, "stop")->source.request_stop(); });
 }
 
 }  // extern "C"

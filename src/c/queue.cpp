@@ -98,6 +98,14 @@ using namespace holdfast::c_abi;
 
 extern "C" {
 
+int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why) {
+  return guarded(why, [&] { give(&out(stop, "stop"), std::make_shared<stop_handle>()); });
+}
+
+int holdfast_stop_request(holdfast_stop* stop, holdfast_error* why) {
+  return guarded(why, [&] { (void)get<stop_handle>(stop, "stop")->source.request_stop(); });
+}
+
 int holdfast_queue_open(holdfast_queue** to, int* fd, holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(to, "queue");
