@@ -11,7 +11,8 @@ case "${1:-}" in
   make)  packages=(make) ;;
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
-                   etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server) ;;
+                   etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server
+                   python3-redis) ;;
   test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev libasio-dev openssl spin zookeeper python3-kazoo postgresql-15
                    pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy) ;;

@@ -1,5 +1,6 @@
 'use strict';
 // Synchronization primitives across processes and machines. index.d.ts says what each does.
+const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
 const {expect, forget, outcome, aside} = require('./waits.js');
@@ -101,12 +102,7 @@ class Lease extends Handle {
   async release() {
     this._disown();
     if (this.#losing) forget(this.#losing.tag);
-    try {
-      await outcome((how) => abi.call('release', this._known, how));
-    } catch (why) {
-      if (!(why instanceof errors.Unsupported)) throw why;
-      await abi.callAside('release', this._known, null);  // a redlock
-    }
+    await abi.callAside('release', this._known, null);
   }
 
   async [Symbol.asyncDispose]() {
@@ -120,7 +116,17 @@ class Lock extends Handle {
     this._begin = begin;
   }
 
-  async acquire(wait) {
+  async acquire(wait = {}) {
+    // A lock that is free takes one step on a thread of the pool; only who has to wait takes the way over the queue.
+    if (!wait.signal?.aborted) {
+      const there = [0];
+      try {
+        await abi.callAside(...this._begin(abi.sized('wait'), there));
+        return new Lease(there[0]);
+      } catch (why) {
+        if (wait.timeout === 0 || !(why instanceof errors.Busy)) throw why;
+      }
+    }
     return new Lease((await outcome((how) => abi.call(...this._begin(how, null)), wait)).lease);
   }
 
@@ -231,8 +237,8 @@ class Redlock extends Lock {
 }
 
 class Latch extends Handle {
-  async countDown(n = 1) {
-    await outcome((how) => abi.call('latch_count_down', this._known, n, how));
+  countDown(n = 1) {
+    return abi.callAside('latch_count_down', this._known, n, null);
   }
 
   async wait(wait) {
@@ -401,8 +407,8 @@ function redlock(nodes, name, options = {}) {
   return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given));
 }
 
-// A program that ends with a lease in its hands gives it back.
-process.on('exit', abi.closeAll);
+// A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
+if (isMainThread) process.on('exit', abi.closeAll);
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
                   Latch, Barrier, Condition, Limiter, version: abi.version, ...errors};

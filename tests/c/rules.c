@@ -333,12 +333,22 @@ static void a_call_with_a_queue_can_be_called_off(void) {
   OK(holdfast_release(held, NULL, &why));
 }
 
-static void what_comes_to_a_closed_queue_is_released(void) {
+/* A queue that a call is still under way to, which lasts until the program ends. */
+static holdfast_queue* queue_in_use(int* fd) {
   holdfast_queue* queue = NULL;
-  OK(holdfast_queue_open(&queue, NULL, &why));
+  OK(holdfast_queue_open(&queue, fd, &why));
+  (void)taken(mutex_of(other, "n"));
+  const holdfast_wait how = told_to(queue, 99);
+  OK(holdfast_acquire(mutex_of(store, "n"), &how, NULL, &why));
+  return queue;
+}
+
+static void what_comes_to_a_closed_queue_is_released(void) {
+  holdfast_queue* queue = queue_in_use(NULL);
   holdfast_lease* held = taken(mutex_of(other, "m"));
   const holdfast_wait how = told_to(queue, 1);
   OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
+  await_waiter("m");
   OK(holdfast_close(queue, &why));
   OK(holdfast_release(held, NULL, &why));
   /* It gets the lock, nobody is there, and it gives it back. */
@@ -348,9 +358,8 @@ static void what_comes_to_a_closed_queue_is_released(void) {
 }
 
 static void an_event_that_nobody_took_is_released_with_its_queue(void) {
-  holdfast_queue* queue = NULL;
   int fd = -1;
-  OK(holdfast_queue_open(&queue, &fd, &why));
+  holdfast_queue* queue = queue_in_use(&fd);
   const holdfast_wait how = told_to(queue, 1);
   OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
   struct pollfd at = {.fd = fd, .events = POLLIN};

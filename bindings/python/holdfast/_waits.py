@@ -20,6 +20,7 @@ Starts = typing.Callable[[typing.Any], None]
 class Handle:
     """What the library knows under a number, until this object goes."""
     _handle: int = 0
+    _close: typing.ClassVar[_abi.Function] = functions.close  # still there when the modules are taken apart at the end
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -28,7 +29,7 @@ class Handle:
         """Gives it up. What uses it now may end first. A second time does nothing."""
         handle, self._handle = self._handle, 0
         if handle:
-            functions.close(handle, None)
+            self._close(handle, None)
 
     def __del__(self) -> None:
         self.close()
@@ -83,9 +84,12 @@ class Queue(Handle):
         return event, _abi.error_of(why, event.code) if event.code else None
 
 
+_one_try: typing.Final = _abi.Wait(timeout_ns=_abi.ONE_TRY)
+
+
 def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
-    if timeout is None and stop is None:
-        return None
+    if stop is None and timeout in (None, 0):
+        return None if timeout is None else _one_try
     return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop._handle if stop else None)
 
 
