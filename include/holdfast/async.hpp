@@ -53,7 +53,8 @@ class [[nodiscard]] pending {
   void start(F then) && {
     auto to = std::make_unique<detail::callback<T, F>>(std::move(then));
     const auto begun = std::move(what_);
-    begun->start(*to.release());
+    begun->start(*to);
+    (void)to.release();  // it ends itself when it was told
   }
 
   std::future<result<T>> future() && {

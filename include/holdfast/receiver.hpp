@@ -29,7 +29,8 @@ template <class T>
 class operation {
  public:
   virtual ~operation() = default;
-  /// Once. `to` has to stay until it was told.
+  /// Once. `to` has to stay until it was told. What this throws, for lack of memory, is thrown
+  /// before anything has begun: `to` is not told then.
   virtual void start(receiver<T>& to) = 0;
 };
 

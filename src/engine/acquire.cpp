@@ -335,6 +335,15 @@ failure kept_out(gate::entry why, const spec& s) {
 
 namespace {
 
+// What it throws, for lack of memory, may come when the store has granted it.
+template <class Acquire>
+auto or_abandon(core& session, const spec& s, const store::owner_id& owner, Acquire acquire) try {
+  return acquire();
+} catch (...) {
+  session.keeper().abandon(s.name, owner, s.lease);
+  throw;
+}
+
 // At the store, by the one who represents the process.
 result<grant> win(core& session, const spec& s, acquisition& a, mailroom::slot& slot,
                   const timed_call& call, std::stop_token stop) {
@@ -363,11 +372,13 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
     w.past_gate = session->now();
   }
   gate_place place(s->gate.get());
-  const auto won = win(*session, *s, a, slot, call, std::move(stop));
-  if (!won) return won.error();
-  lease mine = hold::start(std::make_shared<hold>(session, s, c, *won, w));
-  place.keep();  // until the hold is given back
-  return mine;
+  return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
+    const auto won = win(*session, *s, a, slot, call, std::move(stop));
+    if (!won) return won.error();
+    lease mine = hold::start(std::make_shared<hold>(session, s, c, *won, w));
+    place.keep();  // until the hold is given back
+    return mine;
+  });
 }
 
 result<lease> acquire_untraced(const std::shared_ptr<core>& session,
@@ -400,7 +411,8 @@ result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std
   const timed_call call(session.now(), wait);
   acquisition a(session, s, {});
   mailroom::slot slot(session.mailroom(), a.owner());
-  auto won = win(session, s, a, slot, call, std::move(stop));
+  auto won = or_abandon(session, s, a.owner(),
+                        [&] { return win(session, s, a, slot, call, std::move(stop)); });
   if (!won) return gave_up(session, s, call.began(), won.error());
   return won;
 }

@@ -147,7 +147,7 @@ class acquisition final : public question {
   boot_time deadline_ = forever;  ///< at the gate
   // Changed with the gate's mutex held.
   std::list<acquisition*>::iterator place_{};
-  std::atomic<at_gate> at_gate_{at_gate::waiting};
+  std::atomic<at_gate> at_gate_{at_gate::gone};
   std::condition_variable gate_changed_;
   std::shared_ptr<hold> passed_;
 };

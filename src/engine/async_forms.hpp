@@ -102,6 +102,15 @@ class pending_question final : public telling_wait<pending_wait, T> {
     if constexpr (requires(Question& q) { q.give_back(); }) question_->give_back();
     return std::nullopt;
   }
+  void leave_to_keeper() noexcept override {
+    if constexpr (requires(Question& q) { q.give_back(); }) {
+      try {
+        if (question_) question_->give_back();
+      } catch (...) {
+        return;  // it ends by itself
+      }
+    }
+  }
   void let_go() override { question_.reset(); }
 
   const store::owner_id owner_;
@@ -129,16 +138,27 @@ class pending_made final : public detail::operation<To>,
   void start(detail::receiver<To>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
-    std::move(from_).start(*this);
+    try {
+      std::move(from_).start(*this);
+    } catch (...) {
+      self_ = nullptr;
+      throw;
+    }
   }
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<From> how) noexcept override {
     const auto self = std::move(self_);
     if (!how) return to_->receive(std::move(how.error()));
-    to_->receive(make_(std::move(*how)));
+    to_->receive(made_of(std::move(*how)));
   }
 
  private:
+  result<To> made_of(From value) noexcept try {
+    return make_(std::move(value));
+  } catch (...) {
+    return without_memory();
+  }
+
   pending<From> from_;
   F make_;
   detail::receiver<To>* to_ = nullptr;

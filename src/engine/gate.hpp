@@ -86,6 +86,10 @@ class gate {
   acquisition* take_next();
   void hand_to(acquisition& next);
 
+  /// One that joined, and has not looked since it was roused, goes without having been in. False if
+  /// it may not yet: it was taken along, and is roused when that is over.
+  bool give_up(acquisition& who) noexcept;
+
   /// How many stand in line.
   std::size_t waiting();
 
@@ -102,7 +106,7 @@ class gate {
   acquisition& next_in_line();
   void call_first();
   void give_first(std::shared_ptr<hold> what);
-  void have_it_looked_after();
+  bool have_it_looked_after() noexcept;
 
   clock& clock_;
   std::mutex mutex_;

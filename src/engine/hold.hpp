@@ -130,7 +130,7 @@ class hold : public std::enable_shared_from_this<hold> {
   result<store::permits_command> to_resize(std::uint32_t weight) const;
   result<bool> resized(std::uint32_t weight, const store::permits_reply& reply);
   /// Lost from now on, if it has more than that.
-  bool give_up_stronger_than(std::uint32_t weight);
+  bool give_up_stronger_than(std::uint32_t weight) noexcept;
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
@@ -153,6 +153,8 @@ class hold : public std::enable_shared_from_this<hold> {
 
  private:
   friend class keeper;
+  static std::error_code end_each(std::span<const std::shared_ptr<hold>> all) noexcept;
+  static std::error_code end_together(std::span<const std::shared_ptr<hold>> all);
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept() const noexcept;
@@ -171,8 +173,9 @@ class hold : public std::enable_shared_from_this<hold> {
   static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
   std::optional<status> tell_store(engine::core& core, const ending& e, wants w);
   void tell_later(engine::core& core, const ending& e);
-  std::error_code ended(engine::core& core, const ending& e, const status& told);
+  std::error_code ended(engine::core& core, const ending& e, const status& told) noexcept;
   std::stop_source loss();
+  std::optional<std::stop_source> loss_if_asked() noexcept;
   void forget_loss();
   void publish() noexcept;
   void announce_lost(engine::core& core, std::string_view why) noexcept;
@@ -213,6 +216,11 @@ class hold : public std::enable_shared_from_this<hold> {
   // Guarded by the keeper's mutex.
   lease_timer timer_;
   std::optional<schedule::iterator> scheduled_;
+  std::shared_ptr<hold> next_due_;
+  // Of its thread that watches the time.
+  std::shared_ptr<hold> next_told_;
+  bool to_tell_suspect_ = false;
+  bool to_tell_lost_ = false;
 };
 
 }  // namespace holdfast::engine

@@ -1,5 +1,6 @@
 #include <holdfast/barrier.hpp>
 #include <holdfast/semaphore.hpp>
+#include <list>
 
 #include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
@@ -65,6 +66,9 @@ struct participation {
   bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
 };
 
+/// One is in a list of its own while it takes part: to rest again takes no memory.
+using participations = std::list<participation>;
+
 }  // namespace
 
 struct barrier::state {
@@ -72,7 +76,7 @@ struct barrier::state {
   const std::uint32_t count;
   const std::function<void()> on_completion;
   std::mutex mutex;
-  std::vector<participation> resting;
+  participations resting;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
       : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(name, n),
@@ -83,31 +87,43 @@ struct barrier::state {
   // What cannot be told now is told later, or ends with the lease.
   ~state() {
     if (resting.empty() || of.core->forked()) return;
-    std::vector<store::renewal> leave;
+    auto& keeper = of.core->keeper();
+    for (const auto& p : resting) keeper.remove(*p.kept);
+    try {
+      leave();
+    } catch (...) {
+      // No memory.
+    }
+    for (const auto& p : resting) keeper.abandon(of.spec->name, p.kept->owner(), of.spec->lease);
+  }
+
+  /// Of those that have been told nobody rests any more.
+  void leave() {
+    std::vector<store::renewal> all;
     for (const auto& p : resting) {
       store::permits_command c;
       c.verb = permits_verb::release;
       c.owner = p.kept->owner();
-      leave.push_back({of.spec->name, c});
-      of.core->keeper().remove(*p.kept);
+      all.push_back({of.spec->name, c});
     }
-    const auto told = of.core->permits(leave);
-    for (std::size_t i = 0; i < told.size(); ++i) {
-      if (!told[i])
-        of.core->keeper().abandon(of.spec->name, leave[i].command.owner, of.spec->lease);
-    }
+    const auto told = of.core->permits(all);
+    auto reply = told.begin();
+    resting.remove_if([&](const participation&) { return (reply++)->ok(); });
   }
 
-  participation take() {
+  participations take() {
+    participations fresh;
     const std::lock_guard guard{mutex};
-    if (resting.empty()) return {};
-    participation p = std::move(resting.back());
-    resting.pop_back();
-    return p;
+    if (resting.empty()) {
+      fresh.emplace_back();
+    } else {
+      fresh.splice(fresh.end(), resting, std::prev(resting.end()));
+    }
+    return fresh;
   }
-  void put(participation p) {
+  void put(participations& p) noexcept {
     const std::lock_guard guard{mutex};
-    resting.push_back(std::move(p));
+    resting.splice(resting.end(), p);
   }
   void complete() const noexcept {
     const engine::call_limit users{engine::call_limit::none::at_all};
@@ -121,7 +137,7 @@ struct barrier::round final : engine::question {
   enum class comes_again { yes, no };
   static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
-  round(std::shared_ptr<state> of, comes_again again) : of_(std::move(of)), who_(of_->take()) {
+  round(std::shared_ptr<state> of, comes_again again) : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
     const auto& s = *of_->of.spec;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
@@ -143,7 +159,7 @@ struct barrier::round final : engine::question {
     if (over_) return;
     if (!arrived_) who_.next = command_.owner;
     if (who_.kept) {
-      of_->put(std::move(who_));
+      of_->put(one_);
     } else if (!session().forked() && tried_) {
       session().keeper().abandon(of_->of.spec->name, command_.owner, of_->of.spec->lease);
     }
@@ -244,7 +260,8 @@ struct barrier::round final : engine::question {
   }
 
   const std::shared_ptr<state> of_;
-  participation who_;
+  participations one_;
+  participation& who_;
   store::permits_command command_;
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
   until until_ = until::released;
