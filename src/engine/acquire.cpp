@@ -335,15 +335,6 @@ failure kept_out(gate::entry why, const spec& s) {
 
 namespace {
 
-// What it throws, for lack of memory, may come when the store has granted it.
-template <class Acquire>
-auto or_abandon(core& session, const spec& s, const store::owner_id& owner, Acquire acquire) try {
-  return acquire();
-} catch (...) {
-  session.keeper().abandon(s.name, owner, s.lease);
-  throw;
-}
-
 // At the store, by the one who represents the process.
 result<grant> win(core& session, const spec& s, acquisition& a, mailroom::slot& slot,
                   const timed_call& call, std::stop_token stop) {

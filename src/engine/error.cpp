@@ -1,6 +1,7 @@
 #include <holdfast/error.hpp>
 #include <utility>
 
+#include "engine/everlasting.hpp"
 #include "engine/names.hpp"
 
 namespace holdfast {
@@ -122,8 +123,7 @@ std::string compose(const failure& f) {
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  static const auto* const the_category = new category;  // codes may be read after main()
-  return *the_category;
+  return engine::everlasting<category>();
 }
 
 std::error_code make_error_code(errc code) noexcept {

@@ -33,13 +33,12 @@ lease held_shared(world& w) {
 void PrintTo(const form& f, std::ostream* to) { *to << f.name; }
 
 void world::go_on() {
-  if (gone_on_ >= 20s) return;
-  gone_on_ += 100ms;
-  s.clock->advance(100ms);
+  constexpr int most = 200;
+  if (gone_on_.fetch_add(1) < most) s.clock->advance(100ms);
 }
 
 void world::expect_all_free() {
-  gone_on_ = {};
+  gone_on_ = 0;
   harness::eventually("everything is free", [&] {
     for (const auto& name : session.names()) {
       const auto info = session.show(name);
@@ -49,7 +48,7 @@ void world::expect_all_free() {
     }
     return true;
   });
-  gone_on_ = {};
+  gone_on_ = 0;
   EXPECT_TRUE(plain.try_acquire()) << "the queue of this process";
   EXPECT_TRUE(all.try_acquire());
   EXPECT_TRUE(again.try_lock());
@@ -60,6 +59,7 @@ void world::expect_all_free() {
   EXPECT_TRUE(leads.try_campaign());
   EXPECT_TRUE(pair.try_acquire());
   EXPECT_TRUE(most.try_acquire());
+  s.clock->advance(2min);  // arrivals and refunds are forgotten: else each run would need more memory
 }
 
 const std::vector<form>& blocking_forms() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
 #include <memory>
@@ -48,7 +49,7 @@ struct world {
   void expect_all_free();
 
  private:
-  std::chrono::milliseconds gone_on_{};
+  std::atomic<int> gone_on_{0};
 };
 
 struct form {

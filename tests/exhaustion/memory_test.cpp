@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <condition_variable>
+#include <poll.h>
+
 #include <new>
+#include <stop_token>
+#include <thread>
 
 #include "exhaustion/forms.hpp"
 
@@ -18,6 +21,10 @@ int with_ever_more_memory(world& w, const form& f, of whose) {
     SCOPED_TRACE(std::to_string(n) + " allocations");
     bool enough = false;
     {
+      const std::jthread time([&w](const std::stop_token& stop) {
+        const enough_memory here;
+        for (; !stop.stop_requested(); ::poll(nullptr, 0, 1)) w.go_on();
+      });
       const no_memory_after now(n, whose);
       try {
         f.run(w);

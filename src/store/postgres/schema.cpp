@@ -32,8 +32,7 @@ constexpr const char* make_meta = R"sql(create table @.holdfast_meta (
   format integer not null,
   fence_floor bigint not null,
   the_only_row boolean primary key default true check (the_only_row),
-  id text not null default pg_catalog.md5(
-    pg_catalog.random()::text || pg_catalog.clock_timestamp()::text || pg_catalog.pg_backend_pid())
+  id text not null default md5(random()::text || clock_timestamp()::text)
 ))sql";
 
 constexpr const char* fill_meta = "insert into @.holdfast_meta values (1, 0)";
