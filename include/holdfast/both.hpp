@@ -153,24 +153,15 @@ class pending_both final : public operation<both_leases>,
   void start(receiver<both_leases>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
-    try {
-      std::move(old_).start(*this);
-    } catch (...) {
-      self_ = nullptr;
-      throw;
-    }
+    start_kept(old_, *this, self_);
   }
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<lease> how) noexcept override {
     if (!how) return end(std::move(how.error()));
     if (first_) return end(both_leases{std::move(first_), std::move(*how)});
     first_ = std::move(*how);
-    try {
-      const timed_call call(time_);
-      async_acquire(next_, left(), stop_).start(*this);
-    } catch (...) {
-      end(failure{errc::unavailable, "no memory"});
-    }
+    const timed_call call(time_);
+    start_or_fail([&] { return async_acquire(next_, left(), stop_); }, *this);
   }
 
  private:

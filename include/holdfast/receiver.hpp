@@ -34,6 +34,27 @@ class operation {
   virtual void start(receiver<T>& to) = 0;
 };
 
+/// Begins it for a receiver that keeps itself by `self`, until it is told.
+template <class Pending, class Receiver, class Self>
+void start_kept(Pending& what, Receiver& to, Self& self) {
+  try {
+    std::move(what).start(to);
+  } catch (...) {
+    self = nullptr;
+    throw;
+  }
+}
+
+/// Begins what `make` gives; the receiver is told if there is no memory for that.
+template <class Make, class Receiver>
+void start_or_fail(Make make, Receiver& to) noexcept {
+  try {
+    make().start(to);
+  } catch (...) {
+    to.receive(failure{errc::unavailable, "no memory"});
+  }
+}
+
 /// Keeps what is to be called, until it was called.
 template <class T, class F>
 class callback final : public receiver<T> {

@@ -169,8 +169,8 @@ bool left_to_keeper(const failure& why) noexcept;
 /// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why);
-/// Does it, and if it throws, for lack of memory: the store may have granted it, and the keeper gives
-/// it back.
+/// Does it, and if it throws, for lack of memory: the store may have granted it, and the keeper
+/// gives it back.
 template <class Acquire>
 auto or_abandon(core& session, const spec& s, const store::owner_id& owner, Acquire acquire) {
   try {

@@ -138,12 +138,7 @@ class pending_made final : public detail::operation<To>,
   void start(detail::receiver<To>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
-    try {
-      std::move(from_).start(*this);
-    } catch (...) {
-      self_ = nullptr;
-      throw;
-    }
+    detail::start_kept(from_, *this, self_);
   }
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<From> how) noexcept override {
@@ -153,9 +148,7 @@ class pending_made final : public detail::operation<To>,
   }
 
  private:
-  result<To> made_of(From value) noexcept try {
-    return make_(std::move(value));
-  } catch (...) {
+  result<To> made_of(From value) noexcept try { return make_(std::move(value)); } catch (...) {
     return without_memory();
   }
 

@@ -122,9 +122,7 @@ std::string compose(const failure& f) {
 
 }  // namespace
 
-const std::error_category& error_category() noexcept {
-  return engine::everlasting<category>();
-}
+const std::error_category& error_category() noexcept { return engine::everlasting<category>(); }
 
 std::error_code make_error_code(errc code) noexcept {
   return {static_cast<int>(code), error_category()};

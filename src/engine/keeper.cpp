@@ -272,9 +272,8 @@ void keeper::renew_batch(due_line& due) try {
   holds.reserve(due.size());
   renewals.reserve(due.size());
   to_tell.reserve(due.size());
-  due.for_each([&](const hold& h) {
-    renewals.push_back({h.name(), h.command(permits_verb::renew)});
-  });
+  due.for_each(
+      [&](const hold& h) { renewals.push_back({h.name(), h.command(permits_verb::renew)}); });
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
   while (auto h = due.pop()) holds.push_back(std::move(h));

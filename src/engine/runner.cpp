@@ -185,9 +185,8 @@ void runner::ask_all() noexcept {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     errand& e = *asked[i].first;
     const bool answered = i < replies.size();
-    take_step(e, [&] {
-      return e.answer(answered ? std::move(replies[i]) : without_memory(), sent);
-    });
+    take_step(e,
+              [&] { return e.answer(answered ? std::move(replies[i]) : without_memory(), sent); });
   }
 }
 

@@ -137,7 +137,8 @@ struct barrier::round final : engine::question {
   enum class comes_again { yes, no };
   static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
-  round(std::shared_ptr<state> of, comes_again again) : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
+  round(std::shared_ptr<state> of, comes_again again)
+      : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
     const auto& s = *of_->of.spec;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;

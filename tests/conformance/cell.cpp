@@ -89,9 +89,18 @@ row memcached_row() {
     return harness::url_of_servers("memcached") +
            "?prefix=" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
   };
-  r.lacks = {"lingering_mutex",    "fair_mutex", "shared_mutex",       "preferring_shared_mutex",
-             "semaphore",          "latch",      "rate_limiter",       "election",
-             "expiring_semaphore", "barrier",    "condition_variable", "admission",
+  r.lacks = {"lingering_mutex",
+             "fair_mutex",
+             "shared_mutex",
+             "preferring_shared_mutex",
+             "semaphore",
+             "latch",
+             "rate_limiter",
+             "election",
+             "expiring_semaphore",
+             "barrier",
+             "condition_variable",
+             "admission",
              "redlock"};
   r.lease_step = std::chrono::seconds(1);
   r.lists_waiters = false;

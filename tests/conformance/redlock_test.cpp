@@ -20,9 +20,16 @@ using holdfast::redlock;
 class redlocks : public suite {
  protected:
   /// What another process would have.
-  std::unique_ptr<redlock> another_one(holdfast::redlock_options options = {}) const {
+  std::unique_ptr<redlock> another_one(std::chrono::milliseconds lease = {}) const {
     return std::make_unique<redlock>(std::vector{another(), holdfast::open(beside_url_)}, name_,
-                                     options);
+                                     patient(lease));
+  }
+  /// No node is so slow that it has no vote.
+  static holdfast::redlock_options patient(std::chrono::milliseconds lease = {}) {
+    holdfast::redlock_options o;
+    o.lease = lease;
+    o.node_timeout = 10s;
+    return o;
   }
   /// Nobody has it at the row's store, or waits there.
   void expect_nothing_left() const {
@@ -36,7 +43,7 @@ class redlocks : public suite {
   const std::string beside_url_ =
       "memory:beside " + std::to_string(reinterpret_cast<std::uintptr_t>(this));
   holdfast::session beside_ = holdfast::open(beside_url_);
-  redlock mine_{{here_, beside_}, name_};
+  redlock mine_{{here_, beside_}, name_, patient()};
 };
 
 INSTANTIATE_TEST_SUITE_P(stores, redlocks, testing::ValuesIn(cells({"redlock"})), cell_name);
@@ -112,12 +119,17 @@ TEST_P(redlocks, a_single_lock_at_the_node_is_respected_and_outdone_by_the_next_
 TEST_P(redlocks, a_try_that_is_refused_leaves_nothing_at_any_node) {
   const holdfast::lease taken = holdfast::mutex{another(), name_}.acquire();
   EXPECT_FALSE(mine_.try_acquire());
-  EXPECT_FALSE(mine_.try_acquire_for(50ms));
+  try {
+    EXPECT_FALSE(mine_.try_acquire_for(50ms));
+  } catch (const holdfast::error& e) {  // slower than its share of that time
+    EXPECT_EQ(e.reason(), errc::unavailable);
+  }
   std::stop_source stop;
   auto waits = std::async(std::launch::async, [&] {
     return reason_of([&] { (void)mine_.acquire(stop.get_token()); });
   });
-  harness::eventually("a third vote", [&] { return mine_.attempts() >= 3; });
+  const auto votes = mine_.attempts();
+  harness::eventually("another vote", [&] { return mine_.attempts() > votes; });
   stop.request_stop();
   EXPECT_EQ(waits.get(), errc::cancelled);
   EXPECT_NO_THROW(taken.check());
@@ -127,9 +139,7 @@ TEST_P(redlocks, a_try_that_is_refused_leaves_nothing_at_any_node) {
 }
 
 TEST_P(redlocks, a_node_that_gave_it_to_another_makes_it_lost_before_the_lease_ends) {
-  holdfast::redlock_options brief;
-  brief.lease = lease_of(1s);
-  const auto lock = another_one(brief);
+  const auto lock = another_one(lease_of(1s));
   quorum_lease held = lock->acquire();
   std::optional<holdfast::lease> taken;
   harness::eventually("another has it there", [&] {
@@ -145,9 +155,7 @@ TEST_P(redlocks, a_node_that_gave_it_to_another_makes_it_lost_before_the_lease_e
 }
 
 TEST_P(redlocks, what_a_node_forgot_is_had_again_with_the_same_fence) {
-  holdfast::redlock_options brief;
-  brief.lease = lease_of(1s);
-  const auto lock = another_one(brief);
+  const auto lock = another_one(lease_of(1s));
   const quorum_lease held = lock->acquire();
   const auto fence = held.fence();
   (void)here_.force_release(name_);

@@ -59,7 +59,8 @@ void world::expect_all_free() {
   EXPECT_TRUE(leads.try_campaign());
   EXPECT_TRUE(pair.try_acquire());
   EXPECT_TRUE(most.try_acquire());
-  s.clock->advance(2min);  // arrivals and refunds are forgotten: else each run would need more memory
+  s.clock->advance(
+      2min);  // arrivals and refunds are forgotten: else each run would need more memory
 }
 
 const std::vector<form>& blocking_forms() {

@@ -292,10 +292,9 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
     text += "; insert into " + tables_.records + " select " + hex(name) + ", greatest(" +
             server_clock + ", fence_floor), 'null' from " + tables_.meta +
             " on duplicate key update version = version; select version, " + bounded("record") +
-            ", " + server_clock +
-            ", (select fence_floor from " + tables_.meta + "), (select format from " +
-            tables_.meta + ") from " + tables_.records + " where name = " + hex(name) +
-            " for update";
+            ", " + server_clock + ", (select fence_floor from " + tables_.meta +
+            "), (select format from " + tables_.meta + ") from " + tables_.records +
+            " where name = " + hex(name) + " for update";
   }
   in_transaction_ = true;
   const auto got = ask(text);

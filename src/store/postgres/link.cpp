@@ -62,7 +62,8 @@ statements::statements(const std::string& schema) {
   const std::string records = quoted(schema) + ".holdfast_records";
   const std::string meta = quoted(schema) + ".holdfast_meta";
   const std::string clock = server_clock;
-  const std::string as_read = "select r.version, " + bounded("r.record") + ", " + clock + ", m.fence_floor, m.format ";
+  const std::string as_read =
+      "select r.version, " + bounded("r.record") + ", " + clock + ", m.fence_floor, m.format ";
   // The margin of every lease is 2 ms and 1 % of it, of 100 ms at least: a guess that is more than
   // one ahead, or three behind, is none.
   const std::string in_time =

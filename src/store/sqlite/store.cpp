@@ -206,9 +206,8 @@ result<store::identity> lock_file::identify() const {
   if (::stat(file_.c_str(), &found) != 0) {
     return failure{errc::unavailable, file_ + " is not there any more"};
   }
-  return store::identity{"file " + std::to_string(found.st_dev) + ":" +
-                             std::to_string(found.st_ino),
-                         {}};
+  return store::identity{
+      "file " + std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino), {}};
 }
 
 status lock_file::step(std::string_view name, transition& change) {

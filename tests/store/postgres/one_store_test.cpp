@@ -1,5 +1,5 @@
-#include "store/sql/one_store_rules.hpp"
 #include "fixture.hpp"
+#include "store/sql/one_store_rules.hpp"
 
 namespace postgres_test {
 namespace {

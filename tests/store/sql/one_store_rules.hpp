@@ -30,9 +30,8 @@ inline void expect_it_is_not_read(const holdfast::session& s, const std::string&
   const auto refused = harness::outcome_of([&] { (void)s.show(name); });
   EXPECT_EQ(refused.reason, holdfast::errc::corrupt);
   EXPECT_TRUE(harness::contains(refused.text, "16 MiB")) << refused.text;
-  EXPECT_EQ(
-      harness::outcome_of([&] { (void)holdfast::mutex(s, name).try_acquire(); }).reason,
-      holdfast::errc::corrupt);
+  EXPECT_EQ(harness::outcome_of([&] { (void)holdfast::mutex(s, name).try_acquire(); }).reason,
+            holdfast::errc::corrupt);
   const auto names = s.names();
   EXPECT_EQ(std::count(names.begin(), names.end(), name), 1);
   EXPECT_TRUE(holdfast::mutex(s, "another").try_acquire());

@@ -14,7 +14,9 @@ TEST_F(sqlite_store, of_two_paths_is_one_node_of_a_quorum) {
 }
 
 TEST_F(sqlite_store, that_is_a_copy_of_another_is_a_node_of_its_own) {
-  { (void)holdfast::open("sqlite:" + path()); }
+  {
+    (void)holdfast::open("sqlite:" + path());
+  }
   std::filesystem::copy_file(path(), path("copy.db"));
   sql_test::expect_two_stores(holdfast::open("sqlite:" + path()),
                               holdfast::open("sqlite:" + path("copy.db")));
