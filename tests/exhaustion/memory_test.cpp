@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "exhaustion/forms.hpp"
+#include "harness/temp_dir.hpp"
 
 // The n-th allocation fails, for n = 0, 1, 2, … until a form needs no more: of the calling thread,
 // and of the session's own. Each time the call throws std::bad_alloc or says what is wrong, the
@@ -40,27 +41,45 @@ int with_ever_more_memory(world& w, const form& f, of whose) {
   }
 }
 
-struct each_form : testing::TestWithParam<std::tuple<form, of>> {
-  world w{"memory:"};
+using trial = std::tuple<form, of, const char*>;
+
+// SQLite's own allocations are not C++, and do not fail here.
+std::string url_of(const char* store, const harness::temp_dir& dir) {
+  return store == std::string("sqlite") ? "sqlite:" + dir.file("locks.db") : "memory:";
+}
+
+struct each_form : testing::TestWithParam<trial> {
+  harness::temp_dir dir;
+  world w{url_of(std::get<2>(GetParam()), dir)};
 };
 
-std::string name_of(const testing::TestParamInfo<std::tuple<form, of>>& info) {
-  const auto& [f, whose] = info.param;
-  return std::string(f.name) +
-         (whose == of::this_thread ? "_of_the_caller" : "_of_the_sessions_threads");
+std::string name_of(const testing::TestParamInfo<trial>& info) {
+  const auto& [f, whose, store] = info.param;
+  const bool callers = whose == of::this_thread;
+  return std::string(f.name) + (callers ? "_of_the_caller" : "_of_the_sessions_threads") + "_on_" +
+         store;
 }
 
 const auto whoever = testing::Values(of::this_thread, of::others);
 
+const auto on_stores = testing::Values("memory"
+#ifdef HOLDFAST_WITH_SQLITE
+                                       ,
+                                       "sqlite"
+#endif
+);
+
 TEST_P(each_form, without_memory_fails_and_leaves_nothing) {
-  const auto& [f, whose] = GetParam();
+  const auto& [f, whose, store] = GetParam();
   (void)with_ever_more_memory(w, f, whose);
 }
 
 INSTANTIATE_TEST_SUITE_P(with_a_thread, each_form,
-                         testing::Combine(testing::ValuesIn(blocking_forms()), whoever), name_of);
+                         testing::Combine(testing::ValuesIn(blocking_forms()), whoever, on_stores),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(without_a_thread, each_form,
-                         testing::Combine(testing::ValuesIn(forms_without_thread()), whoever),
+                         testing::Combine(testing::ValuesIn(forms_without_thread()), whoever,
+                                          on_stores),
                          name_of);
 
 using holdfast::lease;
