@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/core.hpp"
 #include "engine/no_thread.hpp"
+#include "engine/spec.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
 
@@ -27,7 +28,7 @@ std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept
   return std::chrono::microseconds(granted.expires_at - granted.now_at);
 }
 
-keeper::keeper(core& session) : session_(session) {}
+keeper::keeper(store_client& session) : session_(session) {}
 
 // What could not be given back would block the others until its lease ends, though nobody works: a
 // lost request is not to cost them that.
@@ -70,13 +71,13 @@ bool keeper::on_own_thread() const noexcept {
   return me == timer_thread_.get_id() || me == renewal_thread_.get_id();
 }
 
-void keeper::add(const std::shared_ptr<hold>& h) {
+void keeper::add(const std::shared_ptr<renewable>& h) {
   const std::lock_guard guard{mutex_};
   h->scheduled_ = schedule_.emplace(h->timer_.next(), h);
   if (h->timer_.next() < sleeping_until_) time_changed_.notify_one();
 }
 
-void keeper::remove(hold& h) noexcept {
+void keeper::remove(renewable& h) noexcept {
   schedule::node_type last;  // may hold the last reference: let go of it without the mutex
   const std::lock_guard guard{mutex_};
   if (!h.scheduled_) return;
@@ -85,7 +86,7 @@ void keeper::remove(hold& h) noexcept {
 }
 
 // The same node in another place: that takes no memory.
-void keeper::reschedule(hold& h) noexcept {
+void keeper::reschedule(renewable& h) noexcept {
   h.publish();
   if (!h.scheduled_) return;
   auto node = schedule_.extract(*h.scheduled_);
@@ -94,8 +95,8 @@ void keeper::reschedule(hold& h) noexcept {
   if (h.timer_.next() < sleeping_until_) time_changed_.notify_one();
 }
 
-void keeper::begin_renewal(hold& h) {
-  std::shared_ptr<hold> taken_over;  // let go of without the mutex
+void keeper::begin_renewal(renewable& h) {
+  std::shared_ptr<renewable> taken_over;  // let go of without the mutex
   std::unique_lock lock{mutex_};
   // One that is queued and not sent is no obstacle: the caller's takes its place.
   if ((taken_over = to_renew_.take(h))) return;
@@ -106,20 +107,20 @@ void keeper::begin_renewal(hold& h) {
 }
 
 // The three ends of a renewal, with the mutex held. What is to be told is told without it.
-keeper::news keeper::on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) noexcept {
+keeper::news keeper::on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) noexcept {
   const bool again = h.timer_.renewed(session_.now(), sent, lease);
   reschedule(h);
   if (!again) return {};
   return {.about = &h, .what = event_kind::held_again};
 }
 
-keeper::news keeper::on_failed(hold& h, const failure& why) noexcept {
+keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
   const bool first = h.timer_.failed(session_.now());
   reschedule(h);
   return {.about = &h, .what = event_kind::renew_failed, .suspect = first, .failed = &why};
 }
 
-keeper::news keeper::on_lost(hold& h, std::string_view why) noexcept {
+keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
   const bool known = h.timer_.state() == lease_state::lost;
   h.timer_.gone();
   reschedule(h);
@@ -129,9 +130,9 @@ keeper::news keeper::on_lost(hold& h, std::string_view why) noexcept {
 
 void keeper::tell(const news& n) noexcept {
   if (!n.what) return;
-  if (*n.what == event_kind::lost) return n.about->announce_lost(session_, n.lost);
-  n.about->announce(session_, *n.what, n.failed);
-  if (n.suspect) n.about->announce(session_, event_kind::suspect, n.failed);
+  if (*n.what == event_kind::lost) return n.about->announce_lost(n.lost);
+  n.about->announce(*n.what, n.failed);
+  if (n.suspect) n.about->announce(event_kind::suspect, n.failed);
 }
 
 template <class End>
@@ -145,7 +146,7 @@ void keeper::end_renewal(End end) {
 
 // Released meanwhile: no wonder if it is not there any more.
 template <class End>
-void keeper::end_renewal(hold& h, End end) {
+void keeper::end_renewal(renewable& h, End end) {
   end_renewal([&]() -> news {
     if (h.scheduled_) return end();
     h.timer_.end_renewal();
@@ -153,26 +154,26 @@ void keeper::end_renewal(hold& h, End end) {
   });
 }
 
-void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+void keeper::renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
   end_renewal(h, [&] { return on_renewed(h, sent, lease); });
 }
-void keeper::not_renewed(hold& h) {
+void keeper::not_renewed(renewable& h) {
   end_renewal(h, [&]() -> news {
     h.timer_.end_renewal();
     reschedule(h);
     return {};
   });
 }
-void keeper::failed(hold& h, const failure& why) {
+void keeper::failed(renewable& h, const failure& why) {
   end_renewal(h, [&] { return on_failed(h, why); });
 }
-void keeper::gone(hold& h) {
+void keeper::gone(renewable& h) {
   end_renewal(h, [&] { return on_lost(h, taken_away); });
 }
-void keeper::ended(hold& h) {
+void keeper::ended(renewable& h) {
   end_renewal(h, [&] { return on_lost(h, lease_ended); });
 }
-bool keeper::in_doubt(hold& h) noexcept {
+bool keeper::in_doubt(renewable& h) noexcept {
   bool kept = false;
   end_renewal([&]() -> news {
     kept = h.scheduled_.has_value();
@@ -182,13 +183,13 @@ bool keeper::in_doubt(hold& h) noexcept {
   return kept;
 }
 
-boot_time keeper::shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+boot_time keeper::shorten(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
   const std::lock_guard guard{mutex_};
   const boot_time before = h.timer_.shorten(sent, lease);
   reschedule(h);
   return before;
 }
-void keeper::restore(hold& h, boot_time valid_until) {
+void keeper::restore(renewable& h, boot_time valid_until) {
   const std::lock_guard guard{mutex_};
   h.timer_.restore(valid_until);
   reschedule(h);
@@ -218,8 +219,8 @@ void keeper::tell_due(told_line& to_tell) noexcept {
   while (const auto h = to_tell.pop()) {
     const bool suspect = std::exchange(h->to_tell_suspect_, false);
     const bool lost = std::exchange(h->to_tell_lost_, false);
-    if (suspect) h->announce(session_, event_kind::suspect);
-    if (lost) h->announce_lost(session_, lease_ended);
+    if (suspect) h->announce(event_kind::suspect, nullptr);
+    if (lost) h->announce_lost(lease_ended);
   }
 }
 
@@ -266,14 +267,14 @@ void keeper::renew_forever() {
 }
 
 void keeper::renew_batch(due_line& due) try {
-  std::vector<std::shared_ptr<hold>> holds;
+  std::vector<std::shared_ptr<renewable>> holds;
   std::vector<store::renewal> renewals;
   std::vector<news> to_tell;
   holds.reserve(due.size());
   renewals.reserve(due.size());
   to_tell.reserve(due.size());
   due.for_each(
-      [&](const hold& h) { renewals.push_back({h.name(), h.command(permits_verb::renew)}); });
+      [&](const renewable& h) { renewals.push_back(h.renewal()); });
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
   while (auto h = due.pop()) holds.push_back(std::move(h));
@@ -295,7 +296,7 @@ void keeper::fail_batch(due_line& due) noexcept {
   while (const auto h = due.pop()) failed(*h, why);
 }
 
-keeper::news keeper::settle(hold& h, boot_time sent,
+keeper::news keeper::settle(renewable& h, boot_time sent,
                             const result<store::permits_reply>& reply) noexcept {
   if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
     h.timer_.end_renewal();
@@ -303,7 +304,7 @@ keeper::news keeper::settle(hold& h, boot_time sent,
   }
   if (!reply) return on_failed(h, reply.error());
   // It has arrived at a barrier, and waits there for the others.
-  if (reply->outcome == permits_outcome::queued) return on_renewed(h, sent, h.lease_.load());
+  if (reply->outcome == permits_outcome::queued) return on_renewed(h, sent, h.renewed_for());
   if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
   return on_renewed(h, sent, lease_of(*reply));
 }
@@ -374,10 +375,7 @@ void keeper::try_to_release(abandonments& todo) {
     } else if (now >= a->until) {
       todo.erase(a);
     } else {
-      store::permits_command c;
-      c.verb = permits_verb::release;
-      c.owner = a->owner;
-      releases.push_back({a->name, c});
+      releases.push_back({a->name, release_command(a->owner)});
       asked.push_back(a);
     }
   }

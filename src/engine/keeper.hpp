@@ -3,9 +3,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <holdfast/clock.hpp>
+#include <holdfast/observer.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/hold.hpp"
+#include "engine/lease_timer.hpp"
 #include "engine/linked_line.hpp"
 #include "engine/no_memory.hpp"
 
@@ -22,12 +24,47 @@ namespace holdfast::engine {
 /// How long it lasts: not always so long as was asked for.
 std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept;
 
+class renewable;
+class store_client;
+
+using schedule = std::multimap<boot_time, std::shared_ptr<renewable>>;
+
+/// What the keeper keeps alive, as it sees it.
+class renewable {
+ public:
+  /// What is sent to renew it.
+  virtual store::renewal renewal() const = 0;
+  /// For how long that asks.
+  virtual std::chrono::milliseconds renewed_for() const noexcept = 0;
+
+ protected:
+  explicit renewable(const lease_timer& timer) : timer_(timer) {}
+  virtual ~renewable() = default;
+
+  /// The timer's verdict has changed. With the keeper's mutex held.
+  virtual void publish() noexcept = 0;
+  virtual void announce(event_kind kind, const failure* why) noexcept = 0;
+  virtual void announce_lost(std::string_view why) noexcept = 0;
+
+  // Guarded by the keeper's mutex.
+  lease_timer timer_;
+  std::optional<schedule::iterator> scheduled_;
+
+ private:
+  friend class keeper;
+  std::shared_ptr<renewable> next_due_;
+  // Of the keeper's thread that watches the time.
+  std::shared_ptr<renewable> next_told_;
+  bool to_tell_suspect_ = false;
+  bool to_tell_lost_ = false;
+};
+
 /// The lease keeper: one for a session, not one for a lock. Two threads, started with the first
 /// lease: one renews, and may be stuck in the store; the other watches the time, and never is, so
 /// that a loss is told whether or not a renewal returns. Thread-safe.
 class keeper {
  public:
-  explicit keeper(core& session);
+  explicit keeper(store_client& session);
   ~keeper();
 
   /// Its threads, before anything is taken that would need them. errc::unavailable if the system
@@ -35,30 +72,30 @@ class keeper {
   status start() noexcept;
   bool on_own_thread() const noexcept;
 
-  void add(const std::shared_ptr<hold>& h);
+  void add(const std::shared_ptr<renewable>& h);
   /// After it nothing more is announced about this hold, but what is on its way right now.
-  void remove(hold& h) noexcept;
+  void remove(renewable& h) noexcept;
 
   /// Somebody else than the keeper renews this hold: waits until no renewal is on its way, and
   /// keeps the keeper from beginning one. The answers of two could come in another order than the
   /// store carried them out, and the longer one be believed. Ends with one of those below.
-  void begin_renewal(hold& h);
+  void begin_renewal(renewable& h);
   /// Ends one as failed, if none of those below has when it goes: nobody could renew it again.
   class begun_renewal;
-  void renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease);
+  void renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
   /// It was not even asked for.
-  void not_renewed(hold& h);
-  void failed(hold& h, const failure& why);
+  void not_renewed(renewable& h);
+  void failed(renewable& h, const failure& why);
   /// The store says that it is not held any more.
-  void gone(hold& h);
+  void gone(renewable& h);
   /// Our own clock says so.
-  void ended(hold& h);
+  void ended(renewable& h);
   /// Nobody knows: it is lost, unless it was released meanwhile. False then.
-  bool in_doubt(hold& h) noexcept;
+  bool in_doubt(renewable& h) noexcept;
   /// After begin_renewal(), before a renewal for `lease` is sent: from now on it is relied on for
   /// no longer than that. Returns until when it was, for restore() if nothing was carried out.
-  boot_time shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease);
-  void restore(hold& h, boot_time valid_until);
+  boot_time shorten(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
+  void restore(renewable& h, boot_time valid_until);
 
   /// Releases at the store when it can be reached again, for as long as it may matter: the holder
   /// could not tell it, or did not learn whether it got what it asked for. Without memory to
@@ -81,19 +118,19 @@ class keeper {
     boot_time until;
   };
   using abandonments = std::list<abandoned>;
-  using due_line = linked_line<hold, &hold::next_due_>;
-  using told_line = linked_line<hold, &hold::next_told_>;
+  using due_line = linked_line<renewable, &renewable::next_due_>;
+  using told_line = linked_line<renewable, &renewable::next_told_>;
   /// What is to be told of a hold when nobody has the mutex. What it points to stays until then. It
   /// takes no memory: the end of a lease is told whether or not there is any.
   struct news {
-    hold* about = nullptr;
+    renewable* about = nullptr;
     std::optional<event_kind> what{};
     bool suspect = false;
     const failure* failed = nullptr;
     std::string_view lost{};
   };
 
-  void reschedule(hold& h) noexcept;
+  void reschedule(renewable& h) noexcept;
   void watch_time();
   boot_time take_due(told_line& to_tell) noexcept;
   void tell_due(told_line& to_tell) noexcept;
@@ -101,21 +138,21 @@ class keeper {
   void renew_forever();
   void renew_batch(due_line& due);
   void fail_batch(due_line& due) noexcept;
-  news on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) noexcept;
-  news on_failed(hold& h, const failure& why) noexcept;
-  news on_lost(hold& h, std::string_view why) noexcept;
-  news settle(hold& h, boot_time sent, const result<store::permits_reply>& reply) noexcept;
+  news on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) noexcept;
+  news on_failed(renewable& h, const failure& why) noexcept;
+  news on_lost(renewable& h, std::string_view why) noexcept;
+  news settle(renewable& h, boot_time sent, const result<store::permits_reply>& reply) noexcept;
   template <class End>
   void end_renewal(End end);
   template <class End>
-  void end_renewal(hold& h, End end);
+  void end_renewal(renewable& h, End end);
   /// False if some are to be tried again later.
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
   /// Of those the rest: what is to be tried again.
   void try_to_release(abandonments& todo);
   void settle(std::unique_lock<std::mutex>& lock) noexcept;
 
-  core& session_;
+  store_client& session_;
   std::mutex mutex_;
   std::condition_variable time_changed_;
   std::condition_variable work_changed_;
@@ -135,7 +172,7 @@ class keeper {
 
 class keeper::begun_renewal {
  public:
-  begun_renewal(keeper& of, hold& h) : keeper_(of), hold_(h) { of.begin_renewal(h); }
+  begun_renewal(keeper& of, renewable& h) : keeper_(of), hold_(h) { of.begin_renewal(h); }
   ~begun_renewal() {
     if (!ended_) keeper_.failed(hold_, without_memory());
   }
@@ -149,7 +186,7 @@ class keeper::begun_renewal {
 
  private:
   keeper& keeper_;
-  hold& hold_;
+  renewable& hold_;
   bool ended_ = false;
 };
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "engine/core.hpp"
-#include "engine/everlasting.hpp"
+#include "base/everlasting.hpp"
 #include "engine/hold.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {
@@ -47,13 +47,13 @@ void lease::extend() {
   deref(kept).extend_or_throw(std::chrono::milliseconds::zero());
 }
 const std::string& lease::name() const noexcept {
-  return hold_ ? hold_->name() : engine::everlasting<std::string>();
+  return hold_ ? hold_->name() : base::everlasting<std::string>();
 }
 
 void lease::extend(std::chrono::milliseconds length) {
   const auto kept = hold_;
   auto& hold = deref(kept);
-  if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
+  if (auto ok = base::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
   hold.extend_or_throw(length);
 }
 
@@ -96,7 +96,7 @@ pending<done> async_extend(const lease& held) {
 
 pending<done> async_extend(const lease& held, std::chrono::milliseconds length) {
   auto& hold = deref(engine::hold::shared_behind(held));
-  if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
+  if (auto ok = base::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
   return async_extend_to(held, length);
 }
 

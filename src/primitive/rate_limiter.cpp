@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "engine/async_forms.hpp"
-#include "engine/everlasting.hpp"
+#include "base/everlasting.hpp"
 #include "primitive/rate_limiter_state.hpp"
 
 namespace holdfast {
@@ -74,7 +74,7 @@ class rate_question final : public engine::question {
 }  // namespace
 
 const rate_state& rate_decision::tightest() const noexcept {
-  if (rules.empty()) return engine::everlasting<rate_state>();
+  if (rules.empty()) return base::everlasting<rate_state>();
   return *std::min_element(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
     return a.wait != b.wait ? a.wait > b.wait : a.remaining < b.remaining;
   });

@@ -1,8 +1,8 @@
 #include <holdfast/error.hpp>
 #include <utility>
 
-#include "engine/everlasting.hpp"
-#include "engine/names.hpp"
+#include "base/everlasting.hpp"
+#include "base/names.hpp"
 
 namespace holdfast {
 
@@ -114,7 +114,7 @@ constexpr std::size_t longest_name = 512;
 std::string compose(const failure& f) {
   std::string text = "holdfast";
   if (!f.operation.empty()) text += ": " + f.operation;
-  if (!f.name.empty()) text += " '" + engine::shortened(f.name, longest_name) + "'";
+  if (!f.name.empty()) text += " '" + base::shortened(f.name, longest_name) + "'";
   if (!f.store.empty()) text += " on " + f.store;
   if (!f.what.empty()) text += ": " + f.what;
   return printable(text);
@@ -122,7 +122,7 @@ std::string compose(const failure& f) {
 
 }  // namespace
 
-const std::error_category& error_category() noexcept { return engine::everlasting<category>(); }
+const std::error_category& error_category() noexcept { return base::everlasting<category>(); }
 
 std::error_code make_error_code(errc code) noexcept {
   return {static_cast<int>(code), error_category()};

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <new>
 
-namespace holdfast::engine {
+namespace holdfast::base {
 
 /// An empty T, the same for all, that outlives main(): static objects may still ask for it. It
 /// takes no memory, so that functions which must not throw may ask as well.
@@ -14,4 +14,4 @@ const T& everlasting() noexcept {
   return *made;
 }
 
-}  // namespace holdfast::engine
+}  // namespace holdfast::base
