@@ -107,7 +107,8 @@ void keeper::begin_renewal(renewable& h) {
 }
 
 // The three ends of a renewal, with the mutex held. What is to be told is told without it.
-keeper::news keeper::on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) noexcept {
+keeper::news keeper::on_renewed(renewable& h, boot_time sent,
+                                std::chrono::nanoseconds lease) noexcept {
   const bool again = h.timer_.renewed(session_.now(), sent, lease);
   reschedule(h);
   if (!again) return {};
@@ -273,8 +274,7 @@ void keeper::renew_batch(due_line& due) try {
   holds.reserve(due.size());
   renewals.reserve(due.size());
   to_tell.reserve(due.size());
-  due.for_each(
-      [&](const renewable& h) { renewals.push_back(h.renewal()); });
+  due.for_each([&](const renewable& h) { renewals.push_back(h.renewal()); });
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
   while (auto h = due.pop()) holds.push_back(std::move(h));

@@ -1,7 +1,7 @@
 #include <holdfast/condition_variable.hpp>
 
-#include "engine/async_forms.hpp"
 #include "base/names.hpp"
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {

@@ -3,10 +3,10 @@
 #include <holdfast/with_lock.hpp>
 #include <utility>
 
-#include "engine/core.hpp"
 #include "base/everlasting.hpp"
-#include "engine/hold.hpp"
 #include "base/names.hpp"
+#include "engine/core.hpp"
+#include "engine/hold.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "engine/async_forms.hpp"
 #include "base/everlasting.hpp"
+#include "engine/async_forms.hpp"
 #include "primitive/rate_limiter_state.hpp"
 
 namespace holdfast {

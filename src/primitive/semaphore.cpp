@@ -1,7 +1,7 @@
 #include <holdfast/semaphore.hpp>
 
-#include "engine/async_forms.hpp"
 #include "base/names.hpp"
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 

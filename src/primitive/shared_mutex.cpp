@@ -1,7 +1,7 @@
 #include <holdfast/shared_mutex.hpp>
 
-#include "engine/core.hpp"
 #include "base/names.hpp"
+#include "engine/core.hpp"
 #include "engine/reader_group.hpp"
 #include "engine/readers.hpp"
 #include "engine/resizing.hpp"
