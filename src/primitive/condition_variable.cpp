@@ -63,7 +63,7 @@ class turn final : public engine::question {
   store::permits_command passing_on() const { return notification(*spec_, 1); }
   /// Where there may be no memory for it.
   void leave_or_abandon() noexcept try { leave(); } catch (...) {
-    session_.keeper().abandon(spec_->name, command_.owner, place_lasts);
+    session_.keeper().abandon(spec_->name, command_.owner, engine::place_lasts);
   }
   bool owes_a_wake_up(const store::permits_reply& left) {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
