@@ -156,7 +156,7 @@ void subscription::reconnect_or_pause(boot_time until) {
 
 void subscription::begin_to_connect() try {
   connector_ = std::thread([this] {
-    const auto try_it = [this]() -> decltype(subscribe(stop_fd_)) {
+    const auto try_it = [this]() -> made {
       try {
         return subscribe(stop_fd_);
       } catch (...) {
