@@ -175,7 +175,8 @@ const std::vector<form>& blocking_forms() {
          (void)gate.wait_for(0s);
          const enough_memory here;
          holdfast::latch(w.session, "latch", 1'000'000).remove();
-       }},
+       },
+       true},
       {"barrier",
        [](world& w) {
          holdfast::barrier alone(w.session, "barrier", 1);
@@ -204,9 +205,10 @@ const std::vector<form>& blocking_forms() {
          (void)w.limiter.take(5);
          (void)w.limiter.peek();
          w.limiter.refund(6);
-       }},
-      {"admission", [](world& w) { (void)w.door.try_admit(); }},
-      {"admission_in_time", [](world& w) { (void)w.door.admit_for(1s); }},
+       },
+       true},
+      {"admission", [](world& w) { (void)w.door.try_admit(); }, true},
+      {"admission_in_time", [](world& w) { (void)w.door.admit_for(1s); }, true},
       {"with_lock", [](world& w) { holdfast::with_lock(w.plain, [](auto&&...) {}); }},
   };
   return *all;
@@ -310,7 +312,8 @@ const std::vector<form>& forms_without_thread() {
          (void)w.result_of(async_wait(gate));
          const enough_memory here;
          gate.remove();
-       }},
+       },
+       true},
       {"barrier",
        [](world& w) {
          holdfast::barrier alone(w.session, "barrier", 1);
@@ -330,8 +333,8 @@ const std::vector<form>& forms_without_thread() {
          });
        }},
       {"notify", [](world& w) { (void)w.result_of(async_notify_one(w.condition)); }},
-      {"limiter", [](world& w) { (void)w.result_of(async_take(w.limiter, 1)); }},
-      {"admission", [](world& w) { (void)w.result_of(async_admit(w.door)); }},
+      {"limiter", [](world& w) { (void)w.result_of(async_take(w.limiter, 1)); }, true},
+      {"admission", [](world& w) { (void)w.result_of(async_admit(w.door)); }, true},
       {"names", [](world& w) { (void)w.result_of(async_names(w.session)); }},
       {"show", [](world& w) { (void)w.result_of(async_show(w.session, "plain")); }},
   };

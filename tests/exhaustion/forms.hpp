@@ -55,6 +55,7 @@ struct world {
 struct form {
   const char* name;
   void (*run)(world&);
+  bool is_remembered = false;  ///< by the store, when it is over
 };
 void PrintTo(const form& f, std::ostream* to);
 
