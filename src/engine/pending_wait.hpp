@@ -93,7 +93,6 @@ class pending_wait : public errand {
 
   next ask();
   next settle(std::optional<status> ended);
-  void told();
   next succeed();
   next give_up(failure f);
   void told_overdue();

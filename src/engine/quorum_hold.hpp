@@ -53,8 +53,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::error_code give_back_now(bool was_lost);
   void give_back_later() noexcept;
   bool fail(const answers& votes, boot_time began, const vote_time& time);
-  bool had_no_time(const answers& votes, std::size_t node, boot_time began,
-                   const vote_time& time) const;
+  bool had_no_time(const answers& votes, std::size_t node, boot_time began) const;
   void note(const answers& votes);
   void renew();
   void tell_lost();

@@ -94,7 +94,10 @@ struct barrier::state {
     } catch (...) {
       // No memory.
     }
-    for (const auto& p : resting) keeper.abandon(of.spec->name, p.kept->owner(), of.spec->lease);
+    for (const auto& p : resting) {
+      keeper.abandon(of.spec->name, p.kept->owner(), of.spec->lease);
+      if (p.next) keeper.abandon(of.spec->name, p.next, of.spec->lease);
+    }
   }
 
   /// Of those that have been told nobody rests any more.
@@ -102,10 +105,14 @@ struct barrier::state {
     std::vector<store::renewal> all;
     for (const auto& p : resting) {
       all.push_back({of.spec->name, engine::release_command(p.kept->owner())});
+      if (p.next) all.push_back({of.spec->name, engine::release_command(p.next)});
     }
     const auto told = of.core->permits(all);
     auto reply = told.begin();
-    resting.remove_if([&](const participation&) { return (reply++)->ok(); });
+    resting.remove_if([&](const participation& p) {
+      const bool left = (reply++)->ok();
+      return p.next ? (reply++)->ok() && left : left;
+    });
   }
 
   participations take() {
@@ -171,9 +178,11 @@ struct barrier::round final : engine::question {
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (released_) return settled();
     tried_ = true;
+    if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     const boot_time sent = session().now();
     auto reply = session().permits(of_->of.spec->name, command_);
-    if (!reply) return std::move(reply.error());
+    if (!reply) return not_answered(std::move(reply.error()));
+    in_doubt_ = false;
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -188,17 +197,34 @@ struct barrier::round final : engine::question {
       case permits_outcome::absent:
         return end(), broken();
       case permits_outcome::busy:
-        over_ = !who_.kept;
-        return too_many(of_->count);
+        return refused(too_many(of_->count));
       default:
-        over_ = !who_.kept;
-        return mismatch(*reply, of_->count);
+        return refused(mismatch(*reply, of_->count));
     }
   }
 
  private:
   using answer = result<std::optional<engine::wait_hint>>;
   static answer settled() { return std::optional<engine::wait_hint>{}; }
+
+  // The lease of its last arrival goes with this one. Nobody renews it from when that may be
+  // carried out: that the store does not know it any more is no loss.
+  bool replaces_what_it_has() const noexcept {
+    return who_.kept && command_.instead_of && who_.kept->owner() == command_.instead_of;
+  }
+  void keep_what_it_has() {
+    if (replaces_what_it_has()) session().keeper().add(who_.kept);
+  }
+  failure not_answered(failure f) {
+    in_doubt_ = in_doubt_ || f.outcome_unknown;
+    if (!in_doubt_) keep_what_it_has();
+    return f;
+  }
+  failure refused(failure f) {
+    over_ = !who_.kept;
+    keep_what_it_has();
+    return f;
+  }
 
   // Nobody waited for it: it is waited for first, as it stands.
   void begin_with_the_last_phase() {
@@ -264,6 +290,7 @@ struct barrier::round final : engine::question {
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
   until until_ = until::released;
   bool tried_ = false;
+  bool in_doubt_ = false;  ///< whether an arrival that was not answered was carried out
   bool arrived_ = false;
   bool released_ = false;
   bool over_ = false;

@@ -1,0 +1,150 @@
+'use strict';
+// libholdfast-c as koffi sees it: the structs and functions of holdfast/holdfast.h, and nothing else.
+const path = require('node:path');
+const fs = require('node:fs');
+const koffi = require('koffi');
+const {byCode, Internal} = require('./errors.js');
+
+const ABI = 0;
+const NAME = `libholdfast-c.so.${ABI}`;
+
+const text = (length) => koffi.array('char', length, 'String');
+const structs = {
+  error: {
+    size: 'uint32_t', code: 'int32_t', retryable: 'uint8_t', outcome_unknown: 'uint8_t', lease_gone: 'uint8_t',
+    unused: koffi.array('uint8_t', 5), operation: text(64), name: text(512), store: text(1024), message: text(4096)},
+  wait: {size: 'uint32_t', unused: 'uint32_t', timeout_ns: 'int64_t', stop: 'uintptr_t', queue: 'uintptr_t', tag: 'uint64_t'},
+  event: {
+    size: 'uint32_t', kind: 'int32_t', tag: 'uint64_t', code: 'int32_t', unused: 'uint32_t', lease: 'uintptr_t', number: 'uint64_t',
+    wait_us: 'int64_t'},
+  session_options: {
+    size: 'uint32_t', lock_order: 'uint8_t', find_deadlocks: 'uint8_t', unused: koffi.array('uint8_t', 2), lease_ms: 'int64_t',
+    store_timeout_ms: 'int64_t', name_prefix: 'const char *'},
+  name_info: {
+    size: 'uint32_t', capacity: 'uint32_t', remaining: 'uint32_t', holders: 'uint32_t', waiters: 'uint32_t', unused: 'uint32_t',
+    last_fence: 'uint64_t', kind: text(32), holder: text(16)},
+  lease_info: {size: 'uint32_t', state: 'int32_t', fence: 'uint64_t', remaining_ns: 'int64_t', name: text(512), short_id: text(16)},
+  lock_options: {
+    size: 'uint32_t', no_renewal: 'uint8_t', unconfirmed_release: 'uint8_t', unused: koffi.array('uint8_t', 2), lease_ms: 'int64_t',
+    max_hold_ms: 'int64_t', local_time_us: 'int64_t', linger_us: 'int64_t', max_waiters: 'uint64_t', reason: 'const char *'},
+  election_options: {size: 'uint32_t', priority: 'int32_t', lease_ms: 'int64_t', note: 'const char *'},
+  leader: {
+    size: 'uint32_t', pid: 'uint32_t', term: 'uint64_t', after_gap: 'uint8_t', unused: koffi.array('uint8_t', 7), note: text(256),
+    host: text(256), program: text(256)},
+  redlock_options: {
+    size: 'uint32_t', unused: 'uint32_t', lease_ms: 'int64_t', node_timeout_ms: 'int64_t', trust_after_ms: 'int64_t',
+    reason: 'const char *'},
+  member: {lock: 'uintptr_t', shared: 'uint32_t', permits: 'uint32_t'},
+  rule: {
+    tokens: 'uint64_t', per_us: 'int64_t', burst: 'uint64_t', name: 'const char *', by: 'const char **', by_count: 'uint32_t',
+    interval: 'uint32_t'},
+  part: {part: 'const char *', value: 'const char *'},
+  decision: {
+    size: 'uint32_t', taken: 'uint32_t', wait_us: 'int64_t', limit: 'uint64_t', remaining: 'uint64_t', reset_us: 'int64_t',
+    rule: text(256)},
+};
+const types = {};
+for (const [name, fields] of Object.entries(structs)) types[name] = koffi.struct(`holdfast_${name}`, fields);
+
+/** What a struct begins as. */
+const sized = (name, fields = {}) => ({...blank[name], ...fields, size: koffi.sizeof(types[name])});
+const blank = {};
+for (const [name, fields] of Object.entries(structs)) {
+  blank[name] = Object.fromEntries(Object.entries(fields).map(([field, type]) => {
+    if (typeof type !== 'string') return [field, field === 'unused' ? Array(koffi.sizeof(type)).fill(0) : ''];
+    return [field, type.includes('*') ? null : 0];
+  }));
+}
+
+// Handles are numbers; the last parameter is holdfast_error* everywhere.
+const H = 'uintptr_t', S = 'const char *', NEW = '_Out_ uintptr_t *', N = '_Out_ uint32_t *', WAIT = 'const holdfast_wait *';
+const KEY = 'const holdfast_part *';
+const FUNCTIONS = {
+  close: [H], stop_open: [NEW], stop_request: [H], queue_open: [NEW, 'void *'], queue_next: [H, 'int64_t', '_Inout_ holdfast_event *'],
+  open: [S, 'const holdfast_session_options *', NEW], show: [H, S, '_Inout_ holdfast_name_info *'],
+  force_release: [H, S, S, '_Out_ uint64_t *'],
+  lease_info_of: [H, '_Inout_ holdfast_lease_info *'], lease_fences: [H, '_Out_ uint64_t *', '_Inout_ uint32_t *'], lease_check: [H],
+  lease_extend: [H, 'int64_t'], lease_watch: [H, H, 'uint64_t'], release: [H, WAIT],
+  mutex: [H, S, 'const holdfast_lock_options *', NEW], fair_mutex: [H, S, 'const holdfast_lock_options *', NEW],
+  shared_mutex: [H, S, 'int', 'const holdfast_lock_options *', NEW], semaphore: [H, S, 'uint32_t', 'const holdfast_lock_options *', NEW],
+  semaphore_available: [H, N], election: [H, S, 'const holdfast_election_options *', NEW],
+  election_leader: [H, '_Inout_ holdfast_leader *'], election_observe: [H, NEW],
+  leaders_next: [H, WAIT, '_Inout_ holdfast_leader *'], multi_lock: ['const holdfast_member *', 'uint32_t', NEW],
+  redlock: ['const uintptr_t *', 'uint32_t', S, 'const holdfast_redlock_options *', NEW],
+  acquire: [H, WAIT, NEW], acquire_shared: [H, WAIT, NEW], acquire_permits: [H, 'uint32_t', WAIT, NEW],
+  downgrade: [H, H], upgrade: [H, H],
+  latch_open: [H, S, 'uint32_t', 'int64_t', NEW], latch_count_down: [H, 'uint32_t', WAIT], latch_wait: [H, WAIT],
+  latch_remaining: [H, N], latch_remove: [H],
+  barrier_open: [H, S, 'uint32_t', 'int64_t', NEW], barrier_arrive_and_wait: [H, WAIT], barrier_arrive_and_drop: [H],
+  condition_open: [H, S, NEW], condition_wait: [H, H, WAIT, N], condition_notify_one: [H, N], condition_notify_all: [H, N],
+  limiter_open: [H, S, 'const holdfast_rule *', 'uint32_t', 'uint64_t', NEW],
+  limiter_take: [H, 'uint64_t', KEY, 'uint32_t', WAIT, '_Inout_ holdfast_decision *'],
+  limiter_reserve: [H, 'uint64_t', 'int64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'],
+  limiter_peek: [H, 'uint64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'], limiter_refund: [H, 'uint64_t', KEY, 'uint32_t'],
+};
+
+function load() {
+  const beside = path.join(__dirname, NAME);
+  const file = process.env.HOLDFAST_LIBRARY ?? (fs.existsSync(beside) ? beside : NAME);
+  let library;
+  try {
+    library = koffi.load(file);
+  } catch (why) {
+    throw new Error(`holdfast needs ${NAME}: install it, or set HOLDFAST_LIBRARY to its path (${why.message})`);
+  }
+  const abi = library.func('uint32_t holdfast_abi()')();
+  if (abi !== ABI) throw new Error(`${file} has the interface ${abi}, and this package needs ${ABI}`);
+  return library;
+}
+
+const library = load();
+const functions = {};
+for (const [name, takes] of Object.entries(FUNCTIONS)) {
+  functions[name] = library.func(`holdfast_${name}`, 'int', [...takes, 'void *']);
+}
+
+const ERROR_SIZE = koffi.sizeof(types.error);
+function newWhy() {
+  const why = Buffer.alloc(ERROR_SIZE);
+  why.writeUInt32LE(ERROR_SIZE, 0);
+  return why;
+}
+
+function errorOf(code, why) {
+  const e = koffi.decode(why, types.error);
+  const kind = byCode.get(code) ?? Internal;
+  return new kind(e.message || kind.name, {
+    operation: e.operation, name: e.name, store: e.store, retryable: e.retryable === 1, outcomeUnknown: e.outcome_unknown === 1,
+    leaseGone: e.lease_gone === 1});
+}
+
+/** On this thread: only for what takes no round trip. */
+function call(name, ...given) {
+  const why = newWhy();
+  const code = functions[name](...given, why);
+  if (code !== 0) throw errorOf(code, why);
+}
+
+/** The same for a function whose last parameter receives a handle, which is returned. */
+function made(name, ...given) {
+  const there = [0];
+  call(name, ...given, there);
+  return there[0];
+}
+
+/** On a thread of Node's pool. */
+function callAside(name, ...given) {
+  const why = newWhy();
+  return new Promise((resolve, reject) => {
+    functions[name].async(...given, why, (failed, code) => {
+      if (failed) reject(failed);
+      else if (code !== 0) reject(errorOf(code, why));
+      else resolve();
+    });
+  });
+}
+
+const closeAll = library.func('void holdfast_close_all()');
+const version = library.func('const char *holdfast_version()')();
+
+module.exports = {koffi, structs, types, sized, functions, call, made, callAside, errorOf, newWhy, closeAll, version};

@@ -1,0 +1,408 @@
+'use strict';
+// Synchronization primitives across processes and machines. index.d.ts says what each does.
+const abi = require('./abi.js');
+const {byCode, ...errors} = require('./errors.js');
+const {expect, forget, outcome, aside} = require('./waits.js');
+
+Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
+Symbol.dispose ??= Symbol('Symbol.dispose');
+
+const forgotten = new FinalizationRegistry((handle) => abi.functions.close(handle, null));
+
+/** What the library knows under a number, until it is closed or this object goes. */
+class Handle {
+  constructor(handle) {
+    this._handle = handle;
+    this._known = handle;  // also when it is closed: the library says so
+    forgotten.register(this, handle, this);
+  }
+
+  close() {
+    if (this._disown()) abi.functions.close(this._known, null);
+  }
+
+  _disown() {
+    if (this._handle === 0) return false;
+    this._handle = 0;
+    forgotten.unregister(this);
+    return true;
+  }
+
+  [Symbol.dispose]() {
+    this.close();
+  }
+}
+
+const STATES = {0: 'released', 1: 'held', 2: 'suspect', 3: 'lost'};
+
+class Lease extends Handle {
+  #losing = null;
+
+  _info() {
+    const info = abi.sized('lease_info');
+    abi.call('lease_info_of', this._known, info);
+    return info;
+  }
+
+  get fence() {
+    return BigInt(this._info().fence);
+  }
+
+  get fences() {
+    const there = Array(64).fill(0);
+    const count = [there.length];
+    abi.call('lease_fences', this._known, there, count);
+    return there.slice(0, count[0]).map(BigInt);
+  }
+
+  get state() {
+    return STATES[this._handle === 0 ? 0 : this._info().state];
+  }
+
+  get lost() {
+    return this.state === 'lost';
+  }
+
+  get remaining() {
+    return Number(this._info().remaining_ns) / 1e6;
+  }
+
+  get name() {
+    return this._info().name;
+  }
+
+  get shortId() {
+    return this._info().short_id;
+  }
+
+  get signal() {
+    if (!this.#losing) {
+      const controller = new AbortController();
+      const told = expect((to, tag) => abi.call('lease_watch', this._known, to, tag));
+      told.event.then(() => controller.abort(new errors.Lost('the lock was lost', {leaseGone: true})), () => {});
+      this.#losing = {controller, tag: told.tag};
+    }
+    return this.#losing.controller.signal;
+  }
+
+  check() {
+    abi.call('lease_check', this._known);
+  }
+
+  extend(length = 0) {
+    return abi.callAside('lease_extend', this._known, length);
+  }
+
+  close() {
+    if (this.#losing) forget(this.#losing.tag);
+    super.close();
+  }
+
+  async release() {
+    this._disown();
+    if (this.#losing) forget(this.#losing.tag);
+    try {
+      await outcome((how) => abi.call('release', this._known, how));
+    } catch (why) {
+      if (!(why instanceof errors.Unsupported)) throw why;
+      await abi.callAside('release', this._known, null);  // a redlock
+    }
+  }
+
+  async [Symbol.asyncDispose]() {
+    if (this._handle !== 0) await this.release();
+  }
+}
+
+class Lock extends Handle {
+  constructor(handle, begin = (how, there) => ['acquire', this._known, how, there]) {
+    super(handle);
+    this._begin = begin;
+  }
+
+  async acquire(wait) {
+    return new Lease((await outcome((how) => abi.call(...this._begin(how, null)), wait)).lease);
+  }
+
+  async tryAcquire(wait) {
+    try {
+      return await this.acquire({timeout: 0, ...wait});
+    } catch (why) {
+      if (why instanceof errors.Busy || why instanceof errors.TimedOut) return null;
+      throw why;
+    }
+  }
+
+  async with(work, wait) {
+    const lease = await this.acquire(wait);
+    let result;
+    try {
+      result = await work(lease);
+    } catch (why) {
+      await lease.release().catch(() => {});  // what the work said is more important
+      throw why;
+    }
+    await lease.release();
+    return result;
+  }
+
+  _member() {
+    return {lock: this._known, shared: 0, permits: 0};
+  }
+}
+
+/** A part of another lock: its readers, or several of its permits. */
+class Side extends Lock {
+  constructor(of, begin, member) {
+    super(0, begin);
+    this._of = of;
+    this._member = member;
+  }
+}
+
+class SharedMutex extends Lock {
+  shared() {
+    return new Side(this, (how, there) => ['acquire_shared', this._known, how, there],
+                    () => ({lock: this._known, shared: 1, permits: 0}));
+  }
+
+  downgrade(lease) {
+    return abi.callAside('downgrade', this._known, lease._known);
+  }
+
+  async tryUpgrade(lease) {
+    try {
+      await abi.callAside('upgrade', this._known, lease._known);
+      return true;
+    } catch (why) {
+      if (why instanceof errors.Busy) return false;
+      throw why;
+    }
+  }
+}
+
+class Semaphore extends Lock {
+  permits(count) {
+    return new Side(this, (how, there) => ['acquire_permits', this._known, count, how, there],
+                    () => ({lock: this._known, shared: 0, permits: count}));
+  }
+
+  available() {
+    return counted('semaphore_available', this._known);
+  }
+}
+
+async function counted(name, handle) {
+  const there = [0];
+  await abi.callAside(name, handle, there);
+  return there[0];
+}
+
+const leaderOf = (l) => ({term: BigInt(l.term), note: l.note, host: l.host, pid: l.pid, program: l.program, afterGap: l.after_gap === 1});
+
+class Leaders extends Handle {
+  async next(wait) {
+    const found = abi.sized('leader');
+    await aside((how) => abi.callAside('leaders_next', this._known, how, found), wait);
+    return leaderOf(found);
+  }
+}
+
+class Election extends Lock {
+  async leader() {
+    const found = abi.sized('leader');
+    await abi.callAside('election_leader', this._known, found);
+    return found.term ? leaderOf(found) : null;
+  }
+
+  observe() {
+    return new Leaders(abi.made('election_observe', this._known));
+  }
+}
+
+class MultiLock extends Lock {}
+
+class Redlock extends Lock {
+  async acquire(wait) {
+    const there = [0];
+    await aside((how) => abi.callAside('acquire', this._known, how, there), wait);
+    return new Lease(there[0]);
+  }
+}
+
+class Latch extends Handle {
+  async countDown(n = 1) {
+    await outcome((how) => abi.call('latch_count_down', this._known, n, how));
+  }
+
+  async wait(wait) {
+    await outcome((how) => abi.call('latch_wait', this._known, how), wait);
+  }
+
+  remaining() {
+    return counted('latch_remaining', this._known);
+  }
+
+  remove() {
+    return abi.callAside('latch_remove', this._known);
+  }
+}
+
+class Barrier extends Handle {
+  async arriveAndWait(wait) {
+    await outcome((how) => abi.call('barrier_arrive_and_wait', this._known, how), wait);
+  }
+
+  arriveAndDrop() {
+    return abi.callAside('barrier_arrive_and_drop', this._known);
+  }
+}
+
+class Condition extends Handle {
+  async wait(lease, wait) {
+    try {
+      return (await outcome((how) => abi.call('condition_wait', this._known, lease._known, how, null), wait)).number !== 0;
+    } catch (why) {
+      const unchanged = [errors.NotOwner, errors.InvalidArgument, errors.Unsupported].some((kind) => why instanceof kind);
+      if (!unchanged) lease._disown();  // the library has closed it
+      throw why;
+    }
+  }
+
+  notifyOne() {
+    return counted('condition_notify_one', this._known);
+  }
+
+  notifyAll() {
+    return counted('condition_notify_all', this._known);
+  }
+}
+
+const keyOf = (key = {}) => {
+  const parts = Object.entries(key).map(([part, value]) => ({part, value}));
+  return [parts.length ? parts : null, parts.length];
+};
+
+class Limiter extends Handle {
+  tryTake(n = 1, key = {}) {
+    return this._decided((there) => ['limiter_take', this._known, n, ...keyOf(key), abi.sized('wait'), there]);
+  }
+
+  async take(n = 1, key = {}, wait = {}) {
+    const event = await outcome((how) => abi.call('limiter_take', this._known, n, ...keyOf(key), how, null), wait);
+    return event.number !== 0;
+  }
+
+  reserve(n, longestWait, key = {}) {
+    return this._decided((there) => ['limiter_reserve', this._known, n, Math.round(longestWait * 1e3), ...keyOf(key), there]);
+  }
+
+  peek(n = 1, key = {}) {
+    return this._decided((there) => ['limiter_peek', this._known, n, ...keyOf(key), there]);
+  }
+
+  refund(n = 1, key = {}) {
+    return abi.callAside('limiter_refund', this._known, n, ...keyOf(key));
+  }
+
+  async _decided(ask) {
+    const d = abi.sized('decision');
+    await abi.callAside(...ask(d));
+    return {taken: d.taken === 1, wait: Number(d.wait_us) / 1e3, limit: Number(d.limit), remaining: Number(d.remaining),
+            reset: Number(d.reset_us) / 1e3, rule: d.rule};
+  }
+}
+
+/** 0, the default, only for what is not said. */
+const milliseconds = (length) => length === undefined ? 0 : Math.round(length) || -1;
+
+function lockOptions(o) {
+  return abi.sized('lock_options', {
+    no_renewal: o.renew === false ? 1 : 0, unconfirmed_release: o.unconfirmedRelease ? 1 : 0, lease_ms: milliseconds(o.lease),
+    max_hold_ms: milliseconds(o.maxHold), local_time_us: o.localTime === undefined ? 0 : Math.round(o.localTime * 1e3) || -1,
+    linger_us: Math.round((o.linger ?? 0) * 1e3), max_waiters: o.maxWaiters ?? 0, reason: o.reason ?? null});
+}
+
+const PREFERENCES = {fifo: 0, readers: 1, writers: 2};
+
+class Session extends Handle {
+  mutex(name, options = {}) {
+    return new Lock(abi.made('mutex', this._known, name, lockOptions(options)));
+  }
+
+  fairMutex(name, options = {}) {
+    return new Lock(abi.made('fair_mutex', this._known, name, lockOptions(options)));
+  }
+
+  sharedMutex(name, options = {}) {
+    const preference = PREFERENCES[options.preference ?? 'fifo'] ?? -1;
+    return new SharedMutex(abi.made('shared_mutex', this._known, name, preference, lockOptions(options)));
+  }
+
+  semaphore(name, capacity, options = {}) {
+    return new Semaphore(abi.made('semaphore', this._known, name, capacity, lockOptions(options)));
+  }
+
+  election(name, {note = null, priority = 0, lease} = {}) {
+    const options = abi.sized('election_options', {note, priority, lease_ms: milliseconds(lease)});
+    return new Election(abi.made('election', this._known, name, options));
+  }
+
+  latch(name, count, {keep} = {}) {
+    return new Latch(abi.made('latch_open', this._known, name, count, keep === undefined ? 0 : Math.round(keep / 1e3) || -1));
+  }
+
+  barrier(name, count, {lease} = {}) {
+    return new Barrier(abi.made('barrier_open', this._known, name, count, milliseconds(lease)));
+  }
+
+  condition(name) {
+    return new Condition(abi.made('condition_open', this._known, name));
+  }
+
+  limiter(name, rules, {localTokens = 0} = {}) {
+    const there = rules.map((r) => ({
+      tokens: r.tokens, per_us: Math.round((r.per ?? 1e3) * 1e3), burst: r.burst ?? 0, name: r.name ?? null,
+      by: r.by?.length ? r.by : null, by_count: r.by?.length ?? 0, interval: r.interval ? 1 : 0}));
+    return new Limiter(abi.made('limiter_open', this._known, name, there, there.length, localTokens));
+  }
+
+  async show(name) {
+    const i = abi.sized('name_info');
+    await abi.callAside('show', this._known, name, i);
+    return {kind: i.kind, capacity: i.capacity, remaining: i.remaining, holders: i.holders, waiters: i.waiters,
+            lastFence: BigInt(i.last_fence), holder: i.holder};
+  }
+
+  async forceRelease(name, shortId = null) {
+    const removed = [0];
+    await abi.callAside('force_release', this._known, name, shortId, removed);
+    return Number(removed[0]);
+  }
+}
+
+async function open(url, options = {}) {
+  const there = [0];
+  await abi.callAside('open', url, abi.sized('session_options', {
+    lease_ms: milliseconds(options.lease), store_timeout_ms: milliseconds(options.storeTimeout),
+    name_prefix: options.namePrefix ?? null, lock_order: options.lockOrder ? 1 : 0,
+    find_deadlocks: options.findDeadlocks ? 1 : 0}), there);
+  return new Session(there[0]);
+}
+
+function multiLock(...members) {
+  return new MultiLock(abi.made('multi_lock', members.map((member) => member._member()), members.length));
+}
+
+function redlock(nodes, name, options = {}) {
+  const given = abi.sized('redlock_options', {
+    lease_ms: milliseconds(options.lease), node_timeout_ms: milliseconds(options.nodeTimeout),
+    trust_after_ms: milliseconds(options.trustAfter), reason: options.reason ?? null});
+  return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given));
+}
+
+// A program that ends with a lease in its hands gives it back.
+process.on('exit', abi.closeAll);
+
+module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
+                  Latch, Barrier, Condition, Limiter, version: abi.version, ...errors};

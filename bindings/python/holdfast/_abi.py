@@ -1,0 +1,226 @@
+"""libholdfast-c as ctypes sees it: the structs and functions of holdfast/holdfast.h, and nothing else."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import threading
+import typing
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
+
+from . import errors
+
+ABI = 0
+NO_LIMIT = -1
+ONE_TRY = 0
+LEASE_LOST = 2
+HELD, SUSPECT, GONE = 1, 2, 3
+
+
+class Sized(ctypes.Structure):
+    """A struct whose first field is its size."""
+    size: int
+
+    def __init__(self, **fields: typing.Any) -> None:
+        super().__init__(size=ctypes.sizeof(type(self)), **fields)
+
+
+class ErrorText(Sized):
+    _fields_ = [("size", c_uint32), ("code", c_int32), ("retryable", c_uint8), ("outcome_unknown", c_uint8), ("lease_gone", c_uint8),
+                ("unused", c_uint8 * 5), ("operation", c_char * 64), ("name", c_char * 512), ("store", c_char * 1024),
+                ("message", c_char * 4096)]
+
+
+class Wait(Sized):
+    _fields_ = [("size", c_uint32), ("unused", c_uint32), ("timeout_ns", c_int64), ("stop", c_void_p), ("queue", c_void_p),
+                ("tag", c_uint64)]
+
+
+class Event(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_int32), ("tag", c_uint64), ("code", c_int32), ("unused", c_uint32), ("lease", c_void_p),
+                ("number", c_uint64), ("wait_us", c_int64)]
+
+
+class SessionOptions(Sized):
+    _fields_ = [("size", c_uint32), ("lock_order", c_uint8), ("find_deadlocks", c_uint8), ("unused", c_uint8 * 2),
+                ("lease_ms", c_int64), ("store_timeout_ms", c_int64), ("name_prefix", c_char_p)]
+
+
+class NameInfo(Sized):
+    _fields_ = [("size", c_uint32), ("capacity", c_uint32), ("remaining", c_uint32), ("holders", c_uint32), ("waiters", c_uint32),
+                ("unused", c_uint32), ("last_fence", c_uint64), ("kind", c_char * 32), ("holder", c_char * 16)]
+
+
+class LeaseInfo(Sized):
+    _fields_ = [("size", c_uint32), ("state", c_int32), ("fence", c_uint64), ("remaining_ns", c_int64), ("name", c_char * 512),
+                ("short_id", c_char * 16)]
+
+
+class LockOptions(Sized):
+    _fields_ = [("size", c_uint32), ("no_renewal", c_uint8), ("unconfirmed_release", c_uint8), ("unused", c_uint8 * 2),
+                ("lease_ms", c_int64), ("max_hold_ms", c_int64), ("local_time_us", c_int64), ("linger_us", c_int64),
+                ("max_waiters", c_uint64), ("reason", c_char_p)]
+
+
+class ElectionOptions(Sized):
+    _fields_ = [("size", c_uint32), ("priority", c_int32), ("lease_ms", c_int64), ("note", c_char_p)]
+
+
+class LeaderText(Sized):
+    _fields_ = [("size", c_uint32), ("pid", c_uint32), ("term", c_uint64), ("after_gap", c_uint8), ("unused", c_uint8 * 7),
+                ("note", c_char * 256), ("host", c_char * 256), ("program", c_char * 256)]
+
+
+class RedlockOptions(Sized):
+    _fields_ = [("size", c_uint32), ("unused", c_uint32), ("lease_ms", c_int64), ("node_timeout_ms", c_int64),
+                ("trust_after_ms", c_int64), ("reason", c_char_p)]
+
+
+class Member(ctypes.Structure):
+    _fields_ = [("lock", c_void_p), ("shared", c_uint32), ("permits", c_uint32)]
+
+
+class RuleText(ctypes.Structure):
+    _fields_ = [("tokens", c_uint64), ("per_us", c_int64), ("burst", c_uint64), ("name", c_char_p), ("by", POINTER(c_char_p)),
+                ("by_count", c_uint32), ("interval", c_uint32)]
+
+
+class Part(ctypes.Structure):
+    _fields_ = [("part", c_char_p), ("value", c_char_p)]
+
+
+class DecisionText(Sized):
+    _fields_ = [("size", c_uint32), ("taken", c_uint32), ("wait_us", c_int64), ("limit", c_uint64), ("remaining", c_uint64),
+                ("reset_us", c_int64), ("rule", c_char * 256)]
+
+
+#: What each struct is called in C, for the test that compares the two.
+IN_C: typing.Final[dict[str, type[ctypes.Structure]]] = {
+    "error": ErrorText, "wait": Wait, "event": Event, "session_options": SessionOptions, "name_info": NameInfo,
+    "lease_info": LeaseInfo, "lock_options": LockOptions, "election_options": ElectionOptions, "leader": LeaderText,
+    "redlock_options": RedlockOptions, "member": Member, "rule": RuleText, "part": Part, "decision": DecisionText}
+
+_h = c_void_p  # a handle, or where one goes
+_s = c_char_p
+_p = c_void_p  # by reference
+# Without the last parameter, which is holdfast_error* everywhere.
+_FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
+    "close": [_h], "stop_open": [_p], "stop_request": [_h], "queue_open": [_p, _p], "queue_next": [_h, c_int64, _p],
+    "open": [_s, _p, _p], "session_url": [_h, _s, c_uint64], "show": [_h, _s, _p], "force_release": [_h, _s, _s, _p],
+    "lease_info_of": [_h, _p], "lease_fences": [_h, _p, _p], "lease_check": [_h], "lease_extend": [_h, c_int64],
+    "lease_watch": [_h, _h, c_uint64], "release": [_h, _p],
+    "mutex": [_h, _s, _p, _p], "fair_mutex": [_h, _s, _p, _p], "shared_mutex": [_h, _s, c_int, _p, _p],
+    "semaphore": [_h, _s, c_uint32, _p, _p], "semaphore_available": [_h, _p], "election": [_h, _s, _p, _p],
+    "election_leader": [_h, _p], "election_observe": [_h, _p], "leaders_next": [_h, _p, _p],
+    "multi_lock": [_p, c_uint32, _p], "redlock": [_p, c_uint32, _s, _p, _p],
+    "acquire": [_h, _p, _p], "acquire_shared": [_h, _p, _p], "acquire_permits": [_h, c_uint32, _p, _p],
+    "downgrade": [_h, _h], "upgrade": [_h, _h],
+    "latch_open": [_h, _s, c_uint32, c_int64, _p], "latch_count_down": [_h, c_uint32, _p], "latch_wait": [_h, _p],
+    "latch_remaining": [_h, _p], "latch_remove": [_h],
+    "barrier_open": [_h, _s, c_uint32, c_int64, _p], "barrier_arrive": [_h, _p], "barrier_wait": [_h, _h, _p],
+    "barrier_arrive_and_wait": [_h, _p], "barrier_arrive_and_drop": [_h],
+    "condition_open": [_h, _s, _p], "condition_wait": [_h, _h, _p, _p], "condition_notify_one": [_h, _p],
+    "condition_notify_all": [_h, _p],
+    "limiter_open": [_h, _s, _p, c_uint32, c_uint64, _p], "limiter_take": [_h, c_uint64, _p, c_uint32, _p, _p],
+    "limiter_reserve": [_h, c_uint64, c_int64, _p, c_uint32, _p], "limiter_peek": [_h, c_uint64, _p, c_uint32, _p],
+    "limiter_refund": [_h, c_uint64, _p, c_uint32],
+}
+
+Function = typing.Callable[..., int]
+
+
+def _load() -> ctypes.CDLL:
+    name = f"libholdfast-c.so.{ABI}"
+    named = os.environ.get("HOLDFAST_LIBRARY")
+    beside = pathlib.Path(__file__).resolve().parent / name
+    path = named or (str(beside) if beside.exists() else name)
+    try:
+        found = ctypes.CDLL(path)
+    except OSError as why:
+        raise ImportError(f"holdfast needs {name}: install it, or set HOLDFAST_LIBRARY to its path ({why})") from why
+    found.holdfast_abi.restype = c_uint32
+    if found.holdfast_abi() != ABI:
+        raise ImportError(f"{path} has the interface {found.holdfast_abi()}, and this package needs {ABI}")
+    return found
+
+
+_library = _load()
+
+
+class Functions:
+    """Each function of the library, without the prefix."""
+
+    def __init__(self) -> None:
+        for name, takes in _FUNCTIONS.items():
+            function = getattr(_library, f"holdfast_{name}")
+            function.argtypes = [*takes, _p]
+            function.restype = c_int
+            setattr(self, name, function)
+        self.close_all: typing.Callable[[], None] = _library.holdfast_close_all
+        _library.holdfast_close_all.restype = None
+        _library.holdfast_version.restype = c_char_p
+        self.version: str = _library.holdfast_version().decode()
+
+    if typing.TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Function: ...
+
+
+functions: typing.Final = Functions()
+
+
+class _Texts(threading.local):
+    """Where calls of this thread put their error's text: a call takes one out and puts it back, since what interrupts it (a signal's
+    handler) may call, too."""
+
+    def __init__(self) -> None:
+        self.free: list[ErrorText] = []
+
+
+_texts = _Texts()
+
+
+def error_of(why: ErrorText, code: int) -> errors.Error:
+    def text(field: bytes) -> str:
+        return field.decode("utf-8", "replace")
+    kind = errors.BY_CODE.get(code, errors.Internal)
+    return kind(text(why.message), operation=text(why.operation), name=text(why.name), store=text(why.store),
+                retryable=bool(why.retryable), outcome_unknown=bool(why.outcome_unknown), lease_gone=bool(why.lease_gone))
+
+
+def call(function: Function, *arguments: typing.Any) -> None:
+    """Calls it without the interpreter's lock; raises what it says."""
+    free = _texts.free
+    why = free.pop() if free else ErrorText()
+    code = function(*arguments, ctypes.byref(why))
+    if code:
+        raise error_of(why, code)
+    free.append(why)
+
+
+def made(function: Function, *arguments: typing.Any) -> int:
+    """The same for one whose last parameter but one receives a handle, which is returned."""
+    there = c_void_p()
+    call(function, *arguments, ctypes.byref(there))
+    return there.value or 0
+
+
+def text(words: str | None) -> bytes | None:
+    if words is None:
+        return None
+    if "\0" in words:
+        raise errors.InvalidName("a text with a zero byte in it cannot be passed on")
+    return words.encode()
+
+
+def milliseconds(seconds: float | None) -> int:
+    """0 (the default) for None."""
+    if seconds is None:
+        return 0
+    # What is there, but too short to be counted, must not become the default.
+    return round(seconds * 1e3) or -1
+
+
+def nanoseconds(timeout: float | None) -> int:
+    if timeout is None:
+        return NO_LIMIT
+    return min(int(max(timeout, 0.0) * 1e9), 2**63 - 1)

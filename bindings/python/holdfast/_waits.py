@@ -1,0 +1,221 @@
+"""Waiting: in this thread, so that signals are seen, or for an event loop."""
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import itertools
+import os
+import select
+import threading
+import typing
+import weakref
+
+from . import _abi
+from ._abi import call, functions
+
+#: Called with a pointer to a holdfast_wait.
+Starts = typing.Callable[[typing.Any], None]
+
+
+class Handle:
+    """What the library knows under a number, until this object goes."""
+    _handle: int = 0
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def close(self) -> None:
+        """Gives it up. What uses it now may end first. A second time does nothing."""
+        handle, self._handle = self._handle, 0
+        if handle:
+            functions.close(handle, None)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Stop(Handle):
+    """Calls off every wait that was given it, from any thread."""
+
+    def __init__(self) -> None:
+        super().__init__(_abi.made(functions.stop_open))
+        self._mutex = threading.Lock()
+        self._requested = False
+        self._parts: weakref.WeakSet[Stop] = weakref.WeakSet()
+
+    def request(self) -> None:
+        """Waits that are given it later end at once, too."""
+        with self._mutex:
+            self._requested = True
+            parts = list(self._parts)
+        call(functions.stop_request, self._handle)
+        for part in parts:
+            part.request()
+
+    def part(self) -> Stop:
+        """One that is requested with this one, and can be by itself."""
+        made = Stop()
+        with self._mutex:
+            self._parts.add(made)
+            requested = self._requested
+        if requested:
+            made.request()
+        return made
+
+
+class Queue(Handle):
+    """The library's events, with the descriptor that says that there are some."""
+
+    def __init__(self) -> None:
+        handle, fd = ctypes.c_void_p(), ctypes.c_int(-1)
+        call(functions.queue_open, ctypes.byref(handle), ctypes.byref(fd))
+        super().__init__(handle.value or 0)
+        self.fd = fd.value
+
+    def next(self) -> tuple[_abi.Event, BaseException | None] | None:
+        """An event, and how its call failed. None if there is none now."""
+        event, why = _abi.Event(), _abi.ErrorText()
+        code = functions.queue_next(self._handle, 0, ctypes.byref(event), ctypes.byref(why))
+        if code == 2:
+            return None
+        if code:
+            raise _abi.error_of(why, code)
+        return event, _abi.error_of(why, event.code) if event.code else None
+
+
+def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
+    if timeout is None and stop is None:
+        return None
+    return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop._handle if stop else None)
+
+
+def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None) -> _abi.Event:
+    """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well."""
+    queue, own = Queue(), stop.part() if stop else Stop()
+    start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
+    poll = select.poll()
+    poll.register(queue.fd, select.POLLIN)
+    try:
+        while True:
+            poll.poll()
+            came = queue.next()
+            if came:
+                break
+    except BaseException:
+        own.request()
+        raise  # the queue goes, and what is granted now is released
+    event, failed = came
+    if failed:
+        raise failed
+    return event
+
+
+def is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+class Loop:
+    """What one event loop waits for in the library: one queue, whose descriptor the loop watches."""
+    _all: typing.ClassVar[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Loop]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._queue = Queue()
+        self._waiting: dict[int, asyncio.Future[_abi.Event]] = {}
+        self._tags = itertools.count(1)
+        loop.add_reader(self._queue.fd, self._tell)
+
+    @classmethod
+    def running(cls) -> Loop:
+        loop = asyncio.get_running_loop()
+        if loop not in cls._all:
+            cls._all[loop] = cls(loop)
+        return cls._all[loop]
+
+    @classmethod
+    def forget_all(cls) -> None:
+        cls._all = weakref.WeakKeyDictionary()
+
+    def _tell(self) -> None:
+        while came := self._queue.next():
+            event, failed = came
+            waiting = self._waiting.pop(event.tag, None)
+            if waiting is None or waiting.done():
+                if event.kind != _abi.LEASE_LOST and event.lease:
+                    functions.close(event.lease, None)  # nobody is there for it
+            elif failed and event.kind != _abi.LEASE_LOST:
+                waiting.set_exception(failed)
+            else:
+                waiting.set_result(event)
+
+    def _expected(self) -> tuple[int, asyncio.Future[_abi.Event]]:
+        tag = next(self._tags)
+        future: asyncio.Future[_abi.Event] = asyncio.get_running_loop().create_future()
+        self._waiting[tag] = future
+        return tag, future
+
+    async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None) -> _abi.Event:
+        """Starts it, and waits; a task that is cancelled calls it off."""
+        own = stop.part() if stop else Stop()
+        tag, future = self._expected()
+        try:
+            start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=self._queue._handle, tag=tag)))
+        except BaseException:
+            del self._waiting[tag]
+            raise
+        try:
+            return await future
+        except asyncio.CancelledError:
+            own.request()
+            if future.done() and not future.cancelled() and not future.exception() and future.result().lease:
+                functions.close(future.result().lease, None)  # it was granted in that moment
+            raise
+
+    async def loss_of(self, lease: int) -> None:
+        tag, future = self._expected()
+        call(functions.lease_watch, lease, self._queue._handle, tag)
+        await future
+
+
+class Watcher:
+    """One thread that calls back when leases are lost."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._queue: Queue | None = None
+        self._callbacks: dict[int, typing.Callable[[], None]] = {}
+        self._tags = itertools.count(1)
+
+    def watch(self, lease: int, callback: typing.Callable[[], None]) -> None:
+        with self._mutex:
+            if self._queue is None:
+                self._queue = Queue()
+                threading.Thread(target=self._serve, args=(self._queue,), name="holdfast-losses", daemon=True).start()
+            tag = next(self._tags)
+            self._callbacks[tag] = callback
+        call(functions.lease_watch, lease, self._queue._handle, tag)
+
+    def _serve(self, queue: Queue) -> None:
+        poll = select.poll()
+        poll.register(queue.fd, select.POLLIN)
+        while True:
+            poll.poll()
+            while came := queue.next():
+                callback = self._callbacks.pop(came[0].tag, None)
+                if callback:
+                    try:
+                        callback()
+                    except Exception as why:  # as a thread's own would be reported
+                        threading.excepthook(threading.ExceptHookArgs((type(why), why, why.__traceback__, threading.current_thread())))
+
+
+watcher = Watcher()
+
+
+def _in_a_forked_child() -> None:
+    # Queues and threads are the parent's; the library refuses their handles.
+    global watcher
+    watcher = Watcher()
+    Loop.forget_all()
+
+
+os.register_at_fork(after_in_child=_in_a_forked_child)

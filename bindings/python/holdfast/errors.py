@@ -1,0 +1,134 @@
+"""What goes wrong: one exception for each code of the library."""
+from __future__ import annotations
+
+import typing
+
+
+class Error(Exception):
+    """Any failure of holdfast. Its text says what was tried, on which name and store, and what to do next."""
+
+    code: typing.ClassVar[int] = 0
+
+    def __init__(self, message: str, *, operation: str = "", name: str = "", store: str = "", retryable: bool = False,
+                 outcome_unknown: bool = False, lease_gone: bool = False) -> None:
+        super().__init__(message)
+        self.operation = operation
+        self.name = name
+        self.store = store
+        #: The same call may succeed later.
+        self.retryable = retryable
+        #: It may have happened: the reply was lost. Repeating it is safe.
+        self.outcome_unknown = outcome_unknown
+        #: The lease that it was about no longer protects anything.
+        self.lease_gone = lease_gone
+
+
+class Busy(Error):
+    """Somebody else holds it (one try only)."""
+    code = 1
+
+
+class TimedOut(Error, TimeoutError):
+    """The time to wait is over."""
+    code = 2
+
+
+class Cancelled(Error):
+    """Its Stop was requested."""
+    code = 3
+
+
+class Lost(Error):
+    """It was held, and is not (or may not be) any more."""
+    code = 4
+
+
+class NotOwner(Error):
+    """A lease that is not held: it was released before."""
+    code = 5
+
+
+class Unavailable(Error, ConnectionError):
+    """The store cannot be reached, or does not answer."""
+    code = 6
+
+
+class Overloaded(Error):
+    """Too many waiters already."""
+    code = 7
+
+
+class Deadlock(Error):
+    """Waiting would never end."""
+    code = 8
+
+
+class KindMismatch(Error):
+    """The name is in use as another kind of primitive."""
+    code = 9
+
+
+class CapacityMismatch(Error):
+    """The name is in use with another capacity or count."""
+    code = 10
+
+
+class Unsupported(Error):
+    """This store cannot do that."""
+    code = 11
+
+
+class InvalidName(Error, ValueError):
+    """Empty, too long, control characters, not UTF-8."""
+    code = 12
+
+
+class InvalidArgument(Error, ValueError):
+    """A handle that is closed, or a duration, weight, count, URL or option that cannot be."""
+    code = 13
+
+
+class ForeignData(Error):
+    """The record, table or file was not written by holdfast."""
+    code = 14
+
+
+class NewerFormat(Error):
+    """Written by a newer holdfast."""
+    code = 15
+
+
+class Corrupt(Error):
+    """Damaged data."""
+    code = 16
+
+
+class ReadOnly(Error):
+    """The store refuses writes."""
+    code = 17
+
+
+class NoSpace(Error):
+    """The store is full."""
+    code = 18
+
+
+class NotPermitted(Error, PermissionError):
+    """Credentials or rights are missing."""
+    code = 19
+
+
+class Forked(Error):
+    """Used in a child process after fork(): open a new session there."""
+    code = 20
+
+
+class Internal(Error):
+    """A defect in holdfast."""
+    code = 21
+
+
+BY_CODE: typing.Final[dict[int, type[Error]]] = {
+    kind.code: kind for kind in (
+        Busy, TimedOut, Cancelled, Lost, NotOwner, Unavailable, Overloaded, Deadlock, KindMismatch, CapacityMismatch, Unsupported,
+        InvalidName, InvalidArgument, ForeignData, NewerFormat, Corrupt, ReadOnly, NoSpace, NotPermitted, Forked, Internal)}

@@ -1,0 +1,136 @@
+"""What an acquisition gives."""
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import enum
+import types
+import typing
+
+from . import _abi, _waits, errors
+from ._abi import call, functions
+
+
+class State(enum.Enum):
+    """Of a lease."""
+    HELD = _abi.HELD
+    #: Renewals fail, or do not return; it is still held.
+    SUSPECT = _abi.SUSPECT
+    #: Lost: it protects nothing any more.
+    LOST = _abi.GONE
+    RELEASED = 0
+
+
+class Lease(_waits.Handle):
+    """The proof of holding. It belongs to no thread: whoever has it may check, extend and release it. It is released at the end of
+    `with`, or when the last reference to it goes."""
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle)
+        self._known = handle  # also when it was released: the library says so
+
+    def _info(self) -> _abi.LeaseInfo:
+        info = _abi.LeaseInfo()
+        call(functions.lease_info_of, self._known, ctypes.byref(info))
+        return info
+
+    @property
+    def fence(self) -> int:
+        """Greater than that of every earlier holder: pass it on to what the lock protects, which refuses smaller ones. No round trip."""
+        return int(self._info().fence)
+
+    @property
+    def fences(self) -> list[int]:
+        """One for each member of a multi_lock; else the one. No round trip."""
+        count = ctypes.c_uint32(64)
+        while True:
+            there = (ctypes.c_uint64 * count.value)()
+            room = count.value
+            try:
+                call(functions.lease_fences, self._known, there, ctypes.byref(count))
+            except errors.InvalidArgument:
+                if count.value <= room:
+                    raise
+                continue
+            return list(there[:count.value])
+
+    @property
+    def state(self) -> State:
+        """Judged by the clock at this moment. No round trip."""
+        return State(self._info().state) if self._handle else State.RELEASED
+
+    @property
+    def lost(self) -> bool:
+        """No round trip."""
+        return self.state is State.LOST
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that it is held for certain without another renewal. No round trip."""
+        return float(self._info().remaining_ns) / 1e9
+
+    @property
+    def name(self) -> str:
+        """As the store knows it; empty for a multi_lock and a redlock."""
+        return bytes(self._info().name).decode()
+
+    @property
+    def short_id(self) -> str:
+        """For logs, and Session.force_release()."""
+        return bytes(self._info().short_id).decode()
+
+    def check(self) -> None:
+        """Raises Lost unless it is held. No round trip: cheap enough for inner loops."""
+        call(functions.lease_check, self._known)
+
+    def extend(self, lease: float | None = None) -> None:
+        """Renews now, for so many seconds, or for as long as it was taken for. One round trip."""
+        call(functions.lease_extend, self._known, _abi.milliseconds(lease))
+
+    def release(self) -> None:
+        """Gives it back. Raises Lost if it had ended before, NotOwner if it was released. One round trip."""
+        self._handle = 0
+        call(functions.release, self._known, None)
+
+    async def release_async(self) -> None:
+        """release() for an event loop."""
+        self._handle = 0
+        try:
+            await _waits.Loop.running().outcome(lambda how: call(functions.release, self._known, how), None)
+        except errors.Unsupported:  # a redlock
+            await asyncio.to_thread(call, functions.release, self._known, None)
+
+    def on_loss(self, callback: typing.Callable[[], None]) -> None:
+        """Calls back, once, on a thread of this module, when it is lost: before another can get the lock."""
+        _waits.watcher.watch(self._known, callback)
+
+    async def until_lost(self) -> None:
+        """For an event loop. Does not return after a release: cancel it."""
+        await _waits.Loop.running().loss_of(self._known)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
+        self._leave(kind)
+
+    async def __aenter__(self) -> Lease:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
+                        trace: types.TracebackType | None) -> None:
+        if self._handle:
+            try:
+                await self.release_async()
+            except errors.Error:
+                if kind is None:
+                    raise
+
+    def _leave(self, kind: type[BaseException] | None) -> None:
+        """What the body raised is more important than how the release went."""
+        if not self._handle:
+            return
+        if kind is None:
+            self.release()
+        else:
+            self.close()

@@ -1,0 +1,94 @@
+"""How much may go through."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import typing
+
+from . import _abi, _waits
+from ._abi import call, functions
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """One token bucket, or one for each value of some parts of the key."""
+    tokens: int
+    #: They come back in so many seconds.
+    per: float = 1.0
+    #: The most that it holds. 0: as many as `tokens`.
+    burst: int = 0
+    by: typing.Sequence[str] = ()
+    #: All come back at once, each time `per` has gone by.
+    interval: bool = False
+    name: str | None = None
+
+    def _in_c(self) -> _abi.RuleText:
+        by = (ctypes.c_char_p * len(self.by))(*(_abi.text(part) for part in self.by))
+        return _abi.RuleText(tokens=self.tokens, per_us=round(self.per * 1e6), burst=self.burst, name=_abi.text(self.name),
+                             by=ctypes.cast(by, ctypes.POINTER(ctypes.c_char_p)) if self.by else None, by_count=len(self.by),
+                             interval=self.interval)
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What a limiter says; true if it was taken. Seconds."""
+    taken: bool
+    #: Refused: until it might be taken. Reserved: until it counts.
+    wait: float
+    #: Of the rule that is nearest to saying no: what it holds when it is full, has, and when it is full again.
+    limit: int
+    remaining: int
+    reset: float
+    rule: str
+
+    def __bool__(self) -> bool:
+        return self.taken
+
+
+#: What a request is about: {"client": "acme"}.
+Key = typing.Mapping[str, str]
+
+
+def _key(key: Key | None) -> tuple[typing.Any, int]:
+    parts = list((key or {}).items())
+    return (_abi.Part * len(parts))(*(_abi.Part(_abi.text(part), _abi.text(value)) for part, value in parts)), len(parts)
+
+
+class Limiter(_waits.Handle):
+    """Token buckets by name, several decided in one atomic step, on the store's clock. One round trip each."""
+
+    def try_take(self, n: int = 1, key: Key | None = None) -> Decision:
+        """Takes n from the bucket of every rule, or nothing."""
+        return self._take(n, key, 0, None)
+
+    def take(self, n: int = 1, key: Key | None = None, timeout: float | None = None, stop: _waits.Stop | None = None) -> Decision:
+        """Waits until they are there; not taken if that would last longer. A signal in the main thread waits, too."""
+        return self._take(n, key, timeout, stop)
+
+    async def take_async(self, n: int = 1, key: Key | None = None, timeout: float | None = None) -> bool:
+        """take() for an event loop: whether they were taken."""
+        return bool((await _waits.Loop.running().outcome(
+            lambda how: call(functions.limiter_take, self._handle, n, *_key(key), how, None), timeout)).number)
+
+    def reserve(self, n: int, longest_wait: float, key: Key | None = None) -> Decision:
+        """Takes n that will be there in time, and does not wait."""
+        return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, round(longest_wait * 1e6), *_key(key), there))
+
+    def peek(self, n: int = 1, key: Key | None = None) -> Decision:
+        """What try_take() would say, and takes nothing."""
+        return self._decided(lambda there: call(functions.limiter_peek, self._handle, n, *_key(key), there))
+
+    def refund(self, n: int = 1, key: Key | None = None) -> None:
+        """Gives back what was taken and not used."""
+        call(functions.limiter_refund, self._handle, n, *_key(key))
+
+    def _take(self, n: int, key: Key | None, timeout: float | None, stop: _waits.Stop | None) -> Decision:
+        how = _waits.blocking(timeout, stop)
+        return self._decided(lambda there: call(functions.limiter_take, self._handle, n, *_key(key),
+                                                ctypes.byref(how) if how else None, there))
+
+    @staticmethod
+    def _decided(ask: typing.Callable[[typing.Any], None]) -> Decision:
+        there = _abi.DecisionText()
+        ask(ctypes.byref(there))
+        return Decision(bool(there.taken), there.wait_us / 1e6, there.limit, there.remaining, there.reset_us / 1e6, there.rule.decode())

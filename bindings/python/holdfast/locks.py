@@ -1,0 +1,253 @@
+"""What leases are acquired from."""
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import dataclasses
+import threading
+import types
+import typing
+
+from . import _abi, _waits, errors
+from ._abi import call, functions
+from .lease import Lease
+
+if typing.TYPE_CHECKING:
+    from .session import Session
+
+
+@dataclasses.dataclass(frozen=True)
+class LockOptions:
+    """For one lock. Seconds; None is the library's default (docs/tuning.md)."""
+    lease: float | None = None
+    renew: bool = True
+    max_hold: float | None = None
+    local_time: float | None = None
+    linger: float = 0.0
+    max_waiters: int = 0
+    unconfirmed_release: bool = False
+    reason: str | None = None
+
+    def _in_c(self) -> _abi.LockOptions:
+        local = 0 if self.local_time is None else round(self.local_time * 1e6) or -1
+        return _abi.LockOptions(
+            no_renewal=not self.renew, unconfirmed_release=self.unconfirmed_release, lease_ms=_abi.milliseconds(self.lease),
+            max_hold_ms=_abi.milliseconds(self.max_hold), local_time_us=local, linger_us=round(self.linger * 1e6),
+            max_waiters=self.max_waiters, reason=_abi.text(self.reason))
+
+
+class _Entered(threading.local):
+    """The leases of this thread's `with` statements, the innermost last."""
+
+    def __init__(self) -> None:
+        self.leases: list[Lease] = []
+
+
+class Lock(_waits.Handle):
+    """Something that is acquired: `with lock as lease`, or `async with`. Thread-safe. Belongs to no thread: a thread that acquires
+    it twice waits for itself. `timeout`: seconds that `with` and acquire() wait (0: one try); None: without a limit."""
+    _waits_without_thread = True
+
+    def __init__(self, handle: int, timeout: float | None = None, keeps: object = None) -> None:
+        super().__init__(handle)
+        self.timeout = timeout
+        self._entered = _Entered()
+        self._tasks: dict[object, list[Lease]] = {}
+        self._keeps = keeps
+
+    def _begin(self, how: typing.Any, there: typing.Any) -> None:
+        call(functions.acquire, self._handle, how, there)
+
+    def acquire(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
+        """Waits for it. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main thread signals are seen meanwhile.
+        One round trip if it is free."""
+        limit = self.timeout if timeout is ... else timeout
+        if limit == 0 or not self._waits_without_thread or not _waits.is_main_thread():
+            return self._acquire_blocking(limit, stop)
+        try:
+            return self._acquire_blocking(0, None)
+        except errors.Busy:
+            pass
+        event = _waits.wait_seeing_signals(lambda how: self._begin(how, None), limit, stop)
+        return Lease(event.lease)
+
+    def _acquire_blocking(self, timeout: float | None, stop: _waits.Stop | None) -> Lease:
+        there = ctypes.c_void_p()
+        how = _waits.blocking(timeout, stop)
+        self._begin(ctypes.byref(how) if how else None, ctypes.byref(there))
+        return Lease(there.value or 0)
+
+    def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
+        """None if it is not free in time."""
+        try:
+            return self.acquire(timeout, stop)
+        except (errors.Busy, errors.TimedOut):
+            return None
+
+    async def acquire_async(self, timeout: float | None | types.EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
+        """acquire() for an event loop: takes no thread. A task that is cancelled leaves the queue."""
+        limit = self.timeout if timeout is ... else timeout
+        if not self._waits_without_thread:
+            return await asyncio.to_thread(self._acquire_blocking, limit, stop)
+        return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
+
+    def __enter__(self) -> Lease:
+        lease = self.acquire()
+        self._entered.leases.append(lease)
+        return lease
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
+        self._entered.leases.pop()._leave(kind)
+
+    async def __aenter__(self) -> Lease:
+        lease = await self.acquire_async()
+        self._tasks.setdefault(asyncio.current_task(), []).append(lease)
+        return lease
+
+    async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
+                        trace: types.TracebackType | None) -> None:
+        task = asyncio.current_task()
+        mine = self._tasks[task]
+        lease = mine.pop()
+        if not mine:
+            del self._tasks[task]
+        await lease.__aexit__(kind, why, trace)
+
+    def _member(self) -> _abi.Member:
+        return _abi.Member(lock=self._handle)
+
+
+class Shared(Lock):
+    """The reading side of a SharedMutex."""
+
+    def __init__(self, of: SharedMutex) -> None:
+        super().__init__(0, of.timeout, keeps=of)
+        self._of = of
+
+    def _begin(self, how: typing.Any, there: typing.Any) -> None:
+        call(functions.acquire_shared, self._of._handle, how, there)
+
+    def _member(self) -> _abi.Member:
+        return _abi.Member(lock=self._of._handle, shared=1)
+
+
+class SharedMutex(Lock):
+    """Many readers (`with lock.shared()`) or one writer (`with lock`)."""
+
+    def shared(self) -> Shared:
+        """No round trip."""
+        return Shared(self)
+
+    def downgrade(self, lease: Lease) -> None:
+        """A writer's lease becomes a reader's, with no writer in between. One round trip."""
+        call(functions.downgrade, self._handle, lease._known)
+
+    def try_upgrade(self, lease: Lease) -> bool:
+        """A reader's lease becomes a writer's if it is the only one. One round trip."""
+        try:
+            call(functions.upgrade, self._handle, lease._known)
+        except errors.Busy:
+            return False
+        return True
+
+
+class Permits(Lock):
+    """Several permits of a semaphore at once."""
+
+    def __init__(self, of: Semaphore, count: int) -> None:
+        super().__init__(0, of.timeout, keeps=of)
+        self._of = of
+        self._count = count
+
+    def _begin(self, how: typing.Any, there: typing.Any) -> None:
+        call(functions.acquire_permits, self._of._handle, self._count, how, there)
+
+    def _member(self) -> _abi.Member:
+        return _abi.Member(lock=self._of._handle, permits=self._count)
+
+
+class Semaphore(Lock):
+    """So many permits: `with semaphore` takes one, `with semaphore.permits(3)` three or none."""
+
+    def permits(self, count: int) -> Permits:
+        """No round trip."""
+        return Permits(self, count)
+
+    def available(self) -> int:
+        """Permits nobody holds at this moment. One round trip."""
+        found = ctypes.c_uint32()
+        call(functions.semaphore_available, self._handle, ctypes.byref(found))
+        return found.value
+
+
+@dataclasses.dataclass(frozen=True)
+class Leader:
+    """Who leads, as everybody can read it."""
+    term: int
+    note: str
+    host: str
+    pid: int
+    program: str
+    after_gap: bool
+
+
+def _leader(found: _abi.LeaderText) -> Leader:
+    return Leader(found.term, found.note.decode(), found.host.decode(), found.pid, found.program.decode(), bool(found.after_gap))
+
+
+class Leaders(_waits.Handle):
+    """Leaders, one after the other. One thread at a time asks."""
+
+    def next(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> Leader:
+        """The next after the one that was given last. Raises TimedOut, Cancelled. Asks about twice a second."""
+        found = _abi.LeaderText()
+        how = _waits.blocking(timeout, stop)
+        call(functions.leaders_next, self._handle, ctypes.byref(how) if how else None, ctypes.byref(found))
+        return _leader(found)
+
+    async def next_async(self, timeout: float | None = None) -> Leader:
+        """next() in a thread of its own."""
+        stop = _waits.Stop()
+        try:
+            return await asyncio.to_thread(self.next, timeout, stop)
+        except asyncio.CancelledError:
+            stop.request()
+            raise
+
+
+class Election(Lock):
+    """One of many leads: `with election as leadership`; the fence is its term."""
+
+    def leader(self) -> Leader | None:
+        """Who leads now. One round trip."""
+        found = _abi.LeaderText()
+        call(functions.election_leader, self._handle, ctypes.byref(found))
+        return _leader(found) if found.term else None
+
+    def observe(self) -> Leaders:
+        """No round trip."""
+        return Leaders(_abi.made(functions.election_observe, self._handle))
+
+
+class MultiLock(Lock):
+    """All of several locks, or none."""
+
+
+class Redlock(Lock):
+    """A majority of independent stores."""
+    _waits_without_thread = False
+
+
+def multi_lock(*members: Lock, timeout: float | None = None) -> MultiLock:
+    """Of mutexes, shared mutexes (or their shared()) and semaphores (or their permits()). No round trip."""
+    there = (_abi.Member * len(members))(*(member._member() for member in members))
+    return MultiLock(_abi.made(functions.multi_lock, there, len(members)), timeout, keeps=members)
+
+
+def redlock(nodes: typing.Sequence[Session], name: str, *, lease: float | None = None, node_timeout: float | None = None,
+            trust_after: float | None = None, reason: str | None = None, timeout: float | None = None) -> Redlock:
+    """Over a session to each node. No round trip."""
+    options = _abi.RedlockOptions(lease_ms=_abi.milliseconds(lease), node_timeout_ms=_abi.milliseconds(node_timeout),
+                                  trust_after_ms=_abi.milliseconds(trust_after), reason=_abi.text(reason))
+    there = (ctypes.c_void_p * len(nodes))(*(node._handle for node in nodes))
+    return Redlock(_abi.made(functions.redlock, there, len(nodes), _abi.text(name), ctypes.byref(options)), timeout)

@@ -1,0 +1,120 @@
+"""Where processes wait for each other: latches, barriers, conditions."""
+from __future__ import annotations
+
+import ctypes
+
+from . import _abi, _waits, errors
+from ._abi import call, functions
+from .lease import Lease
+
+
+def _wait(start: _waits.Starts, timeout: float | None, stop: _waits.Stop | None) -> None:
+    if _waits.is_main_thread() and timeout != 0:
+        _waits.wait_seeing_signals(start, timeout, stop)
+        return
+    how = _waits.blocking(timeout, stop)
+    start(ctypes.byref(how) if how else None)
+
+
+class Latch(_waits.Handle):
+    """Waiters go on when the count has reached zero."""
+
+    def count_down(self, n: int = 1) -> None:
+        """One round trip."""
+        call(functions.latch_count_down, self._handle, n, None)
+
+    def wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """Raises TimedOut (Busy for one try), Cancelled. One round trip if it is open."""
+        _wait(lambda how: call(functions.latch_wait, self._handle, how), timeout, stop)
+
+    async def count_down_async(self, n: int = 1) -> None:
+        await _waits.Loop.running().outcome(lambda how: call(functions.latch_count_down, self._handle, n, how), None)
+
+    async def wait_async(self, timeout: float | None = None) -> None:
+        await _waits.Loop.running().outcome(lambda how: call(functions.latch_wait, self._handle, how), timeout)
+
+    def remaining(self) -> int:
+        """One round trip."""
+        found = ctypes.c_uint32()
+        call(functions.latch_remaining, self._handle, ctypes.byref(found))
+        return found.value
+
+    def remove(self) -> None:
+        """Makes the name free. One round trip."""
+        call(functions.latch_remove, self._handle)
+
+
+class Arrival(_waits.Handle):
+    """That one has arrived in a phase of a barrier."""
+
+
+class Barrier(_waits.Handle):
+    """So many participants wait for each other, again and again. Lost: one of them died."""
+
+    def arrive(self) -> Arrival:
+        """Does not wait. One round trip."""
+        return Arrival(_abi.made(functions.barrier_arrive, self._handle))
+
+    def wait(self, arrival: Arrival, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """Until all have arrived. After TimedOut and Cancelled the arrival stands, and can be waited for again. Signals wait, too."""
+        how = _waits.blocking(timeout, stop)
+        call(functions.barrier_wait, self._handle, arrival._handle, ctypes.byref(how) if how else None)
+
+    def arrive_and_wait(self, timeout: float | None = None, stop: _waits.Stop | None = None) -> None:
+        """Both in one. After TimedOut and Cancelled the arrival stands, and cannot be waited for."""
+        _wait(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout, stop)
+
+    async def arrive_and_wait_async(self, timeout: float | None = None) -> None:
+        await _waits.Loop.running().outcome(lambda how: call(functions.barrier_arrive_and_wait, self._handle, how), timeout)
+
+    def arrive_and_drop(self) -> None:
+        """Arrives, and will not come again. One round trip."""
+        call(functions.barrier_arrive_and_drop, self._handle)
+
+
+class Condition(_waits.Handle):
+    """Gives a mutex up, waits until any process notifies, and takes the mutex again."""
+
+    def wait(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
+        """Whether it was notified in time. The mutex is held again by the same lease, with a new fence: look at what was waited for,
+        and wait again. After any error but NotOwner it is not held."""
+        notified = ctypes.c_uint32()
+
+        def start(how: object) -> None:
+            call(functions.condition_wait, self._handle, lease._known, how, ctypes.byref(notified))
+        try:
+            if _waits.is_main_thread():
+                return bool(_waits.wait_seeing_signals(start, timeout, stop).number)
+            how = _waits.blocking(timeout, stop)
+            start(ctypes.byref(how) if how else None)
+            return bool(notified.value)
+        except errors.Error as why:
+            _gone(lease, why)
+            raise
+
+    async def wait_async(self, lease: Lease, timeout: float | None = None) -> bool:
+        """wait() for an event loop. A task that is cancelled does not hold the mutex."""
+        try:
+            return bool((await _waits.Loop.running().outcome(
+                lambda how: call(functions.condition_wait, self._handle, lease._known, how, None), timeout)).number)
+        except errors.Error as why:
+            _gone(lease, why)
+            raise
+
+    def notify_one(self) -> int:
+        """How many were woken. With or without the mutex. One round trip."""
+        return self._notify(functions.condition_notify_one)
+
+    def notify_all(self) -> int:
+        return self._notify(functions.condition_notify_all)
+
+    def _notify(self, function: _abi.Function) -> int:
+        woken = ctypes.c_uint32()
+        call(function, self._handle, ctypes.byref(woken))
+        return woken.value
+
+
+def _gone(lease: Lease, why: errors.Error) -> None:
+    """The library has closed it."""
+    if not isinstance(why, (errors.NotOwner, errors.InvalidArgument, errors.Unsupported)):
+        lease._handle = 0

@@ -1,0 +1,111 @@
+"""Connections to stores, and what is made on them."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import types
+
+from . import _abi, _waits, limits, locks, meeting
+from ._abi import call, functions
+from .locks import LockOptions
+
+_PREFERENCES = {"fifo": 0, "readers": 1, "writers": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class NameInfo:
+    """What the store knows about one name at this moment."""
+    kind: str
+    capacity: int
+    remaining: int
+    holders: int
+    waiters: int
+    last_fence: int
+    #: The short id of the first holder.
+    holder: str
+
+
+class Session(_waits.Handle):
+    """A connection to a store. Thread-safe. Locks and leases made on it outlive it. What is made here costs no round trip."""
+
+    def mutex(self, name: str, timeout: float | None = None, options: LockOptions | None = None) -> locks.Lock:
+        """Mutual exclusion by name, between all programs that open the same store."""
+        return locks.Lock(self._made(functions.mutex, name, self._lock(options)), timeout)
+
+    def fair_mutex(self, name: str, timeout: float | None = None, options: LockOptions | None = None) -> locks.Lock:
+        """The same names, strictly in order of arrival."""
+        return locks.Lock(self._made(functions.fair_mutex, name, self._lock(options)), timeout)
+
+    def shared_mutex(self, name: str, timeout: float | None = None, options: LockOptions | None = None,
+                     preference: str = "fifo") -> locks.SharedMutex:
+        """Many readers or one writer. Who passes whom: fifo, readers, writers."""
+        made = self._made(functions.shared_mutex, name, _PREFERENCES.get(preference, -1), self._lock(options))
+        return locks.SharedMutex(made, timeout)
+
+    def semaphore(self, name: str, capacity: int, timeout: float | None = None, options: LockOptions | None = None) -> locks.Semaphore:
+        """So many permits; all name the same capacity."""
+        return locks.Semaphore(self._made(functions.semaphore, name, capacity, self._lock(options)), timeout)
+
+    def election(self, name: str, note: str | None = None, priority: int = 0, lease: float | None = None,
+                 timeout: float | None = None) -> locks.Election:
+        """One of many leads; the note is public."""
+        options = _abi.ElectionOptions(priority=priority, lease_ms=_abi.milliseconds(lease), note=_abi.text(note))
+        return locks.Election(self._made(functions.election, name, ctypes.byref(options)), timeout)
+
+    def latch(self, name: str, count: int, keep: float | None = None) -> meeting.Latch:
+        """Forgotten `keep` seconds after its last use (None: a day)."""
+        return meeting.Latch(self._made(functions.latch_open, name, count, 0 if keep is None else round(keep) or -1))
+
+    def barrier(self, name: str, count: int, lease: float | None = None) -> meeting.Barrier:
+        return meeting.Barrier(self._made(functions.barrier_open, name, count, _abi.milliseconds(lease)))
+
+    def condition(self, name: str) -> meeting.Condition:
+        """Its name is not that of the mutex."""
+        return meeting.Condition(self._made(functions.condition_open, name))
+
+    def limiter(self, name: str, *rules: limits.Rule, local_tokens: int = 0) -> limits.Limiter:
+        """1 to 16 rules; all who use the name say the same."""
+        there = (_abi.RuleText * len(rules))(*(rule._in_c() for rule in rules))
+        return limits.Limiter(self._made(functions.limiter_open, name, there, len(rules), local_tokens))
+
+    @property
+    def url(self) -> str:
+        """Without passwords."""
+        text = ctypes.create_string_buffer(4096)
+        call(functions.session_url, self._handle, text, len(text))
+        return text.value.decode()
+
+    def show(self, name: str) -> NameInfo:
+        """One round trip; two for a latch and a name that is free."""
+        found = _abi.NameInfo()
+        call(functions.show, self._handle, _abi.text(name), ctypes.byref(found))
+        return NameInfo(found.kind.decode(), found.capacity, found.remaining, found.holders, found.waiters, found.last_fence,
+                        found.holder.decode())
+
+    def force_release(self, name: str, short_id: str | None = None) -> int:
+        """Takes the lock away from its holders, or from this one. How many there were."""
+        removed = ctypes.c_uint64()
+        call(functions.force_release, self._handle, _abi.text(name), _abi.text(short_id), ctypes.byref(removed))
+        return removed.value
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
+        self.close()
+
+    @staticmethod
+    def _lock(options: LockOptions | None) -> object:
+        return ctypes.byref(options._in_c()) if options else None
+
+    def _made(self, function: _abi.Function, name: str, *more: object) -> int:
+        return _abi.made(function, self._handle, _abi.text(name), *more)
+
+
+def open(url: str, *, lease: float | None = None, name_prefix: str | None = None, store_timeout: float | None = None,
+         lock_order: bool = False, find_deadlocks: bool = False) -> Session:
+    """Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores; file:PATH for a file whose
+    first line is the URL."""
+    options = _abi.SessionOptions(lock_order=lock_order, find_deadlocks=find_deadlocks, lease_ms=_abi.milliseconds(lease),
+                                  store_timeout_ms=_abi.milliseconds(store_timeout), name_prefix=_abi.text(name_prefix))
+    return Session(_abi.made(functions.open, _abi.text(url), ctypes.byref(options)))

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// What a call says. The numbers are those of holdfast::errc and never change.
+enum holdfast_code {
+  HOLDFAST_OK = 0,
+  HOLDFAST_BUSY = 1,           ///< somebody else holds it (only for one try)
+  HOLDFAST_TIMED_OUT,          ///< the time to wait is over
+  HOLDFAST_CANCELLED,          ///< its holdfast_stop was requested
+  HOLDFAST_LOST,               ///< it was held, and is not (or may not be) any more
+  HOLDFAST_NOT_OWNER,          ///< a lease that is not held: released before, or never one
+  HOLDFAST_UNAVAILABLE,        ///< the store cannot be reached, or does not answer
+  HOLDFAST_OVERLOADED,         ///< too many waiters already; or this process has no memory left
+  HOLDFAST_DEADLOCK,           ///< waiting would never end
+  HOLDFAST_KIND_MISMATCH,      ///< the name is in use as another kind of primitive
+  HOLDFAST_CAPACITY_MISMATCH,  ///< the name is in use with another capacity or count
+  HOLDFAST_UNSUPPORTED,        ///< this store cannot do that; or this handle cannot
+  HOLDFAST_INVALID_NAME,       ///< empty, too long, control characters, not UTF-8
+  HOLDFAST_INVALID_ARGUMENT,   ///< a handle, size, pointer, duration or option that cannot be
+  HOLDFAST_FOREIGN_DATA,       ///< the record, table or file was not written by holdfast
+  HOLDFAST_NEWER_FORMAT,       ///< written by a newer holdfast
+  HOLDFAST_CORRUPT,            ///< damaged data
+  HOLDFAST_READ_ONLY,          ///< the store refuses writes
+  HOLDFAST_NO_SPACE,           ///< the store is full
+  HOLDFAST_NOT_PERMITTED,      ///< credentials or rights are missing
+  HOLDFAST_FORKED,             ///< used in a child process after fork()
+  HOLDFAST_INTERNAL,           ///< a defect in holdfast
+};
+
+/// Why a call failed. The caller owns it and sets `size`; every call that gets it writes the rest.
+typedef struct holdfast_error {
+  uint32_t size;            ///< sizeof(holdfast_error)
+  int32_t code;             ///< holdfast_code, as the call returned it
+  uint8_t retryable;        ///< 1: the same call may succeed later
+  uint8_t outcome_unknown;  ///< 1: it may have happened, the reply was lost; repeating it is safe
+  uint8_t lease_gone;       ///< 1: the lease that it was about no longer protects anything
+  uint8_t unused[5];
+  char operation[64];  ///< what was tried, …
+  char name[512];      ///< … on which name, …
+  char store[1024];    ///< … on which store (never with a password). Empty: does not apply
+  char message[4096];  ///< all of it, for people. Longer text is cut at a character, all four
+} holdfast_error;
+
+/// The version of this interface: functions and fields are added, none is changed or removed,
+/// while it stays the same. It is the number of the library's name (libholdfast-c.so.0).
+uint32_t holdfast_abi(void);
+/// The version of holdfast, as "0.1.0".
+const char* holdfast_version(void);
+/// A code in words; "unknown error" for numbers that are none.
+const char* holdfast_words(int code);
+
+/// Gives up any handle; what it stands for ends with the last call that uses it. A lease is
+/// released without a report (one round trip); a session ends when its last lock and lease are
+/// closed as well. HOLDFAST_INVALID_ARGUMENT if it is NULL or closed already: nothing happens.
+int holdfast_close(const void* handle, holdfast_error* why);
+/// The same for every handle of this process: for the end of a program, so that no lease is left
+/// to its end. Calls that other threads are in go on, and what they are granted stays. One round
+/// trip for each lease. In a forked child it closes nothing of the parent's.
+void holdfast_close_all(void);
+
+/// How a wait is called off: from any thread.
+typedef struct holdfast_stop holdfast_stop;
+/// No round trip.
+int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why);
+/// Each wait that was given it ends soon with HOLDFAST_CANCELLED, also those that begin later.
+/// No round trip.
+int holdfast_stop_request(holdfast_stop* stop, holdfast_error* why);
+
+#ifdef __cplusplus
+}
+#endif

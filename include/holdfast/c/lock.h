@@ -1,0 +1,129 @@
+#pragma once
+
+#include <holdfast/c/lease.h>
+#include <holdfast/c/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// What a lease is acquired from: a mutex, shared mutex, semaphore, election, multi-lock or
+/// redlock. It belongs to no thread: who has the lease handle has the lock. Making one costs no
+/// round trip.
+typedef struct holdfast_lock holdfast_lock;
+
+typedef struct holdfast_lock_options {
+  uint32_t size;                ///< sizeof(holdfast_lock_options)
+  uint8_t no_renewal;           ///< 1: the lock ends by itself when the lease is over
+  uint8_t unconfirmed_release;  ///< 1: holdfast_close of a lease does not wait for the store
+  uint8_t unused[2];
+  int64_t lease_ms;       ///< 0: the session's. From 100 to 31 days
+  int64_t max_hold_ms;    ///< the longest time that renewal keeps one hold alive. 0: no limit
+  int64_t local_time_us;  ///< how long threads of this process may pass a mutex on without asking
+                          ///< the store. 0: 10,000; negative: never
+  int64_t linger_us;      ///< how long an idle mutex may stay with this process. 0: not at all
+  uint64_t max_waiters;   ///< more threads than this wait already: HOLDFAST_OVERLOADED. 0: no limit
+  const char* reason;     ///< for people, shown by `holdfast list`. NULL: none
+} holdfast_lock_options;
+
+/// Mutual exclusion by name, between all programs that open the same store. `options` may be NULL,
+/// here and below. Errors of all of these: HOLDFAST_INVALID_NAME, HOLDFAST_INVALID_ARGUMENT.
+int holdfast_mutex(holdfast_session* session, const char* name,
+                   const holdfast_lock_options* options, holdfast_lock** lock, holdfast_error* why);
+/// The same names, granted strictly in order of arrival, whatever process asked.
+int holdfast_fair_mutex(holdfast_session* session, const char* name,
+                        const holdfast_lock_options* options, holdfast_lock** lock,
+                        holdfast_error* why);
+
+enum holdfast_preference {
+  HOLDFAST_FIFO = 0,       ///< order of arrival
+  HOLDFAST_READERS_FIRST,  ///< readers pass waiting writers
+  HOLDFAST_WRITERS_FIRST,  ///< writers pass waiting readers
+};
+/// Many readers or one writer.
+int holdfast_shared_mutex(holdfast_session* session, const char* name, int preference,
+                          const holdfast_lock_options* options, holdfast_lock** lock,
+                          holdfast_error* why);
+
+/// `capacity` permits, from 1 to 2^30. All name the same (HOLDFAST_CAPACITY_MISMATCH).
+int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t capacity,
+                       const holdfast_lock_options* options, holdfast_lock** lock,
+                       holdfast_error* why);
+/// Permits nobody holds at this moment. One round trip.
+int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, holdfast_error* why);
+
+typedef struct holdfast_election_options {
+  uint32_t size;     ///< sizeof(holdfast_election_options)
+  int32_t priority;  ///< the waiter with the greatest leads next
+  int64_t lease_ms;  ///< 0: the session's
+  const char* note;  ///< public: an address, say; at most 200 bytes. NULL: none
+} holdfast_election_options;
+typedef struct holdfast_leader {
+  uint32_t size;      ///< sizeof(holdfast_leader)
+  uint32_t pid;       ///< here and below: zero or empty if not known
+  uint64_t term;      ///< greater than that of every leader before; 0: nobody leads
+  uint8_t after_gap;  ///< 1: others may have led since the one that was given before
+  uint8_t unused[7];
+  char note[256];
+  char host[256];
+  char program[256];
+} holdfast_leader;
+/// One of many leads: acquire is to campaign, the lease is the leadership, its fence the term.
+int holdfast_election(holdfast_session* session, const char* name,
+                      const holdfast_election_options* options, holdfast_lock** lock,
+                      holdfast_error* why);
+/// Who leads now. One round trip.
+int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader, holdfast_error* why);
+/// The leaders, one after the other: as holdfast::leaders. One thread at a time asks.
+typedef struct holdfast_leaders holdfast_leaders;
+int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
+                              holdfast_error* why);
+/// The next leader after the last one that was given. Blocks: a queue in `how` gives
+/// HOLDFAST_UNSUPPORTED. One round trip about twice a second.
+int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
+                          holdfast_leader* leader, holdfast_error* why);
+
+typedef struct holdfast_member {
+  holdfast_lock* lock;  ///< a mutex, shared mutex or semaphore
+  uint32_t shared;      ///< 1: as a reader (shared mutex)
+  uint32_t permits;     ///< how many (semaphore); 0: one
+} holdfast_member;
+/// All of several names, on one session or several, or none.
+int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast_lock** lock,
+                        holdfast_error* why);
+
+typedef struct holdfast_redlock_options {
+  uint32_t size;  ///< sizeof(holdfast_redlock_options)
+  uint32_t unused;
+  int64_t lease_ms;         ///< 0: that of the first session
+  int64_t node_timeout_ms;  ///< how long a node may take to answer. 0: 200
+  int64_t trust_after_ms;   ///< a node that started later than this has no vote. 0: each has
+  const char* reason;       ///< for people. NULL: none
+} holdfast_redlock_options;
+/// A majority of independent stores. Its calls block: a queue gives HOLDFAST_UNSUPPORTED.
+int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
+                     const holdfast_redlock_options* options, holdfast_lock** lock,
+                     holdfast_error* why);
+
+/// Waits until it is the caller's: exclusively, or one permit. `how` may be NULL (blocks without a
+/// limit). HOLDFAST_BUSY (one try), HOLDFAST_TIMED_OUT, HOLDFAST_CANCELLED, HOLDFAST_UNAVAILABLE
+/// (the store is away), HOLDFAST_KIND_MISMATCH (the name is in use as something else). One round
+/// trip if it is free; docs/mutex.md and the pages of the others say what waiting costs.
+int holdfast_acquire(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
+                     holdfast_error* why);
+/// As a reader: of a shared mutex only, else HOLDFAST_UNSUPPORTED.
+int holdfast_acquire_shared(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
+                            holdfast_error* why);
+/// All of so many permits, or none: of a semaphore only, else HOLDFAST_UNSUPPORTED.
+int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfast_wait* how,
+                             holdfast_lease** lease, holdfast_error* why);
+
+/// A writer's lease becomes a reader's, with no writer in between. Keeps its fence. One round trip.
+int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
+/// A reader's lease becomes a writer's if it is the only one, with a new fence; else HOLDFAST_BUSY
+/// at once, and it stays a reader's. One round trip.
+int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
+
+#ifdef __cplusplus
+}
+#endif

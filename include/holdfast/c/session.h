@@ -1,0 +1,59 @@
+#pragma once
+
+#include <holdfast/c/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// A connection to a store, and the threads that renew leases and wait for notices on it.
+typedef struct holdfast_session holdfast_session;
+
+typedef struct holdfast_session_options {
+  uint32_t size;           ///< sizeof(holdfast_session_options)
+  uint8_t lock_order;      ///< 1: looks for names that are taken in both orders (costs one branch)
+  uint8_t find_deadlocks;  ///< 1: a wait that would never end gets HOLDFAST_DEADLOCK
+  uint8_t unused[2];
+  int64_t lease_ms;          ///< how long a lock outlives a crash nobody sees. 0: 30,000
+  int64_t store_timeout_ms;  ///< how long calls without a limit try a store that is away. 0: 10,000
+  const char* name_prefix;   ///< put before every name. NULL: none
+} holdfast_session_options;
+
+/// What the store knows about one name at this moment.
+typedef struct holdfast_name_info {
+  uint32_t size;       ///< sizeof(holdfast_name_info)
+  uint32_t capacity;   ///< permits in all; a latch's starting count
+  uint32_t remaining;  ///< permits free; a latch's count now
+  uint32_t holders;    ///< how many hold it
+  uint32_t waiters;    ///< how many are queued
+  uint32_t unused;
+  uint64_t last_fence;
+  char kind[32];    ///< "mutex", "shared_mutex", "semaphore", …; empty: not in use
+  char holder[16];  ///< the short id of the first holder, for holdfast_force_release
+} holdfast_name_info;
+
+/// Opens the store that the URL names: `memory:`, `sqlite:PATH`, `redis:…` and the others of
+/// docs/stores; `file:PATH` where the URL is the first line of a file, for one with a password.
+/// `options` may be NULL. Waits until the store has answered, where it is a server. Gives
+/// HOLDFAST_INVALID_ARGUMENT for a URL that it does not understand, HOLDFAST_UNSUPPORTED for a
+/// store that was not built in, and what the store's page says. No text shows a password.
+int holdfast_open(const char* url, const holdfast_session_options* options,
+                  holdfast_session** session, holdfast_error* why);
+
+/// Writes the URL without passwords, at most `room` bytes with the zero byte at the end: the whole,
+/// or HOLDFAST_INVALID_ARGUMENT. No round trip.
+int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
+
+/// Who holds a name and how many are queued. One round trip; two for a latch and a free name.
+int holdfast_show(holdfast_session* session, const char* name, holdfast_name_info* info,
+                  holdfast_error* why);
+
+/// Takes the lock away from its holders, or from the one with this short id (NULL: all). The former
+/// holder finds out at its next renewal, and the resource refuses it by the fence. `removed` (may
+/// be NULL) says how many there were. One round trip, and one for each of them.
+int holdfast_force_release(holdfast_session* session, const char* name, const char* short_id,
+                           uint64_t* removed, holdfast_error* why);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,34 @@
+#pragma once
+
+/// holdfast for C, and for languages that call C. Link libholdfast-c.so.0 (pkg-config holdfast-c).
+///
+///     holdfast_error why = {.size = sizeof why};
+///     holdfast_session *store = NULL;
+///     holdfast_lock *order = NULL;
+///     holdfast_lease *held = NULL;
+///     if (holdfast_open("sqlite:locks.db", NULL, &store, &why) ||
+///         holdfast_mutex(store, "order:1000", NULL, &order, &why) ||
+///         holdfast_acquire(order, NULL, &held, &why)) {
+///       fprintf(stderr, "%s\n", why.message);
+///     }
+///
+/// Rules of all functions:
+///   - The result is a holdfast_code: 0, or what went wrong. The last parameter receives the text;
+///     it may be NULL. No C++ exception leaves the library.
+///   - A handle is a key, not an address: NULL, a handle of another type and one that is closed are
+///     an error code, never undefined behaviour. A handle's value is not used a second time.
+///   - Everything is thread-safe. A handle may be closed while other threads use it: their calls
+///     end as if it were still there.
+///   - A struct begins with its size in bytes (sizeof), which is its version: a later library knows
+///     more fields at the end. Fields that are zero have the default.
+///   - Text is UTF-8 that ends with a zero byte. What a function is given it copies.
+///   - In the child of a fork() every handle of the parent gives HOLDFAST_FORKED: open new ones.
+///   - Handles that are open when the process ends are not released: the store frees them when it
+///     sees the death, or when the lease ends.
+#include <holdfast/c/error.h>
+#include <holdfast/c/lease.h>
+#include <holdfast/c/limit.h>
+#include <holdfast/c/lock.h>
+#include <holdfast/c/meet.h>
+#include <holdfast/c/queue.h>
+#include <holdfast/c/session.h>

@@ -1,0 +1,114 @@
+#include "c/edge.hpp"
+
+#include <algorithm>
+
+namespace holdfast::c_abi {
+
+static_assert(HOLDFAST_BUSY == static_cast<int>(errc::busy));
+static_assert(HOLDFAST_OVERLOADED == static_cast<int>(errc::overloaded));
+static_assert(HOLDFAST_INTERNAL == static_cast<int>(errc::internal));
+
+void put_text(char* to, std::size_t room, std::string_view text) noexcept {
+  std::size_t length = std::min(text.size(), room - 1);
+  const auto continues = [&](std::size_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  while (length > 0 && continues(length)) --length;
+  std::memcpy(to, text.data(), length);
+  to[length] = 0;
+}
+
+namespace {
+
+void put_flags(holdfast_error& why, int code, bool retryable, bool unknown, bool gone) noexcept {
+  why.code = code;
+  why.retryable = retryable ? 1 : 0;
+  why.outcome_unknown = unknown ? 1 : 0;
+  why.lease_gone = gone ? 1 : 0;
+  why.operation[0] = why.name[0] = why.store[0] = why.message[0] = 0;
+}
+
+}  // namespace
+
+int report(holdfast_error* why, const error& e) noexcept {
+  const int code = static_cast<int>(e.reason());
+  if (why != nullptr) {
+    put_flags(*why, code, e.retryable(), e.outcome_unknown(), e.lease_gone());
+    put_text(why->operation, e.operation());
+    put_text(why->name, e.name());
+    put_text(why->store, e.store());
+    put_text(why->message, e.what());
+  }
+  return code;
+}
+
+int report(holdfast_error* why, errc code, const char* text) noexcept {
+  if (why != nullptr) {
+    put_flags(*why, static_cast<int>(code), is_retryable(code), false, false);
+    put_text(why->message, text);
+  }
+  return static_cast<int>(code);
+}
+
+int report_success(holdfast_error* why) noexcept {
+  if (why != nullptr) put_flags(*why, HOLDFAST_OK, false, false, false);
+  return HOLDFAST_OK;
+}
+
+std::string text_of(const char* given, const char* what) {
+  if (given == nullptr) refuse(errc::invalid_argument, std::string(what) + " is NULL");
+  return given;
+}
+
+}  // namespace holdfast::c_abi
+
+using namespace holdfast::c_abi;
+
+extern "C" {
+
+uint32_t holdfast_abi(void) { return 0; }
+
+const char* holdfast_version(void) { return HOLDFAST_VERSION; }
+
+const char* holdfast_words(int code) {
+  // Static texts: the category's own are made anew each time.
+  static constexpr const char* words[] = {"success",
+                                          "somebody else holds it",
+                                          "timed out",
+                                          "cancelled",
+                                          "the lock was lost",
+                                          "not held by the caller",
+                                          "the store is not available",
+                                          "too many waiters",
+                                          "waiting would never end",
+                                          "the name is in use as another kind",
+                                          "the name is in use with another capacity",
+                                          "not supported by this store",
+                                          "invalid name",
+                                          "invalid argument",
+                                          "not written by holdfast",
+                                          "written by a newer holdfast",
+                                          "damaged data",
+                                          "the store is read-only",
+                                          "the store is full",
+                                          "not permitted",
+                                          "used in a forked child",
+                                          "internal error"};
+  return code >= 0 && code <= HOLDFAST_INTERNAL ? words[code] : "unknown error";
+}
+
+int holdfast_close(const void* handle, holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto closed = take_out(handle);
+    if (!closed) refuse_handle("handle", handle);
+    closed->on_close();
+  });
+}
+
+void holdfast_close_all(void) {
+  (void)guarded(nullptr, [] {
+    for (const auto& closed : take_all_out()) closed->on_close();
+  });
+}
+
+}  // extern "C"

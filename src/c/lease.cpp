@@ -1,0 +1,144 @@
+#include "c/lease.hpp"
+
+namespace holdfast::c_abi {
+
+held& lease_handle::present() const {
+  if (!held_) refuse(errc::not_owner, "the lease was released, or a wait for a condition has it");
+  return *held_;
+}
+
+std::unique_ptr<held> lease_handle::empty() {
+  const std::unique_lock guard{mutex_};
+  (void)present();
+  for (watcher& w : watchers_) w.callback.reset();
+  return std::move(held_);
+}
+
+void lease_handle::fill(std::unique_ptr<held> what, void* key) {
+  const std::unique_lock guard{mutex_};
+  held_ = std::move(what);
+  for (watcher& w : watchers_) begin(w, key);
+}
+
+void lease_handle::watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key) {
+  const std::unique_lock guard{mutex_};
+  (void)present();
+  begin(watchers_.emplace_back(std::move(to), tag), key);
+}
+
+void lease_handle::begin(watcher& w, void* key) const {
+  event_of e;
+  e.kind = HOLDFAST_LEASE_LOST;
+  e.tag = w.tag;
+  e.known = key;
+  e.how = failure{errc::lost, "", false, "watch", held_->name()};
+  // The thread that tells of the loss needs no memory for it.
+  const auto one = std::make_shared<prepared>(1, std::move(e));
+  w.callback.emplace(held_->lost(), [to = w.to, one] { to->push(std::move(*one)); });
+}
+
+std::shared_ptr<lease_handle> lease_of(const void* key) {
+  if (key == nullptr) refuse_handle("lease", key);
+  if (auto found = std::dynamic_pointer_cast<lease_handle>(look_up(key))) return found;
+  refuse(errc::not_owner, "the lease was released before, or the handle is no lease");
+}
+
+single& as_single(held& of) {
+  if (auto* const one = dynamic_cast<single*>(&of)) return *one;
+  refuse(errc::not_owner, "the lease is not of one lock");
+}
+
+namespace {
+
+int state_of(lease_state s) {
+  switch (s) {
+    case lease_state::held:
+      return HOLDFAST_HELD;
+    case lease_state::suspect:
+      return HOLDFAST_SUSPECT;
+    default:
+      return HOLDFAST_GONE;
+  }
+}
+
+std::optional<std::chrono::milliseconds> length_of(std::int64_t lease_ms) {
+  if (lease_ms == 0) return std::nullopt;
+  return std::chrono::milliseconds(lease_ms);
+}
+
+void release_now(held& what) {
+  const std::string name = what.name();
+  const std::error_code how = what.release();
+  if (!how) return;
+  failure f{static_cast<errc>(how.value()), ""};
+  f.operation = "release";
+  f.name = name;
+  throw_failure(std::move(f));
+}
+
+}  // namespace
+
+}  // namespace holdfast::c_abi
+
+using namespace holdfast::c_abi;
+
+extern "C" {
+
+int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out_struct(info, "info");
+    lease_of(lease)->with([&](held& l) {
+      const auto fences = l.fences();
+      there.fence = fences.empty() ? 0 : fences.front();
+      there.state = state_of(l.state());
+      there.remaining_ns = l.remaining().count();
+      put_text(there.name, l.name());
+      put_text(there.short_id, l.short_id());
+    });
+  });
+}
+
+int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* count,
+                          holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& room = out(count, "count");
+    const auto found = lease_of(lease)->with([](held& l) { return l.fences(); });
+    const auto fits = room;
+    room = static_cast<uint32_t>(found.size());
+    if (fits < room) refuse(holdfast::errc::invalid_argument, "fences: too little room");
+    std::copy(found.begin(), found.end(), &out(fences, "fences"));
+  });
+}
+
+int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why) {
+  return guarded(why, [&] { lease_of(lease)->with([](held& l) { l.check(); }); });
+}
+
+int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why) {
+  return guarded(why,
+                 [&] { lease_of(lease)->with([&](held& l) { l.extend(length_of(lease_ms)); }); });
+}
+
+int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* to, uint64_t tag,
+                         holdfast_error* why) {
+  return guarded(why, [&] {
+    auto told = get<queue>(to, "queue");
+    lease_of(lease)->watch(std::move(told), tag, lease);
+  });
+}
+
+int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto w = read(how);
+    const auto from = lease_of(lease);
+    if (w.to)
+      from->with([&](held& l) {
+        if (dynamic_cast<voted*>(&l) != nullptr) w.require_blocking();
+      });
+    const auto what = from->empty();
+    (void)take_out(lease);
+    w.to ? begin(*what->begin_release(), w) : release_now(*what);
+  });
+}
+
+}  // extern "C"

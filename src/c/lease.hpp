@@ -1,0 +1,150 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/election.hpp>
+#include <holdfast/multi_lock.hpp>
+#include <holdfast/redlock.hpp>
+#include <list>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "c/queue.hpp"
+
+namespace holdfast::c_abi {
+
+/// What all kinds of leases have.
+class held {
+ public:
+  virtual ~held() = default;
+  virtual std::vector<std::uint64_t> fences() const = 0;
+  virtual std::string name() const { return {}; }
+  virtual std::string short_id() const { return {}; }
+  virtual lease_state state() const = 0;
+  virtual std::chrono::nanoseconds remaining() const = 0;
+  virtual void check() const = 0;
+  virtual std::stop_token lost() const = 0;
+  virtual void extend(std::optional<std::chrono::milliseconds> length) = 0;
+  virtual std::error_code release() = 0;
+  /// Empty if this kind has no form without a thread.
+  virtual std::optional<pending<done>> begin_release() { return std::nullopt; }
+};
+
+class single final : public held {
+ public:
+  /// `of_a_mutex`: a condition can wait with it.
+  single(lease l, bool of_a_mutex) : lease_(std::move(l)), of_a_mutex_(of_a_mutex) {}
+  std::vector<std::uint64_t> fences() const override { return {lease_.fence()}; }
+  std::string name() const override { return lease_.name(); }
+  std::string short_id() const override { return lease_.short_id(); }
+  lease_state state() const override { return lease_.state(); }
+  std::chrono::nanoseconds remaining() const override { return lease_.remaining(); }
+  void check() const override { lease_.check(); }
+  std::stop_token lost() const override { return lease_.lost(); }
+  void extend(std::optional<std::chrono::milliseconds> length) override {
+    length ? lease_.extend(*length) : lease_.extend();
+  }
+  std::error_code release() override { return lease_.release(); }
+  std::optional<pending<done>> begin_release() override { return async_release(std::move(lease_)); }
+
+  /// For what changes a lease.
+  lease& itself() noexcept { return lease_; }
+  bool of_a_mutex() const noexcept { return of_a_mutex_; }
+
+ private:
+  lease lease_;
+  bool of_a_mutex_;
+};
+
+class several final : public held {
+ public:
+  explicit several(multi_lease l) : lease_(std::move(l)) {}
+  std::vector<std::uint64_t> fences() const override { return lease_.fences(); }
+  lease_state state() const override { return lease_.state(); }
+  std::chrono::nanoseconds remaining() const override { return lease_.remaining(); }
+  void check() const override { lease_.check(); }
+  std::stop_token lost() const override { return lease_.lost(); }
+  void extend(std::optional<std::chrono::milliseconds> length) override {
+    length ? lease_.extend(*length) : lease_.extend();
+  }
+  std::error_code release() override { return lease_.release(); }
+  std::optional<pending<done>> begin_release() override { return async_release(std::move(lease_)); }
+
+ private:
+  multi_lease lease_;
+};
+
+class voted final : public held {
+ public:
+  explicit voted(quorum_lease l) : lease_(std::move(l)) {}
+  std::vector<std::uint64_t> fences() const override { return {lease_.fence()}; }
+  lease_state state() const override { return lease_.state(); }
+  std::chrono::nanoseconds remaining() const override { return lease_.remaining(); }
+  void check() const override { lease_.check(); }
+  std::stop_token lost() const override { return lease_.lost(); }
+  void extend(std::optional<std::chrono::milliseconds>) override {
+    refuse(errc::unsupported, "a redlock's lease cannot be extended by hand: it renews itself");
+  }
+  std::error_code release() override { return lease_.release(); }
+
+ private:
+  quorum_lease lease_;
+};
+
+inline std::unique_ptr<held> as_held(lease l, bool of_a_mutex = false) {
+  return std::make_unique<single>(std::move(l), of_a_mutex);
+}
+inline std::unique_ptr<held> as_held(leadership l) { return as_held(std::move(l).as_lease()); }
+inline std::unique_ptr<held> as_held(multi_lease l) {
+  return std::make_unique<several>(std::move(l));
+}
+inline std::unique_ptr<held> as_held(quorum_lease l) {
+  return std::make_unique<voted>(std::move(l));
+}
+
+/// Empty when it was released, or while a condition has it.
+class lease_handle final : public handle {
+ public:
+  explicit lease_handle(std::unique_ptr<held> what) : held_(std::move(what)) {}
+
+  /// Calls `use` with what is held; throws errc::not_owner if that is nothing.
+  template <class F>
+  auto with(F&& use) {
+    const std::shared_lock guard{mutex_};
+    return use(present());
+  }
+  /// The same, with nobody else in between.
+  template <class F>
+  auto alone(F&& use) {
+    const std::unique_lock guard{mutex_};
+    return use(present());
+  }
+  /// From now on it holds nothing.
+  std::unique_ptr<held> empty();
+  /// For empty(): it holds again, and is watched as before.
+  void fill(std::unique_ptr<held> what, void* key);
+  void watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key);
+
+ private:
+  struct watcher {
+    watcher(std::shared_ptr<queue> told, std::uint64_t of) : to(std::move(told)), tag(of) {}
+    const std::shared_ptr<queue> to;
+    const std::uint64_t tag;
+    std::optional<std::stop_callback<std::function<void()>>> callback{};
+  };
+  held& present() const;
+  void begin(watcher& w, void* key) const;
+
+  std::shared_mutex mutex_;
+  std::unique_ptr<held> held_;
+  std::list<watcher> watchers_;
+};
+
+/// Throws errc::not_owner for a lease that was released.
+std::shared_ptr<lease_handle> lease_of(const void* key);
+/// Throws errc::not_owner for leases of other kinds than one lock's.
+single& as_single(held& of);
+
+}  // namespace holdfast::c_abi

@@ -1,0 +1,130 @@
+#include <holdfast/rate_limiter.hpp>
+
+#include "c/queue.hpp"
+#include "c/session.hpp"
+
+namespace holdfast::c_abi {
+
+struct limiter_handle final : handle {
+  limiter_handle(session s, std::string name, std::vector<rate_rule> rules, rate_limiter_options o)
+      : itself(std::move(s), std::move(name), std::move(rules), o) {}
+  rate_limiter itself;
+};
+
+namespace {
+
+rate_rule rule_of(const holdfast_rule& given) {
+  rate_rule r;
+  r.tokens = given.tokens;
+  r.per = std::chrono::microseconds(given.per_us);
+  r.burst = given.burst;
+  r.how = given.interval != 0 ? refill::interval : refill::greedy;
+  r.name = text_or_nothing(given.name);
+  require_array(given.by, given.by_count, "by");
+  for (std::uint32_t i = 0; i < given.by_count; ++i) r.by.push_back(text_of(given.by[i], "by"));
+  return r;
+}
+
+/// Views into what the caller gave.
+rate_key key_of(const holdfast_part* key, std::uint32_t parts) {
+  require_array(key, parts, "key");
+  rate_key all;
+  for (std::uint32_t i = 0; i < parts; ++i) {
+    if (key[i].part == nullptr || key[i].value == nullptr) {
+      refuse(errc::invalid_argument, "key: a part or its value is NULL");
+    }
+    all.push_back({key[i].part, key[i].value});
+  }
+  return all;
+}
+
+void put_decision(holdfast_decision& there, const rate_decision& d) {
+  there.taken = d.taken ? 1 : 0;
+  there.wait_us = d.wait.count();
+  const rate_state& nearest = d.tightest();
+  there.limit = nearest.limit;
+  there.remaining = nearest.remaining;
+  there.reset_us = nearest.reset.count();
+  put_text(there.rule, nearest.rule);
+}
+
+/// Asks for a decision and writes it.
+template <class Ask>
+int decide(holdfast_limiter* limiter, const holdfast_part* key, std::uint32_t parts,
+           holdfast_decision* decision, holdfast_error* why, Ask ask) {
+  return guarded(why, [&] {
+    auto& there = out_struct(decision, "decision");
+    const auto of = get<limiter_handle>(limiter, "limiter");
+    put_decision(there, ask(of->itself, key_of(key, parts)));
+  });
+}
+
+}  // namespace
+
+}  // namespace holdfast::c_abi
+
+using namespace holdfast::c_abi;
+
+extern "C" {
+
+int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
+                          uint32_t count, uint64_t local_tokens, holdfast_limiter** limiter,
+                          holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(limiter, "limiter");
+    require_array(rules, count, "rules");
+    std::vector<holdfast::rate_rule> all;
+    for (uint32_t i = 0; i < count; ++i) all.push_back(rule_of(rules[i]));
+    holdfast::rate_limiter_options o;
+    o.local_tokens = local_tokens;
+    give(&there, std::make_shared<limiter_handle>(session_of(session), text_of(name, "name"),
+                                                  std::move(all), o));
+  });
+}
+
+int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
+                          uint32_t parts, const holdfast_wait* how, holdfast_decision* decision,
+                          holdfast_error* why) {
+  waiting w;
+  const int wrong = guarded(why, [&] {
+    w = read(how);
+    if (!w.to) return;
+    const auto of = get<limiter_handle>(limiter, "limiter");
+    begin(async_take(of->itself, n, key_of(key, parts), w.limit, w.stop), w,
+          [](holdfast::rate_decision&& d, event_of& e) {
+            e.number = d.taken ? 1 : 0;
+            e.wait_us = d.wait.count();
+          });
+  });
+  if (wrong != HOLDFAST_OK || w.to) return wrong;
+  return decide(limiter, key, parts, decision, why,
+                [&](holdfast::rate_limiter& of, const holdfast::rate_key& of_key) {
+                  return w.is_try() ? of.try_take(n, of_key)
+                                    : of.take_for(n, w.limit, of_key, w.stop);
+                });
+}
+
+int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,
+                             const holdfast_part* key, uint32_t parts, holdfast_decision* decision,
+                             holdfast_error* why) {
+  return decide(limiter, key, parts, decision, why,
+                [&](holdfast::rate_limiter& of, const holdfast::rate_key& of_key) {
+                  return of.reserve(n, std::chrono::microseconds(longest_wait_us), of_key);
+                });
+}
+
+int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
+                          uint32_t parts, holdfast_decision* decision, holdfast_error* why) {
+  return decide(limiter, key, parts, decision, why,
+                [&](const holdfast::rate_limiter& of, const holdfast::rate_key& of_key) {
+                  return of.peek(n, of_key);
+                });
+}
+
+int holdfast_limiter_refund(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
+                            uint32_t parts, holdfast_error* why) {
+  return guarded(
+      why, [&] { get<limiter_handle>(limiter, "limiter")->itself.refund(n, key_of(key, parts)); });
+}
+
+}  // extern "C"

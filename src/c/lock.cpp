@@ -1,0 +1,382 @@
+#include "c/lock.hpp"
+
+#include <holdfast/fair_mutex.hpp>
+
+#include "c/session.hpp"
+
+namespace holdfast::c_abi {
+
+void lock_handle::require(const request& r) const {
+  if (r.shared) refuse(errc::unsupported, "only a shared mutex has readers");
+  if (r.permits != 0) refuse(errc::unsupported, "only a semaphore has permits");
+}
+
+multi_member lock_handle::member(const request& /*r*/) {
+  refuse(errc::invalid_argument, "a member is a mutex, a shared mutex or a semaphore");
+}
+
+namespace {
+
+template <class Found>
+std::unique_ptr<held> kept(std::optional<Found> found) {
+  return found ? as_held(std::move(*found)) : nullptr;
+}
+
+template <class Found, class... More>
+void begin_lease(pending<Found> what, const waiting& w, More... more) {
+  begin(std::move(what), w, [more...](Found&& found, event_of& e) {
+    e.granted = std::make_shared<lease_handle>(as_held(std::move(found), more...));
+  });
+}
+
+class mutex_lock final : public lock_handle {
+ public:
+  explicit mutex_lock(std::shared_ptr<mutex> m) : mutex_(std::move(m)) {}
+  std::unique_ptr<held> acquire(const request&, const waiting& w) override {
+    auto found = mutex_->try_acquire_for(w.limit, w.stop);
+    return found ? as_held(std::move(*found), true) : nullptr;
+  }
+  void begin_acquire(const request&, const waiting& w) override {
+    begin_lease(async_acquire(*mutex_, w.limit, w.stop), w, true);
+  }
+  multi_member member(const request&) override { return *mutex_; }
+
+ private:
+  const std::shared_ptr<mutex> mutex_;  // a fair_mutex is destroyed as one
+};
+
+}  // namespace
+
+class shared_lock final : public lock_handle {
+ public:
+  shared_lock(session s, std::string name, shared_mutex_options o)
+      : mutex_(std::move(s), std::move(name), std::move(o)) {}
+  void require(const request& r) const override {
+    if (r.permits != 0) lock_handle::require(r);
+  }
+  std::unique_ptr<held> acquire(const request& r, const waiting& w) override {
+    return kept(r.shared ? mutex_.try_acquire_shared_for(w.limit, w.stop)
+                         : mutex_.try_acquire_for(w.limit, w.stop));
+  }
+  void begin_acquire(const request& r, const waiting& w) override {
+    begin_lease(r.shared ? async_acquire_shared(mutex_, w.limit, w.stop)
+                         : async_acquire(mutex_, w.limit, w.stop),
+                w);
+  }
+  multi_member member(const request& r) override {
+    return r.shared ? shared(mutex_) : multi_member(mutex_);
+  }
+  shared_mutex& itself() noexcept { return mutex_; }
+
+ private:
+  shared_mutex mutex_;
+};
+
+class semaphore_lock final : public lock_handle {
+ public:
+  semaphore_lock(session s, std::string name, std::uint32_t capacity, lock_options o)
+      : semaphore_(std::move(s), std::move(name), capacity, std::move(o)) {}
+  void require(const request& r) const override {
+    if (r.shared) lock_handle::require(r);
+  }
+  std::unique_ptr<held> acquire(const request& r, const waiting& w) override {
+    return kept(semaphore_.try_acquire_for(w.limit, weight(r), w.stop));
+  }
+  void begin_acquire(const request& r, const waiting& w) override {
+    begin_lease(async_acquire(semaphore_, weight(r), w.limit, w.stop), w);
+  }
+  multi_member member(const request& r) override { return permits(semaphore_, weight(r)); }
+  const semaphore& itself() const noexcept { return semaphore_; }
+
+ private:
+  static std::uint32_t weight(const request& r) { return r.permits == 0 ? 1 : r.permits; }
+  semaphore semaphore_;
+};
+
+class election_lock final : public lock_handle {
+ public:
+  election_lock(session s, const std::string& name, const election_options& o)
+      : election_(std::move(s), name, o) {}
+  std::unique_ptr<held> acquire(const request&, const waiting& w) override {
+    return kept(election_.campaign_for(w.limit, w.stop));
+  }
+  void begin_acquire(const request&, const waiting& w) override {
+    begin_lease(async_campaign(election_, w.limit, w.stop), w);
+  }
+  const election& itself() const noexcept { return election_; }
+
+ private:
+  election election_;
+};
+
+struct leaders_handle final : handle {
+  explicit leaders_handle(leaders l) : itself(std::move(l)) {}
+  std::mutex one_at_a_time{};
+  leaders itself;
+};
+
+namespace {
+
+class multi_lock_handle final : public lock_handle {
+ public:
+  explicit multi_lock_handle(std::vector<multi_member> members) : all_(std::move(members)) {}
+  std::unique_ptr<held> acquire(const request&, const waiting& w) override {
+    return kept(all_.try_acquire_for(w.limit, {}, w.stop));
+  }
+  void begin_acquire(const request&, const waiting& w) override {
+    begin_lease(async_acquire(all_, w.limit, w.stop), w);
+  }
+
+ private:
+  multi_lock all_;
+};
+
+class redlock_handle final : public lock_handle {
+ public:
+  redlock_handle(std::vector<session> nodes, std::string name, redlock_options o)
+      : redlock_(std::move(nodes), std::move(name), std::move(o)) {}
+  std::unique_ptr<held> acquire(const request&, const waiting& w) override {
+    return kept(redlock_.try_acquire_for(w.limit, {}, w.stop));
+  }
+  void begin_acquire(const request&, const waiting& w) override { w.require_blocking(); }
+
+ private:
+  redlock redlock_;
+};
+
+lock_options options_of(const holdfast_lock_options* options) {
+  const auto given = read(options, "options");
+  lock_options o;
+  o.renew = given.no_renewal == 0;
+  o.unconfirmed_release = given.unconfirmed_release != 0;
+  o.lease = std::chrono::milliseconds(given.lease_ms);
+  if (given.max_hold_ms != 0) o.max_hold = std::chrono::milliseconds(given.max_hold_ms);
+  if (given.local_time_us != 0) {
+    o.local_time = std::chrono::microseconds(std::max<int64_t>(given.local_time_us, 0));
+  }
+  o.linger = std::chrono::microseconds(given.linger_us);
+  if (given.max_waiters != 0) o.max_waiters = given.max_waiters;
+  o.reason = text_or_nothing(given.reason);
+  return o;
+}
+
+preference preference_of(int wanted) {
+  switch (wanted) {
+    case HOLDFAST_FIFO:
+      return preference::fifo;
+    case HOLDFAST_READERS_FIRST:
+      return preference::reader;
+    case HOLDFAST_WRITERS_FIRST:
+      return preference::writer;
+    default:
+      refuse(errc::invalid_argument, "preference is none of holdfast_preference");
+  }
+}
+
+void put_leader(holdfast_leader& there, const leader& found) {
+  there.term = found.term;
+  there.pid = found.pid;
+  there.after_gap = found.after_gap ? 1 : 0;
+  put_text(there.note, found.note);
+  put_text(there.host, found.host);
+  put_text(there.program, found.program);
+}
+
+int acquire_as(holdfast_lock* lock, const request& r, const holdfast_wait* how,
+               holdfast_lease** lease, holdfast_error* why) {
+  return guarded(why, [&]() -> status {
+    const auto w = read(how);
+    const auto from = get<lock_handle>(lock, "lock");
+    from->require(r);
+    if (w.to) {
+      from->begin_acquire(r, w);
+      return done{};
+    }
+    auto& there = out(lease, "lease");
+    auto found = from->acquire(r, w);
+    if (!found) return w.in_vain("acquire");
+    give(&there, std::make_shared<lease_handle>(std::move(found)));
+    return done{};
+  });
+}
+
+}  // namespace
+
+}  // namespace holdfast::c_abi
+
+using namespace holdfast::c_abi;
+using holdfast::errc;
+
+extern "C" {
+
+int holdfast_mutex(holdfast_session* session, const char* name,
+                   const holdfast_lock_options* options, holdfast_lock** lock,
+                   holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    give(&there, std::make_shared<mutex_lock>(std::make_shared<holdfast::mutex>(
+                     session_of(session), text_of(name, "name"), options_of(options))));
+  });
+}
+
+int holdfast_fair_mutex(holdfast_session* session, const char* name,
+                        const holdfast_lock_options* options, holdfast_lock** lock,
+                        holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    give(&there, std::make_shared<mutex_lock>(std::make_shared<holdfast::fair_mutex>(
+                     session_of(session), text_of(name, "name"), options_of(options))));
+  });
+}
+
+int holdfast_shared_mutex(holdfast_session* session, const char* name, int preference,
+                          const holdfast_lock_options* options, holdfast_lock** lock,
+                          holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    give(&there,
+         std::make_shared<shared_lock>(
+             session_of(session), text_of(name, "name"),
+             holdfast::shared_mutex_options{options_of(options), preference_of(preference)}));
+  });
+}
+
+int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t capacity,
+                       const holdfast_lock_options* options, holdfast_lock** lock,
+                       holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    give(&there, std::make_shared<semaphore_lock>(session_of(session), text_of(name, "name"),
+                                                  capacity, options_of(options)));
+  });
+}
+
+int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(permits, "permits");
+    there = get<semaphore_lock>(semaphore, "semaphore")->itself().available();
+  });
+}
+
+int holdfast_election(holdfast_session* session, const char* name,
+                      const holdfast_election_options* options, holdfast_lock** lock,
+                      holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    const auto given = read(options, "options");
+    holdfast::election_options o;
+    o.priority = given.priority;
+    o.lease = std::chrono::milliseconds(given.lease_ms);
+    o.note = text_or_nothing(given.note);
+    give(&there, std::make_shared<election_lock>(session_of(session), text_of(name, "name"), o));
+  });
+}
+
+int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader,
+                             holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out_struct(leader, "leader");
+    if (const auto found = get<election_lock>(election, "election")->itself().current()) {
+      put_leader(there, *found);
+    }
+  });
+}
+
+int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
+                              holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(leaders, "leaders");
+    give(&there, std::make_shared<leaders_handle>(
+                     get<election_lock>(election, "election")->itself().observe()));
+  });
+}
+
+int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
+                          holdfast_leader* leader, holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    auto& there = out_struct(leader, "leader");
+    const auto w = read(how);
+    w.require_blocking();
+    const auto from = get<leaders_handle>(leaders, "leaders");
+    const std::unique_lock guard{from->one_at_a_time, std::try_to_lock};
+    if (!guard) refuse(errc::invalid_argument, "leaders: another thread asks already");
+    const auto found = from->itself.next_for(w.limit, w.stop);
+    if (!found) return w.in_vain("leaders_next");
+    put_leader(there, *found);
+    return holdfast::done{};
+  });
+}
+
+int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast_lock** lock,
+                        holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    require_array(members, count, "members");
+    std::vector<holdfast::multi_member> all;
+    for (uint32_t i = 0; i < count; ++i) {
+      const request r{members[i].shared != 0, members[i].permits};
+      const auto from = get<lock_handle>(members[i].lock, "member");
+      from->require(r);
+      all.push_back(from->member(r));
+    }
+    give(&there, std::make_shared<multi_lock_handle>(std::move(all)));
+  });
+}
+
+int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
+                     const holdfast_redlock_options* options, holdfast_lock** lock,
+                     holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(lock, "lock");
+    require_array(nodes, count, "nodes");
+    std::vector<holdfast::session> all;
+    for (uint32_t i = 0; i < count; ++i) all.push_back(session_of(nodes[i]));
+    const auto given = read(options, "options");
+    holdfast::redlock_options o;
+    o.lease = std::chrono::milliseconds(given.lease_ms);
+    if (given.node_timeout_ms != 0) {
+      o.node_timeout = std::chrono::milliseconds(given.node_timeout_ms);
+    }
+    o.trust_after = std::chrono::milliseconds(given.trust_after_ms);
+    o.reason = text_or_nothing(given.reason);
+    give(&there,
+         std::make_shared<redlock_handle>(std::move(all), text_of(name, "name"), std::move(o)));
+  });
+}
+
+int holdfast_acquire(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
+                     holdfast_error* why) {
+  return acquire_as(lock, {}, how, lease, why);
+}
+
+int holdfast_acquire_shared(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
+                            holdfast_error* why) {
+  return acquire_as(lock, {.shared = true}, how, lease, why);
+}
+
+int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfast_wait* how,
+                             holdfast_lease** lease, holdfast_error* why) {
+  if (permits == 0) {
+    return report(why, errc::invalid_argument, "permits: at least one");
+  }
+  return acquire_as(lock, {.permits = permits}, how, lease, why);
+}
+
+int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto of = get<shared_lock>(lock, "lock");
+    lease_of(lease)->alone([&](held& l) { of->itself().downgrade(as_single(l).itself()); });
+  });
+}
+
+int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto of = get<shared_lock>(lock, "lock");
+    const bool alone = lease_of(lease)->alone(
+        [&](held& l) { return of->itself().try_upgrade(as_single(l).itself()); });
+    if (!alone) return holdfast::failure{errc::busy, "there are other readers", false, "upgrade"};
+    return holdfast::done{};
+  });
+}
+
+}  // extern "C"

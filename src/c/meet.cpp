@@ -1,0 +1,238 @@
+#include <holdfast/barrier.hpp>
+#include <holdfast/condition_variable.hpp>
+#include <holdfast/latch.hpp>
+
+#include "c/lease.hpp"
+#include "c/session.hpp"
+
+namespace holdfast::c_abi {
+
+struct latch_handle final : handle {
+  latch_handle(session s, std::string name, std::uint32_t count, latch_options o)
+      : itself(std::move(s), std::move(name), count, o) {}
+  latch itself;
+};
+
+struct barrier_handle final : handle {
+  barrier_handle(session s, const std::string& name, std::uint32_t count, barrier_options o)
+      : itself(std::move(s), name, count, std::move(o)) {}
+  barrier itself;
+};
+
+struct arrival_handle final : handle {
+  arrival_handle(std::shared_ptr<barrier_handle> of, barrier::arrival a)
+      : at(std::move(of)), itself(std::move(a)) {}
+  const std::shared_ptr<barrier_handle> at;
+  std::mutex one_at_a_time{};
+  barrier::arrival itself;
+};
+
+struct condition_handle final : handle {
+  condition_handle(session s, const std::string& name) : itself(std::move(s), name) {}
+  condition_variable itself;
+};
+
+namespace {
+
+/// A wait for a condition, which has the lease meanwhile.
+class condition_wait {
+ public:
+  explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {}
+
+  pending<woken> start(condition_variable& cv, const waiting& w) {
+    of_->with([](held& l) {
+      if (!as_single(l).of_a_mutex()) refuse(errc::not_owner, "the lease is not of a mutex");
+    });
+    const auto taken = of_->empty();
+    try {
+      return async_wait(cv, std::move(as_single(*taken).itself()), w.limit, w.stop);
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+  /// 1 if it was notified.
+  std::uint32_t take_back(woken&& got) {
+    of_->fill(as_held(std::move(got.held), true), key_);
+    return got.status == std::cv_status::no_timeout ? 1 : 0;
+  }
+  /// The mutex is not held.
+  void give_up() { (void)take_out(key_); }
+
+ private:
+  std::shared_ptr<lease_handle> of_;
+  void* key_;
+};
+
+void begin_condition_wait(condition_variable& cv, condition_wait mine, const waiting& w,
+                          void* key) {
+  auto begun = mine.start(cv, w);
+  begin(
+      std::move(begun), w,
+      [mine, key](woken&& got, event_of& e) mutable {
+        e.number = mine.take_back(std::move(got));
+        e.known = key;
+      },
+      [mine]() mutable { mine.give_up(); });
+}
+
+std::uint32_t wait_now(condition_variable& cv, condition_wait mine, const waiting& w) {
+  auto how = mine.start(cv, w).future().get();
+  if (how) return mine.take_back(std::move(*how));
+  mine.give_up();
+  throw_failure(std::move(how.error()));
+}
+
+}  // namespace
+
+}  // namespace holdfast::c_abi
+
+using namespace holdfast::c_abi;
+
+extern "C" {
+
+int holdfast_latch_open(holdfast_session* session, const char* name, uint32_t count, int64_t keep_s,
+                        holdfast_latch** latch, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(latch, "latch");
+    holdfast::latch_options o;
+    if (keep_s != 0) o.keep = std::chrono::seconds(keep_s);
+    give(&there,
+         std::make_shared<latch_handle>(session_of(session), text_of(name, "name"), count, o));
+  });
+}
+
+int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_wait* how,
+                              holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto w = read(how);
+    const auto of = get<latch_handle>(latch, "latch");
+    w.to ? begin(async_count_down(of->itself, n), w) : of->itself.count_down(n);
+  });
+}
+
+int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
+    const auto of = get<latch_handle>(latch, "latch");
+    if (w.to) {
+      begin(async_wait(of->itself, w.limit, w.stop), w);
+    } else if (!of->itself.wait_for(w.limit, w.stop)) {
+      return w.in_vain("wait");
+    }
+    return holdfast::done{};
+  });
+}
+
+int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(count, "count");
+    there = get<latch_handle>(latch, "latch")->itself.remaining();
+  });
+}
+
+int holdfast_latch_remove(holdfast_latch* latch, holdfast_error* why) {
+  return guarded(why, [&] { get<latch_handle>(latch, "latch")->itself.remove(); });
+}
+
+int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t count,
+                          int64_t lease_ms, holdfast_barrier** barrier, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(barrier, "barrier");
+    holdfast::barrier_options o;
+    o.lease = std::chrono::milliseconds(lease_ms);
+    give(&there, std::make_shared<barrier_handle>(session_of(session), text_of(name, "name"), count,
+                                                  std::move(o)));
+  });
+}
+
+int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
+                            holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(arrival, "arrival");
+    const auto of = get<barrier_handle>(barrier, "barrier");
+    give(&there, std::make_shared<arrival_handle>(of, of->itself.arrive()));
+  });
+}
+
+int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
+                          const holdfast_wait* how, holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
+    w.require_blocking();
+    const auto of = get<barrier_handle>(barrier, "barrier");
+    const auto mine = get<arrival_handle>(arrival, "arrival");
+    const std::unique_lock guard{mine->one_at_a_time, std::try_to_lock};
+    if (!guard) refuse(holdfast::errc::invalid_argument, "arrival: another thread waits already");
+    if (mine->at != of) refuse(holdfast::errc::invalid_argument, "arrival: of another barrier");
+    bool all = false;
+    try {
+      all = of->itself.wait_for(mine->itself, w.limit, w.stop);
+    } catch (const holdfast::error& e) {
+      if (e.reason() == holdfast::errc::lost) (void)take_out(arrival);
+      throw;
+    }
+    if (!all) return w.in_vain("wait");
+    (void)take_out(arrival);
+    return holdfast::done{};
+  });
+}
+
+int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
+                                     holdfast_error* why) {
+  return guarded(why, [&]() -> holdfast::status {
+    const auto w = read(how);
+    const auto of = get<barrier_handle>(barrier, "barrier");
+    if (w.to) {
+      begin(async_arrive_and_wait(of->itself, w.limit, w.stop), w);
+      return holdfast::done{};
+    }
+    auto mine = of->itself.arrive();
+    return of->itself.wait_for(mine, w.limit, w.stop) ? holdfast::status(holdfast::done{})
+                                                      : w.in_vain("wait");
+  });
+}
+
+int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* why) {
+  return guarded(why, [&] { get<barrier_handle>(barrier, "barrier")->itself.arrive_and_drop(); });
+}
+
+int holdfast_condition_open(holdfast_session* session, const char* name,
+                            holdfast_condition** condition, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(condition, "condition");
+    give(&there, std::make_shared<condition_handle>(session_of(session), text_of(name, "name")));
+  });
+}
+
+int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease,
+                            const holdfast_wait* how, uint32_t* notified, holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto w = read(how);
+    const auto of = get<condition_handle>(condition, "condition");
+    if (w.to) {
+      begin_condition_wait(of->itself, condition_wait(lease), w, lease);
+    } else {
+      auto& there = out(notified, "notified");
+      there = wait_now(of->itself, condition_wait(lease), w);
+    }
+  });
+}
+
+int holdfast_condition_notify_one(holdfast_condition* condition, uint32_t* woken,
+                                  holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto count = get<condition_handle>(condition, "condition")->itself.notify_one();
+    if (woken != nullptr) *woken = count;
+  });
+}
+
+int holdfast_condition_notify_all(holdfast_condition* condition, uint32_t* woken,
+                                  holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto count = get<condition_handle>(condition, "condition")->itself.notify_all();
+    if (woken != nullptr) *woken = count;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,140 @@
+#include "c/queue.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <holdfast/clock.hpp>
+#include <utility>
+
+namespace holdfast::c_abi {
+
+namespace {
+
+int new_eventfd() {
+  const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fd < 0) {
+    refuse(errc::overloaded, std::string("a queue needs a file descriptor: ") +
+                                 std::generic_category().message(errno));
+  }
+  return fd;
+}
+
+}  // namespace
+
+queue::queue() : fd_(new_eventfd()) {}
+
+queue::~queue() { ::close(fd_); }
+
+void queue::on_close() noexcept {
+  std::list<event_of> dropped;  // leases are released without the mutex
+  const std::lock_guard guard{mutex_};
+  closed_ = true;
+  dropped.swap(events_);
+  came_.notify_all();
+}
+
+void queue::push(prepared one) noexcept {
+  const std::lock_guard guard{mutex_};
+  if (closed_) return;
+  events_.splice(events_.end(), one);
+  (void)::eventfd_write(fd_, 1);
+  came_.notify_one();
+}
+
+prepared queue::pop(std::chrono::nanoseconds wait) {
+  const auto until = wait > one_try ? saturated_add(boot_clock::now(), wait) : boot_time::min();
+  std::unique_lock guard{mutex_};
+  while (events_.empty() && !closed_ && boot_clock::now() < until) {
+    real_clock().wait_until(guard, came_, until);
+  }
+  if (closed_) refuse(errc::cancelled, "the queue was closed");
+  prepared one;
+  if (!events_.empty()) one.splice(one.end(), events_, events_.begin());
+  if (events_.empty()) {
+    eventfd_t told = 0;
+    (void)::eventfd_read(fd_, &told);
+  }
+  return one;
+}
+
+failure waiting::in_vain(const char* operation) const {
+  const auto code = stop.stop_requested() ? errc::cancelled
+                    : is_try()            ? errc::busy
+                                          : errc::timed_out;
+  failure f{code, ""};
+  f.operation = operation;
+  return f;
+}
+
+void waiting::require_blocking() const {
+  if (to)
+    refuse(errc::unsupported, "this call has no form without a thread: call it with no queue");
+}
+
+wait_time time_of(std::int64_t timeout_ns) {
+  return timeout_ns < 0 ? no_limit : wait_time(timeout_ns);
+}
+
+waiting read(const holdfast_wait* how) {
+  waiting w;
+  if (how == nullptr) return w;
+  const auto given = read(how, "how");
+  w.limit = time_of(given.timeout_ns);
+  if (given.stop != nullptr) w.stop = get<stop_handle>(given.stop, "stop")->source.get_token();
+  if (given.queue != nullptr) w.to = get<queue>(given.queue, "queue");
+  w.tag = given.tag;
+  return w;
+}
+
+failure as_told(failure f, bool is_try) {
+  if (is_try && f.code == errc::timed_out) f.code = errc::busy;
+  return f;
+}
+
+}  // namespace holdfast::c_abi
+
+using namespace holdfast::c_abi;
+
+extern "C" {
+
+int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why) {
+  return guarded(why, [&] { give(&out(stop, "stop"), std::make_shared<stop_handle>()); });
+}
+
+int holdfast_stop_request(holdfast_stop* stop, holdfast_error* why) {
+  return guarded(why, [&] { (void)get<stop_handle>(stop, "stop")->source.request_stop(); });
+}
+
+int holdfast_queue_open(holdfast_queue** to, int* fd, holdfast_error* why) {
+  return guarded(why, [&] {
+    auto& there = out(to, "queue");
+    auto made = std::make_shared<queue>();
+    if (fd != nullptr) *fd = made->fd();
+    give(&there, std::move(made));
+  });
+}
+
+int holdfast_queue_next(holdfast_queue* from, int64_t timeout_ns, holdfast_event* event,
+                        holdfast_error* why) {
+  prepared one;
+  const int code = guarded(why, [&]() -> holdfast::status {
+    auto& there = out_struct(event, "event");
+    const auto wait = time_of(timeout_ns);
+    one = get<queue>(from, "queue")->pop(wait);
+    if (one.empty()) return holdfast::failure{holdfast::errc::timed_out, "no event yet"};
+    event_of& e = one.front();
+    there.kind = e.kind;
+    there.tag = e.tag;
+    there.number = e.number;
+    there.wait_us = e.wait_us;
+    there.lease = static_cast<holdfast_lease*>(e.granted ? enter(e.granted) : e.known);
+    return holdfast::done{};
+  });
+  if (code != HOLDFAST_OK) return code;
+  // The call itself succeeded; what is told of is how another one ended.
+  event->code = guarded(why, [&] { return std::move(one.front().how); });
+  return HOLDFAST_OK;
+}
+
+}  // extern "C"

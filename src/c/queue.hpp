@@ -1,0 +1,102 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <holdfast/async.hpp>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+
+#include "c/edge.hpp"
+
+namespace holdfast::c_abi {
+
+struct stop_handle final : handle {
+  std::stop_source source;
+};
+
+/// An event, and what goes to the caller with it.
+struct event_of {
+  int kind = HOLDFAST_DONE;
+  std::uint64_t tag = 0;
+  status how = done{};
+  std::shared_ptr<handle> granted{};  ///< becomes a handle when the caller gets the event
+  void* known = nullptr;              ///< a handle that the caller has already
+  std::uint64_t number = 0;
+  std::int64_t wait_us = 0;
+};
+/// One: made before it is needed, so that telling it needs no memory.
+using prepared = std::list<event_of>;
+
+class queue final : public handle {
+ public:
+  queue();
+  ~queue() override;
+  void on_close() noexcept override;
+  int fd() const noexcept { return fd_; }
+
+  /// Of a closed queue: what the event brings is given up.
+  void push(prepared one) noexcept;
+  /// Empty if there is none in time. Throws errc::cancelled if it is closed meanwhile.
+  prepared pop(std::chrono::nanoseconds wait);
+
+ private:
+  const int fd_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::list<event_of> events_;
+  bool closed_ = false;
+};
+
+/// How a call waits.
+struct waiting {
+  wait_time limit = no_limit;
+  std::stop_token stop{};
+  std::shared_ptr<queue> to{};  ///< null: it blocks
+  std::uint64_t tag = 0;
+
+  bool is_try() const noexcept { return limit == one_try; }
+  /// What a wait that found nothing says.
+  failure in_vain(const char* operation) const;
+  /// For calls that have no other form.
+  void require_blocking() const;
+};
+wait_time time_of(std::int64_t timeout_ns);
+waiting read(const holdfast_wait* how);
+
+/// One try that is over was refused.
+failure as_told(failure f, bool is_try);
+
+/// Begins it; `tell` puts its value into the event, `failed` is called if there is none.
+template <class T, class Tell, class Failed>
+void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
+  prepared one(1);
+  one.front().tag = w.tag;
+  std::move(what).start([to = w.to, is_try = w.is_try(), one = std::move(one),
+                         tell = std::move(tell),
+                         failed = std::move(failed)](result<T> how) mutable {
+    event_of& e = one.front();
+    try {
+      if (how) {
+        tell(std::move(*how), e);
+      } else {
+        failed();
+        e.how = as_told(std::move(how.error()), is_try);
+      }
+    } catch (...) {
+      e.how = failure{errc::overloaded, ""};
+    }
+    to->push(std::move(one));
+  });
+}
+template <class T, class Tell>
+void begin(pending<T> what, const waiting& w, Tell tell) {
+  begin(std::move(what), w, std::move(tell), [] {});
+}
+template <class T>
+void begin(pending<T> what, const waiting& w) {
+  begin(std::move(what), w, [](T&&, event_of&) {});
+}
+
+}  // namespace holdfast::c_abi

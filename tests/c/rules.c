@@ -1,0 +1,891 @@
+/* What holds of the C interface, as a C99 program that knows nothing but the public header.
+ *   rules --list          the names of the rules
+ *   rules URL RULE        tries one on this store; 0 if it holds
+ *   rules --layout        sizes and offsets of the structs, for the bindings' tests */
+#define _POSIX_C_SOURCE 200809L
+#include <holdfast/holdfast.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char* url;
+static holdfast_session_options options = {.size = sizeof(holdfast_session_options)};
+static holdfast_session *store, *other; /* two programs, as far as the store can tell */
+static holdfast_error why = {.size = sizeof(holdfast_error)};
+
+static const int64_t second = 1000000000;
+
+#define CHECK(what)                                                                 \
+  do {                                                                              \
+    if (!(what)) {                                                                  \
+      fprintf(stderr, "%s:%d: %s\n  %s\n", __FILE__, __LINE__, #what, why.message); \
+      exit(1);                                                                      \
+    }                                                                               \
+  } while (0)
+#define OK(call) CHECK((call) == HOLDFAST_OK)
+#define GIVES(code, call) CHECK((call) == (code))
+
+static holdfast_wait timed(int64_t ns) {
+  holdfast_wait how = {.size = sizeof how, .timeout_ns = ns};
+  return how;
+}
+
+static holdfast_wait told_to(holdfast_queue* queue, uint64_t tag) {
+  holdfast_wait how = {
+      .size = sizeof how, .timeout_ns = HOLDFAST_NO_LIMIT, .queue = queue, .tag = tag};
+  return how;
+}
+
+static holdfast_lock* mutex_of(holdfast_session* of, const char* name) {
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(of, name, NULL, &lock, &why));
+  return lock;
+}
+
+static holdfast_lease* taken(holdfast_lock* lock) {
+  const holdfast_wait soon = timed(30 * second);
+  holdfast_lease* lease = NULL;
+  OK(holdfast_acquire(lock, &soon, &lease, &why));
+  return lease;
+}
+
+static int tried(holdfast_lock* lock) {
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_lease* lease = NULL;
+  const int code = holdfast_acquire(lock, &once, &lease, &why);
+  if (code == HOLDFAST_OK) OK(holdfast_release(lease, NULL, &why));
+  return code;
+}
+
+static holdfast_lease_info info_of(holdfast_lease* lease) {
+  holdfast_lease_info info = {.size = sizeof info};
+  OK(holdfast_lease_info_of(lease, &info, &why));
+  return info;
+}
+
+static holdfast_event next_of(holdfast_queue* queue) {
+  holdfast_event event = {.size = sizeof event};
+  OK(holdfast_queue_next(queue, 30 * second, &event, &why));
+  return event;
+}
+
+static int readable(int fd) {
+  struct pollfd at = {.fd = fd, .events = POLLIN};
+  return poll(&at, 1, 0) == 1;
+}
+
+static uint32_t waiters(const char* name) {
+  holdfast_name_info info = {.size = sizeof info};
+  OK(holdfast_show(store, name, &info, &why));
+  return info.waiters;
+}
+
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+static void the_options_of_a_session_and_a_lock_count(void) {
+  holdfast_session_options brief = options;
+  brief.lease_ms = 5000;
+  holdfast_session* mine = NULL;
+  OK(holdfast_open(url, &brief, &mine, &why));
+  holdfast_lease* lease = taken(mutex_of(mine, "m"));
+  CHECK(info_of(lease).remaining_ns <= 5 * second);
+  OK(holdfast_release(lease, NULL, &why));
+  const holdfast_lock_options held_briefly = {
+      .size = sizeof held_briefly, .lease_ms = 300, .max_hold_ms = 400};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(mine, "m", &held_briefly, &lock, &why));
+  lease = taken(lock);
+  taken(mutex_of(store, "m")); /* its time is over */
+  GIVES(HOLDFAST_LOST, holdfast_release(lease, NULL, &why));
+  brief.size = sizeof brief - 1;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_open(url, &brief, &mine, &why));
+}
+
+static void a_mutex_excludes_and_its_fence_grows(void) {
+  holdfast_lock *mine = mutex_of(store, "m"), *theirs = mutex_of(other, "m");
+  holdfast_lease* lease = taken(mine);
+  const holdfast_lease_info first = info_of(lease);
+  CHECK(first.state == HOLDFAST_HELD && first.fence > 0 && first.remaining_ns > 0);
+  CHECK(strstr(first.name, "m") != NULL && strlen(first.short_id) == 8);
+  GIVES(HOLDFAST_BUSY, tried(theirs));
+  OK(holdfast_release(lease, NULL, &why));
+  lease = taken(theirs);
+  CHECK(info_of(lease).fence > first.fence);
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_fair_mutex_shares_names_with_a_mutex(void) {
+  holdfast_lock* fair = NULL;
+  OK(holdfast_fair_mutex(store, "m", NULL, &fair, &why));
+  holdfast_lease* lease = taken(fair);
+  GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "m")));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_timed_wait_times_out_and_says_so(void) {
+  holdfast_lease *lease = taken(mutex_of(store, "m")), *none = NULL;
+  const holdfast_wait short_wait = timed(second / 20);
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_acquire(mutex_of(other, "m"), &short_wait, &none, &why));
+  CHECK(none == NULL && why.code == HOLDFAST_TIMED_OUT && why.message[0] != 0);
+  OK(holdfast_lease_check(lease, &why));
+}
+
+struct waiter {
+  holdfast_lock* lock;
+  holdfast_wait how;
+  int code;
+  holdfast_lease* lease;
+};
+static void* waits(void* of) {
+  struct waiter* w = of;
+  w->code = holdfast_acquire(w->lock, &w->how, &w->lease, NULL);
+  return NULL;
+}
+static void await_waiter(const char* name) {
+  while (waiters(name) == 0) (void)sched_yield();
+}
+
+static void a_wait_ends_when_its_stop_is_requested(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(HOLDFAST_NO_LIMIT)};
+  OK(holdfast_stop_open(&w.how.stop, &why));
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
+  await_waiter("m");
+  OK(holdfast_stop_request(w.how.stop, &why));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(w.code == HOLDFAST_CANCELLED && w.lease == NULL);
+  GIVES(HOLDFAST_CANCELLED, holdfast_acquire(w.lock, &w.how, &w.lease, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_lock_that_is_closed_under_a_waiter_still_serves_it(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(60 * second)};
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
+  await_waiter("m");
+  OK(holdfast_close(w.lock, &why));
+  OK(holdfast_close(other, &why));
+  OK(holdfast_release(lease, NULL, &why));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(w.code == HOLDFAST_OK);
+  OK(holdfast_release(w.lease, NULL, &why));
+}
+
+static void a_second_release_is_an_error_and_touches_nothing(void) {
+  holdfast_lock* mine = mutex_of(store, "m");
+  holdfast_lease* lease = taken(mine);
+  OK(holdfast_release(lease, NULL, &why));
+  holdfast_lease* next = taken(mutex_of(other, "m"));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_lease_check(lease, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_lease_extend(lease, 0, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(lease, &why));
+  OK(holdfast_lease_check(next, &why));
+  GIVES(HOLDFAST_BUSY, tried(mine));
+}
+
+static void* releases(void* lease) {
+  return holdfast_release(lease, NULL, NULL) == HOLDFAST_OK ? lease : NULL;
+}
+static void of_two_threads_that_release_one_lease_one_succeeds(void) {
+  holdfast_lock* mine = mutex_of(store, "m");
+  for (int i = 0; i < 50; ++i) {
+    holdfast_lease* lease = taken(mine);
+    pthread_t threads[2];
+    int done = 0;
+    for (int t = 0; t < 2; ++t) CHECK(pthread_create(&threads[t], NULL, releases, lease) == 0);
+    for (int t = 0; t < 2; ++t) {
+      void* said = NULL;
+      CHECK(pthread_join(threads[t], &said) == 0);
+      done += said != NULL;
+    }
+    CHECK(done == 1);
+  }
+  GIVES(HOLDFAST_OK, tried(mutex_of(other, "m")));
+}
+
+static void a_closed_lease_is_released(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  OK(holdfast_close(lease, &why));
+  GIVES(HOLDFAST_OK, tried(mutex_of(other, "m")));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why));
+}
+
+static void to_close_all_releases_every_lease(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  (void)taken(mutex_of(store, "n"));
+  holdfast_close_all();
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release(lease, NULL, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(store, &why));
+  OK(holdfast_open(url, &options, &store, &why));
+  GIVES(HOLDFAST_OK, tried(mutex_of(store, "m")));
+  GIVES(HOLDFAST_OK, tried(mutex_of(store, "n")));
+}
+
+static void a_lock_outlives_the_handle_of_its_session(void) {
+  holdfast_lock* mine = mutex_of(store, "m");
+  OK(holdfast_close(store, &why));
+  holdfast_lease* lease = taken(mine);
+  OK(holdfast_close(mine, &why));
+  OK(holdfast_lease_check(lease, &why));
+  GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "m")));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void an_extended_lease_has_the_new_length(void) {
+  const holdfast_lock_options short_one = {
+      .size = sizeof short_one, .no_renewal = 1, .lease_ms = 20000, .reason = "tests"};
+  holdfast_lock* mine = NULL;
+  OK(holdfast_mutex(store, "m", &short_one, &mine, &why));
+  holdfast_lease* lease = taken(mine);
+  CHECK(info_of(lease).remaining_ns <= 20 * second);
+  OK(holdfast_lease_extend(lease, 3600 * 1000, &why));
+  CHECK(info_of(lease).remaining_ns > 1000 * second);
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_lease_extend(lease, 1, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void lose(const char* name) {
+  uint64_t removed = 0;
+  OK(holdfast_force_release(other, name, NULL, &removed, &why));
+  CHECK(removed == 1);
+}
+
+static void a_lost_lease_is_told_to_the_queue_and_protects_nothing(void) {
+  const holdfast_lock_options quick = {.size = sizeof quick, .lease_ms = 300};
+  holdfast_lock* mine = NULL;
+  OK(holdfast_mutex(store, "m", &quick, &mine, &why));
+  holdfast_queue* queue = NULL;
+  int fd = -1;
+  OK(holdfast_queue_open(&queue, &fd, &why));
+  holdfast_lease* lease = taken(mine);
+  OK(holdfast_lease_watch(lease, queue, 7, &why));
+  CHECK(!readable(fd));
+  lose("m");
+  const holdfast_event event = next_of(queue);
+  CHECK(event.kind == HOLDFAST_LEASE_LOST && event.tag == 7 && event.lease == lease);
+  CHECK(event.code == HOLDFAST_LOST && why.lease_gone == 1);
+  GIVES(HOLDFAST_LOST, holdfast_lease_check(lease, &why));
+  CHECK(info_of(lease).state == HOLDFAST_GONE && info_of(lease).remaining_ns == 0);
+  OK(holdfast_lease_watch(lease, queue, 8, &why));
+  CHECK(next_of(queue).tag == 8);
+  GIVES(HOLDFAST_LOST, holdfast_release(lease, NULL, &why));
+  CHECK(why.lease_gone == 1);
+}
+
+static void a_release_is_no_loss(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  OK(holdfast_lease_watch(lease, queue, 7, &why));
+  OK(holdfast_release(lease, NULL, &why));
+  holdfast_event event = {.size = sizeof event};
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_queue_next(queue, HOLDFAST_ONE_TRY, &event, &why));
+}
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+static void a_call_with_a_queue_returns_at_once_and_its_outcome_is_an_event(void) {
+  holdfast_queue* queue = NULL;
+  int fd = -1;
+  OK(holdfast_queue_open(&queue, &fd, &why));
+  holdfast_lease* held = taken(mutex_of(other, "m"));
+  holdfast_lock* mine = mutex_of(store, "m");
+  const holdfast_wait how = told_to(queue, 11);
+  OK(holdfast_acquire(mine, &how, NULL, &why));
+  CHECK(!readable(fd));
+  OK(holdfast_release(held, NULL, &why));
+  struct pollfd at = {.fd = fd, .events = POLLIN};
+  CHECK(poll(&at, 1, 60000) == 1);
+  holdfast_event event = next_of(queue);
+  CHECK(event.kind == HOLDFAST_DONE && event.tag == 11 && event.code == HOLDFAST_OK);
+  CHECK(!readable(fd));
+  CHECK(info_of(event.lease).fence > 0);
+  holdfast_wait quick = told_to(queue, 12);
+  quick.timeout_ns = HOLDFAST_ONE_TRY;
+  OK(holdfast_acquire(mutex_of(other, "m"), &quick, NULL, &why));
+  const holdfast_event refused = next_of(queue);
+  CHECK(refused.tag == 12 && refused.code == HOLDFAST_BUSY && refused.lease == NULL);
+  CHECK(why.code == HOLDFAST_BUSY);
+  OK(holdfast_release(event.lease, &how, &why));
+  event = next_of(queue);
+  CHECK(event.tag == 11 && event.code == HOLDFAST_OK && event.lease == NULL);
+  GIVES(HOLDFAST_OK, tried(mutex_of(other, "m")));
+}
+
+static void a_call_with_a_queue_can_be_called_off(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lease* held = taken(mutex_of(other, "m"));
+  holdfast_wait how = told_to(queue, 1);
+  OK(holdfast_stop_open(&how.stop, &why));
+  OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
+  OK(holdfast_stop_request(how.stop, &why));
+  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  OK(holdfast_release(held, NULL, &why));
+}
+
+static void what_comes_to_a_closed_queue_is_released(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lease* held = taken(mutex_of(other, "m"));
+  const holdfast_wait how = told_to(queue, 1);
+  OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
+  OK(holdfast_close(queue, &why));
+  OK(holdfast_release(held, NULL, &why));
+  /* It gets the lock, nobody is there, and it gives it back. */
+  OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
+  holdfast_event event = {.size = sizeof event};
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_queue_next(queue, 0, &event, &why));
+}
+
+static void an_event_that_nobody_took_is_released_with_its_queue(void) {
+  holdfast_queue* queue = NULL;
+  int fd = -1;
+  OK(holdfast_queue_open(&queue, &fd, &why));
+  const holdfast_wait how = told_to(queue, 1);
+  OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
+  struct pollfd at = {.fd = fd, .events = POLLIN};
+  CHECK(poll(&at, 1, 60000) == 1);
+  GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "m")));
+  OK(holdfast_close(queue, &why));
+  OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
+}
+
+/* ---- the other primitives -------------------------------------------------------------------- */
+
+static void readers_share_and_a_writer_excludes(void) {
+  holdfast_lock *mine = NULL, *theirs = NULL;
+  OK(holdfast_shared_mutex(store, "rw", HOLDFAST_FIFO, NULL, &mine, &why));
+  OK(holdfast_shared_mutex(other, "rw", HOLDFAST_FIFO, NULL, &theirs, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_shared_mutex(store, "rw", 9, NULL, &mine, &why));
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_lease *a = NULL, *b = NULL;
+  OK(holdfast_acquire_shared(mine, &once, &a, &why));
+  OK(holdfast_acquire_shared(theirs, &once, &b, &why));
+  GIVES(HOLDFAST_BUSY, tried(mine));
+  GIVES(HOLDFAST_BUSY, holdfast_upgrade(mine, a, &why));
+  OK(holdfast_release(b, NULL, &why));
+  OK(holdfast_upgrade(mine, a, &why));
+  GIVES(HOLDFAST_BUSY, holdfast_acquire_shared(theirs, &once, &b, &why));
+  OK(holdfast_downgrade(mine, a, &why));
+  OK(holdfast_acquire_shared(theirs, &once, &b, &why));
+  OK(holdfast_release(a, NULL, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_downgrade(theirs, a, &why));
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_acquire_shared(mutex_of(store, "m"), &once, &a, &why));
+}
+
+static void a_semaphore_gives_so_many_permits_and_no_more(void) {
+  holdfast_lock *mine = NULL, *theirs = NULL, *unlike = NULL;
+  OK(holdfast_semaphore(store, "s", 3, NULL, &mine, &why));
+  OK(holdfast_semaphore(other, "s", 3, NULL, &theirs, &why));
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_lease *two = NULL, *more = NULL;
+  OK(holdfast_acquire_permits(mine, 2, &once, &two, &why));
+  GIVES(HOLDFAST_BUSY, holdfast_acquire_permits(theirs, 2, &once, &more, &why));
+  uint32_t left = 9;
+  OK(holdfast_semaphore_available(theirs, &left, &why));
+  CHECK(left == 1);
+  OK(holdfast_acquire(theirs, &once, &more, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire_permits(mine, 0, &once, &more, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire_permits(mine, 4, &once, &more, &why));
+  OK(holdfast_semaphore(other, "s", 4, NULL, &unlike, &why));
+  GIVES(HOLDFAST_CAPACITY_MISMATCH, tried(unlike));
+}
+
+static void a_latch_opens_at_zero(void) {
+  holdfast_latch *mine = NULL, *theirs = NULL;
+  OK(holdfast_latch_open(store, "l", 2, 0, &mine, &why));
+  OK(holdfast_latch_open(other, "l", 2, 0, &theirs, &why));
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  GIVES(HOLDFAST_BUSY, holdfast_latch_wait(mine, &once, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait later = told_to(queue, 5);
+  OK(holdfast_latch_wait(mine, &later, &why));
+  OK(holdfast_latch_count_down(theirs, 1, NULL, &why));
+  uint32_t left = 9;
+  OK(holdfast_latch_remaining(mine, &left, &why));
+  CHECK(left == 1);
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_latch_count_down(mine, 2, NULL, &why));
+  OK(holdfast_latch_count_down(theirs, 1, NULL, &why));
+  const holdfast_event event = next_of(queue);
+  CHECK(event.tag == 5 && event.code == HOLDFAST_OK);
+  OK(holdfast_latch_wait(mine, NULL, &why));
+  OK(holdfast_latch_remove(mine, &why));
+  OK(holdfast_latch_remaining(theirs, &left, &why));
+  CHECK(left == 2);
+}
+
+static void a_barrier_lets_all_go_when_all_have_arrived(void) {
+  holdfast_barrier *mine = NULL, *theirs = NULL;
+  OK(holdfast_barrier_open(store, "b", 2, 0, &mine, &why));
+  OK(holdfast_barrier_open(other, "b", 2, 0, &theirs, &why));
+  const holdfast_wait soon = timed(second / 20), later = timed(60 * second);
+  for (int phase = 0; phase < 3; ++phase) {
+    holdfast_arrival *here = NULL, *there = NULL;
+    OK(holdfast_barrier_arrive(mine, &here, &why));
+    GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_wait(mine, here, &soon, &why));
+    GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_barrier_wait(theirs, here, &soon, &why));
+    OK(holdfast_barrier_arrive(theirs, &there, &why));
+    OK(holdfast_barrier_wait(mine, here, &later, &why));
+    OK(holdfast_barrier_wait(theirs, there, &later, &why));
+    GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_barrier_wait(mine, here, &soon, &why));
+  }
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 3);
+  OK(holdfast_barrier_arrive_and_wait(mine, &told, &why));
+  OK(holdfast_barrier_arrive_and_drop(theirs, &why));
+  CHECK(next_of(queue).code == HOLDFAST_OK);
+  OK(holdfast_barrier_arrive_and_wait(mine, &later, &why));
+}
+
+static void one_leads_and_all_can_read_who(void) {
+  const holdfast_election_options here = {.size = sizeof here, .note = "here"};
+  holdfast_lock *mine = NULL, *theirs = NULL;
+  OK(holdfast_election(store, "e", &here, &mine, &why));
+  OK(holdfast_election(other, "e", NULL, &theirs, &why));
+  holdfast_leader leader = {.size = sizeof leader};
+  OK(holdfast_election_leader(theirs, &leader, &why));
+  CHECK(leader.term == 0);
+  holdfast_lease* lease = taken(mine);
+  GIVES(HOLDFAST_BUSY, tried(theirs));
+  OK(holdfast_election_leader(theirs, &leader, &why));
+  CHECK(leader.term == info_of(lease).fence && strcmp(leader.note, "here") == 0);
+  CHECK(leader.pid == (uint32_t)getpid());
+  holdfast_leaders* leaders = NULL;
+  OK(holdfast_election_observe(theirs, &leaders, &why));
+  OK(holdfast_leaders_next(leaders, NULL, &leader, &why));
+  CHECK(leader.term == info_of(lease).fence);
+  const holdfast_wait soon = timed(second / 20);
+  GIVES(HOLDFAST_TIMED_OUT, holdfast_leaders_next(leaders, &soon, &leader, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_condition_gives_the_mutex_up_and_back(void) {
+  holdfast_condition *mine = NULL, *theirs = NULL;
+  OK(holdfast_condition_open(store, "c", &mine, &why));
+  OK(holdfast_condition_open(other, "c", &theirs, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  const uint64_t before = info_of(lease).fence;
+  OK(holdfast_lease_watch(lease, queue, 10, &why));
+  const holdfast_wait told = told_to(queue, 9);
+  OK(holdfast_condition_wait(mine, lease, &told, NULL, &why));
+  holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_lease_check(lease, &why));
+  uint32_t woken = 9;
+  OK(holdfast_condition_notify_one(theirs, &woken, &why));
+  CHECK(woken == 1);
+  OK(holdfast_release(between, NULL, &why));
+  const holdfast_event event = next_of(queue);
+  CHECK(event.tag == 9 && event.code == HOLDFAST_OK && event.number == 1);
+  CHECK(event.lease == lease && info_of(lease).fence > before);
+  const holdfast_wait soon = timed(second / 20);
+  uint32_t notified = 9;
+  OK(holdfast_condition_wait(mine, lease, &soon, &notified, &why));
+  CHECK(notified == 0);
+  OK(holdfast_lease_check(lease, &why));
+  OK(holdfast_condition_notify_all(theirs, &woken, &why));
+  CHECK(woken == 0);
+  holdfast_lock* shared = NULL;
+  OK(holdfast_shared_mutex(store, "rw", 0, NULL, &shared, &why));
+  holdfast_lease* wrong = taken(shared);
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_condition_wait(mine, wrong, &soon, &notified, &why));
+  OK(holdfast_lease_check(wrong, &why));
+  OK(holdfast_lease_extend(lease, 300, &why)); /* so that the loss is soon seen */
+  lose("m");
+  CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
+}
+
+static void a_limiter_gives_its_tokens_and_then_says_when(void) {
+  const char* const by[] = {"client"};
+  const holdfast_rule rule = {
+      .tokens = 3, .per_us = (int64_t)3600 * 1000000, .name = "hourly", .by = by, .by_count = 1};
+  const holdfast_part acme = {"client", "acme"}, apex = {"client", "apex"};
+  holdfast_limiter* mine = NULL;
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 0, &mine, &why));
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_decision d = {.size = sizeof d};
+  OK(holdfast_limiter_take(mine, 2, &acme, 1, &once, &d, &why));
+  CHECK(d.taken == 1 && d.remaining == 1 && d.limit == 3 && strcmp(d.rule, "hourly") == 0);
+  OK(holdfast_limiter_peek(mine, 2, &acme, 1, &d, &why));
+  CHECK(d.taken == 0 && d.wait_us > 0);
+  OK(holdfast_limiter_take(mine, 3, &apex, 1, &once, &d, &why));
+  CHECK(d.taken == 1);
+  OK(holdfast_limiter_refund(mine, 1, &acme, 1, &why));
+  OK(holdfast_limiter_reserve(mine, 3, (int64_t)3600 * 1000000, &acme, 1, &d, &why));
+  CHECK(d.taken == 1 && d.wait_us > 0);
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_take(mine, 4, &acme, 1, &once, &d, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_take(mine, 1, NULL, 1, &once, &d, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_wait told = told_to(queue, 2);
+  told.timeout_ns = HOLDFAST_ONE_TRY;
+  OK(holdfast_limiter_take(mine, 1, &acme, 1, &told, NULL, &why));
+  const holdfast_event event = next_of(queue);
+  CHECK(event.code == HOLDFAST_OK && event.number == 0 && event.wait_us > 0);
+}
+
+static void a_multi_lock_takes_all_or_nothing(void) {
+  holdfast_lock *semaphore = NULL, *all = NULL;
+  OK(holdfast_semaphore(store, "s", 3, NULL, &semaphore, &why));
+  const holdfast_member members[] = {{.lock = mutex_of(store, "a")},
+                                     {.lock = semaphore, .permits = 2}};
+  OK(holdfast_multi_lock(members, 2, &all, &why));
+  holdfast_lease* single = taken(mutex_of(other, "a"));
+  GIVES(HOLDFAST_BUSY, tried(all));
+  OK(holdfast_release(single, NULL, &why));
+  holdfast_lease* lease = taken(all);
+  uint64_t fences[2] = {0, 0};
+  uint32_t count = 1;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_lease_fences(lease, fences, &count, &why));
+  CHECK(count == 2 && fences[0] == 0);
+  OK(holdfast_lease_fences(lease, fences, &count, &why));
+  CHECK(fences[0] > 0 && fences[1] > 0);
+  GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "a")));
+  OK(holdfast_release(lease, NULL, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_multi_lock(NULL, 1, &all, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_multi_lock(members, 0, &all, &why));
+}
+
+static void a_redlock_is_held_by_a_majority(void) {
+  holdfast_session* nodes[3] = {NULL, NULL, NULL};
+  char name[64];
+  for (int i = 0; i < 3; ++i) {
+    (void)snprintf(name, sizeof name, "memory:node-%d", i);
+    OK(holdfast_open(name, NULL, &nodes[i], &why));
+  }
+  holdfast_lock *mine = NULL, *theirs = NULL;
+  OK(holdfast_redlock(nodes, 3, "q", NULL, &mine, &why));
+  OK(holdfast_redlock(nodes, 3, "q", NULL, &theirs, &why));
+  holdfast_lease* lease = taken(mine);
+  CHECK(info_of(lease).fence > 0);
+  GIVES(HOLDFAST_BUSY, tried(theirs));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 1);
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_acquire(theirs, &told, NULL, &why));
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_lease_extend(lease, 0, &why));
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_release(lease, &told, &why));
+  OK(holdfast_release(lease, NULL, &why));
+  GIVES(HOLDFAST_OK, tried(theirs));
+}
+
+/* ---- misuse ---------------------------------------------------------------------------------- */
+
+/* Every function that takes a handle, with this one in its place. */
+static void refused_everywhere(void* bad, int for_leases) {
+  const int wrong = HOLDFAST_INVALID_ARGUMENT;
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_lock* lock = NULL;
+  holdfast_lease* lease = NULL;
+  holdfast_latch* latch = NULL;
+  holdfast_barrier* barrier = NULL;
+  holdfast_arrival* arrival = NULL;
+  holdfast_condition* condition = NULL;
+  holdfast_limiter* limiter = NULL;
+  holdfast_leaders* leaders = NULL;
+  holdfast_leader leader = {.size = sizeof leader};
+  holdfast_decision decision = {.size = sizeof decision};
+  holdfast_name_info about = {.size = sizeof about};
+  holdfast_lease_info info = {.size = sizeof info};
+  holdfast_event event = {.size = sizeof event};
+  const holdfast_rule rule = {.tokens = 1, .per_us = 1000000};
+  const holdfast_member member = {.lock = bad};
+  holdfast_session* nodes[1] = {bad};
+  uint32_t n = 1;
+  uint64_t fence = 0;
+  char text[256];
+  GIVES(wrong, holdfast_session_url(bad, text, sizeof text, &why));
+  GIVES(wrong, holdfast_show(bad, "m", &about, &why));
+  GIVES(wrong, holdfast_force_release(bad, "m", NULL, NULL, &why));
+  GIVES(wrong, holdfast_mutex(bad, "m", NULL, &lock, &why));
+  GIVES(wrong, holdfast_fair_mutex(bad, "m", NULL, &lock, &why));
+  GIVES(wrong, holdfast_shared_mutex(bad, "m", 0, NULL, &lock, &why));
+  GIVES(wrong, holdfast_semaphore(bad, "m", 1, NULL, &lock, &why));
+  GIVES(wrong, holdfast_election(bad, "m", NULL, &lock, &why));
+  GIVES(wrong, holdfast_multi_lock(&member, 1, &lock, &why));
+  GIVES(wrong, holdfast_redlock(nodes, 1, "m", NULL, &lock, &why));
+  GIVES(wrong, holdfast_latch_open(bad, "m", 1, 0, &latch, &why));
+  GIVES(wrong, holdfast_barrier_open(bad, "m", 1, 0, &barrier, &why));
+  GIVES(wrong, holdfast_condition_open(bad, "m", &condition, &why));
+  GIVES(wrong, holdfast_limiter_open(bad, "m", &rule, 1, 0, &limiter, &why));
+  GIVES(wrong, holdfast_semaphore_available(bad, &n, &why));
+  GIVES(wrong, holdfast_election_leader(bad, &leader, &why));
+  GIVES(wrong, holdfast_election_observe(bad, &leaders, &why));
+  GIVES(wrong, holdfast_leaders_next(bad, &once, &leader, &why));
+  GIVES(wrong, holdfast_acquire(bad, &once, &lease, &why));
+  GIVES(wrong, holdfast_acquire_shared(bad, &once, &lease, &why));
+  GIVES(wrong, holdfast_acquire_permits(bad, 1, &once, &lease, &why));
+  GIVES(wrong, holdfast_downgrade(bad, NULL, &why));
+  GIVES(wrong, holdfast_upgrade(bad, NULL, &why));
+  GIVES(wrong, holdfast_latch_count_down(bad, 1, NULL, &why));
+  GIVES(wrong, holdfast_latch_wait(bad, &once, &why));
+  GIVES(wrong, holdfast_latch_remaining(bad, &n, &why));
+  GIVES(wrong, holdfast_latch_remove(bad, &why));
+  GIVES(wrong, holdfast_barrier_arrive(bad, &arrival, &why));
+  GIVES(wrong, holdfast_barrier_wait(bad, bad, &once, &why));
+  GIVES(wrong, holdfast_barrier_arrive_and_wait(bad, &once, &why));
+  GIVES(wrong, holdfast_barrier_arrive_and_drop(bad, &why));
+  GIVES(wrong, holdfast_condition_wait(bad, bad, &once, &n, &why));
+  GIVES(wrong, holdfast_condition_notify_one(bad, &n, &why));
+  GIVES(wrong, holdfast_condition_notify_all(bad, &n, &why));
+  GIVES(wrong, holdfast_limiter_take(bad, 1, NULL, 0, &once, &decision, &why));
+  GIVES(wrong, holdfast_limiter_reserve(bad, 1, 0, NULL, 0, &decision, &why));
+  GIVES(wrong, holdfast_limiter_peek(bad, 1, NULL, 0, &decision, &why));
+  GIVES(wrong, holdfast_limiter_refund(bad, 1, NULL, 0, &why));
+  GIVES(wrong, holdfast_queue_next(bad, 0, &event, &why));
+  GIVES(wrong, holdfast_stop_request(bad, &why));
+  GIVES(wrong, holdfast_close(bad, &why));
+  GIVES(for_leases, holdfast_lease_info_of(bad, &info, &why));
+  GIVES(for_leases, holdfast_lease_fences(bad, &fence, &n, &why));
+  GIVES(for_leases, holdfast_lease_check(bad, &why));
+  GIVES(for_leases, holdfast_lease_extend(bad, 0, &why));
+  GIVES(for_leases, holdfast_release(bad, NULL, &why));
+  CHECK(why.message[0] != 0 && lock == NULL && lease == NULL);
+}
+
+static void a_handle_that_is_null_or_closed_is_an_error_everywhere(void) {
+  refused_everywhere(NULL, HOLDFAST_INVALID_ARGUMENT);
+  holdfast_stop* closed = NULL;
+  OK(holdfast_stop_open(&closed, &why));
+  OK(holdfast_close(closed, &why));
+  refused_everywhere(closed, HOLDFAST_NOT_OWNER);
+  int here = 0;
+  refused_everywhere(&here, HOLDFAST_NOT_OWNER); /* an address was never a handle */
+}
+
+static void a_handle_of_another_type_is_an_error(void) {
+  holdfast_lock* lock = mutex_of(store, "m");
+  holdfast_lease* lease = taken(lock);
+  holdfast_queue* queue = NULL;
+  uint32_t n = 0;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire((void*)store, NULL, &lease, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_mutex((void*)lock, "m", NULL, &lock, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_semaphore_available(lock, &n, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_downgrade(lock, lease, &why));
+  GIVES(HOLDFAST_NOT_OWNER, holdfast_release((void*)queue, NULL, &why));
+  holdfast_wait how = told_to((void*)lock, 1);
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire(lock, &how, &lease, &why));
+  how = timed(0);
+  how.stop = (void*)lock;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire(lock, &how, &lease, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static void a_pointer_that_has_to_be_there_is_not_null(void) {
+  holdfast_lock* lock = mutex_of(store, "m");
+  const int wrong = HOLDFAST_INVALID_ARGUMENT;
+  GIVES(wrong, holdfast_open(NULL, NULL, &store, &why));
+  GIVES(wrong, holdfast_open(url, NULL, NULL, &why));
+  GIVES(wrong, holdfast_mutex(store, NULL, NULL, &lock, &why));
+  GIVES(wrong, holdfast_mutex(store, "m", NULL, NULL, &why));
+  GIVES(wrong, holdfast_acquire(lock, NULL, NULL, &why));
+  GIVES(wrong, holdfast_show(store, "m", NULL, &why));
+  GIVES(wrong, holdfast_queue_open(NULL, NULL, &why));
+  GIVES(wrong, holdfast_stop_open(NULL, &why));
+  GIVES(HOLDFAST_OK, tried(lock)); /* nothing was taken on the way */
+}
+
+static void a_wrong_size_is_refused(void) {
+  holdfast_lock* lock = NULL;
+  holdfast_lock_options wrong = {.size = 0, .lease_ms = 5000};
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_mutex(store, "m", &wrong, &lock, &why));
+  wrong.size = (uint32_t)sizeof wrong - 1;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_mutex(store, "m", &wrong, &lock, &why));
+  wrong.size = 0xFFFFFFFF;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_mutex(store, "m", &wrong, &lock, &why));
+  wrong.size = sizeof wrong;
+  OK(holdfast_mutex(store, "m", &wrong, &lock, &why));
+  holdfast_name_info info = {.size = 4};
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_show(store, "m", &info, &why));
+  holdfast_error unset = {.size = 0, .code = 77};
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(store, &unset));
+  CHECK(unset.code == 77);
+  OK(holdfast_close(store, &why)); /* what was refused did nothing */
+}
+
+static void a_field_of_a_later_version_counts_only_if_it_is_set(void) {
+  struct {
+    holdfast_lock_options known;
+    int64_t unknown;
+  } later = {{.size = sizeof later}, 0};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(store, "m", &later.known, &lock, &why));
+  later.unknown = 1;
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_mutex(store, "m", &later.known, &lock, &why));
+}
+
+static void an_error_says_what_where_and_whether_to_try_again(void) {
+  holdfast_lock* lock = NULL;
+  GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "", NULL, &lock, &why));
+  CHECK(why.code == HOLDFAST_INVALID_NAME && why.message[0] != 0 && !why.retryable);
+  holdfast_lease *lease = taken(mutex_of(store, "kind")), *none = NULL;
+  OK(holdfast_semaphore(other, "kind", 3, NULL, &lock, &why));
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  GIVES(HOLDFAST_KIND_MISMATCH, holdfast_acquire(lock, &once, &none, &why));
+  CHECK(strstr(why.name, "kind") != NULL && strstr(why.message, "kind") != NULL);
+  CHECK(why.operation[0] != 0 && why.store[0] != 0);
+  holdfast_session* bad = NULL;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_open("rediss:/user:secret@x", NULL, &bad, &why));
+  CHECK(bad == NULL && strstr(why.message, "secret") == NULL);
+  OK(holdfast_release(lease, NULL, &why));
+  CHECK(why.code == HOLDFAST_OK && why.message[0] == 0);
+  CHECK(strcmp(holdfast_words(HOLDFAST_LOST), "the lock was lost") == 0);
+  CHECK(strcmp(holdfast_words(-1), "unknown error") == 0);
+  CHECK(holdfast_abi() == 0 && strlen(holdfast_version()) >= 5);
+  GIVES(HOLDFAST_INVALID_NAME, holdfast_mutex(store, "", NULL, &lock, NULL));
+}
+
+static void a_child_of_fork_is_told_so_and_can_begin_anew(void) {
+  holdfast_lock* lock = mutex_of(store, "m");
+  holdfast_lease *lease = taken(lock), *none = NULL;
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+    holdfast_event event = {.size = sizeof event};
+    GIVES(HOLDFAST_FORKED, holdfast_acquire(lock, &once, &none, &why));
+    GIVES(HOLDFAST_FORKED, holdfast_release(lease, NULL, &why));
+    GIVES(HOLDFAST_FORKED, holdfast_lease_check(lease, &why));
+    GIVES(HOLDFAST_FORKED, holdfast_queue_next(queue, 0, &event, &why));
+    GIVES(HOLDFAST_FORKED, holdfast_close(lease, &why));
+    holdfast_session* mine = NULL;
+    OK(holdfast_open(url, &options, &mine, &why));
+    holdfast_lock* again = mutex_of(mine, strncmp(url, "memory:", 7) == 0 ? "other" : "m");
+    /* Memory is a store of each process. */
+    GIVES(strncmp(url, "memory:", 7) == 0 ? HOLDFAST_OK : HOLDFAST_BUSY, tried(again));
+    OK(holdfast_close(mine, &why));
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  OK(holdfast_lease_check(lease, &why));
+  OK(holdfast_release(lease, NULL, &why));
+}
+
+static const struct {
+  const char* name;
+  void (*holds)(void);
+} rules[] = {
+#define RULE(name) {#name, name}
+    RULE(the_options_of_a_session_and_a_lock_count),
+    RULE(a_mutex_excludes_and_its_fence_grows),
+    RULE(a_fair_mutex_shares_names_with_a_mutex),
+    RULE(a_timed_wait_times_out_and_says_so),
+    RULE(a_wait_ends_when_its_stop_is_requested),
+    RULE(a_lock_that_is_closed_under_a_waiter_still_serves_it),
+    RULE(a_second_release_is_an_error_and_touches_nothing),
+    RULE(of_two_threads_that_release_one_lease_one_succeeds),
+    RULE(a_closed_lease_is_released),
+    RULE(to_close_all_releases_every_lease),
+    RULE(a_lock_outlives_the_handle_of_its_session),
+    RULE(an_extended_lease_has_the_new_length),
+    RULE(a_lost_lease_is_told_to_the_queue_and_protects_nothing),
+    RULE(a_release_is_no_loss),
+    RULE(a_call_with_a_queue_returns_at_once_and_its_outcome_is_an_event),
+    RULE(a_call_with_a_queue_can_be_called_off),
+    RULE(what_comes_to_a_closed_queue_is_released),
+    RULE(an_event_that_nobody_took_is_released_with_its_queue),
+    RULE(readers_share_and_a_writer_excludes),
+    RULE(a_semaphore_gives_so_many_permits_and_no_more),
+    RULE(a_latch_opens_at_zero),
+    RULE(a_barrier_lets_all_go_when_all_have_arrived),
+    RULE(one_leads_and_all_can_read_who),
+    RULE(a_condition_gives_the_mutex_up_and_back),
+    RULE(a_limiter_gives_its_tokens_and_then_says_when),
+    RULE(a_multi_lock_takes_all_or_nothing),
+    RULE(a_redlock_is_held_by_a_majority),
+    RULE(a_handle_that_is_null_or_closed_is_an_error_everywhere),
+    RULE(a_handle_of_another_type_is_an_error),
+    RULE(a_pointer_that_has_to_be_there_is_not_null),
+    RULE(a_wrong_size_is_refused),
+    RULE(a_field_of_a_later_version_counts_only_if_it_is_set),
+    RULE(an_error_says_what_where_and_whether_to_try_again),
+    RULE(a_child_of_fork_is_told_so_and_can_begin_anew),
+};
+
+/* A line a field: struct, field, offset, size; and a line a struct with its own size. */
+static void print_layout(void) {
+#define WHOLE(type) printf("%s . 0 %zu\n", #type, sizeof(type))
+#define FIELD(type, field) \
+  printf("%s %s %zu %zu\n", #type, #field, offsetof(type, field), sizeof(((type*)0)->field))
+  WHOLE(holdfast_error), FIELD(holdfast_error, code), FIELD(holdfast_error, retryable);
+  FIELD(holdfast_error, outcome_unknown), FIELD(holdfast_error, lease_gone);
+  FIELD(holdfast_error, operation), FIELD(holdfast_error, name), FIELD(holdfast_error, store);
+  FIELD(holdfast_error, message);
+  WHOLE(holdfast_wait), FIELD(holdfast_wait, timeout_ns), FIELD(holdfast_wait, stop);
+  FIELD(holdfast_wait, queue), FIELD(holdfast_wait, tag);
+  WHOLE(holdfast_event), FIELD(holdfast_event, kind), FIELD(holdfast_event, tag);
+  FIELD(holdfast_event, code), FIELD(holdfast_event, lease), FIELD(holdfast_event, number);
+  FIELD(holdfast_event, wait_us);
+  WHOLE(holdfast_session_options), FIELD(holdfast_session_options, lock_order);
+  FIELD(holdfast_session_options, find_deadlocks), FIELD(holdfast_session_options, lease_ms);
+  FIELD(holdfast_session_options, store_timeout_ms);
+  FIELD(holdfast_session_options, name_prefix);
+  WHOLE(holdfast_name_info), FIELD(holdfast_name_info, capacity);
+  FIELD(holdfast_name_info, remaining), FIELD(holdfast_name_info, holders);
+  FIELD(holdfast_name_info, waiters), FIELD(holdfast_name_info, last_fence);
+  FIELD(holdfast_name_info, kind), FIELD(holdfast_name_info, holder);
+  WHOLE(holdfast_lease_info), FIELD(holdfast_lease_info, state);
+  FIELD(holdfast_lease_info, fence), FIELD(holdfast_lease_info, remaining_ns);
+  FIELD(holdfast_lease_info, name), FIELD(holdfast_lease_info, short_id);
+  WHOLE(holdfast_lock_options), FIELD(holdfast_lock_options, no_renewal);
+  FIELD(holdfast_lock_options, unconfirmed_release), FIELD(holdfast_lock_options, lease_ms);
+  FIELD(holdfast_lock_options, max_hold_ms), FIELD(holdfast_lock_options, local_time_us);
+  FIELD(holdfast_lock_options, linger_us), FIELD(holdfast_lock_options, max_waiters);
+  FIELD(holdfast_lock_options, reason);
+  WHOLE(holdfast_election_options), FIELD(holdfast_election_options, priority);
+  FIELD(holdfast_election_options, lease_ms), FIELD(holdfast_election_options, note);
+  WHOLE(holdfast_leader), FIELD(holdfast_leader, pid), FIELD(holdfast_leader, term);
+  FIELD(holdfast_leader, after_gap), FIELD(holdfast_leader, note), FIELD(holdfast_leader, host);
+  FIELD(holdfast_leader, program);
+  WHOLE(holdfast_member), FIELD(holdfast_member, lock), FIELD(holdfast_member, shared);
+  FIELD(holdfast_member, permits);
+  WHOLE(holdfast_redlock_options), FIELD(holdfast_redlock_options, lease_ms);
+  FIELD(holdfast_redlock_options, node_timeout_ms);
+  FIELD(holdfast_redlock_options, trust_after_ms), FIELD(holdfast_redlock_options, reason);
+  WHOLE(holdfast_rule), FIELD(holdfast_rule, tokens), FIELD(holdfast_rule, per_us);
+  FIELD(holdfast_rule, burst), FIELD(holdfast_rule, name), FIELD(holdfast_rule, by);
+  FIELD(holdfast_rule, by_count), FIELD(holdfast_rule, interval);
+  WHOLE(holdfast_part), FIELD(holdfast_part, part), FIELD(holdfast_part, value);
+  WHOLE(holdfast_decision), FIELD(holdfast_decision, taken), FIELD(holdfast_decision, wait_us);
+  FIELD(holdfast_decision, limit), FIELD(holdfast_decision, remaining);
+  FIELD(holdfast_decision, reset_us), FIELD(holdfast_decision, rule);
+}
+
+int main(int argc, char** argv) {
+  const size_t count = sizeof rules / sizeof *rules;
+  if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+    for (size_t i = 0; i < count; ++i) puts(rules[i].name);
+    return 0;
+  }
+  if (argc == 2 && strcmp(argv[1], "--layout") == 0) {
+    print_layout();
+    return 0;
+  }
+  if (argc != 3) return 2;
+  url = argv[1];
+  for (size_t i = 0; i < count; ++i) {
+    if (strcmp(rules[i].name, argv[2]) != 0) continue;
+    options.name_prefix = argv[2];
+    OK(holdfast_open(url, &options, &store, &why));
+    OK(holdfast_open(url, &options, &other, &why));
+    rules[i].holds();
+    return 0;
+  }
+  return 2;
+}

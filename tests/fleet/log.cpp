@@ -1,0 +1,79 @@
+#include "fleet/log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace fleet {
+
+void write_line(const std::string& path, const std::string& line) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
+  const std::string whole = line + "\n";
+  const auto written = ::write(fd, whole.data(), whole.size());
+  ::close(fd);
+  if (written != static_cast<ssize_t>(whole.size())) throw std::runtime_error("half a line");
+}
+
+void judge::broken(const std::string& line, const std::string& rule) {
+  found_.violations.push_back(line + ": " + rule);
+}
+
+void judge::enter(const std::string& worker, std::uint64_t fence, const std::string& line) {
+  if (fence <= found_.fence) {
+    ++found_.refused;
+    if (!disturbed_.contains(worker)) broken(line, "the fence is not greater than all before");
+    return;
+  }
+  if (!found_.inside.empty() && !excused_) broken(line, found_.inside + " is inside");
+  found_.inside = worker;
+  found_.fence = fence;
+  excused_ = still_.contains(worker);
+  ++found_.holds[worker.substr(0, worker.find('-'))];
+}
+
+void judge::leave(const std::string& worker, std::uint64_t fence, const std::string& line) {
+  if (worker == found_.inside && fence == found_.fence) {
+    found_.inside.clear();
+    return;
+  }
+  ++found_.refused;
+  if (!disturbed_.contains(worker)) broken(line, "left what it does not have");
+}
+
+void judge::read(const std::string& line) {
+  std::istringstream words(line);
+  std::string what, worker;
+  std::uint64_t fence = 0;
+  words >> what >> worker >> fence;
+  if (what == "enter") {
+    enter(worker, fence, line);
+  } else if (what == "leave") {
+    leave(worker, fence, line);
+  } else if (what == "kill" || what == "stop") {
+    disturbed_.insert(worker);
+    still_.insert(worker);
+    excused_ |= worker == found_.inside;
+  } else if (what == "go") {
+    still_.erase(worker);
+  } else {
+    broken(line, "is no line of the log");
+  }
+}
+
+const verdict& judge::look() {
+  std::ifstream file(path_);
+  file.seekg(read_);
+  for (std::string line; std::getline(file, line);) {
+    if (file.eof()) break;  // it is being written
+    read_ = file.tellg();
+    read(line);
+  }
+  return found_;
+}
+
+}  // namespace fleet

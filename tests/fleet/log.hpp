@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <ios>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// The resource that a fleet of programs shares: one file that all append lines to. Each line is
+/// one write, so the lines are in the order in which things happened.
+///     enter WORKER FENCE      a program has the lock, and begins
+///     leave WORKER FENCE      it ends, still with the lock as far as it knows
+///     kill WORKER             from here on this program may die
+///     stop WORKER             from here on it may stand still …
+///     go WORKER               … until here
+namespace fleet {
+
+/// Appends one line.
+void write_line(const std::string& path, const std::string& line);
+
+struct verdict {
+  std::vector<std::string> violations;
+  std::map<std::string, std::size_t> holds;  ///< of each kind: the worker's name up to the dash
+  std::size_t refused = 0;                   ///< lines with a stale fence, which a resource refuses
+  std::string inside;                        ///< the worker that has entered and not left; or empty
+  std::uint64_t fence = 0;                   ///< the greatest
+};
+
+/// What a resource that refuses stale fences sees, and each rule that is broken:
+///   - nobody enters while another is inside, unless that one was killed or stopped there
+///   - a fence is greater than all before, whatever language had them; only a program that was
+///     stopped may come with an older one, and is refused
+class judge {
+ public:
+  explicit judge(std::string path) : path_(std::move(path)) {}
+  /// With all that was written until now.
+  const verdict& look();
+
+ private:
+  void read(const std::string& line);
+  void enter(const std::string& worker, std::uint64_t fence, const std::string& line);
+  void leave(const std::string& worker, std::uint64_t fence, const std::string& line);
+  void broken(const std::string& line, const std::string& rule);
+
+  const std::string path_;
+  std::streamoff read_ = 0;
+  verdict found_{};
+  bool excused_ = false;               // who is inside was killed or stopped there
+  std::set<std::string> disturbed_{};  // ever
+  std::set<std::string> still_{};      // now
+};
+
+}  // namespace fleet

@@ -1,0 +1,3 @@
+#include "harness/process.hpp"
+
+int main(int argc, char** argv) { return harness::run(argc, argv); }

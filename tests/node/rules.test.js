@@ -1,0 +1,232 @@
+'use strict';
+// What the package promises, on memory, SQLite and Redis. HOLDFAST_LIBRARY names the library that is tested.
+const assert = require('node:assert/strict');
+const {execFileSync, spawn} = require('node:child_process');
+const fs = require('node:fs');
+const net = require('node:net');
+const os = require('node:os');
+const path = require('node:path');
+const {after, before, describe, test} = require('node:test');
+const holdfast = require('../../bindings/node');
+const abi = require('../../bindings/node/abi.js');
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
+let server = null;
+
+function answers(socket) {
+  return new Promise((resolve) => {
+    const client = net.connect(socket, () => client.write('PING\r\n'));
+    client.on('data', (said) => { client.destroy(); resolve(String(said).startsWith('+PONG')); });
+    client.on('error', () => resolve(false));
+  });
+}
+
+async function redis() {
+  const socket = path.join(folder, 'redis.sock');
+  server = spawn('redis-server', ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder], {stdio: 'ignore'});
+  while (!await answers(socket)) assert.equal(server.exitCode, null, 'redis-server ended at once');
+  return `redis+unix://${socket}`;
+}
+
+after(() => {
+  server?.kill('SIGKILL');
+  fs.rmSync(folder, {recursive: true, force: true});
+});
+
+let last = 0;
+const STORES = {memory: () => 'memory:node', sqlite: () => `sqlite:${folder}/locks.db`, redis};
+
+for (const [store, urlOf] of Object.entries(STORES)) {
+  describe(store, () => {
+    let url;
+    before(async () => { url = await urlOf(); });
+
+    /** Two programs, as far as the store can tell. */
+    const rule = (name, body) => test(name, async () => {
+      const namePrefix = `t${++last}:`;
+      const [here, there] = [await holdfast.open(url, {namePrefix}), await holdfast.open(url, {namePrefix})];
+      try {
+        await body(here, there, namePrefix);
+      } finally {
+        here.close();
+        there.close();
+      }
+    });
+
+    rule('a mutex excludes and its fence grows', async (here, there) => {
+      const first = await here.mutex('m').with(async (lease) => {
+        assert.equal(lease.state, 'held');
+        assert.ok(lease.remaining > 0 && lease.name.endsWith('m') && !lease.lost);
+        assert.equal(await there.mutex('m').tryAcquire(), null);
+        return lease.fence;
+      });
+      const lease = await there.mutex('m').acquire({timeout: 30e3});
+      assert.ok(lease.fence > first);
+      await lease[Symbol.asyncDispose]();
+      assert.equal(lease.state, 'released');
+      await assert.rejects(lease.release(), holdfast.NotOwner);
+      assert.throws(() => lease.check(), holdfast.NotOwner);
+    });
+
+    rule('waits time out, and are called off by a signal', async (here, there) => {
+      const held = await here.fairMutex('m').acquire();
+      await assert.rejects(there.mutex('m').acquire({timeout: 20}), holdfast.TimedOut);
+      await assert.rejects(there.mutex('m').acquire({timeout: 0}), holdfast.Busy);
+      const off = new AbortController();
+      const waiting = there.mutex('m').acquire({signal: off.signal});
+      while ((await here.show('m')).waiters === 0);
+      off.abort();
+      await assert.rejects(waiting, holdfast.Cancelled);
+      await assert.rejects(there.mutex('m').acquire({signal: off.signal}), holdfast.Cancelled);
+      await held.release();
+    });
+
+    rule('a hundred wait at once and are inside one by one', async (here, there) => {
+      const locks = [here.mutex('m'), there.mutex('m')];
+      let inside = 0;
+      const fences = [];
+      await Promise.all(Array.from({length: 100}, (_, i) => locks[i % 2].with(async (lease) => {
+        assert.equal(++inside, 1);
+        fences.push(lease.fence);
+        await null;
+        --inside;
+      })));
+      assert.equal(fences.length, 100);
+      assert.ok(fences.every((fence, i) => i === 0 || fence > fences[i - 1]));
+    });
+
+    rule('a loss aborts the signal of the lease', async (here, there) => {
+      const lease = await here.mutex('m', {lease: 300}).acquire();
+      const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+      assert.equal(await there.forceRelease('m'), 1);
+      await lost;
+      assert.ok(lease.signal.reason instanceof holdfast.Lost && lease.lost);
+      assert.throws(() => lease.check(), holdfast.Lost);
+      await assert.rejects(lease.release(), (why) => why instanceof holdfast.Lost && why.leaseGone);
+    });
+
+    rule('what the work throws goes through, and the lock is released', async (here, there) => {
+      await assert.rejects(here.mutex('m').with(() => { throw new RangeError('own'); }), RangeError);
+      await (await there.mutex('m').acquire({timeout: 30e3})).release();
+    });
+
+    rule('readers share, permits are counted, all or none are taken', async (here, there) => {
+      const rw = here.sharedMutex('rw');
+      const reader = await rw.shared().acquire();
+      const other = await there.sharedMutex('rw').shared().acquire();
+      assert.equal(await rw.tryUpgrade(reader), false);
+      await other.release();
+      assert.equal(await rw.tryUpgrade(reader), true);
+      await rw.downgrade(reader);
+      const all = holdfast.multiLock(here.mutex('a'), here.semaphore('s', 3).permits(2), rw.shared());
+      const busy = await there.mutex('a').acquire();
+      assert.equal(await all.tryAcquire(), null);
+      await busy.release();
+      await all.with(async (lease) => {
+        assert.equal(lease.fences.length, 3);
+        assert.equal(await there.semaphore('s', 3).available(), 1);
+      });
+      await reader.extend(60e3);
+      await reader.release();
+    });
+
+    rule('one leads and all can read who', async (here, there) => {
+      const theirs = there.election('e');
+      assert.equal(await theirs.leader(), null);
+      const leadership = await here.election('e', {note: 'here'}).acquire();
+      const leader = await theirs.leader();
+      assert.deepEqual([leader.term, leader.note, leader.pid], [leadership.fence, 'here', process.pid]);
+      const seen = theirs.observe();
+      assert.equal((await seen.next()).term, leadership.fence);
+      await assert.rejects(seen.next({timeout: 20}), holdfast.TimedOut);
+      await leadership.release();
+    });
+
+    rule('latches, barriers and conditions meet', async (here, there) => {
+      const latch = here.latch('l', 2);
+      await Promise.all([latch.wait({timeout: 30e3}), latch.countDown(), there.latch('l', 2).countDown()]);
+      assert.equal(await latch.remaining(), 0);
+      await latch.remove();
+      await Promise.all([here.barrier('b', 2), there.barrier('b', 2)].map((b) => b.arriveAndWait({timeout: 30e3})));
+      const lease = await here.mutex('m').acquire();
+      const before = lease.fence;
+      assert.equal(await here.condition('c').wait(lease, {timeout: 20}), false);
+      const condition = here.condition('c');
+      const waiting = condition.wait(lease, {timeout: 30e3});
+      await there.mutex('m').with(async () => assert.equal(await there.condition('c').notifyAll(), 1));
+      assert.equal(await waiting, true);
+      assert.ok(lease.fence > before);
+      await lease.release();
+    });
+
+    rule('a limiter gives its tokens and then says when', async (here) => {
+      const limiter = here.limiter('r', [{tokens: 3, per: 3600e3, by: ['client'], name: 'hourly'}]);
+      const taken = await limiter.tryTake(2, {client: 'acme'});
+      assert.deepEqual([taken.taken, taken.remaining, taken.limit, taken.rule], [true, 1, 3, 'hourly']);
+      const refused = await limiter.peek(2, {client: 'acme'});
+      assert.ok(!refused.taken && refused.wait > 0);
+      assert.equal(await limiter.take(3, {client: 'apex'}), true);
+      assert.equal(await limiter.take(3, {client: 'apex'}, {timeout: 0}), false);
+      await limiter.refund(1, {client: 'acme'});
+      assert.ok((await limiter.reserve(3, 3600e3, {client: 'acme'})).taken);
+    });
+  });
+}
+
+test('a majority holds a redlock', async () => {
+  const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-${n}`)));
+  const mine = holdfast.redlock(nodes, 'q');
+  await mine.with(async (lease) => {
+    assert.ok(lease.fence > 0n);
+    assert.equal(await holdfast.redlock(nodes, 'q').tryAcquire(), null);
+  });
+});
+
+test('each code has a class, and an error says what and where', async () => {
+  const {byCode} = require('../../bindings/node/errors.js');
+  assert.deepEqual([...byCode.keys()], Array.from({length: 21}, (_, i) => i + 1));
+  const store = await holdfast.open('memory:errors');
+  assert.throws(() => store.mutex(''), (why) => why instanceof holdfast.InvalidName && why instanceof holdfast.HoldfastError);
+  assert.throws(() => store.mutex('m', {lease: 0}), holdfast.InvalidArgument);
+  assert.throws(() => store.sharedMutex('m', {preference: 'nobody'}), holdfast.InvalidArgument);
+  const held = await store.mutex('kind').acquire();
+  await assert.rejects(store.semaphore('kind', 3).acquire({timeout: 0}), (why) =>
+    why instanceof holdfast.KindMismatch && why.lockName === 'kind' && why.message.includes('kind') && why.code === 9);
+  await held.release();
+  await assert.rejects(holdfast.open('rediss:/user:secret@x'), (why) =>
+    why instanceof holdfast.InvalidArgument && !why.message.includes('secret'));
+  store.close();
+  assert.throws(() => store.mutex('m'), holdfast.InvalidArgument);
+});
+
+test('a program that ends with a lease gives it back, and ends by itself', async () => {
+  const url = `sqlite:${folder}/end.db`;
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const lease = await (await holdfast.open(${JSON.stringify(url)})).mutex('m', {lease: 3600e3}).acquire();
+      lease.signal.addEventListener('abort', () => {});
+      await lease.extend();
+      console.log(String(lease.fence));
+      process.exit(0);
+    })();`;
+  assert.match(execFileSync(process.execPath, ['-e', code], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
+  assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+  const quiet = code.replace('process.exit(0);', 'await lease.release();');
+  assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
+});
+
+test('structs are those of the header', () => {
+  const told = execFileSync(process.env.HOLDFAST_C_RULES, ['--layout'], {encoding: 'utf8'});
+  const seen = new Set();
+  for (const line of told.trim().split('\n')) {
+    const [struct, field, offset, size] = line.split(' ');
+    const type = abi.types[struct.replace('holdfast_', '')];
+    seen.add(type);
+    if (field === '.') {
+      assert.equal(abi.koffi.sizeof(type), Number(size), line);
+    } else {
+      assert.equal(abi.koffi.offsetof(type, field), Number(offset), line);
+    }
+  }
+  assert.equal(seen.size, Object.keys(abi.types).length);
+});

@@ -1,0 +1,20 @@
+// Compiled, not run: the types say what the package does.
+import * as holdfast from '../../bindings/node';
+
+export async function ship(order: string): Promise<bigint> {
+  using store = await holdfast.open('sqlite:locks.db', {lease: 10_000});
+  await using lease = await store.mutex(order).acquire({timeout: 5_000, signal: AbortSignal.timeout(4_000)});
+  lease.signal.addEventListener('abort', () => console.error('lost'));
+  const free: number = await store.semaphore('s', 3).available();
+  const all = holdfast.multiLock(store.mutex('a'), store.sharedMutex('b').shared(), store.semaphore('s', 3).permits(2));
+  const written: string = await all.with(async (held) => `${held.fences.length} of ${free}`);
+  try {
+    await store.limiter('r', [{tokens: 1, by: ['client']}]).take(1, {client: written});
+  } catch (why) {
+    if (why instanceof holdfast.TimedOut) return BigInt(why.code);
+    throw why;
+  }
+  // @ts-expect-error: a fence is no number
+  const rounded: number = lease.fence;
+  return lease.fence;
+}

@@ -1,0 +1,408 @@
+"""What the package promises, on each store."""
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import holdfast
+from stores import REPOSITORY, URLS, OnAStore, on_each_store
+
+
+def await_waiters(session, name, count):
+    while session.show(name).waiters < count:
+        pass
+
+
+@on_each_store
+class Locks:
+    def test_a_with_statement_holds_and_releases(self):
+        with self.here.mutex("m", timeout=30) as lease:
+            self.assertFalse(lease.lost)
+            self.assertIs(lease.state, holdfast.State.HELD)
+            self.assertGreater(lease.remaining, 0)
+            self.assertTrue(lease.name.endswith("m"))
+            self.assertIsNone(self.there.mutex("m").try_acquire())
+            first = lease.fence
+        self.assertIs(lease.state, holdfast.State.RELEASED)
+        with self.there.mutex("m", timeout=30) as lease:
+            self.assertGreater(lease.fence, first)
+
+    def test_a_lock_outlives_its_session(self):
+        with self.open().mutex("m", timeout=30) as lease:
+            lease.check()
+
+    def test_one_try_is_busy_and_a_wait_times_out(self):
+        with self.here.fair_mutex("m"):
+            with self.assertRaises(holdfast.Busy):
+                self.there.mutex("m", timeout=0).acquire()
+            with self.assertRaises(TimeoutError) as raised:
+                self.there.mutex("m", timeout=0.05).acquire()
+            self.assertIsInstance(raised.exception, holdfast.TimedOut)
+            self.assertIsNone(self.there.mutex("m").try_acquire(0.01))
+
+    def test_a_lock_can_be_entered_by_many_threads(self):
+        lock, inside, most, guard = self.here.mutex("m"), [], [], threading.Lock()
+
+        def work():
+            for _ in range(20):
+                with lock as lease:
+                    with guard:
+                        inside.append(lease.fence)
+                        most.append(len(inside))
+                    with guard:
+                        inside.pop()
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(most), 160)
+        self.assertEqual(max(most), 1)
+
+    def test_a_stop_ends_waits_of_this_and_other_threads(self):
+        stop, ended = holdfast.Stop(), []
+
+        def wait():
+            try:
+                self.there.mutex("m").acquire(stop=stop)
+            except holdfast.Error as why:
+                ended.append(type(why))
+        with self.here.mutex("m"):
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            await_waiters(self.here, "m", 1)
+            stop.request()
+            waiting.join()
+            with self.assertRaises(holdfast.Cancelled):
+                self.there.mutex("m").acquire(stop=stop)
+        self.assertEqual(ended, [holdfast.Cancelled])
+
+    def test_a_second_release_is_not_owner(self):
+        lease = self.here.mutex("m").acquire()
+        lease.release()
+        with self.assertRaises(holdfast.NotOwner):
+            lease.release()
+        with self.assertRaises(holdfast.NotOwner):
+            lease.check()
+
+    def test_a_lease_that_nobody_keeps_is_released(self):
+        self.here.mutex("m").acquire()
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_a_loss_is_told_and_a_with_statement_does_not_overlook_it(self):
+        told = threading.Event()
+        quick = holdfast.LockOptions(lease=0.3)
+        with self.assertRaises(holdfast.Lost) as raised:
+            with self.here.mutex("m", options=quick) as lease:
+                lease.on_loss(told.set)
+                self.assertEqual(self.there.force_release("m"), 1)
+                self.assertTrue(told.wait(30))
+                self.assertTrue(lease.lost)
+                with self.assertRaises(holdfast.Lost):
+                    lease.check()
+        self.assertTrue(raised.exception.lease_gone)
+
+    def test_what_the_body_raises_goes_through(self):
+        with self.assertRaises(ZeroDivisionError):
+            with self.here.mutex("m"):
+                1 / 0
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_an_extended_lease_has_the_new_length(self):
+        with self.here.mutex("m", options=holdfast.LockOptions(lease=20, renew=False, reason="tests")) as lease:
+            self.assertLessEqual(lease.remaining, 20)
+            lease.extend(3600)
+            self.assertGreater(lease.remaining, 1000)
+            with self.assertRaises(ValueError):
+                lease.extend(0)
+
+    def test_readers_share_and_a_writer_excludes(self):
+        mine, theirs = self.here.shared_mutex("rw"), self.there.shared_mutex("rw")
+        with mine.shared() as a:
+            with theirs.shared():
+                self.assertIsNone(theirs.try_acquire())
+                self.assertFalse(mine.try_upgrade(a))
+            self.assertTrue(mine.try_upgrade(a))
+            self.assertIsNone(theirs.shared().try_acquire())
+            mine.downgrade(a)
+            self.assertIsNotNone(theirs.shared().try_acquire())
+        with self.assertRaises(holdfast.InvalidArgument):
+            self.here.shared_mutex("rw", preference="nobody")
+
+    def test_a_semaphore_gives_so_many_permits(self):
+        mine, theirs = self.here.semaphore("s", 3), self.there.semaphore("s", 3)
+        with mine.permits(2):
+            self.assertEqual(theirs.available(), 1)
+            self.assertIsNone(theirs.permits(2).try_acquire())
+            with theirs:
+                self.assertEqual(mine.available(), 0)
+        with mine, self.assertRaises(holdfast.CapacityMismatch):
+            self.there.semaphore("s", 4).acquire(0)
+
+    def test_a_multi_lock_takes_all_or_nothing(self):
+        both = holdfast.multi_lock(self.here.mutex("a"), self.here.semaphore("s", 3).permits(2), self.here.shared_mutex("rw").shared())
+        with self.there.mutex("a"):
+            self.assertIsNone(both.try_acquire())
+        with both as lease:
+            self.assertEqual(len(lease.fences), 3)
+            self.assertIsNone(self.there.mutex("a").try_acquire())
+            self.assertIsNotNone(self.there.shared_mutex("rw").shared().try_acquire())
+
+    def test_one_leads_and_all_can_read_who(self):
+        mine, theirs = self.here.election("e", note="here"), self.there.election("e")
+        self.assertIsNone(theirs.leader())
+        with mine as leadership:
+            leader = theirs.leader()
+            self.assertEqual((leader.term, leader.note, leader.pid), (leadership.fence, "here", os.getpid()))
+            self.assertIsNone(theirs.try_acquire())
+            seen = theirs.observe()
+            self.assertEqual(seen.next().term, leadership.fence)
+            with self.assertRaises(holdfast.TimedOut):
+                seen.next(0.05)
+
+    def test_latches_barriers_and_conditions_meet(self):
+        latch = self.here.latch("l", 2)
+        with self.assertRaises(holdfast.Busy):
+            latch.wait(0)
+        latch.count_down(2)
+        latch.wait(30)
+        self.assertEqual(latch.remaining(), 0)
+        latch.remove()
+        mine, theirs = self.here.barrier("b", 2), self.there.barrier("b", 2)
+        arrival = mine.arrive()
+        with self.assertRaises(holdfast.TimedOut):
+            mine.wait(arrival, 0.05)
+        theirs.arrive_and_wait(30)
+        mine.wait(arrival, 30)
+        condition = self.here.condition("c")
+        lease = self.here.mutex("m").acquire()
+        self.assertFalse(condition.wait(lease, 0.05))
+        waiting = threading.Thread(target=condition.wait, args=(lease, 30))
+        before = lease.fence
+        waiting.start()
+        with self.there.mutex("m"):  # so it waits
+            self.assertEqual(self.there.condition("c").notify_one(), 1)
+        waiting.join()
+        self.assertGreater(lease.fence, before)
+        self.assertEqual(self.there.condition("c").notify_all(), 0)
+
+    def test_a_limiter_gives_its_tokens_and_then_says_when(self):
+        limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, by=["client"], name="hourly"))
+        taken = limiter.try_take(2, {"client": "acme"})
+        self.assertTrue(taken)
+        self.assertEqual((taken.remaining, taken.limit, taken.rule), (1, 3, "hourly"))
+        refused = limiter.peek(2, {"client": "acme"})
+        self.assertFalse(refused)
+        self.assertGreater(refused.wait, 0)
+        self.assertTrue(limiter.try_take(3, {"client": "apex"}))
+        limiter.refund(1, {"client": "acme"})
+        self.assertTrue(limiter.reserve(3, 3600, {"client": "acme"}))
+        with self.assertRaises(holdfast.InvalidArgument):
+            limiter.try_take(4, {"client": "acme"})
+
+    def test_asyncio_waits_without_a_thread(self):
+        async def worker(lock, seen):
+            async with lock as lease:
+                seen.append(lease.fence)
+
+        async def all_of_them():
+            seen = []
+            mine, theirs = self.here.mutex("m"), self.there.mutex("m")
+            async with mine:
+                waiting = [asyncio.create_task(worker(lock, seen)) for lock in (mine, theirs) * 10]
+                with self.assertRaises(holdfast.TimedOut):
+                    await theirs.acquire_async(0.01)
+                with self.assertRaises(holdfast.Busy):
+                    await theirs.acquire_async(0)
+                self.assertEqual(seen, [])
+            await asyncio.gather(*waiting)
+            self.assertEqual(len(seen), 20)
+            self.assertEqual(seen, sorted(seen))
+        before = threading.active_count()
+        asyncio.run(all_of_them())
+        self.assertEqual(threading.active_count(), before)
+
+    def test_a_cancelled_task_leaves_the_queue(self):
+        async def cancelled():
+            async with self.here.mutex("m"):
+                waiting = asyncio.create_task(self.there.mutex("m").acquire_async())
+                while self.here.show("m").waiters == 0:
+                    await asyncio.sleep(0)
+                waiting.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await waiting
+                while self.here.show("m").waiters:
+                    await asyncio.sleep(0)
+        asyncio.run(cancelled())
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
+
+    def test_asyncio_learns_of_a_loss(self):
+        async def lose():
+            lease = await self.here.mutex("m", options=holdfast.LockOptions(lease=0.3)).acquire_async()
+            lost = asyncio.create_task(lease.until_lost())
+            await asyncio.sleep(0)
+            self.there.force_release("m")
+            await asyncio.wait_for(lost, 30)
+            with self.assertRaises(holdfast.Lost):
+                await lease.release_async()
+        asyncio.run(lose())
+
+    def test_asyncio_meets(self):
+        async def meet():
+            latch = self.here.latch("l", 2)
+            await asyncio.gather(latch.wait_async(30), latch.count_down_async(), latch.count_down_async())
+            await asyncio.gather(self.here.barrier("b", 2).arrive_and_wait_async(30), self.there.barrier("b", 2).arrive_and_wait_async(30))
+            condition, lease = self.here.condition("c"), await self.here.mutex("m").acquire_async()
+            waiting = asyncio.create_task(condition.wait_async(lease, 30))
+            await asyncio.sleep(0)
+            async with self.there.mutex("m"):
+                self.assertEqual(self.there.condition("c").notify_all(), 1)
+            self.assertTrue(await waiting)
+            lease.check()
+            limiter = self.here.limiter("r", holdfast.Rule(1, per=3600))
+            self.assertTrue(await limiter.take_async())
+            self.assertFalse(await limiter.take_async(timeout=0))
+        asyncio.run(meet())
+
+    def test_a_child_of_fork_is_told_so_and_can_begin_anew(self):
+        lock = self.here.mutex("m")
+        with lock as lease:
+            lease.on_loss(lambda: None)  # a thread and a queue of the parent's
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    for use in (lease.check, lock.try_acquire, lambda: self.here.show("m"), lease.release):
+                        try:
+                            use()
+                        except holdfast.Forked:
+                            continue
+                        os._exit(2)
+                    with self.open() as mine, mine.mutex("other", timeout=30) as own:
+                        own.on_loss(lambda: None)
+                        own.check()
+                        if self.store != "memory" and mine.mutex("m").try_acquire():
+                            os._exit(3)
+
+                    async def wait():
+                        async with self.open().mutex("third"):
+                            pass
+                    asyncio.run(wait())
+                    code = 0
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            lease.check()
+
+
+class Errors(OnAStore):
+    def test_each_code_has_an_exception(self):
+        self.assertEqual(sorted(holdfast.errors.BY_CODE), list(range(1, 22)))
+        for kind in holdfast.errors.BY_CODE.values():
+            self.assertIs(getattr(holdfast, kind.__name__), kind)
+
+    def test_an_error_says_what_where_and_whether_to_try_again(self):
+        with self.here.mutex("kind"), self.assertRaises(holdfast.KindMismatch) as raised:
+            self.there.semaphore("kind", 3).acquire(0)
+        why = raised.exception
+        self.assertIn("kind", str(why))
+        self.assertTrue(why.name.endswith("kind") and why.operation and why.store)
+        self.assertFalse(why.retryable or why.lease_gone)
+        with self.assertRaises(ValueError):
+            self.here.mutex("")
+        with self.assertRaises(holdfast.InvalidName):
+            self.here.mutex("a\0b")
+        with self.assertRaises(holdfast.InvalidArgument) as raised:
+            holdfast.open("rediss:/user:secret@x")
+        self.assertNotIn("secret", str(raised.exception))
+
+    def test_what_is_closed_is_an_error(self):
+        lock = self.here.mutex("m")
+        lock.close()
+        lock.close()
+        with self.assertRaises(holdfast.InvalidArgument):
+            lock.acquire()
+        self.here.close()
+        with self.assertRaises(holdfast.InvalidArgument):
+            self.here.mutex("m")
+
+    def test_durations_that_cannot_be_are_refused(self):
+        for options in (holdfast.LockOptions(lease=0), holdfast.LockOptions(lease=-1), holdfast.LockOptions(linger=-1)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                self.here.mutex("m", options=options)
+
+
+class RedlockRules(OnAStore):
+    def test_a_majority_holds_it(self):
+        nodes = [holdfast.open(f"memory:python-node-{n}") for n in range(3)]
+        mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
+        with mine as lease:
+            self.assertGreater(lease.fence, 0)
+            self.assertIsNone(theirs.try_acquire())
+
+        async def later():
+            async with theirs as lease:
+                lease.check()
+        asyncio.run(later())
+
+
+class Programs(OnAStore):
+    """What only shows in a program of its own."""
+    store = "sqlite"
+
+    def run_python(self, code, **how):
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "bindings/python"), "URL": self.url, "PREFIX": self.prefix}
+        head = "import holdfast, os\nstore = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+        return subprocess.Popen([sys.executable, "-B", "-c", head + code], env=environment, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **how)
+
+    def test_ctrl_c_ends_a_wait(self):
+        with self.here.mutex("m"):
+            waiting = self.run_python("store.mutex('m').acquire()")
+            await_waiters(self.here, "m", 1)
+            waiting.send_signal(signal.SIGINT)
+            self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
+
+    def test_a_lease_in_the_hands_of_a_program_that_ends_is_released(self):
+        program = self.run_python("kept = store.mutex('m', options=holdfast.LockOptions(lease=3600)).acquire()\n"
+                                  "print(kept.fence)")
+        self.assertTrue(program.communicate(timeout=60)[0])
+        self.assertEqual(program.returncode, 0)
+        self.assertEqual(self.here.show("m").holders, 0)
+
+    def test_waiting_does_not_keep_the_interpreter(self):
+        program = self.run_python(
+            "import threading\n"
+            "held = store.mutex('m').acquire()\n"
+            "other = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])\n"
+            "waiting = threading.Thread(target=lambda: other.mutex('m').acquire().release())\n"
+            "waiting.start()\n"
+            "while store.show('m').waiters == 0 and waiting.is_alive(): pass\n"
+            "held.release()\n"
+            "waiting.join()\n"
+            "print('done')")
+        self.assertEqual(program.communicate(timeout=60)[0], "done\n")
+
+
+class Layout(OnAStore):
+    def test_structs_are_those_of_the_header(self):
+        import ctypes
+
+        from holdfast import _abi
+        told = subprocess.run([os.environ["HOLDFAST_C_RULES"], "--layout"], check=True, capture_output=True, text=True).stdout
+        seen = set()
+        for line in told.splitlines():
+            struct, field, offset, size = line.split()
+            ours = _abi.IN_C[struct.removeprefix("holdfast_")]
+            seen.add(ours)
+            if field == ".":
+                self.assertEqual(ctypes.sizeof(ours), int(size), line)
+            else:
+                there = getattr(ours, field)
+                self.assertEqual((there.offset, there.size), (int(offset), int(size)), line)
+        self.assertEqual(seen, set(_abi.IN_C.values()))
+
+    def test_stores_are_these(self):
+        self.assertEqual(set(URLS), {"memory", "sqlite", "redis"})

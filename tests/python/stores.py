@@ -1,0 +1,98 @@
+"""Stores for tests: a fresh name prefix for each test, and servers of this program's own."""
+import atexit
+import itertools
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import holdfast
+
+_numbers = itertools.count(1)
+_folder = tempfile.mkdtemp(prefix="holdfast-python-")
+_owner = os.getpid()
+
+
+class Redis:
+    """A server on a socket in a folder; nothing is saved."""
+
+    def __init__(self, folder):
+        self.socket = f"{folder}/redis.sock"
+        self._process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--dir", folder],
+                                         stdout=subprocess.DEVNULL)
+        self.url = f"redis+unix://{self.socket}"
+        while not self._answers():
+            if self._process.poll() is not None:
+                raise RuntimeError("redis-server ended at once")
+            time.sleep(0.01)
+
+    def _answers(self):
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(self.socket)
+                client.sendall(b"PING\r\n")
+                return client.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def end(self):
+        self._process.kill()
+        self._process.wait()
+
+
+_redis = None
+
+
+def _end():
+    if os.getpid() == _owner:
+        if _redis:
+            _redis.end()
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
+atexit.register(_end)
+
+
+def redis_url():
+    global _redis
+    if _redis is None:
+        _redis = Redis(_folder)
+    return _redis.url
+
+
+URLS = {"memory": lambda: "memory:python", "sqlite": lambda: f"sqlite:{_folder}/locks.db", "redis": redis_url}
+
+
+class OnAStore(unittest.TestCase):
+    """Two programs, as far as the store can tell: self.here and self.there."""
+    store = "memory"
+
+    def setUp(self):
+        self.url = URLS[self.store]()
+        self.prefix = f"t{next(_numbers)}:"
+        self.here = self.open()
+        self.there = self.open()
+
+    def tearDown(self):
+        self.here.close()
+        self.there.close()
+
+    def open(self, **options):
+        return holdfast.open(self.url, name_prefix=self.prefix, **options)
+
+
+def on_each_store(of):
+    """Makes a class for each store out of one whose tests hold on all of them."""
+    module = sys.modules[of.__module__]
+    for store in URLS:
+        name = f"{of.__name__}_{store}"
+        setattr(module, name, type(name, (of, OnAStore), {"store": store, "__module__": of.__module__}))
+    return of
+
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
