@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/core.hpp"
+#include "engine/no_memory.hpp"
 #include "engine/runner.hpp"
 
 namespace holdfast::engine {

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/no_memory.hpp"
 #include "engine/pending_wait.hpp"
 
 /// What most operations are without a thread, each a line or two: a command and what its reply

@@ -2,6 +2,7 @@
 
 #include "base/names.hpp"
 #include "engine/linger_watch.hpp"
+#include "engine/no_memory.hpp"
 #include "engine/store_client.hpp"
 
 namespace holdfast::engine {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/no_memory.hpp"
 #include "engine/no_thread.hpp"
 #include "engine/spec.hpp"
 #include "engine/store_client.hpp"

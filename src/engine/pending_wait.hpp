@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/acquire.hpp"
+#include "engine/no_memory.hpp"
 
 namespace holdfast::engine {
 

@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "engine/no_memory.hpp"
 #include "engine/no_thread.hpp"
 #include "engine/quorum_hold.hpp"
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/asked_once.hpp"
+#include "engine/no_memory.hpp"
 #include "engine/quorum.hpp"
 
 namespace holdfast::engine {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/no_memory.hpp"
 #include "engine/no_thread.hpp"
 #include "engine/store_client.hpp"
 

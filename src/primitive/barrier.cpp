@@ -180,7 +180,9 @@ struct barrier::round final : engine::question {
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     const boot_time sent = session().now();
+    const bool was_in_doubt = std::exchange(in_doubt_, true);  // also if it throws
     auto reply = session().permits(of_->of.spec->name, command_);
+    in_doubt_ = was_in_doubt;
     if (!reply) return not_answered(std::move(reply.error()));
     in_doubt_ = false;
     switch (reply->outcome) {
