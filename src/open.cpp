@@ -6,6 +6,7 @@
 #include "base/names.hpp"
 #include "base/option.hpp"
 #include "base/store_url.hpp"
+#include "engine/no_thread.hpp"
 #include "family/contender_family.hpp"
 #include "family/slot_family.hpp"
 #include "family/state_family.hpp"
@@ -69,7 +70,11 @@ std::function<void(std::string_view)> warn(const std::string& url,
     e.kind = event_kind::warning;
     e.store = url;
     e.detail = what;
-    to->on_event(e);
+    try {
+      to->on_event(e);
+    } catch (...) {
+      return;  // an observer that throws must not disturb what it watches
+    }
   };
 }
 
@@ -249,7 +254,15 @@ session open(std::string_view text, session_options options) {
     if (!line) fail(std::move(line.error()));
     return open(*line, std::move(options));
   }
-  auto store = open_store(*u, on, options);
+  auto store = [&] {
+    try {
+      return open_store(*u, on, options);
+    } catch (const error&) {
+      throw;
+    } catch (const std::system_error&) {
+      return opened(engine::no_thread("for the store's own work"));
+    }
+  }();
   if (!store) fail(std::move(store.error()));
   return session(std::move(*store), std::move(options));
 }

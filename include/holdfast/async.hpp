@@ -33,9 +33,11 @@ namespace holdfast {
 ///
 /// The result comes on a thread of the session, one for all that wait (a second one tells who is
 /// over its limit while the first is kept by a store that hangs), or on the calling thread if
-/// it could not even begin (errc::forked; errc::unavailable without a thread). Who blocks there
-/// holds up the others, and a synchronous wait there for what one of them has to give back never
-/// ends. What is called must not throw. In a child of fork() nothing ends that was begun before.
+/// it could not even begin (errc::forked; errc::unavailable without a thread). Without memory it
+/// ends with errc::unavailable, or to begin it throws std::bad_alloc and nobody is called. Who
+/// blocks there holds up the others, and a synchronous wait there for what one of them has to give
+/// back never ends. What is called must not throw. In a child of fork() nothing ends that was begun
+/// before.
 template <class T>
 class [[nodiscard]] pending {
  public:
@@ -53,7 +55,8 @@ class [[nodiscard]] pending {
   void start(F then) && {
     auto to = std::make_unique<detail::callback<T, F>>(std::move(then));
     const auto begun = std::move(what_);
-    begun->start(*to.release());
+    begun->start(*to);
+    (void)to.release();  // it ends itself when it was told
   }
 
   std::future<result<T>> future() && {

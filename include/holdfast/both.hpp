@@ -153,7 +153,7 @@ class pending_both final : public operation<both_leases>,
   void start(receiver<both_leases>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
-    std::move(old_).start(*this);
+    start_kept(old_, *this, self_);
   }
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<lease> how) noexcept override {
@@ -161,7 +161,7 @@ class pending_both final : public operation<both_leases>,
     if (first_) return end(both_leases{std::move(first_), std::move(*how)});
     first_ = std::move(*how);
     const timed_call call(time_);
-    async_acquire(next_, left(), stop_).start(*this);
+    start_or_fail([&] { return async_acquire(next_, left(), stop_); }, *this);
   }
 
  private:

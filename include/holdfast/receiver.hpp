@@ -29,9 +29,31 @@ template <class T>
 class operation {
  public:
   virtual ~operation() = default;
-  /// Once. `to` has to stay until it was told.
+  /// Once. `to` has to stay until it was told. What this throws, for lack of memory, is thrown
+  /// before anything has begun: `to` is not told then.
   virtual void start(receiver<T>& to) = 0;
 };
+
+/// Begins it for a receiver that keeps itself by `self`, until it is told.
+template <class Pending, class Receiver, class Self>
+void start_kept(Pending& what, Receiver& to, Self& self) {
+  try {
+    std::move(what).start(to);
+  } catch (...) {
+    self = nullptr;
+    throw;
+  }
+}
+
+/// Begins what `make` gives; the receiver is told if there is no memory for that.
+template <class Make, class Receiver>
+void start_or_fail(Make make, Receiver& to) noexcept {
+  try {
+    make().start(to);
+  } catch (...) {
+    to.receive(failure{errc::unavailable, "no memory"});
+  }
+}
 
 /// Keeps what is to be called, until it was called.
 template <class T, class F>

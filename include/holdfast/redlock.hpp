@@ -105,8 +105,8 @@ class redlock {
  public:
   /// No round trip. Throws errc::invalid_argument (no sessions, one twice, a lease), invalid_name,
   /// unsupported (a store that cannot learn fences, or some that have none). The first acquisition
-  /// finds out whether two sessions are of one server: errc::invalid_argument. Redis has an id for
-  /// that. Of other stores two URLs that differ are two stores: name each store once.
+  /// finds out whether two sessions are of one store, whatever their URLs are:
+  /// errc::invalid_argument. docs/redlock.md says how, and of what that cannot be known.
   redlock(std::vector<session> nodes, std::string name, redlock_options options = {});
   redlock(const redlock&) = delete;
   redlock& operator=(const redlock&) = delete;

@@ -1,6 +1,7 @@
 #include <holdfast/error.hpp>
 #include <utility>
 
+#include "base/everlasting.hpp"
 #include "base/names.hpp"
 
 namespace holdfast {
@@ -121,10 +122,7 @@ std::string compose(const failure& f) {
 
 }  // namespace
 
-const std::error_category& error_category() noexcept {
-  static const auto* const the_category = new category;  // codes may be read after main()
-  return *the_category;
-}
+const std::error_category& error_category() noexcept { return base::everlasting<category>(); }
 
 std::error_code make_error_code(errc code) noexcept {
   return {static_cast<int>(code), error_category()};

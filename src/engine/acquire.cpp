@@ -411,11 +411,13 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
     w.past_gate = session->now();
   }
   gate_place place(s->gate.get());
-  const auto won = win(*session, *s, a, slot, call, std::move(stop));
-  if (!won) return won.error();
-  lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
-  place.keep();  // until the hold is given back
-  return mine;
+  return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
+    const auto won = win(*session, *s, a, slot, call, std::move(stop));
+    if (!won) return won.error();
+    lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
+    place.keep();  // until the hold is given back
+    return mine;
+  });
 }
 
 result<lease> acquire_untraced(const std::shared_ptr<core>& session,
@@ -448,7 +450,8 @@ result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std
   const timed_call call(session.now(), wait);
   acquisition a(session, s, {});
   mailroom::slot slot(session.mailroom(), a.owner());
-  auto won = win(session, s, a, slot, call, std::move(stop));
+  auto won = or_abandon(session, s, a.owner(),
+                        [&] { return win(session, s, a, slot, call, std::move(stop)); });
   if (!won) return gave_up(session, s, call.began(), won.error());
   return won;
 }

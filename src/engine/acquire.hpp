@@ -168,6 +168,17 @@ bool left_to_keeper(const failure& why) noexcept;
 /// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
 void leave_nothing_behind(core& session, const spec& s, const store::owner_id& owner,
                           const failure& why);
+/// Does it, and if it throws, for lack of memory: the store may have granted it, and the keeper
+/// gives it back.
+template <class Acquire>
+auto or_abandon(core& session, const spec& s, const store::owner_id& owner, Acquire acquire) {
+  try {
+    return acquire();
+  } catch (...) {
+    session.keeper().abandon(s.name, owner, s.lease);
+    throw;
+  }
+}
 /// Tells the observer.
 failure gave_up(core& session, const spec& s, boot_time began, failure f);
 

@@ -52,13 +52,21 @@ class joint_acquisition final : public question {
                                 : some.front().session->permits(releases);
       for (std::size_t i = 0; i < some.size(); ++i) {
         if (!away && replies[i]) continue;
-        const auto& [session, what, how] = some[i];
-        session->keeper().abandon(what->name, owner_, what->lease);
+        abandon(some[i]);
       }
     }
   }
 
+  /// The same where there is no memory for it: the keepers do it.
+  void abandon_all() const noexcept {
+    for (std::size_t i = 0; i < asked_; ++i) abandon(all_[i]);
+  }
+
  private:
+  void abandon(const wanted& w) const noexcept {
+    w.session->keeper().abandon(w.what->name, owner_, w.what->lease);
+  }
+
   std::size_t end_of_session(std::size_t from) const noexcept {
     std::size_t end = from;
     while (end < all_.size() && all_[end].session == all_[from].session) ++end;
@@ -71,11 +79,12 @@ class joint_acquisition final : public question {
     std::vector<store::renewal> batch;
     for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, !last)});
     const boot_time sent = session.now();
+    const bool was_in_doubt = std::exchange(in_doubt_, true);
     auto replies = session.acquire_together(batch);
     stopped_at_ = from;
     refused_ = false;
     // All but a definite no to the first question may leave something.
-    in_doubt_ = in_doubt_ || !last || !replies || from > 0;
+    in_doubt_ = was_in_doubt || !last || !replies || from > 0;
     if (!replies) return replies.error();
     for (auto& reply : *replies) {
       if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
@@ -197,12 +206,14 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
     if (what_->q.complete()) return tell(begin_leases(what_->all, what_->q, session, waited_));
     const wanted& w = what_->q.in_the_way();
     order o{w.session, w.what, tried(), time_, stop_};
-    std::make_shared<pending_joint>(std::move(o), what_)->start(*std::exchange(receiver_, nullptr));
+    std::make_shared<pending_joint>(std::move(o), what_)->start(*receiver_);
+    receiver_ = nullptr;
   }
   std::optional<store::renewal> leaving(const failure& why) override {
     what_->q.leave_nothing_behind(why);
     return std::nullopt;
   }
+  void leave_to_keeper() noexcept override { what_->q.abandon_all(); }
   failure observed(failure f) override {
     const wanted& w = what_->q.in_the_way();
     return gave_up(*w.session, *w.what, waited_.began, std::move(f));
@@ -261,13 +272,18 @@ result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wa
   }
   const timed_call call(all.front().session->now(), wait);
   joint_acquisition q(all);
-  if (auto won = win_all(q, call, stop); !won) {
-    q.leave_nothing_behind(won.error());
-    const wanted& w = q.in_the_way();
-    auto why = gave_up(*w.session, *w.what, call.began(), std::move(won.error()));
-    return w.session->located(std::move(why), operation, w.what->name);
+  try {
+    if (auto won = win_all(q, call, stop); !won) {
+      q.leave_nothing_behind(won.error());
+      const wanted& w = q.in_the_way();
+      auto why = gave_up(*w.session, *w.what, call.began(), std::move(won.error()));
+      return w.session->located(std::move(why), operation, w.what->name);
+    }
+    return begin_leases(all, q, all.front().session, {call.began(), call.began()});
+  } catch (...) {
+    q.abandon_all();
+    throw;
   }
-  return begin_leases(all, q, all.front().session, {call.began(), call.began()});
 }
 
 }  // namespace holdfast::engine

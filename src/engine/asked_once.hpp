@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/core.hpp"
+#include "engine/no_memory.hpp"
 #include "engine/runner.hpp"
 
 namespace holdfast::engine {
@@ -59,6 +60,11 @@ class asked_once final : public errand {
   const store::owner_id& owner() const noexcept override { return id_; }
 
  private:
+  void tell_no_memory() noexcept override try {
+    if (then_) (void)tell(without_memory(), boot_time{}, true);
+  } catch (...) {
+    return;  // no answer is waited for longer than the vote lasts
+  }
   next tell(result<store::permits_reply> how, boot_time sent, bool trusted) {
     std::exchange(then_, {})(std::move(how), sent, trusted);
     return {.over = true};

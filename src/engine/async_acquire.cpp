@@ -39,6 +39,10 @@ errand::next pending_acquire::won_at_gate(lease mine) {
   return over();
 }
 
+bool pending_acquire::come_out() noexcept {
+  return !in_line_ || place_ || !spec_->gate || spec_->gate->give_up(acquisition_);
+}
+
 std::optional<store::renewal> pending_acquire::leaving(const failure& why) {
   return leaves_nothing(why) ? std::nullopt : release_of(why);
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/no_memory.hpp"
 #include "engine/pending_wait.hpp"
 
 /// What most operations are without a thread, each a line or two: a command and what its reply
@@ -102,6 +103,15 @@ class pending_question final : public telling_wait<pending_wait, T> {
     if constexpr (requires(Question& q) { q.give_back(); }) question_->give_back();
     return std::nullopt;
   }
+  void leave_to_keeper() noexcept override {
+    if constexpr (requires(Question& q) { q.give_back(); }) {
+      try {
+        if (question_) question_->give_back();
+      } catch (...) {
+        return;  // it ends by itself
+      }
+    }
+  }
   void let_go() override { question_.reset(); }
 
   const store::owner_id owner_;
@@ -129,16 +139,20 @@ class pending_made final : public detail::operation<To>,
   void start(detail::receiver<To>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
-    std::move(from_).start(*this);
+    detail::start_kept(from_, *this, self_);
   }
   std::stop_token stop() const noexcept override { return to_->stop(); }
   void receive(result<From> how) noexcept override {
     const auto self = std::move(self_);
     if (!how) return to_->receive(std::move(how.error()));
-    to_->receive(make_(std::move(*how)));
+    to_->receive(made_of(std::move(*how)));
   }
 
  private:
+  result<To> made_of(From value) noexcept try { return make_(std::move(value)); } catch (...) {
+    return without_memory();
+  }
+
   pending<From> from_;
   F make_;
   detail::receiver<To>* to_ = nullptr;

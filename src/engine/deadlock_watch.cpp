@@ -150,7 +150,11 @@ deadlock_watch::~deadlock_watch() {
     }
     thread_.join();
   }
-  withdraw(gone_);
+  try {
+    withdraw(gone_);
+  } catch (...) {
+    return;  // no memory: they end by themselves
+  }
 }
 
 std::string deadlock_watch::story_of(const blocked& who) {
@@ -187,10 +191,12 @@ void deadlock_watch::begin(std::shared_ptr<blocked> who) {
   changed_.notify_all();
 }
 
-void deadlock_watch::end(const std::shared_ptr<blocked>& who) {
+void deadlock_watch::end(const std::shared_ptr<blocked>& who) noexcept try {
   const std::lock_guard guard{mutex_};
   std::erase(waiting_, who);
   gone_.push_back(who);
+} catch (...) {
+  return;  // no memory to withdraw its marks: they end by themselves
 }
 
 bool deadlock_watch::idle() const { return waiting_.empty() && gone_.empty(); }
@@ -205,7 +211,11 @@ void deadlock_watch::run() {
     }
     if (stopping_ || until == forever) continue;
     lock.unlock();
-    round();
+    try {
+      round();
+    } catch (...) {
+      // No memory: the next round looks again.
+    }
     lock.lock();
   }
 }

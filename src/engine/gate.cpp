@@ -53,10 +53,10 @@ gate::entry gate::join(contender& who, boot_time deadline) {
   }
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
+  who.place_ = line_.insert(line_.end(), &who);
   who.at_gate_ = contender::at_gate::waiting;
   who.deadline_ = deadline;
-  if (line_.empty()) bypassed_ = 0;
-  who.place_ = line_.insert(line_.end(), &who);
+  if (line_.size() == 1) bypassed_ = 0;
   return entry::waiting;
 }
 
@@ -162,8 +162,9 @@ bool gate::pass_on(std::shared_ptr<transferable>& done) {
   if (line_.empty()) {
     if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
     idle_ = std::move(done);
-    if (!std::exchange(looked_after_, true)) have_it_looked_after();
-    return true;
+    if (looked_after_ || have_it_looked_after()) return true;
+    done = std::exchange(idle_, nullptr);
+    return false;
   }
   if (!done->fits(line_.front()->spec_) || !done->stays_in_process(clock_.now())) return false;
   if (first_ == summons::insists || bypassed_ >= line_.front()->spec_.max_bypass) {
@@ -177,11 +178,15 @@ bool gate::pass_on(std::shared_ptr<transferable>& done) {
 
 // Turns that follow each other closely cost no look at the clock: linger_watch looks twice in the
 // time, and what had no turn for half of it since a look has been idle for that long at least.
-void gate::have_it_looked_after() {
+// Without memory for that nothing lingers.
+bool gate::have_it_looked_after() noexcept try {
   const auto now = clock_.now();
   idle_turn_ = idle_->fence();
   idle_ends_ = saturated_add(now, idle_->linger());
   idle_->linger_until(saturated_add(now, idle_->linger() / 2));
+  return looked_after_ = true;
+} catch (...) {
+  return false;
 }
 
 gate::lapsed gate::lapse() {
@@ -244,6 +249,19 @@ void gate::hand_to(contender& next) {
   const std::lock_guard guard{mutex_};
   next.at_gate_ = contender::at_gate::asked;
   next.rouse();
+}
+
+bool gate::give_up(contender& who) noexcept {
+  using at = contender::at_gate;
+  std::unique_lock lock{mutex_};
+  const at now = who.at_gate_;
+  if (now == at::chosen) return false;
+  const auto unused = now == at::waiting ? step_out(who) : std::move(who.passed_);
+  who.at_gate_ = at::gone;
+  lock.unlock();
+  if (unused) unused->give_back();
+  if (now == at::first || now == at::asked) leave();
+  return true;
 }
 
 std::size_t gate::waiting() {

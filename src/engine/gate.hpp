@@ -76,7 +76,7 @@ class contender {
   boot_time deadline_ = forever;
   // Changed with the gate's mutex held.
   std::list<contender*>::iterator place_{};
-  std::atomic<at_gate> at_gate_{at_gate::waiting};
+  std::atomic<at_gate> at_gate_{at_gate::gone};
   std::condition_variable changed_;
   std::shared_ptr<transferable> passed_;
 };
@@ -150,6 +150,10 @@ class gate {
   contender* take_next();
   void hand_to(contender& next);
 
+  /// One that joined, and has not looked since it was roused, goes without having been in. False if
+  /// it may not yet: it was taken along, and is roused when that is over.
+  bool give_up(contender& who) noexcept;
+
   /// How many stand in line.
   std::size_t waiting();
 
@@ -165,7 +169,7 @@ class gate {
   contender& next_in_line();
   void call_first();
   void give_first(std::shared_ptr<transferable> what);
-  void have_it_looked_after();
+  bool have_it_looked_after() noexcept;
 
   clock& clock_;
   std::mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include "base/names.hpp"
 #include "engine/linger_watch.hpp"
+#include "engine/no_memory.hpp"
 #include "engine/store_client.hpp"
 
 namespace holdfast::engine {
@@ -115,6 +116,11 @@ std::stop_source hold::loss() {
   return *lost_;
 }
 
+std::optional<std::stop_source> hold::loss_if_asked() noexcept {
+  const std::lock_guard guard{loss_mutex_};
+  return lost_;
+}
+
 // A loss told at this very moment is seen by its state.
 void hold::forget_loss() {
   if (!loss_asked_.load(std::memory_order_relaxed)) return;
@@ -168,9 +174,11 @@ failure released_before() {
   return {errc::not_owner, "the lease was given back before it could be extended"};
 }
 
-status outcome_of(const result<store::permits_reply>& released) {
+status outcome_of(const result<store::permits_reply>& released) noexcept try {
   if (!released) return released.error();
   return released->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
+} catch (...) {
+  return released ? failure{errc::lost, "no memory"} : without_memory();
 }
 }  // namespace
 
@@ -189,14 +197,14 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   if (auto ok = base::check_lease(lease, client_.can()); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
-  keeper_.begin_renewal(*this);
+  keeper::begun_renewal begun(keeper_, *this);
   const boot_time sent = client_.now();
   if (!in_turn(of_turn)) {
-    keeper_.not_renewed(*this);
+    begun.ends().not_renewed(*this);
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
-    keeper_.ended(*this);
+    begun.ends().ended(*this);
     return no_longer_held();
   }
   // If it is carried out, and the answer does not come, the store keeps it no longer than that.
@@ -204,15 +212,15 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   const auto reply = client_.permits(name(), c);
   if (!reply) {
     if (!reply.error().outcome_unknown) keeper_.restore(*this, before);
-    keeper_.failed(*this, reply.error());
+    begun.ends().failed(*this, reply.error());
     return reply.error();
   }
   if (reply->outcome != permits_outcome::granted) {
-    keeper_.gone(*this);
+    begun.ends().gone(*this);
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   lease_.store(lease, std::memory_order_relaxed);
-  keeper_.renewed(*this, sent, lease_of(*reply));
+  begun.ends().renewed(*this, sent, lease_of(*reply));
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
@@ -249,7 +257,7 @@ result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& rep
   return true;
 }
 
-bool hold::give_up_stronger_than(std::uint32_t weight) {
+bool hold::give_up_stronger_than(std::uint32_t weight) noexcept {
   if (weight_.load(std::memory_order_relaxed) <= weight) return false;
   return keeper_.in_doubt(*this);
 }
@@ -335,28 +343,51 @@ std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   return {};
 }
 
-std::error_code hold::end(was what, wants w) noexcept try {
+std::error_code hold::end(was what, wants w) noexcept {
   given_back_.store(true, std::memory_order_release);
   const auto session_lives = std::move(core_);
   keeper_.remove(*this);
   const ending e{what, state() == lease_state::lost, client_.now()};
-  const auto told = tell_store(e, w);
+  std::optional<status> told;
+  try {
+    told = tell_store(e, w);
+  } catch (...) {
+    told.emplace(without_memory());
+  }
   return told ? ended(e, *told) : std::error_code{};
-} catch (...) {
-  return errc::internal;
 }
 
-std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept try {
-  std::vector<std::shared_ptr<hold>> of_one, others;
-  std::shared_ptr<engine::core> core;
+std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept {
   for (const auto& h : all) {
     if (h->client_.forked()) return errc::forked;
-    if (!core) core = h->core_;
-    (h->core_ == core ? of_one : others).push_back(h);
   }
-  if (!core) return {};
+  try {
+    return end_together(all);
+  } catch (...) {
+    return end_each(all);
+  }
+}
+
+// Where there is no memory for a batch. Those that were in one have been told of already.
+std::error_code hold::end_each(std::span<const std::shared_ptr<hold>> all) noexcept {
+  std::error_code first;
+  for (const auto& h : all) {
+    const auto why = h->core_ ? h->end(was::in_use) : std::error_code{};
+    if (!first) first = why;
+  }
+  return first;
+}
+
+// What it throws is thrown before anything of a session has ended.
+std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
+  const auto core = all.empty() ? nullptr : all.front()->core_;
+  if (!core) return end_each(all);
+  std::vector<std::shared_ptr<hold>> of_one, others;
+  for (const auto& h : all) (h->core_ == core ? of_one : others).push_back(h);
   std::vector<store::renewal> releases;
   std::vector<ending> endings;
+  releases.reserve(of_one.size());
+  endings.reserve(of_one.size());
   for (const auto& h : of_one) {
     h->given_back_.store(true, std::memory_order_release);
     h->keeper_.remove(*h);
@@ -364,19 +395,23 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
     releases.push_back({h->name(), h->command(permits_verb::release)});
     h->core_.reset();
   }
-  const auto replies = of_one.front()->client_.permits(releases);
+  std::vector<result<store::permits_reply>> replies;
+  try {
+    replies = of_one.front()->client_.permits(releases);
+  } catch (...) {
+    replies.clear();
+  }
   std::error_code first;
   for (std::size_t i = 0; i < of_one.size(); ++i) {
-    const auto why = of_one[i]->ended(endings[i], outcome_of(replies[i]));
+    const status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory());
+    const auto why = of_one[i]->ended(endings[i], told);
     if (!first) first = why;
   }
   const auto rest = end_all(others);
   return first ? first : rest;
-} catch (...) {
-  return errc::internal;
 }
 
-std::error_code hold::ended(const ending& e, const status& told) {
+std::error_code hold::ended(const ending& e, const status& told) noexcept {
   state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
   ended_.store(e.at, std::memory_order_relaxed);
   if (told && !e.was_lost) {
@@ -393,13 +428,11 @@ std::error_code hold::ended(const ending& e, const status& told) {
 }
 
 // By whoever tells the loss: a thread of the keeper, which must not wait for the store.
-void hold::forget() noexcept try {
+void hold::forget() noexcept {
   given_back_.store(true, std::memory_order_release);
   const auto session_lives = std::move(core_);
   keeper_.remove(*this);
   keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
-} catch (...) {
-  return;  // no memory to remember it by: the store forgets it when the lease ends
 }
 
 event hold::about(event_kind kind) noexcept {
@@ -428,10 +461,12 @@ void hold::announce(event_kind kind, const failure* why) noexcept {
 void hold::announce_lost(std::string_view why) noexcept {
   {
     const call_limit users{call_limit::none::at_all};
-    loss().request_stop();
+    if (auto asked = loss_if_asked()) asked->request_stop();
   }
-  const failure f{errc::lost, std::string(why)};
-  announce(event_kind::lost, &f);
+  event e = about(event_kind::lost);
+  e.code = errc::lost;
+  e.detail = why;
+  client_.tell(e);
   // Those of this process who stand behind must not wait for somebody who has lost it.
   if (leaves_gate()) spec_->gate->leave();
 }

@@ -96,7 +96,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   result<store::permits_command> to_resize(std::uint32_t weight) const;
   result<bool> resized(std::uint32_t weight, const store::permits_reply& reply);
   /// Lost from now on, if it has more than that.
-  bool give_up_stronger_than(std::uint32_t weight);
+  bool give_up_stronger_than(std::uint32_t weight) noexcept;
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
@@ -120,6 +120,8 @@ class hold final : public std::enable_shared_from_this<hold>,
  private:
   hold(std::shared_ptr<core> session, const hold_services& its, std::shared_ptr<const spec> s,
        const claim& c, const grant& g, const waits& w, boot_time now);
+  static std::error_code end_each(std::span<const std::shared_ptr<hold>> all) noexcept;
+  static std::error_code end_together(std::span<const std::shared_ptr<hold>> all);
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept() const noexcept;
@@ -140,8 +142,9 @@ class hold final : public std::enable_shared_from_this<hold>,
   static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
   std::optional<status> tell_store(const ending& e, wants w);
   void tell_later(const ending& e);
-  std::error_code ended(const ending& e, const status& told);
+  std::error_code ended(const ending& e, const status& told) noexcept;
   std::stop_source loss();
+  std::optional<std::stop_source> loss_if_asked() noexcept;
   void forget_loss();
   void publish() noexcept override;
   void announce_lost(std::string_view why) noexcept override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/no_memory.hpp"
 #include "engine/no_thread.hpp"
 #include "engine/spec.hpp"
 #include "engine/store_client.hpp"
@@ -34,15 +35,11 @@ keeper::keeper(store_client& session) : session_(session) {}
 // lost request is not to cost them that.
 keeper::~keeper() {
   stop();
-  try {
-    std::unique_lock lock{mutex_};
-    const boot_time until = session_.now() + last_tries_take;
-    int failed = 0;
-    while (failed < last_tries && !abandoned_.empty() && session_.now() < until) {
-      if (!release_abandoned(lock)) ++failed;
-    }
-  } catch (...) {
-    return;  // no memory: they end by themselves
+  std::unique_lock lock{mutex_};
+  const boot_time until = session_.now() + last_tries_take;
+  int failed = 0;
+  while (failed < last_tries && !abandoned_.empty() && session_.now() < until) {
+    if (!release_abandoned(lock)) ++failed;
   }
 }
 
@@ -89,7 +86,8 @@ void keeper::remove(renewable& h) noexcept {
   h.scheduled_.reset();
 }
 
-void keeper::reschedule(renewable& h) {
+// The same node in another place: that takes no memory.
+void keeper::reschedule(renewable& h) noexcept {
   h.publish();
   if (!h.scheduled_) return;
   auto node = schedule_.extract(*h.scheduled_);
@@ -99,16 +97,10 @@ void keeper::reschedule(renewable& h) {
 }
 
 void keeper::begin_renewal(renewable& h) {
-  batch taken_over;  // let go of without the mutex
+  std::shared_ptr<renewable> taken_over;  // let go of without the mutex
   std::unique_lock lock{mutex_};
   // One that is queued and not sent is no obstacle: the caller's takes its place.
-  const auto queued = std::find_if(to_renew_.begin(), to_renew_.end(),
-                                   [&](const auto& q) { return q.get() == &h; });
-  if (queued != to_renew_.end()) {
-    taken_over.push_back(std::move(*queued));
-    to_renew_.erase(queued);
-    return;
-  }
+  if ((taken_over = to_renew_.take(h))) return;
   while (h.timer_.state() != lease_state::lost && !h.timer_.begin(session_.now())) {
     session_.clock().wait_until(lock, renewal_over_, forever);
   }
@@ -116,37 +108,42 @@ void keeper::begin_renewal(renewable& h) {
 }
 
 // The three ends of a renewal, with the mutex held. What is to be told is told without it.
-keeper::news keeper::on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
+keeper::news keeper::on_renewed(renewable& h, boot_time sent,
+                                std::chrono::nanoseconds lease) noexcept {
   const bool again = h.timer_.renewed(session_.now(), sent, lease);
   reschedule(h);
-  if (!again) return [] {};
-  return [&h] { h.announce(event_kind::held_again, nullptr); };
+  if (!again) return {};
+  return {.about = &h, .what = event_kind::held_again};
 }
 
-keeper::news keeper::on_failed(renewable& h, const failure& why) {
+keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
   const bool first = h.timer_.failed(session_.now());
   reschedule(h);
-  return [&h, first, why] {
-    h.announce(event_kind::renew_failed, &why);
-    if (first) h.announce(event_kind::suspect, &why);
-  };
+  return {.about = &h, .what = event_kind::renew_failed, .suspect = first, .failed = &why};
 }
 
-keeper::news keeper::on_lost(renewable& h, std::string_view why) {
+keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
   const bool known = h.timer_.state() == lease_state::lost;
   h.timer_.gone();
   reschedule(h);
-  if (known) return [] {};
-  return [&h, why] { h.announce_lost(why); };
+  if (known) return {};
+  return {.about = &h, .what = event_kind::lost, .lost = why};
+}
+
+void keeper::tell(const news& n) noexcept {
+  if (!n.what) return;
+  if (*n.what == event_kind::lost) return n.about->announce_lost(n.lost);
+  n.about->announce(*n.what, n.failed);
+  if (n.suspect) n.about->announce(event_kind::suspect, n.failed);
 }
 
 template <class End>
 void keeper::end_renewal(End end) {
   std::unique_lock lock{mutex_};
-  const news tell = end();
+  const auto to_tell = end();
   renewal_over_.notify_all();
   lock.unlock();
-  tell();
+  tell(to_tell);
 }
 
 // Released meanwhile: no wonder if it is not there any more.
@@ -155,7 +152,7 @@ void keeper::end_renewal(renewable& h, End end) {
   end_renewal([&]() -> news {
     if (h.scheduled_) return end();
     h.timer_.end_renewal();
-    return [] {};
+    return {};
   });
 }
 
@@ -166,7 +163,7 @@ void keeper::not_renewed(renewable& h) {
   end_renewal(h, [&]() -> news {
     h.timer_.end_renewal();
     reschedule(h);
-    return [] {};
+    return {};
   });
 }
 void keeper::failed(renewable& h, const failure& why) {
@@ -178,11 +175,11 @@ void keeper::gone(renewable& h) {
 void keeper::ended(renewable& h) {
   end_renewal(h, [&] { return on_lost(h, lease_ended); });
 }
-bool keeper::in_doubt(renewable& h) {
+bool keeper::in_doubt(renewable& h) noexcept {
   bool kept = false;
   end_renewal([&]() -> news {
     kept = h.scheduled_.has_value();
-    if (!kept) return [] {};
+    if (!kept) return {};
     return on_lost(h, outcome_unknown);
   });
   return kept;
@@ -203,36 +200,46 @@ void keeper::restore(renewable& h, boot_time valid_until) {
 // ---- the thread that watches the time
 // ------------------------------------------------------------
 
-boot_time keeper::take_due(batch& suspected, batch& lost) {
+// Both may be due of one hold at the same time: then it is told twice, in that order.
+boot_time keeper::take_due(told_line& to_tell) noexcept {
   const boot_time now = session_.now();
   while (!schedule_.empty() && schedule_.begin()->first <= now) {
     const auto h = schedule_.begin()->second;
     const auto step = h->timer_.due(now);
-    if (step == lease_timer::step::renew) to_renew_.push_back(h);
-    if (step == lease_timer::step::suspect) suspected.push_back(h);
-    if (step == lease_timer::step::lost) lost.push_back(h);
+    if (step == lease_timer::step::renew) to_renew_.push(h);
+    if (step == lease_timer::step::suspect || step == lease_timer::step::lost) {
+      const bool in_line = h->to_tell_suspect_ || h->to_tell_lost_;
+      (step == lease_timer::step::lost ? h->to_tell_lost_ : h->to_tell_suspect_) = true;
+      if (!in_line) to_tell.push(h);
+    }
     reschedule(*h);
   }
   return schedule_.empty() ? forever : schedule_.begin()->first;
 }
 
+void keeper::tell_due(told_line& to_tell) noexcept {
+  while (const auto h = to_tell.pop()) {
+    const bool suspect = std::exchange(h->to_tell_suspect_, false);
+    const bool lost = std::exchange(h->to_tell_lost_, false);
+    if (suspect) h->announce(event_kind::suspect, nullptr);
+    if (lost) h->announce_lost(lease_ended);
+  }
+}
+
 void keeper::watch_time() {
   std::unique_lock lock{mutex_};
   while (!stopping_) {
-    batch suspected, lost;
-    const boot_time next = take_due(suspected, lost);
+    told_line to_tell;
+    const boot_time next = take_due(to_tell);
     if (!to_renew_.empty()) work_changed_.notify_one();
-    if (suspected.empty() && lost.empty()) {
+    if (to_tell.empty()) {
       sleeping_until_ = next;
       session_.clock().wait_until(lock, time_changed_, next);
       sleeping_until_ = boot_time::min();
       continue;
     }
     lock.unlock();
-    for (const auto& h : suspected) h->announce(event_kind::suspect, nullptr);
-    for (const auto& h : lost) h->announce_lost(lease_ended);
-    suspected.clear();
-    lost.clear();
+    tell_due(to_tell);
     lock.lock();
   }
 }
@@ -248,10 +255,8 @@ void keeper::renew_forever() {
       session_.clock().wait_until(lock, work_changed_, next);
       continue;
     }
-    batch due;
-    const auto count = std::min(to_renew_.size(), max_batch);
-    due.assign(to_renew_.begin(), to_renew_.begin() + static_cast<std::ptrdiff_t>(count));
-    to_renew_.erase(to_renew_.begin(), to_renew_.begin() + static_cast<std::ptrdiff_t>(count));
+    due_line due;
+    for (std::size_t n = 0; n < max_batch && !to_renew_.empty(); ++n) due.push(to_renew_.pop());
     if (!due.empty()) {
       lock.unlock();
       renew_batch(due);
@@ -263,29 +268,40 @@ void keeper::renew_forever() {
   }
 }
 
-void keeper::renew_batch(const batch& due) {
+void keeper::renew_batch(due_line& due) try {
+  std::vector<std::shared_ptr<renewable>> holds;
   std::vector<store::renewal> renewals;
+  std::vector<news> to_tell;
+  holds.reserve(due.size());
   renewals.reserve(due.size());
-  for (const auto& h : due) renewals.push_back(h->renewal());
+  to_tell.reserve(due.size());
+  due.for_each([&](const renewable& h) { renewals.push_back(h.renewal()); });
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
+  while (auto h = due.pop()) holds.push_back(std::move(h));
   // Everyone's renewal is over before anyone is told: who is told may want to renew another.
-  std::vector<news> tell;
-  end_renewal([&] {
-    for (std::size_t i = 0; i < due.size(); ++i) {
-      tell.push_back(settle(*due[i], sent, replies[i]));
-    }
-    return [&] {
-      for (const auto& t : tell) t();
-    };
-  });
+  std::unique_lock lock{mutex_};
+  for (std::size_t i = 0; i < holds.size(); ++i) {
+    to_tell.push_back(settle(*holds[i], sent, replies[i]));
+  }
+  renewal_over_.notify_all();
+  lock.unlock();
+  for (const auto& t : to_tell) tell(t);
+} catch (...) {
+  fail_batch(due);
+}
+
+// It was not sent, or nobody knows: tried again as after any failure, and none is left begun.
+void keeper::fail_batch(due_line& due) noexcept {
+  const failure why = without_memory();
+  while (const auto h = due.pop()) failed(*h, why);
 }
 
 keeper::news keeper::settle(renewable& h, boot_time sent,
-                            const result<store::permits_reply>& reply) {
+                            const result<store::permits_reply>& reply) noexcept {
   if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
     h.timer_.end_renewal();
-    return [] {};
+    return {};
   }
   if (!reply) return on_failed(h, reply.error());
   // It has arrived at a barrier, and waits there for the others.
@@ -294,13 +310,15 @@ keeper::news keeper::settle(renewable& h, boot_time sent,
   return on_renewed(h, sent, lease_of(*reply));
 }
 
-void keeper::abandon(std::string name, const store::owner_id& owner,
-                     std::chrono::nanoseconds lease) {
+void keeper::abandon(std::string_view name, const store::owner_id& owner,
+                     std::chrono::nanoseconds lease) noexcept try {
   const std::lock_guard guard{mutex_};
   const boot_time now = session_.now();
-  abandoned_.push_back({std::move(name), owner, lease, saturated_add(now, lease)});
+  abandoned_.push_back({std::string(name), owner, lease, saturated_add(now, lease)});
   retry_abandoned_at_ = now;
   work_changed_.notify_one();
+} catch (...) {
+  return;  // the store forgets it when the lease ends
 }
 
 void keeper::expect_answers() {
@@ -310,46 +328,63 @@ void keeper::expect_answers() {
   work_changed_.notify_one();
 }
 
-void keeper::settle(std::unique_lock<std::mutex>& lock) {
+void keeper::settle(std::unique_lock<std::mutex>& lock) noexcept {
   settle_at_ = forever;
   expecting_.store(false, std::memory_order_relaxed);
   lock.unlock();
-  session_.settle();
+  bool read = true;
+  try {
+    session_.settle();
+  } catch (...) {
+    read = false;  // no memory for what has come
+  }
   lock.lock();
+  if (!read) settle_at_ = std::min(settle_at_, saturated_add(session_.now(), settle_after));
 }
 
 // No more at once than renewals, which wait for it. The rest is next, without delay if the store
 // takes them.
-bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
+bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
+  abandonments todo;
   const auto count = static_cast<std::ptrdiff_t>(std::min(abandoned_.size(), max_batch));
-  std::deque<abandoned> todo(abandoned_.begin(), abandoned_.begin() + count);
-  abandoned_.erase(abandoned_.begin(), abandoned_.begin() + count);
+  todo.splice(todo.end(), abandoned_, abandoned_.begin(), std::next(abandoned_.begin(), count));
   retry_abandoned_at_ = forever;
   lock.unlock();
-  // Nobody waits any longer for the call that may get it: it has to end first, and what it gets
-  // lasts from then on.
-  std::deque<abandoned> early;
-  const auto under_way = std::stable_partition(todo.begin(), todo.end(), [&](const abandoned& a) {
-    return !session_.callers().call_for(a.owner);
-  });
-  std::move(under_way, todo.end(), std::back_inserter(early));
-  todo.erase(under_way, todo.end());
-  const boot_time now = session_.now();
-  for (abandoned& a : early) a.until = std::max(a.until, saturated_add(now, a.lease));
-  std::erase_if(todo, [&](const abandoned& a) { return now >= a.until; });
-  std::vector<store::renewal> releases;
-  for (const abandoned& a : todo) releases.push_back({a.name, release_command(a.owner)});
-  const auto replies =
-      releases.empty() ? std::vector<result<store::permits_reply>>{} : session_.permits(releases);
-  auto reply = replies.begin();
-  std::erase_if(todo, [&](const abandoned&) { return (reply++)->ok(); });
-  std::move(early.begin(), early.end(), std::back_inserter(todo));
+  try {
+    try_to_release(todo);
+  } catch (...) {
+    // No memory: all of them again. To give back twice does no harm.
+  }
   lock.lock();
   const bool all = todo.empty();
-  std::move(todo.begin(), todo.end(), std::back_inserter(abandoned_));
+  abandoned_.splice(abandoned_.end(), todo);
   const auto next = session_.now() + (all ? 0ms : abandoned_retry);
   if (!abandoned_.empty()) retry_abandoned_at_ = std::min(retry_abandoned_at_, next);
   return all;
+}
+
+void keeper::try_to_release(abandonments& todo) {
+  std::vector<store::renewal> releases;
+  std::vector<abandonments::iterator> asked;
+  const boot_time now = session_.now();
+  for (auto next = todo.begin(); next != todo.end();) {
+    const auto a = next++;
+    // Nobody waits any longer for the call that may get it: it has to end first, and what it gets
+    // lasts from then on.
+    if (session_.callers().call_for(a->owner)) {
+      a->until = std::max(a->until, saturated_add(now, a->lease));
+    } else if (now >= a->until) {
+      todo.erase(a);
+    } else {
+      releases.push_back({a->name, release_command(a->owner)});
+      asked.push_back(a);
+    }
+  }
+  if (releases.empty()) return;
+  const auto replies = session_.permits(releases);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (replies[i]) todo.erase(asked[i]);
+  }
 }
 
 }  // namespace holdfast::engine

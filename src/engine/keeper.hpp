@@ -2,20 +2,22 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
-#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "engine/lease_timer.hpp"
+#include "engine/linked_line.hpp"
+#include "engine/no_memory.hpp"
 
 namespace holdfast::engine {
 
@@ -50,6 +52,11 @@ class renewable {
 
  private:
   friend class keeper;
+  std::shared_ptr<renewable> next_due_;
+  // Of the keeper's thread that watches the time.
+  std::shared_ptr<renewable> next_told_;
+  bool to_tell_suspect_ = false;
+  bool to_tell_lost_ = false;
 };
 
 /// The lease keeper: one for a session, not one for a lock. Two threads, started with the first
@@ -73,6 +80,8 @@ class keeper {
   /// keeps the keeper from beginning one. The answers of two could come in another order than the
   /// store carried them out, and the longer one be believed. Ends with one of those below.
   void begin_renewal(renewable& h);
+  /// Ends one as failed, if none of those below has when it goes: nobody could renew it again.
+  class begun_renewal;
   void renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
   /// It was not even asked for.
   void not_renewed(renewable& h);
@@ -82,15 +91,17 @@ class keeper {
   /// Our own clock says so.
   void ended(renewable& h);
   /// Nobody knows: it is lost, unless it was released meanwhile. False then.
-  bool in_doubt(renewable& h);
+  bool in_doubt(renewable& h) noexcept;
   /// After begin_renewal(), before a renewal for `lease` is sent: from now on it is relied on for
   /// no longer than that. Returns until when it was, for restore() if nothing was carried out.
   boot_time shorten(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
   void restore(renewable& h, boot_time valid_until);
 
   /// Releases at the store when it can be reached again, for as long as it may matter: the holder
-  /// could not tell it, or did not learn whether it got what it asked for.
-  void abandon(std::string name, const store::owner_id& owner, std::chrono::nanoseconds lease);
+  /// could not tell it, or did not learn whether it got what it asked for. Without memory to
+  /// remember it by it ends with its lease.
+  void abandon(std::string_view name, const store::owner_id& owner,
+               std::chrono::nanoseconds lease) noexcept;
 
   /// Something is on its way that nobody waits for: its answer is looked for soon, if nobody else
   /// comes upon it before.
@@ -106,25 +117,40 @@ class keeper {
     std::chrono::nanoseconds lease;
     boot_time until;
   };
-  using batch = std::vector<std::shared_ptr<renewable>>;
-  using news = std::function<void()>;
+  using abandonments = std::list<abandoned>;
+  using due_line = linked_line<renewable, &renewable::next_due_>;
+  using told_line = linked_line<renewable, &renewable::next_told_>;
+  /// What is to be told of a hold when nobody has the mutex. What it points to stays until then. It
+  /// takes no memory: the end of a lease is told whether or not there is any.
+  struct news {
+    renewable* about = nullptr;
+    std::optional<event_kind> what{};
+    bool suspect = false;
+    const failure* failed = nullptr;
+    std::string_view lost{};
+  };
 
-  void reschedule(renewable& h);
+  void reschedule(renewable& h) noexcept;
   void watch_time();
-  boot_time take_due(batch& suspected, batch& lost);
+  boot_time take_due(told_line& to_tell) noexcept;
+  void tell_due(told_line& to_tell) noexcept;
+  void tell(const news& n) noexcept;
   void renew_forever();
-  void renew_batch(const batch& due);
-  news on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease);
-  news on_failed(renewable& h, const failure& why);
-  news on_lost(renewable& h, std::string_view why);
-  news settle(renewable& h, boot_time sent, const result<store::permits_reply>& reply);
+  void renew_batch(due_line& due);
+  void fail_batch(due_line& due) noexcept;
+  news on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) noexcept;
+  news on_failed(renewable& h, const failure& why) noexcept;
+  news on_lost(renewable& h, std::string_view why) noexcept;
+  news settle(renewable& h, boot_time sent, const result<store::permits_reply>& reply) noexcept;
   template <class End>
   void end_renewal(End end);
   template <class End>
   void end_renewal(renewable& h, End end);
   /// False if some are to be tried again later.
-  bool release_abandoned(std::unique_lock<std::mutex>& lock);
-  void settle(std::unique_lock<std::mutex>& lock);
+  bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
+  /// Of those the rest: what is to be tried again.
+  void try_to_release(abandonments& todo);
+  void settle(std::unique_lock<std::mutex>& lock) noexcept;
 
   store_client& session_;
   std::mutex mutex_;
@@ -132,8 +158,8 @@ class keeper {
   std::condition_variable work_changed_;
   std::condition_variable renewal_over_;
   schedule schedule_;
-  batch to_renew_;
-  std::deque<abandoned> abandoned_;
+  due_line to_renew_;
+  abandonments abandoned_;
   boot_time retry_abandoned_at_ = forever;
   boot_time settle_at_ = forever;
   std::atomic<bool> expecting_{false};
@@ -142,6 +168,26 @@ class keeper {
   std::atomic<bool> started_{false};
   std::thread timer_thread_;
   std::thread renewal_thread_;
+};
+
+class keeper::begun_renewal {
+ public:
+  begun_renewal(keeper& of, renewable& h) : keeper_(of), hold_(h) { of.begin_renewal(h); }
+  ~begun_renewal() {
+    if (!ended_) keeper_.failed(hold_, without_memory());
+  }
+  begun_renewal(const begun_renewal&) = delete;
+  begun_renewal& operator=(const begun_renewal&) = delete;
+  /// By what is called next.
+  keeper& ends() noexcept {
+    ended_ = true;
+    return keeper_;
+  }
+
+ private:
+  keeper& keeper_;
+  renewable& hold_;
+  bool ended_ = false;
 };
 
 }  // namespace holdfast::engine

@@ -50,13 +50,15 @@ void linger_watch::run() {
 boot_time linger_watch::look_at_due() {
   std::unique_lock lock{mutex_};
   while (!due_.empty() && due_.begin()->first <= session_.now()) {
-    const auto at = due_.extract(due_.begin()).mapped().lock();
+    auto entry = due_.extract(due_.begin());  // goes back as it is: that takes no memory
+    const auto at = entry.mapped().lock();
     if (!at) continue;
     lock.unlock();
     const auto found = at->lapse();
     if (found.over) found.over->give_back();
     lock.lock();
-    if (found.again_at != forever) due_.emplace(found.again_at, at);
+    entry.key() = found.again_at;
+    if (found.again_at != forever) due_.insert(std::move(entry));
   }
   return due_.empty() ? forever : due_.begin()->first;
 }

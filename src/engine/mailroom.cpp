@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/no_memory.hpp"
+
 namespace holdfast::engine {
 
 mailroom::mailroom(store::inbox& inbox, clock& on)
@@ -21,6 +23,7 @@ void mailroom::slot::listen(bool on) {
   const std::lock_guard guard{room_.mutex_};
   room_.for_many_ = on ? this : nullptr;
   got_.clear();
+  spare_.reset();
 }
 
 void mailroom::put_in(slot& s) {
@@ -38,17 +41,29 @@ mailroom::slot::~slot() {
 }
 
 void mailroom::slot::watch(std::vector<std::string> peers) {
+  std::vector<std::string> now = peers;
   std::unique_lock lock{room_.mutex_};
   if (peers == watched_) return;
   watched_.swap(peers);
-  std::vector<std::string> now = watched_;
   lock.unlock();
-  room_.rewatch(peers, std::move(now));
+  try {
+    room_.rewatch(peers, std::move(now));
+  } catch (...) {
+    lock.lock();
+    watched_.swap(peers);
+    throw;
+  }
 }
 
 void mailroom::rewatch(std::vector<std::string>& from, std::vector<std::string> to) {
   if (from == to) return;
-  for (const auto& peer : to) inbox_.watch(peer);
+  std::size_t watched = 0;
+  try {
+    for (; watched < to.size(); ++watched) inbox_.watch(to[watched]);
+  } catch (...) {
+    while (watched > 0) inbox_.unwatch(to[--watched]);
+    throw;
+  }
   for (const auto& peer : from) inbox_.unwatch(peer);
   from = std::move(to);
 }
@@ -56,7 +71,7 @@ void mailroom::rewatch(std::vector<std::string>& from, std::vector<std::string> 
 std::optional<store::notice> mailroom::slot::wait(boot_time until) {
   std::unique_lock lock{room_.mutex_};
   waiting_ = true;
-  while (got_.empty() && !woken_ && room_.clock_.now() < until) {
+  while (!has_news() && !woken_ && room_.clock_.now() < until) {
     if (room_.reader_ == nullptr) {
       room_.read_one(lock, *this, until);
     } else {
@@ -66,7 +81,7 @@ std::optional<store::notice> mailroom::slot::wait(boot_time until) {
   waiting_ = false;
   woken_ = false;
   room_.promote();
-  if (got_.empty()) return std::nullopt;
+  if (got_.empty()) return std::exchange(spare_, std::nullopt);
   store::notice first = std::move(got_.front());
   got_.erase(got_.begin());
   return first;
@@ -78,7 +93,7 @@ std::vector<store::notice> mailroom::slot::collect(boot_time until) {
   std::unique_lock lock{room_.mutex_};
   waiting_ = true;
   while (got_.size() < at_once) {
-    const bool enough = woken_ || !got_.empty() || room_.clock_.now() >= until;
+    const bool enough = woken_ || has_news() || room_.clock_.now() >= until;
     if (room_.reader_ == nullptr) {
       const bool read = room_.read_one(lock, *this, enough ? boot_time{} : until);
       if (enough && !read) break;
@@ -91,6 +106,10 @@ std::vector<store::notice> mailroom::slot::collect(boot_time until) {
   waiting_ = false;
   woken_ = false;
   room_.promote();
+  if (got_.empty() && spare_) {
+    got_.push_back(std::move(*spare_));
+    spare_.reset();
+  }
   return std::exchange(got_, {});
 }
 
@@ -104,15 +123,25 @@ void mailroom::slot::wake() {
 bool mailroom::read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until) {
   reader_ = &reader;
   lock.unlock();
-  auto notice = inbox_.receive(until);
+  std::optional<store::notice> notice;
+  bool read = true;
+  try {
+    notice = inbox_.receive(until);
+  } catch (...) {
+    read = false;
+  }
   lock.lock();
   reader_ = nullptr;
+  if (!read) {
+    ++dropped_;
+    reader.changed_.wait_for(lock, memory_retry);
+  }
   if (!notice) return false;
   deliver(std::move(*notice));
   return true;
 }
 
-void mailroom::deliver(store::notice&& n) {
+void mailroom::deliver(store::notice&& n) noexcept {
   const bool departed = n.what == store::notice_kind::departed;
   const auto to = n.what == store::notice_kind::wanted ? store::owner_id{} : n.owner;
   for (slot* s = slots_; s != nullptr; s = s->next_) {
@@ -121,13 +150,21 @@ void mailroom::deliver(store::notice&& n) {
       s->woken_ = true;
       rouse(*s);
     } else if (s->owner_ == to) {
-      s->got_.push_back(std::move(n));
-      return rouse(*s);
+      return put(*s, std::move(n));
     }
   }
-  if (for_many_ == nullptr) return;
-  for_many_->got_.push_back(std::move(n));
-  rouse(*for_many_);
+  if (for_many_ != nullptr) put(*for_many_, std::move(n));
+}
+
+// One that is dropped is a gap, as if the store had lost it.
+void mailroom::put(slot& to, store::notice&& n) noexcept {
+  try {
+    to.got_.push_back(std::move(n));
+  } catch (...) {
+    if (to.spare_) ++dropped_;
+    to.spare_ = std::move(n);
+  }
+  rouse(to);
 }
 
 void mailroom::rouse(slot& s) {

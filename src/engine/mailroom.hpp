@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <holdfast/clock.hpp>
 #include <holdfast/store/inbox.hpp>
@@ -49,10 +50,12 @@ class mailroom {
 
    private:
     friend class mailroom;
+    bool has_news() const noexcept { return !got_.empty() || spare_; }
     mailroom& room_;
     store::owner_id owner_;
     std::condition_variable changed_;
     std::vector<store::notice> got_;
+    std::optional<store::notice> spare_;  ///< for one that there was no memory for in got_
     std::vector<std::string> watched_;
     bool woken_ = false;
     bool waiting_ = false;
@@ -60,17 +63,21 @@ class mailroom {
     slot* previous_ = nullptr;
   };
 
-  /// As inbox::gaps.
-  std::optional<std::uint64_t> gaps() const noexcept { return inbox_.gaps(); }
+  /// As inbox::gaps; what there was no memory for is one as well.
+  std::optional<std::uint64_t> gaps() const noexcept {
+    const auto gaps = inbox_.gaps();
+    return gaps ? std::optional(*gaps + dropped_.load(std::memory_order_relaxed)) : std::nullopt;
+  }
 
-  /// Somebody watches other peers now: `from` becomes `to`. Their deaths are news for the slot for
-  /// many.
+  /// Somebody watches other peers now: `from` becomes `to`, or stays as it is if that throws. Their
+  /// deaths are news for the slot for many.
   void rewatch(std::vector<std::string>& from, std::vector<std::string> to);
 
  private:
   void put_in(slot& s);
   bool read_one(std::unique_lock<std::mutex>& lock, slot& reader, boot_time until);
-  void deliver(store::notice&& n);
+  void deliver(store::notice&& n) noexcept;
+  void put(slot& to, store::notice&& n) noexcept;
   void rouse(slot& s);
   void promote();
 
@@ -81,6 +88,7 @@ class mailroom {
   slot* slots_ = nullptr;
   slot* reader_ = nullptr;
   slot* for_many_ = nullptr;
+  std::atomic<std::uint64_t> dropped_{0};
 };
 
 }  // namespace holdfast::engine

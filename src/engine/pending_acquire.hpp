@@ -24,6 +24,9 @@ class pending_acquire : public pending_wait {
     return gave_up(session_, *spec_, waited_.began, std::move(f));
   }
 
+  void leave_to_keeper() noexcept final { abandon(); }
+  bool come_out() noexcept final;
+
   const claim claim_;
   acquisition acquisition_;
   std::optional<gate_place> place_;

@@ -138,7 +138,9 @@ errand::next pending_wait::end(failure f) {
   return over();
 }
 
-void pending_wait::abandon() { session_.keeper().abandon(spec_->name, owner(), spec_->lease); }
+void pending_wait::abandon() noexcept {
+  session_.keeper().abandon(spec_->name, owner(), spec_->lease);
+}
 
 std::optional<store::renewal> pending_wait::release_of(const failure& why) {
   if (left_to_keeper(why)) {
@@ -154,8 +156,16 @@ errand::next pending_wait::over() {
   return {.over = true};
 }
 
-void pending_wait::overdue() {
-  if (!may_tell()) return;
+void pending_wait::overdue() noexcept {
+  if (told_.exchange(true)) return;
+  try {
+    told_overdue();
+  } catch (...) {
+    tell_no_memory();
+  }
+}
+
+void pending_wait::told_overdue() {
   using heard = wait_steps::heard;
   const heard last = heard_;
   failure why = unanswered(session_, waited_.began, last != heard::nothing);
@@ -165,6 +175,15 @@ void pending_wait::overdue() {
     why.what = "the store granted it in vain, and did not answer the last try in time";
   }
   fail_overdue(std::move(why));
+}
+
+bool pending_wait::broken() noexcept {
+  if (!come_out()) return false;
+  leave_to_keeper();
+  let_go();
+  (void)over();
+  if (telling_ || may_tell()) tell_no_memory();
+  return true;
 }
 
 status chore::begin() {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/acquire.hpp"
+#include "engine/no_memory.hpp"
 
 namespace holdfast::engine {
 
@@ -31,7 +32,8 @@ class pending_wait : public errand {
   next answer(result<store::permits_reply> reply, boot_time sent) final;
   next take(const store::notice& n) final;
   std::vector<std::string> watched() const final;
-  void overdue() final;
+  void overdue() noexcept final;
+  bool broken() noexcept final;
 
  protected:
   void begin(std::stop_token stop);
@@ -43,6 +45,7 @@ class pending_wait : public errand {
   virtual void won(std::shared_ptr<core> session) = 0;
   /// What is to be sent so that nothing stays behind, if anything.
   virtual std::optional<store::renewal> leaving(const failure& why) = 0;
+  void abandon() noexcept;
   /// That for permits: their release, or nothing if the keeper has to send it, behind a call that
   /// was left.
   std::optional<store::renewal> release_of(const failure& why);
@@ -57,8 +60,12 @@ class pending_wait : public errand {
   virtual void fail_overdue(failure f) {
     fail(session_.located(observed(std::move(f)), operation_, spec_->name));
   }
-  /// Before the receiver is told: true for one thread only.
-  bool may_tell() noexcept { return !told_.exchange(true); }
+  /// Where it is broken: false as long as somebody else is at work for it, who will wake it …
+  virtual bool come_out() noexcept { return true; }
+  /// … and, as far as there is no memory to do it here, what `leaving` says is the keeper's.
+  virtual void leave_to_keeper() noexcept {}
+  /// Before the receiver is told: true for one thread only; for that of the runner.
+  bool may_tell() noexcept { return telling_ = !told_.exchange(true); }
   /// Tells the observer, where the synchronous form does.
   virtual failure observed(failure f) { return f; }
   /// Before anybody is told.
@@ -85,11 +92,11 @@ class pending_wait : public errand {
   };
   using on_stop = std::optional<std::stop_callback<rouse>>;
 
-  void abandon();
   next ask();
   next settle(std::optional<status> ended);
   next succeed();
   next give_up(failure f);
+  void told_overdue();
 
   std::shared_ptr<core> keeps_session_;
   std::weak_ptr<core> weak_session_;
@@ -109,6 +116,7 @@ class pending_wait : public errand {
   std::unique_ptr<wait_steps> steps_;  // of few: most stand at a gate
   bool told_early_ = false;
   bool begun_ = false;
+  bool telling_ = false;
   std::unique_ptr<failure> leaving_;
 };
 
@@ -140,6 +148,9 @@ class telling : public Base, public detail::operation<T> {
   void tell(result<T> how) {
     const call_limit users{call_limit::none::at_all};
     std::exchange(receiver_, nullptr)->receive(std::move(how));
+  }
+  void tell_no_memory() noexcept final {
+    if (receiver_ != nullptr) tell(without_memory());
   }
   detail::receiver<T>* receiver_ = nullptr;
 };

@@ -119,8 +119,11 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   class bell;
 
   bool post(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps);
+  /// Without memory to ask it, that is its answer.
   void ask_runner(std::size_t node, const store::permits_command& c,
-                  std::shared_ptr<const void> keeps, bool trusted_only);
+                  std::shared_ptr<const void> keeps, bool trusted_only) noexcept;
+  void begin_asking(std::size_t node, const store::permits_command& c,
+                    std::shared_ptr<const void> keeps, bool trusted_only);
   void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);
   void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
                  bool trusted);

@@ -120,7 +120,14 @@ bool quorum_hold::agree_on_fence(answers& votes, const vote_time& time) {
   return enough(votes);
 }
 
-bool quorum_hold::vote(const vote_time& time) {
+bool quorum_hold::vote(const vote_time& time) try {
+  return vote_for(time);
+} catch (...) {  // no memory
+  give_back_later();
+  throw;
+}
+
+bool quorum_hold::vote_for(const vote_time& time) {
   const boot_time began = quorum_->now();
   auto votes = ask_for_grants(time);
   const bool granted = count(votes, holdfast::vote::granted) >= quorum_->majority();
@@ -284,23 +291,43 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, const answer
 // ---- to give it back
 // -----------------------------------------------------------------------------
 
-std::error_code quorum_hold::release() noexcept try {
+std::error_code quorum_hold::release() noexcept {
   if (quorum_->first().forked()) return errc::forked;
   std::unique_lock lock{mutex_};
   if (std::exchange(released_, true)) return {};
   const bool was_lost =
       timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
-  std::vector<bool> wait_for;
-  wait_for.reserve(votes_.size());
-  for (const auto v : votes_) wait_for.push_back(v == holdfast::vote::granted);
   lock.unlock();
+  try {
+    return give_back_now(was_lost);
+  } catch (...) {
+    give_back_later();
+    return errc::unavailable;
+  }
+}
+
+std::error_code quorum_hold::give_back_now(bool was_lost) {
+  std::vector<bool> wait_for;
+  for (const auto v : votes()) wait_for.push_back(v == holdfast::vote::granted);
   const auto said = give_back({quorum_->patience}, wait_for);
   if (was_lost) return tell_lost(), errc::lost;
   tell(event_kind::released);
   if (count(said, holdfast::vote::granted) >= quorum_->majority()) return {};
   return errc::unavailable;
-} catch (...) {
-  return errc::internal;
+}
+
+// Where there was no memory for it: behind what has been asked, as long as that takes.
+void quorum_hold::give_back_later() noexcept {
+  try {
+    const std::vector<bool> for_nobody(quorum_->nodes.size());
+    (void)give_back({}, for_nobody);
+  } catch (...) {
+    // No memory for that either.
+  }
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    const auto& node = *quorum_->nodes[i];
+    if (asked_[i]) node.session()->keeper().abandon(node.what()->name, owner_, lease_);
+  }
 }
 
 lease_state quorum_hold::state() const {

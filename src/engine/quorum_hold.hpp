@@ -49,6 +49,9 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   answers ask_for_grants(const vote_time& time);
   bool agree_on_fence(answers& votes, const vote_time& time);
   answers give_back(const vote_time& time, const std::vector<bool>& wait_for);
+  bool vote_for(const vote_time& time);
+  std::error_code give_back_now(bool was_lost);
+  void give_back_later() noexcept;
   bool fail(const answers& votes, boot_time began, const vote_time& time);
   bool had_no_time(const answers& votes, std::size_t node, boot_time began) const;
   void note(const answers& votes);

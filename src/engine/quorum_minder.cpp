@@ -1,6 +1,7 @@
-#include <system_error>
 #include <thread>
 
+#include "engine/no_memory.hpp"
+#include "engine/no_thread.hpp"
 #include "engine/quorum_hold.hpp"
 
 namespace holdfast::engine {
@@ -39,9 +40,8 @@ status quorum_minder::start() noexcept try {
   const std::lock_guard guard{starting_};
   if (!thread_.joinable()) thread_ = std::thread([s = shared_] { run(s); });
   return done{};
-} catch (const std::system_error& e) {
-  return failure{errc::unavailable, std::string("no thread to renew leases with: ") + e.what() +
-                                        "; raise the limit of threads (ulimit -u, pids cgroup)"};
+} catch (...) {
+  return no_thread("to renew leases with");
 }
 
 void quorum_minder::add(std::weak_ptr<quorum_hold> h) {
@@ -63,13 +63,20 @@ void quorum_minder::run(const std::shared_ptr<shared>& s) {
   while (!s->stopping) {
     s->news = false;
     std::erase_if(s->holds, [](const auto& h) { return h.expired(); });
-    const auto holds = s->holds;
-    lock.unlock();
     boot_time next = forever;
-    for (const auto& one : holds) {
-      if (const auto hold = one.lock()) next = std::min(next, hold->look_after());
+    // Others may be added meanwhile, and no place is taken by another: it needs no copy, and so no
+    // memory.
+    for (std::size_t i = 0; i < s->holds.size() && !s->stopping; ++i) {
+      auto hold = s->holds[i].lock();
+      lock.unlock();
+      try {
+        if (hold) next = std::min(next, hold->look_after());
+      } catch (...) {
+        next = std::min(next, s->clock.now() + memory_retry);
+      }
+      hold = nullptr;
+      lock.lock();
     }
-    lock.lock();
     while (!s->news && !s->stopping && s->clock.now() < next) {
       s->clock.wait_until(lock, s->changed, next);
     }

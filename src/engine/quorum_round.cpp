@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/asked_once.hpp"
+#include "engine/no_memory.hpp"
 #include "engine/quorum.hpp"
 
 namespace holdfast::engine {
@@ -74,7 +75,11 @@ void quorum_round::ask(std::size_t node, const store::permits_command& c,
     ++outstanding_;
   }
   quorum_->nodes[node]->asked(quorum_->now());
-  if (may_post && post(node, c, keeps)) return;
+  try {
+    if (may_post && post(node, c, keeps)) return;
+  } catch (...) {
+    return on_answer(node, without_memory(), boot_time{}, true);
+  }
   ask_runner(node, c, std::move(keeps), ask_who_it_is);
 }
 
@@ -98,7 +103,19 @@ bool quorum_round::post(std::size_t node, const store::permits_command& c,
 }
 
 void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
-                              std::shared_ptr<const void> keeps, bool trusted_only) {
+                              std::shared_ptr<const void> keeps, bool trusted_only) noexcept {
+  const auto& to = quorum_->nodes[node];
+  to->given_to_runner();
+  try {
+    begin_asking(node, c, std::move(keeps), trusted_only);
+  } catch (...) {
+    to->answered_by_runner();
+    on_answer(node, without_memory(), boot_time{}, true);
+  }
+}
+
+void quorum_round::begin_asking(std::size_t node, const store::permits_command& c,
+                                std::shared_ptr<const void> keeps, bool trusted_only) {
   const auto& to = quorum_->nodes[node];
   asked_once::doubt trusted;
   if (trusted_only) {
@@ -106,7 +123,6 @@ void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
       return is_trusted(*session, after);
     };
   }
-  to->given_to_runner();
   asked_once::begin(
       to->session(), to->what()->name, c, std::move(keeps),
       [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent,

@@ -15,7 +15,7 @@ claim told_when_wanted(claim c) noexcept {
 class sleeper final : public waker {
  public:
   explicit sleeper(clock& on) : clock_(on) {}
-  void wake() override {
+  void wake() noexcept override {
     const std::lock_guard guard{mutex_};
     woken_ = true;
     changed_.notify_one();

@@ -18,7 +18,17 @@ class resizing final : public question {
     if (auto usable = session_.usable(); !usable) return std::move(usable.error());
     mailroom::slot slot(session_.mailroom(), session_.ids().next());
     const timed_call call(session_.now(), no_limit);
-    return end(wait_until_settled(session_, slot, *this, call, {}));
+    try {
+      return end(wait_until_settled(session_, slot, *this, call, {}));
+    } catch (...) {
+      give_up();
+      throw;
+    }
+  }
+
+  /// Without memory to find out. What may have become weaker is not to be relied on.
+  void give_up() noexcept {
+    if (unknown_) (void)hold_->give_up_stronger_than(weight_);
   }
 
   /// What came of it. What may have become weaker is not to be relied on.
@@ -38,7 +48,11 @@ class resizing final : public question {
 
   result<std::optional<wait_hint>> ask(bool) override {
     const auto c = hold_->to_resize(weight_);
-    return c ? learn(session_.permits(hold_->name(), *c), {}) : c.error();
+    if (!c) return c.error();
+    const bool was_unknown = std::exchange(unknown_, true);  // also if it throws
+    auto reply = session_.permits(hold_->name(), *c);
+    unknown_ = was_unknown;
+    return learn(std::move(reply), {});
   }
   std::optional<store::renewal> command(bool) override {
     const auto c = hold_->to_resize(weight_);

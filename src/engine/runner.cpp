@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/no_memory.hpp"
 #include "engine/no_thread.hpp"
 #include "engine/store_client.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr std::size_t steps_in_a_row = 256;
 }  // namespace
 
-void errand::wake() {
+void errand::wake() noexcept {
   if (!queued_.exchange(true)) runner_.push(shared_from_this());
 }
 
@@ -76,10 +77,10 @@ void runner::watch_time() {
 }
 
 // In a forked child nobody would take it, and a thread that is not there may hold the mutex.
-void runner::push(std::shared_ptr<errand> e) {
+void runner::push(std::shared_ptr<errand> e) noexcept {
   if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
-  woken_.push_back(std::move(e));
+  woken_.push(std::move(e));
   if (woken_.size() > 1) return;
   idle_.notify_one();
   slot_->wake();
@@ -90,11 +91,19 @@ void runner::run() {
   while (sleep_while_idle()) {
     boot_time until = times_.empty() ? forever : times_.begin()->first;
     if (!asking_.empty()) until = boot_time{};
-    for (const auto& n : slot_->collect(until)) take_notice(n);
+    for (const auto& n : collect(until)) take_notice(n);
     take_due();
     work();
     ask_all();
   }
+}
+
+std::vector<store::notice> runner::collect(boot_time until) noexcept try {
+  return slot_->collect(until);
+} catch (...) {
+  std::unique_lock lock{mutex_};
+  idle_.wait_for(lock, memory_retry);
+  return {};
 }
 
 // Without errands others read the inbox: their notices would take a detour through this thread, and
@@ -116,21 +125,13 @@ bool runner::sleep_while_idle() {
   return !errands_.empty() || !woken_.empty();
 }
 
-std::deque<std::shared_ptr<errand>> runner::take_woken() {
-  std::deque<std::shared_ptr<errand>> taken;
+void runner::take_woken(woken_line& taken) noexcept {
   const std::lock_guard guard{mutex_};
-  if (woken_.size() <= steps_in_a_row) {
-    taken.swap(woken_);
-    return taken;
-  }
-  const auto end = woken_.begin() + steps_in_a_row;
-  taken.assign(std::move_iterator(woken_.begin()), std::move_iterator(end));
-  woken_.erase(woken_.begin(), end);
-  slot_->wake();  // not to sleep while there are others
-  return taken;
+  while (taken.size() < steps_in_a_row && !woken_.empty()) taken.push(woken_.pop());
+  if (!woken_.empty()) slot_->wake();  // not to sleep while there are others
 }
 
-void runner::take_due() {
+void runner::take_due() noexcept {
   const boot_time now = session_.now();
   while (!times_.empty() && times_.begin()->first <= now) {
     errand& e = *times_.begin()->second;
@@ -139,7 +140,7 @@ void runner::take_due() {
   }
 }
 
-void runner::take_notice(const store::notice& n) {
+void runner::take_notice(const store::notice& n) noexcept {
   if (n.what == store::notice_kind::departed) {
     for (const auto& [owner, e] : errands_) {
       const auto& peers = e->watching_;
@@ -147,44 +148,59 @@ void runner::take_notice(const store::notice& n) {
     }
   } else if (const auto found = errands_.find(n.owner); found != errands_.end()) {
     const auto e = found->second;
-    go_on(*e, e->take(n));
+    take_step(*e, [&] { return e->take(n); });
   }
 }
 
 // A new one is known by its owner before it asks: a grant may come at once.
-void runner::work() {
-  for (auto& e : take_woken()) {
+void runner::work() noexcept {
+  woken_line woken;
+  take_woken(woken);
+  while (const auto e = woken.pop()) {
     e->queued_ = false;
     if (e->stage_ == errand::stage::over) continue;
-    if (e->stage_ == errand::stage::fresh) {
-      errands_.emplace(e->owner(), e);
-      e->stage_ = errand::stage::known;
-    }
-    go_on(*e, e->step());
+    take_step(*e, [&] {
+      if (e->stage_ == errand::stage::fresh) {
+        errands_.emplace(e->owner(), e);
+        e->stage_ = errand::stage::known;
+      }
+      return e->step();
+    });
   }
 }
 
-void runner::ask_all() {
+// Without memory for it nobody knows what was carried out, as after a reply that was lost.
+void runner::ask_all() noexcept {
   if (asking_.empty()) return;
-  std::vector<store::renewal> questions;
-  questions.reserve(asking_.size());
-  for (const auto& [e, question] : asking_) questions.push_back(question);
-  const boot_time sent = session_.now();
-  auto replies = session_.permits(questions);
   const auto asked = std::exchange(asking_, {});
+  const boot_time sent = session_.now();
+  std::vector<result<store::permits_reply>> replies;
+  try {
+    std::vector<store::renewal> questions;
+    questions.reserve(asked.size());
+    for (const auto& [e, question] : asked) questions.push_back(question);
+    replies = session_.permits(questions);
+  } catch (...) {
+    replies.clear();
+  }
   for (std::size_t i = 0; i < asked.size(); ++i) {
     errand& e = *asked[i].first;
-    go_on(e, e.answer(std::move(replies[i]), sent));
+    const bool answered = i < replies.size();
+    take_step(e,
+              [&] { return e.answer(answered ? std::move(replies[i]) : without_memory(), sent); });
   }
+}
+
+template <class Step>
+void runner::take_step(errand& e, Step step) noexcept try {
+  go_on(e, step());
+} catch (...) {
+  if (e.broken()) end(e);
 }
 
 void runner::go_on(errand& e, errand::next next) {
   if (next.over) {
-    set_due(e, forever);
-    forget_limit(e);
-    session_.mailroom().rewatch(e.watching_, {});
-    e.stage_ = errand::stage::over;
-    errands_.erase(e.owner());
+    end(e);
   } else if (next.ask) {
     asking_.emplace_back(&e, *next.ask);
   } else {
@@ -193,7 +209,16 @@ void runner::go_on(errand& e, errand::next next) {
   }
 }
 
-void runner::forget_limit(errand& e) {
+void runner::end(errand& e) noexcept {
+  set_due(e, forever);
+  forget_limit(e);
+  session_.mailroom().rewatch(e.watching_, {});
+  std::erase_if(asking_, [&](const auto& asks) { return asks.first == &e; });
+  e.stage_ = errand::stage::over;
+  errands_.erase(e.owner());
+}
+
+void runner::forget_limit(errand& e) noexcept {
   std::multimap<boot_time, std::weak_ptr<errand>>::node_type last;
   const std::lock_guard guard{mutex_};
   if (e.limit_) last = deadlines_.extract(*std::exchange(e.limit_, std::nullopt));

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/linked_line.hpp"
 #include "engine/mailroom.hpp"
 #include "engine/waker.hpp"
 
@@ -49,10 +49,19 @@ class errand : public waker, public std::enable_shared_from_this<errand> {
   virtual std::vector<std::string> watched() const { return {}; }
   /// The time is over until which runner::tell_at() was asked to wait, and the runner's thread may
   /// be stuck in the store. On a thread of its own.
-  virtual void overdue() {}
+  virtual void overdue() noexcept {}
+  /// There was no memory for the last step, or for what it wanted next: its receiver is told so, if
+  /// it was not told yet, and nothing stays behind. False if it cannot end yet: it will be woken.
+  virtual bool broken() noexcept {
+    tell_no_memory();
+    return true;
+  }
 
   /// step() is due. From any thread, as often as one likes.
-  void wake() final;
+  void wake() noexcept final;
+
+ protected:
+  virtual void tell_no_memory() noexcept = 0;
 
  private:
   friend class runner;
@@ -63,6 +72,7 @@ class errand : public waker, public std::enable_shared_from_this<errand> {
   boot_time due_ = forever;
   std::vector<std::string> watching_;
   // Guarded by the runner's mutex.
+  std::shared_ptr<errand> next_woken_;
   std::optional<std::multimap<boot_time, std::weak_ptr<errand>>::iterator> limit_;
 };
 
@@ -90,7 +100,7 @@ class runner {
   /// no thread.
   status tell_at(boot_time when, const std::shared_ptr<errand>& e) noexcept;
 
-  void push(std::shared_ptr<errand> e);
+  void push(std::shared_ptr<errand> e) noexcept;
 
   /// Stops when the session goes.
   std::stop_token closing() const noexcept { return closing_.get_token(); }
@@ -98,20 +108,25 @@ class runner {
  private:
   void run();
   void watch_time();
+  using woken_line = linked_line<errand, &errand::next_woken_>;
   bool sleep_while_idle();
-  std::deque<std::shared_ptr<errand>> take_woken();
-  void take_due();
-  void take_notice(const store::notice& n);
-  void work();
-  void ask_all();
+  std::vector<store::notice> collect(boot_time until) noexcept;
+  void take_woken(woken_line& taken) noexcept;
+  void take_due() noexcept;
+  void take_notice(const store::notice& n) noexcept;
+  void work() noexcept;
+  void ask_all() noexcept;
+  template <class Step>
+  void take_step(errand& e, Step step) noexcept;
   void go_on(errand& e, errand::next next);
+  void end(errand& e) noexcept;
   void set_due(errand& e, boot_time when);
-  void forget_limit(errand& e);
+  void forget_limit(errand& e) noexcept;
 
   store_client& session_;
   std::mutex mutex_;
   std::condition_variable idle_;
-  std::deque<std::shared_ptr<errand>> woken_;
+  woken_line woken_;
   std::stop_source closing_;
   std::unique_ptr<mailroom::slot> slot_;
   std::atomic<std::thread::id> id_{};

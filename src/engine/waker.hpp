@@ -6,7 +6,7 @@ namespace holdfast::engine {
 /// thread, and with the mutex of what tells it held.
 class waker {
  public:
-  virtual void wake() = 0;
+  virtual void wake() noexcept = 0;
 
  protected:
   ~waker() = default;

@@ -199,12 +199,21 @@ void contender_family::see_arrivals(std::string_view name, const owner_id& owner
 
 void contender_family::tidy() {
   while (auto job = places_.next()) {
-    if (job->what == own_places::job::kind::see_arrivals) {
-      see_arrivals(job->name, job->owner);
-    } else if (!put_away(job->name, job->owner, job->nodes, job->unsure)) {
-      try_again(std::move(*job));
+    bool over = false;
+    try {
+      over = tidy_up(*job);
+    } catch (...) {
+      over = false;  // no memory: as if the store had not answered
     }
+    if (!over) try_again(std::move(*job));
   }
+}
+
+// False if it is to be tried again.
+bool contender_family::tidy_up(const own_places::job& job) {
+  if (job.what == own_places::job::kind::see_arrivals)
+    return see_arrivals(job.name, job.owner), true;
+  return put_away(job.name, job.owner, job.nodes, job.unsure).ok();
 }
 
 std::unique_ptr<store::session_store> over(std::unique_ptr<store::contender_store> port,

@@ -102,6 +102,7 @@ class contender_family final : public store::session_store {
                               const std::string& watched);
   void see_arrivals(std::string_view name, const owner_id& owner);
   void tidy();
+  bool tidy_up(const own_places::job& job);
 
   clock& clock_;
   own_places places_;

@@ -268,9 +268,13 @@ permits_reply contender_family::in_line(const permits_command& c, std::uint32_t 
 
 contender_store::alarm contender_family::wake(std::string_view name, const owner_id& owner,
                                               const std::string& watched) {
-  return [this, name = std::string(name), owner, watched] {
-    places_.change(name, owner, [&](own_place& p) { p.watched.erase(watched); });
-    inbox_.put({notice_kind::granted, name, owner, 0, 0, {}});
+  return [this, name = std::string(name), owner, watched]() noexcept {
+    try {
+      places_.change(name, owner, [&](own_place& p) { p.watched.erase(watched); });
+      inbox_.put({notice_kind::granted, name, owner, 0, 0, {}});
+    } catch (...) {
+      return;  // no memory: the waiter polls
+    }
   };
 }
 

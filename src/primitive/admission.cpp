@@ -136,6 +136,10 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
     if (engine::leaves_nothing(why) && !entry_->waited()) return std::nullopt;
     return release_of(why);
   }
+  void leave_to_keeper() noexcept override {
+    entry_->give_back_tokens();
+    abandon();
+  }
   failure observed(failure f) override {
     return engine::gave_up(session_, *spec_, waited_.began, std::move(f));
   }
@@ -205,9 +209,11 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   const engine::timed_call call(core.now(), wait);
   entry e(permits, *limiter.of.spec, std::move(request), n, call.deadline());
   engine::mailroom::slot slot(core.mailroom(), e.owner());
-  auto settled = engine::wait_until_settled(core, slot, e, call, std::move(stop));
-  if (settled) return e.given(permits.session, {call.began(), call.began()});
-  return state_->refused(e, call.began(), std::move(settled.error()));
+  return engine::or_abandon(core, *permits.what, e.owner(), [&] {
+    auto settled = engine::wait_until_settled(core, slot, e, call, std::move(stop));
+    if (settled) return e.given(permits.session, {call.began(), call.began()});
+    return state_->refused(e, call.began(), std::move(settled.error()));
+  });
 }
 
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,

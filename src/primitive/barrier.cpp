@@ -1,5 +1,6 @@
 #include <holdfast/barrier.hpp>
 #include <holdfast/semaphore.hpp>
+#include <list>
 
 #include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
@@ -65,6 +66,9 @@ struct participation {
   bool phase_over = true;  ///< false: it has arrived, and nobody waited for the others
 };
 
+/// One is in a list of its own while it takes part: to rest again takes no memory.
+using participations = std::list<participation>;
+
 }  // namespace
 
 struct barrier::state {
@@ -72,7 +76,7 @@ struct barrier::state {
   const std::uint32_t count;
   const std::function<void()> on_completion;
   std::mutex mutex;
-  std::vector<participation> resting;
+  participations resting;
 
   state(const session& s, const std::string& name, std::uint32_t n, barrier_options o)
       : of(s, "barrier", name, options_of(o), store::kind::barrier, checked_count(name, n),
@@ -83,29 +87,47 @@ struct barrier::state {
   // What cannot be told now is told later, or ends with the lease.
   ~state() {
     if (resting.empty() || of.core->forked()) return;
-    std::vector<store::renewal> leave;
-    for (const auto& p : resting) {
-      leave.push_back({of.spec->name, engine::release_command(p.kept->owner())});
-      of.core->keeper().remove(*p.kept);
-      if (p.next) leave.push_back({of.spec->name, engine::release_command(p.next)});
+    auto& keeper = of.core->keeper();
+    for (const auto& p : resting) keeper.remove(*p.kept);
+    try {
+      leave();
+    } catch (...) {
+      // No memory.
     }
-    const auto told = of.core->permits(leave);
-    for (std::size_t i = 0; i < told.size(); ++i) {
-      if (!told[i])
-        of.core->keeper().abandon(of.spec->name, leave[i].command.owner, of.spec->lease);
+    for (const auto& p : resting) {
+      keeper.abandon(of.spec->name, p.kept->owner(), of.spec->lease);
+      if (p.next) keeper.abandon(of.spec->name, p.next, of.spec->lease);
     }
   }
 
-  participation take() {
-    const std::lock_guard guard{mutex};
-    if (resting.empty()) return {};
-    participation p = std::move(resting.back());
-    resting.pop_back();
-    return p;
+  /// Of those that have been told nobody rests any more.
+  void leave() {
+    std::vector<store::renewal> all;
+    for (const auto& p : resting) {
+      all.push_back({of.spec->name, engine::release_command(p.kept->owner())});
+      if (p.next) all.push_back({of.spec->name, engine::release_command(p.next)});
+    }
+    const auto told = of.core->permits(all);
+    auto reply = told.begin();
+    resting.remove_if([&](const participation& p) {
+      const bool left = (reply++)->ok();
+      return p.next ? (reply++)->ok() && left : left;
+    });
   }
-  void put(participation p) {
+
+  participations take() {
+    participations fresh;
     const std::lock_guard guard{mutex};
-    resting.push_back(std::move(p));
+    if (resting.empty()) {
+      fresh.emplace_back();
+    } else {
+      fresh.splice(fresh.end(), resting, std::prev(resting.end()));
+    }
+    return fresh;
+  }
+  void put(participations& p) noexcept {
+    const std::lock_guard guard{mutex};
+    resting.splice(resting.end(), p);
   }
   void complete() const noexcept {
     const engine::call_limit users{engine::call_limit::none::at_all};
@@ -119,7 +141,8 @@ struct barrier::round final : engine::question {
   enum class comes_again { yes, no };
   static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
-  round(std::shared_ptr<state> of, comes_again again) : of_(std::move(of)), who_(of_->take()) {
+  round(std::shared_ptr<state> of, comes_again again)
+      : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
     const auto& s = *of_->of.spec;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
@@ -141,7 +164,7 @@ struct barrier::round final : engine::question {
     if (over_) return;
     if (!arrived_) who_.next = command_.owner;
     if (who_.kept) {
-      of_->put(std::move(who_));
+      of_->put(one_);
     } else if (!session().forked() && tried_) {
       session().keeper().abandon(of_->of.spec->name, command_.owner, of_->of.spec->lease);
     }
@@ -157,7 +180,9 @@ struct barrier::round final : engine::question {
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     const boot_time sent = session().now();
+    const bool was_in_doubt = std::exchange(in_doubt_, true);  // also if it throws
     auto reply = session().permits(of_->of.spec->name, command_);
+    in_doubt_ = was_in_doubt;
     if (!reply) return not_answered(std::move(reply.error()));
     in_doubt_ = false;
     switch (reply->outcome) {
@@ -261,7 +286,8 @@ struct barrier::round final : engine::question {
   }
 
   const std::shared_ptr<state> of_;
-  participation who_;
+  participations one_;
+  participation& who_;
   store::permits_command command_;
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
   until until_ = until::released;

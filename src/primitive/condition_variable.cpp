@@ -1,7 +1,7 @@
 #include <holdfast/condition_variable.hpp>
 
-#include "engine/async_forms.hpp"
 #include "base/names.hpp"
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -61,6 +61,10 @@ class turn final : public engine::question {
   /// too many is allowed.
   void pass_on() const { (void)session_.permits(spec_->name, passing_on()); }
   store::permits_command passing_on() const { return notification(*spec_, 1); }
+  /// Where there may be no memory for it.
+  void leave_or_abandon() noexcept try { leave(); } catch (...) {
+    session_.keeper().abandon(spec_->name, command_.owner, engine::place_lasts);
+  }
   bool owes_a_wake_up(const store::permits_reply& left) {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
     return left.outcome == permits_outcome::absent && stood && !std::exchange(passed_on_, true);
@@ -120,12 +124,18 @@ class relock final : public detail::receiver<lease> {
   /// Without a wake-up its time was over.
   static void begin(engine::order o, std::optional<wake_up> by, detail::receiver<woken>& to) {
     auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
-    engine::async_acquire(std::move(o), {}).start(*again.release());
+    try {
+      engine::async_acquire(std::move(o), {}).start(*again);
+    } catch (...) {
+      again->pass_on();
+      throw;
+    }
+    (void)again.release();
   }
   std::stop_token stop() const noexcept override { return to_.stop(); }
   void receive(result<lease> mutex) noexcept override {
     const std::unique_ptr<relock> self(this);
-    if (!mutex && by_) by_->pass_on();
+    if (!mutex) pass_on();
     if (!mutex) return to_.receive(std::move(mutex.error()));
     to_.receive(
         woken{std::move(*mutex), by_ ? std::cv_status::no_timeout : std::cv_status::timeout});
@@ -133,6 +143,9 @@ class relock final : public detail::receiver<lease> {
 
  private:
   relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
+  void pass_on() const {
+    if (by_) by_->pass_on();
+  }
   const std::optional<wake_up> by_;
   detail::receiver<woken>& to_;
 };
@@ -171,6 +184,9 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
     if (!turn_.owes_a_wake_up(left)) return std::nullopt;
     return store::renewal{spec_->name, turn_.passing_on()};
   }
+  void leave_to_keeper() noexcept override {
+    if (receiver_ != nullptr) turn_.leave_or_abandon();
+  }
   void let_go() override { turn_.gives_up({}); }
   void fail(failure f) override {
     turn_.gives_up({});
@@ -189,7 +205,8 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
     std::optional<wake_up> by;
     if (woken_by) by.emplace(std::move(woken_by), session.get(), spec_);
     relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_}, std::move(by),
-                  *std::exchange(receiver_, nullptr));
+                  *receiver_);
+    receiver_ = nullptr;
   }
   static failure mutex_gone() {
     return {errc::cancelled,
@@ -282,8 +299,15 @@ std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time unt
     of.fail(std::move(in.error()));
   }
   lock.unlock();
-  auto woken = wait_for_it(core, slot, mine, until, std::move(stop));
-  if (!woken) mine.leave();
+  status woken = done{};
+  try {
+    woken = wait_for_it(core, slot, mine, until, std::move(stop));
+    if (!woken) mine.leave();
+  } catch (...) {  // no memory
+    mine.leave_or_abandon();
+    lock.lock();
+    throw;
+  }
   try {
     lock.lock();
   } catch (...) {

@@ -55,6 +55,14 @@ class distinct_nodes {
  private:
   struct known {
     explicit known(std::size_t n) : ids(n), asking(n) {}
+    /// Without an id it is asked again by a later acquisition.
+    void answered(std::size_t i, std::string id) noexcept {
+      const std::lock_guard guard{mutex};
+      ids[i] = std::move(id);
+      asking[i] = false;
+      --outstanding;
+      changed.notify_all();
+    }
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<std::string> ids;
@@ -71,6 +79,15 @@ class distinct_nodes {
       known_->asking[i] = true;
       ++known_->outstanding;
     }
+    try {
+      begin(node, i);
+    } catch (...) {  // no memory: nobody will answer
+      known_->answered(i, {});
+      throw;
+    }
+  }
+
+  void begin(const engine::quorum_node& node, std::size_t i) {
     const auto id = std::make_shared<std::string>();
     auto* const session = node.session().get();
     engine::async_do(node.session(), [session, id]() -> status {
@@ -78,13 +95,7 @@ class distinct_nodes {
       if (!who) return std::move(who.error());
       *id = std::move(who->run_id);
       return done{};
-    }).start([id, i, known = known_](const status&) {
-      const std::lock_guard guard{known->mutex};
-      known->ids[i] = *id;
-      known->asking[i] = false;
-      --known->outstanding;
-      known->changed.notify_all();
-    });
+    }).start([id, i, known = known_](const status&) { known->answered(i, std::move(*id)); });
   }
 
   failure twice(std::size_t i, std::size_t j) const {

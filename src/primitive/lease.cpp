@@ -3,9 +3,10 @@
 #include <holdfast/with_lock.hpp>
 #include <utility>
 
+#include "base/everlasting.hpp"
+#include "base/names.hpp"
 #include "engine/core.hpp"
 #include "engine/hold.hpp"
-#include "base/names.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {
@@ -15,11 +16,6 @@ namespace {
 engine::hold& deref(const std::shared_ptr<engine::hold>& hold) {
   if (!hold) throw_failure({errc::not_owner, "this lease is empty: it was released or moved from"});
   return *hold;
-}
-
-const std::string& no_name() noexcept {
-  static const auto* const empty = new std::string;  // a static lease may be asked at exit
-  return *empty;
 }
 
 }  // namespace
@@ -50,7 +46,9 @@ void lease::extend() {
   const auto kept = hold_;
   deref(kept).extend_or_throw(std::chrono::milliseconds::zero());
 }
-const std::string& lease::name() const noexcept { return hold_ ? hold_->name() : no_name(); }
+const std::string& lease::name() const noexcept {
+  return hold_ ? hold_->name() : base::everlasting<std::string>();
+}
 
 void lease::extend(std::chrono::milliseconds length) {
   const auto kept = hold_;

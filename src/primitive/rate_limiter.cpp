@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/everlasting.hpp"
 #include "engine/async_forms.hpp"
 #include "primitive/rate_limiter_state.hpp"
 
@@ -73,8 +74,7 @@ class rate_question final : public engine::question {
 }  // namespace
 
 const rate_state& rate_decision::tightest() const noexcept {
-  static const auto* const unknown = new rate_state{};
-  if (rules.empty()) return *unknown;
+  if (rules.empty()) return base::everlasting<rate_state>();
   return *std::min_element(rules.begin(), rules.end(), [](const auto& a, const auto& b) {
     return a.wait != b.wait ? a.wait > b.wait : a.remaining < b.remaining;
   });

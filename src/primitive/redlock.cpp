@@ -123,9 +123,13 @@ struct redlock::state {
     auto hold = std::make_shared<quorum_hold>(nodes, asked.value_or(lease), !asked);
     ++attempts;
     const bool won = hold->vote(time);
-    {
+    try {
+      auto votes = hold->votes();
       const std::lock_guard guard{mutex};
-      last_votes = hold->votes();
+      last_votes.swap(votes);
+    } catch (...) {  // no memory
+      if (won) (void)hold->release();
+      throw;
     }
     if (auto why = hold->hopeless(); why && !won) fail(std::move(*why));
     return {std::move(hold), won};
@@ -186,8 +190,9 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
     const boot_time began = first.now();
     auto [hold, won] = s.vote_once(lease, time);
     if (won) {
+      quorum_lease mine(hold);  // given back if there is no memory to keep it
       hold->keep(s.minder);
-      return quorum_lease(std::move(hold));
+      return mine;
     }
     const auto votes = hold->votes();
     boot_time now = first.now();

@@ -1,7 +1,7 @@
 #include <holdfast/semaphore.hpp>
 
-#include "engine/async_forms.hpp"
 #include "base/names.hpp"
+#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 
@@ -202,7 +202,12 @@ std::optional<permit> expiring_semaphore::acquire_within(std::chrono::millisecon
   const auto spec = state_->spec_for(lease);
   auto got = engine::acquire_detached(*state_->of.core, spec, wait, std::move(stop));
   if (got) {
-    return permit{to_string(got->owner), engine::public_fence(got->fence), lease};
+    try {
+      return permit{to_string(got->owner), engine::public_fence(got->fence), lease};
+    } catch (...) {  // no memory
+      state_->of.core->keeper().abandon(spec.name, got->owner, lease);
+      throw;
+    }
   }
   const errc why = got.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;

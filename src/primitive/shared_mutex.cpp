@@ -1,7 +1,7 @@
 #include <holdfast/shared_mutex.hpp>
 
-#include "engine/core.hpp"
 #include "base/names.hpp"
+#include "engine/core.hpp"
 #include "engine/reader_group.hpp"
 #include "engine/readers.hpp"
 #include "engine/resizing.hpp"
@@ -188,6 +188,7 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
     }
   }
   std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
+  void leave_to_keeper() noexcept override { resizing_.give_up(); }
   failure observed(failure f) override { return resizing_.end(std::move(f)).error(); }
 
   const std::shared_ptr<engine::hold> hold_;

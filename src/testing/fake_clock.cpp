@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <atomic>
 #include <holdfast/testing.hpp>
 #include <map>
-#include <vector>
 
 namespace holdfast::testing {
 
@@ -12,13 +10,26 @@ struct fake_clock::state {
   std::mutex mutex;
   std::condition_variable left;
   std::map<int, std::function<void()>> wakers;
+  /// In a list that needs no memory, as waiting on the machine's own clock needs none.
   struct sleeper {
     std::mutex* mutex;
     std::condition_variable* cv;
-    bool told;
+    bool told = false;
+    sleeper* next = nullptr;
+    sleeper* previous = nullptr;
   };
-  std::vector<sleeper*> sleepers;
+  sleeper* sleepers = nullptr;
   int last_id = 0;
+
+  void enter(sleeper& s) noexcept {
+    s.next = sleepers;
+    if (sleepers != nullptr) sleepers->previous = &s;
+    sleepers = &s;
+  }
+  void leave(sleeper& s) noexcept {
+    (s.previous != nullptr ? s.previous->next : sleepers) = s.next;
+    if (s.next != nullptr) s.next->previous = s.previous;
+  }
 };
 
 fake_clock::fake_clock() : state_(new state) {}
@@ -40,7 +51,7 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
   std::unique_lock lock{state_->mutex};
   for (bool again = true; again;) {
     again = false;
-    for (auto* const s : state_->sleepers) {
+    for (auto* s = state_->sleepers; s != nullptr; s = s->next) {
       if (s->told || !s->mutex->try_lock()) {
         again = again || !s->told;
         continue;
@@ -56,14 +67,14 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
 
 void fake_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
                             boot_time until) {
-  state::sleeper me{lock.mutex(), &cv, false};
+  state::sleeper me{lock.mutex(), &cv};
   {
     const std::lock_guard guard{state_->mutex};
-    state_->sleepers.push_back(&me);
+    state_->enter(me);
   }
   if (now() < until) cv.wait(lock);
   const std::lock_guard guard{state_->mutex};
-  std::erase(state_->sleepers, &me);
+  state_->leave(me);
   state_->left.notify_all();
 }
 

@@ -89,9 +89,19 @@ row memcached_row() {
     return harness::url_of_servers("memcached") +
            "?prefix=" + std::to_string(std::random_device()()) + "-" + std::to_string(++number);
   };
-  r.lacks = {"lingering_mutex",    "fair_mutex", "shared_mutex",       "preferring_shared_mutex",
-             "semaphore",          "latch",      "rate_limiter",       "election",
-             "expiring_semaphore", "barrier",    "condition_variable", "admission"};
+  r.lacks = {"lingering_mutex",
+             "fair_mutex",
+             "shared_mutex",
+             "preferring_shared_mutex",
+             "semaphore",
+             "latch",
+             "rate_limiter",
+             "election",
+             "expiring_semaphore",
+             "barrier",
+             "condition_variable",
+             "admission",
+             "redlock"};
   r.lease_step = std::chrono::seconds(1);
   r.lists_waiters = false;
   return r;
@@ -169,7 +179,7 @@ std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
   for (const char* const p :
        {"lingering_mutex", "fair_mutex", "preferring_shared_mutex", "semaphore",
         "counting_semaphore", "expiring_semaphore", "latch", "rate_limiter", "election", "barrier",
-        "condition_variable", "admission"}) {
+        "condition_variable", "admission", "redlock"}) {
     more.emplace_back(p);
   }
   return more;
@@ -334,7 +344,7 @@ std::vector<row> stores() {
       {.name = "zookeeper",
        .url = fresh_zookeeper_url,
        .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
-                 "condition_variable", "admission"},
+                 "condition_variable", "admission", "redlock"},
        .without = rules_not_for_contenders(),
        .names_at_once = 200},
 #endif
@@ -342,7 +352,7 @@ std::vector<row> stores() {
       {.name = "etcd",
        .url = fresh_etcd_url,
        .lacks = {"preferring_shared_mutex", "expiring_semaphore", "rate_limiter", "barrier",
-                 "condition_variable", "admission"},
+                 "condition_variable", "admission", "redlock"},
        .without = rules_not_for_contenders(),
        .names_at_once = 500},
 #endif
@@ -440,6 +450,7 @@ const std::vector<primitive>& primitives() {
       {"admission", &c::rate_limiter},
       {"multi_lock", &c::mutex},
       {"both", &c::mutex},
+      {"redlock", &c::learns_fences},
   };
   return all;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/failing.hpp"
+#include "harness/process.hpp"
 #include "harness/shared_servers.hpp"
 
 // The dialects on the Redis topologies that are more than one server: what they promise is the same
@@ -26,10 +27,10 @@ constexpr std::array names{"a", "b", "c"};
 
 class dialect_topologies : public testing::TestWithParam<std::string> {
  protected:
-  holdfast::session open(const std::string& dialect) const {
-    return holdfast::open(harness::url_of_servers(GetParam()) + "?dialect=" + dialect +
-                          "&prefix=" + prefix_);
+  std::string url(const std::string& dialect) const {
+    return harness::url_of_servers(GetParam()) + "?dialect=" + dialect + "&prefix=" + prefix_;
   }
+  holdfast::session open(const std::string& dialect) const { return holdfast::open(url(dialect)); }
   template <class Rule>
   void on_each_dialect(Rule rule) const {
     for (const std::string dialect : dialects) {
@@ -68,6 +69,18 @@ TEST_P(dialect_topologies, who_waits_gets_it_when_it_is_given_back) {
     auto next = std::async(std::launch::async, [&] { return mutex(others, name).acquire(); });
     EXPECT_FALSE(held.release());
     EXPECT_TRUE(next.get());
+  });
+}
+
+// The role is that of the stores' own test.
+TEST_P(dialect_topologies, what_is_static_is_given_back_when_the_program_ends) {
+  on_each_dialect([&](const std::string& dialect, const std::string& name) {
+    harness::child program("static-holder", {url(dialect), name});
+    ASSERT_EQ(program.expect_line(), "in");
+    EXPECT_FALSE(mutex(open(dialect), name).try_acquire());
+    program.tell("end");
+    EXPECT_EQ(program.wait(), 0);
+    EXPECT_TRUE(mutex(open(dialect), name).try_acquire());
   });
 }
 

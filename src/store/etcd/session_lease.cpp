@@ -3,6 +3,7 @@
 #include <etcd/etcd.pb.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace holdfast::store::etcd {
 
@@ -32,7 +33,12 @@ result<std::shared_ptr<session_lease>> session_lease::grant(channel& to,
   lease->ttl_ = std::chrono::seconds(answer.ttl());
   lease->last_ = {sent, on.now(), answer.header().raft_term()};
   lease->proven_ = sent;  // a majority agreed to it
-  lease->thread_ = std::thread([l = lease.get()] { l->keep(); });
+  try {
+    lease->thread_ = std::thread([l = lease.get()] { l->keep(); });
+  } catch (const std::exception& e) {
+    return failure{errc::unavailable,
+                   std::string("no thread to keep the session alive: ") + e.what()};
+  }
   return lease;
 }
 
@@ -42,7 +48,7 @@ session_lease::~session_lease() {
     stopping_ = true;
     changed_.notify_all();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   if (over_) return;
   wire::LeaseRevokeRequest request;
   request.set_id(id_);
@@ -89,7 +95,12 @@ void session_lease::keep() {
       continue;
     }
     lock.unlock();
-    const bool answered = keep_alive();
+    bool answered = false;
+    try {
+      answered = keep_alive();
+    } catch (...) {
+      answered = false;  // no memory: asked again soon
+    }
     next = on.now() + (answered ? ttl_ / 8 : std::min(ttl_ / 8, ask_again));
     lock.lock();
   }

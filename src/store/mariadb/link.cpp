@@ -17,6 +17,13 @@ std::int64_t number(const std::optional<std::string>& cell) {
   return n;
 }
 
+// Null for one that nobody reads, so that it does not leave the server.
+std::string bounded(const std::string& record) {
+  return "case when octet_length(" + record + ") <= " + std::to_string(sql::longest_read) +
+         " then " + record + " end";
+}
+constexpr const char* too_long = "longer than any record of holdfast";
+
 // A row that its transaction has just made has no record yet.
 std::string record_of(std::optional<std::string>& cell) {
   return !cell || *cell == "null" ? std::string() : std::move(*cell);
@@ -156,7 +163,7 @@ status link::take_rows(answer& into) {
 // -----------------------------------------------------------------------
 
 std::string link::reading(std::string_view name) const {
-  return std::string("select r.version, r.record, ") + server_clock +
+  return "select r.version, " + bounded("r.record") + ", " + server_clock +
          ", m.fence_floor, m.format from " + tables_.meta + " m left join " + tables_.records +
          " r on r.name = " + hex(name);
 }
@@ -174,6 +181,7 @@ result<sql::row> link::row_of(const answer& a) const {
   cells row = a.rows[0];
   sql::row r;
   r.there = row[0].has_value();
+  if (r.there && !row[1]) return sql::record_too_long();
   r.version = number(row[0]);
   r.record = record_of(row[1]);
   r.now_at = number(row[2]);
@@ -247,10 +255,10 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   for (const auto name : names) {
     text += "; insert into " + tables_.records + " select " + hex(name) + ", greatest(" +
             server_clock + ", fence_floor), 'null' from " + tables_.meta +
-            " on duplicate key update version = version; select version, record, " + server_clock +
-            ", (select fence_floor from " + tables_.meta + "), (select format from " +
-            tables_.meta + ") from " + tables_.records + " where name = " + hex(name) +
-            " for update";
+            " on duplicate key update version = version; select version, " + bounded("record") +
+            ", " + server_clock + ", (select fence_floor from " + tables_.meta +
+            "), (select format from " + tables_.meta + ") from " + tables_.records +
+            " where name = " + hex(name) + " for update";
   }
   in_transaction_ = true;
   const auto got = ask(text);
@@ -302,11 +310,22 @@ status link::sweep(std::span<const std::string> names, boot_time) {
 }
 
 result<std::vector<state_store::entry>> link::entries(boot_time) {
-  auto got = ask("select name, record from " + tables_.records + " order by name");
+  auto got = ask("select name, coalesce(" + bounded("record") + ", '\"" + too_long + "\"') from " +
+                 tables_.records + " order by name");
   if (!got) return std::move(got.error());
   std::vector<state_store::entry> all;
   for (cells& row : got->front().rows) all.push_back({*row[0], record_of(row[1])});
   return all;
+}
+
+// All columns: there may be none of that name.
+result<std::string> link::id_of_tables() {
+  auto got = ask("select * from " + tables_.meta);
+  if (!got) return std::move(got.error());
+  constexpr std::size_t column = 3;
+  auto& rows = got->front().rows;
+  if (rows.size() != 1 || rows[0].size() <= column) return std::string();
+  return std::move(rows[0][column]).value_or(std::string());
 }
 
 }  // namespace holdfast::store::mariadb

@@ -27,11 +27,13 @@ constexpr const char* make_records = R"sql(create table if not exists @.holdfast
 constexpr const char* make_meta = R"sql(create table if not exists @.holdfast_meta (
   format integer not null,
   fence_floor bigint not null,
-  the_only_row integer primary key default 1 check (the_only_row = 1)
+  the_only_row integer primary key default 1 check (the_only_row = 1),
+  id varchar(36) character set ascii not null default (uuid())
 ) engine = InnoDB)sql";
 
 constexpr const char* fill_meta =
-    "insert into @.holdfast_meta values (1, 0, 1) on duplicate key update format = format";
+    "insert into @.holdfast_meta (format, fence_floor, the_only_row) values (1, 0, 1) "
+    "on duplicate key update format = format";
 
 // For people. Ids are cut to what tells them apart, since whoever knows a whole one can release the
 // lock; the fence is the number that lease::fence() gives. A note is host, pid, program and reason.

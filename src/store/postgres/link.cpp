@@ -27,12 +27,20 @@ result<sql::row> row_of(const answer& a) {
   if (a.rows() != 1 || a.number(0, 4) != format_version) return table_is_not_ours(a);
   sql::row r;
   r.there = !a.is_null(0, 0);
+  if (r.there && a.is_null(0, 1)) return sql::record_too_long();
   r.version = a.number(0, 0);
   r.record = record_of(a.text(0, 1));
   r.now_at = a.number(0, 2);
   r.fence_floor = a.number(0, 3);
   return r;
 }
+
+// Null for one that nobody reads, so that it does not leave the server.
+std::string bounded(const std::string& record) {
+  return "case when pg_catalog.octet_length(" + record +
+         "::text) <= " + std::to_string(sql::longest_read) + " then " + record + " end";
+}
+constexpr const char* too_long = "longer than any record of holdfast";
 
 // A literal array of text: quotes and backslashes are escaped, nothing else has a meaning in it.
 std::string array_of(std::span<const std::string> names) {
@@ -54,7 +62,8 @@ statements::statements(const std::string& schema) {
   const std::string records = quoted(schema) + ".holdfast_records";
   const std::string meta = quoted(schema) + ".holdfast_meta";
   const std::string clock = server_clock;
-  const std::string as_read = "select r.version, r.record, " + clock + ", m.fence_floor, m.format ";
+  const std::string as_read =
+      "select r.version, " + bounded("r.record") + ", " + clock + ", m.fence_floor, m.format ";
   // The margin of every lease is 2 ms and 1 % of it, of 100 ms at least: a guess that is more than
   // one ahead, or three behind, is none.
   const std::string in_time =
@@ -97,7 +106,9 @@ statements::statements(const std::string& schema) {
           meta +
           " set fence_floor = (select max(fence) from gone) "
           "where fence_floor < (select max(fence) from gone)";
-  entries = "select name, record from " + records + " order by name";
+  entries = "select name, coalesce(" + bounded("record") + ", '\"" + too_long + "\"') from " +
+            records + " order by name";
+  id = "select pg_catalog.to_jsonb(m)->>'id' from " + meta + " m";
   tell = "select pg_catalog.pg_notify($1, $2)";
 }
 
@@ -203,6 +214,13 @@ result<std::vector<state_store::entry>> link::entries(boot_time deadline) {
     all.push_back({std::string(a.text(i, 0)), record_of(a.text(i, 1))});
   }
   return all;
+}
+
+result<std::string> link::id(boot_time deadline) {
+  const auto got = wire_->ask({{sql_.id}}, deadline);
+  if (!got) return got.error();
+  const answer& a = got->front();
+  return a.rows() == 1 ? std::string(a.text(0, 0)) : std::string();
 }
 
 status link::tell(std::string_view channel, std::string_view line, boot_time deadline) {

@@ -12,7 +12,7 @@ struct statements {
   std::string keep_floor, insert, update, remove;
   std::string limit_session, limit, begin, limits, make, read_locked, put_locked, remove_locked,
       commit, rollback;
-  std::string take_floor, sweep, entries, tell;
+  std::string take_floor, sweep, entries, tell, id;
 };
 
 /// The rows over one connection.
@@ -34,6 +34,9 @@ class link final : public sql::row_link {
   status unlock(std::span<const sql::rewrite> all, boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
+
+  /// What tells these tables from others; empty if they were made before there was such a thing.
+  result<std::string> id(boot_time deadline);
 
   /// Publishes a line to whoever listens there.
   status tell(std::string_view channel, std::string_view line, boot_time deadline);

@@ -31,7 +31,8 @@ constexpr const char* make_records = R"sql(create table @.holdfast_records (
 constexpr const char* make_meta = R"sql(create table @.holdfast_meta (
   format integer not null,
   fence_floor bigint not null,
-  the_only_row boolean primary key default true check (the_only_row)
+  the_only_row boolean primary key default true check (the_only_row),
+  id text not null default md5(random()::text || clock_timestamp()::text)
 ))sql";
 
 constexpr const char* fill_meta = "insert into @.holdfast_meta values (1, 0)";

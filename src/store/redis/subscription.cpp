@@ -162,15 +162,22 @@ void subscription::reconnect_or_pause(boot_time until) {
 
 void subscription::begin_to_connect() try {
   connector_ = std::thread([this] {
-    auto outcome = subscribe(stop_fd_);
+    const auto try_it = [this]() -> made {
+      try {
+        return subscribe(stop_fd_);
+      } catch (...) {
+        return failure{errc::unavailable, "no memory"};
+      }
+    };
+    auto outcome = try_it();
     {
       const std::lock_guard guard{connecting_};
       attempt_.emplace(std::move(outcome));
     }
     (void)::eventfd_write(done_fd_, 1);
   });
-} catch (const std::system_error&) {
-  pause_before_next();  // no thread to be had now
+} catch (...) {
+  pause_before_next();  // no thread to be had now, or no memory
 }
 
 // Until somebody wakes us, or the attempt has ended.

@@ -143,7 +143,11 @@ std::optional<notice> session_locks::look_for_grants(std::vector<pollfd>& still_
 void session_locks::tidy() {
   std::unique_lock lock{mutex_};
   while (!ending_) {
-    sleeping_until_ = desk_.give_up_late();
+    try {
+      sleeping_until_ = desk_.give_up_late();
+    } catch (...) {
+      sleeping_until_ = clock_.now() + std::chrono::milliseconds(10);  // no memory: again soon
+    }
     clock_.wait_until(lock, changed_, sleeping_until_);
   }
 }

@@ -42,6 +42,10 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return explain_forked();
     return file_->entries();
   }
+  result<store::identity> identify() override {
+    if (file_->forked()) return explain_forked();
+    return file_->identify();
+  }
   result<moment> time() override { return read_moment(); }
   bool departed(std::string_view peer) override {
     return !file_->forked() && file_->inbox().departed(peer);

@@ -1,5 +1,6 @@
 #include "store/sqlite/store.hpp"
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <utility>
 
@@ -198,6 +199,15 @@ status lock_file::check_still_there() {
   }
   looked_at_path_ = now;
   return done{};
+}
+
+result<store::identity> lock_file::identify() const {
+  struct stat found{};
+  if (::stat(file_.c_str(), &found) != 0) {
+    return failure{errc::unavailable, file_ + " is not there any more"};
+  }
+  return store::identity{
+      "file " + std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino), {}};
 }
 
 status lock_file::step(std::string_view name, transition& change) {

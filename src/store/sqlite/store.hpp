@@ -31,6 +31,8 @@ class lock_file final : public forkable {
   status transact_together(std::span<const state_store::step> steps,
                            const state_store::judge& after);
   result<std::vector<state_store::entry>> entries();
+  /// Which file it is, whatever it was called: not by something in it, which a copy would have too.
+  result<store::identity> identify() const;
   fifo_inbox& inbox() noexcept { return *inbox_; }
   void abandon() noexcept override;
 

@@ -133,6 +133,17 @@ TEST(redis_opening, an_eviction_policy_that_may_drop_locks_is_warned_of) {
   EXPECT_TRUE(contains(told->details(), "allkeys-lru")) << told->details();
 }
 
+TEST(redis_opening, an_observer_that_throws_at_a_warning_disturbs_nothing) {
+  class throwing final : public holdfast::observer {
+    void on_event(const holdfast::event&) override { throw std::out_of_range("by the observer"); }
+  };
+  const harness::redis_server server({"--maxmemory-policy", "allkeys-lru"});
+  holdfast::session_options o;
+  o.observer = std::make_shared<throwing>();
+  auto s = holdfast::open(server.url(), o);
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_acquire());
+}
+
 TEST(redis_opening, a_replica_is_refused_and_its_primary_named) {
   const harness::redis_server server;
   server.ask({"REPLICAOF", "127.0.0.1", "1"});

@@ -1,0 +1,33 @@
+#pragma once
+
+/// Makes allocations of this process fail. This program has an operator new of its own for it.
+namespace exhaustion {
+
+/// Whose allocations: those of the thread that says so, those of all others (the library's own
+/// threads), or everybody's.
+enum class of { this_thread, others, everybody };
+/// One fails, or all from that one on.
+enum class how { once, for_good };
+
+/// For as long as it lives, the allocation after `allocations` that succeed fails. One at a time.
+class no_memory_after {
+ public:
+  no_memory_after(long allocations, of whose, how often = how::once);
+  ~no_memory_after();
+  no_memory_after(const no_memory_after&) = delete;
+  no_memory_after& operator=(const no_memory_after&) = delete;
+
+  /// Whether any has failed.
+  static bool failed() noexcept;
+};
+
+/// Meanwhile this thread has memory: what a test does for itself.
+class enough_memory {
+ public:
+  enough_memory() noexcept;
+  ~enough_memory();
+  enough_memory(const enough_memory&) = delete;
+  enough_memory& operator=(const enough_memory&) = delete;
+};
+
+}  // namespace exhaustion

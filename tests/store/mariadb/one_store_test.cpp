@@ -1,0 +1,29 @@
+#include "fixture.hpp"
+#include "store/sql/one_store_rules.hpp"
+
+namespace mariadb_test {
+namespace {
+
+TEST_F(mariadb_store, of_two_urls_is_one_node_of_a_quorum) {
+  sql_test::expect_one_store(open(), open("?connections=3"));
+}
+
+TEST_F(mariadb_store, whose_tables_were_made_without_an_id_is_known_by_its_url) {
+  (void)open();
+  ask("alter table " + table("holdfast_meta") + " drop column id");
+  sql_test::expect_two_stores(open(), open("?connections=3"));
+  holdfast::redlock twice{{open(), open()}, "m"};
+  EXPECT_EQ(outcome_of([&] { (void)twice.try_acquire(); }).reason,
+            holdfast::errc::invalid_argument);
+}
+
+TEST_F(mariadb_store, does_not_read_a_record_that_is_far_too_long) {
+  const auto s = open();
+  ask("set global max_allowed_packet = 64 * 1024 * 1024");
+  client(port()).ask("insert into " + table("holdfast_records") +
+                     " values ('long', 1, json_quote(repeat('x', 17000000)))");
+  sql_test::expect_it_is_not_read(s, "long");
+}
+
+}  // namespace
+}  // namespace mariadb_test
