@@ -2,6 +2,7 @@
 
 #include <holdfast/testing.hpp>
 
+#include "base/store_url.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
 #include "store/etcd/fixture.hpp"
@@ -20,9 +21,8 @@ class etcd_session_leases : public testing::Test {
   static constexpr auto renewed_every = lasts / 8;
 
   etcd::etcd_options options() {
-    auto o =
-        etcd::parse_address("etcd", "//127.0.0.1:" + std::to_string(network_.port()) + fresh_base())
-            .value();
+    const auto here = "etcd://127.0.0.1:" + std::to_string(network_.port()) + fresh_base();
+    auto o = etcd::read_options(*holdfast::base::parse_url(here)).value();
     o.session = lasts;
     o.command_timeout = 60s;
     o.clock = &clock_;
