@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 
 #include "engine/slow_to_answer.hpp"
@@ -85,21 +86,22 @@ class letters {
   void await(kept what, int times) {
     harness::eventually("letters that are kept", [&] {
       const std::lock_guard guard{mutex_};
-      return what_ == what && waiting_ >= times;
+      return waiting_[what] >= times;
     });
   }
   void pass(kept what) {
     std::unique_lock lock{mutex_};
-    ++waiting_;
+    if (what_ != what) return;
+    ++waiting_[what];
     changed_.wait(lock, [&] { return what_ != what; });
-    --waiting_;
+    --waiting_[what];
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   kept what_ = kept::nothing;
-  int waiting_ = 0;
+  std::map<kept, int> waiting_;
 };
 
 class behind_letters final : public harness::passing_on {

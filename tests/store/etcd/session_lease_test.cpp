@@ -2,6 +2,7 @@
 
 #include <holdfast/testing.hpp>
 
+#include "base/store_url.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
 #include "store/etcd/fixture.hpp"
@@ -20,10 +21,10 @@ class etcd_session_leases : public testing::Test {
   static constexpr auto renewed_every = lasts / 8;
 
   etcd::etcd_options options() {
-    const auto url =
-        holdfast::base::parse_url("etcd://127.0.0.1:" + std::to_string(network_.port()) +
-                                  fresh_base() + "?session=80s&command_timeout=60s");
-    auto o = etcd::read_options(*url).value();
+    const auto here = "etcd://127.0.0.1:" + std::to_string(network_.port()) + fresh_base();
+    auto o = etcd::read_options(*holdfast::base::parse_url(here)).value();
+    o.session = lasts;
+    o.command_timeout = 60s;
     o.clock = &clock_;
     return o;
   }
@@ -63,11 +64,10 @@ TEST_F(etcd_session_leases, only_what_was_asked_after_a_renewal_and_in_its_term_
 }
 
 TEST_F(etcd_session_leases, the_time_counts_from_before_it_was_renewed) {
-  network_.with([](auto& relay) { relay.stall(harness::way::down); });
+  network_.with([](auto& relay) { relay.set_latency(500ms); });
   renew();
   const auto sent = clock_.now();
-  clock_.advance(2s);  // and then it hears of it
-  network_.heal();
+  clock_.advance(2s);  // while the answer is on its way
   harness::eventually("it is proven", [&] {
     lease_->agreed(term(), clock_.now());
     return lease_->safe_until() >= sent + lasts * 3 / 4;
