@@ -7,7 +7,7 @@
 
 #include "tool/demo_board.hpp"
 #include "tool/demo_orders.hpp"
-#include "tool/demo_shop.hpp"
+#include "tool/demo_shops.hpp"
 
 namespace holdfast::tool::demo {
 

@@ -13,9 +13,6 @@ using store::permits_verb;
 
 namespace {
 
-/// A waiter's place in the queue lasts so long without a sign of life.
-constexpr std::chrono::microseconds place_lasts = 4s;
-
 // Three quarters to the whole of it, so that those who wait do not look all at once.
 std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
   const auto quarter = static_cast<std::uint64_t>(std::max<std::int64_t>(d.count() / 4, 0));
@@ -163,7 +160,7 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, cons
 }
 
 acquisition::acquisition(core& session, const spec& s, const claim& c, waker* w)
-    : session_(session), spec_(s), claim_(c), waker_(w) {
+    : contender(s, w), session_(session), claim_(c) {
   grant_.owner = session.ids().next();
 }
 
@@ -210,7 +207,7 @@ std::optional<store::renewal> acquisition::command(bool last) {
 result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) noexcept try {
   auto c = acquire_command(true);
   c.instead_of = leaving;
-  const call_limit until{saturated_add(deadline_, last_answer_within)};
+  const call_limit until{saturated_add(gate_deadline(), last_answer_within)};
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
   const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
@@ -250,9 +247,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::granted: {
       // From far behind, and nobody told it: the line was lost, and with it the others' places.
       if (look_by_ != boot_time{}) place_at_store_->lost();
-      const auto lasts = std::chrono::microseconds(reply->expires_at - reply->now_at);
-      grant_.fence = reply->fence;
-      grant_.valid_until = sent + lasts - lease_timer::margin(lasts);
+      grant_ = granted_to(owner(), *reply, sent);
       if (grant_.valid_until <= session_.now()) {
         return failure{errc::unavailable, "the store's answer came later than the lease lasts",
                        true};
@@ -262,10 +257,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::queued:
     case permits_outcome::busy: {
       keep_place(*reply, sent);
-      wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
-      if (reply->position == 1 && session_.can().sees_death)
-        hint.watch = std::move(reply->blockers);
-      return std::optional<wait_hint>{std::move(hint)};
+      return std::optional<wait_hint>{hint_of(session_, *reply)};
     }
     case permits_outcome::kind_mismatch:
     case permits_outcome::capacity_mismatch:
@@ -273,6 +265,16 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     default:
       return failure{errc::internal, "the store gave an answer that does not fit"};
   }
+}
+
+wait_hint hint_of(const core& session, store::permits_reply& reply) {
+  wait_hint hint{std::chrono::microseconds(reply.look_again_us), {}};
+  if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);
+  return hint;
+}
+
+grant granted_to(const store::owner_id& owner, const store::permits_reply& reply, boot_time sent) {
+  return {owner, reply.fence, lease_timer::sure_until(sent, lease_of(reply))};
 }
 
 failure mismatch_of(const store::permits_reply& reply, const spec& s) {
@@ -299,11 +301,8 @@ void leave_nothing_behind(core& session, const spec& s, const store::owner_id& o
                           const failure& why) {
   if (leaves_nothing(why)) return;
   if (!left_to_keeper(why) && !session.out_of_time()) {
-    store::permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = owner;
     const call_limit until{saturated_add(session.now(), last_answer_within)};
-    if (session.permits(s.name, c)) return;
+    if (session.permits(s.name, release_command(owner))) return;
   }
   session.keeper().abandon(s.name, owner, s.lease);
 }
@@ -365,7 +364,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<core>& session,
   gate_place place(s->gate.get());
   const auto won = win(*session, *s, a, slot, call, std::move(stop));
   if (!won) return won.error();
-  lease mine = hold::start(std::make_shared<hold>(session, s, c, *won, w));
+  lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
   place.keep();  // until the hold is given back
   return mine;
 }

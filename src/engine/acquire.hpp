@@ -18,6 +18,9 @@ struct wait_hint {
   std::vector<std::string> watch{};  ///< those whose death would be news
 };
 
+/// … and what follows from that: the first in line watches those in its way.
+wait_hint hint_of(const core& session, store::permits_reply& reply);
+
 /// Something that is asked again and again until it is settled.
 class question {
  public:
@@ -101,10 +104,12 @@ store::permits_command acquire_command(const core& session, const spec& s, const
                                        const store::owner_id& owner, bool wait) noexcept;
 failure mismatch_of(const store::permits_reply& reply, const spec& s);
 
+/// What a grant, asked for at `sent`, is good for here.
+grant granted_to(const store::owner_id& owner, const store::permits_reply& reply, boot_time sent);
+
 /// One attempt to get permits.
-class acquisition final : public question {
+class acquisition final : public question, public contender {
  public:
-  /// Without a waker it is a thread's, which sleeps.
   acquisition(core& session, const spec& s, const claim& c, waker* w = nullptr);
 
   result<std::optional<wait_hint>> ask(bool last) override;
@@ -114,27 +119,17 @@ class acquisition final : public question {
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
                                          boot_time sent) override;
 
-  /// Asks from another thread while this one stands at the gate, and in the same step gives back
-  /// what `leaving` holds. The answer is what the next ask() returns. True if `leaving` held it.
-  /// Whatever happens: this one waits for the end of it.
-  result<bool> ask_instead_of(const store::owner_id& leaving) noexcept;
+  /// The answer is what the next ask() returns.
+  result<bool> ask_instead_of(const store::owner_id& leaving) noexcept override;
 
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
 
-  /// What the thread before left to this one, after gate::entry::passed.
-  std::shared_ptr<hold> take_passed() noexcept { return std::move(passed_); }
-
-  enum class at_gate { waiting, chosen, first, asked, passed, gone };
-
  private:
-  friend class gate;
-  void rouse() { waker_ != nullptr ? waker_->wake() : gate_changed_.notify_one(); }
   store::permits_command acquire_command(bool wait) noexcept;
   void keep_place(const store::permits_reply& queued, boot_time sent);
 
   core& session_;
-  const spec& spec_;
   claim claim_;
   grant grant_;
   std::optional<result<std::optional<wait_hint>>> answer_;
@@ -142,14 +137,6 @@ class acquisition final : public question {
   unsigned losses_ = 0;                ///< … known of it
   boot_time look_by_{};                ///< whoever else looks
   std::optional<std::uint64_t> gaps_;  ///< before it last asked
-
-  waker* const waker_;
-  boot_time deadline_ = forever;  ///< at the gate
-  // Changed with the gate's mutex held.
-  std::list<acquisition*>::iterator place_{};
-  std::atomic<at_gate> at_gate_{at_gate::waiting};
-  std::condition_variable gate_changed_;
-  std::shared_ptr<hold> passed_;
 };
 
 // ---- what both forms of an acquisition do at its end

@@ -47,7 +47,7 @@ class joint_acquisition final : public question {
       const auto some = all_.subspan(from, end_of_session(from) - from);
       const bool away = left_to_keeper(why) || some.front().session->out_of_time();
       std::vector<store::renewal> releases;
-      for (const auto& w : some) releases.push_back({w.what->name, release()});
+      for (const auto& w : some) releases.push_back({w.what->name, release_command(owner_)});
       const auto replies = away ? std::vector<result<store::permits_reply>>{}
                                 : some.front().session->permits(releases);
       for (std::size_t i = 0; i < some.size(); ++i) {
@@ -71,13 +71,13 @@ class joint_acquisition final : public question {
     std::vector<store::renewal> batch;
     for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, !last)});
     const boot_time sent = session.now();
-    const auto replies = session.acquire_together(batch);
+    auto replies = session.acquire_together(batch);
     stopped_at_ = from;
     refused_ = false;
     // All but a definite no to the first question may leave something.
     in_doubt_ = in_doubt_ || !last || !replies || from > 0;
     if (!replies) return replies.error();
-    for (const auto& reply : *replies) {
+    for (auto& reply : *replies) {
       if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
       note(stopped_at_, reply, sent);
       ++stopped_at_;
@@ -88,21 +88,18 @@ class joint_acquisition final : public question {
   }
 
   void note(std::size_t i, const store::permits_reply& reply, boot_time sent) {
-    const auto lasts = lease_of(reply);
-    grants_[i] = {owner_, reply.fence, sent + lasts - lease_timer::margin(lasts)};
+    grants_[i] = granted_to(owner_, reply, sent);
   }
 
-  result<std::optional<wait_hint>> on_refusal(const store::permits_reply& reply, bool last) {
+  result<std::optional<wait_hint>> on_refusal(store::permits_reply& reply, bool last) {
     refused_ = true;
     const wanted& w = in_the_way();
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return mismatch_of(reply, *w.what);
     }
     if (moved_on() && !last) return std::optional<wait_hint>{};  // to wait there
-    const auto look = std::min<std::chrono::microseconds>(
-        std::chrono::microseconds(reply.look_again_us), w.what->lease / 3);
-    wait_hint hint{look, {}};
-    if (reply.position == 1 && w.session->can().sees_death) hint.watch = reply.blockers;
+    auto hint = hint_of(*w.session, reply);
+    hint.look_again = std::min<std::chrono::microseconds>(hint.look_again, w.what->lease / 3);
     return std::optional<wait_hint>{std::move(hint)};
   }
 
@@ -120,12 +117,6 @@ class joint_acquisition final : public question {
 
   store::permits_command asks_for(const wanted& w, bool wait) const {
     return acquire_command(*w.session, *w.what, w.how, owner_, wait);
-  }
-  store::permits_command release() const {
-    store::permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = owner_;
-    return c;
   }
 
   const std::span<const wanted> all_;
@@ -157,8 +148,8 @@ std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisi
   for (std::size_t i = 0; i < all.size(); ++i) {
     // Those of one session do not own it: `session` does.
     const auto& owner = all[i].session == session ? session : all[i].session;
-    leases.push_back(
-        hold::start(std::make_shared<hold>(owner, all[i].what, all[i].how, q.granted(i), waited)));
+    leases.push_back(hold::start(std::make_shared<hold>(owner, owner->for_holds(), all[i].what,
+                                                        all[i].how, q.granted(i), waited)));
   }
   return leases;
 }

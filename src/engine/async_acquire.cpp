@@ -44,8 +44,9 @@ std::optional<store::renewal> pending_acquire::leaving(const failure& why) {
 }
 
 lease pending_lease::begin_lease(std::shared_ptr<core> session) {
-  lease mine = hold::start(
-      std::make_shared<hold>(std::move(session), spec_, claim_, acquisition_.granted(), waited_));
+  const auto& its = session->for_holds();
+  lease mine = hold::start(std::make_shared<hold>(std::move(session), its, spec_, claim_,
+                                                  acquisition_.granted(), waited_));
   if (place_) place_->keep();  // until the hold is given back
   return mine;
 }

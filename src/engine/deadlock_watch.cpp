@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "engine/core.hpp"
 #include "engine/no_thread.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
 
@@ -95,7 +95,7 @@ struct obstacle {
 };
 
 // Each look of many is one round trip where the store can.
-std::vector<result<store::permits_reply>> look_at(core& session,
+std::vector<result<store::permits_reply>> look_at(store_client& session,
                                                   const std::vector<std::string>& names) {
   std::vector<store::renewal> looks;
   if (names.empty()) return {};
@@ -104,7 +104,7 @@ std::vector<result<store::permits_reply>> look_at(core& session,
 }
 
 // Only whose going away is needed, whatever the others do, is waited for.
-std::vector<obstacle> in_the_way(core& session, const std::vector<step>& steps) {
+std::vector<obstacle> in_the_way(store_client& session, const std::vector<step>& steps) {
   std::vector<std::string> names;
   for (const step& s : steps) names.push_back(s.name);
   const auto replies = look_at(session, names);
@@ -139,7 +139,7 @@ bool is_wait_mark(std::string_view name) noexcept {
          name.find_first_not_of("0123456789abcdef", mark_word.size()) == name.npos;
 }
 
-deadlock_watch::deadlock_watch(core& session) : session_(session) {}
+deadlock_watch::deadlock_watch(store_client& session) : session_(session) {}
 
 deadlock_watch::~deadlock_watch() {
   if (thread_.joinable()) {

@@ -18,7 +18,7 @@
 
 namespace holdfast::engine {
 
-class core;
+class store_client;
 
 /// A thread that waits for a name while it has others.
 struct blocked {
@@ -49,7 +49,7 @@ struct blocked {
 /// after the walk that follows it, so the third was sent after E: the thread waits at E, too.
 class deadlock_watch {
  public:
-  explicit deadlock_watch(core& session);
+  explicit deadlock_watch(store_client& session);
   ~deadlock_watch();
 
   /// errc::unavailable if the system gives no thread: the observer is told, once.
@@ -99,7 +99,7 @@ class deadlock_watch {
   void choose(watched& w);
   bool still_waits(const watched& w);
 
-  core& session_;
+  store_client& session_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<blocked>> waiting_;

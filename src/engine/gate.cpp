@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/acquire.hpp"
+#include "engine/spec.hpp"
 
 namespace holdfast::engine {
 
@@ -20,13 +20,13 @@ void relax() noexcept {
 #endif
 }
 
-gate::entry entry_of(acquisition::at_gate end, bool stopped) {
+gate::entry entry_of(contender::at_gate end, bool stopped) {
   switch (end) {
-    case acquisition::at_gate::first:
+    case contender::at_gate::first:
       return gate::entry::first;
-    case acquisition::at_gate::passed:
+    case contender::at_gate::passed:
       return gate::entry::passed;
-    case acquisition::at_gate::gone:
+    case contender::at_gate::gone:
       return stopped ? gate::entry::cancelled : gate::entry::timed_out;
     default:
       return gate::entry::asked;
@@ -35,7 +35,7 @@ gate::entry entry_of(acquisition::at_gate end, bool stopped) {
 
 }  // namespace
 
-gate::entry gate::join(acquisition& who, boot_time deadline) {
+gate::entry gate::join(contender& who, boot_time deadline) {
   std::unique_lock lock{mutex_};
   while (line_.empty() && idle_) {
     auto lingering = std::exchange(idle_, nullptr);
@@ -44,7 +44,7 @@ gate::entry gate::join(acquisition& who, boot_time deadline) {
       return entry::passed;
     }
     lock.unlock();
-    (void)lingering->end(hold::was::idle);
+    lingering->give_back();
     lock.lock();
   }
   if (!occupied_) {
@@ -53,54 +53,54 @@ gate::entry gate::join(acquisition& who, boot_time deadline) {
   }
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.spec_.max_waiters) return entry::overloaded;
-  who.at_gate_ = acquisition::at_gate::waiting;
+  who.at_gate_ = contender::at_gate::waiting;
   who.deadline_ = deadline;
   if (line_.empty()) bypassed_ = 0;
   who.place_ = line_.insert(line_.end(), &who);
   return entry::waiting;
 }
 
-gate::entry gate::enter(acquisition& who, boot_time deadline, std::stop_token stop) {
+gate::entry gate::enter(contender& who, boot_time deadline, std::stop_token stop) {
   if (const entry at = join(who, deadline); at != entry::waiting) return at;
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
                                      who.rouse();
                                    }};
   std::unique_lock lock{mutex_};
-  std::shared_ptr<hold> left_behind;
+  std::shared_ptr<transferable> left_behind;
   while (still_waits(lock, who, deadline, stop, left_behind)) {
-    const bool chosen = who.at_gate_ == acquisition::at_gate::chosen;
-    clock_.wait_until(lock, who.gate_changed_, chosen ? forever : deadline);
+    const bool chosen = who.at_gate_ == contender::at_gate::chosen;
+    clock_.wait_until(lock, who.changed_, chosen ? forever : deadline);
   }
   lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
-  if (left_behind) (void)left_behind->end(hold::was::idle);
+  if (left_behind) left_behind->give_back();
   return entry_of(who.at_gate_, stop.stop_requested());
 }
 
-gate::entry gate::look(acquisition& who, boot_time deadline, const std::stop_token& stop) {
+gate::entry gate::look(contender& who, boot_time deadline, const std::stop_token& stop) {
   std::unique_lock lock{mutex_};
-  std::shared_ptr<hold> left_behind;
+  std::shared_ptr<transferable> left_behind;
   if (still_waits(lock, who, deadline, stop, left_behind)) return entry::waiting;
   lock.unlock();
-  if (left_behind) (void)left_behind->end(hold::was::idle);
+  if (left_behind) left_behind->give_back();
   return entry_of(who.at_gate_, stop.stop_requested());
 }
 
 // One who was chosen waits for what comes of it, whatever happens.
-bool gate::still_waits(std::unique_lock<std::mutex>& lock, acquisition& who, boot_time deadline,
-                       const std::stop_token& stop, std::shared_ptr<hold>& left_behind) {
-  while (who.at_gate_ == acquisition::at_gate::waiting) {
+bool gate::still_waits(std::unique_lock<std::mutex>& lock, contender& who, boot_time deadline,
+                       const std::stop_token& stop, std::shared_ptr<transferable>& left_behind) {
+  while (who.at_gate_ == contender::at_gate::waiting) {
     if (!stop.stop_requested()) {
       if (own_turn(lock, who)) continue;
       if (clock_.now() < deadline) return true;
     }
     left_behind = step_out(who);
   }
-  return who.at_gate_ == acquisition::at_gate::chosen;
+  return who.at_gate_ == contender::at_gate::chosen;
 }
 
 // True if something may have changed.
-bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
+bool gate::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   if (line_.front() != &who) return false;
   if (idle_ && idle_->fits(who.spec_)) {
     give_first(std::exchange(idle_, nullptr));
@@ -110,14 +110,14 @@ bool gate::own_turn(std::unique_lock<std::mutex>& lock, acquisition& who) {
   first_ = summons::insists;
   if (who.waker_ != nullptr) return true;  // its thread has others to see to
   lock.unlock();
-  for (int i = 0; i < spins && who.at_gate_ == acquisition::at_gate::waiting; ++i) relax();
+  for (int i = 0; i < spins && who.at_gate_ == contender::at_gate::waiting; ++i) relax();
   lock.lock();
   return true;
 }
 
 // What was idle for it is for the next in line; for nobody if there is none: the caller ends it.
-std::shared_ptr<hold> gate::step_out(acquisition& who) {
-  who.at_gate_ = acquisition::at_gate::gone;
+std::shared_ptr<transferable> gate::step_out(contender& who) {
+  who.at_gate_ = contender::at_gate::gone;
   if (line_.front() != &who) {
     line_.erase(who.place_);
     return nullptr;
@@ -129,8 +129,8 @@ std::shared_ptr<hold> gate::step_out(acquisition& who) {
   return nullptr;
 }
 
-acquisition& gate::next_in_line() {
-  acquisition& next = *line_.front();
+contender& gate::next_in_line() {
+  contender& next = *line_.front();
   line_.pop_front();
   first_ = summons::none;
   bypassed_ = 0;
@@ -143,21 +143,21 @@ void gate::call_first() {
   line_.front()->rouse();
 }
 
-void gate::give_first(std::shared_ptr<hold> what) {
-  acquisition& next = next_in_line();
+void gate::give_first(std::shared_ptr<transferable> what) {
+  contender& next = next_in_line();
   next.passed_ = std::move(what);
-  next.at_gate_ = acquisition::at_gate::passed;
+  next.at_gate_ = contender::at_gate::passed;
   next.rouse();
 }
 
-std::shared_ptr<hold> gate::take_idle(const spec& wanted) {
+std::shared_ptr<transferable> gate::take_idle(const spec& wanted) {
   const std::lock_guard guard{mutex_};
   if (!idle_ || !idle_->fits(wanted)) return nullptr;
   ++bypassed_;
   return std::exchange(idle_, nullptr);
 }
 
-bool gate::pass_on(std::shared_ptr<hold>& done) {
+bool gate::pass_on(std::shared_ptr<transferable>& done) {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) {
     if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
@@ -197,7 +197,7 @@ gate::lapsed gate::lapse() {
   return {std::exchange(idle_, nullptr), forever};
 }
 
-std::shared_ptr<hold> gate::wanted(const store::owner_id& held) {
+std::shared_ptr<transferable> gate::wanted(const store::owner_id& held) {
   const std::lock_guard guard{mutex_};
   wanted_ = held;
   const bool unused = idle_ && line_.empty() && idle_->owner() == held;
@@ -209,7 +209,7 @@ void gate::expect_one() {
   ++expected_;
 }
 
-std::shared_ptr<hold> gate::expect_one_less() {
+std::shared_ptr<transferable> gate::expect_one_less() {
   const std::lock_guard guard{mutex_};
   return --expected_ == 0 && line_.empty() ? std::exchange(idle_, nullptr) : nullptr;
 }
@@ -220,29 +220,29 @@ void gate::leave() {
   if (line_.empty()) {
     occupied_ = false;
   } else {
-    acquisition& next = next_in_line();
-    next.at_gate_ = acquisition::at_gate::first;
+    contender& next = next_in_line();
+    next.at_gate_ = contender::at_gate::first;
     next.rouse();
   }
   lock.unlock();
   if (lost) lost->forget();
 }
 
-acquisition* gate::take_next() {
+contender* gate::take_next() {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) return nullptr;
   // It must not wait for longer than its deadline allows, and who asks for it must not be cut
   // short.
   const boot_time at_least = saturated_add(clock_.now(), taken_along_with);
   if (line_.front()->deadline_ < at_least) return nullptr;
-  acquisition& next = next_in_line();
-  next.at_gate_ = acquisition::at_gate::chosen;
+  contender& next = next_in_line();
+  next.at_gate_ = contender::at_gate::chosen;
   return &next;
 }
 
-void gate::hand_to(acquisition& next) {
+void gate::hand_to(contender& next) {
   const std::lock_guard guard{mutex_};
-  next.at_gate_ = acquisition::at_gate::asked;
+  next.at_gate_ = contender::at_gate::asked;
   next.rouse();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
@@ -11,17 +12,78 @@
 #include <string>
 #include <utility>
 
+#include "engine/waker.hpp"
+
 namespace holdfast::engine {
 
-class acquisition;
-class hold;
 struct spec;
+
+/// Something held that may go from thread to thread of the process, as the gate sees it.
+class transferable {
+ public:
+  /// What `wanted` asks for is what this is.
+  virtual bool fits(const spec& wanted) const noexcept = 0;
+  /// False if it should go back to the store: somebody else's turn, or in doubt.
+  virtual bool stays_in_process(boot_time now) const noexcept = 0;
+  /// False if it should go back to the store when no thread of the process wants it.
+  virtual bool lingers() const noexcept = 0;
+  virtual std::chrono::nanoseconds linger() const noexcept = 0;
+  /// Has somebody look at it then.
+  virtual void linger_until(boot_time at) const = 0;
+  virtual std::uint64_t fence() const noexcept = 0;
+  virtual const store::owner_id& owner() const noexcept = 0;
+  /// To the store: it is idle, and nobody wants it.
+  virtual void give_back() noexcept = 0;
+  /// The end of one that was lost before the next thread had it.
+  virtual void forget() noexcept = 0;
+
+ protected:
+  ~transferable() = default;
+};
+
+/// One who wants in, as the gate sees it.
+class contender {
+ public:
+  /// Without a waker it is a thread's, which sleeps.
+  contender(const spec& wants, waker* w) : spec_(wants), waker_(w) {}
+  contender(const contender&) = delete;
+  contender& operator=(const contender&) = delete;
+
+  /// Asks for it from another thread while it stands at the gate, and in the same step gives back
+  /// what `leaving` holds. What it is told next is the answer to that. True if `leaving` held it.
+  /// Whatever happens: this one waits for the end of it.
+  virtual result<bool> ask_instead_of(const store::owner_id& leaving) noexcept = 0;
+
+  /// What the thread before left to this one, after gate::entry::passed.
+  std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }
+
+  enum class at_gate { waiting, chosen, first, asked, passed, gone };
+
+ protected:
+  virtual ~contender() = default;
+  /// Until when it waits there.
+  boot_time gate_deadline() const noexcept { return deadline_; }
+
+  const spec& spec_;
+
+ private:
+  friend class gate;
+  void rouse() { waker_ != nullptr ? waker_->wake() : changed_.notify_one(); }
+
+  waker* const waker_;
+  boot_time deadline_ = forever;
+  // Changed with the gate's mutex held.
+  std::list<contender*>::iterator place_{};
+  std::atomic<at_gate> at_gate_{at_gate::waiting};
+  std::condition_variable changed_;
+  std::shared_ptr<transferable> passed_;
+};
 
 /// The queue of one process for one name: one of its threads represents it at the store, the
 /// others wait here, in order. What the store granted to the process goes from thread to thread
-/// without the store, for as long as its terms allow (hold::stays_in_process). After that, who
-/// leaves takes the next one along: giving the lock back and queueing for the next of this process
-/// are one step at the store. Thread-safe.
+/// without the store, for as long as its terms allow (transferable::stays_in_process). After that,
+/// who leaves takes the next one along: giving the lock back and queueing for the next of this
+/// process are one step at the store. Thread-safe.
 ///
 /// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
 /// spec::max_bypass times: then, or as soon as it is awake, it is served next.
@@ -41,74 +103,73 @@ class gate {
   /// Where a thread stands that wants in.
   enum class entry {
     first,   ///< it represents the process now: ask the store
-    asked,   ///< it does, and the one before has asked the store for it: see the acquisition
-    passed,  ///< it has what the process holds: see the acquisition
+    asked,   ///< it does, and the one before has asked the store for it: see the contender
+    passed,  ///< it has what the process holds: see the contender
     overloaded,
     timed_out,
     cancelled,
     waiting,  ///< in line: only from join() and look()
   };
-  entry enter(acquisition& who, boot_time deadline, std::stop_token stop);
+  entry enter(contender& who, boot_time deadline, std::stop_token stop);
 
   /// The same without sleeping, for one who is roused by its waker: joins the line, and looks again
   /// when roused, at the deadline and when asked to stop.
-  entry join(acquisition& who, boot_time deadline);
-  entry look(acquisition& who, boot_time deadline, const std::stop_token& stop);
+  entry join(contender& who, boot_time deadline);
+  entry look(contender& who, boot_time deadline, const std::stop_token& stop);
 
   /// What the process holds and no thread uses, for one that has just come. Null if there is
   /// nothing, or it is the turn of the first in line.
-  std::shared_ptr<hold> take_idle(const spec& wanted);
+  std::shared_ptr<transferable> take_idle(const spec& wanted);
 
   /// A thread is done with it. False if it has to go back to the store; else it is not its any
   /// more, and by the time this returns another thread may have ended hold and gate.
-  bool pass_on(std::shared_ptr<hold>& done);
+  bool pass_on(std::shared_ptr<transferable>& done);
 
   /// What was kept idle for longer than it lingers, to be given back; or when to look again.
   struct lapsed {
-    std::shared_ptr<hold> over;
+    std::shared_ptr<transferable> over;
     boot_time again_at = forever;
   };
   lapsed lapse();
   /// Somebody elsewhere wants what this owner holds: gives it out if it is idle, and else sees to
   /// it that it does not linger.
-  std::shared_ptr<hold> wanted(const store::owner_id& held);
+  std::shared_ptr<transferable> wanted(const store::owner_id& held);
   /// Something may linger here for as long as somebody may come for it: a lock object that does.
   void expect_one();
   /// The last lock object is gone, or one of several. Returns the idle hold to release, if it was
   /// the last.
-  std::shared_ptr<hold> expect_one_less();
+  std::shared_ptr<transferable> expect_one_less();
 
   /// The representative goes. The next in line becomes it, and asks for itself.
   void leave();
 
   /// The representative has somebody it can ask for; null if nobody is in line. Until hand_to() the
   /// one in line waits for that, whatever its deadline.
-  acquisition* take_next();
-  void hand_to(acquisition& next);
+  contender* take_next();
+  void hand_to(contender& next);
 
   /// How many stand in line.
   std::size_t waiting();
 
  private:
-  friend class acquisition;
   /// What was done to wake the first in line. What is idle is never without somebody who was
   /// called.
   enum class summons { none, called, insists };
 
-  bool still_waits(std::unique_lock<std::mutex>& lock, acquisition& who, boot_time deadline,
-                   const std::stop_token& stop, std::shared_ptr<hold>& left_behind);
-  bool own_turn(std::unique_lock<std::mutex>& lock, acquisition& who);
-  std::shared_ptr<hold> step_out(acquisition& who);
-  acquisition& next_in_line();
+  bool still_waits(std::unique_lock<std::mutex>& lock, contender& who, boot_time deadline,
+                   const std::stop_token& stop, std::shared_ptr<transferable>& left_behind);
+  bool own_turn(std::unique_lock<std::mutex>& lock, contender& who);
+  std::shared_ptr<transferable> step_out(contender& who);
+  contender& next_in_line();
   void call_first();
-  void give_first(std::shared_ptr<hold> what);
+  void give_first(std::shared_ptr<transferable> what);
   void have_it_looked_after();
 
   clock& clock_;
   std::mutex mutex_;
   bool occupied_ = false;
-  std::list<acquisition*> line_;
-  std::shared_ptr<hold> idle_;
+  std::list<contender*> line_;
+  std::shared_ptr<transferable> idle_;
   summons first_ = summons::none;
   unsigned bypassed_ = 0;
   unsigned expected_ = 0;
@@ -128,8 +189,8 @@ class gate_place {
   gate_place(const gate_place&) = delete;
   gate_place& operator=(const gate_place&) = delete;
 
-  acquisition* take_next() { return gate_ == nullptr ? nullptr : gate_->take_next(); }
-  void hand_to(acquisition& next) { std::exchange(gate_, nullptr)->hand_to(next); }
+  contender* take_next() { return gate_ == nullptr ? nullptr : gate_->take_next(); }
+  void hand_to(contender& next) { std::exchange(gate_, nullptr)->hand_to(next); }
   void keep() noexcept { gate_ = nullptr; }
 
  private:

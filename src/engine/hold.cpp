@@ -1,42 +1,48 @@
 #include "engine/hold.hpp"
 
-#include "engine/acquire.hpp"
-#include "engine/core.hpp"
-#include "engine/names.hpp"
-#include "engine/own_holds.hpp"
+#include "base/names.hpp"
+#include "engine/linger_watch.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
 
 using store::permits_outcome;
 using store::permits_verb;
 
-hold::hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
-           const grant& g, const waits& w)
-    : core_(std::move(core)),
-      session_(core_.get()),
+hold::hold(std::shared_ptr<core> session, const hold_services& its, std::shared_ptr<const spec> s,
+           const claim& c, const grant& g, const waits& w)
+    : hold(std::move(session), its, std::move(s), c, g, w, its.client.now()) {}
+
+hold::hold(std::shared_ptr<core> session, const hold_services& its, std::shared_ptr<const spec> s,
+           const claim& c, const grant& g, const waits& w, boot_time now)
+    : renewable(
+          lease_timer({s->lease, s->renew, saturated_add(now, saturated_nanoseconds(s->max_hold))},
+                      now, g.valid_until)),
+      core_(std::move(session)),
+      client_(its.client),
+      keeper_(its.keeper),
+      linger_watch_(its.linger_watch),
       spec_(std::move(s)),
       lease_(spec_->lease),
       weight_(c.weight),
       owner_(g.owner),
       fence_(public_fence(g.fence)),
-      stays_until_(saturated_add(session_->now(), spec_->local_time)),
+      stays_until_(saturated_add(now, spec_->local_time)),
       at_gate_(spec_->gate != nullptr),
       began_(w.began),
       past_gate_(w.past_gate),
-      since_(session_->now()),
-      timer_({spec_->lease, spec_->renew,
-              saturated_add(since_, saturated_nanoseconds(spec_->max_hold))},
-             since_, g.valid_until) {
+      since_(now) {
   publish();
 }
 
 lease hold::start(std::shared_ptr<hold> self) {
-  self->session_->keeper().add(self);
-  self->announce(*self->session_, event_kind::acquired);
+  self->keeper_.add(self);
+  self->announce(event_kind::acquired);
   return lease(std::move(self));
 }
 
-lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
+lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
+  auto self = std::static_pointer_cast<hold>(std::move(passed));
   self->began_.store(w.began, std::memory_order_relaxed);
   self->past_gate_.store(w.past_gate, std::memory_order_relaxed);
   self->since_.store(w.past_gate, std::memory_order_relaxed);
@@ -48,7 +54,7 @@ lease hold::next_turn(std::shared_ptr<hold> self, const waits& w) {
     self->forget();
     return {};
   }
-  self->announce(*self->session_, event_kind::acquired);
+  self->announce(event_kind::acquired);
   return lease(std::move(self));
 }
 
@@ -70,7 +76,7 @@ bool hold::stays_in_process(boot_time now) const noexcept {
   return now < stays_until_ && now < valid_until_.load(std::memory_order_relaxed) && may_be_kept();
 }
 
-void hold::linger_until(boot_time at) const { session_->linger_watch().look_at(spec_->gate, at); }
+void hold::linger_until(boot_time at) const { linger_watch_.look_at(spec_->gate, at); }
 
 // Whether its lease has ended is for who comes next to see.
 bool hold::lingers() const noexcept {
@@ -84,19 +90,19 @@ void hold::publish() noexcept {
   }
 }
 
-boot_time hold::session_now() const noexcept { return session_->now(); }
+boot_time hold::session_now() const noexcept { return client_.now(); }
 
 lease_state hold::state(boot_time now) const noexcept {
   const lease_state s = state_.load(std::memory_order_acquire);
   if (s == lease_state::lost || s == lease_state::released) return s;
-  if (session_->forked()) return lease_state::lost;
+  if (client_.forked()) return lease_state::lost;
   return now < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
 }
 
 std::chrono::nanoseconds hold::remaining() const noexcept {
   const lease_state s = state();
   if (s == lease_state::lost || s == lease_state::released) return {};
-  const auto left = valid_until_.load(std::memory_order_relaxed) - session_->now();
+  const auto left = valid_until_.load(std::memory_order_relaxed) - client_.now();
   return std::max(left, std::chrono::nanoseconds::zero());
 }
 
@@ -125,7 +131,7 @@ std::stop_token hold::lost_token() {
 void hold::check() const {
   const lease_state s = state();
   if (s == lease_state::held || s == lease_state::suspect) return;
-  if (auto u = session_->usable(); !u) {
+  if (auto u = client_.usable(); !u) {
     fail(std::move(u.error()), "check");
   }
   fail({errc::lost,
@@ -133,6 +139,8 @@ void hold::check() const {
         "refuses this fence once the next holder has written"},
        "check");
 }
+
+store::renewal hold::renewal() const { return {name(), command(permits_verb::renew)}; }
 
 store::permits_command hold::command(permits_verb verb) const noexcept {
   store::permits_command c;
@@ -143,7 +151,7 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   c.weight = weight_.load(std::memory_order_relaxed);
   c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
   c.place_us = c.lease_us;
-  c.peer = session_->peer();
+  c.peer = client_.peer();
   return c;
 }
 
@@ -167,7 +175,7 @@ status outcome_of(const result<store::permits_reply>& released) {
 // Who gives it back ends its turn, and then looks whether it is being extended; who extends it says
 // so, and then looks whether the turn is over. So it is extended for nobody but its user.
 status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
-  if (auto u = session_->usable(); !u) return u;
+  if (auto u = client_.usable(); !u) return u;
   ++extending_;
   auto extended = extend_now(lease, of_turn);
   --extending_;
@@ -176,34 +184,33 @@ status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
 
 status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
-  if (auto ok = check_lease(lease, session_->can()); !ok) return ok;
+  if (auto ok = base::check_lease(lease, client_.can()); !ok) return ok;
   auto c = command(permits_verb::renew);
   c.lease_us = std::chrono::microseconds(lease).count();
-  auto& keeper = session_->keeper();
-  keeper.begin_renewal(*this);
-  const boot_time sent = session_->now();
+  keeper_.begin_renewal(*this);
+  const boot_time sent = client_.now();
   if (!in_turn(of_turn)) {
-    keeper.not_renewed(*this);
+    keeper_.not_renewed(*this);
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
-    keeper.ended(*this);
+    keeper_.ended(*this);
     return no_longer_held();
   }
   // If it is carried out, and the answer does not come, the store keeps it no longer than that.
-  const boot_time before = keeper.shorten(*this, sent, lease);
-  const auto reply = session_->permits(name(), c);
+  const boot_time before = keeper_.shorten(*this, sent, lease);
+  const auto reply = client_.permits(name(), c);
   if (!reply) {
-    if (!reply.error().outcome_unknown) keeper.restore(*this, before);
-    keeper.failed(*this, reply.error());
+    if (!reply.error().outcome_unknown) keeper_.restore(*this, before);
+    keeper_.failed(*this, reply.error());
     return reply.error();
   }
   if (reply->outcome != permits_outcome::granted) {
-    keeper.gone(*this);
+    keeper_.gone(*this);
     return lost_in(of_turn) ? no_longer_held() : released_before();
   }
   lease_.store(lease, std::memory_order_relaxed);
-  keeper.renewed(*this, sent, lease_of(*reply));
+  keeper_.renewed(*this, sent, lease_of(*reply));
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
@@ -215,11 +222,11 @@ void hold::extend_or_throw(std::chrono::milliseconds lease) {
 }
 
 void hold::fail(failure f, std::string_view operation) const {
-  throw_failure(session_->located(std::move(f), operation, name()));
+  throw_failure(client_.located(std::move(f), operation, name()));
 }
 
 result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
-  if (auto u = session_->usable(); !u) return std::move(u.error());
+  if (auto u = client_.usable(); !u) return std::move(u.error());
   const lease_state now = state();
   if (now == lease_state::lost) return no_longer_held();
   if (now == lease_state::released) return failure{errc::not_owner, "the lease was released"};
@@ -231,7 +238,7 @@ result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
 result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& reply) {
   if (reply.outcome == permits_outcome::busy) return false;
   if (reply.outcome != permits_outcome::granted) {
-    session_->keeper().gone(*this);
+    keeper_.gone(*this);
     return no_longer_held();
   }
   weight_.store(weight, std::memory_order_relaxed);
@@ -242,34 +249,34 @@ result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& rep
 
 bool hold::give_up_stronger_than(std::uint32_t weight) {
   if (weight_.load(std::memory_order_relaxed) <= weight) return false;
-  return session_->keeper().in_doubt(*this);
+  return keeper_.in_doubt(*this);
 }
 
 // Takes the next of this process along, if one is in line: one step at the store for both.
-std::optional<status> hold::tell_store(engine::core& core, const ending& e, wants w) {
+std::optional<status> hold::tell_store(const ending& e, wants w) {
   gate_place place(leaves_gate() ? spec_->gate.get() : nullptr);
-  if (acquisition* const next = place.take_next()) {
+  if (contender* const next = place.take_next()) {
     const auto replaced = next->ask_instead_of(owner_);
     place.hand_to(*next);
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
   if (!spec_->unconfirmed_release || w == wants::answer) {
-    auto told = outcome_of(core.permits(name(), command(permits_verb::release)));
+    auto told = outcome_of(client_.permits(name(), command(permits_verb::release)));
     // One that was left would come behind the release, and take the lock for nobody.
-    if (core.callers().call_for(owner_)) core.keeper().abandon(name(), owner_, spec_->lease);
+    if (client_.callers().call_for(owner_)) keeper_.abandon(name(), owner_, spec_->lease);
     return told;
   }
-  tell_later(core, e);
+  tell_later(e);
   return std::nullopt;
 }
 
 // Whoever of this process comes next is behind it, as soon as it is on its way.
-void hold::tell_later(engine::core& core, const ending& e) {
-  core.permits_later(name(), command(permits_verb::release),
-                     [self = shared_from_this(), &core, e](result<store::permits_reply> reply) {
-                       (void)self->ended(core, e, outcome_of(reply));
-                     });
+void hold::tell_later(const ending& e) {
+  client_.permits_later(name(), command(permits_verb::release),
+                        [self = shared_from_this(), e](result<store::permits_reply> reply) {
+                          (void)self->ended(e, outcome_of(reply));
+                        });
 }
 
 bool hold::add_user() noexcept {
@@ -280,51 +287,59 @@ bool hold::add_user() noexcept {
 }
 
 lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
-  if (self->session_->options().observer) {
+  if (self->client_.options().observer) {
     event e = self->about(event_kind::acquired);
-    e.waited = e.waited_at_gate = self->session_->now() - began;
+    e.waited = e.waited_at_gate = self->client_.now() - began;
     e.held = {};
-    self->session_->tell(e);
+    self->client_.tell(e);
   }
   return lease(std::move(self));
 }
 
+// Not to be touched after it was passed on: another thread may end it then.
+std::pair<bool, std::error_code> hold::pass_on_or_end(gate& at, std::shared_ptr<hold> self,
+                                                      wants w) {
+  std::shared_ptr<transferable> done = std::move(self);
+  if (at.pass_on(done)) return {true, {}};
+  return {false, static_cast<hold&>(*done).end(was::in_use, w)};
+}
+
 std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   if (self->traced()) forget_own(*self);
-  if (self->session_->forked()) return errc::forked;
+  if (self->client_.forked()) return errc::forked;
   if (!self->spec_->gate) return leave_group(std::move(self), w);
   ++self->turn_;
   gate& at = *self->spec_->gate;  // not to be touched after pass_on(): another may end it then
-  if (!self->session_->options().observer) {
-    return at.pass_on(self) ? std::error_code{} : self->end(was::in_use, w);
-  }
-  const auto core = self->core_;
+  if (!self->client_.options().observer) return pass_on_or_end(at, std::move(self), w).second;
+  auto& client = self->client_;
+  const auto session_lives = self->core_;
   const auto name_lives = self->spec_;
   const event released = self->about(event_kind::released);
-  if (!at.pass_on(self)) return self->end(was::in_use, w);
-  core->tell(released);
-  return {};
+  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
+  if (passed_on) client.tell(released);
+  return how;
 } catch (...) {
   return errc::internal;
 }
 
 // As soon as we have left, the last one may take it apart.
 std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
-  const auto core = self->core_;
+  auto& client = self->client_;
+  const auto session_lives = self->core_;
   const event released = self->about(event_kind::released);
   if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
   if (self->state() == lease_state::lost) return errc::lost;
-  core->tell(released);
+  client.tell(released);
   return {};
 }
 
 std::error_code hold::end(was what, wants w) noexcept try {
   given_back_.store(true, std::memory_order_release);
-  const auto core = std::move(core_);
-  core->keeper().remove(*this);
-  const ending e{what, state() == lease_state::lost, core->now()};
-  const auto told = tell_store(*core, e, w);
-  return told ? ended(*core, e, *told) : std::error_code{};
+  const auto session_lives = std::move(core_);
+  keeper_.remove(*this);
+  const ending e{what, state() == lease_state::lost, client_.now()};
+  const auto told = tell_store(e, w);
+  return told ? ended(e, *told) : std::error_code{};
 } catch (...) {
   return errc::internal;
 }
@@ -333,7 +348,7 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
   std::vector<std::shared_ptr<hold>> of_one, others;
   std::shared_ptr<engine::core> core;
   for (const auto& h : all) {
-    if (h->session_->forked()) return errc::forked;
+    if (h->client_.forked()) return errc::forked;
     if (!core) core = h->core_;
     (h->core_ == core ? of_one : others).push_back(h);
   }
@@ -342,15 +357,15 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
   std::vector<ending> endings;
   for (const auto& h : of_one) {
     h->given_back_.store(true, std::memory_order_release);
-    core->keeper().remove(*h);
-    endings.push_back({was::in_use, h->state() == lease_state::lost, core->now()});
+    h->keeper_.remove(*h);
+    endings.push_back({was::in_use, h->state() == lease_state::lost, h->client_.now()});
     releases.push_back({h->name(), h->command(permits_verb::release)});
     h->core_.reset();
   }
-  const auto replies = core->permits(releases);
+  const auto replies = of_one.front()->client_.permits(releases);
   std::error_code first;
   for (std::size_t i = 0; i < of_one.size(); ++i) {
-    const auto why = of_one[i]->ended(*core, endings[i], outcome_of(replies[i]));
+    const auto why = of_one[i]->ended(endings[i], outcome_of(replies[i]));
     if (!first) first = why;
   }
   const auto rest = end_all(others);
@@ -359,28 +374,28 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
   return errc::internal;
 }
 
-std::error_code hold::ended(engine::core& core, const ending& e, const status& told) {
+std::error_code hold::ended(const ending& e, const status& told) {
   state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
   ended_.store(e.at, std::memory_order_relaxed);
   if (told && !e.was_lost) {
-    if (e.what == was::in_use) announce(core, event_kind::released);
+    if (e.what == was::in_use) announce(event_kind::released);
     return {};
   }
   if (told || told.error().code == errc::lost) {
-    if (!e.was_lost) announce_lost(core, "it was no longer held when it was given back");
+    if (!e.was_lost) announce_lost("it was no longer held when it was given back");
     return errc::lost;
   }
-  core.keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
-  announce(core, event_kind::release_failed, &told.error());
+  keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  announce(event_kind::release_failed, &told.error());
   return told.error().code;
 }
 
 // By whoever tells the loss: a thread of the keeper, which must not wait for the store.
 void hold::forget() noexcept try {
   given_back_.store(true, std::memory_order_release);
-  const auto core = std::move(core_);
-  core->keeper().remove(*this);
-  core->keeper().abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  const auto session_lives = std::move(core_);
+  keeper_.remove(*this);
+  keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
 } catch (...) {
   return;  // no memory to remember it by: the store forgets it when the lease ends
 }
@@ -394,27 +409,27 @@ event hold::about(event_kind kind) noexcept {
   e.fence = fence();
   e.waited = since - began;
   e.waited_at_gate = past_gate_.load(std::memory_order_relaxed) - began;
-  e.held = std::min(session_->now(), ended_.load(std::memory_order_relaxed)) - since;
+  e.held = std::min(client_.now(), ended_.load(std::memory_order_relaxed)) - since;
   return e;
 }
 
-void hold::announce(engine::core& core, event_kind kind, const failure* why) noexcept {
-  if (!core.options().observer) return;
+void hold::announce(event_kind kind, const failure* why) noexcept {
+  if (!client_.options().observer) return;
   event e = about(kind);
   if (why != nullptr) {
     e.code = why->code;
     e.detail = why->what;
   }
-  core.tell(e);
+  client_.tell(e);
 }
 
-void hold::announce_lost(engine::core& core, std::string_view why) noexcept {
+void hold::announce_lost(std::string_view why) noexcept {
   {
     const call_limit users{call_limit::none::at_all};
     loss().request_stop();
   }
   const failure f{errc::lost, std::string(why)};
-  announce(core, event_kind::lost, &f);
+  announce(event_kind::lost, &f);
   // Those of this process who stand behind must not wait for somebody who has lost it.
   if (leaves_gate()) spec_->gate->leave();
 }

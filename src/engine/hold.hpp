@@ -13,74 +13,39 @@
 #include <stop_token>
 #include <string>
 
-#include "engine/lease_timer.hpp"
+#include "engine/gate.hpp"
+#include "engine/keeper.hpp"
+#include "engine/own_holds.hpp"
+#include "engine/spec.hpp"
 
 namespace holdfast::engine {
 
 class core;
-class gate;
-class hold;
+class linger_watch;
+class store_client;
 
-/// What is asked for, the same for every acquisition by one primitive.
-struct spec {
-  std::string name;  ///< full
-  store::kind kind = store::kind::mutex;
-  std::uint32_t capacity = 1;
-  std::chrono::milliseconds lease{};
-  bool renew = true;
-  std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
-  std::string note;
-  bool detached = false;                  ///< nobody renews, and the hold may outlive the session
-  std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
-  std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
-  unsigned max_bypass = 0;
-  std::size_t max_waiters = 0;
-  bool unconfirmed_release = false;
-  bool traced = false;                 ///< one of the session's debug options is on
-  std::shared_ptr<engine::gate> gate;  ///< null: every contender queues at the store itself
+/// What a hold needs of its session.
+struct hold_services {
+  store_client& client;
+  engine::keeper& keeper;
+  engine::linger_watch& linger_watch;
 };
-
-/// One of its acquisitions.
-struct claim {
-  std::uint32_t weight = 1;
-  std::int32_t priority = 0;
-  bool told_when_wanted = false;
-};
-
-/// A grant of the store, with the time it is good for already turned into this process's clock.
-struct grant {
-  store::owner_id owner{};
-  std::uint64_t fence = 0;
-  boot_time valid_until{};
-};
-
-/// When somebody began to wait, and when it left the gate, if it was at one.
-struct waits {
-  boot_time began{};
-  boot_time past_gate{};
-};
-
-/// The local low bits of a public fence are for hand-overs inside the process, which the store does
-/// not see: 12 bits under a number that grows with the microseconds.
-inline constexpr unsigned local_fence_bits = 12;
-inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
-inline std::uint64_t public_fence(std::uint64_t stored) noexcept {
-  return stored << local_fence_bits;
-}
-
-using schedule = std::multimap<boot_time, std::shared_ptr<hold>>;
 
 /// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
 /// may have it one after the other (gate.hpp), each with a lease and a fence of its own.
-class hold : public std::enable_shared_from_this<hold> {
+class hold final : public std::enable_shared_from_this<hold>,
+                   public renewable,
+                   public transferable,
+                   public owned {
  public:
-  hold(std::shared_ptr<engine::core> core, std::shared_ptr<const spec> s, const claim& c,
-       const grant& g, const waits& w);
+  /// Until it is given back it keeps `session`, of which `its` are the parts.
+  hold(std::shared_ptr<core> session, const hold_services& its, std::shared_ptr<const spec> s,
+       const claim& c, const grant& g, const waits& w);
 
   /// Makes the lease, and starts renewal.
   static lease start(std::shared_ptr<hold> self);
   /// For the next thread of this process. Empty if it was lost meanwhile.
-  static lease next_turn(std::shared_ptr<hold> self, const waits& w);
+  static lease next_turn(std::shared_ptr<transferable> passed, const waits& w);
   /// Whether the caller is to be told how it went, whatever spec::unconfirmed_release says.
   enum class wants { answer, nothing };
   /// The end of a thread's turn.
@@ -91,26 +56,26 @@ class hold : public std::enable_shared_from_this<hold> {
   /// Many at once, of which none is at a gate or shared: one round trip for each session where the
   /// store can. What the first one says that did not go well.
   static std::error_code end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
-  /// The end of one that was lost before the next thread had it.
-  void forget() noexcept;
+  void give_back() noexcept override { (void)end(was::idle); }
+  void forget() noexcept override;
 
-  /// What `wanted` asks for is what this is.
-  bool fits(const spec& wanted) const noexcept;
-  /// False if it should go back to the store: somebody else's turn, or in doubt.
-  bool stays_in_process(boot_time now) const noexcept;
-  /// False if it should go back to the store when no thread of the process wants it.
-  bool lingers() const noexcept;
-  std::chrono::nanoseconds linger() const noexcept { return spec_->linger; }
-  /// Has somebody look at it then.
-  void linger_until(boot_time at) const;
+  bool fits(const spec& wanted) const noexcept override;
+  bool stays_in_process(boot_time now) const noexcept override;
+  bool lingers() const noexcept override;
+  std::chrono::nanoseconds linger() const noexcept override { return spec_->linger; }
+  void linger_until(boot_time at) const override;
+  store::renewal renewal() const override;
+  std::chrono::milliseconds renewed_for() const noexcept override {
+    return lease_.load(std::memory_order_relaxed);
+  }
 
-  std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
+  std::uint64_t fence() const noexcept override { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return spec_->name; }
   const std::shared_ptr<const spec>& what() const noexcept { return spec_; }
-  const store::owner_id& owner() const noexcept { return owner_; }
+  const store::owner_id& owner() const noexcept override { return owner_; }
   lease_state state() const noexcept { return state(session_now()); }
-  /// Given back, or known to be lost. Of any hold at any time: does not ask the session.
-  bool has_ended() const noexcept {
+  /// Does not ask the session, which may be gone.
+  bool has_ended() const noexcept override {
     return given_back_.load(std::memory_order_acquire) ||
            state_.load(std::memory_order_acquire) == lease_state::lost;
   }
@@ -146,13 +111,14 @@ class hold : public std::enable_shared_from_this<hold> {
     return !spec_->renew || spec_->max_hold != std::chrono::milliseconds::max();
   }
   /// Null when it was released: for who has it.
-  std::shared_ptr<engine::core> session() const noexcept { return core_; }
-  bool belongs_to(const core& session, const spec& s) const noexcept {
-    return session_ == &session && spec_->kind == s.kind && spec_->name == s.name;
+  std::shared_ptr<core> session() const noexcept { return core_; }
+  bool belongs_to(const store_client& session, const spec& s) const noexcept {
+    return &client_ == &session && spec_->kind == s.kind && spec_->name == s.name;
   }
 
  private:
-  friend class keeper;
+  hold(std::shared_ptr<core> session, const hold_services& its, std::shared_ptr<const spec> s,
+       const claim& c, const grant& g, const waits& w, boot_time now);
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept() const noexcept;
@@ -168,22 +134,26 @@ class hold : public std::enable_shared_from_this<hold> {
     return turn_ - turn <= 1 && state_ == lease_state::lost;
   }
   status extend_now(std::chrono::milliseconds lease, unsigned of_turn);
+  static std::pair<bool, std::error_code> pass_on_or_end(gate& at, std::shared_ptr<hold> self,
+                                                         wants w);
   static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
-  std::optional<status> tell_store(engine::core& core, const ending& e, wants w);
-  void tell_later(engine::core& core, const ending& e);
-  std::error_code ended(engine::core& core, const ending& e, const status& told);
+  std::optional<status> tell_store(const ending& e, wants w);
+  void tell_later(const ending& e);
+  std::error_code ended(const ending& e, const status& told);
   std::stop_source loss();
   void forget_loss();
-  void publish() noexcept;
-  void announce_lost(engine::core& core, std::string_view why) noexcept;
-  void announce(engine::core& core, event_kind kind, const failure* why = nullptr) noexcept;
+  void publish() noexcept override;
+  void announce_lost(std::string_view why) noexcept override;
+  void announce(event_kind kind, const failure* why = nullptr) noexcept override;
   /// What happened to the present turn.
   event about(event_kind kind) noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
   bool leaves_gate() noexcept { return at_gate_.exchange(false); }
 
-  std::shared_ptr<engine::core> core_;  // until released: a lease keeps its session alive
-  engine::core* const session_;
+  std::shared_ptr<core> core_;  // until released: a lease keeps its session alive
+  store_client& client_;
+  engine::keeper& keeper_;
+  engine::linger_watch& linger_watch_;
   const std::shared_ptr<const spec> spec_;
   std::atomic<std::chrono::milliseconds> lease_;
   std::atomic<std::uint32_t> weight_;
@@ -209,10 +179,6 @@ class hold : public std::enable_shared_from_this<hold> {
   std::atomic<bool> loss_asked_{false};  ///< somebody has lost_
   std::mutex loss_mutex_;
   std::optional<std::stop_source> lost_;
-
-  // Guarded by the keeper's mutex.
-  lease_timer timer_;
-  std::optional<schedule::iterator> scheduled_;
 };
 
 }  // namespace holdfast::engine

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/core.hpp"
 #include "engine/no_thread.hpp"
+#include "engine/spec.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
 
@@ -27,7 +28,7 @@ std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept
   return std::chrono::microseconds(granted.expires_at - granted.now_at);
 }
 
-keeper::keeper(core& session) : session_(session) {}
+keeper::keeper(store_client& session) : session_(session) {}
 
 // What could not be given back would block the others until its lease ends, though nobody works: a
 // lost request is not to cost them that.
@@ -74,13 +75,13 @@ bool keeper::on_own_thread() const noexcept {
   return me == timer_thread_.get_id() || me == renewal_thread_.get_id();
 }
 
-void keeper::add(const std::shared_ptr<hold>& h) {
+void keeper::add(const std::shared_ptr<renewable>& h) {
   const std::lock_guard guard{mutex_};
   h->scheduled_ = schedule_.emplace(h->timer_.next(), h);
   if (h->timer_.next() < sleeping_until_) time_changed_.notify_one();
 }
 
-void keeper::remove(hold& h) noexcept {
+void keeper::remove(renewable& h) noexcept {
   schedule::node_type last;  // may hold the last reference: let go of it without the mutex
   const std::lock_guard guard{mutex_};
   if (!h.scheduled_) return;
@@ -88,7 +89,7 @@ void keeper::remove(hold& h) noexcept {
   h.scheduled_.reset();
 }
 
-void keeper::reschedule(hold& h) {
+void keeper::reschedule(renewable& h) {
   h.publish();
   if (!h.scheduled_) return;
   auto node = schedule_.extract(*h.scheduled_);
@@ -97,7 +98,7 @@ void keeper::reschedule(hold& h) {
   if (h.timer_.next() < sleeping_until_) time_changed_.notify_one();
 }
 
-void keeper::begin_renewal(hold& h) {
+void keeper::begin_renewal(renewable& h) {
   batch taken_over;  // let go of without the mutex
   std::unique_lock lock{mutex_};
   // One that is queued and not sent is no obstacle: the caller's takes its place.
@@ -115,28 +116,28 @@ void keeper::begin_renewal(hold& h) {
 }
 
 // The three ends of a renewal, with the mutex held. What is to be told is told without it.
-keeper::news keeper::on_renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+keeper::news keeper::on_renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
   const bool again = h.timer_.renewed(session_.now(), sent, lease);
   reschedule(h);
   if (!again) return [] {};
-  return [this, &h] { h.announce(session_, event_kind::held_again); };
+  return [&h] { h.announce(event_kind::held_again, nullptr); };
 }
 
-keeper::news keeper::on_failed(hold& h, const failure& why) {
+keeper::news keeper::on_failed(renewable& h, const failure& why) {
   const bool first = h.timer_.failed(session_.now());
   reschedule(h);
-  return [this, &h, first, why] {
-    h.announce(session_, event_kind::renew_failed, &why);
-    if (first) h.announce(session_, event_kind::suspect, &why);
+  return [&h, first, why] {
+    h.announce(event_kind::renew_failed, &why);
+    if (first) h.announce(event_kind::suspect, &why);
   };
 }
 
-keeper::news keeper::on_lost(hold& h, std::string_view why) {
+keeper::news keeper::on_lost(renewable& h, std::string_view why) {
   const bool known = h.timer_.state() == lease_state::lost;
   h.timer_.gone();
   reschedule(h);
   if (known) return [] {};
-  return [this, &h, why] { h.announce_lost(session_, why); };
+  return [&h, why] { h.announce_lost(why); };
 }
 
 template <class End>
@@ -150,7 +151,7 @@ void keeper::end_renewal(End end) {
 
 // Released meanwhile: no wonder if it is not there any more.
 template <class End>
-void keeper::end_renewal(hold& h, End end) {
+void keeper::end_renewal(renewable& h, End end) {
   end_renewal([&]() -> news {
     if (h.scheduled_) return end();
     h.timer_.end_renewal();
@@ -158,26 +159,26 @@ void keeper::end_renewal(hold& h, End end) {
   });
 }
 
-void keeper::renewed(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+void keeper::renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
   end_renewal(h, [&] { return on_renewed(h, sent, lease); });
 }
-void keeper::not_renewed(hold& h) {
+void keeper::not_renewed(renewable& h) {
   end_renewal(h, [&]() -> news {
     h.timer_.end_renewal();
     reschedule(h);
     return [] {};
   });
 }
-void keeper::failed(hold& h, const failure& why) {
+void keeper::failed(renewable& h, const failure& why) {
   end_renewal(h, [&] { return on_failed(h, why); });
 }
-void keeper::gone(hold& h) {
+void keeper::gone(renewable& h) {
   end_renewal(h, [&] { return on_lost(h, taken_away); });
 }
-void keeper::ended(hold& h) {
+void keeper::ended(renewable& h) {
   end_renewal(h, [&] { return on_lost(h, lease_ended); });
 }
-bool keeper::in_doubt(hold& h) {
+bool keeper::in_doubt(renewable& h) {
   bool kept = false;
   end_renewal([&]() -> news {
     kept = h.scheduled_.has_value();
@@ -187,13 +188,13 @@ bool keeper::in_doubt(hold& h) {
   return kept;
 }
 
-boot_time keeper::shorten(hold& h, boot_time sent, std::chrono::nanoseconds lease) {
+boot_time keeper::shorten(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
   const std::lock_guard guard{mutex_};
   const boot_time before = h.timer_.shorten(sent, lease);
   reschedule(h);
   return before;
 }
-void keeper::restore(hold& h, boot_time valid_until) {
+void keeper::restore(renewable& h, boot_time valid_until) {
   const std::lock_guard guard{mutex_};
   h.timer_.restore(valid_until);
   reschedule(h);
@@ -228,8 +229,8 @@ void keeper::watch_time() {
       continue;
     }
     lock.unlock();
-    for (const auto& h : suspected) h->announce(session_, event_kind::suspect);
-    for (const auto& h : lost) h->announce_lost(session_, lease_ended);
+    for (const auto& h : suspected) h->announce(event_kind::suspect, nullptr);
+    for (const auto& h : lost) h->announce_lost(lease_ended);
     suspected.clear();
     lost.clear();
     lock.lock();
@@ -265,7 +266,7 @@ void keeper::renew_forever() {
 void keeper::renew_batch(const batch& due) {
   std::vector<store::renewal> renewals;
   renewals.reserve(due.size());
-  for (const auto& h : due) renewals.push_back({h->name(), h->command(permits_verb::renew)});
+  for (const auto& h : due) renewals.push_back(h->renewal());
   const boot_time sent = session_.now();
   const auto replies = session_.renew(renewals);
   // Everyone's renewal is over before anyone is told: who is told may want to renew another.
@@ -280,14 +281,15 @@ void keeper::renew_batch(const batch& due) {
   });
 }
 
-keeper::news keeper::settle(hold& h, boot_time sent, const result<store::permits_reply>& reply) {
+keeper::news keeper::settle(renewable& h, boot_time sent,
+                            const result<store::permits_reply>& reply) {
   if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
     h.timer_.end_renewal();
     return [] {};
   }
   if (!reply) return on_failed(h, reply.error());
   // It has arrived at a barrier, and waits there for the others.
-  if (reply->outcome == permits_outcome::queued) return on_renewed(h, sent, h.lease_.load());
+  if (reply->outcome == permits_outcome::queued) return on_renewed(h, sent, h.renewed_for());
   if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
   return on_renewed(h, sent, lease_of(*reply));
 }
@@ -336,12 +338,7 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) {
   for (abandoned& a : early) a.until = std::max(a.until, saturated_add(now, a.lease));
   std::erase_if(todo, [&](const abandoned& a) { return now >= a.until; });
   std::vector<store::renewal> releases;
-  for (const abandoned& a : todo) {
-    store::permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = a.owner;
-    releases.push_back({a.name, c});
-  }
+  for (const abandoned& a : todo) releases.push_back({a.name, release_command(a.owner)});
   const auto replies =
       releases.empty() ? std::vector<result<store::permits_reply>>{} : session_.permits(releases);
   auto reply = replies.begin();

@@ -50,7 +50,7 @@ bool lease_timer::renewed(boot_time now, boot_time sent, std::chrono::nanosecond
   in_flight_ = false;
   if (state_ == lease_state::lost || now >= valid_until_) return false;
   terms_.lease = lease;
-  valid_until_ = capped(sent + lease - margin(lease));
+  valid_until_ = capped(sure_until(sent, lease));
   if (terms_.renew) renew_at_ = sent + lease / 3;
   const bool was_suspect = state_ == lease_state::suspect;
   state_ = lease_state::held;

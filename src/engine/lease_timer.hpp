@@ -26,10 +26,14 @@ class lease_timer {
     boot_time max_hold_until = forever;
   };
 
-  /// Held until `valid_until` (margin() taken off already), as known at `now`.
+  /// Held until `valid_until` (of sure_until()), as known at `now`.
   lease_timer(const terms& t, boot_time now, boot_time valid_until) noexcept;
 
-  static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
+  /// Until when a lease may be relied on that was asked for at `sent`, and lasts so long at the
+  /// store: the one place where that is computed.
+  static boot_time sure_until(boot_time sent, std::chrono::nanoseconds lasts) noexcept {
+    return sent + lasts - margin(lasts);
+  }
 
   /// What is due at `now`, once: after `renew` the answer has to come by renewed(), failed(),
   /// gone().
@@ -53,8 +57,7 @@ class lease_timer {
   /// A renewal for `lease` is on its way: no more than that is sure until it has come back. Returns
   /// what was sure before, for restore() if it was not carried out.
   boot_time shorten(boot_time sent, std::chrono::nanoseconds lease) noexcept {
-    const boot_time sure = sent + lease - margin(lease);
-    return std::exchange(valid_until_, std::min(valid_until_, sure));
+    return std::exchange(valid_until_, std::min(valid_until_, sure_until(sent, lease)));
   }
   void restore(boot_time valid_until) noexcept {
     if (state_ != lease_state::lost) valid_until_ = valid_until;
@@ -64,6 +67,7 @@ class lease_timer {
   boot_time valid_until() const noexcept { return valid_until_; }
 
  private:
+  static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;
   boot_time capped(boot_time t) const noexcept { return std::min(t, terms_.max_hold_until); }
 
   terms terms_;

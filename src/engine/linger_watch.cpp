@@ -1,18 +1,9 @@
 #include "engine/linger_watch.hpp"
 
-#include "engine/core.hpp"
-#include "engine/hold.hpp"
 #include "engine/no_thread.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
-
-namespace {
-
-void give_back(const std::shared_ptr<hold>& unused) {
-  if (unused) (void)unused->end(hold::was::idle);
-}
-
-}  // namespace
 
 linger_watch::~linger_watch() {
   if (!thread_.joinable()) return;
@@ -51,10 +42,7 @@ bool linger_watch::stopping() {
 
 void linger_watch::run() {
   for (boot_time next = forever; !stopping(); next = look_at_due()) {
-    const auto notice = notices_->wait(next);
-    if (!notice) continue;
-    if (const auto at = session_.gates().find(notice->name)) give_back(at->wanted(notice->owner));
-    if (const auto at = session_.reader_groups().find(notice->name)) at->wanted(notice->owner);
+    if (const auto notice = notices_->wait(next)) wanted_(*notice);
   }
 }
 
@@ -66,7 +54,7 @@ boot_time linger_watch::look_at_due() {
     if (!at) continue;
     lock.unlock();
     const auto found = at->lapse();
-    give_back(found.over);
+    if (found.over) found.over->give_back();
     lock.lock();
     if (found.again_at != forever) due_.emplace(found.again_at, at);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <map>
@@ -13,15 +15,17 @@
 
 namespace holdfast::engine {
 
-class core;
+class store_client;
 
 /// Looks after what the process keeps though no thread uses it (lock_options::linger): gives it
-/// back when its time is over, and at once when the store says that somebody wants it. Tells the
-/// readers that share a hold, too. One thread for a session, started with the first lock that
+/// back when its time is over, and passes it on at once when the store says that somebody wants
+/// it. One thread for a session, started with the first lock that
 /// lingers or shares. Thread-safe.
 class linger_watch {
  public:
-  explicit linger_watch(core& session) : session_(session) {}
+  /// `wanted`: somebody elsewhere wants what this process has.
+  linger_watch(store_client& session, std::function<void(const store::notice&)> wanted)
+      : session_(session), wanted_(std::move(wanted)) {}
   ~linger_watch();
 
   /// Before anything is taken that may linger. errc::unavailable if the system gives no thread.
@@ -36,7 +40,8 @@ class linger_watch {
   bool stopping();
   boot_time look_at_due();
 
-  core& session_;
+  store_client& session_;
+  const std::function<void(const store::notice&)> wanted_;
   std::mutex mutex_;
   std::multimap<boot_time, std::weak_ptr<gate>> due_;
   std::optional<mailroom::slot> notices_;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core.hpp"
 #include "engine/own_holds.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
 
@@ -95,7 +95,7 @@ order_seen& of_process() {
   return *all;
 }
 
-void tell(core& session, const std::string& name, const step& taken,
+void tell(store_client& session, const std::string& name, const step& taken,
           const std::vector<step>& back) {
   std::string detail = "takes " + taken.text();
   for (const step& s : back) detail += "; before, a thread took " + s.text();
@@ -112,7 +112,7 @@ void tell(core& session, const std::string& name, const step& taken,
 
 }  // namespace
 
-void note_lock_order(core& session, const std::string& name) {
+void note_lock_order(store_client& session, const std::string& name) {
   const place wanted{session.url(), name};
   for (const own_hold& own : own_holds()) {
     const place had{own.url, own.name};

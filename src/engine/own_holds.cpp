@@ -5,9 +5,6 @@
 #include <holdfast/lock_order.hpp>
 #include <utility>
 
-#include "engine/core.hpp"
-#include "engine/hold.hpp"
-
 namespace holdfast {
 
 namespace {
@@ -25,7 +22,7 @@ namespace engine {
 namespace {
 
 struct entry {
-  std::weak_ptr<hold> what;
+  std::weak_ptr<const owned> what;
   std::uint64_t fence;  ///< each turn at a gate has its own
   own_hold facts;
 };
@@ -60,7 +57,7 @@ entries* to_note_in() {
 }
 
 // The latest: a thread may be one of several readers twice.
-entry* latest_of(const hold& h) noexcept {
+entry* latest_of(const owned& h) noexcept {
   if (mine == nullptr) return nullptr;
   const auto found = std::find_if(mine->rbegin(), mine->rend(),
                                   [&](const entry& e) { return e.what.lock().get() == &h; });
@@ -74,32 +71,25 @@ bool is_over(const entry& e) {
   return !h || h->fence() != e.fence || h->has_ended();
 }
 
-void note(const lease& l, bool in_std_style) {
-  entries* const all = to_note_in();
-  if (all == nullptr) return;
-  std::erase_if(*all, is_over);
-  const auto& h = hold::shared_behind(l);
-  all->push_back({h,
-                  h->fence(),
-                  {h->session()->url(), h->name(), h->owner(), in_std_style, h->ends_by_itself(),
-                   current_call_site()}});
-}
-
 }  // namespace
 
 std::optional<std::source_location> current_call_site() noexcept {
   return call_site == nullptr ? std::nullopt : std::optional(*call_site);
 }
 
-void note_own(const lease& l) { note(l, false); }
-
-void note_own_in_std_style(const lease& l) {
-  entry* const known = latest_of(*hold::behind(l));
-  if (known == nullptr || is_over(*known)) return note(l, true);
-  known->facts.in_std_style = true;
+void note_own(const std::shared_ptr<const owned>& what, own_hold facts) {
+  entries* const all = to_note_in();
+  if (all == nullptr) return;
+  std::erase_if(*all, is_over);
+  entry* const known = facts.in_std_style ? latest_of(*what) : nullptr;
+  if (known != nullptr) {
+    known->facts.in_std_style = true;
+  } else {
+    all->push_back({what, what->fence(), std::move(facts)});
+  }
 }
 
-void forget_own(const hold& h) noexcept {
+void forget_own(const owned& h) noexcept {
   if (entry* const known = latest_of(h)) mine->erase(mine->begin() + (known - mine->data()));
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <holdfast/lease.hpp>
+#include <cstdint>
 #include <holdfast/store/command.hpp>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
@@ -9,7 +10,17 @@
 
 namespace holdfast::engine {
 
-class hold;
+/// What a thread may have, of any session and at any time.
+class owned {
+ public:
+  /// Each turn has its own.
+  virtual std::uint64_t fence() const noexcept = 0;
+  /// Given back, or known to be lost.
+  virtual bool has_ended() const noexcept = 0;
+
+ protected:
+  ~owned() = default;
+};
 
 /// What the calling thread has, for the debug options of a session. A lease may go to another
 /// thread unseen, so what was acquired as one is the thread's only to the best of our knowledge; a
@@ -25,11 +36,10 @@ struct own_hold {
 };
 
 /// This thread acquired it, and has it: once for each lease of a shared hold.
-void note_own(const lease& l);
-/// … and has to unlock it itself.
-void note_own_in_std_style(const lease& l);
+/// What was noted before, and turns out to be held in std style, is noted as such.
+void note_own(const std::shared_ptr<const owned>& what, own_hold facts);
 /// It gives a lease of that back.
-void forget_own(const hold& h) noexcept;
+void forget_own(const owned& what) noexcept;
 
 /// What was neither lost nor given back. Of what another thread gave back only that is seen which
 /// ended the hold or its turn: not a lease beside others on a shared hold, or of one that lingers.

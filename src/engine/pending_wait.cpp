@@ -146,10 +146,7 @@ std::optional<store::renewal> pending_wait::release_of(const failure& why) {
     abandon();
     return std::nullopt;
   }
-  store::permits_command c;
-  c.verb = store::permits_verb::release;
-  c.owner = owner();
-  return store::renewal{spec_->name, c};
+  return store::renewal{spec_->name, release_command(owner())};
 }
 
 errand::next pending_wait::over() {

@@ -131,7 +131,7 @@ bool quorum_hold::vote(const vote_time& time) {
       lasts = std::min<std::chrono::nanoseconds>(lasts, lease_of(a.reply));
   }
   const boot_time now = quorum_->now();
-  const boot_time valid_until = began + lasts - lease_timer::margin(lasts);
+  const boot_time valid_until = lease_timer::sure_until(began, lasts);
   if (valid_until <= now) return fail(votes, began, time);
   note(votes);
   timer_.emplace(lease_timer::terms{lease_, renew_, forever}, now, valid_until);
@@ -183,9 +183,7 @@ quorum_hold::answers quorum_hold::give_back(const vote_time& time,
         if (a.said == holdfast::vote::failed)
           node.session()->keeper().abandon(node.what()->name, owner, lease);
       });
-  store::permits_command c;
-  c.verb = permits_verb::release;
-  c.owner = owner_;
+  const auto c = release_command(owner_);
   const boot_time until = time.until(quorum_->now());
   {
     const std::lock_guard guard{asking_};

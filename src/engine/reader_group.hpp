@@ -1,20 +1,13 @@
 #pragma once
 
-#include <condition_variable>
-#include <holdfast/clock.hpp>
-#include <holdfast/lease.hpp>
-#include <holdfast/result.hpp>
-#include <holdfast/timed.hpp>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <stop_token>
 
 #include "engine/hold.hpp"
+#include "engine/waker.hpp"
 
 namespace holdfast::engine {
-
-class waker;
 
 /// The readers of one process and one name, who share one hold at the store: the first asks for it,
 /// who comes while it is held joins, the last gives it back. Once a writer waits, here or (a notice
@@ -22,17 +15,10 @@ class waker;
 /// writer. Thread-safe.
 class reader_group {
  public:
-  explicit reader_group(clock& on) : clock_(on) {}
-
-  /// For a reader. `passes_writers`: it joins also if a writer waits.
-  result<lease> enter(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
-                      const claim& c, bool passes_writers, wait_time wait, std::stop_token stop);
-
   /// False if a hold is its own, because of what limits it.
   static bool shares(const spec& s) noexcept;
 
-  /// A reader that waits without a thread: its way in, step by step. Thread-safe as the errand it
-  /// is of.
+  /// A reader's way in, step by step. `who` is roused when there may be news.
   class visit {
    public:
     visit(std::shared_ptr<reader_group> at, waker& who) : at_(std::move(at)), who_(who) {}
@@ -75,18 +61,14 @@ class reader_group {
   bool keep_alone(const hold& mine);
 
  private:
-  class turn;
   std::shared_ptr<hold> join(const spec& s, bool passes_writers);
   bool full(const spec& s) const noexcept;
   void end_turn();
 
-  clock& clock_;
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::weak_ptr<hold> current_;
   bool asking_ = false;
-  std::size_t waiting_ = 0;
-  std::set<waker*> visitors_;  ///< who waits without a thread
+  std::set<waker*> visitors_;  ///< who waits
   unsigned writers_ = 0;
   store::owner_id wanted_{};
 };

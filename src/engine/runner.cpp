@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/core.hpp"
 #include "engine/no_thread.hpp"
+#include "engine/store_client.hpp"
 
 namespace holdfast::engine {
 

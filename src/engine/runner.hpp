@@ -18,21 +18,12 @@
 #include <vector>
 
 #include "engine/mailroom.hpp"
+#include "engine/waker.hpp"
 
 namespace holdfast::engine {
 
-class core;
 class runner;
-
-/// Whoever waits without a thread of its own is told so that there may be news for it. From any
-/// thread, and with the gate's mutex held.
-class waker {
- public:
-  virtual void wake() = 0;
-
- protected:
-  ~waker() = default;
-};
+class store_client;
 
 /// Something that waits without a thread: a state machine whose steps the runner's thread takes.
 class errand : public waker, public std::enable_shared_from_this<errand> {
@@ -81,7 +72,7 @@ class errand : public waker, public std::enable_shared_from_this<errand> {
 /// started with the first errand that has a deadline, watches the time. Thread-safe.
 class runner {
  public:
-  explicit runner(core& session) : session_(session) {}
+  explicit runner(store_client& session) : session_(session) {}
   ~runner() { close(); }
 
   /// An errand does not keep its session: when that goes, those that are left are made to give up.
@@ -117,7 +108,7 @@ class runner {
   void set_due(errand& e, boot_time when);
   void forget_limit(errand& e);
 
-  core& session_;
+  store_client& session_;
   std::mutex mutex_;
   std::condition_variable idle_;
   std::deque<std::shared_ptr<errand>> woken_;

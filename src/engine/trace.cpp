@@ -52,7 +52,16 @@ void trace::watch(const spec& s, const claim& c) {
   session_->deadlock_watch()->begin(who_);
 }
 
-void trace::got(const lease& l) { note_own(l); }
+namespace {
+void note(const lease& l, bool in_std_style) {
+  const auto& h = hold::shared_behind(l);
+  note_own(h, {h->session()->url(), h->name(), h->owner(), in_std_style, h->ends_by_itself(),
+               current_call_site()});
+}
+}  // namespace
+
+void trace::got(const lease& l) { note(l, false); }
+void trace::got_in_std_style(const lease& l) { note(l, true); }
 
 failure trace::judged(failure f) {
   const trace* const t = current;

@@ -23,8 +23,10 @@ class trace {
 
   /// What ends the wait: the caller's, or that it would be for ever.
   std::stop_token stop() const noexcept { return stop_; }
-  /// What became of it.
+  /// What became of it: this thread has it.
   static void got(const lease& l);
+  /// … and has to unlock it itself.
+  static void got_in_std_style(const lease& l);
   /// A wait of this thread that ended so: by what it really was.
   static failure judged(failure f);
 

@@ -62,8 +62,9 @@ class entry final : public engine::question {
   bool waited() const noexcept { return waited_; }
 
   admitted given(std::shared_ptr<engine::core> session, const engine::waits& waited) {
+    const auto& its = session->for_holds();
     found.permit = engine::hold::start(
-        std::make_shared<engine::hold>(std::move(session), what_, how_, grant_, waited));
+        std::make_shared<engine::hold>(std::move(session), its, what_, how_, grant_, waited));
     return std::move(found);
   }
 
@@ -79,9 +80,7 @@ class entry final : public engine::question {
     }
     found.why = waits_for_ = refused_by::permits;
     found.rate = {};
-    wait_hint hint{std::chrono::microseconds(reply.look_again_us), {}};
-    if (reply.position == 1 && session_.can().sees_death) hint.watch = std::move(reply.blockers);
-    return std::optional<wait_hint>{std::move(hint)};
+    return std::optional<wait_hint>{engine::hint_of(session_, reply)};
   }
 
   answer on_no_tokens() {
@@ -93,8 +92,7 @@ class entry final : public engine::question {
   }
 
   answer on_both(const store::permits_reply& reply, boot_time sent) {
-    const auto lasts = engine::lease_of(reply);
-    grant_ = {owner(), reply.fence, sent + lasts - engine::lease_timer::margin(lasts)};
+    grant_ = engine::granted_to(owner(), reply, sent);
     if (grant_.valid_until <= session_.now()) {
       give_back_tokens();  // the next try takes its own
       return failure{errc::unavailable, "the store's answer came later than the lease lasts", true};

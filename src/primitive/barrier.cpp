@@ -85,10 +85,7 @@ struct barrier::state {
     if (resting.empty() || of.core->forked()) return;
     std::vector<store::renewal> leave;
     for (const auto& p : resting) {
-      store::permits_command c;
-      c.verb = permits_verb::release;
-      c.owner = p.kept->owner();
-      leave.push_back({of.spec->name, c});
+      leave.push_back({of.spec->name, engine::release_command(p.kept->owner())});
       of.core->keeper().remove(*p.kept);
       if (!p.next) continue;
       c.owner = p.next;
@@ -227,10 +224,10 @@ struct barrier::round final : engine::question {
     who_ = {};
     if (command_.detached && !command_.lingers) return;
     const auto& spec = of_->of.spec;
-    const boot_time valid_until = sent + spec->lease - engine::lease_timer::margin(spec->lease);
+    const boot_time valid_until = engine::lease_timer::sure_until(sent, spec->lease);
     const engine::grant g{command_.owner, 0, valid_until};
-    who_.kept = std::make_shared<engine::hold>(of_->of.core, spec, engine::claim{}, g,
-                                               engine::waits{sent, sent});
+    who_.kept = std::make_shared<engine::hold>(of_->of.core, of_->of.core->for_holds(), spec,
+                                               engine::claim{}, g, engine::waits{sent, sent});
     keeper.add(who_.kept);
   }
 

@@ -2,8 +2,8 @@
 
 #include <charconv>
 
-#include "engine/names.hpp"
-#include "engine/own_holds.hpp"
+#include "base/names.hpp"
+#include "engine/trace.hpp"
 
 namespace holdfast::primitive {
 
@@ -42,7 +42,7 @@ std::string_view next_word(std::string_view& text) {
 
 /// What is not known is written as "-". Others may write what they like, and as much.
 std::string known(std::string_view word) {
-  return word == "-" ? std::string{} : engine::shortened(word, engine::max_reason_bytes);
+  return word == "-" ? std::string{} : base::shortened(word, base::max_reason_bytes);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   const auto pid = next_word(note);
   std::from_chars(pid.data(), pid.data() + pid.size(), p.pid);
   p.program = known(next_word(note));
-  p.reason = engine::shortened(note, engine::max_reason_bytes);
+  p.reason = base::shortened(note, base::max_reason_bytes);
   p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
   p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
   return p;
@@ -71,10 +71,10 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   spec = made;
   made->name = c.full_name(name);
   made->lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
-  require(c, what, made->name, engine::check_name(name, c.can().max_name_bytes));
-  require(c, what, made->name, engine::check_name(made->name, c.can().max_name_bytes));
-  require(c, what, made->name, engine::check_reason(options.reason));
-  require(c, what, made->name, engine::check_lease(made->lease, c.can()));
+  require(c, what, made->name, base::check_name(name, c.can().max_name_bytes));
+  require(c, what, made->name, base::check_name(made->name, c.can().max_name_bytes));
+  require(c, what, made->name, base::check_reason(options.reason));
+  require(c, what, made->name, base::check_lease(made->lease, c.can()));
   require(c, what, made->name, check_max_hold(options.max_hold));
   require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c));
@@ -103,7 +103,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
 subject::~subject() {
   if (spec->linger == spec->linger.zero() || core->forked()) return;
   if (const auto unused = spec->gate->expect_one_less()) {
-    (void)unused->end(engine::hold::was::idle);
+    unused->give_back();
   }
 }
 
@@ -146,7 +146,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
 }
 
 void thread_holds::put(lease held) {
-  if (engine::hold::behind(held)->traced()) engine::note_own_in_std_style(held);
+  if (engine::hold::behind(held)->traced()) engine::trace::got_in_std_style(held);
   const auto me = this_thread_number();
   thread_number nobody = no_thread;
   if (more_.load(std::memory_order_relaxed) == 0 &&

@@ -1,7 +1,7 @@
 #include <holdfast/condition_variable.hpp>
 
 #include "engine/async_forms.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -12,8 +12,6 @@ using store::permits_outcome;
 using store::permits_verb;
 
 namespace {
-
-constexpr std::chrono::microseconds place_lasts = 4s;
 
 store::permits_command notification(const engine::spec& of, std::uint32_t most) {
   store::permits_command c;
@@ -34,7 +32,7 @@ class turn final : public engine::question {
     command_.kind = spec_->kind;
     command_.capacity = spec_->capacity;
     command_.wait = true;
-    command_.lease_us = command_.place_us = place_lasts.count();
+    command_.lease_us = command_.place_us = engine::place_lasts.count();
     command_.peer = session.peer();
     command_.note = spec_->note;
   }
@@ -49,15 +47,13 @@ class turn final : public engine::question {
     const bool stands = reply->outcome == permits_outcome::queued;
     const bool first = std::exchange(command_.verb, permits_verb::renew) == permits_verb::acquire;
     if ((first && in_line()) || !stands) return std::optional<engine::wait_hint>{};
-    engine::wait_hint hint{std::chrono::microseconds(reply->look_again_us), {}};
-    if (reply->position == 1 && session_.can().sees_death) hint.watch = std::move(reply->blockers);
-    return std::optional<engine::wait_hint>{std::move(hint)};
+    return std::optional<engine::wait_hint>{engine::hint_of(session_, *reply)};
   }
 
   // A place that stays behind ends by itself in seconds.
   void leave() {
     const auto reply = session_.permits(spec_->name, leaving());
-    if (!reply) return session_.keeper().abandon(spec_->name, command_.owner, place_lasts);
+    if (!reply) return session_.keeper().abandon(spec_->name, command_.owner, engine::place_lasts);
     if (owes_a_wake_up(*reply)) pass_on();
   }
   /// Whoever was woken, and does not go on, wakes another: the store has forgotten the one. A place
@@ -70,10 +66,7 @@ class turn final : public engine::question {
     return left.outcome == permits_outcome::absent && stood && !std::exchange(passed_on_, true);
   }
   store::permits_command leaving() const noexcept {
-    store::permits_command c;
-    c.verb = permits_verb::release;
-    c.owner = command_.owner;
-    return c;
+    return engine::release_command(command_.owner);
   }
 
   static bool mismatches(const store::permits_reply& reply) {
@@ -235,7 +228,7 @@ struct condition_variable::state {
 
 condition_variable::condition_variable(session s, const std::string& name)
     : state_(new state{subject(s, "condition_variable", name, {}, store::kind::condition_variable,
-                               engine::max_permits, &store::capabilities::barrier)}) {}
+                               base::max_permits, &store::capabilities::barrier)}) {}
 condition_variable::~condition_variable() = default;
 
 const std::string& condition_variable::name() const noexcept { return state_->of.spec->name; }
@@ -244,7 +237,7 @@ boot_time condition_variable::deadline(wait_time wait) const {
   return saturated_add(state_->of.core->now(), wait);
 }
 
-std::uint32_t condition_variable::notify_all() { return notify(engine::max_permits); }
+std::uint32_t condition_variable::notify_all() { return notify(base::max_permits); }
 
 std::uint32_t condition_variable::notify(std::uint32_t most) {
   const subject& of = state_->of;
@@ -258,7 +251,7 @@ pending<std::uint32_t> async_notify_one(condition_variable& of) {
   return notify_later(of.state_->of, 1);
 }
 pending<std::uint32_t> async_notify_all(condition_variable& of) {
-  return notify_later(of.state_->of, engine::max_permits);
+  return notify_later(of.state_->of, base::max_permits);
 }
 
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,

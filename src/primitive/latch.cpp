@@ -13,7 +13,6 @@ using store::countdown_verb;
 namespace {
 
 constexpr std::uint32_t max_count = 1'000'000;
-constexpr std::chrono::microseconds place_lasts = 4s;
 /// What an arrival may be late, beyond the time for which the session keeps trying.
 constexpr std::chrono::microseconds on_its_way = 60s;
 
@@ -154,7 +153,7 @@ struct latch::state {
     c.verb = verb;
     c.owner = of.core->ids().next();
     c.count = count;
-    c.place_us = place_lasts.count();
+    c.place_us = engine::place_lasts.count();
     c.keep_us = std::chrono::microseconds(keep).count();
     c.repeats_us = (tries_for(*of.core) + on_its_way).count();
     c.peer = of.core->peer();

@@ -5,7 +5,7 @@
 
 #include "engine/core.hpp"
 #include "engine/hold.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {
@@ -55,7 +55,7 @@ const std::string& lease::name() const noexcept { return hold_ ? hold_->name() :
 void lease::extend(std::chrono::milliseconds length) {
   const auto kept = hold_;
   auto& hold = deref(kept);
-  if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
+  if (auto ok = base::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
   hold.extend_or_throw(length);
 }
 
@@ -98,7 +98,7 @@ pending<done> async_extend(const lease& held) {
 
 pending<done> async_extend(const lease& held, std::chrono::milliseconds length) {
   auto& hold = deref(engine::hold::shared_behind(held));
-  if (auto ok = engine::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
+  if (auto ok = base::check_lease(length); !ok) hold.fail(std::move(ok.error()), "extend");
   return async_extend_to(held, length);
 }
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "engine/hold.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {
@@ -99,7 +99,7 @@ void multi_lease::extend() {
 
 void multi_lease::extend(std::chrono::milliseconds length) {
   check();
-  if (auto ok = engine::check_lease(length); !ok) {
+  if (auto ok = base::check_lease(length); !ok) {
     engine::hold::shared_behind(state_->members.front())->fail(std::move(ok.error()), "extend");
   }
   extend_all(state_->members, length);

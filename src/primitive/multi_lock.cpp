@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/async_forms.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/by_thread.hpp"
 #include "primitive/multi_member.hpp"
 
@@ -75,7 +75,7 @@ struct multi_lock::state {
   std::vector<wanted> for_lease(lease_time lease) const {
     auto asked = all;
     if (!lease) return asked;
-    if (auto ok = engine::check_lease(*lease); !ok) fail(std::move(ok.error()));
+    if (auto ok = base::check_lease(*lease); !ok) fail(std::move(ok.error()));
     for (auto& w : asked) {
       auto made = std::make_shared<engine::spec>(*w.what);
       made->lease = *lease;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/names.hpp"
+#include "base/names.hpp"
 
 namespace holdfast::primitive {
 
@@ -58,13 +58,13 @@ result<bucket_rule> count(const rate_rule& r) {
 }
 
 status check_word(std::string_view what, std::string_view word) {
-  const auto ok = engine::check_name(word, max_name);
+  const auto ok = base::check_name(word, max_name);
   return ok ? ok : refuse(std::string(what) + " of a rule: " + ok.error().what);
 }
 
 status check_value(const rate_part& p) {
-  if (p.value.size() <= max_value && engine::is_utf8(p.value) &&
-      !engine::has_control_characters(p.value)) {
+  if (p.value.size() <= max_value && base::is_utf8(p.value) &&
+      !base::has_control_characters(p.value)) {
     return done{};
   }
   return refuse("the key's '" + std::string(p.part) +

@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <holdfast/redlock.hpp>
 
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "engine/quorum_hold.hpp"
 #include "primitive/by_thread.hpp"
 #include "primitive/common.hpp"
@@ -174,7 +174,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
                                                     std::stop_token stop) {
   auto& s = *state_;
   if (lease) {
-    if (auto ok = engine::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
+    if (auto ok = base::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
   }
   auto& first = s.nodes->first();
   const boot_time deadline = saturated_add(first.now(), wait);

@@ -1,7 +1,7 @@
 #include <holdfast/semaphore.hpp>
 
 #include "engine/async_forms.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 
@@ -12,7 +12,7 @@ using primitive::subject;
 namespace {
 
 std::uint32_t checked_capacity(std::uint32_t capacity) {
-  if (capacity >= 1 && capacity <= engine::max_permits) return capacity;
+  if (capacity >= 1 && capacity <= base::max_permits) return capacity;
   throw_failure({errc::invalid_argument,
                  "a semaphore has from 1 to 2^30 permits, not " + std::to_string(capacity)});
 }
@@ -159,7 +159,7 @@ struct expiring_semaphore::state {
   subject of;
 
   engine::spec spec_for(std::chrono::milliseconds lease) const {
-    if (auto ok = engine::check_lease(lease, of.core->can()); !ok) of.fail(std::move(ok.error()));
+    if (auto ok = base::check_lease(lease, of.core->can()); !ok) of.fail(std::move(ok.error()));
     auto s = *of.spec;
     s.lease = lease;
     s.detached = true;

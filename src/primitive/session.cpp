@@ -4,7 +4,7 @@
 
 #include "engine/async_forms.hpp"
 #include "engine/deadlock_watch.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -48,14 +48,14 @@ void describe_countdown(const store::countdown_reply& reply, name_info& info) {
 
 std::string checked_name(const engine::core& core, std::string_view what, std::string_view name) {
   std::string full = core.full_name(name);
-  if (auto ok = engine::check_name(name, core.can().max_name_bytes); !ok) {
+  if (auto ok = base::check_name(name, core.can().max_name_bytes); !ok) {
     throw_failure(core.located(std::move(ok.error()), what, full));
   }
   return full;
 }
 
 void check_options(const engine::core& core) {
-  if (auto ok = engine::check_lease(core.options().lease, core.can()); !ok) {
+  if (auto ok = base::check_lease(core.options().lease, core.can()); !ok) {
     throw_failure(core.located(std::move(ok.error()), "open", ""));
   }
   if (core.options().store_timeout < std::chrono::milliseconds::zero()) {
@@ -92,7 +92,7 @@ result<std::vector<std::string>> names_like(engine::core& core, std::string_view
   for (const auto& name : *all) {
     if (!name.starts_with(prefix) || engine::is_wait_mark(name)) continue;
     auto rest = name.substr(prefix.size());
-    if (engine::matches(pattern, rest)) ours.push_back(std::move(rest));
+    if (base::matches(pattern, rest)) ours.push_back(std::move(rest));
   }
   std::sort(ours.begin(), ours.end());
   return ours;

@@ -1,9 +1,9 @@
 #include <holdfast/shared_mutex.hpp>
 
-#include "engine/async_readers.hpp"
 #include "engine/core.hpp"
-#include "engine/names.hpp"
+#include "base/names.hpp"
 #include "engine/reader_group.hpp"
+#include "engine/readers.hpp"
 #include "engine/resizing.hpp"
 #include "engine/trace.hpp"
 #include "primitive/common.hpp"
@@ -16,7 +16,7 @@ using primitive::thread_holds;
 
 namespace {
 // A writer takes all there is; a reader one.
-constexpr std::uint32_t all = engine::max_permits;
+constexpr std::uint32_t all = base::max_permits;
 }  // namespace
 
 struct shared_mutex::state {
@@ -43,9 +43,10 @@ struct shared_mutex::state {
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
     if (m == shared && readers_share()) {
       if (!of.spec->traced)
-        return group->enter(of.core, of.spec, claim(m), readers_pass(), wait, std::move(stop));
+        return engine::read(of.core, of.spec, claim(m), group, readers_pass(), wait,
+                            std::move(stop));
       const engine::trace seen(of.core, *of.spec, claim(m), wait, std::move(stop));
-      auto got = group->enter(of.core, of.spec, claim(m), readers_pass(), wait, seen.stop());
+      auto got = engine::read(of.core, of.spec, claim(m), group, readers_pass(), wait, seen.stop());
       if (got) engine::trace::got(*got);
       return got;
     }
@@ -70,7 +71,7 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
                                     " serves readers and writers in order of arrival only: use "
                                     "preference::fifo"});
   }
-  state_->group = of.core->reader_groups().at(of.spec->name, of.core->clock());
+  state_->group = of.core->reader_groups().at(of.spec->name);
 }
 
 shared_mutex::~shared_mutex() = default;

@@ -11,7 +11,7 @@ using holdfast::engine::lease_timer;
 using step = lease_timer::step;
 
 const boot_time start{1h};
-const auto margin = lease_timer::margin(30s);
+const auto margin = start + 30s - lease_timer::sure_until(start, 30s);
 
 lease_timer granted(bool renew = true, boot_time max_hold_until = holdfast::forever) {
   return lease_timer({30s, renew, max_hold_until}, start, start + 30s - margin);

@@ -1,4 +1,4 @@
-#include "engine/names.hpp"
+#include "base/names.hpp"
 
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.hpp>
@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using holdfast::errc;
-using namespace holdfast::engine;
+using namespace holdfast::base;
 
 errc reason(const holdfast::status& s) { return s ? errc{} : s.error().code; }
 

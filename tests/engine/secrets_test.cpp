@@ -93,7 +93,7 @@ TEST(secrets, are_not_in_the_message_that_a_store_is_away) {
       EXPECT_FALSE(message.empty()) << scheme;
       EXPECT_EQ(message.find("s3cr"), message.npos) << message;
       EXPECT_EQ(message.find("et@"), message.npos) << message;
-      EXPECT_EQ(message.find("12/"), message.npos) << message;
+      EXPECT_EQ(message.find(":12/"), message.npos) << message;
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "engine/url.hpp"
+#include "base/option.hpp"
 
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.hpp>
@@ -8,7 +8,7 @@
 namespace {
 
 using namespace std::chrono_literals;
-using namespace holdfast::engine;
+using namespace holdfast::base;
 using holdfast::errc;
 
 std::string message_of(const std::string& url) {
@@ -20,11 +20,38 @@ std::string message_of(const std::string& url) {
   return {};
 }
 
-TEST(url, is_taken_apart_into_scheme_rest_and_options) {
+TEST(url, is_taken_apart_before_it_is_decoded) {
+  const auto u = parse_url("etcd://m%40e:a%2Fb%3A%40c%3F@h1,[::1]:7/base%2F1/x?session=2s");
+  ASSERT_TRUE(u);
+  EXPECT_EQ(u->user, "m@e");
+  EXPECT_EQ(u->password, "a/b:@c?");
+  EXPECT_EQ(*u->servers(9), (std::vector<address>{{"h1", 9}, {"::1", 7}}));
+  EXPECT_EQ(u->path, "/base/1/x");
+  EXPECT_EQ(u->shown_user(), "etcd://m@e@");
+}
+
+TEST(url, a_password_may_hold_a_slash_and_an_at_as_they_are) {
+  const auto u = parse_url("zookeeper://me:a/b@c@h/base");
+  ASSERT_TRUE(u);
+  EXPECT_EQ(u->password, "a/b@c");
+  EXPECT_EQ(u->hosts, "h");
+  EXPECT_EQ(u->path, "/base");
+}
+
+TEST(url, hosts_that_are_none_are_refused) {
+  for (const char* const bad :
+       {"redis://", "redis://h:0", "redis://h:x", "redis://h:65536", "redis://::1", "redis://[::1",
+        "redis://[::1]x", "redis://h,,i", "redis://h%zz"}) {
+    const auto u = parse_url(bad);
+    EXPECT_FALSE(u && u->servers(1)) << bad;
+  }
+}
+
+TEST(url, is_taken_apart_into_scheme_path_and_options) {
   const auto u = parse_url("sqlite:a%20b.db?synchronous=full&busy_timeout=2s");
   ASSERT_TRUE(u);
   EXPECT_EQ(u->scheme, "sqlite");
-  EXPECT_EQ(u->rest, "a b.db");
+  EXPECT_EQ(u->path, "a b.db");
   EXPECT_EQ(*u->option("busy_timeout"), "2s");
   EXPECT_EQ(u->option("nothing"), nullptr);
 }

@@ -1,11 +1,11 @@
 #include <array>
 
-#include "engine/url.hpp"
+#include "base/option.hpp"
 #include "fuzz/input.hpp"
 
 // Durations as people write them, and words that are nearly those that there are.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace holdfast::engine;
+  using namespace holdfast::base;
   const auto text = fuzz::text_of(data, size);
   const auto read = parse_duration(text);
   fuzz::require(!read || read->count() >= 0);

@@ -1,5 +1,5 @@
-#include "store/etcd/options.hpp"
 #include "fuzz/input.hpp"
+#include "store/etcd/options.hpp"
 #include "store/mariadb/options.hpp"
 #include "store/memcached/options.hpp"
 #include "store/postgres/options.hpp"
@@ -13,33 +13,35 @@ namespace store = holdfast::store;
 
 // Those would read files and the environment.
 bool is_read_from_elsewhere(std::string_view name) {
-  return name.starts_with("password_") || name.find("_file") != name.npos;
+  return name.find("password_") != name.npos || name.find("_file") != name.npos;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   auto rest = fuzz::text_of(data, size);
-  store::redis::redis_options redis;
-  store::postgres::postgres_options postgres;
-  store::mariadb::mariadb_options mariadb;
-  store::memcached::memcached_options memcached;
-  store::etcd::etcd_options etcd;
-  store::zookeeper::zookeeper_options zookeeper;
+  holdfast::base::store_url u;
+  u.has_servers = true;
+  u.hosts = "h";
+  u.path = "/1";
   while (!rest.empty()) {
     auto value = fuzz::take_until(rest, '\n');
     const auto name = fuzz::take_until(value, '=');
-    if (is_read_from_elsewhere(name)) continue;
-    const std::string text(value);
-    (void)store::redis::set_option(redis, name, text);
-    (void)store::postgres::set_option(postgres, name, text);
-    (void)store::mariadb::set_option(mariadb, name, text);
-    if (name == "prefix") (void)store::memcached::set_prefix(memcached, text);
-    (void)store::etcd::set_option(etcd, name, text);
-    (void)store::zookeeper::set_option(zookeeper, name, text);
+    if (!is_read_from_elsewhere(name)) u.options.emplace_back(name, value);
   }
-  (void)store::redis::check_options(redis);
-  (void)store::etcd::check_options(etcd);
-  (void)store::zookeeper::check_options(zookeeper);
+  (void)store::redis::read_options(u);
+  (void)store::postgres::read_options(u);
+  (void)store::mariadb::read_options(u);
+  (void)store::memcached::read_options(u);
+  (void)store::etcd::read_options(u);
+  (void)store::zookeeper::read_options(u);
+  // One at a time: what is wrong with one does not hide the others.
+  const auto all = u.options;
+  for (const auto& one : all) {
+    u.options = {one};
+    (void)store::redis::read_options(u);
+    (void)store::postgres::read_options(u);
+    (void)store::etcd::read_options(u);
+  }
   return 0;
 }

@@ -1,7 +1,8 @@
+#include "base/store_url.hpp"
+
 #include <string>
 #include <holdfast/session.hpp>
 
-#include "engine/url.hpp"
 #include "fuzz/input.hpp"
 #include "store/etcd/options.hpp"
 #include "store/mariadb/options.hpp"
@@ -14,6 +15,7 @@
 namespace {
 
 namespace store = holdfast::store;
+using holdfast::base::store_url;
 constexpr std::string_view secret = "hUnTeR2";
 
 /// `secret` stands nowhere else in what is parsed.
@@ -25,28 +27,39 @@ void check(const Result& parsed) {
   fuzz::require(parsed.error().what.find(secret) == std::string::npos);
 }
 
-void parse(std::string_view rest) {
-  for (const char* const scheme :
-       {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}) {
-    check(store::redis::parse_address(scheme, rest));
+// The environment and files are not for a fuzzer.
+holdfast::result<store_url> without_options(std::string_view text) {
+  auto u = holdfast::base::parse_url(text);
+  if (u) u->options.clear();
+  return u;
+}
+
+void parse(const std::string& rest) {
+  for (const std::string scheme :
+       {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster", "postgres", "mariadb",
+        "memcached", "etcd", "zookeeper"}) {
+    const auto u = without_options(scheme + ":" + rest);
+    check(u);
+    if (!u) continue;
+    if (scheme.starts_with("redis")) check(store::redis::read_options(*u));
+    if (scheme == "postgres") check(store::postgres::read_options(*u));
+    if (scheme == "mariadb") check(store::mariadb::read_options(*u));
+    if (scheme == "memcached") check(store::memcached::read_options(*u));
+    if (scheme == "etcd") check(store::etcd::read_options(*u));
+    if (scheme == "zookeeper") check(store::zookeeper::read_options(*u));
   }
-  check(store::postgres::parse_address(rest));
-  check(store::mariadb::parse_address("mariadb", rest));
-  check(store::memcached::parse_address(rest));
-  check(store::etcd::parse_address("etcd", rest));
-  check(store::zookeeper::parse_address(rest));
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto text = fuzz::text_of(data, size);
+  const std::string text(fuzz::text_of(data, size));
   (void)holdfast::without_secrets(text);
-  const auto url = holdfast::engine::parse_url(text);
   is_hidden = false;
-  if (url) parse(url->rest);
+  (void)holdfast::base::parse_url(text);
+  parse(text.substr(std::min(text.find("//"), text.size())));
   parse(text);
   is_hidden = text.find(secret) == text.npos;
-  parse("//user:" + std::string(secret) + "@" + std::string(text.substr(0, text.find('@'))));
+  parse("//user:" + std::string(secret) + "@" + text.substr(0, text.find('@')));
   return 0;
 }

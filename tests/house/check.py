@@ -11,11 +11,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from rules import banned, decisions, docs, layers, mutants, names, pictures, ports, shape  # noqa: E402
+from rules import banned, circles, decisions, docs, layers, mutants, names, pictures, ports, shape  # noqa: E402
 from rules.tree import Tree  # noqa: E402
 
 RULES = {
     "layers": layers.check,
+    "circles": circles.check,
     "vendor": layers.check_vendor,
     "umbrella": layers.check_umbrella,
     "banned": banned.check,

@@ -1,186 +1,12 @@
 #include "store/etcd/channel.hpp"
 
-#include <etcd/etcd.pb.h>
-
-#include <grpc/support/log.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 
-#include "store/etcd/grpc.hpp"
+#include "store/etcd/members.hpp"
 
 namespace holdfast::store::etcd {
-
-namespace {
-
-using namespace std::chrono_literals;
-using grpc::StatusCode;
-
-std::string contents_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream all;
-  all << in.rdbuf();
-  return all.str();
-}
-
-std::shared_ptr<grpc::ChannelCredentials> credentials_of(const etcd_options& o) {
-  if (!o.tls) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions ssl;
-  if (!o.ca.empty()) ssl.pem_root_certs = contents_of(o.ca);
-  if (!o.cert.empty()) {
-    ssl.pem_cert_chain = contents_of(o.cert);
-    ssl.pem_private_key = contents_of(o.key);
-  }
-  return grpc::SslCredentials(ssl);
-}
-
-// What gRPC calls a back-off is also how long a connection may take to be made: a machine that is
-// busy, or far away and with TLS, takes more than a tenth of a second.
-int time_to_connect_ms(const etcd_options& o) {
-  return static_cast<int>(std::clamp(o.command_timeout / 4, 100ms, 1'000ms).count());
-}
-
-// A member that came back is found soon, and one that is silent is noticed by pings.
-grpc::ChannelArguments arguments_of(const etcd_options& o) {
-  grpc::ChannelArguments a;
-  a.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  a.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, time_to_connect_ms(o));
-  a.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  a.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
-  a.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
-  a.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // one session, one connection
-  if (!o.server_name.empty()) a.SetSslTargetNameOverride(o.server_name);
-  return a;
-}
-
-// Its log is of the whole program, and the library prints nothing.
-void be_silent() {
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) {
-    gpr_set_log_verbosity(static_cast<gpr_log_severity>(GPR_LOG_SEVERITY_ERROR + 1));
-  }
-}
-
-bool says(const grpc::Status& s, const char* what) {
-  return s.error_message().find(what) != std::string::npos;
-}
-
-bool is_stale_token(const grpc::Status& s) {
-  return s.error_code() == StatusCode::UNAUTHENTICATED || says(s, "invalid auth token") ||
-         says(s, "auth store: revision in header is old") ||
-         says(s, "revision of auth store is old");
-}
-
-/// The member is away, or does not see a leader: another may do better.
-bool is_away(const grpc::Status& s) {
-  switch (s.error_code()) {
-    case StatusCode::UNAVAILABLE:
-    case StatusCode::DEADLINE_EXCEEDED:
-    case StatusCode::CANCELLED:
-    case StatusCode::INTERNAL:
-    case StatusCode::UNKNOWN:
-    case StatusCode::ABORTED:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// How long gRPC may look for an answer before the clock is asked again: it may be one that jumps.
-constexpr auto look_at_clock = std::chrono::nanoseconds(100ms);
-
-gpr_timespec from_now(std::chrono::nanoseconds d) {
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(d.count(), GPR_TIMESPAN));
-}
-
-/// One call, whose answer the calling thread itself waits for: no other thread has to wake it.
-struct pending {
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  grpc::Status status;
-
-  // What was asked and answered is the caller's: this returns when gRPC has let go of it.
-  grpc::Status wait(clock& on, boot_time until) {
-    void* tag = nullptr;
-    bool ok = false;
-    auto what = grpc::CompletionQueue::TIMEOUT;
-    while (what == grpc::CompletionQueue::TIMEOUT && on.now() < until) {
-      what = queue.AsyncNext(&tag, &ok, from_now(std::min(on.sleep_for(until), look_at_clock)));
-    }
-    if (what == grpc::CompletionQueue::TIMEOUT) context.TryCancel();
-    queue.Shutdown();
-    while (queue.Next(&tag, &ok)) {
-    }
-    return status;
-  }
-};
-
-}  // namespace
-
-namespace {
-
-// gRPC's threads for callbacks end with the last channel and begin with the next one, and that they
-// end twice if the two meet (1.51). One channel that goes nowhere, and is never given back, keeps
-// them. It has no credentials, so that each call on it fails at once.
-void keep_threads() {
-  static auto* const nowhere = new generic_stub(grpc::CreateChannel("nowhere", nullptr));
-  static auto* const request = new wire::StatusRequest();
-  static auto* const answer = new wire::StatusResponse();
-  static std::once_flag once;
-  std::call_once(once, [] {
-    static auto* const context = new grpc::ClientContext;
-    nowhere->UnaryCall(context, method::status, {}, request, answer, [](grpc::Status) {});
-  });
-}
-
-}  // namespace
-
-channel::parts::parts(const etcd_options& o) : options_(o) {
-  be_silent();
-  keep_threads();
-  const auto credentials = credentials_of(o);
-  for (const auto& host : o.hosts) {
-    stubs_.emplace_back(grpc::CreateCustomChannel(host, credentials, arguments_of(o)));
-  }
-}
-
-void channel::parts::go_on_from(std::size_t member) noexcept {
-  (void)current_.compare_exchange_strong(member, (member + 1) % stubs_.size());
-}
-
-grpc::Status channel::parts::ask(std::size_t member, const char* method, const std::string& token,
-                                 const message& request, message& answer, boot_time until) {
-  pending call;
-  if (!token.empty()) call.context.AddMetadata("token", token);
-  const auto reader = stub(member).PrepareUnaryCall(&call.context, method, request, &call.queue);
-  reader->StartCall();
-  reader->Finish(&answer, &call.status, &call);
-  return call.wait(*options_.clock, until);
-}
-
-result<std::string> channel::parts::token(boot_time until) {
-  if (options_.user.empty()) return std::string();
-  const std::lock_guard guard{mutex_};
-  if (!token_.empty()) return token_;
-  wire::AuthenticateRequest request;
-  request.set_name(options_.user);
-  request.set_password(options_.password);
-  wire::AuthenticateResponse answer;
-  const auto member = now_with();
-  const auto s = ask(member, method::authenticate, {}, request, answer, until);
-  if (!s.ok()) {
-    if (is_away(s)) go_on_from(member);
-    return explain(s, options_);
-  }
-  return token_ = answer.token();
-}
-
-void channel::parts::forget_token(const std::string& which) {
-  const std::lock_guard guard{mutex_};
-  if (token_ == which) token_.clear();
-}
 
 status channel::usable_here() {
   static std::atomic<pid_t> first{0};
@@ -191,10 +17,10 @@ status channel::usable_here() {
                  "program, or open etcd after the fork only"};
 }
 
-channel::channel(const etcd_options& o) : parts_(std::make_unique<parts>(o)) {}
+channel::channel(const etcd_options& o) : members_(std::make_unique<members>(o)) {}
 channel::~channel() = default;
 
-const etcd_options& channel::options() const noexcept { return parts_->options_; }
+const etcd_options& channel::options() const noexcept { return members_->options(); }
 
 result<bool> channel::call(const char* method, const message& request, message& answer) {
   return call(method, request, answer, options().command_timeout);
@@ -213,54 +39,25 @@ result<bool> channel::call(const char* what, const message& request, message& an
   for (auto left = std::max<std::size_t>(o.hosts.size(), 2);;) {
     const auto now = o.clock->now();
     const boot_time part = now + (until - now) / static_cast<std::int64_t>(left);
-    const auto token = parts_->token(part);
-    const auto member = parts_->now_with();
+    const auto token = members_->token(part);
+    const auto member = members_->now_with();
     grpc::Status s;
     if (token) {
-      s = parts_->ask(member, what, *token, request, answer, part);
+      s = members_->ask(member, what, *token, request, answer, part);
       if (s.ok()) return repeated;
       if (!o.user.empty() && is_stale_token(s) && !fresh_token) {
-        parts_->forget_token(*token);
+        members_->forget_token(*token);
         fresh_token = true;
         continue;
       }
       if (!is_away(s)) return unknown_if_repeated(explain(s, o));
       repeated = true;
-      parts_->go_on_from(member);
+      members_->go_on_from(member);
     } else if (token.error().code != errc::unavailable) {
       return unknown_if_repeated(token.error());
     }
     if (--left > 0 && o.clock->now() < until) continue;
     return unknown_if_repeated(token ? explain(s, o) : token.error());
-  }
-}
-
-failure explain(const grpc::Status& s, const etcd_options& o) {
-  const std::string said = s.error_message().empty() ? "no answer" : s.error_message();
-  if (says(s, "user name is empty")) {
-    return {errc::not_permitted,
-            "the servers ask for a user (" + said + "): write etcd://user:password@h1,h2/locks"};
-  }
-  if (says(s, "authentication failed")) {
-    return {errc::not_permitted, "the servers refuse '" + o.user + "' (" + said + ")"};
-  }
-  if (says(s, "authentication is not enabled")) {
-    return {errc::invalid_argument, "the servers know no users (" + said +
-                                        "): leave user and password out, or enable it there"};
-  }
-  switch (s.error_code()) {
-    case StatusCode::NOT_FOUND:
-      return {errc::lost, "the session has ended (" + said + ")"};
-    case StatusCode::PERMISSION_DENIED:
-    case StatusCode::UNAUTHENTICATED:
-      return {errc::not_permitted, "not allowed for '" + o.user + "' (" + said +
-                                       "): it needs a role that reads and writes " + o.base + "/"};
-    case StatusCode::UNIMPLEMENTED:
-      return {errc::unsupported, "this is no etcd 3.4 or later (" + said + ")"};
-    case StatusCode::RESOURCE_EXHAUSTED:
-      return {errc::no_space, "the servers take no more (" + said + "): etcdctl alarm list"};
-    default:
-      return {errc::unavailable, "no answer (" + said + "): is a majority of the servers up?"};
   }
 }
 

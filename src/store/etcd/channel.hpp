@@ -1,31 +1,17 @@
 #pragma once
 
-#include <google/protobuf/message_lite.h>
-
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <memory>
 
+#include "store/etcd/calls.hpp"
 #include "store/etcd/options.hpp"
 
 namespace holdfast::store::etcd {
 
-using message = google::protobuf::MessageLite;
+class members;
 
-/// What holdfast calls of etcd. The server takes a stream of keep-alives; one of one message is
-/// what a plain call looks like.
-namespace method {
-inline constexpr const char* range = "/etcdserverpb.KV/Range";
-inline constexpr const char* txn = "/etcdserverpb.KV/Txn";
-inline constexpr const char* grant = "/etcdserverpb.Lease/LeaseGrant";
-inline constexpr const char* revoke = "/etcdserverpb.Lease/LeaseRevoke";
-inline constexpr const char* keep_alive = "/etcdserverpb.Lease/LeaseKeepAlive";
-inline constexpr const char* watch = "/etcdserverpb.Watch/Watch";
-inline constexpr const char* authenticate = "/etcdserverpb.Auth/Authenticate";
-inline constexpr const char* status = "/etcdserverpb.Maintenance/Status";
-}  // namespace method
-
-/// The members of the cluster, one of which is talked to as long as it answers. Thread-safe.
+/// Calls to whichever member of the cluster answers. Thread-safe.
 class channel {
  public:
   explicit channel(const etcd_options& o);
@@ -46,12 +32,11 @@ class channel {
 
   const etcd_options& options() const noexcept;
 
-  /// For streams, which have gRPC's types in their own file.
-  struct parts;
-  parts& inner() noexcept { return *parts_; }
+  /// For streams.
+  members& inner() noexcept { return *members_; }
 
  private:
-  std::unique_ptr<parts> parts_;
+  std::unique_ptr<members> members_;
 };
 
 }  // namespace holdfast::store::etcd

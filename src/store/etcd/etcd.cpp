@@ -447,7 +447,6 @@ result<std::vector<std::string>> etcd_store::names() {
 }  // namespace
 
 result<std::unique_ptr<contender_store>> open_etcd(etcd_options options) {
-  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   if (auto ok = channel::usable_here(); !ok) return std::move(ok.error());
   auto opened = std::make_unique<etcd_store>(std::move(options));
   if (auto ok = opened->open(); !ok) return std::move(ok.error());

@@ -1,158 +1,78 @@
 #include "store/etcd/options.hpp"
 
-#include <algorithm>
-#include <charconv>
-#include <cstdint>
-#include <cstdlib>
 #include <fstream>
 
-#include "store/files/files.hpp"
+#include "base/names.hpp"
 
 namespace holdfast::store::etcd {
 
 namespace {
 
 using namespace std::chrono_literals;
+using own = etcd_options;
 
-failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
-
-bool is_port(std::string_view text) {
-  std::uint16_t number = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return wrong == std::errc{} && end == text.data() + text.size() && number != 0;
+// etcd counts in seconds, and may raise it.
+status set_session(etcd_options& to, std::string_view name, const std::string& value) {
+  return base::read_time(to.session, name, value, {.least = 1s});
 }
 
-status add_host(etcd_options& o, std::string_view one) {
-  const auto colon = one.starts_with('[') ? one.find(':', one.find(']')) : one.rfind(':');
-  const auto host = one.substr(0, colon);
-  const auto port = colon == one.npos ? "2379" : one.substr(colon + 1);
-  if (host.empty()) return bad("names no host; write etcd://h1,h2,h3/locks");
-  if (host.find(':') != host.npos && !host.starts_with('[')) {
-    return bad("an IPv6 address is written in brackets: [::1]:2379");
-  }
-  if (!is_port(port)) {
-    return bad("what is behind the colon is not a port; ports go from 1 to 65535");
-  }
-  o.hosts.push_back(std::string(host) + ":" + std::string(port));
-  return done{};
-}
-
-status take_hosts(etcd_options& o, std::string_view all) {
-  while (true) {
-    const auto comma = std::min(all.find(','), all.size());
-    if (auto ok = add_host(o, all.substr(0, comma)); !ok) return ok;
-    if (comma == all.size()) return done{};
-    all.remove_prefix(comma + 1);
-  }
-}
-
-status take_base(etcd_options& o, std::string_view base) {
-  while (base.ends_with('/')) base.remove_suffix(1);
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-  if (std::any_of(base.begin(), base.end(), control)) {
-    return bad("the prefix has control characters");
-  }
-  o.base = base;
-  return done{};
-}
-
-void take_credentials(etcd_options& o, std::string_view& rest) {
-  const auto at = rest.rfind('@');  // a password may hold a /
-  if (at == rest.npos) return;
-  const auto credentials = rest.substr(0, at);
-  rest.remove_prefix(at + 1);
-  const auto colon = std::min(credentials.find(':'), credentials.size());
-  o.user = credentials.substr(0, colon);
-  if (colon < credentials.size()) o.password = credentials.substr(colon + 1);
-}
-
-std::string shown(const etcd_options& o) {
-  std::string all;
-  for (const auto& host : o.hosts) all += (all.empty() ? "" : ",") + host;
-  return (o.tls ? "etcds://" : "etcd://") + (o.user.empty() ? "" : o.user + "@") + all + o.base;
-}
-
-status password_from_environment(etcd_options& o, const std::string& name) {
-  const char* const found = std::getenv(name.c_str());
-  if (found == nullptr || *found == '\0') {
-    return bad("the password is to be in the environment as " + name + ", and is not");
-  }
-  o.password = found;
-  return done{};
-}
-
-status password_from_file(etcd_options& o, const std::string& path) {
-  auto line = files::first_line(path);
-  if (!line) return bad("cannot read the password from " + path + ": " + line.error().what);
-  if (line->empty()) return bad("no password can be read from the file " + path);
-  return o.password = std::move(*line), done{};
-}
+constexpr base::option<etcd_options> known_options[]{
+    {"session", set_session},
+    base::time_option<own, &own::connect_timeout>("connect_timeout"),
+    base::time_option<own, &own::command_timeout>("command_timeout"),
+    base::password_option<own, &own::password>("password_env"),
+    base::password_option<own, &own::password>("password_file"),
+    base::path_option<own, &own::ca>("ca"),
+    base::path_option<own, &own::cert>("cert"),
+    base::path_option<own, &own::key>("key"),
+    base::text_option<own, &own::server_name>("server_name")};
 
 status check_tls(const etcd_options& o) {
   const bool any = !(o.ca + o.cert + o.key + o.server_name).empty();
-  if (any && !o.tls) return bad("ca, cert, key and server_name are for TLS: write etcds://");
-  if (o.cert.empty() != o.key.empty()) return bad("cert and key come together");
-  const std::pair<std::string_view, const std::string&> read[]{
-      {"ca", o.ca}, {"cert", o.cert}, {"key", o.key}};
-  for (const auto& [option, path] : read) {
-    if (auto ok = files::check_no_fifo(option, path); !ok) return ok;
-    if (!path.empty() && !std::ifstream(path)) return bad("the file " + path + " can not be read");
+  if (any && !o.tls) {
+    return base::invalid("ca, cert, key and server_name are for TLS: write etcds://");
+  }
+  if (o.cert.empty() != o.key.empty()) return base::invalid("cert and key come together");
+  for (const auto& path : {o.ca, o.cert, o.key}) {
+    if (path.empty() || std::ifstream(path)) continue;
+    return base::invalid("the file " + path + " can not be read");
   }
   return done{};
+}
+
+status check(const etcd_options& o) {
+  if (base::has_control_characters(o.base)) {
+    return base::invalid("the prefix has control characters");
+  }
+  if (o.user.empty() == o.password.empty()) return check_tls(o);
+  return base::invalid(
+      "a user and a password come together: etcd://user:password@h1,h2/locks, or "
+      "?password_env= or ?password_file=");
 }
 
 }  // namespace
 
-result<etcd_options> parse_address(std::string_view scheme, std::string_view rest) {
-  if (!rest.starts_with("//")) return bad("etcd: needs servers: etcd://h1,h2,h3/locks");
-  rest.remove_prefix(2);
+result<etcd_options> read_options(const base::store_url& u) {
+  if (auto ok = base::needs_servers(u, "etcd://h1,h2,h3/locks"); !ok) return std::move(ok.error());
+  auto hosts = u.servers(2379);
+  if (!hosts) return std::move(hosts.error());
   etcd_options o;
-  o.tls = scheme == "etcds";
-  take_credentials(o, rest);
-  const auto slash = std::min(rest.find('/'), rest.size());
-  if (auto ok = take_base(o, rest.substr(slash)); !ok) return std::move(ok.error());
-  if (auto ok = take_hosts(o, rest.substr(0, slash)); !ok) return std::move(ok.error());
-  o.url = shown(o);
+  std::string shown;
+  for (const auto& h : *hosts) {
+    o.hosts.push_back(to_string(h));
+    shown += (shown.empty() ? "" : ",") + o.hosts.back();
+  }
+  o.tls = u.scheme == "etcds";
+  o.user = u.user;
+  o.password = u.password;
+  o.base = u.path;
+  while (o.base.ends_with('/')) o.base.pop_back();
+  o.url = u.shown_user() + shown + o.base;
+  if (auto ok = base::read_options<etcd_options>(u, known_options, o); !ok) {
+    return std::move(ok.error());
+  }
+  if (auto ok = check(o); !ok) return std::move(ok.error());
   return o;
-}
-
-status set_option(etcd_options& o, std::string_view name, const std::string& value) {
-  if (name == "password_env") return password_from_environment(o, value);
-  if (name == "password_file") return password_from_file(o, value);
-  auto* const text = name == "ca"            ? &o.ca
-                     : name == "cert"        ? &o.cert
-                     : name == "key"         ? &o.key
-                     : name == "server_name" ? &o.server_name
-                                             : nullptr;
-  if (text == nullptr) return bad("there is no option '" + std::string(name) + "'");
-  if (value.empty()) return bad(std::string(name) + "= is empty");
-  *text = value;
-  return done{};
-}
-
-std::chrono::milliseconds* duration_of(etcd_options& o, std::string_view name) {
-  return name == "session"           ? &o.session
-         : name == "connect_timeout" ? &o.connect_timeout
-         : name == "command_timeout" ? &o.command_timeout
-                                     : nullptr;
-}
-
-status check_options(const etcd_options& o) {
-  if (o.user.empty() != o.password.empty()) {
-    return bad(
-        "a user and a password come together: etcd://user:password@h1,h2/locks, or "
-        "?password_env= or ?password_file=");
-  }
-  if (o.session < 1s || o.session > 24h) {
-    return bad("session=" + std::to_string(o.session.count()) +
-               " ms: from 1s (etcd counts in seconds, and may raise it) to 24h");
-  }
-  for (const auto timeout : {o.connect_timeout, o.command_timeout}) {
-    if (timeout < 1ms || timeout > 24h) {
-      return bad("connect_timeout and command_timeout go from 1ms to 24h");
-    }
-  }
-  return check_tls(o);
 }
 
 }  // namespace holdfast::store::etcd

@@ -4,8 +4,9 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "base/option.hpp"
 
 namespace holdfast::store::etcd {
 
@@ -26,16 +27,8 @@ struct etcd_options {
   holdfast::clock* clock = nullptr;
 };
 
-/// `//user:password@h1,h2:2379/prefix`. Port 2379 where none is given.
-result<etcd_options> parse_address(std::string_view scheme, std::string_view rest);
-
-/// All but the durations: `password_env`, `password_file`, `ca`, `cert`, `key`, `server_name`.
-status set_option(etcd_options& o, std::string_view name, const std::string& value);
-
-/// The duration of that name; null if there is none.
-std::chrono::milliseconds* duration_of(etcd_options& o, std::string_view name);
-
-/// What can only be judged when all options are known.
-status check_options(const etcd_options& o);
+/// `etcd://user:password@h1,h2:2379/prefix?option=value`; etcds for TLS. Port 2379 where none is
+/// given.
+result<etcd_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::etcd

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "store/etcd/grpc.hpp"
+#include "store/etcd/members.hpp"
 
 namespace holdfast::store::etcd {
 
@@ -41,11 +41,11 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
   // The hold is for requests from other threads than gRPC's, until the stream breaks.
   void open(const std::string& token) {
     self_ = shared_from_this();
-    auto& parts = of_->to.inner();
-    member_ = parts.now_with();
+    auto& members = of_->to.inner();
+    member_ = members.now_with();
     if (!token.empty()) context_.AddMetadata("token", token);
     context_.AddMetadata("hasleader", "true");  // ends when the member has lost its leader
-    parts.stub(member_).PrepareBidiStreamingCall(&context_, method::watch, {}, this);
+    members.stub(member_).PrepareBidiStreamingCall(&context_, method::watch, {}, this);
     AddHold();
     StartRead(&heard_);
     StartCall();

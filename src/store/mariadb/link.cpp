@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "store/mariadb/errors.hpp"
-#include "store/mariadb/schema.hpp"
 
 namespace holdfast::store::mariadb {
 
@@ -69,36 +68,7 @@ status refuse_galera(const std::vector<link::answer>& settings) {
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
-std::string where(std::string_view name, std::string_view version, std::string_view now) {
-  std::string text = " where name = ";
-  text.append(name).append(" and version = ").append(version);
-  if (now.empty()) return text;
-  text.append(" and ").append(server_clock).append(" - ").append(now);
-  return text + " between -1000 and 3000";
-}
-
 }  // namespace
-
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text = "x'";
-  for (const char c : bytes) {
-    text += digits[static_cast<unsigned char>(c) >> 4];
-    text += digits[static_cast<unsigned char>(c) & 15];
-  }
-  return text + "'";
-}
-
-std::string quoted(std::string_view identifier) {
-  std::string text = "`";
-  for (const char c : identifier) text.append(c == '`' ? 2 : 1, c);
-  return text + "`";
-}
-
-tables::tables(std::string_view name)
-    : database(quoted(name)),
-      records(database + ".holdfast_records"),
-      meta(database + ".holdfast_meta") {}
 
 // ---- one connection
 // ------------------------------------------------------------------------------
@@ -223,12 +193,6 @@ result<std::vector<sql::row>> link::read(std::span<const std::string_view> names
     rows.push_back(std::move(*one));
   }
   return rows;
-}
-
-std::string update_of(const tables& t, std::string_view record, std::string_view name,
-                      std::string_view version, std::string_view now) {
-  return "update " + t.records + " set version = version + 1, record = " + std::string(record) +
-         where(name, version, now);
 }
 
 std::string link::text_of(const sql::replacement& r) const {

@@ -4,32 +4,10 @@
 
 #include "store/mariadb/options.hpp"
 #include "store/mariadb/prepared_update.hpp"
+#include "store/mariadb/statements.hpp"
 #include "store/sql/row_link.hpp"
 
 namespace holdfast::store::mariadb {
-
-/// The names of the tables, in their database.
-struct tables {
-  explicit tables(std::string_view database);
-  std::string database;
-  std::string records;
-  std::string meta;
-};
-/// `Quoted`, so that any name is only a name.
-std::string quoted(std::string_view identifier);
-
-/// x'…', bytes that no setting of the server can read anything else into.
-std::string hex(std::string_view bytes);
-
-/// The server's clock at the beginning of a statement: microseconds since 1970.
-inline constexpr const char* server_clock =
-    "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
-
-/// Replaces the row of that name and version. With `now`, what time it is assumed to be, only if
-/// that is about right: the margin of every lease is 2 ms and 1 % of it, of 100 ms at least, so a
-/// guess that is more than one ahead, or three behind, is none.
-std::string update_of(const tables& t, std::string_view record, std::string_view name,
-                      std::string_view version, std::string_view now);
 
 /// The rows over one connection. Statements that go together are one text, which is one round trip;
 /// values are hexadecimal, so that no setting of the server can read anything else into them.

@@ -1,8 +1,6 @@
 #include "store/mariadb/options.hpp"
 
-#include <array>
-
-#include "store/files/files.hpp"
+#include <vector>
 
 namespace holdfast::store::mariadb {
 
@@ -10,61 +8,51 @@ namespace {
 
 constexpr std::size_t longest_database = 64;
 
-failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
-
-struct text_option {
-  std::string_view name;
-  std::string mariadb_options::* where;
-};
-constexpr std::array texts{text_option{"socket", &mariadb_options::socket},
-                           text_option{"defaults_file", &mariadb_options::defaults_file},
-                           text_option{"ssl_ca", &mariadb_options::ssl_ca},
-                           text_option{"ssl_cert", &mariadb_options::ssl_cert},
-                           text_option{"ssl_key", &mariadb_options::ssl_key}};
-
-status set_tls(mariadb_options& o, std::string_view value) {
+status set_tls(mariadb_options& o, std::string_view, const std::string& value) {
   if (value == "require") return o.tls = tls::require, done{};
   if (value == "verify") return o.tls = tls::verify, done{};
-  return bad("tls is require or verify; without it the option files decide");
+  return base::invalid("tls is require or verify; without it the option files decide");
+}
+
+std::vector<base::option<mariadb_options>> known_options() {
+  using own = mariadb_options;
+  const auto common = sql::link_option_table<own>();
+  std::vector<base::option<own>> all(common.begin(), common.end());
+  all.insert(all.end(), {{"tls", set_tls},
+                         base::path_option<own, &own::socket>("socket"),
+                         base::path_option<own, &own::defaults_file>("defaults_file"),
+                         base::path_option<own, &own::ssl_ca>("ssl_ca"),
+                         base::path_option<own, &own::ssl_cert>("ssl_cert"),
+                         base::path_option<own, &own::ssl_key>("ssl_key")});
+  return all;
 }
 
 }  // namespace
 
-result<mariadb_options> parse_address(std::string_view scheme, std::string_view rest) {
-  auto where = sql::parse_place(scheme, rest, 3306);
-  if (!where) return std::move(where.error());
-  if (where->hosts.size() > 1) return bad("names several hosts; write one");
-  if (where->database.empty() || where->database.size() > longest_database) {
-    return bad("needs the name of a database: " + std::string(scheme) + "://host/database");
+result<mariadb_options> read_options(const base::store_url& u) {
+  if (auto ok = base::needs_servers(u, u.scheme + "://host/database"); !ok) {
+    return std::move(ok.error());
   }
   mariadb_options o;
-  o.user = std::move(where->user);
-  o.password = std::move(where->password);
-  o.database = std::move(where->database);
-  o.url = std::move(where->shown);
-  if (!where->hosts.empty()) {
-    o.host = std::move(where->hosts.front().name);
-    o.port = where->hosts.front().port;
+  if (!u.hosts.empty()) {
+    auto hosts = u.servers(3306);
+    if (!hosts) return std::move(hosts.error());
+    if (hosts->size() > 1) return base::invalid("names several hosts; write one");
+    o.host = std::move(hosts->front().host);
+    o.port = hosts->front().port;
+  }
+  o.user = u.user;
+  o.password = u.password;
+  o.database = u.inner_path();
+  if (o.database.empty() || o.database.size() > longest_database) {
+    return base::invalid("needs the name of a database: " + u.scheme + "://host/database");
+  }
+  o.url = u.shown_user() + u.hosts + "/" + o.database;
+  const auto known = known_options();
+  if (auto ok = base::read_options<mariadb_options>(u, known, o); !ok) {
+    return std::move(ok.error());
   }
   return o;
-}
-
-status set_option(mariadb_options& o, std::string_view name, const std::string& value) {
-  if (auto common = sql::set_option(o, name, value)) return std::move(*common);
-  if (name == "tls") return set_tls(o, value);
-  for (const auto& [known, where] : texts) {
-    if (known != name) continue;
-    if (auto ok = files::check_no_fifo(name, value); !ok) return ok;
-    return o.*where = value, done{};
-  }
-  return bad("there is no option '" + std::string(name) + "'");
-}
-
-std::vector<std::string_view> known_options() {
-  std::vector<std::string_view> all(sql::link_option_names.begin(), sql::link_option_names.end());
-  all.push_back("tls");
-  for (const auto& t : texts) all.push_back(t.name);
-  return all;
 }
 
 }  // namespace holdfast::store::mariadb

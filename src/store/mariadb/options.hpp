@@ -5,8 +5,6 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "store/sql/options.hpp"
 
@@ -34,10 +32,7 @@ struct mariadb_options : sql::link_options {
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
 };
 
-/// Reads `//user:password@host:port/database`.
-result<mariadb_options> parse_address(std::string_view scheme, std::string_view rest);
-status set_option(mariadb_options& options, std::string_view name, const std::string& value);
-/// The names that set_option() knows.
-std::vector<std::string_view> known_options();
+/// `mariadb://user:password@host:port/database?option=value`; without a host, the socket.
+result<mariadb_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::mariadb

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "store/mariadb/link.hpp"
+#include "store/mariadb/statements.hpp"
 
 namespace holdfast::store::mariadb {
 

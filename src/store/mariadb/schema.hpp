@@ -4,8 +4,6 @@
 
 namespace holdfast::store::mariadb {
 
-inline constexpr std::int64_t format_version = 1;
-
 /// Looks whether the tables are there and ours, and makes them if they are not there. What a user
 /// without the right to make them has to ask for stands in the error.
 status set_up_tables(link& over, const tables& t);

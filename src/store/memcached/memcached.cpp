@@ -351,7 +351,6 @@ class memcached_store final : public slot_store {
 }  // namespace
 
 result<std::unique_ptr<slot_store>> open_memcached(memcached_options options) {
-  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   auto store = std::make_unique<memcached_store>(std::move(options));
   if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<slot_store>(std::move(store));

@@ -1,21 +1,16 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "base/option.hpp"
 
 namespace holdfast::store::memcached {
 
-struct address {
-  std::string host{};
-  std::uint16_t port = 11211;
-  auto operator<=>(const address&) const = default;
-};
-std::string to_string(const address& a);  ///< host:port, [host]:port
+using base::address;
 
 struct memcached_options {
   std::vector<address> servers{};  ///< each name is on one of them
@@ -26,13 +21,7 @@ struct memcached_options {
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
 };
 
-/// Reads `//h1:11211,h2`.
-result<memcached_options> parse_address(std::string_view rest);
-
-/// The only option that is no duration.
-status set_prefix(memcached_options& options, const std::string& value);
-
-/// What no single option can tell.
-status check_options(const memcached_options& o);
+/// `memcached://h1:11211,h2?option=value`. Port 11211 where none is given.
+result<memcached_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::memcached

@@ -31,13 +31,9 @@ struct postgres_options : sql::link_options {
   holdfast::clock* clock = nullptr;  ///< judges how long receive() waits; null: the machine's
 };
 
-/// Reads `//user:password@host:port,host:port/database`; each part may be left out.
-result<address> parse_address(std::string_view rest);
-
-/// One option of the URL; those of libpq (sslmode, passfile, …) are handed to it.
-status set_option(postgres_options& options, std::string_view name, const std::string& value);
-
-/// The names that set_option() knows.
-std::vector<std::string_view> known_options();
+/// `postgres://user:password@host:port,host:port/database`; each part may be left out.
+result<address> read_address(const base::store_url& u);
+/// The same with the options. Those of libpq (sslmode, passfile, …) are handed to it.
+result<postgres_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::postgres

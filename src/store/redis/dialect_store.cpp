@@ -5,9 +5,9 @@
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
 #include "store/redis/scripts.hpp"
-#include "store/redis/servers.hpp"
 #include "store/redis/setnx_values.hpp"
 #include "store/redis/slot_map.hpp"
+#include "store/redis/topologies.hpp"
 #include "store/redis/unlock_inbox.hpp"
 
 namespace holdfast::store::redis {
@@ -312,7 +312,6 @@ class dialect_store final : public slot_store {
 }  // namespace
 
 result<std::unique_ptr<slot_store>> open_dialect(redis_options options) {
-  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   auto store = std::make_unique<dialect_store>(std::move(options));
   if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<slot_store>(std::move(store));

@@ -9,14 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/option.hpp"
+
 namespace holdfast::store::redis {
 
-struct address {
-  std::string host{};
-  std::uint16_t port = 6379;
-  auto operator<=>(const address&) const = default;
-};
-std::string to_string(const address& a);  ///< host:port, [host]:port
+using base::address;
 
 enum class topology : std::uint8_t { single, sentinel, cluster };
 
@@ -71,15 +68,9 @@ struct redis_options {
   std::function<void(std::string_view)> warn{};
 };
 
-/// Reads `//user:password@host:port/database`, `//user:password@/path/of/socket` for redis+unix,
-/// `//user:password@host:port,host:port/name/database` for redis+sentinel, the same without the end
-/// for redis+cluster. The scheme says which; the password never comes back in a message.
-result<redis_options> parse_address(std::string_view scheme, std::string_view rest);
-
-/// One option of the URL: `password_env` and `password_file` name where the password is.
-status set_option(redis_options& options, std::string_view name, const std::string& value);
-
-/// What only all of them together show.
-status check_options(const redis_options& options);
+/// `redis://user:password@host:port/database`, `redis+unix://user:password@/path/of/socket`,
+/// `redis+sentinel://user:password@host:port,host:port/name/database`, the same without the end for
+/// redis+cluster; rediss for TLS. The password never comes back in a message.
+result<redis_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::redis

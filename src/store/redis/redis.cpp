@@ -7,9 +7,9 @@
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
-#include "store/redis/servers.hpp"
 #include "store/redis/slot_map.hpp"
 #include "store/redis/subscription.hpp"
+#include "store/redis/topologies.hpp"
 
 namespace holdfast::store::redis {
 
@@ -326,7 +326,6 @@ class redis_store final : public session_store, public posting_store {
 }  // namespace
 
 result<std::unique_ptr<session_store>> open_redis(redis_options options) {
-  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   auto store = std::make_unique<redis_store>(std::move(options));
   if (auto ok = store->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<session_store>(std::move(store));

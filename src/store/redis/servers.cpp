@@ -4,9 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "store/redis/cluster.hpp"
 #include "store/redis/errors.hpp"
-#include "store/redis/sentinel.hpp"
 
 namespace holdfast::store::redis {
 
@@ -21,60 +19,6 @@ std::string line_of(const std::string& info, std::string_view begins) {
   const auto from = at + begins.size();
   return info.substr(from, info.find_first_of("\r\n", from) - from);
 }
-
-/// All names are on one server, wherever it may be.
-class one_server final : public servers {
- public:
-  explicit one_server(const redis_options& options) : node_(options) {}
-
-  status open() override { return node_.open(); }
-  node* only_one() noexcept override { return &node_; }
-  // Behind sentinels: where commands go, be it that they are wrong about the primary.
-  redis_options for_notices() override {
-    redis_options o = node_.options();
-    if (!o.commands_at) return o;
-    o.locate = [at = o.commands_at, ask = o.locate](boot_time until, int fd) -> result<address> {
-      auto there = at();
-      if (there.host.empty()) return ask(until, fd);
-      return there;
-    };
-    return o;
-  }
-  status for_each(const std::function<status(node&)>& look) override { return look(node_); }
-
-  result<reply> ask(const request& r) override {
-    const message one = r.as_message();
-    auto got = node_.ask({&one, 1}, r.durable);
-    if (!got) return std::move(got.error());
-    return reply{std::move(got->replies.front()), got->repeated, got->replicas};
-  }
-
-  void settle() override { node_.settle(); }
-
-  std::vector<result<reply>> ask(std::span<const request> all) override {
-    std::vector<message> messages;
-    messages.reserve(all.size());
-    bool durable = false;
-    for (const auto& r : all) messages.push_back(r.as_message()), durable = durable || r.durable;
-    auto got = node_.ask(messages, durable);
-    std::vector<result<reply>> replies;
-    replies.reserve(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (got)
-        replies.push_back(reply{std::move(got->replies[i]), got->repeated, got->replicas});
-      else
-        replies.push_back(got.error());
-    }
-    return replies;
-  }
-
- private:
-  bool try_post(const request& r, link::listener& then) override {
-    return node_.post(r.as_message(), then);
-  }
-
-  node node_;
-};
 
 }  // namespace
 
@@ -147,17 +91,6 @@ bool servers::post(const request& r, link::listener then) {
   link::answer one{{}, got->repeated};
   one.replies.push_back(std::move(got->value));
   return then(std::move(one)), false;
-}
-
-std::unique_ptr<servers> make_servers(const redis_options& options) {
-  switch (options.topology) {
-    case topology::cluster:
-      return std::make_unique<cluster>(options);
-    case topology::sentinel:
-      return std::make_unique<one_server>(found_by_sentinels(options));
-    default:
-      return std::make_unique<one_server>(options);
-  }
 }
 
 }  // namespace holdfast::store::redis

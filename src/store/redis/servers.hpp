@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <holdfast/store/identity.hpp>
-#include <memory>
 #include <span>
 
 #include "store/redis/node.hpp"
@@ -51,7 +50,5 @@ class servers {
  private:
   virtual bool try_post(const request& r, link::listener& then) = 0;
 };
-
-std::unique_ptr<servers> make_servers(const redis_options& options);
 
 }  // namespace holdfast::store::redis

@@ -2,29 +2,11 @@
 
 #include <array>
 #include <chrono>
-#include <cstdint>
-#include <holdfast/result.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "base/option.hpp"
 
 namespace holdfast::store::sql {
-
-/// What stands between a scheme and the options of a URL:
-/// `//user:password@host:port,host/database`.
-struct place {
-  struct host {
-    std::string name;
-    std::uint16_t port;
-  };
-  std::string user{};
-  std::string password{};
-  std::vector<host> hosts{};
-  std::string database{};
-  std::string shown{};  ///< the URL for messages: no password in it
-};
-result<place> parse_place(std::string_view scheme, std::string_view rest, std::uint16_t usual_port);
 
 /// What every SQL store can be told of its connections.
 struct link_options {
@@ -38,9 +20,20 @@ struct link_options {
 };
 /// A hold counts for so long after the server was heard: a third of the silence that it allows.
 inline std::chrono::milliseconds sure_for(const link_options& o) noexcept { return o.silence / 3; }
-inline constexpr std::array<std::string_view, 5> link_option_names{
-    "connections", "connect_timeout", "command_timeout", "mode", "session"};
-/// Nothing if the option is none of these.
-std::optional<status> set_option(link_options& o, std::string_view name, std::string_view value);
+
+/// `connections`, `mode` and `session`.
+status set_connections(link_options& o, const std::string& text);
+status set_mode(link_options& o, const std::string& text);
+status set_silence(link_options& o, const std::string& text);
+
+/// For the table of a store.
+template <class Options>
+constexpr std::array<base::option<Options>, 5> link_option_table() {
+  return {base::time_option<Options, &Options::connect_timeout>("connect_timeout"),
+          base::time_option<Options, &Options::command_timeout>("command_timeout"),
+          {"connections", [](Options& o, auto, auto& text) { return set_connections(o, text); }},
+          {"mode", [](Options& o, auto, auto& text) { return set_mode(o, text); }},
+          {"session", [](Options& o, auto, auto& text) { return set_silence(o, text); }}};
+}
 
 }  // namespace holdfast::store::sql

@@ -14,8 +14,9 @@ namespace holdfast::store::sqlite {
 /// who reach it by different links agree on what lies beside it.
 result<std::string> locate(std::string_view path, bool allow_network);
 
-/// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where anybody may put one: its
-/// owner could forge every lock in it. Root and the owner of the folder are trusted.
+/// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where
+/// anybody may put one: its owner could forge every lock in it. Root and the owner of the folder
+/// are trusted.
 status check_not_planted(const std::string& path);
 
 /// False if the file is not there and the rights of its directory forbid making it.

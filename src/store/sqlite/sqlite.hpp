@@ -1,35 +1,16 @@
 #pragma once
 
-#include <chrono>
-#include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/state_store.hpp>
 #include <memory>
-#include <string>
+
+#include "store/sqlite/options.hpp"
 
 /// Locks in a SQLite file, for all processes of one machine. docs/stores/sqlite.md is its page.
 ///
 /// Reading order: store.cpp (one operation), schema.cpp (the tables), then what wakes people up:
 /// turnstile.hpp (at the file), fifo_inbox.hpp (at a lock), peer.hpp (who is alive).
 namespace holdfast::store::sqlite {
-
-/// Words as in the URL; others are errc::invalid_argument.
-struct sqlite_options {
-  std::string path{};
-  std::string url{};  ///< for messages; empty: made from the path
-  /// How hard a commit tries to survive a power cut (a crash of the process loses nothing in any):
-  /// `off`, which may damage the file; `normal`, which may undo the last commits, all of processes
-  /// that the power cut ended; `full`, which waits for the disk each time.
-  std::string synchronous = "normal";
-  /// `refuse` a network file system, or `allow` one that this machine alone uses.
-  std::string network = "refuse";
-  /// The longest wait for somebody else's transaction on the file, in all. At most an hour.
-  std::chrono::milliseconds busy_timeout{5'000};
-  /// How often to look whether the file is still at its path. Zero: before every operation.
-  std::chrono::microseconds look_at_path_every{10'000};
-  /// For the waits in inbox().receive(), nothing else; null: real_clock(). Must outlive the store.
-  holdfast::clock* clock = nullptr;
-};
 
 /// Opens the file, making it and its folder PATH-holdfast if need be. A file that is not ours, or
 /// of a newer format, is left as it is. Errors: the failure table of the page.

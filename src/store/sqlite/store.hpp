@@ -2,6 +2,7 @@
 
 #include <array>
 #include <exception>
+#include <holdfast/store/state_store.hpp>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,7 +13,7 @@
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/fifo_inbox.hpp"
 #include "store/sqlite/forkable.hpp"
-#include "store/sqlite/sqlite.hpp"
+#include "store/sqlite/options.hpp"
 #include "store/sqlite/turnstile.hpp"
 
 namespace holdfast::store::sqlite {

@@ -4,7 +4,8 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <string>
-#include <string_view>
+
+#include "base/option.hpp"
 
 namespace holdfast::store::zookeeper {
 
@@ -21,13 +22,7 @@ struct zookeeper_options {
   holdfast::clock* clock = nullptr;
 };
 
-/// `//user:password@h1,h2:2181/base`. Port 2181 where none is given.
-result<zookeeper_options> parse_address(std::string_view rest);
-
-/// `acl`, `password_env` or `password_file`.
-status set_option(zookeeper_options& o, std::string_view name, const std::string& value);
-
-/// What can only be judged when all options are known.
-status check_options(zookeeper_options& o);
+/// `zookeeper://user:password@h1,h2:2181/base?option=value`. Port 2181 where none is given.
+result<zookeeper_options> read_options(const base::store_url& u);
 
 }  // namespace holdfast::store::zookeeper

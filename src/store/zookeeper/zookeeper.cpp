@@ -219,7 +219,6 @@ result<std::vector<std::string>> zookeeper_store::names() {
 }
 
 result<std::unique_ptr<contender_store>> open_zookeeper(zookeeper_options options) {
-  if (auto ok = check_options(options); !ok) return std::move(ok.error());
   auto opened = std::make_unique<zookeeper_store>(std::move(options));
   if (auto ok = opened->open(); !ok) return std::move(ok.error());
   return std::unique_ptr<contender_store>(std::move(opened));

@@ -5,17 +5,19 @@ from .tree import Finding, is_under
 
 # What a room of src/ may include from src/. An arrow that is not here does not exist.
 ROOMS = {
-    "primitive": ("primitive", "engine", "family", "kernel"),
-    "engine": ("engine", "family", "kernel"),
+    "primitive": ("primitive", "engine", "base"),
+    "engine": ("engine", "base"),
     "family": ("family", "kernel"),
     "kernel": ("kernel",),
+    "base": ("base",),
     "testing": ("testing",),
 }
-# A driver includes its own folder only, and what it shares with others: SQL, places with names and data, files that a URL names.
+# A driver includes its own folder only, and what it shares with others: SQL, places with names and data.
 DRIVERS = "store"
 SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb"),
-          "store/places": ("store/zookeeper", "store/etcd"),
-          "store/files": ("store/redis", "store/etcd", "store/zookeeper", "store/postgres", "store/mariadb")}
+          "store/places": ("store/zookeeper", "store/etcd")}
+# What is under both stacks.
+BASE = "base"
 # The one file that knows every store.
 OPENER = "src/open.cpp"
 
@@ -121,12 +123,14 @@ def _judge_room(room, target, name):
         if target == room or room in SHARED.get(target, ()):
             return None
         return f"{name} belongs to the driver {target}: only {OPENER} includes drivers"
+    if room.startswith(DRIVERS + "/") and target == BASE:
+        return None
     if room.startswith(DRIVERS + "/"):
-        return f"a driver sees its own folder, include/holdfast/store and its vendor's client, not {name}"
+        return f"a driver sees its own folder, src/base, include/holdfast/store and its vendor's client, not {name}"
     if target not in ROOMS.get(room, ()):
         allowed = ", ".join(ROOMS.get(room, ())) or "nothing: add the room to ROOMS in tests/house/rules/layers.py"
-        return f"{room} may include {allowed}; {name} is in {target}. The arrows are primitive, engine, family, kernel, " \
-               "in this order"
+        return f"{room} may include {allowed}; {name} is in {target}. Two stacks meet at holdfast/store only: primitive over " \
+               "engine, and family over kernel"
     return None
 
 

@@ -26,6 +26,10 @@ void revoke(const std::string& id) { (void)calm_cluster().ctl("lease revoke " + 
 long watchers() { return calm_cluster().counted("etcd_debugging_mvcc_watcher_total"); }
 
 // The key is there, but nothing keeps it alive.
+holdfast::store::etcd::etcd_options options_at(const std::string& place) {
+  return holdfast::store::etcd::read_options(*holdfast::base::parse_url("etcd://" + place)).value();
+}
+
 TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) {
   const auto base = fresh_base();
   auto here = holdfast::open(calm_cluster().url(base + "?session=20s"));
@@ -42,7 +46,7 @@ TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) 
 
 TEST(etcd_leases, of_two_that_make_a_record_the_one_that_comes_late_leaves_no_lease) {
   using namespace holdfast::store;
-  auto options = etcd::parse_address("etcd", "//" + calm_cluster().hosts() + fresh_base()).value();
+  auto options = options_at(calm_cluster().hosts() + fresh_base());
   options.clock = &holdfast::real_clock();
   const auto store = etcd::open_etcd(options).value();
   const auto leases = [] {
@@ -64,7 +68,7 @@ TEST(etcd_leases, a_record_whose_making_was_not_answered_is_there_after_it_is_as
   harness::fault_proxy network(calm_cluster().port(0));
   const auto base = fresh_base();
   const auto through = [&](const std::string& hosts) {
-    auto options = etcd::parse_address("etcd", "//" + hosts + base).value();
+    auto options = options_at(hosts + base);
     options.clock = &holdfast::real_clock();
     return etcd::open_etcd(options).value();
   };

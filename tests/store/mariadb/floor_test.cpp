@@ -12,7 +12,7 @@ namespace my = holdfast::store::mariadb;
 class mariadb_floor : public sql_test::floor_rules<mariadb_store> {
  protected:
   mariadb_floor() {
-    auto o = *my::parse_address("mariadb", url().substr(url().find("//")));
+    auto o = *my::read_options(*holdfast::base::parse_url(url()));
     auto made = std::move(*my::link::open(o, tables_));
     id_ = made->id();
     link_ = std::move(made);

@@ -38,8 +38,7 @@ TEST_F(mariadb_session, the_end_of_a_connection_frees_its_locks_at_once_and_is_t
 
 // What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
 TEST_F(mariadb_session, a_connection_that_is_dropped_frees_what_it_held) {
-  const auto rest = url().substr(url().find("//"));
-  const auto o = *holdfast::store::mariadb::parse_address("mariadb", rest);
+  const auto o = *holdfast::store::mariadb::read_options(*holdfast::base::parse_url(url()));
   const holdfast::store::mariadb::tables names{o.database};
   const auto link = std::move(*holdfast::store::mariadb::user_lock_link::open(o, names));
   ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));

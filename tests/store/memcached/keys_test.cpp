@@ -97,13 +97,17 @@ TEST(memcached_keys, a_value_is_read_as_it_was_written_and_nothing_else_is_one) 
   }
 }
 
+holdfast::result<memcached_options> parse(const std::string& url) {
+  return read_options(*holdfast::base::parse_url(url));
+}
+
 TEST(memcached_urls, say_where_the_servers_are) {
-  const auto o = parse_address("//h2:7,h1,[::1]:8/");
+  const auto o = parse("memcached://h2:7,h1,[::1]:8/");
   ASSERT_TRUE(o);
   EXPECT_EQ(o->url, "memcached://[::1]:8,h1:11211,h2:7");
-  for (const char* bad : {"", "h1", "//", "//h1,", "//h1:0", "//h1:x", "//h1:99999", "//[::1",
-                          "//[::1]x", "//u:p@h1", "//h1/0", "//h1,h1:11211"}) {
-    EXPECT_EQ(parse_address(bad).error().code, errc::invalid_argument) << bad;
+  for (const std::string bad : {"", "h1", "//", "//h1,", "//h1:0", "//h1:x", "//h1:99999", "//[::1",
+                                "//[::1]x", "//u:p@h1", "//h1/0", "//h1,h1:11211"}) {
+    EXPECT_EQ(parse("memcached:" + bad).error().code, errc::invalid_argument) << bad;
   }
 }
 

@@ -16,7 +16,7 @@ namespace pg = holdfast::store::postgres;
 class postgres_floor : public sql_test::floor_rules<postgres_store> {
  protected:
   postgres_floor() {
-    const auto to = *pg::parse_address(base_.substr(base_.find("//")));
+    const auto to = *pg::read_address(*holdfast::base::parse_url(base_));
     link_ = std::move(*pg::link::over(std::move(*pg::wire::open(to, soon())), sql_, 60s));
   }
   ~postgres_floor() override { link_.reset(); }  // before the statements that it knows

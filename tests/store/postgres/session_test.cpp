@@ -109,7 +109,7 @@ TEST_F(postgres_session, what_it_cannot_do_is_refused_with_the_reason) {
 // What the server is told by a connection that is closed: the fakes of tests/store/sql do the rest.
 TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
   holdfast::store::postgres::postgres_options o;
-  o.server = *holdfast::store::postgres::parse_address(base_.substr(base_.find("//")));
+  o.server = *holdfast::store::postgres::read_address(*holdfast::base::parse_url(base_));
   o.schema = schema_;
   const auto link = std::move(*holdfast::store::postgres::advisory_link::open(o));
   ASSERT_TRUE(*link->try_lock("m", holdfast::store::sql::lock_mode::exclusive));

@@ -42,7 +42,8 @@ std::string bytes_of(const permits_command& c) {
 class redis_late_commands : public testing::Test {
  protected:
   redis_late_commands() {
-    options_ = std::move(redis::parse_address("redis+unix", "//" + server_.socket())).value();
+    options_ =
+        redis::read_options(*holdfast::base::parse_url("redis+unix://" + server_.socket())).value();
     connection_ = std::move(redis::greet(options_, redis::purpose::commands)).value();
   }
   /// The server's time.
@@ -298,7 +299,7 @@ TEST_F(redis_behind_a_proxy, only_the_answer_of_a_script_says_what_time_the_serv
 // The next one may lead to a server with another clock: that of a replica that took over.
 TEST_F(redis_behind_a_proxy, the_time_of_a_connection_that_is_gone_is_not_that_of_the_next) {
   const redis::redis_options o =
-      std::move(redis::parse_address("redis+unix", "//" + server_.socket())).value();
+      redis::read_options(*holdfast::base::parse_url("redis+unix://" + server_.socket())).value();
   redis::link link{o};
   const auto bytes = bytes_of(command(permits_verb::acquire));
   const auto acquire = [&] {

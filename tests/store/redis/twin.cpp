@@ -63,8 +63,7 @@ void show_tell(std::ostream& out, std::vector<notice> tell) {
 std::string text_of(const permits_reply& r) {
   std::ostringstream out;
   out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at
-      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced
-      << ' ' << r.fresh;
+      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced << ' ' << r.fresh;
   const bool mismatch = r.outcome == permits_outcome::kind_mismatch ||
                         r.outcome == permits_outcome::capacity_mismatch;
   if (mismatch)
@@ -194,7 +193,8 @@ std::string with_bug(std::string text, const seeded_bug& bug) {
 }  // namespace
 
 stage::stage(const harness::redis_server& server, std::optional<seeded_bug> bug) {
-  options_ = std::move(redis::parse_address("redis+unix", "//" + server.socket())).value();
+  options_ =
+      redis::read_options(*holdfast::base::parse_url("redis+unix://" + server.socket())).value();
   connection_ = std::move(redis::greet(options_, redis::purpose::commands)).value();
   const bool rate = bug && bug->of == which_script::rate;
   const auto script = rate ? redis::rate_script() : redis::permits_script();

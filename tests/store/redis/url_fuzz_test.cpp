@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "engine/url.hpp"
+#include "base/store_url.hpp"
 #include "harness/seed.hpp"
 #include "store/redis/options.hpp"
 
@@ -14,20 +14,15 @@ using namespace holdfast::store::redis;
 using holdfast::errc;
 using holdfast::failure;
 using holdfast::result;
-namespace engine = holdfast::engine;
+namespace base = holdfast::base;
 
 // As open() does it, up to where it would call somebody.
 result<redis_options> parse(const std::string& text) {
-  const auto u = engine::parse_url(text);
+  auto u = base::parse_url(text);
   if (!u) return u.error();
-  auto o = parse_address(u->scheme, u->rest);
-  if (!o) return o;
-  for (const auto& [name, value] : u->options) {
-    if (name.starts_with("password_")) continue;  // the environment and files are not random
-    if (auto ok = set_option(*o, name, value); !ok) return ok.error();
-  }
-  if (auto ok = check_options(*o); !ok) return ok.error();
-  return o;
+  // The environment and files are not random.
+  std::erase_if(u->options, [](const auto& o) { return o.first.starts_with("password_"); });
+  return read_options(*u);
 }
 
 std::string letters(harness::random& dice, std::size_t longest, std::string_view of) {

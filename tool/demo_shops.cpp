@@ -1,4 +1,4 @@
-#include "tool/demo_shop.hpp"
+#include "tool/demo_shops.hpp"
 
 #include <holdfast/session.hpp>
 

@@ -2,7 +2,7 @@
 #include <holdfast/session.hpp>
 #include <iterator>
 
-#include "engine/url.hpp"
+#include "base/store_url.hpp"
 
 namespace holdfast {
 
@@ -38,7 +38,7 @@ bool is_among(const auto& all, text word) {
   return std::find(std::begin(all), std::end(all), word) != std::end(all);
 }
 
-/// The last @, also as %40: the drivers see both alike. npos if there is none.
+/// The last @, also as %40, which somebody may have meant as one. npos if there is none.
 std::size_t last_at(text in) {
   const auto plain = in.rfind('@');
   const auto escaped = in.rfind("%40");
@@ -65,13 +65,12 @@ class finder {
 
   std::vector<text> go() {
     const auto colon = all_.find(':');
-    const bool scheme =
-        colon != text::npos && colon != 0 && engine::is_scheme(all_.substr(0, colon));
+    const bool scheme = colon != text::npos && colon != 0 && base::is_scheme(all_.substr(0, colon));
     if (!scheme) {
       in_something(colon);
       return std::move(found_);
     }
-    const std::string name = engine::lower(all_.substr(0, colon));
+    const std::string name = base::lower(all_.substr(0, colon));
     const auto rest = all_.substr(colon + 1);
     const auto place = rest.substr(0, rest.find('?'));
     options_ = rest.substr(std::min(place.size() + 1, rest.size()));
@@ -157,7 +156,7 @@ class finder {
 
   static bool may_be_shown(text name, text value) {
     if (!is_among(shown_options, name)) return false;
-    const auto plain = engine::unescape(value);
+    const auto plain = base::unescape(value);
     if (!plain || plain->find("password=") != plain->npos) return false;
     const bool word = name != "listen" || *plain == "auto" || *plain == "never";
     if (!word && !plain->starts_with("postgres:")) return false;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// What may come in from a caller. Everything is checked here, before anything is changed.
-namespace holdfast::engine {
+namespace holdfast::base {
 
 inline constexpr std::size_t max_reason_bytes = 200;
 inline constexpr std::uint32_t max_permits = 1U << 30;
@@ -27,4 +27,4 @@ std::string shortened(std::string_view text, std::size_t most);
 /// Shell patterns: `*` any run, `?` any one byte.
 bool matches(std::string_view pattern, std::string_view text) noexcept;
 
-}  // namespace holdfast::engine
+}  // namespace holdfast::base

@@ -5,7 +5,12 @@
 
 namespace holdfast::engine {
 
-/// reader_group::enter() without a thread. `passes_writers` as there.
+/// A reader's lease: it shares the hold of its process, and the first asks for all.
+/// `passes_writers`: it joins also if a writer waits.
+result<lease> read(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
+                   const claim& c, const std::shared_ptr<reader_group>& at, bool passes_writers,
+                   wait_time wait, std::stop_token stop);
+/// The same without a thread.
 pending<lease> async_read(order o, const claim& c, std::shared_ptr<reader_group> at,
                           bool passes_writers);
 /// Nobody joins the readers of this process while it waits.

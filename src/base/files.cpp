@@ -1,4 +1,4 @@
-#include "store/files/files.hpp"
+#include "base/files.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,14 +11,14 @@
 #include <cstring>
 #include <holdfast/clock.hpp>
 
-namespace holdfast::store::files {
+namespace holdfast::base {
 
 namespace {
 
 constexpr std::size_t longest = std::size_t{64} * 1024;
 constexpr std::chrono::milliseconds patience{5'000};
 
-failure bad(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+failure malformed(std::string what) { return {errc::invalid_argument, std::move(what)}; }
 
 failure explain(int error_number) {
   const bool refused = error_number == EACCES || error_number == EPERM;
@@ -62,13 +62,13 @@ result<std::string> first_line(const std::string& path) {
     if (n == 0) break;
     if (n > 0) {
       text.append(part.data(), static_cast<std::size_t>(n));
-      if (text.size() > longest) return bad("its first line is longer than 64 KiB");
+      if (text.size() > longest) return malformed("its first line is longer than 64 KiB");
       continue;
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return explain(errno);
     errno = 0;
-    if (!wait_for_more(file.fd(), until)) return bad("it is a pipe into which nobody writes");
+    if (!wait_for_more(file.fd(), until)) return malformed("it is a pipe into which nobody writes");
   }
   return text.substr(0, text.find_first_of("\r\n"));
 }
@@ -78,7 +78,7 @@ status check_no_fifo(std::string_view option, const std::string& path) {
   if (path.starts_with("/dev/fd/") || path.starts_with("/proc/")) return done{};
   struct stat s{};
   if (::stat(path.c_str(), &s) != 0 || !S_ISFIFO(s.st_mode)) return done{};
-  return bad(std::string(option) + "=" + path + " is a FIFO; name a file");
+  return malformed(std::string(option) + "=" + path + " is a FIFO; name a file");
 }
 
-}  // namespace holdfast::store::files
+}  // namespace holdfast::base

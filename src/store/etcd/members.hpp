@@ -5,19 +5,24 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <atomic>
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "store/etcd/channel.hpp"
+#include "store/etcd/calls.hpp"
+#include "store/etcd/options.hpp"
 
-/// gRPC itself: slow to compile, so that only channel.cpp and watches.cpp include it.
+/// gRPC itself: slow to compile, so that only members.cpp, channel.cpp and watches.cpp include this.
 namespace holdfast::store::etcd {
 
 using generic_stub = grpc::TemplatedGenericStub<message, message>;
 
-struct channel::parts {
-  explicit parts(const etcd_options& o);
+/// The members of the cluster, one of which is talked to as long as it answers. Thread-safe.
+class members {
+ public:
+  explicit members(const etcd_options& o);
 
   std::size_t now_with() const noexcept { return current_.load() % stubs_.size(); }
   generic_stub& stub(std::size_t member) { return stubs_[member]; }
@@ -30,15 +35,20 @@ struct channel::parts {
   grpc::Status ask(std::size_t member, const char* method, const std::string& token,
                    const message& request, message& answer, boot_time until);
 
-  const etcd_options options_;
+  const etcd_options& options() const noexcept { return options_; }
 
  private:
+  const etcd_options options_;
   std::vector<generic_stub> stubs_;
   std::atomic<std::size_t> current_{0};
   std::mutex mutex_;
   std::string token_;
 };
 
+/// The member is away, or does not see a leader: another may do better.
+bool is_away(const grpc::Status& s);
+/// The token has to be asked for again.
+bool is_stale_token(const grpc::Status& s);
 /// What a code means, and what to do about it.
 failure explain(const grpc::Status& s, const etcd_options& o);
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 /// What the drivers and open() read from files that a URL names.
-namespace holdfast::store::files {
+namespace holdfast::base {
 
 /// The first line of a small file: a password, a URL. A pipe will do whose writer ends the line
 /// within five seconds; one without a writer is empty. Fails with what the system said.
@@ -15,4 +15,4 @@ result<std::string> first_line(const std::string& path);
 /// ever while nobody writes to it. Whether it can be read is the library's to say.
 status check_no_fifo(std::string_view option, const std::string& path);
 
-}  // namespace holdfast::store::files
+}  // namespace holdfast::base

@@ -1,9 +1,9 @@
-#include "engine/names.hpp"
+#include "base/names.hpp"
 
 #include <algorithm>
 #include <holdfast/options.hpp>
 
-namespace holdfast::engine {
+namespace holdfast::base {
 
 namespace {
 
@@ -128,4 +128,4 @@ bool matches(std::string_view pattern, std::string_view text) noexcept {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-}  // namespace holdfast::engine
+}  // namespace holdfast::base

@@ -1,19 +1,17 @@
-#include "engine/url.hpp"
+#include "base/store_url.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <holdfast/session.hpp>
 #include <numeric>
 
-#include "engine/names.hpp"
+#include "base/names.hpp"
 
-namespace holdfast::engine {
+namespace holdfast::base {
 
 namespace {
 
 constexpr std::size_t longest_shown = 300;
-constexpr std::size_t longest_word = 80;
 
 failure malformed(std::string why) { return {errc::invalid_argument, std::move(why)}; }
 
@@ -36,7 +34,7 @@ bool is_option_name(std::string_view text) {
                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
-status parse_options(std::string_view text, url& u) {
+status parse_options(std::string_view text, store_url& u) {
   while (!text.empty()) {
     const auto end = std::min(text.find('&'), text.size());
     const auto pair = text.substr(0, end);
@@ -61,24 +59,84 @@ bool looks_like_a_path(std::string_view text) {
          text.ends_with(".sqlite");
 }
 
+/// Stores whose place is a path, and never a server.
+constexpr std::string_view paths[]{"sqlite", "memory", "file"};
+
+status take(std::string& to, std::string_view text) {
+  auto plain = unescape(text);
+  if (!plain) return std::move(plain.error());
+  return to = std::move(*plain), done{};
+}
+
+status take_credentials(std::string_view text, store_url& u) {
+  const auto colon = std::min(text.find(':'), text.size());
+  if (auto ok = take(u.user, text.substr(0, colon)); !ok) return ok;
+  if (colon == text.size()) return done{};
+  u.empty_password = colon + 1 == text.size();
+  return take(u.password, text.substr(colon + 1));
+}
+
+// `user:password@hosts/path`. The last @ ends the password, so that it may hold others.
+status take_servers(std::string_view text, store_url& u) {
+  u.has_servers = true;
+  const auto at = is_path(u.scheme, text) ? text.npos : text.rfind('@');
+  if (at != text.npos) {
+    if (auto ok = take_credentials(text.substr(0, at), u); !ok) return ok;
+    text.remove_prefix(at + 1);
+  }
+  const auto slash = std::min(text.find('/'), text.size());
+  u.hosts = text.substr(0, slash);
+  return take(u.path, text.substr(slash));
+}
+
+result<std::uint16_t> read_port(std::string_view text, std::uint16_t usual) {
+  if (text.empty()) return usual;
+  std::uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [after, wrong] = std::from_chars(text.data(), end, port);
+  if (wrong == std::errc{} && after == end && port != 0) return port;
+  return malformed("what is behind the colon is not a port; ports go from 1 to 65535");
+}
+
+// name, name:port, [v6], [v6]:port
+result<address> read_address(std::string_view text, std::uint16_t usual_port) {
+  const bool v6 = text.starts_with('[');
+  const auto end = v6 ? text.find(']') : std::min(text.rfind(':'), text.size());
+  if (end == text.npos) return malformed("an IPv6 address needs its closing ]");
+  auto name = unescape(text.substr(v6 ? 1 : 0, end - (v6 ? 1 : 0)));
+  if (!name) return std::move(name.error());
+  if (name->empty()) return malformed("names no host");
+  if (!v6 && name->find(':') != name->npos) {
+    return malformed("an IPv6 address is written in brackets: [::1]");
+  }
+  auto rest = text.substr(std::min(end + (v6 ? 1 : 0), text.size()));
+  if (!rest.empty() && rest.front() != ':') return malformed("after ] comes :port or nothing");
+  auto port = read_port(rest.substr(rest.empty() ? 0 : 1), usual_port);
+  if (!port) return std::move(port.error());
+  return address{std::move(*name), *port};
+}
+
 // The message of a failure says only what is wrong, not where.
-result<url> take_apart(std::string_view text) {
+result<store_url> take_apart(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == text.npos || colon == 0 || !is_scheme(text.substr(0, colon))) {
     return malformed(looks_like_a_path(text)
                          ? "names no store; for a file write sqlite: before its path"
                          : "names no store; write for example sqlite:locks.db");
   }
-  url u;
+  store_url u;
   u.scheme = lower(text.substr(0, colon));
   text.remove_prefix(colon + 1);
   const auto question = std::min(text.find('?'), text.size());
   if (text.starts_with("//") && text.find('@', question) != text.npos) {
     return malformed("has an @ behind a ?; in a password write %3F for ?, in an option %40 for @");
   }
-  auto rest = unescape(text.substr(0, question));
-  if (!rest) return std::move(rest.error());
-  u.rest = std::move(*rest);
+  const auto where = text.substr(0, question);
+  const bool servers = where.starts_with("//") &&
+                       std::find(std::begin(paths), std::end(paths), u.scheme) == std::end(paths);
+  if (auto ok = servers ? take_servers(where.substr(2), u) : take(u.path, where); !ok) {
+    return std::move(ok.error());
+  }
   text.remove_prefix(std::min(question + 1, text.size()));
   if (auto ok = parse_options(text, u); !ok) return std::move(ok.error());
   return u;
@@ -86,7 +144,44 @@ result<url> take_apart(std::string_view text) {
 
 }  // namespace
 
-const std::string* url::option(std::string_view name) const noexcept {
+std::string to_string(const address& a) {
+  const bool v6 = a.host.find(':') != a.host.npos;
+  return (v6 ? "[" + a.host + "]" : a.host) + ":" + std::to_string(a.port);
+}
+
+bool is_path(std::string_view scheme, std::string_view rest) noexcept {
+  return scheme == "redis+unix" && rest.starts_with('/');
+}
+
+result<std::vector<address>> store_url::servers(std::uint16_t usual_port) const {
+  std::vector<address> all;
+  for (std::string_view left = hosts;;) {
+    const auto comma = std::min(left.find(','), left.size());
+    auto one = read_address(left.substr(0, comma), usual_port);
+    if (!one) return std::move(one.error());
+    all.push_back(std::move(*one));
+    if (comma == left.size()) return all;
+    left.remove_prefix(comma + 1);
+  }
+}
+
+std::string store_url::shown_user() const {
+  return scheme + "://" + (user.empty() ? "" : user + "@");
+}
+
+std::string_view store_url::inner_path() const noexcept {
+  std::string_view inner = path;
+  if (inner.starts_with('/')) inner.remove_prefix(1);
+  if (inner.ends_with('/')) inner.remove_suffix(1);
+  return inner;
+}
+
+status needs_servers(const store_url& u, std::string_view example) {
+  if (u.has_servers) return done{};
+  return malformed(u.scheme + ": needs an address; write " + std::string(example));
+}
+
+const std::string* store_url::option(std::string_view name) const noexcept {
   const auto found = std::find_if(options.rbegin(), options.rend(),
                                   [&](const auto& o) { return o.first == name; });
   return found == options.rend() ? nullptr : &found->second;
@@ -124,24 +219,11 @@ result<std::string> unescape(std::string_view text) {
   return plain;
 }
 
-result<url> parse_url(std::string_view text) {
+result<store_url> parse_url(std::string_view text) {
   auto u = take_apart(text);
   if (u) return u;
   return malformed("the URL '" + shortened(without_secrets(text), longest_shown) + "' " +
                    u.error().what);
-}
-
-status check_options(const url& u, std::span<const std::string_view> known) {
-  for (const auto& [name, value] : u.options) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string what = shortened(u.scheme, longest_word) + ": has no option '" +
-                       shortened(name, longest_word) + "'";
-    if (const auto near = nearest(name, known); !near.empty()) {
-      what += "; did you mean '" + std::string(near) + "'?";
-    }
-    return failure{errc::invalid_argument, std::move(what)};
-  }
-  return done{};
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
@@ -154,36 +236,4 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
-result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  const failure bad{errc::invalid_argument, "'" + shortened(text, longest_word) +
-                                                "' is not a duration; write 250ms, 1.5s, 2m, 1h30m "
-                                                "or a number of seconds"};
-  constexpr double longest = 1e15;  // milliseconds: far beyond anything sensible, far from overflow
-  double total = 0;
-  bool any = false;
-  while (!text.empty()) {
-    double number = 0;
-    const auto [after, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (wrong != std::errc{} || number < 0) return bad;
-    text.remove_prefix(static_cast<std::size_t>(after - text.data()));
-    double unit = 1000;
-    if (text.starts_with("ms")) {
-      unit = 1, text.remove_prefix(2);
-    } else if (text.starts_with("s")) {
-      text.remove_prefix(1);
-    } else if (text.starts_with("m")) {
-      unit = 60'000, text.remove_prefix(1);
-    } else if (text.starts_with("h")) {
-      unit = 3'600'000, text.remove_prefix(1);
-    } else if (!text.empty() || any) {
-      return bad;
-    }
-    total += number * unit;
-    any = true;
-    if (!(total < longest)) return bad;
-  }
-  if (!any) return bad;
-  return std::chrono::milliseconds(std::llround(total));
-}
-
-}  // namespace holdfast::engine
+}  // namespace holdfast::base

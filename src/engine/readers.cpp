@@ -1,4 +1,4 @@
-#include "engine/async_readers.hpp"
+#include "engine/readers.hpp"
 
 #include "engine/pending_acquire.hpp"
 
@@ -10,6 +10,28 @@ claim told_when_wanted(claim c) noexcept {
   c.told_when_wanted = true;
   return c;
 }
+
+/// A reader's thread, which sleeps until there may be news.
+class sleeper final : public waker {
+ public:
+  explicit sleeper(clock& on) : clock_(on) {}
+  void wake() override {
+    const std::lock_guard guard{mutex_};
+    woken_ = true;
+    changed_.notify_one();
+  }
+  void sleep(boot_time until) {
+    std::unique_lock lock{mutex_};
+    while (!woken_ && clock_.now() < until) clock_.wait_until(lock, changed_, until);
+    woken_ = false;
+  }
+
+ private:
+  clock& clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool woken_ = false;
+};
 
 class pending_reader final : public pending_lease {
  public:
@@ -79,6 +101,35 @@ class pending_writer final : public pending_lease {
 };
 
 }  // namespace
+
+result<lease> read(const std::shared_ptr<core>& session, const std::shared_ptr<const spec>& s,
+                   const claim& c, const std::shared_ptr<reader_group>& at, bool passes_writers,
+                   wait_time wait, std::stop_token stop) {
+  using way = reader_group::visit::way;
+  if (!reader_group::shares(*s)) return acquire(session, s, c, wait, std::move(stop));
+  if (auto usable = session->usable(); !usable) return std::move(usable.error());
+  const timed_call call(session->now(), wait);
+  sleeper me(session->clock());
+  const std::stop_callback on_stop{stop, [&] { me.wake(); }};
+  reader_group::visit visit(at, me);
+  while (true) {
+    const bool may_wait = !stop.stop_requested() && session->now() < call.deadline();
+    switch (visit.look(*s, passes_writers, may_wait)) {
+      case way::joined:
+        return hold::joined(visit.take_joined(), call.began());
+      case way::waits:
+        me.sleep(call.deadline());
+        continue;
+      case way::overloaded:
+        return kept_out(gate::entry::overloaded, *s);
+      case way::asks:
+        break;
+    }
+    auto got = acquire(session, s, told_when_wanted(c), call, stop);
+    if (got) visit.share(hold::shared_behind(*got));
+    return got;
+  }
+}
 
 pending<lease> async_read(order o, const claim& c, std::shared_ptr<reader_group> at,
                           bool passes_writers) {

@@ -1,4 +1,4 @@
-#include "store/files/files.hpp"
+#include "base/files.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 // Files that a URL names: none of them keeps anybody waiting.
 namespace {
 
-using namespace holdfast::store::files;
+using namespace holdfast::base;
 using holdfast::errc;
 
 class named_files : public testing::Test {

@@ -1,7 +1,7 @@
 #include <holdfast/error.hpp>
 #include <utility>
 
-#include "engine/names.hpp"
+#include "base/names.hpp"
 
 namespace holdfast {
 
@@ -113,7 +113,7 @@ constexpr std::size_t longest_name = 512;
 std::string compose(const failure& f) {
   std::string text = "holdfast";
   if (!f.operation.empty()) text += ": " + f.operation;
-  if (!f.name.empty()) text += " '" + engine::shortened(f.name, longest_name) + "'";
+  if (!f.name.empty()) text += " '" + base::shortened(f.name, longest_name) + "'";
   if (!f.store.empty()) text += " on " + f.store;
   if (!f.what.empty()) text += ": " + f.what;
   return printable(text);

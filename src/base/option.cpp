@@ -1,0 +1,118 @@
+#include "base/option.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/files.hpp"
+#include "base/names.hpp"
+
+namespace holdfast::base {
+
+namespace {
+
+constexpr std::size_t longest_word = 80;
+
+std::string in_words(std::chrono::milliseconds t) {
+  using namespace std::chrono;
+  if (t % hours(1) == t.zero()) return std::to_string(t / hours(1)) + "h";
+  if (t % seconds(1) == t.zero()) return std::to_string(t / seconds(1)) + "s";
+  return std::to_string(t.count()) + "ms";
+}
+
+}  // namespace
+
+failure invalid(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+
+result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  const failure bad =
+      invalid("'" + shortened(text, longest_word) +
+              "' is not a duration; write 250ms, 1.5s, 2m, 1h30m or a number of seconds");
+  constexpr double longest = 1e15;  // milliseconds: far beyond anything sensible, far from overflow
+  double total = 0;
+  bool any = false;
+  while (!text.empty()) {
+    double number = 0;
+    const auto [after, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (wrong != std::errc{} || number < 0) return bad;
+    text.remove_prefix(static_cast<std::size_t>(after - text.data()));
+    double unit = 1000;
+    if (text.starts_with("ms")) {
+      unit = 1, text.remove_prefix(2);
+    } else if (text.starts_with("s")) {
+      text.remove_prefix(1);
+    } else if (text.starts_with("m")) {
+      unit = 60'000, text.remove_prefix(1);
+    } else if (text.starts_with("h")) {
+      unit = 3'600'000, text.remove_prefix(1);
+    } else if (!text.empty() || any) {
+      return bad;
+    }
+    total += number * unit;
+    any = true;
+    if (!(total < longest)) return bad;
+  }
+  if (!any) return bad;
+  return std::chrono::milliseconds(std::llround(total));
+}
+
+status read_time(std::chrono::milliseconds& to, std::string_view name, const std::string& text,
+                 const time_range& range) {
+  auto read = parse_duration(text);
+  if (!read) return invalid(std::string(name) + ": " + read.error().what);
+  if (*read >= range.least && *read <= range.most) return to = *read, done{};
+  return invalid(std::string(name) + " goes from " + in_words(range.least) + " to " +
+                 in_words(range.most));
+}
+
+status read_number(std::size_t& to, std::string_view name, std::string_view text, std::size_t least,
+                   std::size_t most) {
+  std::size_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [after, wrong] = std::from_chars(text.data(), end, number);
+  const bool good = wrong == std::errc{} && after == end && number >= least && number <= most;
+  if (good) return to = number, done{};
+  return invalid(std::string(name) + " is a number from " + std::to_string(least) + " to " +
+                 std::to_string(most));
+}
+
+status read_password(std::string& to, std::string_view name, const std::string& text) {
+  std::string found;
+  if (name.ends_with("_env")) {
+    const char* const value = std::getenv(text.c_str());
+    if (value == nullptr) {
+      return invalid("the password is to be in the environment as " + text + ", which is not set");
+    }
+    found = value;
+  } else {
+    auto line = first_line(text);
+    if (!line) {
+      return invalid("cannot read the password from " + text + ": " + line.error().what);
+    }
+    found = std::move(*line);
+  }
+  if (!found.empty()) return to = std::move(found), done{};
+  return invalid("what " + std::string(name) + " names is empty, which is no password");
+}
+
+status read_path(std::string& to, std::string_view name, const std::string& text) {
+  if (auto ok = check_no_fifo(name, text); !ok) return ok;
+  return read_text(to, name, text);
+}
+
+status read_text(std::string& to, std::string_view name, const std::string& text) {
+  if (text.empty()) return invalid(std::string(name) + "= is empty");
+  return to = text, done{};
+}
+
+failure unknown_option(std::string_view scheme, std::string_view name,
+                       std::span<const std::string_view> known) {
+  std::string what =
+      shortened(scheme, longest_word) + ": has no option '" + shortened(name, longest_word) + "'";
+  if (const auto near = nearest(name, known); !near.empty()) {
+    what += "; did you mean '" + std::string(near) + "'?";
+  }
+  return invalid(std::move(what));
+}
+
+}  // namespace holdfast::base

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/result.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/store_url.hpp"
+
+/// The options of a URL: each driver has a table of its own, and the values are read here.
+namespace holdfast::base {
+
+/// errc::invalid_argument.
+failure invalid(std::string what);
+
+/// `250ms`, `1.5s`, `2m`, `1h30m`; a bare number is seconds.
+result<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+struct time_range {
+  std::chrono::milliseconds least = std::chrono::milliseconds(1);
+  std::chrono::milliseconds most = std::chrono::hours(24);
+};
+status read_time(std::chrono::milliseconds& to, std::string_view name, const std::string& text,
+                 const time_range& range = {});
+status read_number(std::size_t& to, std::string_view name, std::string_view text, std::size_t least,
+                   std::size_t most);
+/// `name` ends with _env (the text names a variable of the environment) or with _file (a file,
+/// whose first line it is).
+status read_password(std::string& to, std::string_view name, const std::string& text);
+/// A file that a client library opens by itself.
+status read_path(std::string& to, std::string_view name, const std::string& text);
+status read_text(std::string& to, std::string_view name, const std::string& text);
+
+/// One option of a store whose options are an `Options`.
+template <class Options>
+struct option {
+  std::string_view name;
+  status (*set)(Options& o, std::string_view name, const std::string& value);
+};
+
+template <class Options, auto member>
+constexpr option<Options> time_option(std::string_view name) {
+  return {name, [](Options& o, std::string_view n, const std::string& value) {
+            return read_time(o.*member, n, value);
+          }};
+}
+template <class Options, auto member>
+constexpr option<Options> password_option(std::string_view name) {
+  return {name, [](Options& o, std::string_view n, const std::string& value) {
+            return read_password(o.*member, n, value);
+          }};
+}
+template <class Options, auto member>
+constexpr option<Options> path_option(std::string_view name) {
+  return {name, [](Options& o, std::string_view n, const std::string& value) {
+            return read_path(o.*member, n, value);
+          }};
+}
+template <class Options, auto member>
+constexpr option<Options> text_option(std::string_view name) {
+  return {name, [](Options& o, std::string_view n, const std::string& value) {
+            return read_text(o.*member, n, value);
+          }};
+}
+
+/// The failure of an option that is not among these; it names the nearest one.
+failure unknown_option(std::string_view scheme, std::string_view name,
+                       std::span<const std::string_view> known);
+
+/// All that the URL says, in its order, or what is wrong with one.
+template <class Options>
+status read_options(const store_url& u, std::span<const option<Options>> known, Options& to) {
+  for (const auto& [name, value] : u.options) {
+    const option<Options>* found = nullptr;
+    for (const auto& o : known) found = o.name == name ? &o : found;
+    if (found == nullptr) {
+      std::vector<std::string_view> names;
+      for (const auto& o : known) names.push_back(o.name);
+      return unknown_option(u.scheme, name, names);
+    }
+    if (auto ok = found->set(to, name, value); !ok) return ok;
+  }
+  return done{};
+}
+
+}  // namespace holdfast::base

@@ -1,0 +1,15 @@
+#pragma once
+
+namespace holdfast::engine {
+
+/// Whoever waits without a thread of its own is told so that there may be news for it. From any
+/// thread, and with the mutex of what tells it held.
+class waker {
+ public:
+  virtual void wake() = 0;
+
+ protected:
+  ~waker() = default;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store::mariadb {
+
+/// Of the tables.
+inline constexpr std::int64_t format_version = 1;
+
+/// The names of the tables, in their database.
+struct tables {
+  explicit tables(std::string_view database);
+  std::string database;
+  std::string records;
+  std::string meta;
+};
+/// `Quoted`, so that any name is only a name.
+std::string quoted(std::string_view identifier);
+
+/// x'…', bytes that no setting of the server can read anything else into.
+std::string hex(std::string_view bytes);
+
+/// The server's clock at the beginning of a statement: microseconds since 1970.
+inline constexpr const char* server_clock =
+    "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
+
+/// " where …": that row, of that version. With `now`, what time it is assumed to be, only if that
+/// is about right: the margin of every lease is 2 ms and 1 % of it, of 100 ms at least, so a guess
+/// that is more than one ahead, or three behind, is none.
+std::string where(std::string_view name, std::string_view version, std::string_view now);
+
+/// Replaces it.
+std::string update_of(const tables& t, std::string_view record, std::string_view name,
+                      std::string_view version, std::string_view now);
+
+}  // namespace holdfast::store::mariadb
