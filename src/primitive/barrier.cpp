@@ -87,9 +87,7 @@ struct barrier::state {
     for (const auto& p : resting) {
       leave.push_back({of.spec->name, engine::release_command(p.kept->owner())});
       of.core->keeper().remove(*p.kept);
-      if (!p.next) continue;
-      c.owner = p.next;
-      leave.push_back({of.spec->name, c});
+      if (p.next) leave.push_back({of.spec->name, engine::release_command(p.next)});
     }
     const auto told = of.core->permits(leave);
     for (std::size_t i = 0; i < told.size(); ++i) {
