@@ -60,7 +60,8 @@ soak:
 chaos:
 	scripts/install-deps.sh test
 	scripts/build.sh gcc test_fault
-	HOLDFAST_CHAOS_SECONDS=$$((60 * $(or $(MINUTES),3))) build/gcc/tests/test_fault --gtest_filter='chaos_$(or $(STORE),*).*'
+	seconds=$$((60 * $(or $(MINUTES),3))); HOLDFAST_CHAOS_SECONDS=$$seconds HOLDFAST_TEST_BOUND=$$((seconds + 180)) \
+	  build/gcc/tests/test_fault --gtest_filter='chaos_$(or $(STORE),*).*'
 
 mutants:
 	scripts/install-deps.sh test

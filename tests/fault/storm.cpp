@@ -378,7 +378,12 @@ class referee {
   void until_they_got_somewhere() {
     const auto until =
         ground_.all->sections + random_.between<std::uint64_t>(20, in_short() ? 40 : 200);
-    harness::eventually("progress", [&] { return ground_.all->sections >= until; });
+    try {
+      harness::eventually("progress", [&] { return ground_.all->sections >= until; });
+    } catch (const std::exception&) {
+      std::cout << "nobody gets on:\n" << how_it_stands();
+      throw;
+    }
   }
   void kill_one() {
     const auto victim = a_process();
@@ -452,6 +457,23 @@ class referee {
     return harness::child("contestants", {at_.urls[number % at_.urls.size()], dir_.path().string(),
                                           std::to_string(number), std::to_string(random_.bits()),
                                           std::to_string(at_.lease.count())});
+  }
+  std::string how_it_stands() {
+    std::string text;
+    for (std::uint32_t i = 0; i < processes; ++i) {
+      text +=
+          "  process " + std::to_string(i) +
+          (all_[i].ended() ? " has ended\n" : " runs, pid " + std::to_string(all_[i].pid()) + "\n");
+    }
+    const auto s = holdfast::open(at_.urls.front());
+    for (const char* const name : name_of) {
+      const auto there = s.show(name);
+      text += std::string("  ") + name + ":";
+      for (const auto& h : there.holders) text += " held by " + std::to_string(h.pid);
+      for (const auto& w : there.waiters) text += ", " + std::to_string(w.pid) + " waits";
+      text += '\n';
+    }
+    return text;
   }
   std::uint32_t a_process() { return random_.between<std::uint32_t>(0, processes - 1); }
   void pass(milliseconds most) {

@@ -55,10 +55,7 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
-  // A try of two locks asks for the one and the other, and gives the one back.
-  const bool two_locks = of.whole.names[s.name].kind == lock_kind::both;
-  const nanos asks = (of.whole.store >= store_kind::contenders ? 2 : 1) * (two_locks ? 3 : 1);
-  const nanos one_try = of.whole.calm() ? 0 : asks * server_traits{}.command_timeout;
+  const nanos one_try = of.whole.calm() ? 0 : commands_of_a_try() * server_traits{}.command_timeout;
   const nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
   if (took > most) {
     of.rules.violated("a wait ends in time", "P" + std::to_string(p.number) + ": " + name +
@@ -66,6 +63,20 @@ void actor::judge_wait(bool got, bool stoppable) const {
                                                  " us instead of " +
                                                  std::to_string(s.wait / microsecond));
   }
+}
+
+// One after the other. At contenders it enters and looks; of two locks it asks for the one and the
+// other, and gives the one back.
+int actor::commands_of_a_try() const {
+  const auto& whole = of.whole;
+  const auto at = [&](std::size_t i) {
+    const auto where = whole.names[i].store;
+    return where == 0 ? whole.store : whole.others[where - 1];
+  };
+  const auto commands = [](store_kind k) { return k >= store_kind::contenders ? 2 : 1; };
+  const bool two_locks = whole.names[s.name].kind == lock_kind::both || s.several;
+  if (!two_locks || whole.others.empty()) return commands(at(s.name));
+  return 1 + commands(at(0)) + commands(at(1));
 }
 
 cost::~cost() {

@@ -25,6 +25,7 @@ struct actor {
   void waits(bool so) const;
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
+  int commands_of_a_try() const;
 };
 
 /// For as long as it exists, the thread sends no more commands than the header says; asked where

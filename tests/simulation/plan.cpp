@@ -359,10 +359,23 @@ plan plan_of_endings(std::uint64_t seed) {
   return p;
 }
 
+// The same as about locks and meetings, where the library's scripts run. Limiters are not in it.
+plan plan_of_scripts(std::uint64_t seed) {
+  plan p = seed % 2 == 0 ? plan_of_locks(seed) : plan_of_meetings(seed);
+  const bool limits = std::any_of(p.names.begin(), p.names.end(),
+                                  [](const auto& n) { return n.kind == lock_kind::limiter; });
+  if (limits) p = plan_of_locks(seed);
+  p.about = theme::scripts;
+  p.store = store_kind::scripts;
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
+    case theme::scripts:
+      return plan_of_scripts(s.number);
     case theme::slots:
       return plan_of_slots(s.number);
     case theme::meetings:

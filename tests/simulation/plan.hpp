@@ -12,9 +12,13 @@
 namespace simulation {
 
 /// What a run is about. Each theme makes its own plans of a seed.
-enum class theme { locks, slots, meetings, stores, endings };
-inline constexpr theme all_themes[] = {theme::locks, theme::slots, theme::meetings, theme::stores,
-                                       theme::endings};
+enum class theme { locks, slots, meetings, stores, endings, scripts };
+inline constexpr theme all_themes[] = {theme::locks,  theme::slots,   theme::meetings,
+                                       theme::stores, theme::endings,
+#ifdef HOLDFAST_WITH_REDIS
+                                       theme::scripts
+#endif
+};
 
 /// What a plan is made from, written as 17 (about locks) or slots:17.
 struct seed_of {
@@ -42,7 +46,7 @@ enum class lock_kind {
   both,       ///< the two mutexes before it as one
   redlock,    ///< on all stores
 };
-enum class store_kind { told, untold, sees_death, contenders, slots, told_slots };
+enum class store_kind { told, untold, sees_death, scripts, contenders, slots, told_slots };
 std::string_view to_string(store_kind k) noexcept;
 
 struct name_plan {

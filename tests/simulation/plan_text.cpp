@@ -8,7 +8,8 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks", "slots", "meetings", "stores", "endings"};
+constexpr std::string_view theme_names[] = {"locks",  "slots",   "meetings",
+                                            "stores", "endings", "scripts"};
 
 }  // namespace
 
@@ -20,7 +21,7 @@ std::string to_string(const seed_of& s) {
 
 std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
-      "tells",          "tells nobody", "tells, and sees death",
+      "tells",          "tells nobody", "tells, and sees death", "runs scripts",
       "has contenders", "has slots",    "has slots, and tells"};
   return stores[static_cast<int>(k)];
 }

@@ -37,8 +37,8 @@ struct server_traits {
   bool notices = true;
   bool sees_death = false;
   /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
-  /// or another program's layout: slots.
-  enum class what { records, lines, slots };
+  /// or another program's layout: slots; as Redis: the library's scripts.
+  enum class what { records, lines, slots, scripts };
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
@@ -52,7 +52,8 @@ struct exchange {
   std::string label;
   std::function<void()> carry_out;  ///< at the server
   std::uint64_t sequence = 0;
-  bool over = false;  ///< the client has its answer, or has given up
+  bool over = false;        ///< the client has its answer, or has given up
+  bool never_late = false;  ///< not carried out when it is over
   std::optional<holdfast::failure> failed;
   fiber* waiting = nullptr;
   std::function<void()> then;  ///< of a request whose answer nobody waits for
@@ -125,6 +126,7 @@ class server {
   friend class slot_client;
   class records;
   class state_back_end;
+  class script_back_end;
 
   std::shared_ptr<connection> connect_to(process& of);
   void send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what);
@@ -168,10 +170,11 @@ class requester {
   ~requester() = default;
 
   template <class Reply, class F>
-  holdfast::result<Reply> ask(std::string what_for, F carry_out) {
+  holdfast::result<Reply> ask(std::string what_for, F carry_out, bool never_late = false) {
     auto reply = std::make_shared<std::optional<holdfast::result<Reply>>>();
     auto what = std::make_shared<exchange>();
     what->label = std::move(what_for);
+    what->never_late = never_late;
     what->carry_out = [reply, carry_out = std::move(carry_out)] { *reply = carry_out(); };
     begin(what);
     await(*what);

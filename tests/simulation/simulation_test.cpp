@@ -241,6 +241,9 @@ TEST(simulation, seeds_at_random_break_no_rule) {
   search_and_tell(1, {.runs = 2'500, .about = {theme::locks}});
   search_and_tell(
       1, {.runs = 1'200, .about = {theme::slots, theme::meetings, theme::stores, theme::endings}});
+#ifdef HOLDFAST_WITH_REDIS
+  search_and_tell(1, {.runs = 250, .about = {theme::scripts}});
+#endif
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "store/redis/resp.hpp"
+
+struct lua_State;
+
+namespace simulation {
+
+/// As much of a Redis server as the scripts of the library use, with a real Lua: strings, hashes
+/// and sorted sets with times to live, TIME, PUBLISH and EVALSHA. What it does not know it answers
+/// with an error, which a script passes on.
+class redis_model {
+ public:
+  using value = holdfast::store::redis::resp_value;
+  /// How many heard it.
+  using listener = std::function<int(const std::string& channel, const std::string& text)>;
+  using clock = std::function<std::int64_t()>;
+
+  /// `micros` since 1970.
+  redis_model(clock micros, listener publish);
+  ~redis_model();
+  redis_model(const redis_model&) = delete;
+
+  void load(std::string_view sha, std::string_view text);
+  value run(const std::vector<std::string>& words);
+
+  /// The strings under the keys that begin so.
+  std::vector<std::pair<std::string, std::string>> strings(std::string_view prefix);
+
+  /// A replica that knows what is there now, and nothing of what comes.
+  void replicate() { replica_ = keys_; }
+  void fail_over() { keys_ = replica_; }
+  void flush() { keys_.clear(), replica_.clear(); }
+
+ private:
+  using hash = std::map<std::string, std::string>;
+  struct sorted_set {
+    std::map<std::string, double> score_of;
+    std::set<std::pair<double, std::string>> in_order;
+  };
+  struct entry {
+    std::variant<std::string, hash, sorted_set> is;
+    std::optional<std::int64_t> ends_at{};
+  };
+  using words = std::span<const std::string>;
+  using command = value (redis_model::*)(words);
+
+  static const std::map<std::string, command, std::less<>>& commands();
+  static int call_from_lua(lua_State* lua);
+  static int pcall_from_lua(lua_State* lua);
+  static int answer_lua(lua_State* lua, bool raise);
+
+  entry* find(const std::string& key);
+  template <class T>
+  T* find_as(const std::string& key);  ///< throws for another type
+  template <class T>
+  T& make(const std::string& key);
+  void drop_if_empty(const std::string& key);
+  value rank_range(const sorted_set& of, std::int64_t first, std::int64_t last, bool scores) const;
+  static bool remove_member(sorted_set& from, const std::string& member);
+
+  value eval(words w);
+  value time(words w);
+  value publish(words w);
+  value get(words w);
+  value set(words w);
+  value del(words w);
+  value pexpire(words w);
+  value pttl(words w);
+  value hget(words w);
+  value hset(words w);
+  value hsetnx(words w);
+  value hdel(words w);
+  value zadd(words w);
+  value zrem(words w);
+  value zscore(words w);
+  value zrank(words w);
+  value zrange(words w);
+  value zrangebyscore(words w);
+  value zremrangebyscore(words w);
+  value zpopmin(words w);
+
+  const clock micros_;
+  const listener publish_;
+  std::map<std::string, entry> keys_, replica_;
+  std::map<std::string, int, std::less<>> scripts_;
+  lua_State* const lua_;
+};
+
+}  // namespace simulation

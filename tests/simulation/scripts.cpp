@@ -1,0 +1,154 @@
+#ifdef HOLDFAST_WITH_REDIS
+#include "simulation/scripts.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "simulation/redis_model.hpp"
+#include "store/redis/commands.hpp"
+#include "store/redis/keys.hpp"
+#include "store/redis/scripts.hpp"
+
+namespace simulation {
+
+namespace {
+
+namespace redis = holdfast::store::redis;
+using holdfast::result;
+using holdfast::store::countdown_command;
+using holdfast::store::countdown_reply;
+using holdfast::store::notice;
+using holdfast::store::permits_command;
+using holdfast::store::permits_reply;
+using holdfast::store::renewal;
+
+constexpr std::string_view prefix = "holdfast";
+constexpr std::string_view inboxes = "holdfast:inbox:";
+/// Nothing that arrives is too late here: what the network does to requests is the simulator's.
+constexpr std::int64_t carried_out_within = 3'600'000'000;
+
+holdfast::store::capabilities promises() {
+  holdfast::store::capabilities c;
+  c.try_takes_ms = 2'000;
+  c.joint_places = c.election = c.barrier = true;
+  c.learns_fences = c.finds_deadlocks = true;
+  c.survives_failover = false;
+  return c;
+}
+
+class nobodys_inbox final : public holdfast::store::inbox {
+ public:
+  const std::string& peer() const noexcept override { return peer_; }
+  std::optional<notice> receive(holdfast::boot_time) override { return {}; }
+  void interrupt() noexcept override {}
+
+ private:
+  std::string peer_;
+};
+
+std::string word_of(std::string_view& text) {
+  const auto end = std::min(text.find(' '), text.size());
+  std::string word(text.substr(0, end));
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+class scripted_server final : public scripted {
+ public:
+  explicit scripted_server(scripts_at at)
+      : at_(std::move(at)),
+        model_([this] { return at_.time().wall_at; },
+               [this](const auto& channel, const auto& text) { return publish(channel, text); }) {
+    for (const auto& s : redis::scripts_of(redis::dialect::none)) model_.load(s.sha, s.text);
+  }
+
+  const holdfast::store::capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return url_; }
+  holdfast::store::inbox& inbox() noexcept override { return nobody_; }
+
+  result<permits_reply> permits(std::string_view name, const permits_command& c) override {
+    std::string bytes;
+    redis::append_permits(bytes, frame(), name, c);
+    return redis::read_permits(ask(bytes), c.verb, c.lease_us);
+  }
+  result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
+    std::string bytes;
+    redis::append_countdown(bytes, frame(), name, c);
+    return redis::read_countdown(ask(bytes), c.verb);
+  }
+  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+    std::string bytes;
+    redis::append_together(bytes, frame(), all);
+    return redis::read_together(ask(bytes), all);
+  }
+  // A key outlives what is in it: whoever looks finds nobody.
+  result<std::vector<std::string>> names() override {
+    std::vector<std::string> used;
+    for (const auto& [key, record] : model_.strings(std::string(prefix) + ":{")) {
+      if (!key.ends_with('}') || is_idle(record)) continue;
+      auto name = redis::name_of_key(key);
+      const auto there = permits(name, {});
+      const bool empty = there && there->outcome == holdfast::store::permits_outcome::done &&
+                         there->found.holders.empty() && there->found.queue.empty();
+      if (!empty) used.push_back(std::move(name));
+    }
+    return used;
+  }
+
+  void forget(bool all) override { all ? model_.flush() : model_.fail_over(); }
+
+ private:
+  static redis::script_frame frame() noexcept { return {prefix, inboxes, {}}; }
+
+  // The last word is left to the connection: until when it may be carried out.
+  redis::resp_value ask(std::string bytes) {
+    const auto until = std::to_string(at_.time().wall_at + carried_out_within);
+    bytes += "$" + std::to_string(until.size()) + "\r\n" + until + "\r\n";
+    redis::resp_reader reader;
+    reader.put(bytes);
+    redis::resp_value command;
+    if (reader.next(command) != redis::resp_reader::progress::ready) {
+      throw std::logic_error("half a command");
+    }
+    std::vector<std::string> words;
+    for (auto& item : command.items) words.push_back(std::move(item.text));
+    auto answer = model_.run(words);
+    if (at_.replica_is_told()) model_.replicate();
+    return answer;
+  }
+
+  int publish(std::string_view channel, std::string_view text) {
+    notice n;
+    n.peer = channel.substr(inboxes.size());
+    const bool understood = holdfast::store::parse_notice_kind(word_of(text), n.what) &&
+                            holdfast::store::parse_owner_id(word_of(text), n.owner);
+    if (!understood) throw std::logic_error("a notice that nobody understands");
+    n.fence = std::stoull(word_of(text));
+    n.expires_at = std::stoll(word_of(text));
+    n.name = redis::name_of_key(text);
+    return at_.tell(n) ? 1 : 0;
+  }
+
+  static bool is_idle(std::string_view record) {
+    (void)word_of(record);
+    auto kind = word_of(record);
+    if (kind == "after") (void)word_of(record), kind = word_of(record);
+    return word_of(record) == "0";
+  }
+
+  const scripts_at at_;
+  const holdfast::store::capabilities can_ = promises();
+  const std::string url_ = "scripted:";
+  nobodys_inbox nobody_;
+  redis_model model_;
+};
+
+}  // namespace
+
+std::unique_ptr<scripted> make_scripted(scripts_at at) {
+  return std::make_unique<scripted_server>(std::move(at));
+}
+
+}  // namespace simulation
+#endif

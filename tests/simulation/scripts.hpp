@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/store/store.hpp>
+#include <memory>
+
+namespace simulation {
+
+/// What a server that runs the library's own Redis scripts needs of the world.
+struct scripts_at {
+  std::function<holdfast::store::moment()> time;
+  std::function<bool(const holdfast::store::notice&)> tell;
+  std::function<bool()> replica_is_told;  ///< after a command
+};
+
+/// A server whose data is a model of Redis, and whose kernel the real scripts on a real Lua.
+class scripted : public holdfast::store::session_store {
+ public:
+  /// A restart without data; or a replica takes over that knows less.
+  virtual void forget(bool all) = 0;
+};
+std::unique_ptr<scripted> make_scripted(scripts_at at);
+
+}  // namespace simulation
