@@ -259,7 +259,7 @@ void acquisition::told_before() {
 // The secret of whoever was before it at the store. Nobody knows it before that one releases; the
 // store passes it on to the next without a priority; and that is this one, for as long as its own
 // place is sure to be there. The first notification with it is the true one, if none was missed:
-// others can read it only where it was sent to. So a second one says nothing (decision 97).
+// others can read it only where it was sent to. So a second one says nothing (ADR 97).
 bool acquisition::proves(const store::notice& n) {
   if (n.what != store::notice_kind::granted || !n.secret || !behind_) return false;
   if (sealed(n.secret) != behind_) return false;
