@@ -3,7 +3,7 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo install test test-all check soak mutants bench lint format clean $(LANES:%=test-%)
+.PHONY: help demo install test test-all test-nightly check soak chaos mutants bench lint format clean $(LANES:%=test-%)
 
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
@@ -12,7 +12,9 @@ help:
 	@echo "make test-all  the same, then the sanitizer lanes (asan: address and undefined, tsan: thread)"
 	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
 	@echo "make test-LANE one lane of $(LANES); clang compiles every source by itself"
+	@echo "make test-nightly  what \"make test\" leaves out, because it costs too much"
 	@echo "make soak      look for new failures in the simulator until stopped (docs/testing.md)"
+	@echo "make chaos     kills, stops, cuts and failovers on a real server (STORE=redis MINUTES=3; docs/reliability.md)"
 	@echo "make mutants   a test of the tests: put in seeded faults one by one, and print those that no test finds"
 	@echo "make bench     measure the workloads against their floors; results in bench/results/"
 	@echo "make lint      formatting, clang-tidy and the house rules   (make format rewrites the files)"
@@ -43,11 +45,22 @@ $(LANES:%=test-%): test-%:
 	scripts/install-deps.sh test
 	scripts/lane.sh $*
 
+# What costs too much for each commit: a program that embeds the library compiles it with every store.
+test-nightly:
+	scripts/install-deps.sh test
+	scripts/lane.sh gcc -L nightly
+
 # Until it is stopped: each core from a random seed of its own. What fails is printed, and replayed with --seed.
 soak:
 	scripts/install-deps.sh test
 	scripts/build.sh gcc test_simulation
 	for core in $$(seq $$(nproc)); do build/gcc/tests/test_simulation --soak $(or $(SECONDS),1e9) & done; wait
+
+# STORE is one of the suites chaos_* of tests/fault/store_chaos_test.cpp, or all of them, one after the other.
+chaos:
+	scripts/install-deps.sh test
+	scripts/build.sh gcc test_fault
+	HOLDFAST_CHAOS_SECONDS=$$((60 * $(or $(MINUTES),3))) build/gcc/tests/test_fault --gtest_filter='chaos_$(or $(STORE),*).*'
 
 mutants:
 	scripts/install-deps.sh test

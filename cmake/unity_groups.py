@@ -4,6 +4,9 @@
 Two files that define the same name for themselves (in an unnamed namespace, static, or an alias) cannot be glued together. What this
 does not see is found by the compiler: give one of the two names another word.
 """
+import functools
+import itertools
+import pathlib
 import re
 import sys
 
@@ -11,16 +14,40 @@ OPENS = re.compile(r"^namespace\s*([\w:]*)\s*\{")
 CLOSES = re.compile(r"^\}\s*//\s*namespace(?:\s+([\w:]+))?")
 DEFINES = (
     re.compile(r"^(?:class|struct|union|enum class|enum)\s+(?:alignas\([^)]*\)\s*)?(\w+)"),
-    re.compile(r"^using\s+(\w+)\s*="),
     re.compile(r"^#define\s+(\w+)"),
     re.compile(r"^[^(={;]*?\b(\w+)\s*(?:\(|=|\{|;|\[)"),
 )
 
 
-def own_names(path):
-    """What only this file means by these names."""
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ALIAS = re.compile(r"^using (?:enum )?(?P<of>[\w:]+)\s*(?P<means>=[^;]*)?;", re.M)
+
+
+@functools.cache
+def enumerators(name):
+    """What "using enum" brings."""
+    for header in itertools.chain((ROOT / "src").rglob("*.hpp"), (ROOT / "include").rglob("*.hpp")):
+        found = re.search(rf"\benum class {name}\b[^{{;]*{{([^}}]*)}}", re.sub(r"//[^\n]*", "", header.read_text(encoding="utf-8")))
+        if found:
+            return re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", found[1].strip())
+    sys.exit(f"unity_groups.py: no header has the enumeration {name}")
+
+
+def aliases(text):
+    """{name: what it is another word for}: two files may say the same thing twice."""
+    found = {}
+    for alias in ALIAS.finditer(text):
+        if alias["means"]:
+            found[alias["of"]] = alias["means"]
+        elif alias[0].startswith("using enum "):
+            found.update(dict.fromkeys(enumerators(alias["of"].split("::")[-1]), alias["of"]))
+    return found
+
+
+def own_names(text):
+    """What only this file means by these names, but for its aliases."""
     names, inside = set(), False
-    for line in open(path, encoding="utf-8"):
+    for line in text.splitlines(keepends=True):
         opened, closed = OPENS.match(line), CLOSES.match(line)
         if opened:
             inside = inside or not opened[1]
@@ -28,12 +55,12 @@ def own_names(path):
         if closed:
             inside = inside and bool(closed[1])
             continue
-        if line.startswith("#define") or line.startswith("using ") and "=" in line or line.startswith("namespace "):
-            found = re.match(r"(?:#define|using|namespace)\s+(\w+)", line)
+        if line.startswith(("#define", "namespace ")):
+            found = re.match(r"(?:#define|namespace)\s+(\w+)", line)
             names.update([found[1]] if found else [])
         if not (inside or line.startswith("static ")) or line[0] in " \t}/#\n*)":
             continue
-        if line.startswith(("template", "using ", "TEST", "INSTANTIATE")) and "=" not in line:
+        if line.startswith("using ") or line.startswith(("template", "TEST", "INSTANTIATE")) and "=" not in line:
             continue
         for pattern in DEFINES:
             found = pattern.match(line)
@@ -43,28 +70,39 @@ def own_names(path):
     return names
 
 
-def said(path):
+def said(text):
     """The words in it that may mean a name of the namespace: not members, not comments."""
-    text = re.sub(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", "", open(path, encoding="utf-8").read())
-    # What "using enum" brings stands nowhere: such a file stays alone.
-    return set(re.findall(r"\busing enum\b|(?<![\w.:>])[A-Za-z_]\w*", text))
+    return set(re.findall(r"(?<![\w.:>])[A-Za-z_]\w*", re.sub(r"//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", "", text)))
+
+
+class Group:
+    def __init__(self, path):
+        text = pathlib.Path(path).read_text(encoding="utf-8")
+        self.files, self.names, self.aliases = [path], own_names(text), aliases(text)
+        self.words = said(text) - self.aliases.keys()
+
+    def fits(self, other):
+        return (not self.names & (other.words | other.aliases.keys()) and not other.names & (self.words | self.aliases.keys())
+                and not self.aliases.keys() & other.words and not other.aliases.keys() & self.words
+                and all(other.aliases.get(name, means) == means for name, means in self.aliases.items()))
+
+    def take(self, other):
+        self.files += other.files
+        self.names |= other.names
+        self.words |= other.words
+        self.aliases |= other.aliases
 
 
 def groups(size, paths):
-    made = []  # files, what they define, what they say
-    for path in paths:
-        words = said(path)
-        names = own_names(path)
-        for group in made if "using enum" not in words else ():
-            files, taken, spoken = group
-            if "using enum" not in spoken and len(files) < size and not names & spoken and not taken & words:
-                files.append(path)
-                taken |= names
-                spoken |= words
+    made = []
+    for new in map(Group, paths):
+        for group in made:
+            if len(group.files) < size and group.fits(new):
+                group.take(new)
                 break
         else:
-            made.append(([path], set(names), set(words)))
-    return [files for files, _, _ in made]
+            made.append(new)
+    return [group.files for group in made]
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ trap 'rm -rf "$TMPDIR" 2>/dev/null || true' EXIT
 # Tests wait more than they compute; under a sanitizer they compute more.
 per_processor=6
 [[ $lane != ?san ]] || per_processor=4
+[[ " $* " == *" nightly "* ]] || set -- --label-exclude nightly "$@"
 status=0
 ctest --preset "$lane" --no-label-summary --parallel "${TEST_JOBS:-$((per_processor * $(nproc)))}" \
   --output-junit "$results/ctest.junit" "$@" || status=$?

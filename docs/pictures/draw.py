@@ -94,8 +94,8 @@ def hand_over():
     for x, name in ((120, "process A"), (380, "the store"), (640, "process B")):
         p.text(x, 24, name, "b", "middle")
         p.line(x, 34, x, 190)
-    for y, begin, end, words in ((64, 120, 376, "release"), (96, 380, 636, "notification: granted"),
-                                 (128, 640, 384, "is it mine?"), (160, 380, 636, "yes, with fence 34")):
+    for y, begin, end, words in ((64, 120, 376, "release"), (96, 380, 636, "notification: granted, secret of A"),
+                                 (128, 640, 384, "without a secret: is it mine?"), (160, 380, 636, "yes, with fence 34")):
         p.line(begin, y, end, y, tip=True)
         p.text((begin + end) / 2, y - 6, words, "small", "middle")
     p.text(380, 208, "Between processes: the release grants to the next waiter in the same step.", "", "middle")

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/left_call.hpp"
+#include "engine/sealed_id.hpp"
 #include "engine/trace.hpp"
 
 namespace holdfast::engine {
@@ -154,7 +155,9 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, cons
   while (!stop.stop_requested()) {
     if (auto end = steps.ask()) return std::move(*end);
     slot.watch(steps.watched());
-    if (slot.wait(steps.until())) steps.told();
+    const auto news = slot.wait(steps.until());
+    if (!news) continue;
+    if (auto end = steps.told(*news)) return std::move(*end);
   }
   return waited_in_vain(errc::cancelled);
 }
@@ -162,6 +165,9 @@ status wait_until_settled(core& session, mailroom::slot& slot, question& q, cons
 acquisition::acquisition(core& session, const spec& s, const claim& c, waker* w)
     : contender(s, w), session_(session), claim_(c) {
   grant_.owner = session.ids().next();
+  if (s.kind != store::kind::mutex || !session.can().secret_proves) return;
+  grant_.secret = grant_.owner;
+  grant_.owner = sealed(grant_.secret);
 }
 
 store::permits_command acquire_command(const core& session, const spec& s, const claim& how,
@@ -185,6 +191,7 @@ store::permits_command acquire_command(const core& session, const spec& s, const
 
 store::permits_command acquisition::acquire_command(bool wait) noexcept {
   gaps_ = session_.mailroom().gaps();  // before it asks: what is missed later is news
+  behind_ = {};
   return engine::acquire_command(session_, spec_, claim_, grant_.owner, wait);
 }
 
@@ -204,9 +211,10 @@ std::optional<store::renewal> acquisition::command(bool last) {
   return store::renewal{spec_.name, acquire_command(!last)};
 }
 
-result<bool> acquisition::ask_instead_of(const store::owner_id& leaving) noexcept try {
+result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept try {
   auto c = acquire_command(true);
-  c.instead_of = leaving;
+  c.instead_of = leaving.owner();
+  c.secret = leaving.secret();
   const call_limit until{saturated_add(gate_deadline(), last_answer_within)};
   const boot_time sent = session_.now();
   auto reply = session_.permits(spec_.name, c);
@@ -236,6 +244,47 @@ void acquisition::keep_place(const store::permits_reply& queued, boot_time sent)
   if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
 }
 
+// What a notification is judged by.
+void acquisition::stand_behind(const store::permits_reply& queued, boot_time sent) {
+  behind_ = queued.behind;
+  asked_at_ = sent;
+  store_now_at_ = queued.now_at;
+}
+
+void acquisition::told_before() {
+  look_by_ = boot_time{};
+  behind_ = {};
+}
+
+// The secret of whoever was before it at the store. Nobody knows it before that one releases; the
+// store passes it on to the next without a priority; and that is this one, for as long as its own
+// place is sure to be there. The first notification with it is the true one, if none was missed:
+// others can read it only where it was sent to. So a second one says nothing (decision 97).
+bool acquisition::proves(const store::notice& n) {
+  if (n.what != store::notice_kind::granted || !n.secret || !behind_) return false;
+  if (sealed(n.secret) != behind_) return false;
+  behind_ = {};
+  const bool here = session_.now() < lease_timer::sure_until(asked_at_, place_lasts);
+  return here && gaps_ && session_.mailroom().gaps() == gaps_;
+}
+
+// What nobody renews has to be claimed at once, by asking again.
+bool acquisition::told(const store::notice& n) {
+  look_by_ = boot_time{};
+  if (!proves(n) || spec_.detached || !spec_.renew) return false;
+  const std::chrono::microseconds lasts(n.expires_at - store_now_at_);
+  if (!is_granted(n.fence, asked_at_, lasts)) return false;
+  core::observe();
+  return true;
+}
+
+// So long after it asked, by the store's time. False if it is over by now.
+bool acquisition::is_granted(std::uint64_t fence, boot_time sent, std::chrono::microseconds lasts) {
+  grant_.fence = fence;
+  grant_.valid_until = lease_timer::sure_until(sent, lasts);
+  return grant_.valid_until > session_.now();
+}
+
 result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
                                                     boot_time sent) {
   if (!reply) {
@@ -247,8 +296,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::granted: {
       // From far behind, and nobody told it: the line was lost, and with it the others' places.
       if (look_by_ != boot_time{}) place_at_store_->lost();
-      grant_ = granted_to(owner(), *reply, sent);
-      if (grant_.valid_until <= session_.now()) {
+      if (!is_granted(reply->fence, sent, lease_of(*reply))) {
         return failure{errc::unavailable, "the store's answer came later than the lease lasts",
                        true};
       }
@@ -257,6 +305,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::queued:
     case permits_outcome::busy: {
       keep_place(*reply, sent);
+      stand_behind(*reply, sent);
       return std::optional<wait_hint>{hint_of(session_, *reply)};
     }
     case permits_outcome::kind_mismatch:

@@ -27,9 +27,11 @@ class question {
   virtual ~question() = default;
   /// Settled if it returns nothing. `last`: there will be no other time, leave nothing behind.
   virtual result<std::optional<wait_hint>> ask(bool last) = 0;
-  /// A notification came: the next look may not be left to others. It proves nothing, because the
-  /// store does not say who sent it; only an answer settles the question.
-  virtual void told() {}
+  /// A notification came: the next look may not be left to others. Whoever sent it, only an answer
+  /// settles the question, or the secret of the one that was before: true then.
+  virtual bool told(const store::notice&) { return false; }
+  /// One came that nobody looked at.
+  virtual void told_before() {}
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
 
@@ -58,8 +60,11 @@ class wait_steps {
   /// The same in two halves, as in question.
   std::optional<store::renewal> command();
   std::optional<status> answered(result<store::permits_reply> reply, boot_time sent);
-  /// A notification came: ask again, without waiting for until().
-  void told() { question_.told(); }
+  /// A notification came. How the wait ended; if nothing: ask again, without waiting for until().
+  std::optional<status> told(const store::notice& n) {
+    return question_.told(n) ? std::optional<status>(done{}) : std::nullopt;
+  }
+  void told_before() { question_.told_before(); }
 
   boot_time until() const noexcept { return until_; }
   /// What the store said last: nothing yet, that it let it wait, or that it granted in vain.
@@ -113,14 +118,15 @@ class acquisition final : public question, public contender {
   acquisition(core& session, const spec& s, const claim& c, waker* w = nullptr);
 
   result<std::optional<wait_hint>> ask(bool last) override;
-  void told() override { look_by_ = boot_time{}; }
+  bool told(const store::notice& n) override;
+  void told_before() override;
   boot_time put_off(boot_time now) override;
   std::optional<store::renewal> command(bool last) override;
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
                                          boot_time sent) override;
 
   /// The answer is what the next ask() returns.
-  result<bool> ask_instead_of(const store::owner_id& leaving) noexcept override;
+  result<bool> ask_instead_of(const transferable& leaving) noexcept override;
 
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
@@ -128,6 +134,9 @@ class acquisition final : public question, public contender {
  private:
   store::permits_command acquire_command(bool wait) noexcept;
   void keep_place(const store::permits_reply& queued, boot_time sent);
+  void stand_behind(const store::permits_reply& queued, boot_time sent);
+  bool proves(const store::notice& n);
+  bool is_granted(std::uint64_t fence, boot_time sent, std::chrono::microseconds lasts);
 
   core& session_;
   claim claim_;
@@ -137,6 +146,9 @@ class acquisition final : public question, public contender {
   unsigned losses_ = 0;                ///< … known of it
   boot_time look_by_{};                ///< whoever else looks
   std::optional<std::uint64_t> gaps_;  ///< before it last asked
+  store::owner_id behind_{};  ///< who was before it at the store, until a notification has said it
+  boot_time asked_at_{};      ///< when it last asked, if that was answered …
+  std::int64_t store_now_at_ = 0;  ///< … and the store's time of the answer
 };
 
 // ---- what both forms of an acquisition do at its end

@@ -32,6 +32,8 @@ class transferable {
   virtual void linger_until(boot_time at) const = 0;
   virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
+  /// Said with the release only, and never before.
+  virtual const store::owner_id& secret() const noexcept = 0;
   /// To the store: it is idle, and nobody wants it.
   virtual void give_back() noexcept = 0;
   /// The end of one that was lost before the next thread had it.
@@ -50,9 +52,9 @@ class contender {
   contender& operator=(const contender&) = delete;
 
   /// Asks for it from another thread while it stands at the gate, and in the same step gives back
-  /// what `leaving` holds. What it is told next is the answer to that. True if `leaving` held it.
+  /// what `leaving` is. What it is told next is the answer to that. True if `leaving` held it.
   /// Whatever happens: this one waits for the end of it.
-  virtual result<bool> ask_instead_of(const store::owner_id& leaving) noexcept = 0;
+  virtual result<bool> ask_instead_of(const transferable& leaving) noexcept = 0;
 
   /// What the thread before left to this one, after gate::entry::passed.
   std::shared_ptr<transferable> take_passed() noexcept { return std::move(passed_); }

@@ -26,6 +26,7 @@ hold::hold(std::shared_ptr<core> session, const hold_services& its, std::shared_
       lease_(spec_->lease),
       weight_(c.weight),
       owner_(g.owner),
+      secret_(g.secret),
       fence_(public_fence(g.fence)),
       stays_until_(saturated_add(now, spec_->local_time)),
       at_gate_(spec_->gate != nullptr),
@@ -146,6 +147,7 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
   store::permits_command c;
   c.verb = verb;
   c.owner = owner_;
+  if (verb == permits_verb::release) c.secret = secret_;
   c.kind = spec_->kind;
   c.capacity = spec_->capacity;
   c.weight = weight_.load(std::memory_order_relaxed);
@@ -256,7 +258,7 @@ bool hold::give_up_stronger_than(std::uint32_t weight) {
 std::optional<status> hold::tell_store(const ending& e, wants w) {
   gate_place place(leaves_gate() ? spec_->gate.get() : nullptr);
   if (contender* const next = place.take_next()) {
-    const auto replaced = next->ask_instead_of(owner_);
+    const auto replaced = next->ask_instead_of(*this);
     place.hand_to(*next);
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());

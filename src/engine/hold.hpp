@@ -73,6 +73,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   const std::string& name() const noexcept { return spec_->name; }
   const std::shared_ptr<const spec>& what() const noexcept { return spec_; }
   const store::owner_id& owner() const noexcept override { return owner_; }
+  const store::owner_id& secret() const noexcept override { return secret_; }
   lease_state state() const noexcept { return state(session_now()); }
   /// Does not ask the session, which may be gone.
   bool has_ended() const noexcept override {
@@ -158,6 +159,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::atomic<std::chrono::milliseconds> lease_;
   std::atomic<std::uint32_t> weight_;
   store::owner_id owner_;
+  store::owner_id secret_;
   std::atomic<std::uint64_t> fence_;
   const boot_time stays_until_;
   std::atomic<bool> at_gate_;

@@ -86,24 +86,23 @@ errand::next pending_wait::answer(result<store::permits_reply> reply, boot_time 
 errand::next pending_wait::settle(std::optional<status> ended) {
   if (ended) return *ended ? succeed() : give_up(std::move(ended->error()));
   until_ = steps_->until();
-  if (std::exchange(told_early_, false)) told();
-  return look_again(until_);
-}
-
-// A grant may come before it is known here that somebody else has asked for us.
-errand::next pending_wait::take(const store::notice&) {
-  if (leaving_) return {};
-  if (steps_) {
-    told();
-  } else {
-    told_early_ = true;
+  if (std::exchange(told_early_, false)) {
+    steps_->told_before();
+    wake();
   }
   return look_again(until_);
 }
 
-void pending_wait::told() {
-  steps_->told();
-  wake();
+// A grant may come before it is known here that somebody else has asked for us.
+errand::next pending_wait::take(const store::notice& n) {
+  if (leaving_) return {};
+  if (steps_) {
+    if (auto ended = steps_->told(n)) return settle(std::move(ended));
+    wake();
+  } else {
+    told_early_ = true;
+  }
+  return look_again(until_);
 }
 
 errand::next pending_wait::look_again(boot_time until) {

@@ -88,7 +88,6 @@ class pending_wait : public errand {
   void abandon();
   next ask();
   next settle(std::optional<status> ended);
-  void told();
   next succeed();
   next give_up(failure f);
 

@@ -144,12 +144,12 @@ void quorum_hold::note(const answers& votes) {
   for (std::size_t i = 0; i < votes.size(); ++i) votes_[i] = votes[i].said;
 }
 
-// One that was not waited for, because the others had decided or the time was up, is not away.
-bool quorum_hold::had_no_time(const answers& votes, std::size_t node, boot_time began,
-                              const vote_time& time) const {
+// One that was not waited for, because the others had decided or the time was up, is not away: not
+// before its time to answer is over, however short the caller's is.
+bool quorum_hold::had_no_time(const answers& votes, std::size_t node, boot_time began) const {
   const boot_time now = quorum_->now();
-  return votes[node].said == holdfast::vote::silent && now - began < time.each &&
-         !quorum_->nodes[node]->hangs(now, time.each);
+  return votes[node].said == holdfast::vote::silent && now - began < quorum_->patience &&
+         !quorum_->nodes[node]->hangs(now, quorum_->patience);
 }
 
 // Those that answered are waited for: who comes next must not find what is left of this.
@@ -164,7 +164,7 @@ bool quorum_hold::fail(const answers& votes, boot_time began, const vote_time& t
     if (is_mismatch(votes[i]) && votes.size() - ++others < quorum_->majority())
       hopeless_ = mismatch_of(votes[i].reply, *quorum_->nodes.front()->what());
     const bool voted = said == holdfast::vote::granted || said == holdfast::vote::refused;
-    there += voted || had_no_time(votes, i, began, time);
+    there += voted || had_no_time(votes, i, began);
     answered.push_back(voted || said == holdfast::vote::untrusted);
   }
   too_few_answered_ = there < quorum_->majority();

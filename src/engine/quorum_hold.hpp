@@ -50,8 +50,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   bool agree_on_fence(answers& votes, const vote_time& time);
   answers give_back(const vote_time& time, const std::vector<bool>& wait_for);
   bool fail(const answers& votes, boot_time began, const vote_time& time);
-  bool had_no_time(const answers& votes, std::size_t node, boot_time began,
-                   const vote_time& time) const;
+  bool had_no_time(const answers& votes, std::size_t node, boot_time began) const;
   void note(const answers& votes);
   void renew();
   void tell_lost();

@@ -43,6 +43,7 @@ struct grant {
   store::owner_id owner{};
   std::uint64_t fence = 0;
   boot_time valid_until{};
+  store::owner_id secret{};  ///< what the owner id was made from, if it was
 };
 
 /// A waiter's place in a queue lasts so long without a sign of life.

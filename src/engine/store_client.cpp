@@ -190,6 +190,8 @@ result<store::permits_reply> store_client::permits(std::string_view name,
 void store_client::permits_later(std::string_view name, const store::permits_command& c,
                                  std::function<void(result<store::permits_reply>)> then) {
   if (auto u = usable(); !u) return then(std::move(u.error()));
+  // A store may wait for the answer, or to get rid of the request, for longer than the caller may.
+  if (may_be_left()) return then(permits(name, c));
   operations_.fetch_add(1, std::memory_order_relaxed);
   publish();
   if (store_->permits_later(name, c, std::move(then))) answers_to_come_();

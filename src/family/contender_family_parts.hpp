@@ -89,6 +89,8 @@ class contender_family final : public store::session_store {
   void forget(std::string_view name, const owner_id& owner);
   void give_up_later(std::string_view name, const owner_id& owner, std::vector<std::string> nodes,
                      bool unsure, boot_time at);
+  void give_up_unless_known(std::string_view name, const owner_id& owner,
+                            std::vector<std::string> nodes, bool unsure);
   result<bool> put_away(std::string_view name, const owner_id& owner,
                         std::vector<std::string> nodes, bool unsure);
 

@@ -200,7 +200,8 @@ status contender_latch::leave(std::string_view name, const store::owner_id& owne
 }
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
-  if (const auto mine = places_.find(name, c.owner); mine && mine->nothing_new()) {
+  const auto mine = places_.find(name, c.owner);
+  if (mine && mine->nothing_new() && c.place_us > 0) {
     places_.change(name, c.owner, [&](own_place& p) {
       p.ends = after(clock_.now(), c.place_us);
       ++p.quiet;
@@ -212,7 +213,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   }
   auto reply = change(name, c);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
-  if (!closed) return (void)leave(name, c.owner), reply;
+  if (!closed || c.place_us == 0) return (void)leave(name, c.owner), reply;
   if (!places_.find(name, c.owner)) {
     if (auto in = enter(name, c); !in) return std::move(in.error());
   }

@@ -34,6 +34,13 @@ result<bool> contender_family::keep_first(std::string_view name, const owner_id&
   return port_->leave(name, others);
 }
 
+// The second place, if the first was given up meanwhile: before this one was there.
+void contender_family::give_up_unless_known(std::string_view name, const owner_id& owner,
+                                            std::vector<std::string> nodes, bool unsure) {
+  if (places_.find(name, owner)) return;  // and what gives that up takes this along
+  give_up_later(name, owner, std::move(nodes), unsure, clock_.now());
+}
+
 // What was added by an upgrade goes; what it needs less of than it entered with, it says.
 result<permits_reply> contender_family::weaken(std::string_view name, const permits_command& c,
                                                own_place mine) {
@@ -78,9 +85,15 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
   const store::placard says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
   places_.change(name, c.owner, [](own_place& p) { p.unsure = true; });
   const auto in = port_->enter(name, second, says, {});
-  if (!in) return in.error();
+  if (!in) {
+    if (in.error().outcome_unknown) give_up_unless_known(name, c.owner, {}, true);
+    return in.error();
+  }
   auto all = port_->contenders(name, as_of::seen, nullptr);
-  if (!all) return std::move(all.error());
+  if (!all) {
+    give_up_unless_known(name, c.owner, {in->place}, in->repeated);
+    return std::move(all.error());
+  }
   fit(*all, c.capacity);
   permits_reply reply;
   const std::size_t first = index_of(*all, mine.nodes.front());
@@ -92,7 +105,10 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
     mine.nodes.push_back(in->place);
     mine.unsure = in->repeated;
     const auto left = keep_first(name, c.owner, mine);
-    if (!left) return left.error();
+    if (!left) {
+      give_up_unless_known(name, c.owner, {in->place}, in->repeated);
+      return left.error();
+    }
     places_.change(name, c.owner, [](own_place& p) { p.unsure = false; });
     return reply;
   }
@@ -100,14 +116,13 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
   now.nodes.push_back(in->place);
   now.fence = in->fence;
   now.weight = c.weight;
-  const bool kept = places_.change(name, c.owner, [&](own_place& p) {
+  places_.change(name, c.owner, [&](own_place& p) {
     p.nodes = now.nodes;
     p.fence = p.made = now.fence;
     p.weight = now.weight;
     p.unsure = in->repeated;
   });
-  // Given up meanwhile, before the second one was there.
-  if (!kept) give_up_later(name, c.owner, {in->place}, in->repeated, clock_.now());
+  give_up_unless_known(name, c.owner, {in->place}, in->repeated);
   return holds(now, c);
 }
 

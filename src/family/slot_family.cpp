@@ -72,7 +72,8 @@ class slot_family final : public store::session_store {
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     auto reply = port_->countdown(name, c);
     const slot at{name, 0, store::kind::latch};
-    if (reply && c.verb == countdown_verb::wait && reply->outcome == countdown_outcome::closed)
+    const bool stays = c.verb == countdown_verb::wait && c.place_us > 0;
+    if (reply && stays && reply->outcome == countdown_outcome::closed)
       reply->look_again_us = next_look(at, c.owner);
     else
       waits_no_more(name, c.owner);

@@ -63,6 +63,10 @@ void arrive(countdown_record& r, const countdown_command& c, const moment& now,
   reply.outcome = state_of(r);
 }
 
+void leave(countdown_record& r, const countdown_command& c) {
+  std::erase_if(r.waiting, [&](const auto& w) { return w.owner == c.owner; });
+}
+
 // Step 4, wait.
 void wait(countdown_record& r, const countdown_command& c, const moment& now,
           countdown_reply& reply) {
@@ -70,6 +74,7 @@ void wait(countdown_record& r, const countdown_command& c, const moment& now,
   reply.outcome = state_of(r);
   if (open(r)) return;
   reply.look_again_us = look_again_us;
+  if (c.place_us == 0) return leave(r, c);
   if (const auto mine = find(r.waiting, c.owner); mine != r.waiting.end()) {
     mine->expires_at = now.now_at + c.place_us;
     return;
@@ -86,8 +91,7 @@ void carry_out(countdown_record& r, const countdown_command& c, const moment& no
     case countdown_verb::wait:
       return wait(r, c, now, reply);
     case countdown_verb::leave:
-      std::erase_if(r.waiting, [&](const auto& w) { return w.owner == c.owner; });
-      return;
+      return leave(r, c);
     case countdown_verb::remove:
       r = {};
       return;

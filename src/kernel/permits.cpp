@@ -39,6 +39,7 @@ std::uint64_t held_weight(const permits_record& r) {
 /// The circumstances of a step.
 struct circumstances : moment {
   std::int64_t claim;
+  owner_id secret{};  ///< of the holder that has left a mutex in this step
 };
 
 // Also when the record was lost: time has gone on since the fences that were in it.
@@ -62,9 +63,9 @@ void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& n
   if (r.kind == kind::election) remember_leader(r);
 }
 
-void tell_granted(const permits_record& r, permits_reply& reply) {
+void tell_granted(const permits_record& r, permits_reply& reply, const owner_id& secret = {}) {
   const holder& h = r.holders.back();
-  reply.tell.push_back({notice_kind::granted, {}, h.owner, h.fence, h.expires_at, h.peer});
+  reply.tell.push_back({notice_kind::granted, {}, h.owner, h.fence, h.expires_at, h.peer, secret});
 }
 
 // A barrier: one is missing, so nobody goes on, and everybody learns of it.
@@ -176,8 +177,11 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
     if (own && c.detached) w.peer.clear();
+    // Another one may have been told that it stands behind whoever left, and come later all the
+    // same: where priorities count.
+    const owner_id secret = w.priority == 0 ? now.secret : owner_id{};
     hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
-    if (!own) tell_granted(r, reply);
+    if (!own) tell_granted(r, reply, secret);
   }
   if (used != before && !r.queue.empty()) tell_lingering(r, reply);
 }
@@ -206,6 +210,17 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
     for (const holder& h : r.holders) wait = std::min(wait, h.expires_at - now.now_at);
   }
   reply.look_again_us = std::max(wait, look_again_at_least_us);
+}
+
+// Whose secret will tell it, if it is released, that its turn has come.
+void name_who_is_before(const permits_record& r, const owner_id& owner, permits_reply& reply) {
+  const auto mine = find(r.queue, owner);
+  if (r.kind != kind::mutex || mine->priority != 0) return;
+  if (mine != r.queue.begin()) {
+    reply.behind = std::prev(mine)->owner;
+  } else if (!r.holders.empty()) {
+    reply.behind = r.holders.front().owner;
+  }
 }
 
 void report_holding(const permits_record& r, const owner_id& owner, permits_reply& reply) {
@@ -278,7 +293,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   reply.outcome = c.wait ? permits_outcome::queued : permits_outcome::busy;
   if (reply.position == 1 && reply.tell.empty()) tell_lingering(r, reply);
   reply.fresh = fresh && c.wait;
-  if (c.wait) return;
+  if (c.wait) return name_who_is_before(r, c.owner, reply);
   drop(r.queue, c.owner);  // those behind may fit now that it has given up
   hand_over(r, c, now, reply);
 }
@@ -301,9 +316,10 @@ void renew(permits_record& r, const permits_command& c, const circumstances& now
 }
 
 // Step 5, release.
-void release(permits_record& r, const permits_command& c, const circumstances& now,
+void release(permits_record& r, const permits_command& c, circumstances& now,
              permits_reply& reply) {
   const bool held = drop(r.holders, c.owner);
+  if (held && r.kind == kind::mutex) now.secret = c.secret;
   const bool was_there = held || drop(r.queue, c.owner);
   reply.outcome = was_there ? permits_outcome::done : permits_outcome::absent;
   if (held && r.kind == kind::condition_variable) (void)wake(r, 1, now, reply);
@@ -349,7 +365,7 @@ void notify(permits_record& r, const permits_command& c, const circumstances& no
   reply.outcome = reply.position > 0 ? permits_outcome::done : permits_outcome::absent;
 }
 
-void carry_out(permits_record& r, const permits_command& c, const circumstances& now,
+void carry_out(permits_record& r, const permits_command& c, circumstances& now,
                permits_reply& reply) {
   switch (c.verb) {
     case permits_verb::acquire:
@@ -373,7 +389,7 @@ void carry_out(permits_record& r, const permits_command& c, const circumstances&
 
 permits_reply apply(permits_record& r, const permits_command& c, const moment& at,
                     std::int64_t claim) {
-  const circumstances now{at, claim};
+  circumstances now{at, claim};
   permits_reply reply;
   reply.now_at = now.now_at;
   reply.wall_at = now.wall_at;
@@ -401,7 +417,9 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   }
   // 4. One leaves so that another of the same session can come: one step, not two.
   if (c.instead_of) {
-    reply.replaced = drop(r.holders, c.instead_of) || drop(r.queue, c.instead_of);
+    const bool held = drop(r.holders, c.instead_of);
+    if (held && r.kind == kind::mutex) now.secret = c.secret;
+    reply.replaced = held || drop(r.queue, c.instead_of);
   }
   // 5., 6. The command itself, and the hand-over that may follow from it.
   carry_out(r, c, now, reply);

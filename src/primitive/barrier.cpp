@@ -87,6 +87,7 @@ struct barrier::state {
     for (const auto& p : resting) {
       leave.push_back({of.spec->name, engine::release_command(p.kept->owner())});
       of.core->keeper().remove(*p.kept);
+      if (p.next) leave.push_back({of.spec->name, engine::release_command(p.next)});
     }
     const auto told = of.core->permits(leave);
     for (std::size_t i = 0; i < told.size(); ++i) {
@@ -154,9 +155,11 @@ struct barrier::round final : engine::question {
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (released_) return settled();
     tried_ = true;
+    if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     const boot_time sent = session().now();
     auto reply = session().permits(of_->of.spec->name, command_);
-    if (!reply) return std::move(reply.error());
+    if (!reply) return not_answered(std::move(reply.error()));
+    in_doubt_ = false;
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -171,17 +174,34 @@ struct barrier::round final : engine::question {
       case permits_outcome::absent:
         return end(), broken();
       case permits_outcome::busy:
-        over_ = !who_.kept;
-        return too_many(of_->count);
+        return refused(too_many(of_->count));
       default:
-        over_ = !who_.kept;
-        return mismatch(*reply, of_->count);
+        return refused(mismatch(*reply, of_->count));
     }
   }
 
  private:
   using answer = result<std::optional<engine::wait_hint>>;
   static answer settled() { return std::optional<engine::wait_hint>{}; }
+
+  // The lease of its last arrival goes with this one. Nobody renews it from when that may be
+  // carried out: that the store does not know it any more is no loss.
+  bool replaces_what_it_has() const noexcept {
+    return who_.kept && command_.instead_of && who_.kept->owner() == command_.instead_of;
+  }
+  void keep_what_it_has() {
+    if (replaces_what_it_has()) session().keeper().add(who_.kept);
+  }
+  failure not_answered(failure f) {
+    in_doubt_ = in_doubt_ || f.outcome_unknown;
+    if (!in_doubt_) keep_what_it_has();
+    return f;
+  }
+  failure refused(failure f) {
+    over_ = !who_.kept;
+    keep_what_it_has();
+    return f;
+  }
 
   // Nobody waited for it: it is waited for first, as it stands.
   void begin_with_the_last_phase() {
@@ -246,6 +266,7 @@ struct barrier::round final : engine::question {
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
   until until_ = until::released;
   bool tried_ = false;
+  bool in_doubt_ = false;  ///< whether an arrival that was not answered was carried out
   bool arrived_ = false;
   bool released_ = false;
   bool over_ = false;

@@ -57,6 +57,7 @@ class countdown_question final : public engine::question {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();
     const boot_time sent = session_.now();
+    if (last) command_.place_us = 0;
     auto answer = session_.countdown(name_, command_);
     if (!answer) return note_unknown(std::move(answer.error()), sent);
     reply = std::move(*answer);
@@ -64,7 +65,6 @@ class countdown_question final : public engine::question {
     if (command_.verb != countdown_verb::wait || reply.outcome == countdown_outcome::open) {
       return std::optional<engine::wait_hint>{};
     }
-    if (last) leave();
     return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.look_again_us), {}}};
   }
 

@@ -28,15 +28,19 @@ std::string in_words(const std::vector<vote>& votes) {
 /// one who has a majority is not to be disturbed often.
 class pauses {
  public:
+  explicit pauses(std::chrono::nanoseconds patience) : patience_(patience) {}
+
+  // A vote that took longer than a node is waited for was held up here: that says nothing of them.
   std::chrono::nanoseconds after(const std::vector<vote>& votes, std::chrono::nanoseconds took) {
     const bool split = std::count(votes.begin(), votes.end(), vote::granted) > 0;
     if (split) {
-      const auto base = std::max<std::chrono::nanoseconds>(took, 100us);
-      return random_part(base * (2 << std::min(splits_++, 4U)));
+      const auto base = std::max<std::chrono::nanoseconds>(std::min(took, patience_), 100us);
+      const auto most = std::max<std::chrono::nanoseconds>(longest, 2 * base);
+      return random_part(std::min(base * (2 << std::min(splits_++, 4U)), most));
     }
     splits_ = 0;
     const auto most =
-        std::min<std::chrono::nanoseconds>(5ms * (1 << std::min(refusals_++, 6U)), 250ms);
+        std::min<std::chrono::nanoseconds>(5ms * (1 << std::min(refusals_++, 6U)), longest);
     return most * 3 / 4 + random_part(most / 4);
   }
 
@@ -44,6 +48,8 @@ class pauses {
   static std::chrono::nanoseconds random_part(std::chrono::nanoseconds of) {
     return std::chrono::nanoseconds(engine::jitter(static_cast<std::uint64_t>(of.count())));
   }
+  static constexpr auto longest = 250ms;
+  const std::chrono::nanoseconds patience_;
   unsigned splits_ = 0;
   unsigned refusals_ = 0;
 };
@@ -175,7 +181,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   const engine::vote_time time{s.patience(wait), wait == one_try ? forever : deadline};
   s.make_ready(time.deadline);
   boot_time give_up = forever;
-  pauses pause;
+  pauses pause(time.each);
   while (!stop.stop_requested()) {
     const boot_time began = first.now();
     auto [hold, won] = s.vote_once(lease, time);

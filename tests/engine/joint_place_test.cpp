@@ -91,6 +91,22 @@ TEST_F(joint_place, who_stood_far_behind_finds_out_about_a_lost_notice_too) {
   EXPECT_LT(stage_.clock->now() - before, 20s) << "it looks for itself after half a minute";
 }
 
+// One of sixteen looks a second, and only one of them has it: what one of them missed is news to
+// each.
+TEST_F(joint_place, all_who_stand_far_behind_look_after_a_lost_notice) {
+  queue(20);
+  stop_[0].request_stop();
+  harness::eventually("sixteen wait",
+                      [&] { return stage_.session.show("m").waiters.size() == 16; });
+  stage_.script->set(verb::release, fault::drop_notice);
+  const auto before = stage_.script->count(verb::acquire);
+  EXPECT_FALSE(held_.release());
+  harness::eventually("the notice is lost",
+                      [&] { return stage_.session.core()->mailroom().gaps() > 0; });
+  stage_.clock->advance(1'500ms);
+  stage_.script->await(verb::acquire, before + 16);
+}
+
 TEST_F(joint_place, when_it_is_lost_all_come_again) {
   queue(12);
   ASSERT_TRUE(all_gone());
@@ -124,6 +140,20 @@ TEST_F(joint_place, when_it_is_lost_and_the_lock_is_free_all_come_again) {
     return std::none_of(waiting_.begin(), waiting_.end(), [](auto& w) { return w.valid(); });
   });
   EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
+}
+
+TEST_F(joint_place, who_had_it_from_far_behind_and_was_not_told_calls_the_others) {
+  queue(12);
+  stop_[0].request_stop();
+  harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
+  ASSERT_TRUE(all_gone());
+  EXPECT_FALSE(held_.release());
+  stage_.clock->advance(1'500ms);
+  harness::eventually("one looks and has it",
+                      [&] { return stage_.session.show("m").holders.size() == 1; });
+  stage_.clock->advance(1'500ms);
+  harness::eventually("the others wait again",
+                      [&] { return stage_.session.show("m").waiters.size() == 7; });
 }
 
 TEST_F(joint_place, each_learns_that_the_store_is_away) {

@@ -1,110 +1,20 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <future>
 #include <thread>
 
-#include "engine/core.hpp"
-#include "harness/passing_on.hpp"
-#include "stage.hpp"
+#include "forgery.hpp"
 
 // Anybody who may publish can send a notification, with what the record shows in it. It makes the
-// waiter ask, and proves nothing.
+// waiter ask, and proves nothing without the secret of the holder before (hand_over_test.cpp).
 namespace {
 
 using namespace engine_test;
 using holdfast::errc;
 using holdfast::fair_mutex;
 using holdfast::lease;
-using holdfast::store::notice;
-using holdfast::store::notice_kind;
-using holdfast::store::permits_command;
-using holdfast::store::permits_reply;
 using holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
-
-/// An inbox in which somebody puts notifications that the store did not send.
-class forged_inbox final : public holdfast::store::inbox {
- public:
-  explicit forged_inbox(holdfast::store::inbox& true_one) : true_one_(true_one) {}
-  const std::string& peer() const noexcept override { return true_one_.peer(); }
-  std::optional<notice> receive(holdfast::boot_time until) override {
-    {
-      const std::lock_guard guard{mutex_};
-      if (!forged_.empty()) {
-        auto first = std::move(forged_.front());
-        forged_.pop_front();
-        return first;
-      }
-    }
-    return true_one_.receive(until);
-  }
-  void interrupt() noexcept override { true_one_.interrupt(); }
-  std::optional<std::uint64_t> gaps() const noexcept override { return true_one_.gaps(); }
-  void put(notice n) {
-    {
-      const std::lock_guard guard{mutex_};
-      forged_.push_back(std::move(n));
-    }
-    true_one_.interrupt();
-  }
-
- private:
-  holdfast::store::inbox& true_one_;
-  std::mutex mutex_;
-  std::deque<notice> forged_;
-};
-
-class forgeable final : public harness::passing_on {
- public:
-  forgeable(std::unique_ptr<session_store> inner, forged_inbox*& shown)
-      : passing_on(std::move(inner)), inbox_(inner_->inbox()) {
-    shown = &inbox_;
-  }
-  holdfast::store::inbox& inbox() noexcept override { return inbox_; }
-  holdfast::result<permits_reply> permits(std::string_view name,
-                                          const permits_command& c) override {
-    return inner_->permits(name, c);
-  }
-
- private:
-  forged_inbox inbox_;
-};
-
-struct forgery {
-  forgery() : session(holdfast::open("memory:", options())) {}
-  ~forgery() { script->let_go(); }
-
-  holdfast::session_options options() {
-    holdfast::session_options o;
-    o.clock = clock;
-    holdfast::testing::fault_plan plan;
-    plan.choose = [s = script](auto, auto, auto v) { return s->choose(v); };
-    auto faulty = holdfast::testing::faulty(plan, clock);
-    o.decorate = [this, faulty](auto inner) {
-      return std::make_unique<forgeable>(faulty(std::move(inner)), inbox);
-    };
-    return o;
-  }
-  notice for_the_waiter(const std::string& name, notice_kind what) const {
-    notice n;
-    n.what = what;
-    n.name = name;
-    n.owner = session.core()->permits(name, {})->found.queue.front().owner;
-    n.fence = std::uint64_t{1} << 51;
-    n.expires_at = std::numeric_limits<std::int64_t>::max() / 2;
-    return n;
-  }
-  void await_waiters(const std::string& name, std::size_t n) const {
-    harness::eventually("waiters", [&] { return session.show(name).waiters.size() >= n; });
-  }
-
-  std::shared_ptr<holdfast::testing::fake_clock> clock =
-      std::make_shared<holdfast::testing::fake_clock>();
-  std::shared_ptr<engine_test::script> script = std::make_shared<engine_test::script>();
-  forged_inbox* inbox = nullptr;
-  holdfast::session session;
-};
 
 TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_nobody_in) {
   forgery f;

@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include "harness/passing_on.hpp"
 #include "harness/whole_waits.hpp"
 #include "stage.hpp"
 #include "waiting_room.hpp"
@@ -52,6 +53,56 @@ TEST(renewal, of_a_short_lease_comes_in_time_beside_a_long_one) {
   harness::eventually("it sleeps until the long one is due", [&] { return clock->asleep.load(); });
   const lease shorter = mutex(session, "short", {.lease = 300ms, .max_hold = 600ms}).acquire();
   seen->await(event_kind::lost);  // its end is noticed at all
+}
+
+/// Does something between an arrival that takes the place of another and the answer to it.
+class meanwhile final : public harness::passing_on {
+ public:
+  using deed = std::function<void()>;
+  meanwhile(std::unique_ptr<session_store> inner, std::shared_ptr<deed> what)
+      : passing_on(std::move(inner)), what_(std::move(what)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = inner_->permits(name, c);
+    if (c.verb == verb::acquire && c.instead_of && *what_) (*what_)();
+    return reply;
+  }
+
+ private:
+  const std::shared_ptr<deed> what_;
+};
+
+struct arrivals : stage {
+  arrivals() {
+    auto o = options();
+    o.decorate = [inner = o.decorate, what = replaced](auto store) {
+      return std::make_unique<meanwhile>(inner(std::move(store)), what);
+    };
+    session = holdfast::open("memory:", o);
+  }
+  std::shared_ptr<meanwhile::deed> replaced = std::make_shared<meanwhile::deed>();
+};
+
+TEST(renewal, that_comes_behind_the_arrival_in_place_of_what_it_renews_tells_no_loss) {
+  arrivals s;
+  holdfast::barrier alone{s.session, "b", 1};
+  alone.arrive_and_wait();
+  const lease beside = mutex(s.session, "n", {.lease = 33s}).acquire();
+  // Each renewal of a batch is settled before anything is told, and that before the next batch.
+  const auto renewed = [&] {
+    harness::eventually("renewed", [&] { return beside.remaining() > 32s; });
+  };
+  s.script->hang(verb::renew);
+  s.clock->advance(11s);
+  s.script->await(verb::renew, 1);
+  *s.replaced = [&] {
+    s.script->let_go();
+    renewed();
+    s.clock->advance(11s);
+    renewed();
+  };
+  alone.arrive_and_wait();
+  EXPECT_EQ(s.seen->count(event_kind::lost), 0U);
 }
 
 /// Holds up the renewals of some names.

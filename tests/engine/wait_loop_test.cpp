@@ -37,6 +37,15 @@ TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
   EXPECT_EQ(s.session.store_operations() - before, 2U);
 }
 
+TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_nobody_there) {
+  stage s;
+  holdfast::latch gate{s.session, "l", 1};
+  const auto before = s.session.store_operations();
+  EXPECT_FALSE(gate.wait_for(0ms));
+  EXPECT_EQ(s.session.store_operations() - before, 1U);
+  EXPECT_TRUE(s.session.show("l").waiters.empty());
+}
+
 /// Grants in vain, then lets wait, and so on.
 class wavering final : public harness::passing_on {
  public:

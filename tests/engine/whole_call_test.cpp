@@ -168,6 +168,24 @@ TEST_F(whole_call, the_first_of_two_locks_is_given_back_behind_a_store_that_hang
   await_free("first");
 }
 
+TEST_F(whole_call, the_first_of_two_locks_is_not_waited_for_either_if_its_release_is_unconfirmed) {
+  const auto there = std::make_shared<switchboard>();
+  auto other = holdfast::open("memory:", options_of(there));
+  holdfast::lock_options unconfirmed;
+  unconfirmed.unconfirmed_release = true;
+  mutex first{session, "first", unconfirmed}, second{other, "second"};
+  holdfast::both two(first, second);
+  there->hang();
+  auto begun =
+      std::async(std::launch::async, [&] { return two.try_acquire_for(300ms).has_value(); });
+  there->await_hanging(1);
+  store->hang();
+  EXPECT_FALSE(while_it_hangs(std::move(begun)));
+  store->let_go();
+  there->let_go();
+  await_free("first");
+}
+
 // It is told on the session's thread, when the arrival is there to be waited for again.
 TEST_F(whole_call, an_arrival_counts_once_although_the_wait_for_it_ended_behind_a_call_that_hangs) {
   holdfast::barrier all{session, "b", 2};

@@ -35,17 +35,13 @@ std::uint64_t resource::weight_of_others(std::uint32_t worker) const {
   return sum;
 }
 
-void resource::come_in(const visit& v) {
+void resource::enter(const visit& v) {
   auto& mine = page_->places.at(v.worker);
   const auto pid = static_cast<std::uint64_t>(::getpid());
   mine.begin = tick();
   mine.inside.store(pid << 32 | v.weight);
   page_->entries.fetch_add(1);
   if (v.weight + weight_of_others(v.worker) > v.capacity) page_->overlaps.fetch_add(1);
-}
-
-void resource::enter(const visit& v) {
-  come_in(v);
   if (v.weight != v.capacity) return;
   if (page_->greatest_fence.exchange(v.fence) >= v.fence) page_->fence_errors.fetch_add(1);
 }
@@ -62,19 +58,6 @@ void resource::leave(const visit& v) {
   auto& mine = page_->places.at(v.worker);
   mine.inside.store(0);
   record(v, mine.begin, tick());
-}
-
-// From behind the first write to before the second: whoever else was let in meanwhile overlaps.
-bool resource::guarded_use(const visit& v) {
-  come_in(v);
-  const bool let_in = guarded_write(v.fence);
-  const std::uint64_t begin = tick();
-  ::sched_yield();
-  const std::uint64_t end = tick();
-  const bool whole = let_in && guarded_write(v.fence);
-  page_->places.at(v.worker).inside.store(0);
-  if (whole) record(v, begin, end);
-  return whole;
 }
 
 void resource::record(const visit& v, std::uint64_t begin, std::uint64_t end) {

@@ -49,10 +49,8 @@ class resource {
 
   /// What a resource does with the fence: true and remembered if none greater was seen.
   bool guarded_write(std::uint64_t fence);
-  /// For locks that two may believe to have, as after a failover: two guarded writes with something
-  /// in between, and a place in the history if both were let in. So an overlap in the history is
-  /// one at the resource. Whether others are inside is counted as in enter().
-  bool guarded_use(const visit& v);
+  /// A visit in this resource's time, that another than leave() judged.
+  void record(const visit& v, std::uint64_t begin, std::uint64_t end);
 
   struct totals {
     std::uint64_t entries = 0;       ///< how often someone entered
@@ -81,8 +79,6 @@ class resource {
   };
 
   std::uint64_t weight_of_others(std::uint32_t worker) const;
-  void come_in(const visit& v);
-  void record(const visit& v, std::uint64_t begin, std::uint64_t end);
 
   shared<page> page_;
 };

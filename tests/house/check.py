@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from rules import banned, circles, decisions, docs, layers, mutants, names, pictures, ports, shape  # noqa: E402
+from rules import banned, circles, decisions, docs, layers, mutants, names, pictures, ports, shape, walks  # noqa: E402
 from rules.tree import Tree  # noqa: E402
 
 RULES = {
@@ -29,6 +29,7 @@ RULES = {
     "rooms": names.check_rooms,
     "forwarding": ports.check_forwarding,
     "mutants": mutants.check,
+    "walks": walks.check,
 }
 
 

@@ -68,6 +68,43 @@ TEST_F(contender_line, a_refused_upgrade_leaves_it_as_it_was) {
   EXPECT_EQ(port_.size("n"), 2U);
 }
 
+// Its lease ends, say, while the upgrade is on its way.
+class upgrade_of_what_is_given_up : public contender_line {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
+    port_.on_enter = [this] { EXPECT_EQ(release(1).outcome, done); };
+  }
+  holdfast::result<permits_reply> upgrade() {
+    auto c = command(permits_verb::resize, 1);
+    c.kind = kind::shared_mutex;
+    c.capacity = c.weight = 100;
+    return family_->permits("n", c);
+  }
+  void expect_nothing_stays() {
+    harness::eventually("nothing stays in line", [&] {
+      clock_.advance(1s);
+      return port_.size("n") == 0;
+    });
+  }
+};
+
+TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_it_could_not_leave_at_once) {
+  port_.fail_leaves = 0;
+  port_.on_enter = [this] {
+    EXPECT_EQ(release(1).outcome, done);
+    port_.fail_leaves = 1;
+  };
+  EXPECT_FALSE(upgrade());
+  expect_nothing_stays();
+}
+
+TEST_F(upgrade_of_what_is_given_up, leaves_nothing_where_the_store_did_not_say_that_it_let_it_in) {
+  port_.lose_reply = true;
+  EXPECT_FALSE(upgrade());
+  expect_nothing_stays();
+}
+
 TEST_F(contender_line, who_is_taken_away_after_an_upgrade_leaves_both_its_places) {
   ASSERT_EQ(share(permits_verb::acquire, 1, 1).outcome, granted);
   ASSERT_EQ(share(permits_verb::resize, 1, 100).outcome, granted);

@@ -20,7 +20,7 @@ class countdown : public testing::Test {
     c.owner = {0, owner};
     c.count = count_;
     c.drop = drop;
-    c.place_us = 4 * second;
+    c.place_us = place_;
     c.keep_us = keep_;
     c.peer = "peer";
     return holdfast::kernel::apply(record_, c, {now_, 1'700'000'000 * second + now_});
@@ -34,6 +34,7 @@ class countdown : public testing::Test {
   std::uint32_t count_ = 3;
   std::int64_t now_ = 0;
   std::int64_t keep_ = 3'600 * second;
+  std::int64_t place_ = 4 * second;
 };
 
 TEST_F(countdown, the_first_use_makes_it_with_the_count) {
@@ -140,6 +141,22 @@ TEST_F(countdown, a_waiter_may_leave_and_leave_again) {
   const auto after = record_;
   EXPECT_EQ(apply(countdown_verb::leave, 10).outcome, done);
   EXPECT_EQ(record_, after);
+}
+
+TEST_F(countdown, who_asks_without_a_place_takes_none_and_leaves_the_one_it_has) {
+  place_ = 0;
+  EXPECT_EQ(wait(10).outcome, closed);
+  EXPECT_EQ(record_.count, 3u) << "it uses the latch all the same";
+  EXPECT_TRUE(record_.waiting.empty());
+  place_ = 4 * second;
+  wait(10);
+  wait(11);
+  place_ = 0;
+  EXPECT_EQ(wait(10).outcome, closed);
+  ASSERT_EQ(record_.waiting.size(), 1u);
+  EXPECT_EQ(record_.waiting.front().owner.low, 11u);
+  arrive(1, 3);
+  EXPECT_EQ(wait(10).outcome, open);
 }
 
 TEST_F(countdown, it_outlives_its_last_use_by_so_much_and_no_more) {

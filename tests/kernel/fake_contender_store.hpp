@@ -27,6 +27,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool repeat_requests =
       false;  ///< each enter() is sent twice, and one of them is still on its way
   std::atomic<int> fail_leaves{0};     ///< so many are not carried out
+  std::function<void()> on_enter{};    ///< before the next one comes in
   std::function<void()> on_confirm{};  ///< while the store is asked
   std::function<void()> on_replace{};  ///< before a record is replaced
   std::atomic<int> entered_count{0};
@@ -83,6 +84,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   result<entered> enter(std::string_view name, const contender& who, const placard& says,
                         std::span<const std::string> leaving) override {
     ++entered_count;
+    if (const auto call = std::exchange(on_enter, {})) call();
     const bool replaced = take_out(name, leaving);
     const std::lock_guard guard{mutex_};
     auto in = add(std::string(name), who, says);

@@ -76,6 +76,7 @@ permits_reply permits_rules::step(const permits_command& c, const moment& now) {
   check_state(s);
   check_fences(s);
   check_grants(s);
+  check_secrets(s);
   check_wanted(s);
   check_order(s);
   check_others(s);
@@ -156,6 +157,43 @@ void permits_rules::check_grants(const situation& s) {
     ++told;
   }
   expect(told == s.told(notice_kind::granted), s, "nobody else is told that it has it");
+}
+
+// Others may read a secret as soon as it is sent, and send it to whomever they like: so none of
+// those who wait, and who was told that it stands behind the one it is of, is somebody else.
+void permits_rules::check_secrets(const situation& s) {
+  for (const auto& n : s.reply.tell) {
+    if (!n.secret) continue;
+    const bool passed = n.what == notice_kind::granted && n.secret == s.command.secret;
+    expect(passed && s.before.kind == kind::mutex, s, "only a grant of a mutex has a secret");
+    const auto leaving = secret_of(n.secret);  // and back
+    expect(find(s.before.holders, leaving) != nullptr && !s.is_held(leaving), s,
+           "a secret is of a holder that has left");
+    for (const auto& w : s.before.queue) {
+      const auto told = behind_.find(w.owner);
+      const bool takes_it = told != behind_.end() && told->second == leaving;
+      expect(!takes_it || !s.was_queued(w.owner) || w.owner == n.owner, s,
+             "a secret is good for the one that it is sent to only");
+    }
+  }
+  learn_who_is_before(s);
+}
+
+void permits_rules::learn_who_is_before(const situation& s) {
+  std::erase_if(behind_, [&](const auto& told) {
+    return !s.is_held(told.second) && !s.is_queued(told.second);
+  });
+  const auto& [before, c, now, after, reply] = s;
+  if (c.verb != permits_verb::acquire || reply.outcome != permits_outcome::queued) return;
+  behind_[c.owner] = reply.behind;
+  const auto* const mine = find(after.queue, c.owner);
+  const bool is_told = after.kind == kind::mutex && mine && mine->priority == 0;
+  expect(is_told == static_cast<bool>(reply.behind), s,
+         "who waits for a mutex without a priority is told who is before it");
+  if (!is_told) return;
+  const auto at = mine - after.queue.data();
+  const auto& there = at == 0 ? after.holders.front().owner : after.queue[at - 1].owner;
+  expect(there == reply.behind, s, "who is told to be before it is directly before it");
 }
 
 // Who may keep it idle hears of the first in line when that one looks, and when it gets it itself.

@@ -16,6 +16,11 @@ using apply_function = std::function<holdfast::store::permits_reply(
     holdfast::store::permits_record&, const holdfast::store::permits_command&,
     const holdfast::store::moment&)>;
 
+/// What an owner of these histories keeps to itself until it releases.
+inline holdfast::store::owner_id secret_of(const holdfast::store::owner_id& owner) {
+  return {~owner.high, owner.low};
+}
+
 /// The kernel as it is.
 apply_function real_kernel();
 
@@ -27,7 +32,10 @@ class permits_rules {
   holdfast::store::permits_reply step(const holdfast::store::permits_command& command,
                                       const holdfast::store::moment& now);
   /// The store lost its data.
-  void lose_record() { record_ = {}; }
+  void lose_record() {
+    record_ = {};
+    behind_.clear();
+  }
 
   const holdfast::store::permits_record& record() const { return record_; }
   /// The greatest fence that anybody was ever given.
@@ -41,6 +49,8 @@ class permits_rules {
   void check_state(const situation& s);
   void check_fences(const situation& s);
   void check_grants(const situation& s);
+  void check_secrets(const situation& s);
+  void learn_who_is_before(const situation& s);
   void check_wanted(const situation& s);
   void check_order(const situation& s);
   void check_others(const situation& s);
@@ -52,6 +62,8 @@ class permits_rules {
   holdfast::store::permits_record record_;
   std::map<holdfast::store::owner_id, std::uint64_t> arrival_;  // who came into the queue when
   std::uint64_t arrivals_ = 0;
+  /// What a waiter was told, while the one it was told is there.
+  std::map<holdfast::store::owner_id, holdfast::store::owner_id> behind_;
   std::uint64_t greatest_fence_ = 0;
   std::vector<std::string> broken_;
 };

@@ -112,11 +112,13 @@ permits_command random_history::command(const permits_record& record) {
     c.verb = permits_verb::renew;
   }
   repeat_request(record, c);
+  if (c.verb == permits_verb::release) c.secret = secret_of(c.owner);
   if (c.verb != permits_verb::acquire) return c;
   if (random_.one_in(30)) ++c.capacity;
   if (random_.one_in(30)) c.kind = kind::latch;
   if (random_.one_in(10) && !record.holders.empty()) c.instead_of = record.holders.front().owner;
   if (c.instead_of == c.owner) c.instead_of = {};
+  if (c.instead_of) c.secret = secret_of(c.instead_of);
   if (c.capacity == 1 && random_.one_in(6)) {  // what a quorum is of
     // Some other node's time: not so far ahead that a loss would take it back.
     c.fence_at_least =

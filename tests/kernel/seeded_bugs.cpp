@@ -215,6 +215,35 @@ permits_reply drops_large_waiters(permits_record& r, const permits_command& c, c
   return reply;
 }
 
+// Who waits without a priority stands behind the same holder, and may be sent it by a third.
+permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_command& c,
+                                            const moment& now) {
+  permits_reply reply = apply(r, c, now);
+  const bool released = c.verb == permits_verb::release && reply.outcome == permits_outcome::done;
+  for (notice& n : reply.tell) {
+    if (released && r.kind == kind::mutex && n.what == notice_kind::granted) n.secret = c.secret;
+  }
+  return reply;
+}
+
+permits_reply passes_the_secret_of_one_who_waited(permits_record& r, const permits_command& c,
+                                                  const moment& now) {
+  const bool waited = find(r.queue, c.owner) != r.queue.end();
+  permits_reply reply = apply(r, c, now);
+  for (notice& n : reply.tell) {
+    const bool granted = r.kind == kind::mutex && n.what == notice_kind::granted;
+    if (waited && granted) n.secret = c.secret;
+  }
+  return reply;
+}
+
+permits_reply puts_everybody_behind_the_holder(permits_record& r, const permits_command& c,
+                                               const moment& now) {
+  permits_reply reply = apply(r, c, now);
+  if (reply.behind) reply.behind = r.holders.front().owner;
+  return reply;
+}
+
 using kernel_function = permits_reply (*)(permits_record&, const permits_command&, const moment&);
 
 bug make(const char* name, kernel_function kernel, const char* breaks) {
@@ -246,6 +275,11 @@ std::vector<bug> permits_bugs() {
       make("upgrades_without_room", upgrades_without_room, "what is held is within the capacity"),
       make("keeps_an_empty_record", keeps_an_empty_record, "nothing is left when nobody"),
       make("drops_large_waiters", drops_large_waiters, ""),
+      make("passes_a_secret_to_a_priority", passes_a_secret_to_a_priority, "a secret is good for"),
+      make("passes_the_secret_of_one_who_waited", passes_the_secret_of_one_who_waited,
+           "a secret is of a holder"),
+      make("puts_everybody_behind_the_holder", puts_everybody_behind_the_holder,
+           "who is told to be before it"),
   };
 }
 

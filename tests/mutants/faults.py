@@ -132,6 +132,8 @@ def problems(faults, root=ROOT):
         times = len(fault.pattern.findall(text))
         if times != 1:
             yield fault, f"what it replaces is {times} times in {fault.file}: it has to be there once"
+        elif cannot := why_no_switch(fault, text):
+            yield fault, cannot
         for program, pattern in fault.tests:
             yield from ((fault, f"no test of {program} matches {one}") for one in unmatched(known.get(program), pattern))
     for file in {f.file for f in faults if sources.get(f.file)}:
@@ -139,6 +141,19 @@ def problems(faults, root=ROOT):
             spans([f for f in faults if f.file == file and f.pattern.search(sources[file])], sources[file])
         except Broken as why:
             yield next(f for f in faults if f.file == file), str(why)
+
+
+def why_no_switch(fault, text):
+    """What the compiler would say only after half an hour, or never: a declaration would end with its branch of the switch."""
+    before = re.sub(r"//[^\n]*", "", text[: fault.pattern.search(text).start()]).rstrip()
+    word = re.search(r"\w+$", before)
+    if fault.form == "statement" and re.match(r"(const|auto|static)\b", fault.find[0].strip()):
+        return "a declaration cannot be put into a switch: replace its initializer, as an expression"
+    if fault.form == "statement" and not before.endswith((";", "{", "}", ")", ":")) and not (word and word[0] == "else"):
+        return "it begins in the middle of a statement"
+    if fault.form == "expression" and (before.endswith("]") or word and word[0] not in ("return", "case", "throw", "co_return")):
+        return "it begins in the middle of an expression"
+    return ""
 
 
 def tests_of(root):

@@ -30,7 +30,8 @@ def configure(rooms):
     """One build of everything that the faults are in, with none of the lanes' checks: only its tests count."""
     subprocess.run(
         ["cmake", "-S", HOME / "source", "-B", HOME / "build", "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_BUILD_TYPE=Debug",
-         "-DCMAKE_CXX_FLAGS=-w", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DHOLDFAST_PRECOMPILED=ON", "-DHOLDFAST_UNITY=6",
+         "-DCMAKE_CXX_FLAGS=-w", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 --param=ggc-min-heapsize=500000", "-DHOLDFAST_UNITY=12",
+         "-DHOLDFAST_TEST_OPTIONS=-O0",
          "-DHOLDFAST_BUILD_BENCH=OFF", "-DHOLDFAST_BUILD_EXAMPLES=OFF",
          "-DHOLDFAST_INSTALL=OFF", f"-DHOLDFAST_TEST_ROOMS={';'.join(sorted(rooms))}"],
         check=True, stdout=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 # A mistake that the types must refuse. Each case compiles as it stands; with -DMISTAKE it must fail, and with the
 # message named in its line "// expect: <regex>": a case that fails for another reason proves nothing.
-set(command "${compiler}" -std=c++20 -fsyntax-only -Werror=unused-result -I "${include}")
+set(command "${compiler}" -std=c++20 -fsyntax-only -Werror=unused-result -I "${precompiled}" -I "${include}")
 
 execute_process(COMMAND ${command} "${case}" RESULT_VARIABLE result ERROR_VARIABLE message)
 if(NOT result EQUAL 0)

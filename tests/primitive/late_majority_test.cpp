@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 
 #include "engine/slow_to_answer.hpp"
 #include "engine/stage.hpp"
@@ -68,6 +70,102 @@ TEST_F(late_majorities, a_renewed_lease_ends_before_a_majority_ends_it) {
   clock_->advance(10s);
   harness::eventually("renewed", [&] { return held.remaining() > 20s; });
   expect_to_end_before_a_majority_ends_it(held);
+}
+
+/// Keeps answers back that were given, and then lets them go and keeps all questions back.
+class letters {
+ public:
+  enum class kept : std::uint8_t { nothing, answers, questions };
+
+  void keep(kept what) {
+    const std::lock_guard guard{mutex_};
+    what_ = what;
+    changed_.notify_all();
+  }
+  void await(kept what, int times) {
+    harness::eventually("letters that are kept", [&] {
+      const std::lock_guard guard{mutex_};
+      return what_ == what && waiting_ >= times;
+    });
+  }
+  void pass(kept what) {
+    std::unique_lock lock{mutex_};
+    ++waiting_;
+    changed_.wait(lock, [&] { return what_ != what; });
+    --waiting_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  kept what_ = kept::nothing;
+  int waiting_ = 0;
+};
+
+class behind_letters final : public harness::passing_on {
+ public:
+  behind_letters(std::unique_ptr<session_store> inner, std::shared_ptr<letters> by)
+      : passing_on(std::move(inner)), by_(std::move(by)) {}
+
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != permits_verb::acquire) return inner_->permits(name, c);
+    by_->pass(letters::kept::questions);
+    auto reply = inner_->permits(name, c);
+    by_->pass(letters::kept::answers);
+    return reply;
+  }
+
+ private:
+  const std::shared_ptr<letters> by_;
+};
+
+class late_letters : public testing::Test {
+ protected:
+  std::vector<holdfast::session> open_three() {
+    std::vector<holdfast::session> nodes;
+    for (int i = 0; i < 3; ++i) {
+      holdfast::session_options o;
+      o.clock = clock_;
+      o.observer = seen_;
+      o.lease = 30s;
+      o.decorate = [by = letters_](auto inner) {
+        return std::make_unique<behind_letters>(std::move(inner), by);
+      };
+      nodes.push_back(holdfast::open("memory:", o));
+    }
+    return nodes;
+  }
+  struct at_the_end {
+    ~at_the_end() { of->keep(letters::kept::nothing); }
+    letters* of;
+  };
+
+  const std::shared_ptr<holdfast::testing::fake_clock> clock_ =
+      std::make_shared<holdfast::testing::fake_clock>();
+  const std::shared_ptr<engine_test::recorder> seen_ = std::make_shared<engine_test::recorder>();
+  const std::shared_ptr<letters> letters_ = std::make_shared<letters>();
+  const std::vector<holdfast::session> nodes_ = open_three();
+  redlock lock_{nodes_, "m", {.node_timeout = 20s}};
+};
+
+// The nodes have it from the first round on, and what they say comes in the second.
+TEST_F(late_letters, answers_to_a_renewal_that_was_given_up_do_not_count_for_the_next) {
+  const auto held = lock_.acquire();
+  const at_the_end let_go{letters_.get()};
+  letters_->keep(letters::kept::answers);
+  clock_->advance(10s);
+  letters_->await(letters::kept::answers, 3);
+  clock_->advance(5s);
+  seen_->await(holdfast::event_kind::renew_failed);
+  harness::eventually("the next is given up, too", [&] {
+    clock_->advance(100ms);
+    return seen_->count(holdfast::event_kind::renew_failed) > 1;
+  });
+  letters_->keep(letters::kept::questions);
+  letters_->await(letters::kept::questions, 3);  // so what they had to say is heard
+  for (const auto& node : nodes_)
+    EXPECT_GT(node.show("m").holders.front().expires_in, held.remaining());
 }
 
 }  // namespace

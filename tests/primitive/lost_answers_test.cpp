@@ -137,6 +137,27 @@ TEST_F(lost_answers, to_an_arrival_leave_nobody_at_the_barrier) {
   harness::eventually("nobody is there", [&] { return s.session.show("b").waiters.empty(); });
 }
 
+TEST_F(lost_answers, to_a_next_arrival_leave_nobody_behind_the_barrier) {
+  {
+    holdfast::barrier b{session, "b", 1, {.lease = 1h}};
+    b.arrive_and_wait();
+    s.script->set(verb::acquire, fault::drop_reply);
+    EXPECT_TRUE(fails([&] { b.arrive_and_wait(); }));
+    EXPECT_FALSE(s.session.show("b").holders.empty()) << "it was carried out";
+  }
+  EXPECT_TRUE(s.session.show("b").holders.empty());
+}
+
+TEST_F(lost_answers, do_not_end_the_renewal_of_who_could_not_even_ask_to_arrive) {
+  holdfast::barrier b{session, "b", 1, {.lease = 30s}};
+  b.arrive_and_wait();
+  s.script->set(verb::acquire, fault::drop_request);
+  EXPECT_TRUE(fails([&] { b.arrive_and_wait(); }));
+  const auto renewals = s.script->count(verb::renew);
+  s.clock->advance(20s);
+  s.script->await(verb::renew, renewals + 1);
+}
+
 TEST_F(lost_answers, after_the_completion_do_not_have_it_run_again) {
   int completed = 0;
   holdfast::barrier b{session, "b", 1, {.lease = 1h, .on_completion = [&] {

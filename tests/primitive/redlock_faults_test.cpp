@@ -177,6 +177,38 @@ TEST_F(redlock_faults, a_timed_try_ends_in_time_whatever_hangs_when) {
   EXPECT_EQ(get(got), errc::unavailable);
 }
 
+TEST_F(redlock_faults, a_try_whose_time_ends_before_a_nodes_time_to_answer_finds_nobody_away) {
+  client a(w_);
+  for (const auto& way : a.ways) way->hang(verb::acquire);
+  auto got = std::async(std::launch::async, [&] {
+    return reason_of([&] { EXPECT_FALSE(a.lock.try_acquire_for(100ms)); });
+  });
+  harness::eventually("the end of it", [&] {
+    w_.clock->advance(1ms);
+    return got.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_EQ(got.get(), errc{});
+}
+
+// As if the process had been stopped for an hour in the middle of the vote.
+TEST_F(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_longer) {
+  client a(w_);
+  const auto other = holdfast::mutex(w_.open(1, nullptr), "job").acquire();
+  a.ways[2]->hang(verb::acquire);
+  auto got = std::async(std::launch::async, [&] { return a.lock.acquire(); });
+  a.ways[2]->await(verb::acquire, 1);
+  harness::eventually("one has granted it", [&] { return w_.holders(0) == 1; });
+  w_.clock->advance(1h);
+  a.ways[2]->let_go();
+  const auto then = w_.clock->now();
+  harness::eventually("it votes again", [&] {
+    w_.clock->advance(100ms);
+    return got.wait_for(0s) == std::future_status::ready;
+  });
+  EXPECT_LT(w_.clock->now() - then, 10min);
+  EXPECT_FALSE(got.get().release());
+}
+
 TEST_F(redlock_faults, a_timed_try_does_not_wait_longer_to_find_out_who_the_nodes_are) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;

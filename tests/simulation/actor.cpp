@@ -19,9 +19,6 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
                            : code == errc::lost    ? of.loses
                                                    : false;
   if (due_to_plan) return;
-  // A redlock gives each node a part of the time: so short a part, and none has answered.
-  const bool hasty = of.whole.names[s.name].kind == lock_kind::redlock && s.wait < 50 * millisecond;
-  if (hasty && code == errc::unavailable) return;
   if (due_to_trouble && !of.undisturbed(p, asked)) return;
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
 }
@@ -58,9 +55,9 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
-  // The second of two stores is asked after the first, which may have answered at the last moment.
-  if (!of.whole.calm() && of.whole.names.size() == 3 && of.whole.others.size() == 1) return;
-  const nanos asks = of.whole.store >= store_kind::contenders ? 2 : 1;
+  // A try of two locks asks for the one and the other, and gives the one back.
+  const bool two_locks = of.whole.names[s.name].kind == lock_kind::both;
+  const nanos asks = (of.whole.store >= store_kind::contenders ? 2 : 1) * (two_locks ? 3 : 1);
   const nanos one_try = of.whole.calm() ? 0 : asks * server_traits{}.command_timeout;
   const nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
   if (took > most) {

@@ -28,11 +28,17 @@ struct latch_actor : actor {
       if (s.deed == 3) return book.seen_open(at.try_wait(), before);
       return book.seen_remaining(at.remaining(), before);
     }
-    const bool open = at.wait_for(duration(s.wait), stop());
+    const bool open = wait();
     judge_wait(open, true);
     if (open) return book.seen_open(true, before);
     if (s.stop_after != never || of.disturbed(p) > asked) return;
     book.waited_in_vain(asked, of.here.now(), of.bound());
+  }
+
+  bool wait() const {
+    if (s.wait != 0) return at.wait_for(duration(s.wait), stop());
+    const cost one(*this, "a try", 1);
+    return at.wait_for(duration(0));
   }
 
   void count_down() const {

@@ -25,7 +25,7 @@ using holdfast::store::renewal;
 class server::records final : public holdfast::store::state_store {
  public:
   explicit records(server& of) : of_(of) {
-    can_.notices = of.is_.notices;
+    can_.notices = can_.secret_proves = of.is_.notices;
     can_.sees_death = of.is_.sees_death;
     can_.try_takes_ms = static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
   }

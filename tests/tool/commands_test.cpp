@@ -266,6 +266,15 @@ TEST_F(other_commands, force_unlock_compares_the_owner) {
   EXPECT_EQ(tool({"try", "l"}).code, 0);
 }
 
+TEST_F(other_commands, force_unlock_of_one_owner_leaves_the_others_alone) {
+  const holder stays(*this, {"l", "-s"});
+  const holder goes(*this, {"l", "-s"});
+  EXPECT_EQ(tool({"force-unlock", "l", "--yes", "--owner", goes.facts["owner"]}).code, 0);
+  const auto left = shown("l")["holders"];
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0]["owner"], stays.facts["owner"]);
+}
+
 TEST_F(other_commands, force_unlock_of_a_free_lock_does_nothing) {
   const auto r = tool({"force-unlock", "l", "--yes"});
   EXPECT_EQ(r.code, 0);

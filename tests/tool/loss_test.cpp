@@ -168,6 +168,12 @@ TEST_F(run_loss, hold_says_so_and_ends_with_79) {
   EXPECT_EQ(h.process.wait(), 79);
 }
 
+TEST_F(run_loss, hold_finds_out_at_its_end) {
+  holder h(*this, {"l"});  // renewed only every 10 s
+  EXPECT_EQ(taken_away(), 0);
+  EXPECT_EQ(h.let_go(), 79);
+}
+
 TEST_F(run_loss, a_loss_during_min_hold_keeps_the_childs_code) {
   program p(command({"run", "l", "--json", "--ttl", "2s", "--min-hold", "1h", "--", "sh", "-c",
                      "exit 3"}),

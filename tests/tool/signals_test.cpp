@@ -1,3 +1,8 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -60,6 +65,25 @@ TEST_F(run_signals, before_acquisition_cancel_the_wait_and_leave_the_queue) {
     EXPECT_TRUE(shown("l")["waiters"].empty());
     EXPECT_FALSE(std::filesystem::exists(folder.file("ran")));
   }
+}
+
+TEST_F(run_signals, in_the_moment_of_the_acquisition_start_nothing) {
+  // It has the lock and wants to say so, where there is no room for a word.
+  const std::string full = folder.file("log");
+  ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
+  const int reader = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  std::array<char, 4096> page{};
+  while (::write(reader, page.data(), page.size()) > 0) continue;
+  words shell{"sh", "-c", R"(exec "$@" 2> "$0")", full};
+  const words run = command(run_sh("l", {"-v"}, "touch " + folder.file("ran")));
+  shell.insert(shell.end(), run.begin(), run.end());
+  program p(shell, around);
+  harness::eventually("it has the lock", [&] { return !shown("l")["holders"].empty(); });
+  p.signal(SIGTERM);
+  while (::read(reader, page.data(), page.size()) > 0) continue;
+  EXPECT_EQ(p.wait(), 128 + SIGTERM);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("ran")));
+  ::close(reader);
 }
 
 TEST_F(run_signals, that_are_not_about_ending_leave_the_wait_alone) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <holdfast/store/kind.hpp>
 #include <holdfast/store/led.hpp>
+#include <holdfast/store/owner_id.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,25 +11,6 @@
 /// The words that the engine, the kernels and the stores share. Times are microseconds: on the
 /// store's own clock where a member ends in `_at`, a length where it ends in `_us`.
 namespace holdfast::store {
-
-/// 128 random bits that name one acquisition, of one name or of several together: what an owner has
-/// of one name says nothing about another. Whoever knows it can release it: never shown whole.
-struct owner_id {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  auto operator<=>(const owner_id&) const = default;
-  explicit operator bool() const noexcept { return high != 0 || low != 0; }
-};
-
-std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
-bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
-
-/// What a client remembers a hold or a wait by.
-struct owned_name {
-  std::string name;
-  owner_id owner{};
-  auto operator<=>(const owned_name&) const = default;
-};
 
 /// The store's time when a step is applied. `now_at` judges leases and may start anywhere (SQLite
 /// counts from boot); `wall_at` is since 1970, and only a floor for fences and a label for people.
@@ -63,6 +44,7 @@ struct permits_command {
   bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
   bool lingers = false;       ///< to be told when it is wanted; at a barrier: the last goes first
   owner_id instead_of{};      ///< release this one first, in the same step
+  owner_id secret{};  ///< of the one that is released: passed on to the next (secret_proves)
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
   std::string_view peer{};           ///< the session's address: where notices go, whose life counts
   std::string_view note{};           ///< who and why, for people
@@ -128,6 +110,8 @@ struct notice {
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::string peer;  ///< where to; departed: who
+  /// Granted: that of the holder before, if it released, and this one comes right behind it.
+  owner_id secret{};
   bool operator==(const notice&) const = default;
 };
 
@@ -141,6 +125,7 @@ struct permits_reply {
   std::uint32_t position = 0;      ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;           ///< `instead_of` was there until this step
   bool fresh = false;              ///< queued: and had no place before
+  owner_id behind{};               ///< queued for a mutex, without priority: who has it before
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there
@@ -155,7 +140,7 @@ struct countdown_command {
   owner_id owner{};             ///< one an arrival or a wait: repeating it counts once
   std::uint32_t count = 0;      ///< what the latch starts from
   std::uint32_t drop = 0;       ///< arrive: by how much
-  std::int64_t place_us = 0;    ///< wait: how long the place lasts without renewal
+  std::int64_t place_us = 0;    ///< wait: how long the place lasts unless renewed; 0: take none
   std::int64_t keep_us = 0;     ///< how long the record outlives its last use
   std::int64_t repeats_us = 0;  ///< arrive: so long after the first time it may come again
   std::string_view peer{};

@@ -32,7 +32,7 @@ class postgres_store final : public sql::over_rows {
     if (!made) return std::move(made.error());
     rows_.use(std::move(*made));
     if (auto ok = inbox_.open(); !ok) return ok;
-    can_.notices = inbox_.listens();
+    can_.notices = can_.secret_proves = inbox_.listens();
     can_.try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count());
     return done{};
   }

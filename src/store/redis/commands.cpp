@@ -88,7 +88,8 @@ class call {
 /// Calls `say` with what permits.lua is to have as ARGV; the words last as long as that.
 template <class Say>
 void with_words(const permits_command& c, Say say) {
-  const auto owner = text_of(c.owner), leaving = text_of(c.instead_of, true);
+  const auto owner = text_of(c.owner), leaving = text_of(c.instead_of, true),
+             secret = text_of(c.secret, true);
   const digits lease(c.lease_us), place(c.place_us), capacity(c.capacity), weight(c.weight),
       priority(c.priority), at_least(c.fence_at_least);
   const auto flags = flags_of(c);
@@ -110,6 +111,7 @@ void with_words(const permits_command& c, Say say) {
     if (acquires) words.insert(words.end(), {peer, c.note, priority, leaving});
     if (acquires) words.push_back(at_least);
   }
+  if (c.secret && (c.verb == permits_verb::release || c.instead_of)) words.push_back(secret);
   say(words);
 }
 
@@ -167,6 +169,7 @@ class items {
   explicit items(const resp_value& array) : list_(array.items) {}
   bool good() const noexcept { return good_; }
   bool more() const noexcept { return at_ < list_.size(); }
+  bool more_text() const noexcept { return more() && list_[at_].type == resp_type::bulk; }
 
   template <class Number>
   void get(Number& number) {
@@ -358,6 +361,7 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
   r.outcome = static_cast<permits_outcome>(outcome);
   r.wall_at = r.now_at;
   if (is_mismatch(r.outcome)) in.get_all(r.found.kind, r.found.capacity);
+  if (r.outcome == permits_outcome::queued && in.more_text()) in.get(r.behind);
   if (verb == permits_verb::inspect && r.outcome == permits_outcome::done) {
     std::string word;
     in.get_all(word, r.found.capacity, r.found.last_fence);

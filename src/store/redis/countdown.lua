@@ -151,6 +151,7 @@ function commands.wait()
   reply[1] = state()
   if reply[1] == OPEN then return end
   reply[4] = LOOK_AGAIN
+  if place == 0 then return drop_waiter(owner) end
   call('ZADD', places, format('%.0f', now + place), owner)
   if call('ZSCORE', waiting, owner) then return end
   seq = seq + 1

@@ -49,6 +49,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
   elseif verb == 'lock' and owner ~= holder then
     local flags, place, priority = match(ARGV[5], '^(%a*) (%d+) (.*)$')
     local waits, stays, position, fresh = sub(flags, 1, 1) == 'w', now + place, none and 1, 2
+    local before = waits and priority == '0' and holder
     if none and waits then
       local held = sub(text, at)
       record = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. ' ' .. #held .. ' ' .. held .. ' ' .. owner .. ' w 1 ' ..
@@ -56,6 +57,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       lasts = math.max(stays, ends) - now
     elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- he looks again
       record, position, fresh, goes_on = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. sub(text, 54), 1, 0, true
+      before = match(text, '^w 1 0 ', at + size + 34) and holder
       lasts = math.max(stays, ends) - now
     elseif not none and not alone and waits and stays <= kept + 0 then
       local entered = redis.pcall('HSETNX', KEYS[2], owner,
@@ -68,6 +70,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
         local of = match(ARGV[4], '^[01] (%S+)')
         call('ZADD', KEYS[4], format('%.0f', stays), of ~= '-' and of or owner)
         position = call('ZRANK', KEYS[3], member) + 1
+        if before and position > 1 then before = sub(call('ZRANGE', KEYS[3], position - 2, position - 2)[1], 15) end
         if stays < places_end + 0 then places_end = format('%.0f', stays) end
         record = head .. ' 1 ' .. waiters + 1 .. ' ' .. seq + 1 .. ' ' .. kept .. ' ' .. places_end .. ' ' .. sub(text, at)
         lasts = kept - now
@@ -75,7 +78,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
     end
     if position then
       local again = math.min(1000000, 250000 * position, position == 1 and ends - now or 1000000)
-      answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, 100), position, waits and fresh or 0}
+      answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, 100), position, waits and fresh or 0, before or nil}
     end
     if position == 1 and lingers == '1' then
       news, to = {'wanted ' .. holder .. ' ' .. fence .. ' ' .. format('%.0f', ends)}, peer
@@ -89,12 +92,13 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       first = sub(call('ZPOPMIN', KEYS[3])[1] or '', 15)
       data = call('HGET', KEYS[2], first)
     end
-    local its, who, lingers, peer = match(data or '', '^w 1 %S+ %d+ (%d+) %d+ (([01]) (%S+) .*)$')
+    local priority, its, who, lingers, peer = match(data or '', '^w 1 (%S+) %d+ (%d+) %d+ (([01]) (%S+) .*)$')
     if its then  -- else its data was evicted: it asks again
       its = math.min(its, 500000)
       local holds = ' ' .. first .. ' ' .. clock .. ' ' .. clock .. ' ' .. its .. ' ' .. clock .. ' ' .. who
       local told = first .. ' ' .. clock .. ' ' .. format('%.0f', now + its)
       answer, lasts, news, to = DONE, its, {'granted ' .. told}, peer
+      if priority == '0' and ARGV[3] then news[1] = 'passed ' .. told .. ' ' .. ARGV[3] end
       if waiters == '1' then
         record = 'hf1 mutex 1 ' .. clock .. ' 1 0 0 0 0' .. holds
         if not alone then call('DEL', KEYS[2], KEYS[4]) end
@@ -125,10 +129,11 @@ elseif record and redis.pcall('SET', record_key, record, 'PX', lasts).err then
   call('SET', record_key, record, 'PX', lasts)  -- or its error
 end
 if answer == DONE and fixed then answer = {DONE, 0, 0, tonumber(fixed), 0, 0, 0} end
-if fixed and news then answer[8] = {} end
+local list = fixed and news and {}
+if list then answer[#answer + 1] = list end
 for i = 1, news and #news or 0 do
   local said = news[i] .. ' ' .. record_key
   call('PUBLISH', match(record_key, '^(.-):{') .. ':inbox:' .. to, said)
-  if fixed then answer[8][i] = said .. ' ' .. to end
+  if list then list[i] = said .. ' ' .. to end
 end
 if answer then return answer end

@@ -22,7 +22,8 @@
 --   KEYS[6] the time, in tests only
 --
 -- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of fence_at_least;
--- a verb that needs nothing of what stands after a | is sent without it. The most frequent command has a form of its
+-- a verb that needs nothing of what stands after a | is sent without it. The secret of a holder that is released follows
+-- at the end: it is passed on to who comes right behind it, and is in no record. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
 -- Except in tests one more follows: "until", or "until after". A command that comes later than `until` is refused: who
 -- sent it has given up, and it may have been on its way behind the release. "after" is said by who has reason to believe
@@ -212,8 +213,8 @@ function r.grant(w, lasts, peer)
   end
 end
 
-function r.tell(what, o, peer, fence, expires)
-  local text = format('%s %s %.0f %.0f %s', what, o, fence, expires, KEYS[1])
+function r.tell(what, o, peer, fence, expires, secret)
+  local text = format('%s %s %.0f %.0f %s%s', what, o, fence, expires, secret and secret .. ' ' or '', KEYS[1])
   if r.told then r.told[#r.told + 1] = text .. ' ' .. peer end
   call('PUBLISH', match(KEYS[1], '^(.-):{') .. ':inbox:' .. peer, text)
 end
@@ -253,7 +254,10 @@ function r.hand_over()
       local own = o == r.asks
       local lasts = own and w.lease or math.min(w.lease, 500000)
       r.grant(w, lasts, own and r.detached and '-' or w.peer)
-      if not own then r.tell('granted', o, w.peer, r.fence, r.now + lasts) end
+      -- Another one may have been told that it stands behind whoever left, and come later all the same: where
+      -- priorities count.
+      local secret = w.priority == '0' and r.passed
+      if not own then r.tell(secret and 'passed' or 'granted', o, w.peer, r.fence, r.now + lasts, secret) end
       served = true
     end
   end
@@ -453,7 +457,11 @@ if barrier or condition then
 end
 
 -- 4. One leaves so that another of the same session can come: one step, not two.
-if leaving ~= '' then reply[7] = (r.drop_holder(leaving) or r.drop_waiter(leaving)) and 1 or 0 end
+if leaving ~= '' then
+  local held = r.drop_holder(leaving)
+  r.passed = held and r.kind == 'mutex' and ARGV[14]
+  reply[7] = (held or r.drop_waiter(leaving)) and 1 or 0
+end
 
 -- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is full lets a
 -- script write on that has written, if only by a ZREM of nothing. So may who has it already, or a place: it
@@ -485,6 +493,7 @@ elseif verb == 'notify' then
 
 elseif verb == 'release' then
   local was_held = r.drop_holder(owner)
+  r.passed = was_held and r.kind == 'mutex' and ARGV[3]
   reply[1] = (was_held or r.drop_waiter(owner)) and DONE or ABSENT
   if was_held and condition then r.wake(1) end
   r.hand_over()
@@ -519,6 +528,11 @@ elseif verb == 'acquire' and not mine then
     r.describe_wait(call('ZRANK', KEYS[3], member) + 1)
     reply[1] = wait and QUEUED or BUSY
     if not waiting and wait then reply[7] = reply[7] + 2 end
+    -- Whose secret will tell it, if it is released, that its turn has come.
+    if wait and r.kind == 'mutex' and (waiting and waiting.priority or priority) == '0' then
+      local before = reply[6] > 1 and call('ZRANGE', KEYS[3], reply[6] - 2, reply[6] - 2)[1]
+      reply[8] = before and sub(before, 15) or r.held and r.held.owner
+    end
     if reply[6] == 1 and not served then r.tell_lingering() end
     if not wait then
       r.drop_waiter(owner)  -- those behind may fit now that it has given up
@@ -586,5 +600,5 @@ if r.used == 0 and r.waiters == 0 and r.capacity ~= 0 then
   r.capacity, r.seq, r.kept, r.places_end, r.dirty = 0, 0, 0, 0, true
 end
 r.save()
-if r.told then reply[8] = r.told end
+if r.told then reply[#reply + 1] = r.told end
 return reply

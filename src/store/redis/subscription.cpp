@@ -41,9 +41,12 @@ std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"
 
 std::optional<notice> parse_notice(std::string_view text) {
   notice n;
-  if (!parse_notice_kind(next_word(text), n.what) || n.what == notice_kind::departed ||
+  const auto what = next_word(text);
+  const bool passed = what == "passed";  // granted, with a secret
+  if ((!passed && !parse_notice_kind(what, n.what)) || n.what == notice_kind::departed ||
       !parse_owner_id(next_word(text), n.owner) || !read_number(next_word(text), n.fence) ||
-      !read_number(next_word(text), n.expires_at)) {
+      !read_number(next_word(text), n.expires_at) ||
+      (passed && !parse_owner_id(next_word(text), n.secret))) {
     return std::nullopt;
   }
   n.name = name_of_key(text);
@@ -107,7 +110,10 @@ std::optional<notice> subscription::receive(boot_time until) {
     follow_commands();
     if (connection_) before_wait();
     if (!connection_) continue;
-    if (wait_for_data(until) == event::data) read_all();
+    if (wait_for_data(until) == event::data) {
+      follow_commands();  // only where the commands go is a notice read before it is forged
+      if (connection_) read_all();
+    }
     keep_alive();
   }
   notice first = std::move(notices_.front());

@@ -78,7 +78,8 @@ class subscription : public inbox {
 /// The channel of a session, and the beginning of all such names.
 std::string channel_prefix(const redis_options& options);
 
-/// Reads `granted <owner> <fence> <expires_at> <key>`; empty if it is something else.
+/// Reads `granted <owner> <fence> <expires_at> <key>`, or `passed <owner> <fence> <expires_at>
+/// <secret> <key>`; empty if it is something else.
 std::optional<notice> parse_notice(std::string_view text);
 
 }  // namespace holdfast::store::redis

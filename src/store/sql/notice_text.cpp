@@ -29,8 +29,17 @@ bool take_number(std::string_view& rest, Number& into) noexcept {
   return !word.empty() && error == std::errc{} && stop == end;
 }
 
-bool take_kind(std::string_view& rest, notice_kind& into) noexcept {
-  return parse_notice_kind(take_word(rest), into) && into != notice_kind::departed;
+// A grant that comes with a secret has a word of its own.
+constexpr std::string_view passed = "passed";
+
+bool take_kind(std::string_view word, notice_kind& into) noexcept {
+  if (word != passed) return parse_notice_kind(word, into) && into != notice_kind::departed;
+  into = notice_kind::granted;
+  return true;
+}
+
+bool take_secret(std::string_view& rest, owner_id& into) noexcept {
+  return parse_owner_id(take_word(rest), into) && into;
 }
 
 }  // namespace
@@ -38,17 +47,22 @@ bool take_kind(std::string_view& rest, notice_kind& into) noexcept {
 std::string encode(const notice& n) {
   if (n.what == notice_kind::departed || !can_be_sent(n.name)) return {};
   std::string line;
-  line.reserve(100 + n.name.size());
-  line.append(version).append(" ").append(to_string(n.what)).append(" ");
+  line.reserve(140 + n.name.size());
+  const bool with_secret = n.what == notice_kind::granted && n.secret;
+  line.append(version).append(" ").append(with_secret ? passed : to_string(n.what)).append(" ");
   line.append(to_string(n.owner)).append(" ").append(std::to_string(n.fence)).append(" ");
-  return line.append(std::to_string(n.expires_at)).append(" ").append(n.name).append("\n");
+  line.append(std::to_string(n.expires_at)).append(" ");
+  if (with_secret) line.append(to_string(n.secret)).append(" ");
+  return line.append(n.name).append("\n");
 }
 
 std::optional<notice> decode(std::string_view line) {
   notice n;
-  const bool whole = take_word(line) == version && take_kind(line, n.what) &&
-                     parse_owner_id(take_word(line), n.owner) && take_number(line, n.fence) &&
-                     take_number(line, n.expires_at) && can_be_sent(line);
+  if (take_word(line) != version) return std::nullopt;
+  const auto what = take_word(line);
+  const bool whole = take_kind(what, n.what) && parse_owner_id(take_word(line), n.owner) &&
+                     take_number(line, n.fence) && take_number(line, n.expires_at) &&
+                     (what != passed || take_secret(line, n.secret)) && can_be_sent(line);
   if (!whole) return std::nullopt;
   n.name = line;
   return n;

@@ -9,6 +9,7 @@ namespace holdfast::store::sql {
 
 /// A notice on its way between processes, one line:
 ///     hf1 granted OWNER FENCE EXPIRES_AT NAME   (or wanted, opened)
+///     hf1 passed OWNER FENCE EXPIRES_AT SECRET NAME   (granted, with a secret)
 /// Empty for one that cannot be sent so (a name with a line break, or longer than a pipe takes
 /// whole): nobody gets it, and the waiter looks again by itself.
 std::string encode(const notice& n);

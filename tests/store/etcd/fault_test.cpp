@@ -65,6 +65,21 @@ TEST(etcd_faults, a_request_that_comes_after_it_was_given_up_leaves_nothing) {
                                        calm_cluster().url_at(proxy.port(), ""));
 }
 
+// The connection is cut after more and more of what comes back, until it is the release's answer.
+TEST(etcd_faults, a_release_whose_answer_was_lost_has_released) {
+  harness::fault_proxy network(calm_cluster().port(0));
+  auto here = holdfast::open("etcd://127.0.0.1:" + std::to_string(network.port()) + "," +
+                             calm_cluster().hosts() + fresh_base());
+  std::size_t cut = 0;
+  for (std::size_t pass = 0; pass < 200; pass += 10) {
+    lease held = holdfast::mutex(here, "job").acquire();
+    network.with([&](auto& relay) { relay.cut_after(harness::way::down, pass); });
+    EXPECT_FALSE(held.release()) << pass;
+    cut = network.count().cut;
+  }
+  EXPECT_GT(cut, 0U) << "it is talked to over another way";
+}
+
 TEST(etcd_faults, a_lease_that_an_operator_revoked_is_noticed_and_the_next_one_works) {
   const auto base = fresh_base();
   auto here = holdfast::open(calm_cluster().url(base + "?session=3s"));

@@ -1,6 +1,8 @@
+#include <atomic>
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/fake_redis.hpp"
 #include "harness/redis_fleet.hpp"
 
 // What the nodes of a cluster say instead of doing it, by the names that they have for it.
@@ -61,6 +63,26 @@ TEST_F(redis_cluster_says, tryagain_is_waited_out) {
   extending.join();
   EXPECT_EQ(held.fence(), fence);
   EXPECT_FALSE(held.release());
+}
+
+// Whoever is asked for the map may be the last to hear of a move.
+TEST_F(redis_cluster_says, moved_is_believed_though_the_map_is_older) {
+  std::atomic<int> port{0};
+  const std::string moved =
+      "-MOVED " + std::to_string(slot_) + " 127.0.0.1:" + std::to_string(owner_.port()) + "\r\n";
+  const harness::fake_redis former([&](const harness::fake_redis::words& command) {
+    if (command[0].starts_with("EVAL")) return moved;
+    if (command[0] == "INFO")
+      return harness::bulk("redis_version:7.0.15\r\nrole:master\r\ncluster_enabled:1\r\n");
+    if (command[0] != "CLUSTER") return std::string();
+    return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + harness::bulk("127.0.0.1") + ":" +
+           std::to_string(port) + "\r\n";
+  });
+  const std::string url = former.url();
+  port = std::stoi(url.substr(url.rfind(':') + 1));
+  auto s =
+      holdfast::open("redis+cluster://127.0.0.1:" + std::to_string(port) + "?command_timeout=5s");
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
 }
 
 /// One whose nodes are missed soon.

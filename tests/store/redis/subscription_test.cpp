@@ -76,4 +76,12 @@ TEST_F(redis_subscription,
   EXPECT_GT(listening_.gaps(), before) << "what was told meanwhile was not heard";
 }
 
+TEST_F(redis_subscription, that_is_cut_is_a_gap_already_before_it_is_made_anew) {
+  ASSERT_TRUE(listening_.open());
+  const auto before = listening_.gaps();
+  silent_is_asked_ = true;
+  cut();
+  until("a gap", [&] { return listening_.gaps() > before; });
+}
+
 }  // namespace

@@ -54,7 +54,7 @@ void show_tell(std::ostream& out, std::vector<notice> tell) {
   tell.insert(tell.end(), wanted.begin(), wanted.end());
   for (const auto& n : tell) {
     out << "\n  tell " << static_cast<int>(n.what) << ' ' << n.owner << ' ' << n.fence << ' '
-        << n.expires_at << ' ' << n.peer;
+        << n.expires_at << ' ' << n.peer << ' ' << n.secret;
   }
 }
 
@@ -63,7 +63,8 @@ void show_tell(std::ostream& out, std::vector<notice> tell) {
 std::string text_of(const permits_reply& r) {
   std::ostringstream out;
   out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at
-      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced << ' ' << r.fresh;
+      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced << ' ' << r.fresh << ' '
+      << r.behind;
   const bool mismatch = r.outcome == permits_outcome::kind_mismatch ||
                         r.outcome == permits_outcome::capacity_mismatch;
   if (mismatch)
@@ -119,7 +120,8 @@ std::vector<notice> read_told(const redis::resp_value& list) {
 
 result<permits_reply> read(const redis::resp_value& v, const permits_command& c) {
   auto r = redis::read_permits(v, c.verb, c.lease_us);
-  if (r && c.verb != permits_verb::inspect && v.items.size() == 8) r->tell = read_told(v.items[7]);
+  const bool tells = !v.items.empty() && v.items.back().type == redis::resp_type::array;
+  if (r && c.verb != permits_verb::inspect && tells) r->tell = read_told(v.items.back());
   return r;
 }
 

@@ -109,6 +109,8 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.lingers = s.linger == 2 || (s.linger == 1 && dice.one_in(3));
   if (c.verb == permits_verb::acquire && dice.one_in(6))
     c.instead_of = random_owner(dice, s.owners);
+  const bool leaves = c.verb == permits_verb::release || c.instead_of;
+  if (leaves && !dice.one_in(3)) c.secret = {dice.between(1u, 9u), dice.between(1u, 9u)};
   if (c.verb == permits_verb::acquire && dice.one_in(5))
     c.fence_at_least = static_cast<std::uint64_t>(year_2026 + dice.between(0, 12'000'000));
   if (c.verb == permits_verb::evict && dice.one_in(2)) c.owner = {};
@@ -146,7 +148,7 @@ countdown_history random_countdown(harness::random& dice, int steps) {
     c.owner = random_owner(dice, owners);
     c.count = dice.one_in(40) ? count + 1 : count;
     c.drop = dice.between(0u, 2u);
-    c.place_us = dice.between(1, 8) * 250'000;
+    c.place_us = dice.one_in(5) ? 0 : dice.between(1, 8) * 250'000;
     c.keep_us = dice.one_in(4) ? 300'000'000 : dice.between(1, 20) * 250'000;
     c.repeats_us = dice.one_in(4) ? dice.between(50, 200) * 1'000'000 : 0;
     c.peer = dice.pick(peers);

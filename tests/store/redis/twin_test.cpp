@@ -78,6 +78,13 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"news[2] = 'wanted ' .. told", ""},
         twin::seeded_bug{"call('ZADD', KEYS[3], -priority", "call('ZADD', KEYS[3], priority"},
         twin::seeded_bug{"call('ZADD', KEYS[3], -w.priority", "call('ZADD', KEYS[3], w.priority"},
+        // A secret that goes to those who come first, and one of somebody who has waited.
+        twin::seeded_bug{"if priority == '0' and ARGV[3]", "if ARGV[3]"},
+        twin::seeded_bug{"w.priority == '0' and r.passed", "r.passed"},
+        twin::seeded_bug{"was_held and r.kind == 'mutex' and ARGV[3]", "ARGV[3]"},
+        twin::seeded_bug{"held and r.kind == 'mutex' and ARGV[14]", "false"},
+        twin::seeded_bug{"call('ZRANGE', KEYS[3], position - 2, position - 2)",
+                         "({'              ' .. holder})"},
         twin::seeded_bug{"own and w.lease or math.min(w.lease, 500000)",
                          "w.lease"},  // nobody has to claim
         twin::seeded_bug{"r.used = r.used - h.weight",

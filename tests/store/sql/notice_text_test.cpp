@@ -20,6 +20,12 @@ notice example() {
   return n;
 }
 
+notice with_secret() {
+  notice n = example();
+  n.secret = {0x1111222233334444u, 0x5555666677778888u};
+  return n;
+}
+
 std::string line_of(const notice& n) {
   std::string line = encode(n);
   EXPECT_TRUE(line.ends_with("\n"));
@@ -34,10 +40,14 @@ TEST(notice_text, what_was_encoded_is_decoded_unchanged) {
     n.what = what;
     EXPECT_EQ(decode(line_of(n)), n);
   }
+  n = with_secret();
+  EXPECT_EQ(decode(line_of(n)), n);
 }
 
-TEST(notice_text, every_other_line_is_nothing) {
-  const std::string good = line_of(example());
+class notice_line : public testing::TestWithParam<notice> {};
+
+TEST_P(notice_line, every_other_one_is_nothing) {
+  const std::string good = line_of(GetParam());
   for (std::size_t i = 0; i < good.find("order"); ++i) {
     EXPECT_FALSE(decode(good.substr(0, i))) << good.substr(0, i);
     EXPECT_FALSE(decode(good.substr(i + 1))) << good.substr(i + 1);
@@ -51,6 +61,15 @@ TEST(notice_text, every_other_line_is_nothing) {
   }
   EXPECT_FALSE(decode(""));
   EXPECT_FALSE(decode(std::string(100'000, ' ')));
+}
+
+INSTANTIATE_TEST_SUITE_P(all, notice_line, testing::Values(example(), with_secret()));
+
+TEST(notice_text, no_secret_is_not_written_as_one) {
+  std::string line = line_of(with_secret());
+  const std::string none(32, '0');
+  line.replace(line.find("1111"), none.size(), none);
+  EXPECT_FALSE(decode(line));
 }
 
 TEST(notice_text, a_departure_is_never_taken_from_the_wire) {

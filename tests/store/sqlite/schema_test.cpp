@@ -1,3 +1,5 @@
+#include <holdfast/holdfast.hpp>
+
 #include "fixture.hpp"
 #include "harness/failing.hpp"
 

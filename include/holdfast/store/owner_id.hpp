@@ -1,0 +1,29 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace holdfast::store {
+
+/// 128 random bits that name one acquisition, of one name or of several together: what an owner has
+/// of one name says nothing about another. Whoever knows it can release it: never shown whole.
+struct owner_id {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  auto operator<=>(const owner_id&) const = default;
+  explicit operator bool() const noexcept { return high != 0 || low != 0; }
+};
+
+std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
+bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
+
+/// What a client remembers a hold or a wait by.
+struct owned_name {
+  std::string name;
+  owner_id owner{};
+  auto operator<=>(const owned_name&) const = default;
+};
+
+}  // namespace holdfast::store

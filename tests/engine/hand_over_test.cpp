@@ -1,0 +1,297 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/acquire.hpp"
+#include "engine/sealed_id.hpp"
+#include "forgery.hpp"
+
+// A waiter believes a notification that has the secret of the holder before it: nobody knew that
+// secret before the release. Others may read it then, and send it to whomever they like.
+namespace {
+
+using namespace engine_test;
+using holdfast::fair_mutex;
+using holdfast::lease;
+using holdfast::engine::acquisition;
+using holdfast::engine::claim;
+using holdfast::engine::mailroom;
+using holdfast::engine::sealed;
+using holdfast::engine::spec;
+using holdfast::store::owner_id;
+using verb = holdfast::store::permits_verb;
+
+TEST(sealed_id, is_the_first_half_of_the_sha_256) {
+  EXPECT_EQ(sealed({0, 0}), (owner_id{0x374708fff7719dd5, 0x979ec875d56cd228}));
+  EXPECT_EQ(sealed({0x0123456789abcdef, 0xfedcba9876543210}),
+            (owner_id{0x411d3f1d2390ff3f, 0x482ac8df4e730780}));
+  EXPECT_EQ(sealed({~0ULL, ~0ULL}), (owner_id{0x5ac6a5945f165009, 0x11219129984ba8b3}));
+}
+
+spec mutex_named(const std::string& name) {
+  spec s;
+  s.name = name;
+  s.lease = 30s;
+  return s;
+}
+
+/// One who asks, and reads its own notifications.
+struct contender {
+  contender(forgery& f, const spec& what, const claim& how = {})
+      : of(f),
+        name(what.name),
+        core(*f.session.core()),
+        s(what),
+        asks(core, s, how),
+        slot(core.mailroom(), asks.owner()) {}
+
+  bool holds() {
+    const auto answer = asks.ask(false);
+    return answer && !*answer;
+  }
+  /// The notification that is there.
+  notice news() { return slot.wait(core.now() + 1s).value(); }
+  /// As hold does it. Nobody but the store knows the secret before.
+  void release() const {
+    permits_command c;
+    c.verb = verb::release;
+    c.owner = asks.owner();
+    c.secret = asks.granted().secret;
+    ASSERT_EQ(core.permits(name, c)->outcome, holdfast::store::permits_outcome::done);
+  }
+
+  forgery& of;
+  const std::string name;
+  holdfast::engine::core& core;
+  const spec s;
+  acquisition asks;
+  mailroom::slot slot;
+};
+
+class hand_over : public testing::Test {
+ protected:
+  holdfast::store::permits_record record(const std::string& name = "m") {
+    return f_.session.core()->permits(name, {})->found;
+  }
+
+  forgery f_{true};
+  contender first_{f_, mutex_named("m")};
+  contender second_{f_, mutex_named("m")};
+};
+
+TEST_F(hand_over, is_believed_with_the_secret_of_whoever_was_before) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  first_.release();
+  EXPECT_TRUE(second_.asks.told(second_.news()));
+  const auto& mine = second_.asks.granted();
+  const auto there = record().holders.at(0);
+  EXPECT_EQ(there.owner, mine.owner);
+  EXPECT_EQ(there.fence, mine.fence);
+  EXPECT_GT(mine.valid_until, f_.clock->now());
+  EXPECT_LE(mine.valid_until, f_.clock->now() + 2s) << "the time in which it has to be claimed";
+}
+
+TEST_F(hand_over, goes_on_along_the_line) {
+  contender third{f_, mutex_named("m")};
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  ASSERT_FALSE(third.holds());
+  first_.release();
+  ASSERT_TRUE(second_.asks.told(second_.news()));
+  second_.release();
+  EXPECT_TRUE(third.asks.told(third.news()));
+}
+
+TEST_F(hand_over, with_no_secret_or_a_guessed_one_is_not_believed) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  notice forged = f_.for_the_waiter("m", notice_kind::granted);
+  for (const owner_id guessed : {owner_id{}, owner_id{1, 2}, first_.asks.owner(),
+                                 second_.asks.owner(), second_.asks.granted().secret}) {
+    forged.secret = guessed;
+    EXPECT_FALSE(second_.asks.told(forged));
+  }
+}
+
+TEST_F(hand_over, to_one_is_not_believed_by_those_behind) {
+  contender third{f_, mutex_named("m")};
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  ASSERT_FALSE(third.holds());
+  first_.release();
+  notice overheard = second_.news();
+  ASSERT_TRUE(overheard.secret);
+  overheard.owner = third.asks.owner();
+  EXPECT_FALSE(third.asks.told(overheard));
+  EXPECT_TRUE(second_.asks.told(overheard));
+}
+
+TEST_F(hand_over, of_another_name_is_not_believed) {
+  contender other{f_, mutex_named("other")}, waits{f_, mutex_named("other")};
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  ASSERT_TRUE(other.holds());
+  ASSERT_FALSE(waits.holds());
+  first_.release();
+  notice overheard = second_.news();
+  overheard.owner = waits.asks.owner();
+  overheard.name = "other";
+  EXPECT_FALSE(waits.asks.told(overheard));
+}
+
+TEST_F(hand_over, of_an_earlier_turn_is_not_believed) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  first_.release();
+  notice overheard = second_.news();
+  ASSERT_TRUE(second_.asks.told(overheard));
+  contender third{f_, mutex_named("m")};
+  ASSERT_FALSE(third.holds());
+  overheard.owner = third.asks.owner();
+  EXPECT_FALSE(third.asks.told(overheard));
+}
+
+// Another one, with the same secret, may say what it likes.
+TEST_F(hand_over, is_told_once) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  first_.release();
+  notice n = second_.news();
+  f_.clock->advance(3s);  // it was on its way for too long
+  EXPECT_FALSE(second_.asks.told(n));
+  n.expires_at += 3'600'000'000;
+  n.fence += 1'000'000;
+  EXPECT_FALSE(second_.asks.told(n));
+}
+
+TEST_F(hand_over, is_not_believed_if_one_may_have_been_missed) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  first_.release();
+  const notice n = second_.news();
+  f_.inbox->miss();
+  EXPECT_FALSE(second_.asks.told(n));
+}
+
+TEST_F(hand_over, is_not_believed_if_one_was_not_looked_at) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  first_.release();
+  const notice n = second_.news();
+  second_.asks.told_before();
+  EXPECT_FALSE(second_.asks.told(n));
+}
+
+TEST_F(hand_over, is_not_believed_without_an_answer_to_the_last_question) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  f_.script->set(verb::acquire, holdfast::testing::fault::drop_request);
+  EXPECT_FALSE(second_.holds());
+  first_.release();
+  EXPECT_FALSE(second_.asks.told(second_.news()));
+}
+
+// The name has gone to somebody else then, with the secret that this one waits for.
+TEST_F(hand_over, is_not_believed_when_the_place_may_have_run_out) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  f_.clock->advance(4s);
+  contender third{f_, mutex_named("m")};
+  ASSERT_FALSE(third.holds());
+  first_.release();
+  notice overheard = third.news();
+  ASSERT_TRUE(overheard.secret);
+  overheard.owner = second_.asks.owner();
+  EXPECT_FALSE(second_.asks.told(overheard));
+}
+
+TEST_F(hand_over, by_priority_passes_no_secret_on) {
+  contender urgent{f_, mutex_named("m"), {.priority = 1}};
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  ASSERT_FALSE(urgent.holds());
+  first_.release();
+  EXPECT_FALSE(urgent.news().secret) << "the other one stands behind the same holder";
+}
+
+TEST_F(hand_over, after_a_wait_that_was_given_up_is_asked_for) {
+  contender third{f_, mutex_named("m")};
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  ASSERT_FALSE(third.holds());
+  second_.release();
+  first_.release();
+  EXPECT_FALSE(third.asks.told(third.news())) << "it stood behind the second";
+  EXPECT_TRUE(third.holds());
+}
+
+TEST_F(hand_over, of_what_nobody_renews_is_asked_for) {
+  spec s = mutex_named("m");
+  s.renew = false;
+  contender unrenewed{f_, s};
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(unrenewed.holds());
+  first_.release();
+  EXPECT_FALSE(unrenewed.asks.told(unrenewed.news()));
+}
+
+TEST(hand_over_of_a_lock, costs_one_command) {
+  forgery f{true};
+  fair_mutex m{f.session, "m"};
+  lease held = m.acquire(), got;
+  std::thread waiter([&] { got = m.acquire(); });
+  f.await_waiters("m", 1);
+  const auto before = f.session.store_operations();
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_EQ(f.session.store_operations() - before, 1U);
+  EXPECT_EQ(got.fence(), f.session.show("m").holders.at(0).fence);
+}
+
+TEST(hand_over_of_a_lock, costs_one_command_to_one_that_waits_without_a_thread) {
+  forgery f{true};
+  fair_mutex m{f.session, "m"};
+  lease held = m.acquire();
+  auto got = async_acquire(m).future();
+  f.await_waiters("m", 1);
+  const auto before = f.session.store_operations();
+  EXPECT_FALSE(held.release());
+  const lease mine = got.get().value();
+  EXPECT_EQ(f.session.store_operations() - before, 1U);
+  EXPECT_EQ(mine.fence(), f.session.show("m").holders.at(0).fence);
+}
+
+// Released by the one that asks for another thread of the process, in the same step.
+TEST(hand_over_of_a_lock, from_a_process_that_queues_again_costs_no_more) {
+  forgery f{true};
+  holdfast::mutex m{f.session, "m", {.local_time = 0us}};
+  lease held = m.acquire();
+  contender other{f, mutex_named("m")};
+  ASSERT_FALSE(other.holds());
+  std::thread next([&] { EXPECT_TRUE(m.acquire()); });
+  harness::eventually("in line",
+                      [&] { return f.session.core()->gates().at("m", *f.clock)->waiting() == 1; });
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(other.asks.told(other.news()));
+  other.release();
+  next.join();
+}
+
+TEST(hand_over_of_a_lock, that_was_believed_is_claimed_by_the_keeper) {
+  forgery f{true};
+  fair_mutex m{f.session, "m"};
+  lease held = m.acquire(), got;
+  std::thread waiter([&] { got = m.acquire(); });
+  f.await_waiters("m", 1);
+  EXPECT_FALSE(held.release());
+  waiter.join();
+  EXPECT_LT(got.remaining(), 3s);
+  harness::eventually("its whole lease", [&] {
+    f.clock->advance(100ms);
+    return got.remaining() > 20s;
+  });
+  EXPECT_NO_THROW(got.check());
+}
+
+}  // namespace

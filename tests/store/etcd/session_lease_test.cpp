@@ -1,0 +1,79 @@
+#include "store/etcd/session_lease.hpp"
+
+#include <holdfast/testing.hpp>
+
+#include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
+#include "store/etcd/fixture.hpp"
+
+// For how long a session believes in its lease. The servers' time passes; here it stands still
+// until it is told to go on.
+namespace etcd_test {
+namespace {
+
+using namespace std::chrono_literals;
+namespace etcd = holdfast::store::etcd;
+
+class etcd_session_leases : public testing::Test {
+ protected:
+  static constexpr auto lasts = 80s;
+  static constexpr auto renewed_every = lasts / 8;
+
+  etcd::etcd_options options() {
+    const auto url =
+        holdfast::base::parse_url("etcd://127.0.0.1:" + std::to_string(network_.port()) +
+                                  fresh_base() + "?session=80s&command_timeout=60s");
+    auto o = etcd::read_options(*url).value();
+    o.clock = &clock_;
+    return o;
+  }
+  static std::uint64_t term() {
+    const auto said = calm_cluster().ctl("endpoint status -w json");
+    const std::string key = "\"raftTerm\":";
+    return std::stoull(said.substr(said.find(key) + key.size()));
+  }
+  static long renewals() { return calm_cluster().counted("etcd_debugging_lease_renewed_total"); }
+  /// The session's own thread renews it, and the servers have done so.
+  void renew() {
+    const auto before = renewals();
+    clock_.advance(renewed_every);
+    harness::eventually("renewed", [&] { return renewals() > before; });
+  }
+
+  holdfast::testing::fake_clock clock_;
+  harness::fault_proxy network_{calm_cluster().port(0)};
+  etcd::channel to_{options()};
+  const std::shared_ptr<etcd::session_lease> lease_ =
+      etcd::session_lease::grant(to_, [] {}).value();
+};
+
+TEST_F(etcd_session_leases, only_what_was_asked_after_a_renewal_and_in_its_term_proves_it) {
+  const auto before = lease_->safe_until();
+  const auto earlier = clock_.now();
+  renew();
+  harness::eventually("it is proven", [&] {
+    const auto now = term();
+    lease_->agreed(now + 1'000, clock_.now());
+    EXPECT_EQ(lease_->safe_until(), before) << "of another leader";
+    lease_->agreed(now, earlier);
+    EXPECT_EQ(lease_->safe_until(), before) << "asked before";
+    lease_->agreed(now, clock_.now());
+    return lease_->safe_until() > before || testing::Test::HasFailure();
+  });
+}
+
+TEST_F(etcd_session_leases, the_time_counts_from_before_it_was_renewed) {
+  network_.with([](auto& relay) { relay.stall(harness::way::down); });
+  renew();
+  const auto sent = clock_.now();
+  clock_.advance(2s);  // and then it hears of it
+  network_.heal();
+  harness::eventually("it is proven", [&] {
+    lease_->agreed(term(), clock_.now());
+    return lease_->safe_until() >= sent + lasts * 3 / 4;
+  });
+  EXPECT_EQ(lease_->safe_until(), sent + lasts * 3 / 4);
+}
+
+}  // namespace
+}  // namespace etcd_test
