@@ -244,9 +244,10 @@ void acquisition::keep_place(const store::permits_reply& queued, boot_time sent)
   if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
 }
 
-// What a notification is judged by.
+// What a notification is judged by. Others of the same store may pass secrets on where this session
+// has to ask: for the replicas, say.
 void acquisition::stand_behind(const store::permits_reply& queued, boot_time sent) {
-  behind_ = queued.behind;
+  behind_ = session_.can().secret_proves ? queued.behind : store::owner_id{};
   asked_at_ = sent;
   store_now_at_ = queued.now_at;
 }

@@ -5,13 +5,13 @@ namespace mariadb_test {
 namespace {
 
 TEST_F(mariadb_store, of_two_urls_is_one_node_of_a_quorum) {
-  sql_test::expect_one_store(open(), open("?connections=3"));
+  sql_test::expect_one_store(open(), holdfast::open(sql_test::spelled_otherwise(url())));
 }
 
 TEST_F(mariadb_store, whose_tables_were_made_without_an_id_is_known_by_its_url) {
   (void)open();
   ask("alter table " + table("holdfast_meta") + " drop column id");
-  sql_test::expect_two_stores(open(), open("?connections=3"));
+  sql_test::expect_two_stores(open(), holdfast::open(sql_test::spelled_otherwise(url())));
   holdfast::redlock twice{{open(), open()}, "m"};
   EXPECT_EQ(outcome_of([&] { (void)twice.try_acquire(); }).reason,
             holdfast::errc::invalid_argument);

@@ -11,6 +11,11 @@
 /// What every store on a database has to say of itself and of what others wrote to it.
 namespace sql_test {
 
+/// The same server, in another spelling.
+inline std::string spelled_otherwise(std::string url) {
+  return url.replace(url.find("127.0.0.1"), 9, "127.1");
+}
+
 /// Two URLs of one store: a quorum that had both would count it twice.
 inline void expect_one_store(const holdfast::session& a, const holdfast::session& b) {
   ASSERT_NE(a.url(), b.url());
