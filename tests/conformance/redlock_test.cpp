@@ -38,7 +38,16 @@ class redlocks : public suite {
       return info.holders.empty() && info.waiters.empty();
     });
   }
-  bool free_for_others() const { return another_one()->try_acquire().has_value(); }
+  /// One vote. Where answers are lost, too few nodes may have one.
+  static bool gets(redlock& lock) {
+    try {
+      return lock.try_acquire().has_value();
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+      return false;
+    }
+  }
+  bool free_for_others() const { return gets(*another_one()); }
 
   const std::string beside_url_ =
       "memory:beside " + std::to_string(reinterpret_cast<std::uintptr_t>(this));
@@ -57,7 +66,7 @@ TEST_P(redlocks, one_is_held_against_others_and_given_back) {
   EXPECT_NO_THROW(held.check());
   EXPECT_FALSE(held.release());
   expect_nothing_left();
-  EXPECT_TRUE(free_for_others());
+  harness::eventually("others get it", [&] { return free_for_others(); });
 }
 
 TEST_P(redlocks, no_two_are_inside_at_the_same_time) {
@@ -106,19 +115,24 @@ TEST_P(redlocks, a_single_lock_at_the_node_is_respected_and_outdone_by_the_next_
   std::uint64_t last = 0;
   {
     const holdfast::lease taken = single.acquire();
-    EXPECT_FALSE(mine_.try_acquire());
+    EXPECT_FALSE(gets(mine_));
     EXPECT_NO_THROW(taken.check());
     last = taken.fence();
   }
   harness::eventually("it is free", [&] {
-    const auto held = mine_.try_acquire();
-    return held && held->fence() > last;
+    try {
+      const auto held = mine_.try_acquire();
+      return held && held->fence() > last;
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+      return false;
+    }
   });
 }
 
 TEST_P(redlocks, a_try_that_is_refused_leaves_nothing_at_any_node) {
   const holdfast::lease taken = holdfast::mutex{another(), name_}.acquire();
-  EXPECT_FALSE(mine_.try_acquire());
+  EXPECT_FALSE(gets(mine_));
   try {
     EXPECT_FALSE(mine_.try_acquire_for(50ms));
   } catch (const holdfast::error& e) {  // slower than its share of that time
