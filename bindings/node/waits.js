@@ -104,33 +104,40 @@ function outcome(begin, {timeout, signal} = {}) {
 }
 
 const THREADS = 2;  // of the pool's four, so that other calls find one
+const LONGEST_TIMER = 2 ** 31;
 let asking = 0;
-const next = [];
+const next = new Set();
 
-/** Does it in its turn. */
-async function inTurn(ask) {
+/** Ends after so long, with the signal, or when what it leaves in `among` is called: whether that. */
+function rest(length, signal, among) {
+  return new Promise((resolve) => {
+    const end = (woken) => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', off);
+      among?.delete(wake);
+      resolve(woken);
+    };
+    const off = () => end(false), wake = () => end(true);
+    const timer = length < LONGEST_TIMER ? setTimeout(off, length) : undefined;
+    among?.add(wake);
+    signal?.addEventListener('abort', off);
+    if (signal?.aborted) off();
+  });
+}
+
+/** Asks in its turn, unless the time is over before. */
+async function inTurn(ask, length, signal) {
   if (asking < THREADS) ++asking;
-  else await new Promise((resolve) => next.push(resolve));
+  else if (!await rest(length, signal, next)) {
+    throw signal?.aborted ? new errors.Cancelled('the wait was called off') : new errors.TimedOut('the wait timed out');
+  }
   try {
     return await ask();
   } finally {
-    const other = next.shift();
+    const [other] = next;
     if (other) other();  // it has this one's place
     else --asking;
   }
-}
-
-function pause(length, signal) {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, length);
-    signal?.addEventListener('abort', end);
-    if (signal?.aborted) end();
-  });
 }
 
 /** For calls that have no form without a thread: `start(how)` gives a promise. They ask again and again, and have a thread of the
@@ -139,23 +146,20 @@ function pause(length, signal) {
 function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
   const limit = timeout ?? Infinity;
   const until = performance.now() + limit;
-  const left = () => until - performance.now();
+  const left = () => Math.max(until - performance.now(), 0);
   return withStop(signal, async (stop) => {
     const ask = (length) => start(abi.sized('wait', {timeout_ns: nanoseconds(length), stop}));
-    if (limit <= 0) return inTurn(() => ask(0));
-    let answered = performance.now();
-    for (;;) {
-      let last;
+    if (limit <= 0) return inTurn(() => ask(0), Infinity, signal);
+    for (let answered = performance.now();;) {
       try {
-        return await inTurn(() => ask(signal?.aborted || left() > trying ? 0 : Math.max(left(), 0.001)));
+        return await inTurn(() => ask(left() > trying ? 0 : left() || 0.001), left(), signal);
       } catch (why) {
-        last = why;
+        const away = why instanceof errors.Unavailable;
+        if (!away && !(why instanceof errors.Busy)) throw why;
+        if (!away) answered = performance.now();
+        else if (limit === Infinity && performance.now() - answered > patience) throw why;
       }
-      const away = last instanceof errors.Unavailable;
-      if (!away && !(last instanceof errors.Busy)) throw last;
-      if (!away) answered = performance.now();
-      else if (limit === Infinity && performance.now() - answered > patience) throw last;
-      await pause(Math.max(Math.min(between(), left()), 0), signal);
+      await rest(Math.min(between(), left()), signal);
     }
   });
 }

@@ -193,6 +193,8 @@ test('waits for a redlock leave threads of the pool to other calls', {timeout: 6
   let inside = 0;
   const waiting = Array.from({length: 5}, () => holdfast.redlock(nodes, 'q').with(() => { ++inside; }));
   await assert.rejects(holdfast.redlock(nodes, 'q').acquire({timeout: 20}), holdfast.TimedOut);
+  const inVain = Array.from({length: 50}, () => holdfast.redlock(nodes, 'q').acquire({timeout: 100}));
+  await Promise.all(inVain.map((one) => assert.rejects(one, holdfast.TimedOut)));
   off.abort();
   await assert.rejects(calledOff, holdfast.Cancelled);
   assert.equal(inside, 0);
@@ -221,6 +223,20 @@ test('a worker thread that ends gives its leases back', {timeout: 60e3}, async (
   const worker = new Worker(code, {eval: true});
   assert.equal(await new Promise((resolve) => worker.on('exit', resolve)), 0);
   assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+});
+
+test('a worker thread that waits can be terminated', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/terminated.db`;
+  const store = await holdfast.open(url);
+  const held = await store.mutex('m').acquire();
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => (await holdfast.open(${JSON.stringify(url)})).mutex('m').acquire())();`;
+  const worker = new Worker(code, {eval: true});
+  let ended = false;
+  worker.on('exit', () => { ended = true; });
+  while ((await store.show('m')).waiters === 0) assert.ok(!ended, 'it ended without waiting');
+  assert.equal(await worker.terminate(), 1);
+  await held.release();
 });
 
 test('a failed wait for a condition is told to the signal of its lease', {timeout: 60e3}, async () => {
