@@ -152,6 +152,18 @@ class Locks:
                     lease.check()
         self.assertTrue(raised.exception.lease_gone)
 
+    def test_a_callback_that_ends_its_thread_does_not_end_the_others(self):
+        told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)
+        with unittest.mock.patch("threading.excepthook") as reported:
+            for name, callback in (("a", sys.exit), ("b", told.set)):
+                lease = self.here.mutex(name, options=quick).acquire()
+                lease.on_loss(callback)
+                self.there.force_release(name)
+                while not (told.is_set() or reported.called):
+                    self.assertFalse(told.wait(0.01))
+            self.assertTrue(told.wait(30))
+        self.assertIs(reported.call_args[0][0].exc_type, SystemExit)
+
     def test_what_the_body_raises_goes_through(self):
         with self.assertRaises(ZeroDivisionError):
             with self.here.mutex("m"):
