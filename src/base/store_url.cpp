@@ -71,6 +71,10 @@ status take(std::string& to, std::string_view text) {
 status take_credentials(std::string_view text, store_url& u) {
   const auto colon = std::min(text.find(':'), text.size());
   if (auto ok = take(u.user, text.substr(0, colon)); !ok) return ok;
+  if (colon == text.size() && u.user.find(':') != u.user.npos) {
+    return malformed(
+        "has a user with a : in it, and no password; between them it is written as it is");
+  }
   if (colon == text.size()) return done{};
   u.empty_password = colon + 1 == text.size();
   return take(u.password, text.substr(colon + 1));
@@ -106,6 +110,12 @@ result<address> read_address(std::string_view text, std::uint16_t usual_port) {
   auto name = unescape(text.substr(v6 ? 1 : 0, end - (v6 ? 1 : 0)));
   if (!name) return std::move(name.error());
   if (name->empty()) return malformed("names no host");
+  const bool path = name->front() == '/';  // of a socket
+  if (name->find_first_of(path ? "@," : "@,/") != name->npos) {
+    return malformed(
+        "has an @, a , or a / in the name of a host; between user, host and path they are written "
+        "as they are");
+  }
   if (!v6 && name->find(':') != name->npos) {
     return malformed("an IPv6 address is written in brackets: [::1]");
   }

@@ -275,6 +275,12 @@ bool acquisition::told(const store::notice& n) {
   if (!proves(n) || spec_.detached || !spec_.renew) return false;
   const std::chrono::microseconds lasts(n.expires_at - store_now_at_);
   if (!is_granted(n.fence, asked_at_, lasts)) return false;
+  // Two times of the store, between which its clock may have been set forward: but the grant is no
+  // older than the notification, and was made for so long at most.
+  const auto claim = std::min<std::chrono::microseconds>(
+      std::chrono::microseconds(session_.can().claim_us), spec_.lease);
+  grant_.valid_until = std::min(grant_.valid_until, lease_timer::sure_until(session_.now(), claim));
+  if (grant_.valid_until <= session_.now()) return false;
   core::observe();
   return true;
 }

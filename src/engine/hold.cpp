@@ -186,10 +186,12 @@ status outcome_of(const result<store::permits_reply>& released) noexcept try {
 // so, and then looks whether the turn is over. So it is extended for nobody but its user.
 status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
   if (auto u = client_.usable(); !u) return u;
-  ++extending_;
-  auto extended = extend_now(lease, of_turn);
-  --extending_;
-  return extended;
+  struct extending {
+    explicit extending(std::atomic<unsigned>& n) : count(n) { ++count; }
+    ~extending() { --count; }
+    std::atomic<unsigned>& count;
+  } const while_it_lasts(extending_);
+  return extend_now(lease, of_turn);
 }
 
 status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {

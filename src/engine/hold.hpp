@@ -65,6 +65,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::chrono::nanoseconds linger() const noexcept override { return spec_->linger; }
   void linger_until(boot_time at) const override;
   store::renewal renewal() const override;
+  bool may_wait() const noexcept override { return spec_->kind == store::kind::barrier; }
   std::chrono::milliseconds renewed_for() const noexcept override {
     return lease_.load(std::memory_order_relaxed);
   }

@@ -304,8 +304,7 @@ keeper::news keeper::settle(renewable& h, boot_time sent,
     return {};
   }
   if (!reply) return on_failed(h, reply.error());
-  // It has arrived at a barrier, and waits there for the others.
-  if (reply->outcome == permits_outcome::queued) return on_renewed(h, sent, h.renewed_for());
+  if (reply->outcome == permits_outcome::queued && h.may_wait()) return on_renewed(h, sent, h.renewed_for());
   if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
   return on_renewed(h, sent, lease_of(*reply));
 }

@@ -34,6 +34,8 @@ class renewable {
  public:
   /// What is sent to renew it.
   virtual store::renewal renewal() const = 0;
+  /// Whether it may be told that it waits, and is as it should be: at a barrier, for the others.
+  virtual bool may_wait() const noexcept = 0;
   /// For how long that asks.
   virtual std::chrono::milliseconds renewed_for() const noexcept = 0;
 

@@ -156,12 +156,12 @@ void mailroom::deliver(store::notice&& n) noexcept {
   if (for_many_ != nullptr) put(*for_many_, std::move(n));
 }
 
-// One that is dropped is a gap, as if the store had lost it.
+// One that is dropped, or may come late, is a gap, as if the store had lost it.
 void mailroom::put(slot& to, store::notice&& n) noexcept {
   try {
     to.got_.push_back(std::move(n));
   } catch (...) {
-    if (to.spare_) ++dropped_;
+    ++dropped_;  // it may be taken behind one that came after it
     to.spare_ = std::move(n);
   }
   rouse(to);

@@ -274,6 +274,7 @@ class state_family final : public store::session_store {
     capabilities_.learns_fences = true;
     capabilities_.joint_places = true;
     capabilities_.finds_deadlocks = capabilities_.lists_waiters;
+    capabilities_.claim_us = claim();
   }
 
   const store::capabilities& can() const noexcept override { return capabilities_; }

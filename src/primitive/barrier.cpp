@@ -147,6 +147,7 @@ struct barrier::round final : engine::question {
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
     command_.owner = who_.next ? who_.next : session().ids().next();
+    in_doubt_ = static_cast<bool>(who_.next);
     command_.kind = s.kind;
     command_.capacity = s.capacity;
     command_.wait = true;

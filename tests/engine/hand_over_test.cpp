@@ -92,6 +92,17 @@ TEST_F(hand_over, is_believed_with_the_secret_of_whoever_was_before) {
   EXPECT_LE(mine.valid_until, f_.clock->now() + 2s) << "the time in which it has to be claimed";
 }
 
+TEST_F(hand_over, is_relied_on_for_no_longer_than_it_may_be_claimed) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_FALSE(second_.holds());
+  first_.release();
+  notice late = second_.news();
+  late.expires_at += 10'000'000;  // the store's clock was set forward meanwhile
+  ASSERT_TRUE(second_.asks.told(late));
+  const std::chrono::microseconds claim(f_.session.core()->can().claim_us);
+  EXPECT_LE(second_.asks.granted().valid_until, f_.clock->now() + claim);
+}
+
 TEST_F(hand_over, goes_on_along_the_line) {
   contender third{f_, mutex_named("m")};
   ASSERT_TRUE(first_.holds());

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -168,6 +169,38 @@ TEST(renewal, wakes_those_that_wait_for_it_past_those_that_wait_for_another) {
   extend(a, 0), extend(a, 3);
   at->open("a");
   harness::eventually("both of a", [&] { return extended == 2; });
+}
+
+/// A replica that took over, and lacks the last of what its primary did.
+class behind_by_a_grant final : public harness::passing_on {
+ public:
+  behind_by_a_grant(std::unique_ptr<session_store> inner, const std::atomic<bool>& now)
+      : passing_on(std::move(inner)), now_(now) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    auto reply = passing_on::permits(name, c);
+    if (now_ && reply && c.verb == verb::renew) {
+      reply->outcome = holdfast::store::permits_outcome::queued;
+    }
+    return reply;
+  }
+
+ private:
+  const std::atomic<bool>& now_;
+};
+
+TEST(renewal, that_says_one_waits_is_a_loss_for_who_held_it) {
+  std::atomic<bool> failed_over{false};
+  stage plain;
+  auto options = plain.options();
+  options.decorate = [&](auto inner) {
+    return std::make_unique<behind_by_a_grant>(std::move(inner), failed_over);
+  };
+  const auto s = holdfast::open("memory:", options);
+  const lease held = mutex(s, "m").acquire();
+  failed_over = true;
+  plain.clock->advance(11s);
+  harness::eventually("the loss", [&] { return held.state() == holdfast::lease_state::lost; });
 }
 
 }  // namespace

@@ -38,6 +38,13 @@ TEST(url, a_password_may_hold_a_slash_and_an_at_as_they_are) {
   EXPECT_EQ(u->path, "/base");
 }
 
+TEST(url, a_password_behind_an_encoded_colon_is_refused_and_not_shown) {
+  const auto u = parse_url("postgres://me%3As3cret@host/db");
+  ASSERT_FALSE(u);
+  EXPECT_EQ(u.error().what.find("s3cret"), std::string::npos) << u.error().what;
+  EXPECT_EQ(message_of("etcd://s3cret%40host").find("s3cret"), std::string::npos);
+}
+
 TEST(url, hosts_that_are_none_are_refused) {
   for (const char* const bad :
        {"redis://", "redis://h:0", "redis://h:x", "redis://h:65536", "redis://::1", "redis://[::1",

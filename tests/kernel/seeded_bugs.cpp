@@ -218,8 +218,9 @@ permits_reply drops_large_waiters(permits_record& r, const permits_command& c, c
 // Who waits without a priority stands behind the same holder, and may be sent it by a third.
 permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_command& c,
                                             const moment& now) {
+  const bool held = find(r.holders, c.owner) != r.holders.end();
   permits_reply reply = apply(r, c, now);
-  const bool released = c.verb == permits_verb::release && reply.outcome == permits_outcome::done;
+  const bool released = held && c.verb == permits_verb::release;
   for (notice& n : reply.tell) {
     if (released && r.kind == kind::mutex && n.what == notice_kind::granted) n.secret = c.secret;
   }

@@ -28,6 +28,8 @@ struct capabilities {
   /// Passes permits_command::secret on in the step that grants, says permits_reply::behind, and its
   /// inbox brings the notices of one name in the order of their steps, or a gap.
   bool secret_proves = false;
+  std::int64_t claim_us =
+      500'000;                ///< so long a waiter has to claim what it is told it was granted
   bool joint_places = false;  ///< one poll renews every queue entry of the session
   bool lists_waiters = true;  ///< who waits can be shown
   bool sees_death = false;    ///< a holder that died on this machine is seen before its lease ends

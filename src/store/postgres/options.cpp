@@ -29,6 +29,9 @@ status set_listen(postgres_options& o, std::string_view, const std::string& valu
         "listen is auto, never, or the URL of the server itself, postgres://host:5432/db");
   }
   const auto u = base::parse_url(value);
+  if (u && !u->options.empty()) {
+    return base::invalid("the URL in listen has options; those of the URL itself count for both");
+  }
   auto there = u ? read_address(*u) : result<address>(u.error());
   if (!there) return std::move(there.error());
   return o.listen = std::move(*there), done{};
