@@ -28,6 +28,7 @@ install:
 	scripts/install-deps.sh demo
 	scripts/build.sh release holdfast_tool
 	cmake --install build/release --prefix $(or $(PREFIX),/usr/local)
+	if [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 test: test-gcc
 

@@ -17,7 +17,7 @@ case "${1:-}" in
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
-                   clang-format-19 clang-tidy-19) ;;
+                   clang-format-19 clang-tidy-19 mypy spin) ;;
   *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;
 esac
 

@@ -1,5 +1,6 @@
-// holdfast for Node. Durations and timeouts are milliseconds, fences are bigints. Nothing here blocks the event loop; what a call
-// costs in round trips is what the same call costs in C++ (docs/). A wait that is refused, over or called off rejects with Busy,
+// holdfast for Node. Durations and timeouts are milliseconds, fences are bigints. What gives a promise does not block the event loop;
+// close() and `using` of a lease block it for one round trip. What a call costs in round trips is what the same call costs in C++
+// (docs/). A wait that is refused, over or called off rejects with Busy,
 // TimedOut or Cancelled, a store that is away with Unavailable.
 
 /** How a call waits. */
@@ -109,7 +110,7 @@ export interface Leader {
 }
 
 export interface Leaders extends Handle {
-  /** The next leader after the one that was given last. Takes a thread of Node's pool meanwhile. */
+  /** The next leader after the one that was given last. One call at a time. Asks twice a second. */
   next(wait?: Wait): Promise<Leader>;
 }
 
@@ -221,7 +222,7 @@ export interface SessionOptions {
 export function open(url: string, options?: SessionOptions): Promise<Session>;
 /** All of several locks, or none. */
 export function multiLock(...members: Lock[]): Lock;
-/** A majority of independent stores. Its waits take a thread of Node's pool each. */
+/** A majority of independent stores. Its waits ask again and again, on a thread of Node's pool. */
 export function redlock(nodes: Session[], name: string,
                         options?: {lease?: number; nodeTimeout?: number; trustAfter?: number; reason?: string}): Lock;
 export const version: string;

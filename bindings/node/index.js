@@ -8,13 +8,19 @@ const {expect, forget, outcome, aside} = require('./waits.js');
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
 
-const forgotten = new FinalizationRegistry((handle) => abi.functions.close(handle, null));
+const known = new Set();  // of this thread
+const forgotten = new FinalizationRegistry((handle) => {
+  known.delete(handle);
+  abi.functions.close(handle, null);
+});
 
 /** What the library knows under a number, until it is closed or this object goes. */
 class Handle {
   constructor(handle) {
     this._handle = handle;
     this._known = handle;  // also when it is closed: the library says so
+    if (handle === 0) return;
+    known.add(handle);
     forgotten.register(this, handle, this);
   }
 
@@ -24,6 +30,7 @@ class Handle {
 
   _disown() {
     if (this._handle === 0) return false;
+    known.delete(this._handle);
     this._handle = 0;
     forgotten.unregister(this);
     return true;
@@ -99,6 +106,14 @@ class Lease extends Handle {
     super.close();
   }
 
+  /** The library has closed it. */
+  _gone(why) {
+    this._disown();
+    if (!this.#losing) return;
+    forget(this.#losing.tag);
+    this.#losing.controller.abort(why);
+  }
+
   async release() {
     this._disown();
     if (this.#losing) forget(this.#losing.tag);
@@ -117,14 +132,16 @@ class Lock extends Handle {
   }
 
   async acquire(wait = {}) {
-    // A lock that is free takes one step on a thread of the pool; only who has to wait takes the way over the queue.
-    if (!wait.signal?.aborted) {
+    // A lock that is free takes one step on a thread of the pool; a wait goes over the queue. So does a call with a limit, because
+    // one try takes the store's own time.
+    const oneTry = wait.timeout === 0;
+    if (!wait.signal?.aborted && (oneTry || !(wait.timeout < Infinity))) {
       const there = [0];
       try {
         await abi.callAside(...this._begin(abi.sized('wait'), there));
         return new Lease(there[0]);
       } catch (why) {
-        if (wait.timeout === 0 || !(why instanceof errors.Busy)) throw why;
+        if (oneTry || !(why instanceof errors.Busy || why instanceof errors.Unavailable)) throw why;
       }
     }
     return new Lease((await outcome((how) => abi.call(...this._begin(how, null)), wait)).lease);
@@ -207,9 +224,18 @@ async function counted(name, handle) {
 const leaderOf = (l) => ({term: BigInt(l.term), note: l.note, host: l.host, pid: l.pid, program: l.program, afterGap: l.after_gap === 1});
 
 class Leaders extends Handle {
+  #asks = false;
+
   async next(wait) {
+    if (this.#asks) throw new errors.InvalidArgument('leaders: another call asks already', {operation: 'leaders_next'});
+    this.#asks = true;
     const found = abi.sized('leader');
-    await aside((how) => abi.callAside('leaders_next', this._known, how, found), wait);
+    try {
+      await aside((how) => abi.callAside('leaders_next', this._known, how, found), wait,
+                  {trying: 1e3, patience: 10e3, between: () => 500});
+    } finally {
+      this.#asks = false;
+    }
     return leaderOf(found);
   }
 }
@@ -229,9 +255,14 @@ class Election extends Lock {
 class MultiLock extends Lock {}
 
 class Redlock extends Lock {
+  constructor(handle, {nodeTimeout = 200}) {
+    super(handle);
+    this._rhythm = {trying: 2 * nodeTimeout, patience: 10e3, between: () => 50 + Math.random() * 200};
+  }
+
   async acquire(wait) {
     const there = [0];
-    await aside((how) => abi.callAside('acquire', this._known, how, there), wait);
+    await aside((how) => abi.callAside('acquire', this._known, how, there), wait, this._rhythm);
     return new Lease(there[0]);
   }
 }
@@ -270,7 +301,7 @@ class Condition extends Handle {
       return (await outcome((how) => abi.call('condition_wait', this._known, lease._known, how, null), wait)).number !== 0;
     } catch (why) {
       const unchanged = [errors.NotOwner, errors.InvalidArgument, errors.Unsupported].some((kind) => why instanceof kind);
-      if (!unchanged) lease._disown();  // the library has closed it
+      if (!unchanged) lease._gone(why);
       throw why;
     }
   }
@@ -404,11 +435,11 @@ function redlock(nodes, name, options = {}) {
   const given = abi.sized('redlock_options', {
     lease_ms: milliseconds(options.lease), node_timeout_ms: milliseconds(options.nodeTimeout),
     trust_after_ms: milliseconds(options.trustAfter), reason: options.reason ?? null});
-  return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given));
+  return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given), options);
 }
 
 // A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
-if (isMainThread) process.on('exit', abi.closeAll);
+process.on('exit', isMainThread ? abi.closeAll : () => known.forEach((handle) => abi.functions.close(handle, null)));
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
                   Latch, Barrier, Condition, Limiter, version: abi.version, ...errors};

@@ -2,9 +2,13 @@
 // Waiting: the library leaves outcomes in a queue, and one call on a thread of Node's pool takes them out. No thread of the
 // library ever calls into JavaScript.
 const abi = require('./abi.js');
+const errors = require('./errors.js');
 
 const LEASE_LOST = 2;
 const NO_LIMIT = -1;
+const TIMED_OUT = errors.TimedOut.prototype.code, OVERLOADED = errors.Overloaded.prototype.code;
+const LISTEN_NS = 1e9;  // a worker thread that is terminated waits for no longer than this
+const AGAIN_MS = 100;
 
 let queue = 0;  // while something is waited for
 let lastTag = 0;
@@ -19,8 +23,11 @@ function openQueue() {
 function listen(on) {
   const event = abi.sized('event');
   const why = abi.newWhy();
-  abi.functions.queue_next.async(on, NO_LIMIT, event, why, (failed, code) => {
-    if (failed || code !== 0) return;  // the queue was closed: nobody waits any more
+  abi.functions.queue_next.async(on, LISTEN_NS, event, why, (failed, code) => {
+    if (queue !== on && (failed || code !== 0)) return;  // it was closed: nobody waits any more
+    if (code === TIMED_OUT) return listen(on);
+    if (code === OVERLOADED) return setTimeout(() => { if (queue === on) listen(on); }, AGAIN_MS);  // the event is still there
+    if (failed || code !== 0) return failAll(failed ?? abi.errorOf(code, why));
     const one = waiting.get(Number(event.tag));
     forget(Number(event.tag));
     if (!one) {
@@ -32,6 +39,13 @@ function listen(on) {
     }
     if (queue === on) listen(on);
   });
+}
+
+function failAll(why) {
+  const all = [...waiting.values()];
+  waiting.clear();
+  forget();
+  for (const one of all) one.reject(why);
 }
 
 /** A call that is under way keeps the program from ending, so the queue goes when nothing is expected. */
@@ -89,9 +103,65 @@ function outcome(begin, {timeout, signal} = {}) {
     begin(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop, queue: to, tag}))).event);
 }
 
-/** For calls that have no form without a thread: `start(how)` gives a promise. */
-function aside(start, {timeout, signal} = {}) {
-  return withStop(signal, (stop) => start(abi.sized('wait', {timeout_ns: nanoseconds(timeout), stop})));
+const THREADS = 2;  // of the pool's four, so that other calls find one
+const LONGEST_TIMER = 2 ** 31;
+let asking = 0;
+const next = new Set();
+
+/** Ends after so long, with the signal, or when what it leaves in `among` is called: whether that. */
+function rest(length, signal, among) {
+  return new Promise((resolve) => {
+    const end = (woken) => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', off);
+      among?.delete(wake);
+      resolve(woken);
+    };
+    const off = () => end(false), wake = () => end(true);
+    const timer = length < LONGEST_TIMER ? setTimeout(off, length) : undefined;
+    among?.add(wake);
+    signal?.addEventListener('abort', off);
+    if (signal?.aborted) off();
+  });
+}
+
+/** Asks in its turn, unless the time is over before. */
+async function inTurn(ask, length, signal) {
+  if (asking < THREADS) ++asking;
+  else if (!await rest(length, signal, next)) {
+    throw signal?.aborted ? new errors.Cancelled('the wait was called off') : new errors.TimedOut('the wait timed out');
+  }
+  try {
+    return await ask();
+  } finally {
+    const [other] = next;
+    if (other) other();  // it has this one's place
+    else --asking;
+  }
+}
+
+/** For calls that have no form without a thread: `start(how)` gives a promise. They ask again and again, and have a thread of the
+ *  pool only while they ask: for one try, or for the rest of the time when that is less than `trying` ms. Without a limit they give up
+ *  when the store has been away for `patience` ms. `between` says how long to wait before the next time. */
+function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
+  const limit = timeout ?? Infinity;
+  const until = performance.now() + limit;
+  const left = () => Math.max(until - performance.now(), 0);
+  return withStop(signal, async (stop) => {
+    const ask = (length) => start(abi.sized('wait', {timeout_ns: nanoseconds(length), stop}));
+    if (limit <= 0) return inTurn(() => ask(0), Infinity, signal);
+    for (let answered = performance.now();;) {
+      try {
+        return await inTurn(() => ask(left() > trying ? 0 : left() || 0.001), left(), signal);
+      } catch (why) {
+        const away = why instanceof errors.Unavailable;
+        if (!away && !(why instanceof errors.Busy)) throw why;
+        if (!away) answered = performance.now();
+        else if (limit === Infinity && performance.now() - answered > patience) throw why;
+      }
+      await rest(Math.min(between(), left()), signal);
+    }
+  });
 }
 
 module.exports = {expect, forget, outcome, aside};

@@ -20,7 +20,9 @@
 ///   - Everything is thread-safe. A handle may be closed while other threads use it: their calls
 ///     end as if it were still there.
 ///   - A struct begins with its size in bytes (sizeof), which is its version: a later library knows
-///     more fields at the end. Fields that are zero have the default.
+///     more fields at the end, and accepts the shorter struct. Fields that are zero have the
+///     default; `unused` fields are zero. holdfast_member, holdfast_rule and holdfast_part have no
+///     size, and get no new fields.
 ///   - Text is UTF-8 that ends with a zero byte. What a function is given it copies.
 ///   - In the child of a fork() every handle of the parent gives HOLDFAST_FORKED: open new ones.
 ///   - Handles that are open when the process ends are not released: the store frees them when it

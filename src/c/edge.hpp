@@ -2,6 +2,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -28,10 +29,37 @@ int report(holdfast_error* why, const error& e) noexcept;
 int report(holdfast_error* why, errc code, const char* text) noexcept;
 int report_success(holdfast_error* why) noexcept;
 
+/// The size of each struct in interface 0. Fields that are added come after it, and a program that
+/// was compiled before has none of them.
+template <class T>
+inline constexpr std::size_t first_size = 0;
+template <>
+inline constexpr std::size_t first_size<holdfast_error> = 5712;
+template <>
+inline constexpr std::size_t first_size<holdfast_wait> = 40;
+template <>
+inline constexpr std::size_t first_size<holdfast_event> = 48;
+template <>
+inline constexpr std::size_t first_size<holdfast_session_options> = 32;
+template <>
+inline constexpr std::size_t first_size<holdfast_name_info> = 80;
+template <>
+inline constexpr std::size_t first_size<holdfast_lease_info> = 552;
+template <>
+inline constexpr std::size_t first_size<holdfast_lock_options> = 56;
+template <>
+inline constexpr std::size_t first_size<holdfast_election_options> = 24;
+template <>
+inline constexpr std::size_t first_size<holdfast_leader> = 792;
+template <>
+inline constexpr std::size_t first_size<holdfast_redlock_options> = 40;
+template <>
+inline constexpr std::size_t first_size<holdfast_decision> = 296;
+
 /// Does `action`, which returns nothing or a status, and turns what it throws into a code.
 template <class F>
 int guarded(holdfast_error* why, F&& action) noexcept {
-  if (why != nullptr && why->size < sizeof(holdfast_error)) return HOLDFAST_INVALID_ARGUMENT;
+  if (why != nullptr && why->size < first_size<holdfast_error>) return HOLDFAST_INVALID_ARGUMENT;
   try {
     if constexpr (std::is_void_v<decltype(action())>) {
       action();
@@ -54,22 +82,39 @@ int guarded(holdfast_error* why, F&& action) noexcept {
 /// A size that cannot be one: the field was never set.
 inline constexpr std::size_t largest_struct = 1U << 16;
 
-/// What the caller says; all defaults for NULL. A struct of a later version is fine as long as what
-/// this library does not know is zero.
 template <class T>
-T read(const T* given, const char* what) {
-  if (given == nullptr) return T{};
-  if (given->size < sizeof(T) || given->size > largest_struct) {
+void require_size(const T& given, const char* what) {
+  static_assert(first_size<T> != 0 && first_size<T> <= sizeof(T));
+  if (given.size < first_size<T> || given.size > largest_struct) {
     refuse(errc::invalid_argument, std::string(what) + ": size is not the size of the struct");
   }
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
-  for (std::size_t i = sizeof(T); i < given->size; ++i) {
+}
+
+/// Of a field that this library does not know, or that has no meaning yet.
+inline void require_zero(const void* from, std::size_t count, const char* what) {
+  const auto* const bytes = static_cast<const unsigned char*>(from);
+  for (std::size_t i = 0; i < count; ++i) {
     if (bytes[i] != 0) {
       refuse(errc::unsupported,
              std::string(what) + " has a field that this library is too old for");
     }
   }
-  return *given;
+}
+
+/// What the caller says; all defaults for NULL. A struct of an earlier version has the defaults in
+/// the fields that it lacks, one of a later version zeros in those that this library lacks.
+template <class T>
+T read(const T* given, const char* what) {
+  T known{};
+  if (given == nullptr) return known;
+  require_size(*given, what);
+  const std::size_t both = std::min<std::size_t>(given->size, sizeof(T));
+  std::memcpy(&known, given, both);
+  require_zero(reinterpret_cast<const unsigned char*>(given) + both, given->size - both, what);
+  if constexpr (requires { known.unused; }) {
+    require_zero(&known.unused, sizeof known.unused, what);
+  }
+  return known;
 }
 
 /// The same for an array, whose members have no size of their own.
@@ -84,17 +129,30 @@ T& out(T* to, const char* what) {
   if (to == nullptr) refuse(errc::invalid_argument, std::string(what) + " is NULL");
   return *to;
 }
+/// The same for a struct, which has as many bytes as its size says: it gets them at the end of the
+/// call. What the call does not set is zero.
 template <class T>
-T& out_struct(T* to, const char* what) {
-  T& there = out(to, what);
-  if (there.size < sizeof(T) || there.size > largest_struct) {
-    refuse(errc::invalid_argument, std::string(what) + ": size is not the size of the struct");
+class out_struct {
+ public:
+  out_struct(T* to, const char* what) : to_(&out(to, what)) {
+    require_size(*to_, what);
+    known_.size = to_->size;
   }
-  const auto size = there.size;
-  std::memset(&there, 0, sizeof(T));
-  there.size = size;
-  return there;
-}
+  out_struct(const out_struct&) = delete;
+  out_struct& operator=(const out_struct&) = delete;
+  ~out_struct() {
+    const std::size_t size = known_.size;
+    const std::size_t both = std::min(size, sizeof(T));
+    std::memcpy(to_, &known_, both);
+    std::memset(reinterpret_cast<unsigned char*>(to_) + both, 0, size - both);
+  }
+  T& operator*() noexcept { return known_; }
+  T* operator->() noexcept { return &known_; }
+
+ private:
+  T* const to_;
+  T known_{};
+};
 
 /// A text that has to be there.
 std::string text_of(const char* given, const char* what);

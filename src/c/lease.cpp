@@ -86,14 +86,14 @@ extern "C" {
 
 int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, holdfast_error* why) {
   return guarded(why, [&] {
-    auto& there = out_struct(info, "info");
+    out_struct there(info, "info");
     lease_of(lease)->with([&](held& l) {
       const auto fences = l.fences();
-      there.fence = fences.empty() ? 0 : fences.front();
-      there.state = state_of(l.state());
-      there.remaining_ns = l.remaining().count();
-      put_text(there.name, l.name());
-      put_text(there.short_id, l.short_id());
+      there->fence = fences.empty() ? 0 : fences.front();
+      there->state = state_of(l.state());
+      there->remaining_ns = l.remaining().count();
+      put_text(there->name, l.name());
+      put_text(there->short_id, l.short_id());
     });
   });
 }

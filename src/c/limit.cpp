@@ -53,9 +53,9 @@ template <class Ask>
 int decide(holdfast_limiter* limiter, const holdfast_part* key, std::uint32_t parts,
            holdfast_decision* decision, holdfast_error* why, Ask ask) {
   return guarded(why, [&] {
-    auto& there = out_struct(decision, "decision");
+    out_struct there(decision, "decision");
     const auto of = get<limiter_handle>(limiter, "limiter");
-    put_decision(there, ask(of->itself, key_of(key, parts)));
+    put_decision(*there, ask(of->itself, key_of(key, parts)));
   });
 }
 

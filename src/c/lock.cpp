@@ -275,9 +275,9 @@ int holdfast_election(holdfast_session* session, const char* name,
 int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader,
                              holdfast_error* why) {
   return guarded(why, [&] {
-    auto& there = out_struct(leader, "leader");
+    out_struct there(leader, "leader");
     if (const auto found = get<election_lock>(election, "election")->itself().current()) {
-      put_leader(there, *found);
+      put_leader(*there, *found);
     }
   });
 }
@@ -294,7 +294,7 @@ int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leader
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
-    auto& there = out_struct(leader, "leader");
+    out_struct there(leader, "leader");
     const auto w = read(how);
     w.require_blocking();
     const auto from = get<leaders_handle>(leaders, "leaders");
@@ -302,7 +302,7 @@ int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
     if (!guard) refuse(errc::invalid_argument, "leaders: another thread asks already");
     const auto found = from->itself.next_for(w.limit, w.stop);
     if (!found) return w.in_vain("leaders_next");
-    put_leader(there, *found);
+    put_leader(*there, *found);
     return holdfast::done{};
   });
 }
@@ -357,7 +357,7 @@ int holdfast_acquire_shared(holdfast_lock* lock, const holdfast_wait* how, holdf
 int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfast_wait* how,
                              holdfast_lease** lease, holdfast_error* why) {
   if (permits == 0) {
-    return report(why, errc::invalid_argument, "permits: at least one");
+    return guarded(why, [] { refuse(errc::invalid_argument, "permits: at least one"); });
   }
   return acquire_as(lock, {.permits = permits}, how, lease, why);
 }

@@ -78,9 +78,13 @@ void begin_condition_wait(condition_variable& cv, condition_wait mine, const wai
 
 std::uint32_t wait_now(condition_variable& cv, condition_wait mine, const waiting& w) {
   auto how = mine.start(cv, w).future().get();
-  if (how) return mine.take_back(std::move(*how));
-  mine.give_up();
-  throw_failure(std::move(how.error()));
+  try {
+    if (how) return mine.take_back(std::move(*how));
+    throw_failure(std::move(how.error()));
+  } catch (...) {
+    mine.give_up();
+    throw;
+  }
 }
 
 }  // namespace

@@ -34,10 +34,14 @@ void queue::on_close() noexcept {
   came_.notify_all();
 }
 
-void queue::push(prepared one) noexcept {
+void queue::push(prepared one) noexcept { add(std::move(one), false); }
+
+void queue::put_back(prepared one) noexcept { add(std::move(one), true); }
+
+void queue::add(prepared one, bool first) noexcept {
   const std::lock_guard guard{mutex_};
   if (closed_) return;
-  events_.splice(events_.end(), one);
+  events_.splice(first ? events_.begin() : events_.end(), one);
   (void)::eventfd_write(fd_, 1);
   came_.notify_one();
 }
@@ -87,6 +91,26 @@ waiting read(const holdfast_wait* how) {
   return w;
 }
 
+namespace {
+
+/// Without memory for its lease the event goes back.
+void put_event(holdfast_event& there, prepared& one, queue& of) {
+  event_of& e = one.front();
+  there.kind = e.kind;
+  there.tag = e.tag;
+  there.code = e.how ? HOLDFAST_OK : static_cast<int>(e.how.error().code);
+  there.number = e.number;
+  there.wait_us = e.wait_us;
+  try {
+    there.lease = static_cast<holdfast_lease*>(e.granted ? enter(e.granted) : e.known);
+  } catch (...) {
+    of.put_back(std::move(one));
+    throw;
+  }
+}
+
+}  // namespace
+
 failure as_told(failure f, bool is_try) {
   if (is_try && f.code == errc::timed_out) f.code = errc::busy;
   return f;
@@ -119,21 +143,16 @@ int holdfast_queue_next(holdfast_queue* from, int64_t timeout_ns, holdfast_event
                         holdfast_error* why) {
   prepared one;
   const int code = guarded(why, [&]() -> holdfast::status {
-    auto& there = out_struct(event, "event");
-    const auto wait = time_of(timeout_ns);
-    one = get<queue>(from, "queue")->pop(wait);
+    out_struct there(event, "event");
+    const auto of = get<queue>(from, "queue");
+    one = of->pop(time_of(timeout_ns));
     if (one.empty()) return holdfast::failure{holdfast::errc::timed_out, "no event yet"};
-    event_of& e = one.front();
-    there.kind = e.kind;
-    there.tag = e.tag;
-    there.number = e.number;
-    there.wait_us = e.wait_us;
-    there.lease = static_cast<holdfast_lease*>(e.granted ? enter(e.granted) : e.known);
+    put_event(*there, one, *of);
     return holdfast::done{};
   });
   if (code != HOLDFAST_OK) return code;
   // The call itself succeeded; what is told of is how another one ended.
-  event->code = guarded(why, [&] { return std::move(one.front().how); });
+  (void)guarded(why, [&] { return std::move(one.front().how); });
   return HOLDFAST_OK;
 }
 

@@ -38,10 +38,14 @@ class queue final : public handle {
 
   /// Of a closed queue: what the event brings is given up.
   void push(prepared one) noexcept;
+  /// What the caller could not be given: it is the next again.
+  void put_back(prepared one) noexcept;
   /// Empty if there is none in time. Throws errc::cancelled if it is closed meanwhile.
   prepared pop(std::chrono::nanoseconds wait);
 
  private:
+  void add(prepared one, bool first) noexcept;
+
   const int fd_;
   std::mutex mutex_;
   std::condition_variable came_;
@@ -85,6 +89,7 @@ void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
         e.how = as_told(std::move(how.error()), is_try);
       }
     } catch (...) {
+      failed();
       e.how = failure{errc::overloaded, ""};
     }
     to->push(std::move(one));

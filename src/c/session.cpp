@@ -35,15 +35,15 @@ int holdfast_session_url(holdfast_session* session, char* text, uint64_t room,
 int holdfast_show(holdfast_session* session, const char* name, holdfast_name_info* info,
                   holdfast_error* why) {
   return guarded(why, [&] {
-    auto& there = out_struct(info, "info");
+    out_struct there(info, "info");
     const auto found = session_of(session).show(text_of(name, "name"));
-    there.capacity = found.capacity;
-    there.remaining = found.remaining;
-    there.holders = static_cast<uint32_t>(found.holders.size());
-    there.waiters = static_cast<uint32_t>(found.waiters.size());
-    there.last_fence = found.last_fence;
-    put_text(there.kind, found.kind);
-    if (!found.holders.empty()) put_text(there.holder, found.holders.front().short_id);
+    there->capacity = found.capacity;
+    there->remaining = found.remaining;
+    there->holders = static_cast<uint32_t>(found.holders.size());
+    there->waiters = static_cast<uint32_t>(found.waiters.size());
+    there->last_fence = found.last_fence;
+    put_text(there->kind, found.kind);
+    if (!found.holders.empty()) put_text(there->holder, found.holders.front().short_id);
   });
 }
 

@@ -141,14 +141,20 @@ struct waiter {
   holdfast_wait how;
   int code;
   holdfast_lease* lease;
+  int ended;
 };
 static void* waits(void* of) {
   struct waiter* w = of;
   w->code = holdfast_acquire(w->lock, &w->how, &w->lease, NULL);
+  __atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
   return NULL;
 }
-static void await_waiter(const char* name) {
-  while (waiters(name) == 0) (void)sched_yield();
+/* Until it is queued; an end before that is a failure. `w` is NULL for one without a thread. */
+static void await_waiter(const char* name, const struct waiter* w) {
+  while (waiters(name) == 0) {
+    CHECK(w == NULL || !__atomic_load_n(&w->ended, __ATOMIC_ACQUIRE));
+    (void)sched_yield();
+  }
 }
 
 static void a_wait_ends_when_its_stop_is_requested(void) {
@@ -157,7 +163,7 @@ static void a_wait_ends_when_its_stop_is_requested(void) {
   OK(holdfast_stop_open(&w.how.stop, &why));
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
-  await_waiter("m");
+  await_waiter("m", &w);
   OK(holdfast_stop_request(w.how.stop, &why));
   CHECK(pthread_join(thread, NULL) == 0);
   CHECK(w.code == HOLDFAST_CANCELLED && w.lease == NULL);
@@ -170,7 +176,7 @@ static void a_lock_that_is_closed_under_a_waiter_still_serves_it(void) {
   struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(60 * second)};
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
-  await_waiter("m");
+  await_waiter("m", &w);
   OK(holdfast_close(w.lock, &why));
   OK(holdfast_close(other, &why));
   OK(holdfast_release(lease, NULL, &why));
@@ -348,7 +354,7 @@ static void what_comes_to_a_closed_queue_is_released(void) {
   holdfast_lease* held = taken(mutex_of(other, "m"));
   const holdfast_wait how = told_to(queue, 1);
   OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
-  await_waiter("m");
+  await_waiter("m", NULL);
   OK(holdfast_close(queue, &why));
   OK(holdfast_release(held, NULL, &why));
   /* It gets the lock, nobody is there, and it gives it back. */
@@ -723,7 +729,34 @@ static void a_wrong_size_is_refused(void) {
   holdfast_error unset = {.size = 0, .code = 77};
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(store, &unset));
   CHECK(unset.code == 77);
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire_permits(lock, 0, NULL, NULL, &unset));
+  CHECK(unset.code == 77);
   OK(holdfast_close(store, &why)); /* what was refused did nothing */
+}
+
+static void a_result_has_zeros_in_what_this_library_does_not_know(void) {
+  struct {
+    holdfast_name_info known;
+    uint64_t unknown, behind;
+  } later = {{.size = sizeof(holdfast_name_info) + sizeof(uint64_t)}, 77, 77};
+  OK(holdfast_show(store, "m", &later.known, &why));
+  CHECK(later.known.size == sizeof later - sizeof later.behind);
+  CHECK(later.unknown == 0 && later.behind == 77);
+}
+
+static void a_field_without_a_meaning_is_zero(void) {
+  holdfast_lock* lock = NULL;
+  holdfast_lease* none = NULL;
+  holdfast_session* bad = NULL;
+  holdfast_lock_options later = {.size = sizeof later, .unused = {0, 1}};
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_mutex(store, "m", &later, &lock, &why));
+  holdfast_session_options of_session = options;
+  of_session.unused[1] = 1;
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_open(url, &of_session, &bad, &why));
+  holdfast_wait how = timed(HOLDFAST_ONE_TRY);
+  how.unused = 1;
+  GIVES(HOLDFAST_UNSUPPORTED, holdfast_acquire(mutex_of(store, "m"), &how, &none, &why));
+  CHECK(lock == NULL && none == NULL && bad == NULL);
 }
 
 static void a_field_of_a_later_version_counts_only_if_it_is_set(void) {
@@ -822,6 +855,8 @@ static const struct {
     RULE(a_handle_of_another_type_is_an_error),
     RULE(a_pointer_that_has_to_be_there_is_not_null),
     RULE(a_wrong_size_is_refused),
+    RULE(a_result_has_zeros_in_what_this_library_does_not_know),
+    RULE(a_field_without_a_meaning_is_zero),
     RULE(a_field_of_a_later_version_counts_only_if_it_is_set),
     RULE(an_error_says_what_where_and_whether_to_try_again),
     RULE(a_child_of_fork_is_told_so_and_can_begin_anew),
@@ -887,6 +922,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (argc != 3) return 2;
+  (void)alarm(50); /* a wait that should have ended must not outlive its test */
   url = argv[1];
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(rules[i].name, argv[2]) != 0) continue;

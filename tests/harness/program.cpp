@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,8 @@ struct ends {
 
 [[noreturn]] void become(char* const* argv, char* const* environment, const surroundings& around,
                          const ends& theirs) {
+  // A test that is killed takes its programs along.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (theirs.terminal) {
     ::setsid();
     ::ioctl(theirs.in, TIOCSCTTY, 0);

@@ -7,6 +7,7 @@ const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const {after, before, describe, test} = require('node:test');
+const {Worker} = require('node:worker_threads');
 const holdfast = require('../../bindings/node');
 const abi = require('../../bindings/node/abi.js');
 
@@ -74,7 +75,9 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       await assert.rejects(there.mutex('m').acquire({timeout: 0}), holdfast.Busy);
       const off = new AbortController();
       const waiting = there.mutex('m').acquire({signal: off.signal});
-      while ((await here.show('m')).waiters === 0);
+      let ended = false;
+      waiting.catch(() => { ended = true; });
+      while ((await here.show('m')).waiters === 0) assert.ok(!ended, 'it ended without waiting');
       off.abort();
       await assert.rejects(waiting, holdfast.Cancelled);
       await assert.rejects(there.mutex('m').acquire({signal: off.signal}), holdfast.Cancelled);
@@ -180,6 +183,73 @@ test('a majority holds a redlock', async () => {
     assert.ok(lease.fence > 0n);
     assert.equal(await holdfast.redlock(nodes, 'q').tryAcquire(), null);
   });
+});
+
+test('waits for a redlock leave threads of the pool to other calls', {timeout: 60e3}, async () => {
+  const nodes = await Promise.all([0, 1, 2].map((n) => holdfast.open(`memory:node-many-${n}`)));
+  const held = await holdfast.redlock(nodes, 'q').acquire();
+  const off = new AbortController();
+  const calledOff = holdfast.redlock(nodes, 'q').acquire({signal: off.signal});
+  let inside = 0;
+  const waiting = Array.from({length: 5}, () => holdfast.redlock(nodes, 'q').with(() => { ++inside; }));
+  await assert.rejects(holdfast.redlock(nodes, 'q').acquire({timeout: 20}), holdfast.TimedOut);
+  const inVain = Array.from({length: 50}, () => holdfast.redlock(nodes, 'q').acquire({timeout: 100}));
+  await Promise.all(inVain.map((one) => assert.rejects(one, holdfast.TimedOut)));
+  off.abort();
+  await assert.rejects(calledOff, holdfast.Cancelled);
+  assert.equal(inside, 0);
+  await held.release();
+  await Promise.all(waiting);
+  assert.equal(inside, 5);
+});
+
+test('waits for leaders leave threads of the pool to other calls', {timeout: 60e3}, async () => {
+  const store = await holdfast.open('memory:node-leaders');
+  const seen = Array.from({length: 5}, () => store.election('e').observe());
+  const waiting = seen.map((leaders) => leaders.next());
+  await assert.rejects(seen[0].next(), holdfast.InvalidArgument);
+  const leadership = await store.election('e').acquire();
+  for (const leader of await Promise.all(waiting)) assert.equal(leader.term, leadership.fence);
+  await leadership.release();
+});
+
+test('a worker thread that ends gives its leases back', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/worker.db`;
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open(${JSON.stringify(url)});
+      globalThis.kept = [store, await store.mutex('m', {lease: 3600e3}).acquire()];
+    })();`;
+  const worker = new Worker(code, {eval: true});
+  assert.equal(await new Promise((resolve) => worker.on('exit', resolve)), 0);
+  assert.equal((await (await holdfast.open(url)).show('m')).holders, 0);
+});
+
+test('a worker thread that waits can be terminated', {timeout: 60e3}, async () => {
+  const url = `sqlite:${folder}/terminated.db`;
+  const store = await holdfast.open(url);
+  const held = await store.mutex('m').acquire();
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => (await holdfast.open(${JSON.stringify(url)})).mutex('m').acquire())();`;
+  const worker = new Worker(code, {eval: true});
+  let ended = false;
+  worker.on('exit', () => { ended = true; });
+  while ((await store.show('m')).waiters === 0) assert.ok(!ended, 'it ended without waiting');
+  assert.equal(await worker.terminate(), 1);
+  await held.release();
+});
+
+test('a failed wait for a condition is told to the signal of its lease', {timeout: 60e3}, async () => {
+  const [here, there] = [await holdfast.open('memory:node-gone'), await holdfast.open('memory:node-gone')];
+  const lease = await here.mutex('m').acquire();
+  const signal = lease.signal;
+  const off = new AbortController();
+  const waiting = here.condition('c').wait(lease, {signal: off.signal});
+  const other = await there.mutex('m').acquire();
+  off.abort();
+  await assert.rejects(waiting, holdfast.Cancelled);
+  assert.ok(signal.aborted && lease.state === 'released');
+  await other.release();
 });
 
 test('each code has a class, and an error says what and where', async () => {

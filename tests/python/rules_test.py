@@ -5,14 +5,25 @@ import signal
 import subprocess
 import sys
 import threading
+import unittest.mock
 
 import holdfast
+from holdfast import _abi, _waits
 from stores import REPOSITORY, URLS, OnAStore, on_each_store
 
 
-def await_waiters(session, name, count):
+def await_waiters(session, name, count, goes_on):
     while session.show(name).waiters < count:
-        pass
+        if not goes_on():
+            raise AssertionError("it ended without waiting")
+
+
+def interrupted(function):
+    """Ctrl-C in the moment in which the library returns."""
+    def and_then(*arguments):
+        function(*arguments)
+        raise KeyboardInterrupt
+    return and_then
 
 
 @on_each_store
@@ -72,7 +83,7 @@ class Locks:
         with self.here.mutex("m"):
             waiting = threading.Thread(target=wait)
             waiting.start()
-            await_waiters(self.here, "m", 1)
+            await_waiters(self.here, "m", 1, waiting.is_alive)
             stop.request()
             waiting.join()
             with self.assertRaises(holdfast.Cancelled):
@@ -91,6 +102,43 @@ class Locks:
         self.here.mutex("m").acquire()
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
+    def test_an_interrupt_in_the_moment_of_a_grant_leaves_nothing_taken(self):
+        for function, timeout in (("acquire", None), ("acquire", 0), ("queue_next", 30)):
+            with self.subTest(function=function, timeout=timeout):
+                with unittest.mock.patch.object(_abi.functions, function, interrupted(getattr(_abi.functions, function))):
+                    with self.assertRaises(KeyboardInterrupt):
+                        self.here.mutex("m").acquire(timeout)
+                self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_a_release_that_is_interrupted_happens_when_the_lease_goes(self):
+        lease = self.here.mutex("m").acquire()
+        with unittest.mock.patch.object(_abi.functions, "release", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                lease.release()
+        del lease
+        self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
+
+    def test_a_try_that_finds_no_store_is_followed_by_a_wait(self):
+        cut = [True]
+
+        def acquire(function, *arguments):
+            if function is _abi.functions.acquire and cut and cut.pop():
+                raise holdfast.Unavailable("cut")
+            return _abi.call(function, *arguments)
+        with unittest.mock.patch("holdfast.locks.call", acquire):
+            self.here.mutex("m").acquire().release()
+        self.assertEqual(cut, [])
+
+    def test_what_watches_a_lease_goes_with_it(self):
+        before = len(_waits.watcher._callbacks)
+        for give_up in (holdfast.Lease.release, holdfast.Lease.close):
+            lease = self.here.mutex("m").acquire()
+            lease.on_loss(lambda: None)
+            give_up(lease)
+            with self.assertRaises(holdfast.NotOwner):
+                lease.on_loss(lambda: None)
+        self.assertEqual(len(_waits.watcher._callbacks), before)
+
     def test_a_loss_is_told_and_a_with_statement_does_not_overlook_it(self):
         told = threading.Event()
         quick = holdfast.LockOptions(lease=0.3)
@@ -103,6 +151,18 @@ class Locks:
                 with self.assertRaises(holdfast.Lost):
                     lease.check()
         self.assertTrue(raised.exception.lease_gone)
+
+    def test_a_callback_that_ends_its_thread_does_not_end_the_others(self):
+        told, quick = threading.Event(), holdfast.LockOptions(lease=0.3)
+        with unittest.mock.patch("threading.excepthook") as reported:
+            for name, callback in (("a", sys.exit), ("b", told.set)):
+                lease = self.here.mutex(name, options=quick).acquire()
+                lease.on_loss(callback)
+                self.there.force_release(name)
+                while not (told.is_set() or reported.called):
+                    self.assertFalse(told.wait(0.01))
+            self.assertTrue(told.wait(30))
+        self.assertIs(reported.call_args[0][0].exc_type, SystemExit)
 
     def test_what_the_body_raises_goes_through(self):
         with self.assertRaises(ZeroDivisionError):
@@ -238,6 +298,23 @@ class Locks:
         asyncio.run(cancelled())
         self.assertIsNotNone(self.there.mutex("m").try_acquire(30))
 
+    def test_another_task_may_leave_the_block(self):
+        async def hand_over():
+            lock = self.here.mutex("m")
+            lease = await asyncio.create_task(lock.__aenter__())
+            await asyncio.create_task(lock.__aexit__(None, None, None))
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+            with self.assertRaises(RuntimeError):
+                await lock.__aexit__(None, None, None)
+        asyncio.run(hand_over())
+
+    def test_a_release_outside_of_a_loop_that_fails_leaves_the_lease(self):
+        lease = self.here.mutex("m").acquire()
+        with self.assertRaises(RuntimeError):
+            lease.release_async().send(None)
+        self.assertIs(lease.state, holdfast.State.HELD)
+        lease.release()
+
     def test_asyncio_learns_of_a_loss(self):
         async def lose():
             lease = await self.here.mutex("m", options=holdfast.LockOptions(lease=0.3)).acquire_async()
@@ -347,6 +424,42 @@ class RedlockRules(OnAStore):
                 lease.check()
         asyncio.run(later())
 
+    def test_a_cancelled_task_does_not_go_on_waiting(self):
+        nodes = [holdfast.open(f"memory:python-cancelled-{n}") for n in range(3)]
+        mine, theirs = holdfast.redlock(nodes, "q"), holdfast.redlock(nodes, "q")
+        began, ended = threading.Event(), []
+        waits = theirs._acquire_blocking
+
+        def recorded(*how):
+            began.set()
+            try:
+                return waits(*how)
+            except holdfast.Error as why:
+                ended.append(type(why))
+                raise
+
+        async def cancel():
+            waiting = asyncio.create_task(theirs.acquire_async(5))
+            await asyncio.to_thread(began.wait)
+            waiting.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiting
+        with mine, unittest.mock.patch.object(theirs, "_acquire_blocking", recorded):
+            asyncio.run(cancel())
+        self.assertEqual(ended, [holdfast.Cancelled])
+
+
+class Stops(unittest.TestCase):
+    def test_the_handler_of_a_signal_may_request_it(self):
+        code = ("import holdfast, signal, threading\n"
+                "stop = holdfast.Stop()\n"
+                "signal.signal(signal.SIGALRM, lambda *_: stop.request())\n"
+                "with stop._mutex: signal.raise_signal(signal.SIGALRM)\n"
+                "print('done')\n")
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "bindings/python")}
+        told = subprocess.run([sys.executable, "-B", "-c", code], env=environment, capture_output=True, text=True, timeout=30)
+        self.assertEqual(told.stdout, "done\n", told.stderr)
+
 
 class Programs(OnAStore):
     """What only shows in a program of its own."""
@@ -361,7 +474,7 @@ class Programs(OnAStore):
     def test_ctrl_c_ends_a_wait(self):
         with self.here.mutex("m"):
             waiting = self.run_python("store.mutex('m').acquire()")
-            await_waiters(self.here, "m", 1)
+            await_waiters(self.here, "m", 1, lambda: waiting.poll() is None)
             waiting.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", waiting.communicate(timeout=60)[1])
 

@@ -200,8 +200,18 @@ def call(function: Function, *arguments: typing.Any) -> None:
 def made(function: Function, *arguments: typing.Any) -> int:
     """The same for one whose last parameter but one receives a handle, which is returned."""
     there = c_void_p()
-    call(function, *arguments, ctypes.byref(there))
-    return there.value or 0
+    try:
+        call(function, *arguments, ctypes.byref(there))
+        return there.value or 0
+    except BaseException:  # Ctrl-C, after it was made
+        drop(there.value)
+        raise
+
+
+def drop(handle: int | None) -> None:
+    """Closes what nobody gets to see. Twice is fine."""
+    if handle:
+        functions.close(handle, None)
 
 
 def text(words: str | None) -> bytes | None:

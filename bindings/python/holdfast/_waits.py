@@ -40,7 +40,7 @@ class Stop(Handle):
 
     def __init__(self) -> None:
         super().__init__(_abi.made(functions.stop_open))
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()  # the handler of a signal may request it while its thread does
         self._requested = False
         self._parts: weakref.WeakSet[Stop] = weakref.WeakSet()
 
@@ -73,9 +73,9 @@ class Queue(Handle):
         super().__init__(handle.value or 0)
         self.fd = fd.value
 
-    def next(self) -> tuple[_abi.Event, BaseException | None] | None:
+    def next(self, event: _abi.Event | None = None) -> tuple[_abi.Event, BaseException | None] | None:
         """An event, and how its call failed. None if there is none now."""
-        event, why = _abi.Event(), _abi.ErrorText()
+        event, why = event or _abi.Event(), _abi.ErrorText()
         code = functions.queue_next(self._handle, 0, ctypes.byref(event), ctypes.byref(why))
         if code == 2:
             return None
@@ -93,24 +93,25 @@ def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
     return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop._handle if stop else None)
 
 
-def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None) -> _abi.Event:
-    """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well."""
+def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None) -> _abi.Event:
+    """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
+    has what was granted also if this is interrupted."""
+    event = event or _abi.Event()
     queue, own = Queue(), stop.part() if stop else Stop()
-    start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
-    poll = select.poll()
-    poll.register(queue.fd, select.POLLIN)
     try:
+        start(ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=own._handle, queue=queue._handle)))
+        poll = select.poll()
+        poll.register(queue.fd, select.POLLIN)
         while True:
             poll.poll()
-            came = queue.next()
+            came = queue.next(event)
             if came:
                 break
     except BaseException:
         own.request()
         raise  # the queue goes, and what is granted now is released
-    event, failed = came
-    if failed:
-        raise failed
+    if came[1]:
+        raise came[1]
     return event
 
 
@@ -176,8 +177,11 @@ class Loop:
 
     async def loss_of(self, lease: int) -> None:
         tag, future = self._expected()
-        call(functions.lease_watch, lease, self._queue._handle, tag)
-        await future
+        try:
+            call(functions.lease_watch, lease, self._queue._handle, tag)
+            await future
+        finally:
+            self._waiting.pop(tag, None)
 
 
 class Watcher:
@@ -189,14 +193,24 @@ class Watcher:
         self._callbacks: dict[int, typing.Callable[[], None]] = {}
         self._tags = itertools.count(1)
 
-    def watch(self, lease: int, callback: typing.Callable[[], None]) -> None:
+    def watch(self, lease: int, callback: typing.Callable[[], None]) -> int:
+        """The number to forget it by."""
         with self._mutex:
             if self._queue is None:
                 self._queue = Queue()
                 threading.Thread(target=self._serve, args=(self._queue,), name="holdfast-losses", daemon=True).start()
             tag = next(self._tags)
             self._callbacks[tag] = callback
-        call(functions.lease_watch, lease, self._queue._handle, tag)
+        try:
+            call(functions.lease_watch, lease, self._queue._handle, tag)
+        except BaseException:
+            self.forget(tag)
+            raise
+        return tag
+
+    def forget(self, tag: int) -> None:
+        """Of a lease that was given back."""
+        self._callbacks.pop(tag, None)
 
     def _serve(self, queue: Queue) -> None:
         poll = select.poll()
@@ -208,7 +222,7 @@ class Watcher:
                 if callback:
                     try:
                         callback()
-                    except Exception as why:  # as a thread's own would be reported
+                    except BaseException as why:  # as a thread's own would be reported
                         threading.excepthook(threading.ExceptHookArgs((type(why), why, why.__traceback__, threading.current_thread())))
 
 

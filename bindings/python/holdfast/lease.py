@@ -26,6 +26,7 @@ class Lease(_waits.Handle):
     `with`, or when the last reference to it goes."""
 
     def __init__(self, handle: int) -> None:
+        self._watches: list[tuple[_waits.Watcher, int]] = []
         super().__init__(handle)
         self._known = handle  # also when it was released: the library says so
 
@@ -89,20 +90,42 @@ class Lease(_waits.Handle):
 
     def release(self) -> None:
         """Gives it back. Raises Lost if it had ended before, NotOwner if it was released. One round trip."""
-        self._handle = 0
-        call(functions.release, self._known, None)
+        handle, self._handle = self._handle, 0
+        try:
+            call(functions.release, self._known, None)
+        except errors.Error:
+            raise
+        except BaseException:  # Ctrl-C, perhaps before anything was sent
+            self._handle = handle
+            raise
+        finally:
+            self._forget_watches()
 
     async def release_async(self) -> None:
         """release() for an event loop."""
-        self._handle = 0
         try:
-            await _waits.Loop.running().outcome(lambda how: call(functions.release, self._known, how), None)
+            await _waits.Loop.running().outcome(self._begin_release, None)
         except errors.Unsupported:  # a redlock
-            await asyncio.to_thread(call, functions.release, self._known, None)
+            await asyncio.to_thread(self.release)
+
+    def _begin_release(self, how: typing.Any) -> None:
+        call(functions.release, self._known, how)
+        self._handle = 0
+        self._forget_watches()
+
+    def close(self) -> None:
+        self._forget_watches()
+        super().close()
+
+    def _forget_watches(self) -> None:
+        while self._watches:
+            watcher, tag = self._watches.pop()
+            watcher.forget(tag)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
         """Calls back, once, on a thread of this module, when it is lost: before another can get the lock."""
-        _waits.watcher.watch(self._known, callback)
+        watcher = _waits.watcher
+        self._watches.append((watcher, watcher.watch(self._known, callback)))
 
     async def until_lost(self) -> None:
         """For an event loop. Does not return after a release: cancel it."""

@@ -64,18 +64,28 @@ class Lock(_waits.Handle):
         limit = self.timeout if timeout is ... else timeout
         if limit == 0 or not self._waits_without_thread or not _waits.is_main_thread():
             return self._acquire_blocking(limit, stop)
+        if limit is None:  # else not: one try takes the store's own time
+            try:
+                return self._acquire_blocking(0, stop)
+            except (errors.Busy, errors.Unavailable):
+                pass
+        event = _abi.Event()
         try:
-            return self._acquire_blocking(0, None)
-        except errors.Busy:
-            pass
-        event = _waits.wait_seeing_signals(lambda how: self._begin(how, None), limit, stop)
-        return Lease(event.lease)
+            _waits.wait_seeing_signals(lambda how: self._begin(how, None), limit, stop, event)
+            return Lease(event.lease)
+        except BaseException:
+            _abi.drop(event.lease)
+            raise
 
     def _acquire_blocking(self, timeout: float | None, stop: _waits.Stop | None) -> Lease:
         there = ctypes.c_void_p()
         how = _waits.blocking(timeout, stop)
-        self._begin(ctypes.byref(how) if how else None, ctypes.byref(there))
-        return Lease(there.value or 0)
+        try:
+            self._begin(ctypes.byref(how) if how else None, ctypes.byref(there))
+            return Lease(there.value or 0)
+        except BaseException:  # Ctrl-C, after it was granted
+            _abi.drop(there.value)
+            raise
 
     def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
         """None if it is not free in time."""
@@ -88,7 +98,12 @@ class Lock(_waits.Handle):
         """acquire() for an event loop: takes no thread. A task that is cancelled leaves the queue."""
         limit = self.timeout if timeout is ... else timeout
         if not self._waits_without_thread:
-            return await asyncio.to_thread(self._acquire_blocking, limit, stop)
+            own = stop.part() if stop else _waits.Stop()
+            try:
+                return await asyncio.to_thread(self._acquire_blocking, limit, own)
+            except asyncio.CancelledError:
+                own.request()
+                raise
         return Lease((await _waits.Loop.running().outcome(lambda how: self._begin(how, None), limit, stop)).lease)
 
     def __enter__(self) -> Lease:
@@ -106,7 +121,11 @@ class Lock(_waits.Handle):
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:
-        task = asyncio.current_task()
+        task: object = asyncio.current_task()
+        if task not in self._tasks:  # entered by one task, left by another
+            if len(self._tasks) != 1:
+                raise RuntimeError("another task entered this block, and more than one task holds the lock: use acquire_async()")
+            task = next(iter(self._tasks))
         mine = self._tasks[task]
         lease = mine.pop()
         if not mine:
