@@ -192,7 +192,8 @@ void permits_rules::learn_who_is_before(const situation& s) {
          "who waits for a mutex without a priority is told who is before it");
   if (!is_told) return;
   const auto at = mine - after.queue.data();
-  const auto& there = at == 0 ? after.holders.front().owner : after.queue[at - 1].owner;
+  const auto& there =
+      at == 0 ? after.holders.front().owner : after.queue[static_cast<std::size_t>(at) - 1].owner;
   expect(there == reply.behind, s, "who is told to be before it is directly before it");
 }
 
