@@ -28,7 +28,8 @@ TEST(permits_histories, every_rule_holds_at_every_step_of_random_histories) {
 class seeded_bug : public testing::TestWithParam<kernel_test::bug> {};
 
 TEST_P(seeded_bug, is_caught_by_the_rules) {
-  for (int i = 0; i < histories; ++i) {
+  // The rarest one is missed by one in seventy sets of histories.
+  for (int i = 0; i < 3 * histories; ++i) {
     harness::random random(static_cast<std::uint64_t>(i));
     permits_rules rules(GetParam().kernel());
     random_history(random).play(rules, steps);

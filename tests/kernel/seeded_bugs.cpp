@@ -229,7 +229,7 @@ permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_com
 
 permits_reply passes_the_secret_of_one_who_waited(permits_record& r, const permits_command& c,
                                                   const moment& now) {
-  const bool waited = find(r.queue, c.owner) != r.queue.end();
+  const bool waited = c.verb == permits_verb::release && find(r.queue, c.owner) != r.queue.end();
   permits_reply reply = apply(r, c, now);
   for (notice& n : reply.tell) {
     const bool granted = r.kind == kind::mutex && n.what == notice_kind::granted;
