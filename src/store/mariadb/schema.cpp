@@ -115,15 +115,21 @@ failure somebody_elses(const tables& t) {
           t.meta + " was not made by holdfast; give locks a database of their own"};
 }
 
-status check(link& over, const tables& t) {
+/// Empty if the row is not there (yet).
+result<std::string> format_of(link& over, const tables& t) {
   const auto got = over.ask("select m.format, r.name, r.version, r.record from " + t.meta +
                             " m left join " + t.records + " r on false");
   if (!got) return got.error();
-  if (got->front().rows.size() != 1) return somebody_elses(t);
-  const std::string version = got->front().rows[0][0].value_or("");
-  if (version == std::to_string(format_version)) return done{};
-  if (version.size() != 1 || version < std::to_string(format_version)) return somebody_elses(t);
-  return failure{errc::newer_format, "the tables in " + t.database + " have format " + version +
+  const auto& rows = got->front().rows;
+  if (rows.size() > 1) return somebody_elses(t);
+  return rows.empty() ? std::string() : rows[0][0].value_or("?");
+}
+
+status check(const result<std::string>& format, const tables& t) {
+  if (!format) return format.error();
+  if (*format == std::to_string(format_version)) return done{};
+  if (format->size() != 1 || *format < std::to_string(format_version)) return somebody_elses(t);
+  return failure{errc::newer_format, "the tables in " + t.database + " have format " + *format +
                                          ", of a newer holdfast; this one knows format " +
                                          std::to_string(format_version) + ": update this program"};
 }
@@ -149,7 +155,12 @@ status set_up_tables(link& over, const tables& t) {
   if (!*there) {
     if (auto made = make(over, t); !made) return made;
   }
-  return check(over, t);
+  auto format = format_of(over, t);
+  if (format && format->empty()) {  // another process makes them now, or ended in the middle of it
+    if (auto made = make(over, t); !made) return made;
+    format = format_of(over, t);
+  }
+  return check(format, t);
 }
 
 }  // namespace holdfast::store::mariadb

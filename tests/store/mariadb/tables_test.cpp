@@ -90,6 +90,15 @@ TEST_F(mariadb_store, tables_of_a_newer_holdfast_are_left_alone) {
   EXPECT_EQ(ask("select count(*) from " + table("holdfast_records")), "0");
 }
 
+TEST_F(mariadb_store, tables_whose_making_was_interrupted_are_made_to_the_end) {
+  (void)open();
+  ask("delete from " + table("holdfast_meta"));
+  ask("drop view " + table("holdfast_locks"));
+  const auto s = open();
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_acquire());
+  EXPECT_EQ(ask("select format from " + table("holdfast_meta")), "1");
+}
+
 TEST_F(mariadb_store, tables_that_are_altered_while_in_use_are_foreign_data) {
   auto s = impatient();
   holdfast::mutex m{s, "m"};
