@@ -76,7 +76,7 @@ export interface Lease extends Handle {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Something that is acquired. It belongs to nobody: whoever has the lease has the lock. */
+/** Something that is acquired. It belongs to no task: any code that has this object holds the lock. */
 export interface Lock extends Handle {
   acquire(wait?: Wait): Promise<Lease>;
   /** null if it is not free in time. */

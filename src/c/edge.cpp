@@ -1,6 +1,8 @@
 #include "c/edge.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 namespace holdfast::c_abi {
 
@@ -71,30 +73,20 @@ uint32_t holdfast_abi(void) { return 0; }
 const char* holdfast_version(void) { return HOLDFAST_VERSION; }
 
 const char* holdfast_words(int code) {
-  // Static texts: the category's own are made anew each time.
-  static constexpr const char* words[] = {"success",
-                                          "somebody else holds it",
-                                          "timed out",
-                                          "cancelled",
-                                          "the lock was lost",
-                                          "not held by the caller",
-                                          "the store is not available",
-                                          "too many waiters",
-                                          "waiting would never end",
-                                          "the name is in use as another kind",
-                                          "the name is in use with another capacity",
-                                          "not supported by this store",
-                                          "invalid name",
-                                          "invalid argument",
-                                          "not written by holdfast",
-                                          "written by a newer holdfast",
-                                          "damaged data",
-                                          "the store is read-only",
-                                          "the store is full",
-                                          "not permitted",
-                                          "used in a forked child",
-                                          "internal error"};
-  return code >= 0 && code <= HOLDFAST_INTERNAL ? words[code] : "unknown error";
+  // The category makes its texts anew each time; these stay. Never destroyed: exit handlers ask.
+  using texts = std::vector<std::string>;
+  static const texts* const all = []() noexcept -> const texts* {
+    try {
+      auto made = std::make_unique<texts>(1, "success");
+      for (int i = 1; i <= HOLDFAST_INTERNAL; ++i)
+        made->push_back(holdfast::error_category().message(i));
+      return made.release();
+    } catch (...) {
+      return nullptr;  // no memory
+    }
+  }();
+  const bool known = all != nullptr && code >= 0 && code <= HOLDFAST_INTERNAL;
+  return known ? (*all)[static_cast<std::size_t>(code)].c_str() : "unknown error";
 }
 
 int holdfast_close(const void* handle, holdfast_error* why) {

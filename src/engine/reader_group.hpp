@@ -68,7 +68,7 @@ class reader_group {
   std::mutex mutex_;
   std::weak_ptr<hold> current_;
   bool asking_ = false;
-  std::set<waker*> visitors_;  ///< who waits
+  std::set<waker*> visitors_;  ///< those that wait
   unsigned writers_ = 0;
   store::owner_id wanted_{};
 };

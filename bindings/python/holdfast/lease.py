@@ -22,7 +22,7 @@ class State(enum.Enum):
 
 
 class Lease(_waits.Handle):
-    """The proof of holding. It belongs to no thread: whoever has it may check, extend and release it. It is released at the end of
+    """The proof of holding. It belongs to no thread: any thread may check, extend and release it. It is released at the end of
     `with`, or when the last reference to it goes."""
 
     def __init__(self, handle: int) -> None:

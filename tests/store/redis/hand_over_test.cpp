@@ -1,5 +1,4 @@
-#include <thread>
-
+#include "harness/hand_over.hpp"
 #include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/overheard.hpp"
@@ -9,9 +8,7 @@
 // read every record and every notification, and send notifications to whomever it likes.
 namespace {
 
-using namespace std::chrono_literals;
 using harness::overheard;
-using holdfast::fair_mutex;
 using holdfast::lease;
 using holdfast::store::notice;
 
@@ -25,9 +22,6 @@ class redis_hand_over : public testing::Test {
            std::to_string(n.expires_at + 3'600'000'000) + ' ' + to_string(n.secret) +
            " holdfast:{m}";
   }
-  void await_waiters(std::size_t n) {
-    harness::eventually("waiters", [&] { return a_.show("m").waiters.size() == n; });
-  }
 
   harness::redis_server server_;
   std::shared_ptr<overheard> heard_ = std::make_shared<overheard>();
@@ -37,46 +31,23 @@ class redis_hand_over : public testing::Test {
 };
 
 TEST_F(redis_hand_over, along_a_line_is_one_command_each) {
-  fair_mutex first{a_, "m"}, second{b_, "m"}, third{c_, "m"};
-  lease held = first.acquire();
-  auto next = async_acquire(second).future();
-  await_waiters(1);
-  auto last = async_acquire(third).future();
-  await_waiters(2);
-  const auto of_b = b_.store_operations(), of_c = c_.store_operations();
-  EXPECT_FALSE(held.release());
-  lease two = next.get().value();
-  EXPECT_EQ(b_.store_operations(), of_b);
-  EXPECT_EQ(two.fence(), a_.show("m").holders.at(0).fence);
-  EXPECT_FALSE(two.release());
-  const lease three = last.get().value();
-  EXPECT_EQ(c_.store_operations(), of_c);
-  EXPECT_EQ(three.fence(), a_.show("m").holders.at(0).fence);
+  harness::hand_over_line(a_, b_, c_).expect_one_command_each();
 }
 
 TEST_F(redis_hand_over, that_was_overheard_lets_nobody_else_in) {
-  fair_mutex first{a_, "m"}, second{b_, "m"}, third{c_, "m"};
-  lease held = first.acquire();
-  auto next = async_acquire(second).future();
-  await_waiters(1);
-  auto last = async_acquire(third).future();
-  await_waiters(2);
-  EXPECT_FALSE(held.release());
-  lease two = next.get().value();
+  harness::hand_over_line line(a_, b_, c_);
+  EXPECT_FALSE(line.held.release());
+  lease two = line.next.get().value();
   const notice n = heard_->last();
   ASSERT_TRUE(n.secret);
   const auto record = a_.core()->permits("m", {})->found;
-  const auto asked = c_.store_operations();
-  publish(c_, text_of(n, record.queue.at(0).owner));
-  harness::eventually("it asks", [&] { return c_.store_operations() > asked; });
-  EXPECT_EQ(last.wait_for(0s), std::future_status::timeout);
-  EXPECT_EQ(a_.show("m").waiters.size(), 1U);
+  line.expect_the_third_asks_after([&] { publish(c_, text_of(n, record.queue.at(0).owner)); });
   // And the one that has it is not told a later end, or another fence.
   const auto fence = two.fence();
   publish(b_, text_of(n, n.owner));
   EXPECT_EQ(two.fence(), fence);
   EXPECT_FALSE(two.release());
-  EXPECT_TRUE(last.get().value());
+  EXPECT_TRUE(line.last.get().value());
 }
 
 TEST_F(redis_hand_over, is_asked_for_where_replicas_have_a_word_in_it) {
@@ -85,20 +56,15 @@ TEST_F(redis_hand_over, is_asked_for_where_replicas_have_a_word_in_it) {
 }
 
 TEST_F(redis_hand_over, leaves_no_secret_where_it_can_be_read) {
-  fair_mutex first{a_, "m"}, second{b_, "m"}, third{c_, "m"};
-  lease held = first.acquire();
-  auto next = async_acquire(second).future();
-  await_waiters(1);
-  auto last = async_acquire(third).future();
-  await_waiters(2);
-  EXPECT_FALSE(held.release());
-  lease two = next.get().value();
+  harness::hand_over_line line(a_, b_, c_);
+  EXPECT_FALSE(line.held.release());
+  lease two = line.next.get().value();
   const std::string secret = to_string(heard_->last().secret);
   for (const char* const key : {"holdfast:{m}", "holdfast:{m}:d"}) {
     EXPECT_EQ(server_.ask({"DUMP", key}).find(secret), std::string::npos) << key;
   }
   EXPECT_FALSE(two.release());
-  EXPECT_TRUE(last.get().value());
+  EXPECT_TRUE(line.last.get().value());
 }
 
 }  // namespace

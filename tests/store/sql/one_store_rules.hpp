@@ -30,6 +30,15 @@ inline void expect_two_stores(const holdfast::session& a, const holdfast::sessio
   EXPECT_TRUE(both.try_acquire());
 }
 
+/// Tables made without an id: another spelling is another store, the same one is not.
+inline void expect_known_by_url(const std::string& url) {
+  const auto open = [&] { return holdfast::open(url); };
+  expect_two_stores(open(), holdfast::open(spelled_otherwise(url)));
+  holdfast::redlock twice{{open(), open()}, "m"};
+  EXPECT_EQ(harness::outcome_of([&] { (void)twice.try_acquire(); }).reason,
+            holdfast::errc::invalid_argument);
+}
+
 /// A record that somebody else made far too long.
 inline void expect_it_is_not_read(const holdfast::session& s, const std::string& name) {
   const auto refused = harness::outcome_of([&] { (void)s.show(name); });

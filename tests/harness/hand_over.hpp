@@ -1,0 +1,59 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <holdfast/holdfast.hpp>
+
+#include "harness/eventually.hpp"
+
+namespace harness {
+
+/// One name, which a session holds and two others wait for, in this order.
+class hand_over_line {
+ public:
+  hand_over_line(holdfast::session& a, holdfast::session& b, holdfast::session& c)
+      : a_(a), b_(b), c_(c) {
+    next = async_acquire(second_).future();
+    await_waiters(1);
+    last = async_acquire(third_).future();
+    await_waiters(2);
+  }
+
+  /// Each is told, and asks nothing.
+  void expect_one_command_each() {
+    const auto of_b = b_.store_operations(), of_c = c_.store_operations();
+    EXPECT_FALSE(held.release());
+    holdfast::lease two = next.get().value();
+    EXPECT_EQ(b_.store_operations(), of_b);
+    EXPECT_EQ(two.fence(), a_.show("m").holders.at(0).fence);
+    EXPECT_FALSE(two.release());
+    const holdfast::lease three = last.get().value();
+    EXPECT_EQ(c_.store_operations(), of_c);
+    EXPECT_EQ(three.fence(), a_.show("m").holders.at(0).fence);
+  }
+
+  /// `forge` sends the third what the second was told: it asks, and goes on waiting.
+  void expect_the_third_asks_after(const std::function<void()>& forge) {
+    const auto asked = c_.store_operations();
+    forge();
+    eventually("it asks", [&] { return c_.store_operations() > asked; });
+    EXPECT_EQ(last.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+    EXPECT_EQ(a_.show("m").waiters.size(), 1U);
+  }
+
+ private:
+  void await_waiters(std::size_t n) {
+    eventually("waiters", [&] { return a_.show("m").waiters.size() == n; });
+  }
+
+  holdfast::session &a_, &b_, &c_;
+  holdfast::fair_mutex first_{a_, "m"}, second_{b_, "m"}, third_{c_, "m"};
+
+ public:
+  holdfast::lease held = first_.acquire();
+  std::future<holdfast::result<holdfast::lease>> next, last;
+};
+
+}  // namespace harness
