@@ -71,7 +71,6 @@ function(holdfast_shared_library)
   set_property(GLOBAL PROPERTY HOLDFAST_LOADED_STORES "${loaded}")
   list(TRANSFORM loaded PREPEND holdfast_driver_)
   add_custom_target(holdfast_drivers DEPENDS ${loaded})
-  set_property(GLOBAL APPEND PROPERTY HOLDFAST_COMPONENTS shared)
   set_property(GLOBAL PROPERTY HOLDFAST_TARGET_shared holdfast_shared)
 endfunction()
 

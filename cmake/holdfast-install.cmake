@@ -3,6 +3,9 @@ include(CMakePackageConfigHelpers)
 
 set(HOLDFAST_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/holdfast")
 get_property(components GLOBAL PROPERTY HOLDFAST_COMPONENTS)
+if(HOLDFAST_DRIVERS)
+  list(APPEND components shared)
+endif()
 
 # One export set for each component: a program that asks for one store needs only that store's client.
 foreach(component IN LISTS components)

@@ -30,16 +30,13 @@ struct driver {
   result<std::unique_ptr<session_store>> (*open)(const opening& how);
 };
 
-/// The function that a driver's file exports. The number grows with each change of this header, or
-/// of one that it includes: a driver for another number lacks the function, and is refused.
+/// The function that a driver's file defines, below. The number grows with each change of this
+/// header, or of one that it includes: a driver for another number lacks the function, and is
+/// refused.
 inline constexpr char driver_function[] = "holdfast_store_driver_1";
 
 }  // namespace holdfast::store
 
-/// Once in a driver's file, outside all namespaces, with a driver that lasts.
-#define HOLDFAST_STORE_DRIVER(the_driver)                                          \
-  extern "C" __attribute__((visibility("default"))) const holdfast::store::driver* \
-  holdfast_store_driver_1() noexcept {                                             \
-    return &(the_driver);                                                          \
-  }                                                                                \
-  static_assert(true, "a semicolon follows")
+/// Only a driver's file has it, not the library: it returns that file's driver.
+extern "C" [[gnu::visibility("default")]] const holdfast::store::driver*
+holdfast_store_driver_1() noexcept;
