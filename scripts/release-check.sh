@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# release-check.sh [STEP...]: what a release must pass (docs/stability.md), all of it or the named steps. A step that fails does not stop the
+# release-check.sh [STEP...]: what a release must pass (docs/stability.md), all of it or the named steps. A failed step does not stop the
 # others. The result is in build/release-check.txt, with the commit that was checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
