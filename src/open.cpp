@@ -5,7 +5,7 @@
 #include "base/option.hpp"
 #include "base/store_url.hpp"
 #include "drivers/drivers.hpp"
-#include "engine/no_thread.hpp"
+#include "session/no_thread.hpp"
 
 // Where the two stacks meet: URL scheme → driver (src/drivers) → session.
 namespace holdfast {
