@@ -19,7 +19,7 @@ case "${1:-}" in
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin) ;;
   deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync git
-                   abigail-tools systemd) ;;
+                   systemd) ;;
   *)     echo "usage: $0 demo|test|bench|lint|deb" >&2; exit 2 ;;
 esac
 

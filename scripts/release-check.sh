@@ -12,7 +12,7 @@ declare -A does=(
   [deb]="Debian packages without an error of lintian"
   [test-deb]="installed in a fresh Debian, used, upgraded, purged: nothing is left"
   [package]="a tarball that runs from another folder"
-  [abi]="what the libraries export, and the layout of what it takes, are those of the stored lists"
+  [abi]="what the libraries export is what the stored lists say"
   [licences]="docs/licences.md names each library that the packages need"
   [deploy]="the examples of deployment"
 )

@@ -11,6 +11,10 @@ work=$(mktemp --directory --tmpdir holdfast-deb-XXXXXX)
 root=$work/root
 mounted=()
 clean_up() {
+  local started
+  for started in "$root"/tmp/{hold,redis}.pid; do
+    [[ ! -e $started ]] || kill "$(cat "$started")" 2>/dev/null || true
+  done
   for at in "${mounted[@]}"; do umount "$at" || umount --lazy "$at"; done
   rm -rf --one-file-system "$work"
 }
@@ -89,15 +93,17 @@ with holdfast.open('$store').mutex('order') as lease:
     print(7 if lease.fence else 'no fence')"
 
 step "upgrade to a greater version, with a lock in use"
-says "" 0 sh -c "holdfast run --store $store upgraded -- sleep 600 >/dev/null 2>&1 & echo \$! >/tmp/hold.pid"
-until in_root holdfast show --store "$store" upgraded 2>/dev/null | grep -q held; do :; done
+mkfifo "$root/tmp/held"
+says "" 0 sh -c "holdfast run --store $store upgraded -- sh -c 'echo held >/tmp/held; exec sleep 600' >/dev/null 2>&1 &
+  echo \$! >/tmp/hold.pid"
+says held 0 timeout 60 cat /tmp/held
 mkdir "$work/next"
 for deb in "$debs"/*.deb; do
   [[ $deb != *-dbgsym* ]] || continue
   dpkg-deb --raw-extract "$deb" "$work/next/tree"
   version=$(sed -n 's/^Version: //p' "$work/next/tree/DEBIAN/control")
   sed -i -e "s/^Version: .*/Version: $version+next/" -e "s/(= $version)/(= $version+next)/g" "$work/next/tree/DEBIAN/control"
-  dpkg-deb --root-owner-group --build "$work/next/tree" "$root/tmp/debs/$(basename "${deb/_$version/_$version+next}")" >/dev/null
+  dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/next/tree" "$root/tmp/debs/$(basename "${deb/_$version/_$version+next}")" >/dev/null
   rm -rf "$work/next/tree"
   rm "$root/tmp/debs/$(basename "$deb")"
 done
