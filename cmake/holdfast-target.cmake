@@ -135,7 +135,7 @@ function(holdfast_program target name folder)
   holdfast_unite(${parts})
   holdfast_hurry(${parts})
   target_include_directories(${parts} PUBLIC "${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${parts} PUBLIC holdfast::holdfast)
+  target_link_libraries(${parts} PUBLIC ${HOLDFAST_FOR_PROGRAMS})
   holdfast_precompile(${parts} <holdfast/holdfast.hpp>)
   # Of the programs only: the library itself needs none of them.
   find_package(CLI11 REQUIRED)
@@ -149,6 +149,10 @@ function(holdfast_program target name folder)
   holdfast_hurry(${target})
   target_link_libraries(${target} PRIVATE ${parts})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  if(HOLDFAST_DRIVERS)  # a tree that was installed can be moved
+    file(RELATIVE_PATH to_libraries "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
+  endif()
 endfunction()
 
 # holdfast_faultproxy(<folder>): the program holdfast-faultproxy, and holdfast_faultproxy_parts for the tests. Needs nothing.
