@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <holdfast/session.hpp>
+#include <mutex>
 
 #include "base/files.hpp"
 #include "base/names.hpp"
@@ -39,6 +41,7 @@ namespace holdfast {
 
 namespace {
 
+using namespace std::chrono_literals;
 using base::store_url;
 using opened = result<std::unique_ptr<store::session_store>>;
 
@@ -60,23 +63,21 @@ opened open_sqlite(const store_url& u, clock& on) {
 
 #endif
 
-#ifdef HOLDFAST_WITH_REDIS
-
-std::function<void(std::string_view)> warn(const std::string& url,
-                                           const std::shared_ptr<observer>& to) {
-  return [url, to](std::string_view what) {
-    if (!to) return;
-    event e;
-    e.kind = event_kind::warning;
-    e.store = url;
-    e.detail = what;
-    try {
-      to->on_event(e);
-    } catch (...) {
-      return;  // an observer that throws must not disturb what it watches
-    }
-  };
+void warn(observer* to, std::string_view url, std::string_view what, std::error_code code = {}) {
+  if (to == nullptr) return;
+  event e;
+  e.kind = event_kind::warning;
+  e.store = url;
+  e.code = code;
+  e.detail = what;
+  try {
+    to->on_event(e);
+  } catch (...) {
+    return;  // an observer that throws must not disturb what it watches
+  }
 }
+
+#ifdef HOLDFAST_WITH_REDIS
 
 constexpr std::array<std::string_view, 7> redis_schemes{
     "redis",           "rediss",        "redis+unix",    "redis+sentinel",
@@ -86,7 +87,9 @@ opened open_redis(const store_url& u, clock& on, const session_options& o) {
   auto options = store::redis::read_options(u);
   if (!options) return std::move(options.error());
   options->clock = &on;
-  options->warn = warn(options->url, o.observer);
+  options->warn = [url = options->url, to = o.observer](std::string_view what) {
+    warn(to.get(), url, what);
+  };
   if (options->dialect == store::redis::dialect::none) {
     return store::redis::open_redis(std::move(*options));
   }
@@ -212,9 +215,51 @@ opened open_store(const store_url& u, clock& on, [[maybe_unused]] const session_
   return unknown_scheme(u);
 }
 
-}  // namespace
+opened try_to_open(const store_url& u, clock& on, const session_options& options) {
+  try {
+    return open_store(u, on, options);
+  } catch (const error&) {
+    throw;
+  } catch (const std::system_error&) {
+    return engine::no_thread("for the store's own work");
+  }
+}
 
-namespace {
+void sleep_until(clock& on, boot_time until) {
+  std::mutex nobody_elses;
+  std::condition_variable never_notified;
+  std::unique_lock lock{nobody_elses};
+  while (on.now() < until) on.wait_until(lock, never_notified, until);
+}
+
+std::string rounded(std::chrono::nanoseconds d) {
+  if (d < 1s)
+    return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(d).count()) + " ms";
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s";
+}
+
+constexpr std::chrono::milliseconds first_pause{50};
+constexpr std::chrono::milliseconds longest_pause{500};
+
+/// A server that starts beside this program (at boot, in containers) is away for a moment. It is
+/// reported once: nobody wants a line in the log for each try.
+opened open_in_time(const store_url& u, const std::string& shown, clock& on,
+                    const session_options& options) {
+  const boot_time until = saturated_add(on.now(), options.store_timeout);
+  auto pause = first_pause;
+  for (bool reported = false;; reported = true) {
+    auto store = try_to_open(u, on, options);
+    const boot_time now = on.now();
+    if (store || store.error().code != errc::unavailable || now >= until) return store;
+    if (!reported) {
+      const std::string limit = until == forever ? "ever" : "up to " + rounded(until - now);
+      warn(options.observer.get(), shown,
+           store.error().what + "; waiting for the store for " + limit, errc::unavailable);
+    }
+    sleep_until(on, std::min(until, saturated_add(now, pause)));
+    pause = std::min(2 * pause, longest_pause);
+  }
+}
 
 /// What `file:PATH` says: the URL is the first line of that file.
 result<std::string> url_in_file(const store_url& u) {
@@ -254,15 +299,7 @@ session open(std::string_view text, session_options options) {
     if (!line) fail(std::move(line.error()));
     return open(*line, std::move(options));
   }
-  auto store = [&] {
-    try {
-      return open_store(*u, on, options);
-    } catch (const error&) {
-      throw;
-    } catch (const std::system_error&) {
-      return opened(engine::no_thread("for the store's own work"));
-    }
-  }();
+  auto store = open_in_time(*u, shown, on, options);
   if (!store) fail(std::move(store.error()));
   return session(std::move(*store), std::move(options));
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/opened_late.hpp"
 
 // What takes a server of the test's own: restarts, clocks, logins, a standby, a pooler.
 namespace postgres_test {
@@ -42,7 +43,7 @@ TEST(postgres_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_a
     auto tried = outcome_of([&] { (void)a.show("m"); });
     EXPECT_EQ(tried.reason, errc::unavailable) << tried.text;
   }
-  server.start();
+  const auto late = harness::opened_before([&] { server.start(); }, server.url());
   eventually("the server to be used again",
              [&] { return !outcome_of([&] { (void)a.show("m"); }).failed; });
   EXPECT_EQ(held.state(), holdfast::lease_state::held);

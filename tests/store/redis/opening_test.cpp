@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
 
 // What open() says of servers and URLs that cannot work.
@@ -51,6 +52,14 @@ TEST(redis_opening, nobody_there_is_unavailable_and_says_where) {
 
 std::string at(const harness::fake_server& server) {
   return "redis://127.0.0.1:" + std::to_string(server.port());
+}
+
+TEST(redis_opening, waits_for_a_server_that_starts_later) {
+  harness::redis_server server;
+  server.kill();
+  EXPECT_NO_THROW(harness::opened_before([&] { server.start(); }, server.url()));
+  server.kill();
+  EXPECT_NO_THROW(harness::opened_before([&] { server.start(); }, server.tcp_url()));
 }
 
 TEST(redis_opening, a_web_server_is_recognised_by_what_it_says) {
