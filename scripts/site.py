@@ -7,19 +7,19 @@ The pages are copied with the folders that they have in the repository, so that 
 to a page that shows it, or to the page of a public header in the API reference. docs/README.md is the navigation.
 """
 import html
-import html.parser
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import urllib.parse
+
+from site_links import dead_links
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".h": "c", ".py": "python", ".sh": "sh", ".lua": "lua", ".sql": "sql", ".js": "js"}
-API = "api/index.html"
+API = "headers.md"
 
 CONFIG = """
 site_name: holdfast
@@ -37,6 +37,8 @@ theme:
        toggle: {icon: material/weather-night, name: dark}}
     - {media: "(prefers-color-scheme: dark)", scheme: slate, primary: indigo,
        toggle: {icon: material/weather-sunny, name: light}}
+plugins: [search]
+extra_css: [wide.css]
 markdown_extensions:
   - tables
   - sane_lists
@@ -44,6 +46,9 @@ markdown_extensions:
   - pymdownx.highlight
   - toc: {permalink: true, slugify: !!python/name:pymdownx.slugs.uslugify }
 """
+
+# A line of an example has up to 100 columns.
+WIDE = ".md-grid { max-width: 84rem } .md-typeset pre > code { font-size: .76em }\n"
 
 DOXYFILE = """
 PROJECT_NAME = holdfast
@@ -57,7 +62,7 @@ STRIP_FROM_INC_PATH = {root}/include
 INPUT_FILTER = "sed -z 's/template <>.struct std::[^;]*;//'"
 EXCLUDE_SYMBOLS = holdfast::detail holdfast::engine
 OUTPUT_DIRECTORY = {out}
-HTML_OUTPUT = site/api
+HTML_OUTPUT = pages/api
 GENERATE_TAGFILE = {out}/headers.xml
 GENERATE_LATEX = NO
 HAVE_DOT = NO
@@ -70,26 +75,11 @@ WARN_AS_ERROR = FAIL_ON_WARNINGS
 """
 
 
-class Links(html.parser.HTMLParser):
-    """Where a page leads to, and the places in it that others may lead to."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.targets, self.places = set(), set()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.places |= {given[name] for name in ("id", "name") if given.get(name)}
-        self.targets |= {given[name] for name in ("href", "src") if given.get(name)}
-
-
 def header_pages(out):
     """The page of the API reference for each public header."""
     tags = (out / "headers.xml").read_text(encoding="utf-8")
-    files = re.findall(r'<compound kind="file">\s*<name>[^<]*</name>\s*<path>([^<]*)</path>\s*<filename>([^<]*)', tags)
-    names = re.findall(r'<compound kind="file">\s*<name>([^<]*)</name>', tags)
-    return {path + name: page for (path, page), name in zip(files, names)}
+    files = re.findall(r'<compound kind="file">\s*<name>([^<]*)</name>\s*<path>([^<]*)</path>\s*<filename>([^<]*)', tags)
+    return {(path + name).removeprefix(f"{ROOT}/include/"): page for name, path, page in files}
 
 
 def as_python_markdown(text):
@@ -111,7 +101,10 @@ class Stage:
 
     def __init__(self, out):
         self.pages, self.headers = out / "pages", header_pages(out)
-        shutil.rmtree(self.pages, ignore_errors=True)
+        self.add(API, "# API reference\n\nEach function is documented where it is declared. One page for each public header, and "
+                 "[an index of all](api/annotated.html):\n\n" +
+                 "\n".join(f"- [`<{name}>`](api/{page})" for name, page in sorted(self.headers.items())) + "\n")
+        self.add("wide.css", WIDE)
         for page in [ROOT / name for name in PAGES] + sorted((ROOT / "docs").rglob("*.md")):
             self.add(page.relative_to(ROOT), self.rewritten(page))
 
@@ -138,6 +131,8 @@ class Stage:
         name = there.relative_to(ROOT)
         up = "../" * (len(page.relative_to(ROOT).parts) - 1)
         if there.suffix == ".md":
+            if not (self.pages / name).exists() and name.parts[0] != "docs" and str(name) not in PAGES:
+                self.add(name, self.rewritten(there))
             return link
         if there.is_dir():
             return up + (API if name.parts[0] == "include" else self.listing(there))
@@ -145,8 +140,8 @@ class Stage:
             (self.pages / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(there, self.pages / name)
             return link
-        if str(name) in self.headers:
-            return up + "api/" + self.headers[str(name)]
+        if str(name).removeprefix("include/") in self.headers:
+            return up + "api/" + self.headers[str(name).removeprefix("include/")]
         self.add(f"{name}.md", f"# {name}\n\n````{LANGUAGES.get(there.suffix, 'text')}\n{there.read_text(encoding='utf-8')}````\n")
         return link + ".md"
 
@@ -160,7 +155,7 @@ class Stage:
 def navigation():
     """docs/README.md: a group for each bold word, with its links."""
     text = (ROOT / "docs/README.md").read_text(encoding="utf-8")
-    lines = ["nav:", "  - README.md"]
+    lines = ["nav:", "  - overview: README.md"]
     for group, links in re.findall(r"^\*\*(.+?)\*\*: (.+?)(?=^$|\Z)", text, re.S | re.M):
         lines.append(f"  - {group}:")
         lines += [f'    - "{title.replace(chr(96), "")}": docs/{page}' for title, page in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", links)]
@@ -168,34 +163,16 @@ def navigation():
     return "\n".join(lines) + "\n"
 
 
-def dead_links(site):
-    """Each link of the pages to a file or place that is not there. What Doxygen makes is only led to."""
-    seen = {page: Links(page.read_text(encoding="utf-8", errors="replace")) for page in site.rglob("*.html")}
-    for page, links in seen.items():
-        if page.is_relative_to(site / "api") or page.name == "404.html":
-            continue
-        for target in links.targets:
-            parts = urllib.parse.urlsplit(target)
-            if parts.scheme or parts.netloc:
-                continue
-            there = (page.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else page
-            if not there.is_file():
-                yield f"{page.relative_to(site)}: {target} leads nowhere"
-            elif parts.fragment and there in seen and urllib.parse.unquote(parts.fragment) not in seen[there].places:
-                yield f"{page.relative_to(site)}: there is no place {target}"
-
-
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
-    shutil.rmtree(out / "site", ignore_errors=True)
-    (out / "site").mkdir(parents=True)
+    for made in ("pages", "site"):
+        shutil.rmtree(out / made, ignore_errors=True)
+    (out / "pages").mkdir(parents=True)
     doxygen = DOXYFILE.format(root=ROOT, out=out)
     subprocess.run(["doxygen", "-"], input=doxygen, text=True, check=True)
-    shutil.move(out / "site/api", out / "api")
     Stage(out)
     (out / "mkdocs.yml").write_text(CONFIG + navigation(), encoding="utf-8")
     subprocess.run(["mkdocs", "build", "--strict", "--quiet", "--config-file", out / "mkdocs.yml"], check=True)
-    shutil.move(out / "api", out / "site/api")
     dead = sorted(dead_links(out / "site"))
     print("\n".join(dead + [f"{len(dead)} dead links"] if dead else [f"the site is at {out / 'site/index.html'}"]))
     return 1 if dead else 0
