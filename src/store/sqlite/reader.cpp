@@ -10,7 +10,7 @@
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 #include "store/sqlite/peer.hpp"
-#include "store/sqlite/place.hpp"
+#include "store/sqlite/database_path.hpp"
 #include "store/sqlite/schema.hpp"
 
 namespace holdfast::store::sqlite {

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "store/sqlite/explain.hpp"
-#include "store/sqlite/place.hpp"
+#include "store/sqlite/database_path.hpp"
 
 namespace holdfast::store::sqlite {
 namespace {
@@ -101,7 +101,7 @@ status check_rights(const std::string& file) {
   for (const char* const suffix : {"", "-wal", "-shm"}) rights.need_file(file + suffix);
   const std::string beside = sidecar::path_of(file);
   if (exists(beside)) rights.need_folder(beside);
-  rights.need_files_in(beside, "turnstile");
+  rights.need_files_in(beside, "writer-queue");
   return rights.outcome(file);
 }
 

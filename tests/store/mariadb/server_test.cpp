@@ -134,7 +134,7 @@ TEST(mariadb_server_faults, a_node_of_galera_is_refused_with_the_reason) {
        "--binlog-format=ROW"});
   for (const std::string options : {"", "?mode=session"}) {
     eventually("the node to be one", [&] {
-      return outcome_of([&] { (void)holdfast::open(node.url() + "locks" + options); }).reason ==
+      return harness::outcome_of_opening(node.url() + "locks" + options).reason ==
              errc::unsupported;
     });
   }

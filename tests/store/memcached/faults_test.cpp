@@ -98,7 +98,7 @@ TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
     return "-ERR unknown command 'mn'\r\n";
   });
   const auto wrong =
-      outcome_of([&] { holdfast::open("memcached://127.0.0.1:" + std::to_string(redis.port())); });
+      harness::outcome_of_opening("memcached://127.0.0.1:" + std::to_string(redis.port()));
   EXPECT_EQ(wrong.reason, errc::unsupported);
   EXPECT_TRUE(contains(wrong.text, "unknown command")) << wrong.text;
   server_.kill();

@@ -150,7 +150,7 @@ TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock
 TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_the_primary) {
   postgres_server primary;
   postgres_server standby(primary, {});
-  const auto refused = outcome_of([&] { (void)holdfast::open(standby.url()); });
+  const auto refused = harness::outcome_of_opening(standby.url());
   EXPECT_EQ(refused.reason, errc::read_only);
   EXPECT_TRUE(contains(refused.text, "target_session_attrs")) << refused.text;
   const std::string both = "postgres://postgres@127.0.0.1:" + std::to_string(standby.port()) +
@@ -169,9 +169,8 @@ class postgres_logins : public testing::Test {
         .ask("create role app login password 'hunter2'; grant all on schema public to app");
     server_.let_in("host all app 127.0.0.1/32 scram-sha-256");
     server_.reload();
-    eventually("the rule to be there", [&] {
-      return outcome_of([&] { (void)holdfast::open(url_); }).reason == errc::not_permitted;
-    });
+    eventually("the rule to be there",
+               [&] { return harness::outcome_of_opening(url_).reason == errc::not_permitted; });
   }
   ~postgres_logins() override {
     ::unsetenv("PGPASSWORD");
@@ -183,7 +182,7 @@ class postgres_logins : public testing::Test {
 
 TEST_F(postgres_logins, a_password_comes_from_where_libpq_looks_and_is_never_shown) {
   ::setenv("PGPASSWORD", "wrong", 1);
-  const auto refused = outcome_of([&] { (void)holdfast::open(url_); });
+  const auto refused = harness::outcome_of_opening(url_);
   EXPECT_EQ(refused.reason, errc::not_permitted);
   EXPECT_TRUE(contains(refused.text, ".pgpass")) << refused.text;
   EXPECT_FALSE(contains(refused.text, "wrong")) << refused.text;
@@ -212,7 +211,7 @@ TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_list
   for (int i = 0; i < 3; ++i) {
     all.emplace_back([&] {
       auto s = patient(pooler_.url());
-      EXPECT_FALSE(s.can().notices);
+      EXPECT_FALSE(s.can().notifications);
       holdfast::mutex m{s, "m"};
       for (int n = 0; n < 6; ++n) {
         const std::lock_guard guard{m};
@@ -226,12 +225,12 @@ TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_list
   EXPECT_EQ(direct.ask("select count(*) from pg_locks where locktype = 'advisory'"), "0");
 }
 
-TEST_F(postgres_pooler, a_server_that_is_named_for_listening_sends_notices_past_the_pooler) {
+TEST_F(postgres_pooler, a_server_that_is_named_for_listening_sends_notifications_past_the_pooler) {
   std::string direct =
       "postgres://postgres%40127.0.0.1:" + std::to_string(server_.port()) + "/postgres";
   const std::string url = pooler_.url("?listen=" + direct);
   auto a = patient(url), b = patient(url);
-  EXPECT_TRUE(a.can().notices);
+  EXPECT_TRUE(a.can().notifications);
   holdfast::mutex first{a, "m"}, second{b, "m"};
   first.lock();
   std::thread waiter([&] { second.lock(), second.unlock(); });

@@ -37,8 +37,8 @@ TEST_F(postgres_store, the_views_show_waiters_and_latches_and_leave_out_what_is_
   auto a = open(), b = open();
   holdfast::mutex free{a, "free"};
   free.lock(), free.unlock();
-  holdfast::latch gate{a, "gate", 3};
-  gate.count_down();
+  holdfast::latch local_queue{a, "gate", 3};
+  local_queue.count_down();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   first.lock();
   std::thread waiter([&] { second.lock(), second.unlock(); });
@@ -95,7 +95,7 @@ TEST_F(postgres_store, a_schema_may_have_any_name) {
 }
 
 TEST_F(postgres_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {
-  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::not_permitted);
   auto script = refused.text.substr(refused.text.find("create schema"));
   script.resize(script.rfind(';') + 1);

@@ -127,7 +127,7 @@ TEST_F(users, one_message_names_all_the_rights_that_are_missing) {
   EXPECT_EQ(f.code, errc::read_only) << f.what;
   for (const std::string& one :
        {"the folder " + folder_ + ",", "write to " + file_ + ",",
-        "the folder " + file_ + "-holdfast,", std::string("/turnstile-")}) {
+        "the folder " + file_ + "-holdfast,", std::string("/writer-queue-")}) {
     EXPECT_NE(f.what.find(one), std::string::npos) << one << " in: " << f.what;
   }
 }
