@@ -3,7 +3,7 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo install test test-all test-nightly check soak chaos mutants bench lint format clean $(LANES:%=test-%)
+.PHONY: help demo install test test-all test-nightly check soak chaos mutants bench docs docs-check lint format clean $(LANES:%=test-%)
 
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
@@ -17,6 +17,7 @@ help:
 	@echo "make chaos     kills, stops, cuts and failovers on a real server (STORE=redis MINUTES=3; docs/reliability.md)"
 	@echo "make mutants   a test of the tests: put in seeded faults one by one, and print those that no test finds"
 	@echo "make bench     measure the workloads against their floors; results in bench/results/"
+	@echo "make docs      the site: build/site/site/index.html, with the API reference (docs-check also opens it in a browser)"
 	@echo "make lint      formatting, clang-tidy and the house rules   (make format rewrites the files)"
 
 demo:
@@ -72,6 +73,15 @@ bench:
 	scripts/install-deps.sh bench
 	scripts/build.sh release holdfast_bench
 	scripts/bench.sh
+
+docs:
+	scripts/install-deps.sh docs
+	python3 -B scripts/site.py build/site
+
+docs-check:
+	scripts/install-deps.sh docs-check
+	python3 -B scripts/site.py build/site
+	python3 -B tests/docs/browser.py build/site/site build/site/pictures
 
 lint:
 	scripts/install-deps.sh lint

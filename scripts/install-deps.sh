@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|bench|lint|make: installs the Debian packages that one of the Makefile's commands needs, and for
+# install-deps.sh demo|test|bench|lint|docs|docs-check|make: installs the Debian packages that one of the Makefile's commands needs, and for
 # the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +18,9 @@ case "${1:-}" in
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin) ;;
-  *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;
+  docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
+  docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
+  *)     echo "usage: $0 demo|test|bench|lint|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
 # Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Reads the site in a browser: begins at its first page, and follows each link (make docs-check).
+"""Reads the site in a browser: begins at its first page, and follows each link to a page of the documentation (make docs-check).
 
-browser.py SITE [PICTURES]    SITE is what scripts/site.py made; PICTURES: a folder for screenshots of five pages
+browser.py SITE PICTURES    SITE is what scripts/site.py made; PICTURES: a folder for screenshots of five pages
 
-A page must come up with its heading and its navigation, and must say nothing to the console that is an error. The pages that Doxygen made
-are opened where another page leads to them; their own links are not followed.
+A page must come up with its heading, and the console must show no error. That all other links lead somewhere is known from scripts/site.py.
 """
 import concurrent.futures
+import functools
+import http.server
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
@@ -30,42 +32,58 @@ def browse(*options):
                               check=True)
 
 
-def opened(page):
-    """What is wrong with a page, and the pages that it leads to."""
-    shown = browse("--dump-dom", page.as_uri())
-    errors = re.findall(r"CONSOLE.*?\] \"(.*(?:Error|ERR_).*)\"", shown.stderr)
-    wrong = [f"{page}: the console says: {error}" for error in errors]
-    if "<h1" not in shown.stdout and "class=\"title\"" not in shown.stdout:
-        wrong.append(f"{page}: has no heading")
+def opened(url):
+    """What is wrong with a page, and where it leads to."""
+    shown = browse("--dump-dom", url)
+    errors = re.findall(r"CONSOLE.*?\] \"(.*(?:Error|ERR_|Failed).*)\"", shown.stderr)
+    wrong = [f"{url}: the console says: {error}" for error in errors]
+    if "<h1" not in shown.stdout:
+        wrong.append(f"{url}: has no heading")
     return wrong, Links(shown.stdout).targets
 
 
-def led_to(page, targets):
+def led_to(url, targets):
+    """The pages that a person reads in order; sources, decisions and the API reference are for looking up."""
     for target in targets:
-        parts = urllib.parse.urlsplit(target)
-        if parts.path.endswith(".html") and parts.scheme in ("", "file"):
-            yield (page.parent / urllib.parse.unquote(parts.path)).resolve()
+        there = urllib.parse.urlsplit(urllib.parse.urljoin(url, target))
+        place = there.path.lstrip("/")
+        if re.fullmatch(r"(docs/)?(stores/)?[\w-]+\.html", place) and there.netloc == urllib.parse.urlsplit(url).netloc:
+            yield f"http://{there.netloc}/{place}"
 
 
-def main():
-    site = pathlib.Path(sys.argv[1]).resolve()
-    seen, wrong, todo = set(), [], {site / "index.html"}
+def look(server):
+    """What is wrong with the pages, and how many there are."""
+    seen, wrong, todo = set(), [], {f"{server}/index.html"}
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as several:
         while todo:
             seen |= todo
             pages, todo = sorted(todo), set()
-            for page, (problems, targets) in zip(pages, several.map(opened, pages)):
+            for url, (problems, targets) in zip(pages, several.map(opened, pages)):
                 wrong += problems
-                followed = set() if page.is_relative_to(site / "api") else set(led_to(page, targets))
-                gone = [there for there in followed if not there.is_file()]
-                wrong += [f"{page}: {there} is not there" for there in gone]
-                todo |= followed - seen - set(gone)
-    for page in PICTURED if len(sys.argv) > 2 else ():
-        picture = pathlib.Path(sys.argv[2]).resolve() / (page.replace("/", "-").removesuffix(".html") + ".png")
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        browse("--window-size=1400,2000", f"--screenshot={picture}", (site / page).as_uri())
-    print("\n".join(wrong + [f"{len(seen)} pages opened, {len(wrong)} problems"]))
-    return 1 if wrong or not seen >= {site / page for page in PICTURED} else 0
+                todo |= set(led_to(url, targets)) - seen
+    return seen, wrong
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def main():
+    site, pictures = (pathlib.Path(folder).resolve() for folder in sys.argv[1:3])
+    pictures.mkdir(parents=True, exist_ok=True)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        seen, wrong = look(url)
+        for page in PICTURED:
+            picture = pictures / (page.replace("/", "-").removesuffix(".html") + ".png")
+            browse("--window-size=1400,2000", f"--screenshot={picture}", f"{url}/{page}")
+        server.shutdown()
+    missing = {f"{url}/{page}" for page in PICTURED} - seen
+    wrong += [f"{page}: no page leads to it" for page in sorted(missing)]
+    print("\n".join(wrong + [f"{len(seen)} pages opened, {len(wrong)} problems; pictures of five are in {pictures}"]))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
