@@ -93,7 +93,7 @@ class reading_store final : public state_store {
     return entries_of(now.db(), file_, [](std::string_view) {});
   }
   result<moment> time() override { return read_moment(); }
-  bool tell(const notice&) override { return true; }
+  bool tell(const notification&) override { return true; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
  private:
