@@ -3,7 +3,7 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo install test test-all test-nightly check soak chaos mutants bench lint format clean $(LANES:%=test-%) \
+.PHONY: help demo install test test-all test-nightly check soak chaos mutants bench docs docs-check lint format clean $(LANES:%=test-%) \
   package deb test-deb test-deploy release-check
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make package   a tarball of programs, libraries and drivers that runs from any folder; into build/package"
 	@echo "make deb       Debian packages, into build/deb   (make test-deb: install, use, upgrade and purge them in a fresh Debian)"
 	@echo "make release-check  what a release must pass: suites, packages, ABI, docs, versions, licences; long"
+	@echo "make docs      the site: build/site/site/index.html, with the API reference (docs-check also opens it in a browser)"
 	@echo "make lint      formatting, clang-tidy and the house rules   (make format rewrites the files)"
 
 demo:
@@ -99,6 +100,15 @@ test-deploy:
 release-check:
 	scripts/install-deps.sh deb
 	scripts/release-check.sh
+
+docs:
+	scripts/install-deps.sh docs
+	python3 -B scripts/site.py build/site
+
+docs-check:
+	scripts/install-deps.sh docs-check
+	python3 -B scripts/site.py build/site
+	python3 -B tests/docs/browser.py build/site/site build/site/pictures
 
 lint:
 	scripts/install-deps.sh lint

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|bench|lint|deb|make: installs the Debian packages that one of the Makefile's commands needs, and for
-# the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
+# install-deps.sh demo|test|bench|lint|deb|docs|docs-check|make: installs the Debian packages that one of the Makefile's commands
+# needs, and for the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,9 @@ case "${1:-}" in
                    clang-format-19 clang-tidy-19 mypy spin) ;;
   deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync git
                    systemd) ;;
-  *)     echo "usage: $0 demo|test|bench|lint|deb" >&2; exit 2 ;;
+  docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
+  docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
+  *)     echo "usage: $0 demo|test|bench|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
 # Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.

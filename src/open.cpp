@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <condition_variable>
 #include <holdfast/session.hpp>
+#include <mutex>
 #include <string>
 
 #include "base/files.hpp"
 #include "base/option.hpp"
 #include "base/store_url.hpp"
+#include "base/warning.hpp"
 #include "drivers/drivers.hpp"
 #include "session/no_thread.hpp"
 
@@ -12,7 +16,56 @@ namespace holdfast {
 
 namespace {
 
+using namespace std::chrono_literals;
 using base::store_url;
+
+drivers::opened try_to_open(const store::driver& d, std::string_view url, clock& on,
+                            const session_options& options) {
+  try {
+    return d.open({url, on, options.observer});
+  } catch (const error&) {
+    throw;
+  } catch (const std::system_error&) {
+    return engine::no_thread("for the store's own work");
+  }
+}
+
+void sleep_until(clock& on, boot_time until) {
+  std::mutex nobody_elses;
+  std::condition_variable never_notified;
+  std::unique_lock lock{nobody_elses};
+  while (on.now() < until) on.wait_until(lock, never_notified, until);
+}
+
+std::string rounded(std::chrono::nanoseconds d) {
+  if (d < 1s)
+    return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(d).count()) + " ms";
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s";
+}
+
+constexpr std::chrono::milliseconds first_pause{50};
+constexpr std::chrono::milliseconds longest_pause{500};
+
+/// A server that starts beside this program (at boot, in containers) is away for a moment. It is
+/// reported once: nobody wants a line in the log for each try.
+drivers::opened open_in_time(const store::driver& d, std::string_view url,
+                             const std::string& shown, clock& on,
+                             const session_options& options) {
+  const boot_time until = saturated_add(on.now(), options.store_timeout);
+  auto pause = first_pause;
+  for (bool reported = false;; reported = true) {
+    auto store = try_to_open(d, url, on, options);
+    const boot_time now = on.now();
+    if (store || store.error().code != errc::unavailable || now >= until) return store;
+    if (!reported) {
+      const std::string limit = until == forever ? "ever" : "up to " + rounded(until - now);
+      base::warn(options.observer.get(), shown,
+           store.error().what + "; waiting for the store for " + limit, errc::unavailable);
+    }
+    sleep_until(on, std::min(until, saturated_add(now, pause)));
+    pause = std::min(2 * pause, longest_pause);
+  }
+}
 
 /// What `file:PATH` says: the URL is the first line of that file.
 result<std::string> url_in_file(const store_url& u) {
@@ -52,17 +105,9 @@ session open(std::string_view text, session_options options) {
     if (!line) fail(std::move(line.error()));
     return open(*line, std::move(options));
   }
-  auto store = [&] {
-    try {
-      const auto driver = drivers::find(u->scheme);
-      if (!driver) return drivers::opened(std::move(driver.error()));
-      return (*driver)->open({text, on, options.observer});
-    } catch (const error&) {
-      throw;
-    } catch (const std::system_error&) {
-      return drivers::opened(engine::no_thread("for the store's own work"));
-    }
-  }();
+  const auto driver = drivers::find(u->scheme);
+  if (!driver) fail(std::move(driver.error()));
+  auto store = open_in_time(**driver, text, shown, on, options);
   if (!store) fail(std::move(store.error()));
   return session(std::move(*store), std::move(options));
 }

@@ -112,7 +112,7 @@ std::vector<listed_name> look_up(const session& s, const list_options& o) {
 }  // namespace
 
 int try_lock(const common_options& common, const try_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.lock.name);
   check_fits(info, o.lock);
   const bool free = is_free(info, o.lock);
@@ -122,7 +122,7 @@ int try_lock(const common_options& common, const try_options& o, log& to) {
 }
 
 int list(const common_options& common, const list_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const auto names = look_up(s, o);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
@@ -131,7 +131,7 @@ int list(const common_options& common, const list_options& o, log& to) {
 }
 
 int show(const common_options& common, const show_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.name);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);

@@ -21,6 +21,10 @@ struct opened_store {
 /// holdfast::error, failure_exit.
 opened_store open_store(const common_options& how, log& to);
 
+/// The same for a command that only reads: a file that this user may not write to is opened with
+/// ?access=read.
+opened_store open_to_read(const common_options& how, log& to);
+
 /// The same for a command that waits until `deadline`: it waits for a store that is not up yet,
 /// too, and says so. Without a deadline for as long as a session keeps trying.
 opened_store open_store(const common_options& how, log& to, boot_time deadline);

@@ -22,7 +22,7 @@ struct session_options {
   std::chrono::milliseconds lease{30'000};
   /// Put before every name, as written: "shop:" makes "order:1" into "shop:order:1".
   std::string name_prefix{};
-  /// How long a call without a deadline keeps trying while the store is away.
+  /// How long open(), and a call without a deadline, keep trying while the store is away.
   std::chrono::milliseconds store_timeout{10'000};
   /// Receives events. May be null.
   std::shared_ptr<holdfast::observer> observer{};

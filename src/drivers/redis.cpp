@@ -1,9 +1,8 @@
 #include "store/redis/redis.hpp"
 
-#include <functional>
-#include <holdfast/observer.hpp>
-#include <string>
+#include <string_view>
 
+#include "base/warning.hpp"
 #include "drivers/join.hpp"
 #include "store/redis/dialect_store.hpp"
 
@@ -11,26 +10,12 @@ namespace holdfast::drivers {
 
 namespace {
 
-std::function<void(std::string_view)> warn(const std::string& url,
-                                           const std::shared_ptr<observer>& to) {
-  return [url, to](std::string_view what) {
-    if (!to) return;
-    event e;
-    e.kind = event_kind::warning;
-    e.store = url;
-    e.detail = what;
-    try {
-      to->on_event(e);
-    } catch (...) {
-      return;  // an observer that throws must not disturb what it watches
-    }
-  };
-}
-
 opened open_redis(const store::opening& how) {
   auto options = options_of<store::redis::read_options>(how);
   if (!options) return std::move(options.error());
-  options->warn = warn(options->url, how.observer);
+  options->warn = [url = options->url, to = how.observer](std::string_view what) {
+    base::warn(to.get(), url, what);
+  };
   if (options->dialect == store::redis::dialect::none) {
     return store::redis::open_redis(std::move(*options));
   }
