@@ -363,12 +363,14 @@ void leave_nothing_behind(core& session, const spec& s, const store::owner_id& o
   session.keeper().abandon(s.name, owner, s.lease);
 }
 
-failure gave_up(core& session, const spec& s, boot_time began, failure f) {
+failure gave_up(core& session, const spec& s, const time_frame& time, failure f) {
+  const bool busy = time.is_try() && f.code == errc::timed_out;
   event e;
-  e.kind = event_kind::gave_up;
+  e.kind = busy ? event_kind::busy : event_kind::gave_up;
   e.name = s.name;
-  e.waited = session.now() - began;
-  e.code = f.code;
+  e.lock_kind = to_string(s.kind);
+  e.waited = session.now() - time.began();
+  e.code = busy ? errc::busy : f.code;
   e.detail = f.what;
   session.tell(e);
   return f;
@@ -437,7 +439,7 @@ result<lease> acquire_untraced(const std::shared_ptr<core>& session,
     }
   }
   auto got = acquire_in_turn(session, s, c, call, std::move(stop));
-  if (!got) return gave_up(*session, *s, call.began(), trace::judged(got.error()));
+  if (!got) return gave_up(*session, *s, call, trace::judged(got.error()));
   return got;
 }
 
@@ -459,7 +461,7 @@ result<grant> acquire_detached(core& session, const spec& s, wait_time wait, std
   mailroom::slot slot(session.mailroom(), a.owner());
   auto won = or_abandon(session, s, a.owner(),
                         [&] { return win(session, s, a, slot, call, std::move(stop)); });
-  if (!won) return gave_up(session, s, call.began(), won.error());
+  if (!won) return gave_up(session, s, call, won.error());
   return won;
 }
 

@@ -179,8 +179,8 @@ auto or_abandon(core& session, const spec& s, const store::owner_id& owner, Acqu
     throw;
   }
 }
-/// Tells the observer.
-failure gave_up(core& session, const spec& s, boot_time began, failure f);
+/// Tells the observer: of a call that does not wait, that the lock was busy.
+failure gave_up(core& session, const spec& s, const time_frame& time, failure f);
 
 /// Gets permits: through the gate if the spec has one, then at the store. Whatever it fails with,
 /// nothing stays behind: what was won too late is released.

@@ -141,7 +141,7 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
     abandon();
   }
   failure observed(failure f) override {
-    return engine::gave_up(session_, *spec_, waited_.began, std::move(f));
+    return engine::gave_up(session_, *spec_, time_, std::move(f));
   }
   void fail_overdue(failure f) override {
     f = observed(std::move(f));
@@ -178,13 +178,13 @@ struct admission::state {
   }
 
   // A wait that only ran out is a decision, not a failure.
-  admitted refused(entry& e, boot_time began, failure why) const {
+  admitted refused(entry& e, const engine::time_frame& time, failure why) const {
     auto& core = *permits.session;
     e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
     const bool stands = e.waited() && !engine::left_to_keeper(why);
     engine::leave_nothing_behind(core, *permits.what, e.owner(), stands ? called_off : why);
-    why = engine::gave_up(core, *permits.what, began, std::move(why));
+    why = engine::gave_up(core, *permits.what, time, std::move(why));
     if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
     return std::move(e.found);
   }
@@ -212,7 +212,7 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   return engine::or_abandon(core, *permits.what, e.owner(), [&] {
     auto settled = engine::wait_until_settled(core, slot, e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
-    return state_->refused(e, call.began(), std::move(settled.error()));
+    return state_->refused(e, call, std::move(settled.error()));
   });
 }
 

@@ -140,6 +140,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
   event e;
   e.kind = event_kind::misuse;
   e.name = spec->name;
+  e.lock_kind = to_string(spec->kind);
   e.code = errc::not_owner;
   e.detail = detail;
   core->tell(e);

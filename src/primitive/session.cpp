@@ -2,9 +2,9 @@
 #include <charconv>
 #include <holdfast/session.hpp>
 
+#include "base/names.hpp"
 #include "engine/async_forms.hpp"
 #include "engine/deadlock_watch.hpp"
-#include "base/names.hpp"
 #include "primitive/common.hpp"
 
 namespace holdfast {
@@ -153,6 +153,12 @@ pending<std::vector<std::string>> async_names(const session& s, std::string patt
       [core = s.core().get(), pattern = std::move(pattern)] { return names_like(*core, pattern); });
 }
 
+store::facts session::facts() const {
+  auto found = core_->facts();
+  if (!found) throw_failure(core_->located(std::move(found.error()), "facts", ""));
+  return std::move(*found);
+}
+
 name_info session::show(std::string_view name) const {
   return look_at(*core_, checked_name(*core_, "show", name)).value();
 }
@@ -182,8 +188,12 @@ std::string_view to_string(event_kind kind) noexcept {
       return "released";
     case event_kind::gave_up:
       return "gave_up";
+    case event_kind::busy:
+      return "busy";
     case event_kind::suspect:
       return "suspect";
+    case event_kind::renewed:
+      return "renewed";
     case event_kind::held_again:
       return "held_again";
     case event_kind::lost:
