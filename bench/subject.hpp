@@ -113,6 +113,7 @@ inline void nothing(const place&) {}
 
 extern const subject_kind holdfast_subject;
 extern const subject_kind fair_mutex_floor;
+extern const subject_kind metrics_floor;
 extern const subject_kind std_floor;
 extern const subject_kind flock_floor;
 extern const subject_kind pthread_floor;

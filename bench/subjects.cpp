@@ -9,6 +9,7 @@ std::span<const subject_kind> all_subjects() {
   static const std::array all{
       holdfast_subject,
       fair_mutex_floor,
+      metrics_floor,
       std_floor,
       flock_floor,
       pthread_floor,
