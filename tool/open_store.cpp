@@ -56,6 +56,8 @@ class log_observer final : public observer {
       case event_kind::acquired:  // the command says these itself, with more to tell
       case event_kind::released:
       case event_kind::gave_up:
+      case event_kind::busy:
+      case event_kind::renewed:
       case event_kind::release_failed:
         return;
     }
@@ -84,11 +86,12 @@ void say_that_it_is_away(const error& e, boot_time until, log& to) {
 }
 
 /// A server that starts beside us (at boot, in containers) is away for a moment.
-session open_in_time(const std::string& url, log& to, boot_time until) {
+session open_in_time(const std::string& url, log& to, boot_time until,
+                     const session_options& options) {
   milliseconds pause = first_pause;
   for (bool said = false;; said = true) {
     try {
-      return open(url, options_for(to));
+      return open(url, options);
     } catch (const error& e) {
       if (e.reason() != errc::unavailable || boot_clock::now() >= until) throw;
       if (!said) say_that_it_is_away(e, until, to);
@@ -99,8 +102,9 @@ session open_in_time(const std::string& url, log& to, boot_time until) {
   }
 }
 
-opened_store open_at(const std::string& url, log& to, boot_time until) {
-  opened_store made{open_in_time(url, to, until), url_for_others(url)};
+opened_store open_at(const std::string& url, log& to, boot_time until,
+                     const session_options& options) {
+  opened_store made{open_in_time(url, to, until, options), url_for_others(url)};
   if (!made.session.can().several_processes)
     throw failure_exit(exit_code::config, "the store " + made.url +
                                               " lives inside one process: no other could see what "
@@ -114,9 +118,10 @@ const char* from_environment() {
   return url && *url ? url : nullptr;
 }
 
-opened_store open_from_environment(const char* url, log& to, boot_time until) {
+opened_store open_from_environment(const char* url, log& to, boot_time until,
+                                   const session_options& options) {
   try {
-    return open_at(url, to, until);
+    return open_at(url, to, until, options);
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
@@ -135,6 +140,11 @@ opened_store open_store(const common_options& how, log& to) {
 }
 
 opened_store open_store(const common_options& how, log& to, boot_time deadline) {
+  return open_store(how, to, deadline, options_for(to));
+}
+
+opened_store open_store(const common_options& how, log& to, boot_time deadline,
+                        const session_options& options) {
   const boot_time until = deadline == forever
                               ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
                               : deadline;
@@ -143,9 +153,9 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
       to.write(level::warning, "password",
                "others may have seen the secret in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
-    return open_at(how.store, to, until);
+    return open_at(how.store, to, until, options);
   }
-  if (const char* url = from_environment()) return open_from_environment(url, to, until);
+  if (const char* url = from_environment()) return open_from_environment(url, to, until, options);
   default_store found = find_default_store();
   if (found.first_time)
     to.write(level::warning, "default_store",
@@ -154,7 +164,13 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
              {{"store", found.url}});
   static unique_fd in_use;  // until the program ends, as the locks are
   in_use = std::move(found.in_use);
-  return open_at(found.url, to, until);
+  return open_at(found.url, to, until, options);
+}
+
+std::string shown_store(const common_options& how) {
+  if (!how.store.empty()) return url_for_others(how.store);
+  if (const char* url = from_environment()) return url_for_others(url);
+  return find_default_store().url;
 }
 
 store_for_child pass_on(const common_options& how, const std::string& shown) {
