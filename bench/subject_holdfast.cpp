@@ -97,8 +97,8 @@ const subject_kind holdfast_subject{
     .open = open_holdfast<holdfast::mutex>,
 };
 
-// Without the gate: each thread stands in the queue at the store.
-const subject_kind fair_mutex_floor{
+// Without the local queue: each thread stands in the queue at the store.
+const subject_kind fair_mutex_baseline{
     .name = "fair_mutex",
     .counts_operations = true,
     .fits = has_queue,
@@ -108,7 +108,7 @@ const subject_kind fair_mutex_floor{
 };
 
 // What metrics cost: the same locks, with an observer that counts.
-const subject_kind metrics_floor{
+const subject_kind metrics_baseline{
     .name = "metrics",
     .counts_operations = true,
     .fits = counts_there,

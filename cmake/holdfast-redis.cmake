@@ -5,12 +5,12 @@ function(holdfast_redis_scripts)
     return()
   endif()
   # Some have others inside.
-  foreach(name IN ITEMS mutex gather late after head permits countdown rate redlock redisson redisson_rw redisson_latch
-          setnx together)
+  foreach(name IN ITEMS mutex barrier_condition late after head permits countdown rate redlock redisson redisson_rw redisson_latch
+          setnx acquire_many)
     set(file "${PROJECT_SOURCE_DIR}/src/store/redis/${name}.lua")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(READ "${file}" HOLDFAST_${name}_TEXT)
-    foreach(part IN ITEMS mutex gather late after head permits rate)
+    foreach(part IN ITEMS mutex barrier_condition late after head permits rate)
       string(REPLACE "@${part}.lua@" "${HOLDFAST_${part}_TEXT}" HOLDFAST_${name}_TEXT "${HOLDFAST_${name}_TEXT}")
     endforeach()
     string(SHA1 HOLDFAST_${name}_SHA "${HOLDFAST_${name}_TEXT}")

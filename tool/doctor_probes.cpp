@@ -140,7 +140,7 @@ findings probes::clock() {
 
 findings probes::notifications(const std::function<session()>& another) {
   const auto& can = session_.can();
-  if (!can.notices || !can.lists_waiters) {
+  if (!can.notifications || !can.lists_waiters) {
     return {{severity::note,
              "notifications",
              "this store has none: waiters poll (docs/choosing-a-store.md)",

@@ -36,7 +36,8 @@ struct event {
   std::string_view lock_kind{};  ///< as name_info::kind: mutex, shared_mutex, semaphore …
   std::uint64_t fence = 0;
   std::chrono::nanoseconds waited{};
-  std::chrono::nanoseconds waited_at_gate{};  ///< the part of it behind threads of this process
+  std::chrono::nanoseconds
+      waited_in_local_queue{};  ///< the part of it behind threads of this process
   std::chrono::nanoseconds held{};
   std::chrono::nanoseconds margin{};
   unsigned leases = 1;  ///< lost: how many leases of this process it was; an idle lock has none

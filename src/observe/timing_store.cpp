@@ -29,7 +29,7 @@ class timing_store final : public store::forwarding_store {
   result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
     return timed(operation::rate, [&] { return forwarding_store::rate(name, c); });
   }
-  result<store::admission> admit(const store::renewal& permits, std::string_view limiter,
+  result<store::admission> admit(const store::named_command& permits, std::string_view limiter,
                                  const store::rate_command& take) override {
     return timed(operation::admit, [&] { return forwarding_store::admit(permits, limiter, take); });
   }
@@ -37,16 +37,16 @@ class timing_store final : public store::forwarding_store {
     return timed(operation::names, [&] { return forwarding_store::names(); });
   }
   result<std::vector<permits_reply>> acquire_together(
-      std::span<const store::renewal> all) override {
+      std::span<const store::named_command> all) override {
     return timed(operation::batch, [&] { return forwarding_store::acquire_together(all); });
   }
 
   // One time for all of them, and the failures of each.
-  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
+  std::vector<result<permits_reply>> execute_batch(std::span<const store::named_command> batch) override {
     const bool one = batch.size() == 1;
     const operation op = one ? of(batch.front().command.verb) : operation::batch;
     const auto began = std::chrono::steady_clock::now();
-    auto replies = forwarding_store::renew(batch);
+    auto replies = forwarding_store::execute_batch(batch);
     took(op, began);
     for (const auto& r : replies) note(op, r);
     return replies;

@@ -55,7 +55,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       record = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. ' ' .. #held .. ' ' .. held .. ' ' .. owner .. ' w 1 ' ..
                priority .. ' 0 ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4]
       lasts = math.max(stays, ends) - now
-    elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- he looks again
+    elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- it asks again
       record, position, fresh, goes_on = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. sub(text, 54), 1, 0, true
       before = match(text, '^w 1 0 ', at + size + 34) and holder
       lasts = math.max(stays, ends) - now

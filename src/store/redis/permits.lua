@@ -21,7 +21,7 @@
 --                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of fence_at_least;
+-- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces fence_at_least;
 -- a verb that needs nothing of what stands after a | is sent without it. The secret of a holder that is released follows
 -- at the end: it is passed on to who comes right behind it, and is in no record. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
@@ -70,7 +70,7 @@ local r = {
   held = nil,  -- the one holder, if the capacity is 1
   dirty = false, created = false, absent_before = true,
   now = tonumber(clock),
-  told = fixed and {},  -- tests only: the notices, in order
+  told = fixed and {},  -- tests only: the notifications, in order
   reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
 }
 
@@ -364,11 +364,11 @@ if text then
   end
 end
 
-@gather.lua@
+@barrier_condition.lua@
 -- ---- the steps ----------------------------------------------------------------------------------
 
 local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
-if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.gather() end
+if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.barrier_condition() end
 
 -- 1. What has run out is gone, whoever looks.
 local held, gone = r.held, 0
