@@ -20,8 +20,8 @@ struct event_log_options {
   /// that kind says how many were left out (`dropped`).
   unsigned burst = 50;
   double per_second = 10;
-  /// Gets each line, without its newline, by one thread at a time. Has to be set: the library itself
-  /// prints nothing.
+  /// Gets each line, without its newline, by one thread at a time. Has to be set: the library
+  /// itself prints nothing.
   std::function<void(log_level level, std::string_view line)> write{};
   /// For the rate. Null: the machine's own.
   std::shared_ptr<holdfast::clock> clock{};

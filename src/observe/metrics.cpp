@@ -95,8 +95,8 @@ void write_held(metrics_text& to, const locks& all) {
 
 using stores = std::vector<std::shared_ptr<const store_series>>;
 
-constexpr std::array rare{event_kind::suspect,  event_kind::held_again, event_kind::release_failed,
-                          event_kind::misuse,   event_kind::warning,    event_kind::lock_order,
+constexpr std::array rare{event_kind::suspect, event_kind::held_again, event_kind::release_failed,
+                          event_kind::misuse,  event_kind::warning,    event_kind::lock_order,
                           event_kind::deadlock};
 
 void write_renewals(metrics_text& to, const stores& all) {

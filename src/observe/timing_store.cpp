@@ -42,7 +42,8 @@ class timing_store final : public store::forwarding_store {
   }
 
   // One time for all of them, and the failures of each.
-  std::vector<result<permits_reply>> execute_batch(std::span<const store::named_command> batch) override {
+  std::vector<result<permits_reply>> execute_batch(
+      std::span<const store::named_command> batch) override {
     const bool one = batch.size() == 1;
     const operation op = one ? of(batch.front().command.verb) : operation::batch;
     const auto began = std::chrono::steady_clock::now();
