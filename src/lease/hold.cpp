@@ -445,7 +445,7 @@ event hold::about(event_kind kind) noexcept {
   event e;
   e.kind = kind;
   e.name = name();
-  e.lock_kind = to_string(spec_->kind);
+  e.lock_kind = to_string(config_->kind);
   e.fence = fence();
   e.waited = since - began;
   e.waited_in_local_queue = past_local_queue_.load(std::memory_order_relaxed) - began;
