@@ -53,7 +53,7 @@ $(LANES:%=test-%): test-%:
 
 # What costs too much for each commit: a program that embeds the library compiles it with every store.
 test-nightly:
-	scripts/install-deps.sh test
+	scripts/install-deps.sh nightly
 	scripts/lane.sh gcc -L nightly
 
 # Until it is stopped: each core from a random seed of its own. What fails is printed, and replayed with --seed.

@@ -48,9 +48,8 @@ constexpr std::chrono::milliseconds longest_pause{500};
 
 /// A server that starts beside this program (at boot, in containers) is away for a moment. It is
 /// reported once: nobody wants a line in the log for each try.
-drivers::opened open_in_time(const store::driver& d, std::string_view url,
-                             const std::string& shown, clock& on,
-                             const session_options& options) {
+drivers::opened open_in_time(const store::driver& d, std::string_view url, const std::string& shown,
+                             clock& on, const session_options& options) {
   const boot_time until = saturated_add(on.now(), options.store_timeout);
   auto pause = first_pause;
   for (bool reported = false;; reported = true) {
@@ -60,7 +59,7 @@ drivers::opened open_in_time(const store::driver& d, std::string_view url,
     if (!reported) {
       const std::string limit = until == forever ? "ever" : "up to " + rounded(until - now);
       base::warn(options.observer.get(), shown,
-           store.error().what + "; waiting for the store for " + limit, errc::unavailable);
+                 store.error().what + "; waiting for the store for " + limit, errc::unavailable);
     }
     sleep_until(on, std::min(until, saturated_add(now, pause)));
     pause = std::min(2 * pause, longest_pause);

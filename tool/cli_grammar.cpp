@@ -489,6 +489,65 @@ class barrier_grammar : public meet_grammar {
   word ttl_;
 };
 
+class ping_grammar : public common_grammar {
+ public:
+  explicit ping_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("-c,--count", count_, "how many round trips; 0 until a signal; default 4")
+        ->type_name("N");
+    app_.add_option("-i,--interval", interval_, "from one to the next; default 1s")
+        ->type_name("DURATION");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    ping_options p;
+    p.count = number_or({"--count", count_}, 0, 1U << 30, p.count);
+    p.interval = duration_or({"--interval", interval_}, p.interval);
+    return {common(), p};
+  }
+
+ private:
+  word count_, interval_;
+};
+
+class doctor_grammar : public common_grammar {
+ public:
+  explicit doctor_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("URL", url_, "the store, as --store")->type_name("");
+    app_.add_option("--stuck", stuck_, "a wait as long as this is reported; default 5m")
+        ->type_name("DURATION");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    doctor_options d;
+    d.stuck = duration_or({"--stuck", stuck_}, d.stuck);
+    common_options c = common();
+    if (!url_.empty() && !c.store.empty()) refuse("URL and --store are two stores; give one");
+    if (!url_.empty()) c.store = url_;
+    return {std::move(c), d};
+  }
+
+ private:
+  std::string url_;
+  word stuck_;
+};
+
+class metrics_grammar : public common_grammar {
+ public:
+  explicit metrics_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("--format", format_, "prometheus or openmetrics; default prometheus")
+        ->type_name("FORMAT");
+    app_.add_option("-o,--output", output_, "replace this file, in one step, instead of stdout")
+        ->type_name("PATH");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    scrape_options s;
+    s.format = metrics_format_or({"--format", format_}, s.format);
+    s.output = output_path({"--output", output_});
+    return {common(), std::move(s)};
+  }
+
+ private:
+  word format_, output_;
+};
+
 class version_grammar : public common_grammar {
  public:
   explicit version_grammar(const command_help& about) : common_grammar(about) {}
@@ -510,6 +569,8 @@ const std::map<std::string, maker, std::less<>> grammars{
     {"limit", make<limit_grammar>},     {"elect", make<elect_grammar>},
     {"sem", make<sem_grammar>},         {"latch", make<latch_grammar>},
     {"barrier", make<barrier_grammar>}, {"version", make<version_grammar>},
+    {"ping", make<ping_grammar>},       {"doctor", make<doctor_grammar>},
+    {"metrics", make<metrics_grammar>},
 };
 
 }  // namespace

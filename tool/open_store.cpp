@@ -55,6 +55,8 @@ class log_observer final : public observer {
       case event_kind::acquired:  // the command says these itself, with more to tell
       case event_kind::released:
       case event_kind::gave_up:
+      case event_kind::busy:
+      case event_kind::renewed:
       case event_kind::release_failed:
         return;
     }
@@ -71,15 +73,14 @@ session_options options_for(log& to) {
 }
 
 /// A server that starts beside us (at boot, in containers) is away for a moment.
-session_options waiting_until(boot_time until, log& to) {
-  session_options o = options_for(to);
+session_options waiting_until(boot_time until, session_options o) {
   o.store_timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::max(until - boot_clock::now(), boot_clock::duration::zero()));
   return o;
 }
 
-opened_store open_at(const std::string& url, log& to, boot_time until) {
-  opened_store made{open(url, waiting_until(until, to)), url_for_others(url)};
+opened_store open_at(const std::string& url, boot_time until, const session_options& options) {
+  opened_store made{open(url, waiting_until(until, options)), url_for_others(url)};
   if (!made.session.can().several_processes)
     throw failure_exit(exit_code::config, "the store " + made.url +
                                               " lives inside one process: no other could see what "
@@ -93,9 +94,10 @@ const char* from_environment() {
   return url && *url ? url : nullptr;
 }
 
-opened_store open_from_environment(const char* url, log& to, boot_time until) {
+opened_store open_from_environment(const char* url, boot_time until,
+                                   const session_options& options) {
   try {
-    return open_at(url, to, until);
+    return open_at(url, until, options);
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
@@ -131,6 +133,11 @@ opened_store open_to_read(const common_options& how, log& to) {
 }
 
 opened_store open_store(const common_options& how, log& to, boot_time deadline) {
+  return open_store(how, to, deadline, options_for(to));
+}
+
+opened_store open_store(const common_options& how, log& to, boot_time deadline,
+                        const session_options& options) {
   const boot_time until = deadline == forever
                               ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
                               : deadline;
@@ -139,9 +146,9 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
       to.write(level::warning, "password",
                "others may have seen the secret in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
-    return open_at(how.store, to, until);
+    return open_at(how.store, until, options);
   }
-  if (const char* url = from_environment()) return open_from_environment(url, to, until);
+  if (const char* url = from_environment()) return open_from_environment(url, until, options);
   default_store found = find_default_store();
   if (found.first_time)
     to.write(level::warning, "default_store",
@@ -150,7 +157,13 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
              {{"store", found.url}});
   static unique_fd in_use;  // until the program ends, as the locks are
   in_use = std::move(found.in_use);
-  return open_at(found.url, to, until);
+  return open_at(found.url, until, options);
+}
+
+std::string shown_store(const common_options& how) {
+  if (!how.store.empty()) return url_for_others(how.store);
+  if (const char* url = from_environment()) return url_for_others(url);
+  return find_default_store().url;
 }
 
 store_for_child pass_on(const common_options& how, const std::string& shown) {

@@ -66,6 +66,10 @@ class session {
   /// and one for each holder removed.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
+  /// What the store's servers say of themselves: version, settings, state, as far as they bear on
+  /// locks. Empty where a store has nothing of the kind. A round trip or two a server.
+  store::facts facts() const;
+
   /// Commands sent to the store since the session was opened (benchmarks and tests ask).
   std::uint64_t store_operations() const noexcept;
 

@@ -304,7 +304,6 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
   if (self->client_.options().observer) {
     event e = self->about(event_kind::acquired);
     e.waited = e.waited_in_local_queue = self->client_.now() - began;
-    e.held = {};
     self->client_.tell(e);
   }
   return lease(std::move(self));
@@ -446,16 +445,19 @@ event hold::about(event_kind kind) noexcept {
   event e;
   e.kind = kind;
   e.name = name();
+  e.lock_kind = to_string(config_->kind);
   e.fence = fence();
   e.waited = since - began;
   e.waited_in_local_queue = past_local_queue_.load(std::memory_order_relaxed) - began;
+  if (kind == event_kind::acquired) return e;  // the clock is half of what an event costs
   e.held = std::min(client_.now(), ended_.load(std::memory_order_relaxed)) - since;
   return e;
 }
 
-void hold::announce(event_kind kind, const failure* why) noexcept {
+void hold::announce(event_kind kind, const failure* why, std::chrono::nanoseconds margin) noexcept {
   if (!client_.options().observer) return;
   event e = about(kind);
+  e.margin = margin;
   if (why != nullptr) {
     e.code = why->code;
     e.detail = why->what;
@@ -471,6 +473,8 @@ void hold::announce_lost(std::string_view why) noexcept {
   event e = about(event_kind::lost);
   e.code = errc::lost;
   e.detail = why;
+  const bool idle = turn_ % 2 == 1;
+  e.leases = idle ? 0 : std::max(users(), 1U);
   client_.tell(e);
   // Those of this process who stand behind must not wait for somebody who has lost it.
   if (leaves_local_queue()) config_->local_queue->leave();

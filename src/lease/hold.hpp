@@ -151,7 +151,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   void forget_loss();
   void publish() noexcept override;
   void announce_lost(std::string_view why) noexcept override;
-  void announce(event_kind kind, const failure* why = nullptr) noexcept override;
+  void announce(event_kind kind, const failure* why = nullptr,
+                std::chrono::nanoseconds margin = {}) noexcept override;
   /// What happened to the present turn.
   event about(event_kind kind) noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;

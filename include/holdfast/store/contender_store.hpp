@@ -5,6 +5,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/identity.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -120,6 +121,9 @@ class contender_store {
   /// The store's clock, to judge records; it stands still where there is none. No round trip but
   /// now and then.
   virtual result<moment> time() = 0;
+
+  /// As session_store::facts.
+  virtual result<store::facts> facts() { return store::facts{}; }
 
   /// All names with somebody in line, or a record; as session_store::names says of those that
   /// cannot be read. Costs a scan.

@@ -58,6 +58,8 @@ class slot_store {
   virtual const std::string& url() const noexcept = 0;
   /// As session_store::identify.
   virtual result<store::identity> identify() { return store::identity{url(), {}}; }
+  /// As session_store::facts.
+  virtual result<store::facts> facts() { return store::facts{}; }
   /// As session_store::remembers_for.
   virtual result<std::optional<std::chrono::microseconds>> remembers_for() {
     auto who = identify();

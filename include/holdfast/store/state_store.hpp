@@ -56,6 +56,8 @@ class state_store {
 
   /// As session_store::identify.
   virtual result<store::identity> identify() { return store::identity{url(), {}}; }
+  /// As session_store::facts.
+  virtual result<store::facts> facts() { return store::facts{}; }
 
   /// All names that have a record, with it. What the record says is not judged here: one that is
   /// damaged or foreign comes as it is, as text, and does not make this fail. Costs a scan.

@@ -80,6 +80,10 @@ class session_store {
   /// The default knows the URL.
   virtual result<store::identity> identify();
 
+  /// Version, settings and state of the servers, as far as they bear on locks and this user may ask
+  /// for them: holdfast doctor judges them. A round trip or two a server. The default knows none.
+  virtual result<store::facts> facts() { return store::facts{}; }
+
   /// For how long it is known to have kept what it granted: no longer than since a restart, a
   /// failover or a flush that it can notification. Nothing if it does not forget. It may leave a
   /// mark at the store. The default says identify()'s up_for.

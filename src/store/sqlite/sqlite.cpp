@@ -47,6 +47,12 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return explain_forked();
     return file_->identify();
   }
+  result<store::facts> facts() override {
+    const auto& o = file_->options();
+    return store::facts{{{}, "sqlite_version", sqlite3_libversion()},
+                        {{}, "synchronous", o.synchronous},
+                        {{}, "network", o.network}};
+  }
   result<moment> time() override { return read_moment(); }
   bool departed(std::string_view peer) override {
     return !file_->forked() && file_->inbox().departed(peer);

@@ -15,6 +15,7 @@ ROOMS = {
     "family": ("family", "kernel"),
     "kernel": ("kernel",),
     "base": ("base",),
+    "observe": ("observe", "base"),
     "testing": ("testing",),
     "c": ("c",),  # sees what users see
 }
