@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 using namespace std::chrono_literals;
 
@@ -25,4 +26,13 @@ int main(int argc, char** argv) {
                           : holdfast::metrics_format::openmetrics;
   std::cout << counted->text(format);  // with Content-Type: content_type(format)
   // #endregion
+
+  const std::shared_ptr<holdfast::observer> logged = std::make_shared<holdfast::event_log>(
+      holdfast::event_log_options{.write = [](auto, std::string_view line) { std::cerr << line; }});
+  holdfast::session_options options;
+  // #region both
+  std::vector<std::shared_ptr<holdfast::observer>> both{counted, logged};
+  options.observer = std::make_shared<holdfast::observers>(both);
+  // #endregion
+  holdfast::mutex{holdfast::open("memory:", options), "another"}.lock();
 }
