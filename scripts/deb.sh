@@ -6,9 +6,11 @@ version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' CMakeLists.txt)
 out=$PWD/build/deb
 tree=$out/holdfast-$version
 mkdir -p "$tree"
-# What the repository has, and nothing that was made here; what was compiled there before is kept.
-git ls-files --cached --others --exclude-standard -z |
-  rsync --archive --from0 --files-from=- --ignore-missing-args . "$tree/"
+# What the repository has, and nothing else; what was compiled there before is kept.
+git ls-files --cached --others --exclude-standard -z | LC_ALL=C sort --zero-terminated >"$out/files"
+rsync --archive --from0 --files-from="$out/files" --ignore-missing-args . "$tree/"
+(cd "$tree" && find . -path ./build -prune -o ! -type d -printf '%P\0') | LC_ALL=C sort --zero-terminated |
+  LC_ALL=C comm --zero-terminated -23 - "$out/files" | (cd "$tree" && xargs --null --no-run-if-empty rm -f)
 rm -rf "$tree/debian"
 cp -r packaging/debian "$tree/debian"
 rm -f "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo

@@ -15,7 +15,7 @@ clean_up() {
   for started in "$root"/tmp/{hold,redis}.pid; do
     [[ ! -e $started ]] || kill "$(cat "$started")" 2>/dev/null || true
   done
-  for at in "${mounted[@]}"; do umount "$at" || umount --lazy "$at"; done
+  for at in "${mounted[@]}"; do umount --recursive "$at"; done
   rm -rf --one-file-system "$work"
 }
 trap clean_up EXIT
@@ -111,7 +111,7 @@ done
 apt install $(cd "$root" && compgen -G 'tmp/debs/*.deb' | grep -v dbgsym | sed 's,^,/,')
 says "+next" 0 dpkg-query --show holdfast
 says done 0 holdfast run --store "$store" nightly -- echo done
-says busy 75 holdfast run -n --store "$store" upgraded -- echo done
+says "" 75 holdfast run -n --store "$store" upgraded -- echo done
 in_root sh -c 'kill "$(cat /tmp/hold.pid)" "$(cat /tmp/redis.pid)"'
 
 step "remove, and purge: nothing is left"

@@ -54,9 +54,25 @@ def compare(which, library):
     print(f"{len(now)} names, as in {path.name}")
 
 
+def namespaces(folder):
+    found = set()
+    for path in (*(HERE.parents[1] / folder).rglob("*.hpp"), *(HERE.parents[1] / folder).rglob("*.cpp")):
+        found |= set(re.findall(r"^namespace (holdfast[\w:]*) \{", path.read_text(encoding="utf-8"), re.M))
+    return found
+
+
+def private_names_shown(library):
+    """What is in the public version node, and in a namespace that no public header has."""
+    own = tuple(f"{name}::" for name in namespaces("src") - namespaces("include"))
+    public = [name for _, name, node in exported(library) if re.fullmatch(r"HOLDFAST_\d+\.\d+", node)]
+    of = re.compile(r"^(?:typeinfo (?:name )?for |vtable for )?(.*)")
+    return [name for name in readable(public) if of.match(name)[1].startswith(own)]
+
+
 def check_drivers(library):
     """That nothing of the C++ library's templates, or of a client, leaks out, to be taken by somebody's program."""
     leaks = [name for _, name, node in exported(library) if not node.startswith("HOLDFAST_")]
+    leaks += [f"{name} (HOLDFAST_PRIVATE_NAMESPACES lacks its namespace)" for name in private_names_shown(library)]
     drivers = list(pathlib.Path(library).parent.glob("holdfast-*/*.so"))
     if not drivers:
         sys.exit(f"there are no drivers beside {library}")
