@@ -101,9 +101,7 @@ class Stage:
 
     def __init__(self, out):
         self.pages, self.headers = out / "pages", header_pages(out)
-        self.add(API, "# API reference\n\nEach function is documented where it is declared. One page for each public header, and "
-                 "[an index of all](api/annotated.html):\n\n" +
-                 "\n".join(f"- [`<{name}>`](api/{page})" for name, page in sorted(self.headers.items())) + "\n")
+        self.add(API, self.list_of_headers())
         self.add("wide.css", WIDE)
         for page in [ROOT / name for name in PAGES] + sorted((ROOT / "docs").rglob("*.md")):
             self.add(page.relative_to(ROOT), self.rewritten(page))
@@ -112,6 +110,14 @@ class Stage:
         place = self.pages / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
+
+    def list_of_headers(self):
+        groups = {"C++": r"holdfast/\w+\.hpp", "C": r".*\.h", "For a store of your own": r"holdfast/store/.*"}
+        text = "# API reference\n\nEach function is documented where it is declared: [all classes](api/annotated.html).\n"
+        for group, pattern in groups.items():
+            names = [name for name in sorted(self.headers) if re.fullmatch(pattern, name)]
+            text += f"\n## {group}\n\n" + " ·\n".join(f"[`{name.rpartition('/')[2]}`](api/{self.headers[name]})" for name in names) + "\n"
+        return text
 
     def rewritten(self, page):
         def lead(link):

@@ -74,8 +74,8 @@ class lock_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("LOCK", name_, "the lock's name")->required()->type_name("");
-    app.add_flag("-s,--shared", shared_, "with other -s (read-write lock)");
-    app.add_flag("-x,--exclusive", exclusive_, "alone (read-write lock)");
+    app.add_flag("-s,--shared", shared_, "shared with other -s (read-write lock)");
+    app.add_flag("-x,--exclusive", exclusive_, "alone, against -s and -x (read-write lock)");
     app.add_option("--slots", slots_, "one of N permits (semaphore)")->type_name("N");
   }
   lock_choice convert() const {
@@ -108,12 +108,12 @@ class take_words {
   void add_to(CLI::App& app) {
     lock_.add_to(app);
     app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 as -n")
+    app.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 is -n")
         ->type_name("DURATION");
     add_busy_code(app, busy_code_);
     app.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
         ->type_name("DURATION");
-    app.add_flag("--fair", fair_, "in order of arrival, strictly");
+    app.add_flag("--fair", fair_, "strictly in order of arrival");
     app.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
   }
   take_options convert(const std::string& default_reason) const {
@@ -139,17 +139,19 @@ class child_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
-    app.add_option("--min-hold", min_hold_, "keep the lock so long at least")
+    app.add_option("--min-hold", min_hold_, "keep the lock at least this long")
         ->type_name("DURATION");
     app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");
-    app.add_option("--kill-after", kill_after_, "from TERM to KILL; default 5s or a third of --ttl")
+    app.add_option("--kill-after", kill_after_,
+                   "time from TERM to KILL; default 5s or a third of --ttl")
         ->type_name("DURATION");
     app.add_option("--on-lost", on_lost_, "term, kill or warn; default term")->type_name("ACTION");
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    app.add_option("--token-file", token_file_, "write the fencing token there")->type_name("PATH");
-    app.add_option("--status-file", status_file_, "write how it went there, as JSON")
+    app.add_option("--token-file", token_file_, "write the fencing token to this file")
+        ->type_name("PATH");
+    app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }
 
@@ -220,7 +222,7 @@ class sem_grammar : public common_grammar {
     app_.add_option("NAME", name_, "the semaphore's name")->required()->type_name("");
     app_.add_option("COUNT", count_, "how many permits there are")->required()->type_name("");
     app_.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 as -n")
+    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 is -n")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
     app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")

@@ -48,7 +48,7 @@ constexpr std::string_view limit_footer =
     "rates (else 78); to change them, give the new ones with a greater --rules-version.\n";
 
 constexpr std::string_view elect_footer =
-    "Of all that campaign, one leads and runs the command; the others wait. The leader and its\n"
+    "One of the candidates leads and runs the command; the others wait. The leader and its\n"
     "note: holdfast show NAME. If leadership is lost, the command is ended before another leads,\n"
     "and this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
     "Environment and exit codes as of run.\n";
@@ -105,7 +105,7 @@ constexpr std::array<command_help, 15> commands{{
      "the same as JSON", ""},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
      "what was done as JSON", force_footer},
-    {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while it leads.",
+    {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while leading.",
      "as --log-format=json", elect_footer},
     {"limit", "holdfast limit NAME --rate RATE… [OPTIONS]",
      "Takes tokens of a rate limit, or says when there will be some.", "the answer as JSON",

@@ -20,11 +20,11 @@ enum class event_kind {
   held_again,      ///< the same, after renewals that failed
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
   renew_failed,    ///< one renewal failed; the keeper tries again
-  release_failed,  ///< the store was not told: it is told again, until the lease ends
+  release_failed,  ///< a release failed: it is repeated until the lease ends
   misuse,          ///< unlock() without holding it, and the like
   warning,         ///< something about the store that a person should know
   lock_order,      ///< two names are taken in both orders: `detail` says where
-  deadlock,        ///< this wait was ended, it would never have: `detail` says who waited for whom
+  deadlock,        ///< a wait that would never end was ended: `detail` says who waits for whom
 };
 std::string_view to_string(event_kind kind) noexcept;
 

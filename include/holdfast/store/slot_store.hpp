@@ -21,7 +21,7 @@ struct slot {
   store::kind kind = kind::mutex;  ///< for stores where not all kinds look alike
 };
 
-/// What stands in a slot.
+/// The content of a slot.
 struct slot_entry {
   owner_id owner{};  ///< none: of a program that is not ours
   store::kind kind = kind::mutex;
