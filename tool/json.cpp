@@ -220,14 +220,14 @@ std::string ping_summary_json(std::string_view store, const ping_summary& s) {
   return line(j);
 }
 
-std::string doctor_json(std::string_view store, std::span<const finding> findings, int exit_code,
+std::string doctor_json(std::string_view store, std::span<const finding> all, int exit_code,
                         wall_time now) {
   json j = document();
   j["store"] = store;
   j["time"] = rfc3339(now);
   j["exit_code"] = exit_code;
   j["findings"] = json::array();
-  for (const auto& f : findings) {
+  for (const auto& f : all) {
     json one = {{"level", to_string(f.level)}, {"topic", f.topic}, {"message", f.message}};
     add_text(one, "remedy", f.remedy);
     j["findings"].push_back(std::move(one));

@@ -59,7 +59,7 @@ std::string leader_json(std::string_view name, const std::optional<leader>& lead
 std::string ping_json(std::string_view store, std::size_t number,
                       std::optional<std::chrono::nanoseconds> took, std::string_view error);
 std::string ping_summary_json(std::string_view store, const ping_summary& s);
-std::string doctor_json(std::string_view store, std::span<const finding> findings, int exit_code,
+std::string doctor_json(std::string_view store, std::span<const finding> all, int exit_code,
                         wall_time now);
 std::string version_json(std::string_view version, std::span<const std::string> stores);
 std::string status_json(const run_report& r);

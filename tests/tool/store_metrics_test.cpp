@@ -38,7 +38,7 @@ store_snapshot snapshot(std::vector<listed_name> names) {
 }
 
 std::string text_of(const store_snapshot& s) {
-  return store_metrics({&s, 1}, noon, metrics_format::prometheus);
+  return holdfast::tool::store_metrics({&s, 1}, noon, metrics_format::prometheus);
 }
 
 testing::AssertionResult has(const std::string& text, const std::string& line) {
