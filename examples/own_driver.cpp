@@ -1,6 +1,7 @@
 // A driver for a store of one's own, as a program that asks it (docs/drivers.md).
 
 // #region driver
+#include <holdfast/session.hpp>
 #include <holdfast/store/driver.hpp>
 
 using namespace holdfast;
