@@ -4,7 +4,7 @@ set(HOLDFAST_LINKED_STORES sqlite memcached)
 set(HOLDFAST_DRIVER_FOLDER "holdfast-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
 # Every namespace but holdfast itself, and those that public headers have.
-set(HOLDFAST_PRIVATE_NAMESPACES base drivers engine family kernel primitive store::etcd store::mariadb store::memcached
+set(HOLDFAST_PRIVATE_NAMESPACES base drivers engine family kernel observe primitive store::etcd store::mariadb store::memcached
   store::memory store::contender_text store::postgres store::redis store::sql store::sqlite store::zookeeper)
 
 # holdfast_drivers_in(<target> <store>...): open(url) knows these stores, and memory.
