@@ -18,8 +18,8 @@ case "${1:-}" in
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin) ;;
-  deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync git
-                   systemd) ;;
+  deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync
+                   git scdoc systemd) ;;
   *)     echo "usage: $0 demo|test|bench|lint|deb" >&2; exit 2 ;;
 esac
 
