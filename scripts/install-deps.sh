@@ -20,8 +20,8 @@ case "${1:-}" in
          if [[ $1 == nightly ]]; then packages+=(prometheus); fi ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin libspdlog-dev) ;;
-  deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync git
-                   systemd) ;;
+  deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync
+                   git scdoc systemd) ;;
   docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
   docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
   *)     echo "usage: $0 demo|test|nightly|bench|lint|deb|docs|docs-check|make" >&2; exit 2 ;;

@@ -9,6 +9,8 @@ fail() { echo "test-deb: $*" >&2; exit 1; }
 compgen -G "$debs/libholdfast0_*.deb" >/dev/null || fail "there are no packages in build/deb; make deb builds them"
 work=$(mktemp --directory --tmpdir holdfast-deb-XXXXXX)
 root=$work/root
+mkdir "$work/built"
+cp "$debs"/*.deb "$work/built/"  # make deb may go on meanwhile
 mounted=()
 clean_up() {
   local started
@@ -60,7 +62,7 @@ in_root dpkg --get-selections | sort >"$work/packages-before"
 
 step "install: the tool alone, without the client of any server"
 mkdir "$root/tmp/debs"
-cp "$debs"/*.deb "$root/tmp/debs/"
+cp "$work"/built/*.deb "$root/tmp/debs/"
 # The files of these packages, as the root sees them.
 place() { for name in "$@"; do (cd "$root" && compgen -G "tmp/debs/${name}_*.deb" | sed 's,^,/,'); done; }
 # shellcheck disable=SC2046  # names without spaces
@@ -98,7 +100,7 @@ says "" 0 sh -c "holdfast run --store $store upgraded -- sh -c 'echo held >/tmp/
   echo \$! >/tmp/hold.pid"
 says held 0 timeout 60 cat /tmp/held
 mkdir "$work/next"
-for deb in "$debs"/*.deb; do
+for deb in "$work"/built/*.deb; do
   [[ $deb != *-dbgsym* ]] || continue
   dpkg-deb --raw-extract "$deb" "$work/next/tree"
   version=$(sed -n 's/^Version: //p' "$work/next/tree/DEBIAN/control")

@@ -9,5 +9,6 @@ fail() { echo "test-package: $*" >&2; exit 1; }
 holdfast=$place/bin/holdfast
 [[ $("$holdfast" version) == *"memory sqlite redis postgres mariadb zookeeper etcd memcached"* ]] || fail "it does not find its drivers"
 [[ $("$holdfast" run --store "sqlite:$place/locks.db" nightly -- echo done) == done ]] || fail "it does not run a command"
-ldd "$holdfast" | grep -q "$place/lib.*/libholdfast.so" || fail "it uses another libholdfast than its own"
+library=$(ldd "$holdfast" | sed -n 's/.*libholdfast\.so[^ ]* => \([^ ]*\).*/\1/p')
+[[ $(realpath "$library") == "$place"/lib*/libholdfast.so.* ]] || fail "it uses another libholdfast than its own"
 echo "test-package: runs from $place"
