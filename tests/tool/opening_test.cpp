@@ -48,6 +48,7 @@ TEST_F(opening_a_store, gives_up_one_that_does_not_start_in_time) {
   const auto r = tool({"run", "l", "-w", "200ms", "--store", url, "--", "true"});
   EXPECT_EQ(r.code, 69) << r.err;
   EXPECT_TRUE(has(r.err, waits)) << r.err;
+  EXPECT_EQ(r.err.find(waits), r.err.rfind(waits)) << "said once: " << r.err;
 }
 
 TEST_F(opening_a_store, is_one_try_for_a_command_that_does_not_wait) {
