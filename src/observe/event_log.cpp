@@ -43,7 +43,7 @@ bool needs_quotes(std::string_view text) noexcept {
   if (text.empty()) return true;
   return std::any_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return byte <= 0x20 || byte == 0x7F || c == '"' || c == '=' || c == '\\';
+    return byte <= 0x20 || byte >= 0x7F || c == '"' || c == '=' || c == '\\';
   });
 }
 

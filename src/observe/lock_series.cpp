@@ -26,8 +26,20 @@ std::atomic<lock_series*>& lock_table::slot_of(const lock_key& k) const noexcept
   }
 }
 
+std::uint64_t lock_table::next_id() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// A thread mostly comes for what it came for the last time.
 lock_series* lock_table::find(const lock_key& k) const noexcept {
-  return slot_of(k).load(std::memory_order_acquire);
+  thread_local std::uint64_t of_table = 0;
+  thread_local lock_series* last = nullptr;
+  if (of_table == id_ && last->key() == k) return last;
+  lock_series* const found = slot_of(k).load(std::memory_order_acquire);
+  if (found == nullptr) return nullptr;
+  of_table = id_;
+  return last = found;
 }
 
 lock_series& lock_table::at(const lock_key& k) {

@@ -35,7 +35,7 @@ struct lock_series {
 /// never goes, so that their number has to be bounded, and is.
 class lock_table {
  public:
-  lock_table() : slots_(std::make_unique<std::atomic<lock_series*>[]>(slots)) {}
+  lock_table() : id_(next_id()), slots_(std::make_unique<std::atomic<lock_series*>[]>(slots)) {}
 
   /// Null if there is none, or no room for another one.
   lock_series* find(const lock_key& k) const noexcept;
@@ -48,8 +48,10 @@ class lock_table {
   static constexpr std::size_t slots = 4096;  // a power of two
   static constexpr std::size_t most = 1000;
 
+  static std::uint64_t next_id() noexcept;
   std::atomic<lock_series*>& slot_of(const lock_key& k) const noexcept;
 
+  const std::uint64_t id_;  ///< of all tables that ever were: what a thread remembers is of one
   const std::unique_ptr<std::atomic<lock_series*>[]> slots_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<lock_series>> all_;

@@ -45,7 +45,8 @@ result<store::facts> servers::facts() {
     const auto answer = n.ask(bytes);
     if (!answer) return answer.error();
     const auto& at = n.options();
-    const std::string server = at.host + ":" + std::to_string(at.port);
+    const std::string server =
+        at.unix_path.empty() ? at.host + ":" + std::to_string(at.port) : at.unix_path;
     const auto& info = answer->replies.front();
     if (info.is_error()) {
       found.push_back({server, "denied", "INFO"});
