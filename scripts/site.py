@@ -8,6 +8,7 @@ to a page that shows it, or to the page of a public header in the API reference.
 """
 import html
 import pathlib
+import posixpath
 import re
 import shutil
 import subprocess
@@ -163,7 +164,8 @@ def navigation():
     lines = ["nav:", "  - overview: README.md"]
     for group, links in re.findall(r"^\*\*(.+?)\*\*: (.+?)(?=^$|\Z)", text, re.S | re.M):
         lines.append(f"  - {group}:")
-        lines += [f'    - "{title.replace(chr(96), "")}": docs/{page}' for title, page in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", links)]
+        for title, page in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", links):
+            lines.append(f'    - "{title.replace("`", "")}": {posixpath.normpath("docs/" + page)}')
     lines += ["  - API reference: " + API, "  - Changes: CHANGELOG.md"]
     return "\n".join(lines) + "\n"
 
