@@ -135,10 +135,13 @@ struct redlock::state {
     return {std::move(hold), won};
   }
 
-  [[noreturn]] void fail_unavailable(const std::vector<vote>& votes) const {
+  [[noreturn]] void fail_unavailable(const quorum_hold& hold) const {
+    const auto votes = hold.votes();
+    const auto& said = hold.first_failure();
     fail({errc::unavailable,
           "too few of " + std::to_string(votes.size()) + " nodes answer for a majority (" +
-              in_words(votes) + "): bring them back, or look at redlock_options::node_timeout",
+              in_words(votes) + "): " + (said.empty() ? said : "one failed with: " + said + "; ") +
+              "bring them back, or look at redlock_options::node_timeout",
           true});
   }
 };
@@ -204,7 +207,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
       now = first.now();
     }
     if (now < deadline && (deadline != forever || now < give_up)) continue;
-    if (away) s.fail_unavailable(votes);
+    if (away) s.fail_unavailable(*hold);
     return std::nullopt;
   }
   return std::nullopt;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "store/sql/record_bound.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 
@@ -70,14 +71,16 @@ WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latc
 
 // After a boot: names lose their holders and waiters and keep their last fence; latches keep their
 // count and, by the wall clock, the time they have left (at most 31 days, in case that clock is
-// off). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now.
+// off). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now; what is
+// longer than ?3 is not ours.
 constexpr const char* strike_out_the_dead = R"sql(
 UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
   WHEN 'latch' THEN json_set(record,
     '$[4]', max(?2, min(?2 + 2678400000000, json_extract(record, '$[4]') + ?1)),
     '$[5]', json('[]'), '$[6]', json('[]'))
   ELSE json_set(record, '$[2]', 0, '$[4]', json('[]'), '$[5]', json('[]')) END
-WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') END = 1
+WHERE CASE WHEN length(record) <= ?3 AND json_valid(record)
+           THEN json_extract(record, '$[0]') END = 1
 )sql";
 
 constexpr const char* remember_boot =
@@ -156,6 +159,7 @@ status begin_boot(connection& db, const boot_note& before, const boot_note& now)
     const auto struck = run_with(db, strike_out_the_dead, setting_up, [&](sqlite3_stmt* s) {
       sqlite3_bind_int64(s, 1, before.wall_minus_boot_us - now.wall_minus_boot_us);
       sqlite3_bind_int64(s, 2, read_moment().now_at);
+      sqlite3_bind_int64(s, 3, sql::longest_read);
     });
     if (!struck) return struck;
   }
