@@ -209,9 +209,8 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   }
   const engine::timed_call call(session.now(), wait);
   entry e(permits, *limiter.of.config, std::move(request), n, call.deadline());
-  engine::dispatcher::registration slot(session.dispatcher(), e.owner());
   return engine::or_abandon(session, *permits.what, e.owner(), [&] {
-    auto settled = engine::wait_until_settled(session, slot, e, call, std::move(stop));
+    auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
     return state_->refused(e, call.began(), std::move(settled.error()));
   });

@@ -144,8 +144,7 @@ status win_all(joint_acquisition& q, const timed_call& call, const std::stop_tok
   while (true) {
     const auto session = q.in_the_way().session;
     q.wait_there();
-    dispatcher::registration slot(session->dispatcher(), q.owner());
-    const auto settled = wait_until_settled(*session, slot, q, call, stop);
+    const auto settled = wait_until_settled(*session, q.owner(), q, call, stop);
     if (!settled || q.complete()) return settled;
   }
 }

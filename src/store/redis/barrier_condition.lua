@@ -28,7 +28,7 @@ function r.barrier_condition()
         r.grant(w, w.lease, w.peer)
         if not own then r.tell('granted', o, w.peer, r.fence, now + w.lease) end
       elseif w and w.peer == '-' then
-        r.put_place(o, '-', now + 86400000000)  -- who dropped out is remembered while the barrier is in use
+        r.put_place(o, '-', now + @dropped_lasts_us@)  -- who dropped out is remembered while the barrier is in use
       end
     end
     if r.used == 0 then r.scatter() end
@@ -44,8 +44,8 @@ function r.barrier_condition()
       local w = head and r.waiter_of(sub(head, 15))
       if head then r.forget_waiter(sub(head, 15), w) else r.waiters = 0 end
       if w then  -- else its data was evicted: it asks again
-        r.grant(w, 500000, w.peer)
-        r.tell('granted', w.owner, w.peer, r.fence, now + 500000)
+        r.grant(w, @claim_us@, w.peer)
+        r.tell('granted', w.owner, w.peer, r.fence, now + @claim_us@)
         woken = woken + 1
       end
     end
