@@ -70,9 +70,11 @@ std::string name_of(const testing::TestParamInfo<trial>& info) {
   return std::string(f.name) + (often == how::once ? "_without_one" : "_without_more");
 }
 
-/// Some forms end with another error as it is.
+/// Some forms end with another error as it is, and a node of a majority may answer too late: the
+/// clock goes on whether or not its thread has a turn.
 void expect_it_says_so(const holdfast::error& e) {
   if (e.reason() == holdfast::errc::timed_out || e.reason() == holdfast::errc::cancelled) return;
+  if (harness::contains(e.what(), "(silent)")) return;
   EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
   EXPECT_TRUE(harness::contains(e.what(), "limit of threads")) << e.what();
 }
