@@ -78,6 +78,7 @@ status read_number(std::size_t& to, std::string_view name, std::string_view text
 
 status read_password(std::string& to, std::string_view name, const std::string& text) {
   std::string found;
+  if (text.empty()) return invalid(std::string(name) + "= is empty");
   if (name.ends_with("_env")) {
     const char* const value = std::getenv(text.c_str());
     if (value == nullptr) {

@@ -109,7 +109,9 @@ result<address> read_address(std::string_view text, std::uint16_t usual_port) {
   if (end == text.npos) return malformed("an IPv6 address needs its closing ]");
   auto name = unescape(text.substr(v6 ? 1 : 0, end - (v6 ? 1 : 0)));
   if (!name) return std::move(name.error());
-  if (name->empty()) return malformed("names no host");
+  if (name->empty()) {
+    return malformed("has no host where one belongs; write its name there, such as localhost");
+  }
   const bool path = name->front() == '/';  // of a socket
   if (name->find_first_of(path ? "@," : "@,/") != name->npos) {
     return malformed(

@@ -2,27 +2,62 @@
 
 namespace holdfast::c_abi {
 
-held& lease_handle::present() const {
-  if (!held_) refuse(errc::not_owner, "the lease was released, or a wait for a condition has it");
-  return *held_;
+void lease_handle::require_present() const {
+  if (emptied_) refuse(errc::not_owner, "the lease was released, or a wait for a condition has it");
+}
+
+void lease_handle::come() {
+  const std::lock_guard guard{mutex_};
+  require_present();
+  ++inside_;
+}
+
+void lease_handle::go() noexcept {
+  std::unique_lock guard{mutex_};
+  if (--inside_ > 0) return;
+  nobody_.notify_all();
+  if (!then_) return;
+  const auto then = std::exchange(then_, {});
+  auto what = std::move(held_);
+  guard.unlock();
+  then(std::move(what));
+}
+
+void lease_handle::close_to_others() {
+  require_present();
+  emptied_ = true;
+  for (watcher& w : watchers_) w.callback.reset();
 }
 
 std::unique_ptr<held> lease_handle::empty() {
-  const std::unique_lock guard{mutex_};
-  (void)present();
-  for (watcher& w : watchers_) w.callback.reset();
+  std::unique_lock guard{mutex_};
+  close_to_others();
+  nobody_.wait(guard, [&] { return inside_ == 0; });
   return std::move(held_);
 }
 
+void lease_handle::empty_later(receiver then) {
+  std::unique_lock guard{mutex_};
+  close_to_others();
+  if (inside_ > 0) {
+    then_ = std::move(then);
+    return;
+  }
+  auto what = std::move(held_);
+  guard.unlock();
+  then(std::move(what));
+}
+
 void lease_handle::fill(std::unique_ptr<held> what, void* key) {
-  const std::unique_lock guard{mutex_};
+  const std::lock_guard guard{mutex_};
   held_ = std::move(what);
+  emptied_ = false;
   for (watcher& w : watchers_) begin(w, key);
 }
 
 void lease_handle::watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key) {
-  const std::unique_lock guard{mutex_};
-  (void)present();
+  const std::lock_guard guard{mutex_};
+  require_present();
   begin(watchers_.emplace_back(std::move(to), tag), key);
 }
 
@@ -74,6 +109,21 @@ void release_now(held& what) {
   f.operation = "release";
   f.name = name;
   throw_failure(std::move(f));
+}
+
+/// Begins it when nobody uses the lease any more, which may be in another thread's call.
+void release_later(lease_handle& from, const waiting& w) {
+  const auto without_memory = std::make_shared<prepared>(1);
+  event_of& e = without_memory->front();
+  e.tag = w.tag;
+  e.how = failure{errc::overloaded, ""};
+  from.empty_later([w, without_memory](std::unique_ptr<held> what) noexcept {
+    try {
+      begin(*what->begin_release(), w);
+    } catch (...) {
+      w.to->push(std::move(*without_memory));  // it is given back all the same, by its destructor
+    }
+  });
 }
 
 }  // namespace
@@ -135,9 +185,14 @@ int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_e
       from->with([&](held& l) {
         if (dynamic_cast<voted*>(&l) != nullptr) w.require_blocking();
       });
+    if (w.to) {
+      release_later(*from, w);
+      (void)take_out(lease);
+      return;
+    }
     const auto what = from->empty();
     (void)take_out(lease);
-    w.to ? begin(*what->begin_release(), w) : release_now(*what);
+    release_now(*what);
   });
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <holdfast/election.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/redlock.hpp>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -104,7 +105,8 @@ inline std::unique_ptr<held> as_held(quorum_lease l) {
   return std::make_unique<voted>(std::move(l));
 }
 
-/// Empty when it was released, or while a condition has it.
+/// Empty when it was released, or while a condition has it. Many calls may use what it holds at the
+/// same time, and one that hangs keeps no other from its own.
 class lease_handle final : public handle {
  public:
   explicit lease_handle(std::unique_ptr<held> what) : held_(std::move(what)) {}
@@ -112,17 +114,15 @@ class lease_handle final : public handle {
   /// Calls `use` with what is held; throws errc::not_owner if that is nothing.
   template <class F>
   auto with(F&& use) {
-    const std::shared_lock guard{mutex_};
-    return use(present());
+    const visit inside(*this);
+    return use(*held_);
   }
-  /// The same, with nobody else in between.
-  template <class F>
-  auto alone(F&& use) {
-    const std::unique_lock guard{mutex_};
-    return use(present());
-  }
-  /// From now on it holds nothing.
+  /// From now on it holds nothing. Waits for the calls under way.
   std::unique_ptr<held> empty();
+  /// The same for who must not wait: `then` has it when the last call under way is over, in that
+  /// one. It must not throw.
+  using receiver = std::function<void(std::unique_ptr<held>)>;
+  void empty_later(receiver then);
   /// For empty(): it holds again, and is watched as before.
   void fill(std::unique_ptr<held> what, void* key);
   void watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key);
@@ -134,10 +134,29 @@ class lease_handle final : public handle {
     const std::uint64_t tag;
     std::optional<std::stop_callback<std::function<void()>>> callback{};
   };
-  held& present() const;
+  /// A call under way.
+  class visit {
+   public:
+    explicit visit(lease_handle& of) : of_(of) { of_.come(); }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() { of_.go(); }
+
+   private:
+    lease_handle& of_;
+  };
+  void come();
+  void go() noexcept;
+  /// Nobody may come any more. With the mutex held.
+  void close_to_others();
+  void require_present() const;
   void begin(watcher& w, void* key) const;
 
-  std::shared_mutex mutex_;
+  std::mutex mutex_;
+  std::condition_variable nobody_;
+  std::size_t inside_ = 0;
+  bool emptied_ = false;  ///< held_ is for those who are inside
+  receiver then_{};
   std::unique_ptr<held> held_;
   std::list<watcher> watchers_;
 };

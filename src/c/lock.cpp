@@ -365,14 +365,14 @@ int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfa
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why) {
   return guarded(why, [&] {
     const auto of = get<shared_lock>(lock, "lock");
-    lease_of(lease)->alone([&](held& l) { of->itself().downgrade(as_single(l).itself()); });
+    lease_of(lease)->with([&](held& l) { of->itself().downgrade(as_single(l).itself()); });
   });
 }
 
 int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
     const auto of = get<shared_lock>(lock, "lock");
-    const bool alone = lease_of(lease)->alone(
+    const bool alone = lease_of(lease)->with(
         [&](held& l) { return of->itself().try_upgrade(as_single(l).itself()); });
     if (!alone) return holdfast::failure{errc::busy, "there are other readers", false, "upgrade"};
     return holdfast::done{};

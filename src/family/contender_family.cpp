@@ -138,8 +138,8 @@ void contender_family::give_up_later(std::string_view name, const owner_id& owne
       {own_entries::job::kind::give_up, std::string(name), owner, std::move(nodes), unsure, at});
 }
 
-void contender_family::try_again(own_entries::job job) {
-  job.at = clock_.now() + give_up_again;
+void contender_family::try_again(own_entries::one_job job) noexcept {
+  job.front().at = clock_.now() + give_up_again;
   entries_.later(std::move(job));
 }
 
@@ -149,7 +149,8 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
   if (!job) return done{};
   auto gone = put_away(name, owner, job->nodes, job->unsure);
   if (gone) return done{};
-  try_again(std::move(*job));
+  job->at = clock_.now() + give_up_again;
+  entries_.later(std::move(*job));
   return failure{gone.error().code, std::move(gone.error().what)};
 }
 
@@ -187,9 +188,11 @@ result<permits_reply> contender_family::release(std::string_view name, const per
 void contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held) return;
-  auto all = port_->contenders(name, as_of::seen, [this, name = std::string(name), owner] {
-    entries_.later({own_entries::job::kind::see_arrivals, name, owner, {}, false, clock_.now()});
-  });
+  const auto again = std::make_shared<own_entries::one_job>();
+  again->push_back({own_entries::job::kind::see_arrivals, std::string(name), owner});
+  // Called by a thread of the store's, where nothing may be thrown.
+  auto all = port_->contenders(name, as_of::seen,
+                               [this, again]() noexcept { entries_.later(std::move(*again)); });
   if (!all) return;
   std::uint32_t capacity = 1;
   if (const contender* const first = first_of_ours(*all)) capacity = first->capacity;
@@ -199,14 +202,14 @@ void contender_family::see_arrivals(std::string_view name, const owner_id& owner
 }
 
 void contender_family::tidy() {
-  while (auto job = entries_.next()) {
+  for (auto job = entries_.next(); !job.empty(); job = entries_.next()) {
     bool over = false;
     try {
-      over = tidy_up(*job);
+      over = tidy_up(job.front());
     } catch (...) {
       over = false;  // no memory: as if the store had not answered
     }
-    if (!over) try_again(std::move(*job));
+    if (!over) try_again(std::move(job));
   }
 }
 

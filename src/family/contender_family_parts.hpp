@@ -70,7 +70,7 @@ class contender_family final : public store::session_store {
   result<permits_reply> resize(std::string_view name, const permits_command& c);
 
   result<bool> enter(std::string_view name, const permits_command& c, line& seen);
-  void try_again(own_entries::job job);
+  void try_again(own_entries::one_job job) noexcept;
   status give_up_first(std::string_view name, const owner_id& owner);
   result<bool> find_again(std::string_view name, const owner_id& owner);
   result<std::optional<permits_reply>> take_turn(std::string_view name, const permits_command& c,

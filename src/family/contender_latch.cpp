@@ -82,9 +82,13 @@ result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view
 
 store::contender_store::alarm contender_latch::call(std::string_view name,
                                                     const store::owner_id& owner) {
-  return [this, name = std::string(name), owner] {
-    entries_.change(name, owner, [](own_entry& p) { p.watched.clear(); });
-    inbox_.put({store::notification_kind::granted, name, owner, 0, 0, {}});
+  return [this, name = std::string(name), owner]() noexcept {
+    try {
+      entries_.change(name, owner, [](own_entry& p) { p.watched.clear(); });
+      inbox_.put({store::notification_kind::granted, name, owner, 0, 0, {}});
+    } catch (...) {
+      return;  // no memory: the waiter polls
+    }
   };
 }
 

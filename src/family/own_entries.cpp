@@ -6,7 +6,8 @@ namespace holdfast::family {
 
 namespace {
 constexpr unsigned longest_quiet = 8;
-}
+constexpr std::chrono::milliseconds memory_retry{10};
+}  // namespace
 
 bool own_entry::nothing_new() const {
   return quiet < longest_quiet && !waits_for.empty() &&
@@ -45,8 +46,14 @@ bool own_entries::change(std::string_view name, const store::owner_id& owner,
 }
 
 void own_entries::later(job j) {
+  one_job one;
+  one.push_back(std::move(j));
+  later(std::move(one));
+}
+
+void own_entries::later(one_job j) noexcept {
   const std::lock_guard guard{mutex_};
-  jobs_.push_back(std::move(j));
+  jobs_.splice(jobs_.end(), j);
   changed_.notify_one();
 }
 
@@ -57,32 +64,37 @@ boot_time own_entries::next_at() const {
   return first;
 }
 
-std::optional<own_entries::job> own_entries::take_due(boot_time now) {
+own_entries::one_job own_entries::take_due(boot_time now) {
+  one_job due;
   for (auto j = jobs_.begin(); j != jobs_.end(); ++j) {
     if (j->at > now) continue;
-    job due = std::move(*j);
-    jobs_.erase(j);
+    due.splice(due.end(), jobs_, j);
     return due;
   }
   for (auto p = entries_.begin(); p != entries_.end(); ++p) {
     if (p->second.ends > now) continue;
+    due.emplace_back();  // takes memory, and the rest takes none
     own_entry& over = p->second;
-    job due{job::kind::give_up, std::move(over.name), p->first.owner, std::move(over.nodes),
-            over.unsure};
+    due.front() = {job::kind::give_up, std::move(over.name), p->first.owner, std::move(over.nodes),
+                   over.unsure};
     entries_.erase(p);
     return due;
   }
-  return std::nullopt;
+  return due;
 }
 
 std::optional<own_entries::job> own_entries::take_over(std::string_view name,
                                                        const store::owner_id& owner) {
   std::unique_lock lock{mutex_};
-  const store::owned_name whose{std::string(name), owner};
-  while (giving_up_ == whose) clock_.wait_until(lock, given_up_, forever);
+  const auto is_of_it = [&](const job& j) {
+    return j.what == job::kind::give_up && j.owner == owner && j.name == name;
+  };
+  while (giving_up_ != nullptr && is_of_it(*giving_up_)) {
+    clock_.wait_until(lock, given_up_, forever);
+  }
   std::optional<job> all;
   std::erase_if(jobs_, [&](job& j) {
-    if (j.what != job::kind::give_up || j.owner != owner || j.name != name) return false;
+    if (!is_of_it(j)) return false;
     if (!all) return all = std::move(j), true;
     all->nodes.insert(all->nodes.end(), j.nodes.begin(), j.nodes.end());
     all->unsure |= j.unsure;
@@ -91,20 +103,26 @@ std::optional<own_entries::job> own_entries::take_over(std::string_view name,
   return all;
 }
 
-std::optional<own_entries::job> own_entries::next() {
+own_entries::one_job own_entries::next() noexcept {
   std::unique_lock lock{mutex_};
-  giving_up_.reset();
+  giving_up_ = nullptr;
   given_up_.notify_all();
   while (!stopping_) {
-    if (auto due = take_due(clock_.now())) {
-      if (due->what == job::kind::give_up) giving_up_ = store::owned_name{due->name, due->owner};
-      return due;
+    const boot_time now = clock_.now();
+    sleeping_until_ = now + memory_retry;
+    try {
+      if (auto due = take_due(now); !due.empty()) {
+        giving_up_ = &due.front();
+        return due;
+      }
+      sleeping_until_ = next_at();
+    } catch (...) {
+      // No memory for it: looked for again soon.
     }
-    sleeping_until_ = next_at();
     clock_.wait_until(lock, changed_, sleeping_until_);
     sleeping_until_ = boot_time::min();
   }
-  return std::nullopt;
+  return {};
 }
 
 void own_entries::stop() {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <holdfast/store/contender_store.hpp>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -69,23 +69,27 @@ class own_entries {
     boot_time at{};
   };
   void later(job j);
+  /// The list's one job; or, where the thread could not do it, again. Takes no memory.
+  using one_job = std::list<job>;
+  void later(one_job j) noexcept;
   /// What there is to give up of that owner, which is now the caller's to do: before it enters
   /// anew, or it would lose that as well. Waits for what the thread gives up of it just now.
   std::optional<job> take_over(std::string_view name, const store::owner_id& owner);
-  /// Waits for the next job; nothing after stop(). The one before is done, or there again.
-  std::optional<job> next();
+  /// Waits for the next job, which is to be kept until the one after; empty after stop(). The one
+  /// before is done, or there again. Without memory it waits until there is some.
+  one_job next() noexcept;
   void stop();
 
  private:
-  std::optional<job> take_due(boot_time now);
+  one_job take_due(boot_time now);
   boot_time next_at() const;
 
   clock& clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<store::owned_name, own_entry> entries_;
-  std::deque<job> jobs_;
-  std::optional<store::owned_name> giving_up_;  ///< what the thread is about
+  std::list<job> jobs_;
+  const job* giving_up_ = nullptr;  ///< what the thread is about
   std::condition_variable given_up_;
   boot_time sleeping_until_ = boot_time::min();
   bool stopping_ = false;

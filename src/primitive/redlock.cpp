@@ -139,12 +139,15 @@ struct redlock::state {
     return engine::gave_up(nodes->first(), *nodes->nodes.front()->what(), asked, std::move(why));
   }
 
-  [[noreturn]] void fail_unavailable(const std::vector<vote>& votes,
+  [[noreturn]] void fail_unavailable(const quorum_hold& hold,
                                      const engine::time_frame& asked) const {
+    const auto votes = hold.votes();
+    const auto& said = hold.first_failure();
     fail(gave_up(asked, {errc::unavailable,
                          "too few of " + std::to_string(votes.size()) +
                              " nodes answer for a majority (" + in_words(votes) +
-                             "): bring them back, or look at redlock_options::node_timeout",
+                             "): " + (said.empty() ? said : "one failed with: " + said + "; ") +
+                             "bring them back, or look at redlock_options::node_timeout",
                          true}));
   }
 };
@@ -212,7 +215,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
       now = first.now();
     }
     if (now < deadline && (deadline != forever || now < give_up)) continue;
-    if (away) s.fail_unavailable(votes, asked);
+    if (away) s.fail_unavailable(*hold, asked);
     (void)s.gave_up(asked, engine::waited_in_vain(errc::timed_out));
     return std::nullopt;
   }

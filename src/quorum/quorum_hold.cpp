@@ -172,6 +172,7 @@ bool quorum_hold::fail(const answers& votes, boot_time began, const vote_time& t
     // One node's is a vote like others, unless without those that say so there is no majority.
     if (is_mismatch(votes[i]) && votes.size() - ++others < quorum_->majority())
       hopeless_ = mismatch_of(votes[i].reply, *quorum_->nodes.front()->what());
+    if (first_failure_.empty()) first_failure_ = votes[i].why.what;
     const bool voted = said == holdfast::vote::granted || said == holdfast::vote::refused;
     there += voted || had_no_time(votes, i, began);
     answered.push_back(voted || said == holdfast::vote::untrusted);

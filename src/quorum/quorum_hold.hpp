@@ -24,6 +24,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   bool vote(const vote_time& time);
   /// Whether so few nodes answered that nobody could have had it.
   bool too_few_answered() const noexcept { return too_few_answered_; }
+  /// What the first node said that failed; empty if none did.
+  const std::string& first_failure() const noexcept { return first_failure_; }
   /// What went wrong for good, if that is why.
   std::optional<failure> hopeless() const;
 
@@ -69,6 +71,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   boot_time since_{};  ///< … its end
   std::optional<failure> hopeless_;
   bool too_few_answered_ = false;
+  std::string first_failure_;
   std::shared_ptr<quorum_renewer> renewer_;
   std::stop_source lost_;
 

@@ -96,9 +96,20 @@ bool quorum_round::post(std::size_t node, const store::permits_command& c,
                                          sent](result<store::permits_reply> reply) {
     self->on_posted(node, std::move(reply), sent);
   };
-  if (to.session()->post(to.what()->name, c, then)) return true;
-  const std::lock_guard guard{mutex_};
-  posted_[node] = {};
+  const auto give_up = [&] {
+    const std::lock_guard guard{mutex_};
+    if (!posted_[node].under_way) return false;  // it has been answered
+    posted_[node] = {};
+    return true;
+  };
+  try {
+    if (to.session()->post(to.what()->name, c, then)) return true;
+  } catch (...) {
+    // It may have been written all the same. Then its answer comes too late, if it is not here.
+    if (!give_up()) return true;
+    throw;
+  }
+  (void)give_up();
   return false;
 }
 
@@ -138,7 +149,7 @@ void quorum_round::begin_asking(std::size_t node, const store::permits_command& 
 void quorum_round::on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent) {
   session_impl::observe();
   std::unique_lock lock{mutex_};
-  posted_[node].under_way = false;
+  if (!std::exchange(posted_[node].under_way, false)) return;  // it has been answered for
   if (!reply && waiter_ != nullptr) {
     posted_[node].broke = std::move(reply.error());
     waiter_->ring();

@@ -66,6 +66,49 @@ TEST(urls, malformed_options_and_escapes_are_refused) {
   }
 }
 
+// What a person left out, or a script's variable that was not set.
+TEST(urls, an_empty_host_or_value_is_refused_by_what_is_missing) {
+  const bad_url cases[] = {
+#ifdef HOLDFAST_WITH_SQLITE
+      {"sqlite:", errc::invalid_argument, "path"},
+      {"sqlite:x.db?busy_timeout=", errc::invalid_argument, "busy_timeout"},
+#endif
+#ifdef HOLDFAST_WITH_REDIS
+      {"redis://", errc::invalid_argument, "no host"},
+      {"redis://:6379", errc::invalid_argument, "no host"},
+      {"redis+sentinel://a,,b/m", errc::invalid_argument, "no host"},
+      {"redis://h?prefix=", errc::invalid_argument, "prefix"},
+      {"redis://h?password_file=", errc::invalid_argument, "password_file"},
+      {"rediss://h?ca=", errc::invalid_argument, "ca="},
+#endif
+#ifdef HOLDFAST_WITH_POSTGRES
+      {"postgres://:6543/db", errc::invalid_argument, "no host"},
+      {"postgres://h/db?schema=", errc::invalid_argument, "schema"},
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+      {"mariadb://:3307/db", errc::invalid_argument, "no host"},
+      {"mariadb://h/db?ssl_ca=", errc::invalid_argument, "ssl_ca"},
+#endif
+#ifdef HOLDFAST_WITH_ETCD
+      {"etcd://", errc::invalid_argument, "no host"},
+      {"etcds://h?ca=", errc::invalid_argument, "ca="},
+#endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+      {"zookeeper://:2181/x", errc::invalid_argument, "no host"},
+      {"zookeeper://h?session=", errc::invalid_argument, "session"},
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+      {"memcached://:11211", errc::invalid_argument, "no host"},
+      {"memcached://h?prefix=", errc::invalid_argument, "prefix"},
+#endif
+      {"memory:?=", errc::invalid_argument, "option"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(reason_of([&] { (void)holdfast::open(c.url); }), c.reason) << c.url;
+    EXPECT_NE(message_of(c.url).find(c.says), std::string::npos) << message_of(c.url);
+  }
+}
+
 TEST(urls, an_escaped_name_is_the_same_store_as_the_plain_one) {
   const auto plain = holdfast::open("memory:urls b");
   const auto escaped = holdfast::open("memory:urls%20b");

@@ -28,6 +28,8 @@ struct counts {
   std::atomic<int> posted{0};
   std::atomic<int> asked_for_grants{0};  ///< by somebody who waits
   std::atomic<bool> breaks{false};       ///< connections break while a request is written
+  std::atomic<bool> no_memory{false};    ///< is left when a request has been written
+  std::atomic<int> late{0};              ///< so often its answers are not there yet
 };
 
 /// Answers what was posted when it is collected. As at a store whose connection broke, there is
@@ -47,10 +49,12 @@ class posting_node final : public harness::passing_on {
     result<permits_reply> reply = holdfast::failure{holdfast::errc::unavailable, "it broke"};
     if (!counts_->breaks) reply = inner_->permits(name, c);
     unread_.push_back({std::move(then), std::move(reply)});
+    if (counts_->no_memory) throw std::bad_alloc();
     return true;
   }
   source answers() override { return {}; }
   void collect() override {
+    if (counts_->late > 0 && counts_->late-- > 0) return;
     std::vector<unread> all;
     {
       const std::lock_guard guard{mutex_};
@@ -69,18 +73,23 @@ class posting_node final : public harness::passing_on {
   std::vector<unread> unread_;
 };
 
-std::vector<holdfast::session> open_posting(const std::shared_ptr<counts>& c) {
+holdfast::session open_posting(const std::string& url, const std::shared_ptr<counts>& c) {
+  holdfast::session_options o;
+  o.decorate = [c](std::unique_ptr<holdfast::store::session_store> inner)
+      -> std::unique_ptr<holdfast::store::session_store> {
+    return std::make_unique<posting_node>(std::move(inner), c);
+  };
+  return holdfast::open(url, o);
+}
+
+std::string url_of_another_store() {
   static std::atomic<int> number{0};
-  const auto world = std::to_string(++number);
+  return "memory:posting-" + std::to_string(++number);
+}
+
+std::vector<holdfast::session> open_posting(const std::shared_ptr<counts>& c) {
   std::vector<holdfast::session> nodes;
-  for (const char* const node : {"a", "b", "c"}) {
-    holdfast::session_options o;
-    o.decorate = [c](std::unique_ptr<holdfast::store::session_store> inner)
-        -> std::unique_ptr<holdfast::store::session_store> {
-      return std::make_unique<posting_node>(std::move(inner), c);
-    };
-    nodes.push_back(holdfast::open("memory:posting-" + world + node, o));
-  }
+  for (int i = 0; i < 3; ++i) nodes.push_back(open_posting(url_of_another_store(), c));
   return nodes;
 }
 
@@ -103,6 +112,26 @@ TEST(quorum_posting, a_connection_that_breaks_while_it_is_written_to_is_noticed)
   ASSERT_TRUE(held);
   EXPECT_GT(seen->posted, 0);
   EXPECT_GT(seen->asked_for_grants, 0) << "asked again, by one who waits";
+  EXPECT_FALSE(held->release());
+}
+
+// The first two nodes are somebody else's, so the last one decides.
+TEST(quorum_posting, one_that_was_asked_without_memory_answers_for_no_other) {
+  std::vector<std::shared_ptr<counts>> of_node;
+  std::vector<holdfast::session> nodes;
+  std::vector<holdfast::quorum_lease> theirs;
+  for (int i = 0; i < 5; ++i) {
+    const auto url = url_of_another_store();
+    of_node.push_back(std::make_shared<counts>());
+    nodes.push_back(open_posting(url, of_node.back()));
+    if (i < 2) theirs.push_back(redlock({holdfast::open(url)}, "job").acquire());
+  }
+  of_node.front()->no_memory = true;
+  of_node.back()->late = 20;
+  redlock lock(nodes, "job", {.node_timeout = 20s});
+  auto held = lock.try_acquire();
+  ASSERT_TRUE(held);
+  EXPECT_EQ(of_node.back()->late, 0) << "it was waited for";
   EXPECT_FALSE(held->release());
 }
 

@@ -1,15 +1,19 @@
 """What the package promises, on each store."""
 import asyncio
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest.mock
 
 import holdfast
 from holdfast import _abi, _waits
-from stores import REPOSITORY, URLS, OnAStore, on_each_store
+from stores import REPOSITORY, URLS, OnAStore, Redis, on_each_store
+
+FUTEX = "98" if os.uname().machine == "aarch64" else "202"
 
 
 def await_waiters(session, name, count, goes_on):
@@ -447,6 +451,61 @@ class RedlockRules(OnAStore):
         with mine, unittest.mock.patch.object(theirs, "_acquire_blocking", recorded):
             asyncio.run(cancel())
         self.assertEqual(ended, [holdfast.Cancelled])
+
+
+class Hanging(unittest.TestCase):
+    """A server that was stopped answers when it goes on."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="holdfast-python-")
+        self.addCleanup(folder.cleanup)
+        self.server = Redis(folder.name)
+        self.addCleanup(self.server.end)
+        session = holdfast.open(self.server.url + "?command_timeout=5s")
+        self.addCleanup(session.close)
+        self.lock = session.shared_mutex("s")
+        self.lease = self.lock.acquire()
+
+    def beside(self, call):
+        """Calls it in a thread, in which it hangs when this returns. The list gets how it ended."""
+        ended, began = [], []
+
+        def work():
+            began.append(threading.get_native_id())
+            try:
+                ended.append(call())
+            except holdfast.Error as why:
+                ended.append(why)
+        thread = threading.Thread(target=work)
+        self.server.stop()
+        thread.start()
+        waits_for_the_server = False
+        while not waits_for_the_server:  # and not for the interpreter's lock, or for its turn
+            if began:
+                doing = pathlib.Path(f"/proc/self/task/{began[0]}/syscall").read_text().split()[0]
+                waits_for_the_server = doing not in ("running", FUTEX)
+            self.assertTrue(thread.is_alive())
+        return thread, ended
+
+    def test_a_release_that_need_not_wait_waits_for_no_other_call(self):
+        thread, ended = self.beside(self.lease.extend)
+
+        async def give_back():
+            released = asyncio.create_task(self.lease.release_async())
+            await asyncio.sleep(0)
+            self.server.resume()
+            await released
+        asyncio.run(give_back())
+        thread.join()
+        self.assertEqual(ended, [None])
+
+    def test_what_is_known_here_waits_for_no_other_call(self):
+        thread, ended = self.beside(lambda: self.lock.downgrade(self.lease))
+        self.lease.check()
+        self.assertGreater(self.lease.remaining, 0)
+        self.server.resume()
+        thread.join()
+        self.assertEqual(ended, [None])
 
 
 class Stops(unittest.TestCase):

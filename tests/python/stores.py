@@ -4,6 +4,7 @@ import itertools
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -39,6 +40,12 @@ class Redis:
                 return client.recv(64).startswith(b"+PONG")
         except OSError:
             return False
+
+    def stop(self):
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self):
+        self._process.send_signal(signal.SIGCONT)
 
     def end(self):
         self._process.kill()

@@ -49,8 +49,9 @@ int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* queue, uint64_t 
 /// Gives it back; the handle is closed whatever the result. HOLDFAST_LOST if it had ended before
 /// (nothing of another holder is touched); HOLDFAST_UNAVAILABLE if the store could not be told, and
 /// it ends by itself. A second release gives HOLDFAST_NOT_OWNER. `how` may be NULL; of it only
-/// queue and tag count, and a redlock has no queue (HOLDFAST_UNSUPPORTED; the handle stays). One
-/// round trip; for a redlock one to each node.
+/// queue and tag count, and a redlock has no queue (HOLDFAST_UNSUPPORTED; the handle stays). Where
+/// another thread's call uses the lease it begins when that is over; with a queue it returns at
+/// once all the same. One round trip; for a redlock one to each node.
 int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why);
 
 #ifdef __cplusplus

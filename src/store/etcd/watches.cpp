@@ -57,10 +57,12 @@ class watches::stream final : public grpc::ClientBidiReactor<message, message>,
     outbox_.push_back(std::move(what));
     if (outbox_.size() == 1) StartWrite(&outbox_.front());
   }
-  void enough(std::int64_t id) {
+  void enough(std::int64_t id) noexcept try {
     wire::WatchRequest request;
     request.mutable_cancel_request()->set_watch_id(id);
     say(std::move(request));
+  } catch (...) {
+    return;  // no memory: said again when the server tells of it
   }
   void cancel() { context_.TryCancel(); }
 

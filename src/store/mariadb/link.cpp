@@ -22,7 +22,6 @@ std::string bounded(const std::string& record) {
   return "case when octet_length(" + record + ") <= " + std::to_string(sql::longest_read) +
          " then " + record + " end";
 }
-constexpr const char* too_long = "longer than any record of holdfast";
 
 // A row that its transaction has just made has no record yet.
 std::string record_of(std::optional<std::string>& cell) {
@@ -310,8 +309,8 @@ status link::sweep(std::span<const std::string> names, boot_time) {
 }
 
 result<std::vector<state_store::entry>> link::entries(boot_time) {
-  auto got = ask("select name, coalesce(" + bounded("record") + ", '\"" + too_long + "\"') from " +
-                 tables_.records + " order by name");
+  auto got = ask("select name, coalesce(" + bounded("record") + ", '" + sql::unread_record +
+                 "') from " + tables_.records + " order by name");
   if (!got) return std::move(got.error());
   std::vector<state_store::entry> all;
   for (cells& row : got->front().rows) all.push_back({*row[0], record_of(row[1])});

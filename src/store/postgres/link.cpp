@@ -40,7 +40,6 @@ std::string bounded(const std::string& record) {
   return "case when pg_catalog.octet_length(" + record +
          "::text) <= " + std::to_string(sql::longest_read) + " then " + record + " end";
 }
-constexpr const char* too_long = "longer than any record of holdfast";
 
 // A literal array of text: quotes and backslashes are escaped, nothing else has a meaning in it.
 std::string array_of(std::span<const std::string> names) {
@@ -106,7 +105,7 @@ statements::statements(const std::string& schema) {
           meta +
           " set fence_floor = (select max(fence) from gone) "
           "where fence_floor < (select max(fence) from gone)";
-  entries = "select name, coalesce(" + bounded("record") + ", '\"" + too_long + "\"') from " +
+  entries = "select name, coalesce(" + bounded("record") + ", '" + sql::unread_record + "') from " +
             records + " order by name";
   id = "select pg_catalog.to_jsonb(m)->>'id' from " + meta + " m";
   tell = "select pg_catalog.pg_notify($1, $2)";

@@ -43,6 +43,13 @@ void raise(std::atomic<std::int64_t>& to, std::int64_t least) noexcept {
   }
 }
 
+/// It needs none.
+failure no_memory() noexcept { return {errc::unavailable, "no memory", true}; }
+
+failure copy_of(const failure& f) noexcept try { return f; } catch (...) {
+  return no_memory();
+}
+
 failure broken(std::string why) {
   return {errc::unavailable, "the connection broke: " + std::move(why), true};
 }
@@ -85,8 +92,7 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
   mine.replies.reserve(mine.wanted);
   lock l{mutex_};
   if (auto ok = ensure_connected(l, deadline); !ok) return std::move(ok.error());
-  for (const auto& m : all) put_out(m, mine);
-  in_flight_.push_back(&mine);
+  put_in_flight(all, mine);
   if (!flushing_) flush(l);
   wait_for(l, mine);
   tell_posted();
@@ -122,13 +128,24 @@ void link::put_out(const message& m, ticket& t) {
   out_ += '$' + std::to_string(word.size()) + "\r\n" + word + "\r\n";
 }
 
+void link::put_in_flight(std::span<const message> all, ticket& t) {
+  const std::size_t before = out_.size();
+  try {
+    for (const auto& m : all) put_out(m, t);
+    in_flight_.push_back(&t);
+  } catch (...) {
+    out_.resize(before);
+    throw;
+  }
+}
+
 // ---- what nobody waits for
 // -----------------------------------------------------------------------
 
 bool link::post(const message& command, listener& then) {
   {
     lock l{mutex_};
-    if (!connection_ || posted_ >= most_posted) return false;
+    if (!connection_ || posted_.size() >= most_posted) return false;
     put(l, command, then);
   }
   tell_posted();
@@ -143,13 +160,15 @@ bool link::post_now(const message& command, listener& then) {
 }
 
 void link::put(lock& l, const message& command, listener& then) {
-  auto one = std::make_unique<ticket>();
-  one->wanted = 1;
-  one->deadline = boot_clock::now() + options_.command_timeout;
-  one->then = std::move(then);
-  put_out(command, *one);
-  in_flight_.push_back(one.release());
-  ++posted_;
+  std::list<ticket> one(1);
+  ticket& t = one.front();
+  t.wanted = 1;
+  t.replies.reserve(1);
+  t.deadline = boot_clock::now() + options_.command_timeout;
+  t.place = one.begin();
+  put_in_flight({&command, 1}, t);
+  t.then = std::move(then);
+  posted_.splice(posted_.end(), one);
   if (!flushing_) flush(l);
 }
 
@@ -160,9 +179,9 @@ std::shared_ptr<const connection> link::to_read() {
 
 // Who comes meanwhile waits for a moment, and then reads on.
 void link::collect() {
-  std::vector<ticket*> finished;
+  ticket* finished = nullptr;
   lock l{mutex_};
-  if (!leading_ && connection_ && posted_ > 0) {
+  if (!leading_ && connection_ && !posted_.empty()) {
     leading_ = true;
     std::vector<resp_value> replies;
     std::string problem;
@@ -172,7 +191,7 @@ void link::collect() {
     l.lock();
     if (connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off(broken(problem));
+      if (!alive) break_off_as([&] { return broken(problem); });
       fail_overdue();
     }
     pass_lead_on();
@@ -185,32 +204,35 @@ void link::collect() {
 // Replies come in order: when this one is here, all before it are.
 void link::settle() {
   std::unique_lock l{mutex_};
-  const bool waiting = posted_ > 0;
+  const bool waiting = !posted_.empty();
   l.unlock();
   const message ping{"*1\r\n$4\r\nPING\r\n"};
   if (waiting) (void)ask_once({&ping, 1}, boot_clock::now() + options_.command_timeout);
   tell_posted();
 }
 
-void link::lay_by(ticket* posted) {
-  to_tell_.emplace_back(posted);
-  --posted_;
+void link::lay_by(ticket& posted) noexcept {
+  to_tell_.splice(to_tell_.end(), posted_, posted.place);
   something_to_tell_.store(true, std::memory_order_relaxed);
 }
 
 // Not by the thread that reads while it does: who is told may have something to ask here.
-void link::tell_posted() {
+void link::tell_posted() noexcept {
   if (!something_to_tell_.load(std::memory_order_relaxed)) return;
-  std::vector<std::unique_ptr<ticket>> over;
+  std::list<ticket> over;
   std::unique_lock l{mutex_};
   over.swap(to_tell_);
   something_to_tell_.store(false, std::memory_order_relaxed);
   l.unlock();
-  for (const auto& t : over) {
-    if (t->wrong)
-      t->then(std::move(*t->wrong));
-    else
-      t->then(answer{std::move(t->replies), false, t->over_connection});
+  for (auto& t : over) {
+    try {
+      if (t.wrong)
+        t.then(std::move(*t.wrong));
+      else
+        t.then(answer{std::move(t.replies), false, t.over_connection});
+    } catch (...) {
+      // It has no memory for the answer: as if that had been lost. The others have theirs.
+    }
   }
 }
 
@@ -238,14 +260,21 @@ status link::ensure_connected(lock& l, boot_time deadline) {
 void link::connect_now(lock& l) {
   connecting_ = true;
   l.unlock();
-  auto made = greet(options_, purpose::commands);
+  auto made = [&]() -> result<std::unique_ptr<connection>> {
+    try {
+      auto there = greet(options_, purpose::commands);
+      if (there && options_.commands_go_to) options_.commands_go_to((*there)->at);
+      return there;
+    } catch (...) {
+      return no_memory();
+    }
+  }();
   l.lock();
   connecting_ = false;
   if (made) {
     connection_ = std::move(*made);
     ++connections_;
     ahead_ = connection_->ahead_us;
-    if (options_.commands_go_to) options_.commands_go_to(connection_->at);
     out_.clear();
     last_problem_.reset();
   } else {
@@ -257,7 +286,7 @@ void link::connect_now(lock& l) {
 // One that was of use is replaced at once. One that was made for nothing is as bad as none: a
 // server that lets everybody in and then hangs up, or is only a replica, would see them come back
 // for ever.
-void link::pause_before_next(failure why) {
+void link::pause_before_next(failure why) noexcept {
   pause_ = useful_ ? 0ms : next_pause(pause_);
   useful_ = false;
   next_attempt_at_ = boot_clock::now() + jittered(pause_);
@@ -269,7 +298,7 @@ void link::pause_before_next(failure why) {
 // -------------------------------------------------------------------------------------
 
 // One writes at a time. What others add meanwhile goes out with the next write of the same thread.
-void link::flush(lock& l) {
+void link::flush(lock& l) noexcept {
   flushing_ = true;
   std::string bytes;
   while (!out_.empty() && connection_) {
@@ -280,7 +309,8 @@ void link::flush(lock& l) {
     const auto wrote = write_all(*to->wire, bytes, {boot_clock::now() + options_.command_timeout});
     l.lock();
     if (wrote == io::done || connection_ != to) continue;
-    break_off(wrote == io::again ? timed_out(options_) : broken(to->wire->problem()));
+    break_off_as(
+        [&] { return wrote == io::again ? timed_out(options_) : broken(to->wire->problem()); });
   }
   flushing_ = false;
 }
@@ -288,7 +318,7 @@ void link::flush(lock& l) {
 // ---- reading
 // -------------------------------------------------------------------------------------
 
-void link::wait_for(lock& l, ticket& mine) {
+void link::wait_for(lock& l, ticket& mine) noexcept {
   if (leading_ || mine.over) {
     l.unlock();
     if ((mine.wake.wait() & lead_on) == 0) return;
@@ -299,10 +329,10 @@ void link::wait_for(lock& l, ticket& mine) {
 }
 
 // Reads for all until the own replies are there, then lets the next in line go on.
-void link::lead(lock& l, ticket& mine) {
+void link::lead(lock& l, ticket& mine) noexcept {
   leading_ = true;
   std::vector<resp_value> replies;
-  std::vector<ticket*> finished;
+  ticket* finished = nullptr;
   std::string problem;
   while (!mine.over) {
     const auto from = connection_;
@@ -315,12 +345,12 @@ void link::lead(lock& l, ticket& mine) {
     }
     if (from && connection_ == from) {
       hand_out(replies, finished);
-      if (!alive) break_off(broken(problem));
+      if (!alive) break_off_as([&] { return broken(problem); });
       fail_overdue();
     }
     replies.clear();
-    if (finished.empty() || (finished.size() == 1 && finished.front() == &mine)) {
-      finished.clear();
+    if (finished == nullptr || (finished == &mine && mine.next_woken == nullptr)) {
+      finished = nullptr;
       continue;
     }
     l.unlock();
@@ -331,7 +361,7 @@ void link::lead(lock& l, ticket& mine) {
   l.unlock();
 }
 
-void link::pass_lead_on() {
+void link::pass_lead_on() noexcept {
   ticket* const next = next_to_lead();
   leading_ = next != nullptr;
   if (next != nullptr) next->wake.set(lead_on);
@@ -357,9 +387,18 @@ link::ticket* link::next_to_lead() const noexcept {
   return next == in_flight_.end() ? nullptr : *next;
 }
 
-// Everything that is there, waiting for it if nothing is. False if no more will come.
+// Everything that is there, waiting for it if nothing is. False if no more will come, or if there
+// is no memory for it.
 bool link::read_some(connection& c, reading how, std::vector<resp_value>& replies,
-                     std::string& problem) {
+                     std::string& problem) noexcept try {
+  return read_now(c, how, replies, problem);
+} catch (...) {
+  problem = "no memory";
+  return false;
+}
+
+bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies,
+                    std::string& problem) {
   std::array<char, 32 * 1024> buffer;
   io_result r{io::again};
   if (how == reading::glance) r = c.wire->read(buffer, false);
@@ -380,7 +419,8 @@ bool link::read_some(connection& c, reading how, std::vector<resp_value>& replie
   }
 }
 
-void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished) {
+// The tickets have room for what they wait for.
+void link::hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept {
   for (auto& r : replies) {
     if (in_flight_.empty()) return;
     ticket& t = *in_flight_.front();
@@ -390,44 +430,57 @@ void link::hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& fini
     t.over_connection = connections_;
     useful_ = useful_ || !t.replies.front().is_error();
     in_flight_.pop_front();
-    if (t.then)
-      lay_by(&t);
-    else
-      finished.push_back(&t);
+    if (t.then) {
+      lay_by(t);
+    } else {
+      t.next_woken = std::exchange(finished, &t);
+    }
   }
 }
 
-void link::fail_overdue() {
+void link::fail_overdue() noexcept {
   if (in_flight_.empty() || boot_clock::now() < in_flight_.front()->deadline) return;
-  break_off(timed_out(options_));
+  break_off_as([&] { return timed_out(options_); });
+}
+
+template <class Why>
+void link::break_off_as(Why why) noexcept {
+  failure f = no_memory();
+  try {
+    f = why();
+  } catch (...) {
+    // It has no memory for the words: then that is what is told.
+  }
+  break_off(f);
 }
 
 // Settles with the mutex held: a ticket's thread may be the one that reads, which does not wait to
 // be woken before it goes away.
-void link::break_off(const failure& why) {
+void link::break_off(const failure& why) noexcept {
   if (connection_) {
     connection_->wire->shut_down();
-    pause_before_next(why);
+    pause_before_next(copy_of(why));
   }
   connection_.reset();
   out_.clear();
   for (ticket* t : in_flight_) {
     t->over = true;
-    t->wrong = why;
+    t->wrong = copy_of(why);
     on_their_way_until_ = std::max(on_their_way_until_, t->carried_out_until);
     if (t->then)
-      lay_by(t);
+      lay_by(*t);
     else
       t->wake.set(settled);
   }
   in_flight_.clear();
 }
 
-void link::wake_all(std::vector<ticket*>& finished, const ticket* but) {
-  for (ticket* t : finished) {
+// One that is woken may be gone at once.
+void link::wake_all(ticket*& finished, const ticket* but) noexcept {
+  while (finished != nullptr) {
+    ticket* const t = std::exchange(finished, finished->next_woken);
     if (t != but) t->wake.set(settled);
   }
-  finished.clear();
 }
 
 }  // namespace holdfast::store::redis

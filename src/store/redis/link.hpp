@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ struct message {
 /// as none is of any use: those who come in a short pause wait for its end, in a long one they
 /// fail. What was under way then is asked once more, because every command may be repeated; what
 /// cannot be answered in command_timeout fails with outcome_unknown. Thread-safe.
+///
+/// Without memory a question is not put out, or the connection breaks: no answer is ever another's.
 class link {
  public:
   explicit link(const redis_options& options) : options_(options) {}
@@ -83,8 +86,8 @@ class link {
   void renew_connection(failure why);
 
  private:
-  /// A thread that waits for replies; or, with `then`, what was posted, which belongs to
-  /// in_flight_. Guarded by mutex_ while it is in in_flight_.
+  /// A thread that waits for replies; or, with `then`, what was posted, which belongs to posted_,
+  /// and to to_tell_ when it is over. Guarded by mutex_ while it is in in_flight_.
   struct ticket {
     std::vector<resp_value> replies;
     std::size_t wanted = 0;
@@ -95,6 +98,8 @@ class link {
     std::optional<failure> wrong;
     wake_flag wake;
     listener then{};
+    std::list<ticket>::iterator place{};  ///< of what was posted
+    ticket* next_woken = nullptr;
   };
   using lock = std::unique_lock<std::mutex>;
   enum : std::uint32_t { settled = 1, lead_on = 2 };
@@ -102,24 +107,29 @@ class link {
 
   result<answer> ask_once(std::span<const message> all, boot_time deadline);
   void put_out(const message& m, ticket& t);
+  /// All of it, or, if it throws, nothing.
+  void put_in_flight(std::span<const message> all, ticket& t);
   status ensure_connected(lock& l, boot_time deadline);
   void connect_now(lock& l);
-  void flush(lock& l);
-  void wait_for(lock& l, ticket& mine);
-  void lead(lock& l, ticket& mine);
-  void pass_lead_on();
+  void flush(lock& l) noexcept;
+  void wait_for(lock& l, ticket& mine) noexcept;
+  void lead(lock& l, ticket& mine) noexcept;
+  void pass_lead_on() noexcept;
   bool read_some(connection& c, reading how, std::vector<resp_value>& replies,
-                 std::string& problem);
+                 std::string& problem) noexcept;
+  bool read_now(connection& c, reading how, std::vector<resp_value>& replies, std::string& problem);
   io_result read_awake(transport& from, std::span<char> into);
-  void hand_out(std::vector<resp_value>& replies, std::vector<ticket*>& finished);
-  void break_off(const failure& why);
-  void pause_before_next(failure why);
-  void fail_overdue();
-  static void wake_all(std::vector<ticket*>& finished, const ticket* but);
+  void hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept;
+  void break_off(const failure& why) noexcept;
+  template <class Why>
+  void break_off_as(Why why) noexcept;
+  void pause_before_next(failure why) noexcept;
+  void fail_overdue() noexcept;
+  static void wake_all(ticket*& finished, const ticket* but) noexcept;
   ticket* next_to_lead() const noexcept;
   void put(lock& l, const message& command, listener& then);
-  void lay_by(ticket* posted);
-  void tell_posted();
+  void lay_by(ticket& posted) noexcept;
+  void tell_posted() noexcept;
 
   const redis_options& options_;
   std::mutex mutex_;
@@ -131,8 +141,8 @@ class link {
   bool leading_ = false;
   std::string out_;
   std::deque<ticket*> in_flight_;
-  std::size_t posted_ = 0;                        ///< of them
-  std::vector<std::unique_ptr<ticket>> to_tell_;  ///< posted, and over
+  std::list<ticket> posted_;   ///< of them
+  std::list<ticket> to_tell_;  ///< posted, and over
   std::atomic<bool> something_to_tell_{false};
   /// The clock of this connection's server is that far ahead of ours, in microseconds, at least.
   std::optional<std::int64_t> ahead_;

@@ -16,10 +16,11 @@ result<link_pool::loan> link_pool::borrow(boot_time deadline) {
     return loan(*this, std::move(link), true);
   }
   lock.unlock();
+  loan room(*this, nullptr, false);  // is given back if there is no memory for a connection
   auto made = make_(deadline);
-  if (made) return loan(*this, std::move(*made), false);
-  give_back(nullptr);
-  return std::move(made.error());
+  if (!made) return std::move(made.error());
+  room.fill(std::move(*made));
+  return room;
 }
 
 void link_pool::add(std::unique_ptr<row_link> link) {
@@ -36,10 +37,11 @@ bool link_pool::wait_for_room(std::unique_lock<std::mutex>& lock, boot_time dead
   return true;
 }
 
-void link_pool::give_back(std::unique_ptr<row_link> link) {
+void link_pool::give_back(std::unique_ptr<row_link> link) noexcept {
   const std::lock_guard guard{mutex_};
   --in_use_;
-  if (link && link->usable()) idle_.push_back(std::move(link));
+  const bool has_room = idle_.size() < idle_.capacity();
+  if (link && has_room && link->usable()) idle_.push_back(std::move(link));
   changed_.notify_one();
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "store/sql/row_link.hpp"
@@ -16,18 +17,24 @@ class link_pool {
  public:
   using connect = std::function<result<std::unique_ptr<row_link>>(boot_time deadline)>;
 
-  link_pool(connect make, std::size_t most) : make_(std::move(make)), most_(most) {}
+  link_pool(connect make, std::size_t most) : make_(std::move(make)), most_(most) {
+    idle_.reserve(most + 1);  // and the one that is added: to give back takes no memory
+  }
 
   /// A connection for the life of this object. It goes back into the pool if it still works.
   class loan {
    public:
     loan(link_pool& from, std::unique_ptr<row_link> link, bool used)
         : pool_(&from), link_(std::move(link)), used_(used) {}
-    loan(loan&&) noexcept = default;
+    loan(loan&& from) noexcept
+        : pool_(std::exchange(from.pool_, nullptr)),
+          link_(std::move(from.link_)),
+          used_(from.used_) {}
     loan& operator=(loan&&) = delete;
     ~loan() {
-      if (pool_ != nullptr && link_) pool_->give_back(std::move(link_));
+      if (pool_ != nullptr) pool_->give_back(std::move(link_));
     }
+    void fill(std::unique_ptr<row_link> link) noexcept { link_ = std::move(link); }
     row_link& operator*() const noexcept { return *link_; }
     row_link* operator->() const noexcept { return link_.get(); }
     /// It has served somebody before: the server may have ended it meanwhile.
@@ -50,7 +57,7 @@ class link_pool {
 
  private:
   bool wait_for_room(std::unique_lock<std::mutex>& lock, boot_time deadline);
-  void give_back(std::unique_ptr<row_link> link);
+  void give_back(std::unique_ptr<row_link> link) noexcept;
 
   const connect make_;
   const std::size_t most_;

@@ -9,21 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "store/sql/record_bound.hpp"
+
 /// What the SQL stores with a server share: how a record changes that many clients want to change.
 ///
 /// A row is replaced only as long as it is the one that was read: by its version, in one statement,
 /// with no transaction held open. Who has written a row last guesses that nobody else did since,
 /// and is told by the same statement; who is overtaken twice takes the row's lock.
 namespace holdfast::store::sql {
-
-/// So long a record may be, in bytes. Ours have some megabytes at most; what is longer was written
-/// by somebody else, and is not read: it would cost each reader many times its size.
-inline constexpr std::size_t longest_read = 16U << 20;
-inline failure record_too_long() {
-  return {errc::corrupt,
-          "the record of this name is longer than 16 MiB, which none of holdfast is: "
-          "it was not read; delete the row if nobody needs it"};
-}
 
 /// The row of a name as the server has it, and what time it was there.
 struct row {

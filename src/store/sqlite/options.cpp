@@ -7,9 +7,9 @@ namespace {
 using own = sqlite_options;
 
 // How long it may be is said when the file is opened.
-status set_busy_timeout(sqlite_options& to, std::string_view, const std::string& value) {
+status set_busy_timeout(sqlite_options& to, std::string_view name, const std::string& value) {
   auto time = base::parse_duration(value);
-  if (!time) return std::move(time.error());
+  if (!time) return base::invalid(std::string(name) + ": " + time.error().what);
   return to.busy_timeout = *time, done{};
 }
 

@@ -6,11 +6,12 @@
 #include <mutex>
 #include <utility>
 
+#include "store/sql/record_bound.hpp"
 #include "store/sqlite/connection.hpp"
+#include "store/sqlite/database_path.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 #include "store/sqlite/peer.hpp"
-#include "store/sqlite/database_path.hpp"
 #include "store/sqlite/schema.hpp"
 
 namespace holdfast::store::sqlite {
@@ -55,7 +56,9 @@ class snapshot {
     if (*owner == ownership::nobodys) return make_tables(copy_, file);
     const auto boot = boot_id();
     if (!boot) return boot.error();
-    return settle_in(copy_, *boot);
+    auto settled = settle_in(copy_, *boot);
+    sqlite3_limit(copy_.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
+    return settled;
   }
 
   connection copy_;
@@ -79,6 +82,7 @@ class reading_store final : public state_store {
     if (!asked) return asked.error();
     bind_text(asked->get(), 1, name);
     const int code = sqlite3_step(asked->get());
+    if (code == SQLITE_TOOBIG) return sql::record_too_long();
     if (code != SQLITE_ROW && code != SQLITE_DONE)
       return explain(now.db().get(), code, "reading " + file_);
     const std::string record{code == SQLITE_ROW ? text_column(asked->get(), 0)

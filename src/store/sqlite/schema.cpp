@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "store/sql/is_free.hpp"
+#include "store/sql/record_bound.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 
@@ -71,14 +72,16 @@ WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[1]') END = 'latc
 
 // After a boot: names lose their holders and waiters and keep their last fence; latches keep their
 // count and, by the wall clock, the time they have left (at most 31 days, in case that clock is
-// off). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now.
+// off). ?1 is the shift from the old boot's time to the new one's, ?2 the new one's now; what is
+// longer than ?3 is not ours.
 constexpr const char* strike_out_the_dead = R"sql(
 UPDATE holdfast_locks SET record = CASE json_extract(record, '$[1]')
   WHEN 'latch' THEN json_set(record,
     '$[4]', max(?2, min(?2 + 2678400000000, json_extract(record, '$[4]') + ?1)),
     '$[5]', json('[]'), '$[6]', json('[]'))
   ELSE json_set(record, '$[2]', 0, '$[4]', json('[]'), '$[5]', json('[]')) END
-WHERE CASE WHEN json_valid(record) THEN json_extract(record, '$[0]') END = 1
+WHERE CASE WHEN length(record) <= ?3 AND json_valid(record)
+           THEN json_extract(record, '$[0]') END = 1
 )sql";
 
 constexpr const char* remember_boot =
@@ -157,6 +160,7 @@ status begin_boot(connection& db, const boot_note& before, const boot_note& now)
     const auto struck = run_with(db, strike_out_the_dead, setting_up, [&](sqlite3_stmt* s) {
       sqlite3_bind_int64(s, 1, before.wall_minus_boot_us - now.wall_minus_boot_us);
       sqlite3_bind_int64(s, 2, read_moment().now_at);
+      sqlite3_bind_int64(s, 3, sql::longest_read);
     });
     if (!struck) return struck;
   }
@@ -183,19 +187,40 @@ RETURNING CASE WHEN record = '' OR json_extract(record, '$[1]') = 'latch' THEN 0
                ELSE json_extract(record, '$[3]') + 1 END
 )sql";
 
+namespace {
+
+// Without a record if it is not there any more. What is too long to be read ends this statement,
+// and hides no other name.
+result<state_store::entry> read_entry(connection& db, sqlite3_stmt* how, std::string_view name,
+                                      const std::string& tried) {
+  bind_text(how, 1, name);
+  state_store::entry one{std::string{name}, {}};
+  const int code = sqlite3_step(how);
+  if (code == SQLITE_ROW) one.record = text_column(how, 0);
+  if (code == SQLITE_TOOBIG) one.record = sql::unread_record;
+  const bool read = code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_TOOBIG;
+  sqlite3_reset(how);
+  if (!read) return explain(db.get(), code, tried);
+  return one;
+}
+
+}  // namespace
+
 result<std::vector<state_store::entry>> entries_of(
     connection& db, const std::string& file,
     const std::function<void(std::string_view name)>& on_free) {
   const std::string tried = "listing the names in " + file;
-  const auto listing = db.prepare("SELECT name, record FROM holdfast_locks ORDER BY name", tried);
+  const auto listing = db.prepare("SELECT name FROM holdfast_locks ORDER BY name", tried);
   if (!listing) return listing.error();
+  const auto reading = db.prepare("SELECT record FROM holdfast_locks WHERE name = ?1", tried);
+  if (!reading) return reading.error();
   std::vector<state_store::entry> found;
   int code = SQLITE_OK;
   while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
-    state_store::entry one{std::string{text_column(listing->get(), 0)},
-                           std::string{text_column(listing->get(), 1)}};
-    if (sql::is_free(one.record)) on_free(one.name);
-    if (!one.record.empty()) found.push_back(std::move(one));
+    auto one = read_entry(db, reading->get(), text_column(listing->get(), 0), tried);
+    if (!one) return one.error();
+    if (sql::is_free(one->record)) on_free(one->name);
+    if (!one->record.empty()) found.push_back(std::move(*one));
   }
   if (code != SQLITE_DONE) return explain(db.get(), code, tried);
   return found;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "store/sql/is_free.hpp"
+#include "store/sql/record_bound.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 #include "store/sqlite/rights.hpp"
@@ -34,6 +35,11 @@ lock_file& self_of(sqlite3_context* context) noexcept {
 std::string_view text_of(sqlite3_value* value) noexcept {
   const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
   return {text, text == nullptr ? 0 : static_cast<std::size_t>(sqlite3_value_bytes(value))};
+}
+
+failure grown_too_long(std::string_view name) {
+  return {errc::overloaded, "the record of " + std::string{name} +
+                                " would be longer than 16 MiB: too many hold it or wait for it"};
 }
 
 }  // namespace
@@ -120,7 +126,9 @@ status lock_file::add_functions() {
   return done{};
 }
 
+// SQLite reads no value, and writes none, that is longer than its connection's limit.
 status lock_file::prepare_statements() {
+  sqlite3_limit(db_.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
   if (auto added = add_functions(); !added) return added;
   for (const auto& [into, sql] :
        {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_free_sql}}) {
@@ -226,6 +234,9 @@ status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition&
   bind_text(how, 1, name);
   const int code = run(how);
   if (current_.thrown) std::rethrow_exception(std::exchange(current_.thrown, nullptr));
+  if (code == SQLITE_TOOBIG) {
+    return current_.next == nullptr ? sql::record_too_long() : grown_too_long(name);
+  }
   if (code != SQLITE_OK) return failed(code, "changing the record");
   return done{};
 }

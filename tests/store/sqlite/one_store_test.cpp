@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "fixture.hpp"
+#include "harness/failing.hpp"
 #include "store/sql/one_store_rules.hpp"
 
 namespace sqlite_test {
@@ -20,6 +21,41 @@ TEST_F(sqlite_store, that_is_a_copy_of_another_is_a_node_of_its_own) {
   std::filesystem::copy_file(path(), path("copy.db"));
   sql_test::expect_two_stores(holdfast::open("sqlite:" + path()),
                               holdfast::open("sqlite:" + path("copy.db")));
+}
+
+/// SQLite has no repeat().
+const std::string far_too_long =
+    "INSERT INTO holdfast_locks VALUES ('long', '[1,\"mutex\",\"' || "
+    "hex(zeroblob(10000000)) || '\"]')";
+constexpr sqlite3_int64 longest_of_ours = 16 << 20;
+
+TEST_F(sqlite_store, does_not_read_a_record_that_is_far_too_long) {
+  const auto s = holdfast::open("sqlite:" + path());
+  shell(path()).run(far_too_long);
+  const auto before = sqlite3_memory_used();
+  sqlite3_memory_highwater(1);
+  sql_test::expect_it_is_not_read(s, "long");
+  EXPECT_LT(sqlite3_memory_highwater(0) - before, longest_of_ours);
+}
+
+TEST_F(sqlite_store, with_a_record_that_is_far_too_long_opens_after_a_boot) {
+  {
+    (void)holdfast::open("sqlite:" + path());
+  }
+  shell operators(path());
+  operators.run(far_too_long);
+  operators.run("UPDATE holdfast_meta SET value = 'another boot' WHERE key = 'boot_id'");
+  sql_test::expect_it_is_not_read(holdfast::open("sqlite:" + path()), "long");
+}
+
+TEST_F(sqlite_store, refuses_to_write_what_nobody_would_read) {
+  const auto s = open(path());
+  rule grows = writes(std::string(longest_of_ours + 1, 'x'));
+  const auto refused = s->transact("long", grows);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::overloaded);
+  EXPECT_FALSE(refused.error().outcome_unknown);
+  EXPECT_EQ(record_of(*s, "long"), "");
 }
 
 }  // namespace

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <holdfast/result.hpp>
+
+/// How long a record of a database may be. Ours have some megabytes at most; what is longer was
+/// written by somebody else, and is not read: it would cost each reader many times its size.
+namespace holdfast::store::sql {
+
+inline constexpr std::size_t longest_read = 16U << 20;  ///< bytes
+
+inline failure record_too_long() {
+  return {errc::corrupt,
+          "the record of this name is longer than 16 MiB, which none of holdfast is: "
+          "it was not read; delete the row if nobody needs it"};
+}
+
+/// What a list of names has in its place: a record that nobody can read.
+inline constexpr const char* unread_record = "\"longer than any record of holdfast\"";
+
+}  // namespace holdfast::store::sql

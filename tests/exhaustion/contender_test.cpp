@@ -1,0 +1,61 @@
+#include "exhaustion/failing_memory.hpp"
+#include "harness/eventually.hpp"
+#include "kernel/contender_family_fixture.hpp"
+
+// The family over a line has a thread of its own, which gives up what is over.
+namespace exhaustion {
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::store::permits_outcome;
+
+class contender_line : public kernel_test::contender_family {
+ protected:
+  const std::string name_ = "a name that is too long to need no memory";
+
+  permits_reply enter(std::uint64_t owner) {
+    return family_->permits(name_, command(permits_verb::acquire, owner)).value();
+  }
+  void until_given_up(std::size_t left) {
+    harness::eventually("it is given up", [&] {
+      clock_.advance(1s);
+      return port_.size(name_) == left;
+    });
+  }
+};
+
+TEST_F(contender_line, gives_up_what_is_over_when_there_is_memory_again) {
+  for (int n = 0; n < 12; ++n) {
+    SCOPED_TRACE(n);
+    ASSERT_EQ(enter(1).outcome, permits_outcome::granted);
+    port_.fail_leaves = 1;
+    {
+      const no_memory_after now(n, of::others, how::for_good);
+      const enough_memory here;
+      clock_.advance(31s);
+      harness::eventually("it has been tried", [&] {
+        clock_.advance(100ms);
+        return no_memory_after::failed() || port_.size(name_) == 0;
+      });
+    }
+    until_given_up(0);
+  }
+}
+
+TEST_F(contender_line, gives_up_each_that_is_over_and_no_other) {
+  for (int n = 0; n < 12; ++n) {
+    SCOPED_TRACE(n);
+    port_.put(name_, stranger(1));
+    for (const std::uint64_t owner : {1, 2, 3}) (void)enter(owner);
+    {
+      const no_memory_after now(n, of::others);
+      const enough_memory here;
+      clock_.advance(5s);
+      until_given_up(1);
+    }
+    port_.remove_all(name_, {9, 1});
+  }
+}
+
+}  // namespace
+}  // namespace exhaustion

@@ -1,0 +1,78 @@
+#ifdef HOLDFAST_WITH_REDIS
+
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+#include <new>
+
+#include "exhaustion/failing_memory.hpp"
+#include "harness/eventually.hpp"
+#include "harness/redis_server.hpp"
+
+// All threads of a session share one connection to Redis, on which each answer belongs to the
+// question that came first. One that there was no memory for must take nobody else's.
+namespace exhaustion {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct redis_connection : testing::Test {
+  harness::redis_server server;
+  holdfast::session session = holdfast::open(server.url());
+  holdfast::mutex held{session, "held"}, free{session, "free"};
+
+  void try_without_memory(int allocations, of whose, bool async) {
+    const no_memory_after now(allocations, whose);
+    try {
+      if (async) {
+        auto result = async_acquire(free, 0s).future();
+        const enough_memory here;
+        (void)result.get();
+      } else if (auto taken = free.try_acquire()) {
+        (void)taken->release();
+      }
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), holdfast::errc::unavailable) << e.what();
+    } catch (const std::bad_alloc&) {
+      EXPECT_TRUE(no_memory_after::failed());
+    }
+  }
+
+  /// Each answer says which question it is of.
+  void expect_all_is_well(const holdfast::lease& taken) {
+    harness::eventually("it is given back", [&] { return session.show("free").holders.empty(); });
+    EXPECT_NO_THROW(taken.check());
+    const auto seen = session.show("held");
+    ASSERT_EQ(seen.holders.size(), 1U);
+    EXPECT_EQ(seen.holders.front().fence, taken.fence());
+  }
+
+  void with_ever_more_memory(of whose, bool async, bool reconnects) {
+    const auto taken = held.acquire();
+    for (int n = 0; !HasFailure(); ++n) {
+      SCOPED_TRACE(n);
+      if (reconnects) (void)server.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+      try_without_memory(n, whose, async);
+      const bool enough = !no_memory_after::failed();
+      expect_all_is_well(taken);
+      if (enough) break;
+    }
+  }
+};
+
+TEST_F(redis_connection, gives_each_its_own_answer_where_the_caller_has_no_memory) {
+  with_ever_more_memory(of::this_thread, false, false);
+}
+
+TEST_F(redis_connection, gives_each_its_own_answer_where_the_session_has_no_memory) {
+  with_ever_more_memory(of::others, true, false);
+}
+
+TEST_F(redis_connection, is_made_again_by_the_next_where_there_was_no_memory_for_it) {
+  with_ever_more_memory(of::this_thread, false, true);
+}
+
+}  // namespace
+}  // namespace exhaustion
+
+#endif
