@@ -338,13 +338,8 @@ bool carry_out(const subject& of, barrier::round& r, barrier::round::until what,
   auto& session = *of.session;
   if (auto can = engine::ready(session, *of.config, {}); !can) of.fail(std::move(can.error()));
   r.wait_for(what);
-  engine::dispatcher::registration slot(session.dispatcher(), r.owner());
   const engine::timed_call call(session.now(), wait);
-  const auto ended = engine::wait_until_settled(session, slot, r, call, std::move(stop));
-  if (ended) return true;
-  const errc why = ended.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return false;
-  of.fail(ended.error());
+  return of.settled(engine::wait_until_settled(session, r.owner(), r, call, std::move(stop)));
 }
 
 /// The same without a thread.

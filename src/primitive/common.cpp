@@ -119,9 +119,15 @@ lease subject::take(const engine::acquire_params& c, wait_time wait, std::stop_t
 
 std::optional<lease> subject::in_time(result<lease> got) const {
   if (got) return std::move(*got);
-  const errc why = got.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-  fail(std::move(got.error()));
+  (void)settled(std::move(got.error()));
+  return std::nullopt;
+}
+
+bool subject::settled(status ended) const {
+  if (ended) return true;
+  const errc why = ended.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return false;
+  fail(std::move(ended.error()));
 }
 
 lease subject::taken(result<lease> got) const {
@@ -141,6 +147,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
   event e;
   e.kind = event_kind::misuse;
   e.name = config->name;
+  e.lock_kind = to_string(config->kind);
   e.code = errc::not_owner;
   e.detail = detail;
   session->tell(e);

@@ -43,6 +43,8 @@ struct subject {
   /// The same about what somebody else acquired for it.
   std::optional<lease> in_time(result<lease> got) const;
   lease taken(result<lease> got) const;
+  /// False if it ran out of time or was asked to stop; throws any other failure.
+  bool settled(status ended) const;
   /// What async_acquire() and the like begin with.
   engine::async_request request(wait_limit limit, std::stop_token stop) const;
 

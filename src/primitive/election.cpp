@@ -157,13 +157,12 @@ std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop)
   const subject& of = of_->of;
   auto& session = *of.session;
   look_for_next q(session, of.config->name, last_term_);
-  engine::dispatcher::registration slot(session.dispatcher(), session.ids().next());
   const engine::timed_call call(session.now(), wait);
-  const auto settled = engine::wait_until_settled(session, slot, q, call, std::move(stop));
-  if (settled) return std::move(q.found);
-  const errc why = settled.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-  of.fail(settled.error());
+  const auto me = session.ids().next();
+  if (!of.settled(engine::wait_until_settled(session, me, q, call, std::move(stop)))) {
+    return std::nullopt;
+  }
+  return std::move(q.found);
 }
 
 pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop) {

@@ -167,14 +167,11 @@ struct latch::state {
     auto& session = *of.session;
     if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
     countdown_request q(session, of.config->name, c);
-    engine::dispatcher::registration slot(session.dispatcher(), c.owner);
     const engine::timed_call call(session.now(), wait);
-    auto settled = engine::wait_until_settled(session, slot, q, call, std::move(stop));
-    if (settled) return std::move(q.reply);
-    const errc why = settled.error().code;
-    if (why == errc::cancelled) q.leave();
-    if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-    of.fail(std::move(settled.error()));
+    auto ended = engine::wait_until_settled(session, c.owner, q, call, std::move(stop));
+    if (!ended && ended.error().code == errc::cancelled) q.leave();
+    if (!of.settled(std::move(ended))) return std::nullopt;
+    return std::move(q.reply);
   }
 
   template <class T, class Outcome>

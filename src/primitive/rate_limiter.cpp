@@ -237,9 +237,8 @@ rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std:
   store::rate_command c{verb,          session.ids().next(), static_cast<std::int64_t>(n),
                         ahead.count(), r.rules->version(),   r.choices};
   rate_request q(session, of.config->name, c);
-  engine::dispatcher::registration slot(session.dispatcher(), c.owner);
   const engine::timed_call call(session.now(), wait);
-  auto settled = engine::wait_until_settled(session, slot, q, call, {});
+  auto settled = engine::wait_until_settled(session, c.owner, q, call);
   if (!settled) of.fail(std::move(settled.error()));
   auto d = decision(r, q.reply, n);
   if (!d) of.fail(std::move(d.error()));
@@ -323,8 +322,7 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
   if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
   const engine::timed_call call(time_of(session, wait));
   reservation mine(session, of.config->name, std::move(r), n, ahead_of(wait));
-  engine::dispatcher::registration slot(session.dispatcher(), mine.owner());
-  auto settled = engine::wait_until_settled(session, slot, mine, call, std::move(stop));
+  auto settled = engine::wait_until_settled(session, mine.owner(), mine, call, std::move(stop));
   if (settled) return mine.outcome();
   const errc why = settled.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return mine.refused();

@@ -211,9 +211,8 @@ std::optional<permit> expiring_semaphore::acquire_within(std::chrono::millisecon
       throw;
     }
   }
-  const errc why = got.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-  state_->of.fail(std::move(got.error()));
+  (void)state_->of.settled(std::move(got.error()));
+  return std::nullopt;
 }
 
 pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,

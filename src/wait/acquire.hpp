@@ -106,6 +106,12 @@ class wait_steps {
 /// The wait of a thread. Fails as wait_steps, or with cancelled.
 status wait_until_settled(session_impl& session, dispatcher::registration& slot, request& q,
                           const timed_call& call, std::stop_token stop);
+/// The same of one that hears what its owner is notified of while it waits, and not before.
+inline status wait_until_settled(session_impl& session, const store::owner_id& owner, request& q,
+                                 const timed_call& call, std::stop_token stop = {}) {
+  dispatcher::registration hears(session.dispatcher(), owner);
+  return wait_until_settled(session, hears, q, call, std::move(stop));
+}
 
 /// What asks the store for it, and what is wrong if it is in use as something else.
 store::permits_command acquire_command(const session_impl& session, const lock_config& s,
@@ -185,8 +191,8 @@ auto or_abandon(session_impl& session, const lock_config& s, const store::owner_
     throw;
   }
 }
-/// Tells the observer.
-failure gave_up(session_impl& session, const lock_config& s, boot_time began, failure f);
+/// Tells the observer: of a call that does not wait, that the lock was busy.
+failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f);
 
 /// Gets permits: through the local queue if the lock_config has one, then at the store. Whatever it
 /// fails with, nothing stays behind: what was won too late is released.

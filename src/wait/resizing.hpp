@@ -16,10 +16,9 @@ class resizing final : public request {
   /// By a thread, which waits for the answer. False if there is no room.
   result<bool> run() {
     if (auto usable = session_.usable(); !usable) return std::move(usable.error());
-    dispatcher::registration slot(session_.dispatcher(), session_.ids().next());
     const timed_call call(session_.now(), no_limit);
     try {
-      return end(wait_until_settled(session_, slot, *this, call, {}));
+      return end(wait_until_settled(session_, session_.ids().next(), *this, call));
     } catch (...) {
       give_up();
       throw;

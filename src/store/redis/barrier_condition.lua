@@ -84,7 +84,7 @@ function r.barrier_condition()
         go[#go + 1] = w
         if not own then others[#others + 1] = w end
       elseif w.peer == '-' then
-        r.put_place(w.owner, '-', now + 86400000000)  -- who dropped out is remembered while the barrier is in use
+        r.put_place(w.owner, '-', now + @dropped_lasts_us@)  -- who dropped out is remembered while the barrier is in use
       end
     end
     if go[1] and r.capacity > 1 then
@@ -109,8 +109,8 @@ function r.barrier_condition()
       local w = head and r.waiter_of(sub(head, 15))
       if head then r.forget_waiter(sub(head, 15), w) else r.waiters = 0 end
       if w then  -- else its data was evicted: it asks again
-        r.grant(w, 500000, w.peer)
-        r.tell('granted', w.owner, w.peer, r.fence, now + 500000)
+        r.grant(w, @claim_us@, w.peer)
+        r.tell('granted', w.owner, w.peer, r.fence, now + @claim_us@)
         woken = woken + 1
       end
     end

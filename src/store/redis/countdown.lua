@@ -13,8 +13,8 @@
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local REMEMBER, RETRY_AFTER = 60000000, 1000000
-local OPEN, CLOSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5
+local REMEMBER, RETRY_AFTER = @remember_us@, @retry_after_us@
+local @countdown_outcome@
 
 local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local verb, owner = ARGV[1], ARGV[2]

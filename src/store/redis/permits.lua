@@ -33,7 +33,7 @@
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local GRANTED, QUEUED, BUSY, DONE, ABSENT, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5, 6
+local @permits_outcome@
 
 local record_key, verb, owner, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local fixed = KEYS[6]
@@ -252,7 +252,7 @@ function r.hand_over()
     r.forget_waiter(o, w)
     if w then  -- else its data was evicted: it asks again
       local own = o == r.asks
-      local lasts = own and w.lease or math.min(w.lease, 500000)
+      local lasts = own and w.lease or math.min(w.lease, @claim_us@)
       r.grant(w, lasts, own and r.detached and '-' or w.peer)
       -- Another one may have been told that it stands behind whoever left, and come later all the same: where
       -- priorities count.
@@ -269,7 +269,7 @@ end
 
 -- The first in line looks when the lease in its way ends; the others are told when it is their turn.
 function r.describe_wait(position)
-  local wait = math.min(1000000, 250000 * position)
+  local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
   if position == 1 then
     local ends = r.held and r.held.expires
     if r.capacity > 1 and r.used > 0 then ends = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] end
