@@ -39,7 +39,7 @@ std::uint64_t held_weight(const permits_record& r) {
 /// The circumstances of a step.
 struct circumstances : moment {
   std::int64_t claim;
-  owner_id secret{};  ///< of the holder that has left a mutex in this step
+  owner_id secret{};  ///< of the holder that has left in this step
 };
 
 // Also when the record was lost: time has gone on since the fences that were in it.
@@ -206,6 +206,7 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
     add_blocker(reply.blockers, w.peer);
   }
   if (r.kind == kind::barrier) {
+    reply.fence = r.last_fence;  // whoever goes on with it has a greater one
     for (const waiter& w : r.queue) add_blocker(reply.blockers, w.peer);
   }
   wait = std::min(wait, retry_step_us * reply.position);
@@ -218,7 +219,7 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
 // Whose secret will tell it, if it is released, that its turn has come.
 void name_who_is_before(const permits_record& r, const owner_id& owner, permits_reply& reply) {
   const auto mine = find(r.queue, owner);
-  if (r.kind != kind::mutex || mine->priority != 0) return;
+  if (!passes_secrets(r.kind) || mine->priority != 0) return;
   if (mine != r.queue.begin()) {
     reply.behind = std::prev(mine)->owner;
   } else if (!r.holders.empty()) {
@@ -322,7 +323,7 @@ void renew(permits_record& r, const permits_command& c, const circumstances& now
 void release(permits_record& r, const permits_command& c, circumstances& now,
              permits_reply& reply) {
   const bool held = drop(r.holders, c.owner);
-  if (held && r.kind == kind::mutex) now.secret = c.secret;
+  if (held && passes_secrets(r.kind)) now.secret = c.secret;
   const bool was_there = held || drop(r.queue, c.owner);
   reply.outcome = was_there ? permits_outcome::done : permits_outcome::absent;
   if (held && r.kind == kind::condition_variable) (void)wake(r, 1, now, reply);
@@ -421,7 +422,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   // 4. One leaves so that another of the same session can come: one step, not two.
   if (c.replaces) {
     const bool held = drop(r.holders, c.replaces);
-    if (held && r.kind == kind::mutex) now.secret = c.secret;
+    if (held && passes_secrets(r.kind)) now.secret = c.secret;
     reply.replaced = held || drop(r.queue, c.replaces);
   }
   // 5., 6. The command itself, and the hand-over that may follow from it.

@@ -87,7 +87,8 @@ std::optional<status> wait_steps::ask() {
   if (left_to_others()) return std::nullopt;
   const call_limit until{limit_};
   left_a_call() = false;
-  return judge(request_.ask(last_));
+  const boot_time sent = session_.now();
+  return judge(request_.ask(last_), sent);
 }
 
 std::optional<store::named_command> wait_steps::command() {
@@ -98,10 +99,12 @@ std::optional<store::named_command> wait_steps::command() {
 
 std::optional<status> wait_steps::answered(result<store::permits_reply> reply, boot_time sent) {
   left_a_call() = false;
-  return judge(request_.learn(std::move(reply), sent));
+  return judge(request_.learn(std::move(reply), sent), sent);
 }
 
-std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer) {
+// Nobody looks beside the first in line, which asks when the lease in its way ends: counted from
+// the request, as the next one will be as long on its way.
+std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()));
   if (!*answer) return done{};
   if (last_) return waited_in_vain(errc::timed_out);
@@ -110,7 +113,9 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer)
   give_up_ = forever;
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
-  until_ = std::min(deadline_, session_.now() + jittered((*answer)->retry_after));
+  const std::chrono::nanoseconds pause((*answer)->retry_after);
+  until_ = (*answer)->alone ? sent + pause : session_.now() + jittered(pause);
+  until_ = std::min(deadline_, until_);
   return std::nullopt;
 }
 
@@ -166,7 +171,7 @@ acquisition::acquisition(session_impl& session, const lock_config& s, const acqu
                          waker* w)
     : contender(s, w), session_(session), params_(c) {
   grant_.owner = session.ids().next();
-  if (s.kind != store::kind::mutex || !session.can().secret_proves) return;
+  if (!store::passes_secrets(s.kind) || !session.can().secret_proves) return;
   grant_.secret = grant_.owner;
   grant_.owner = sealed(grant_.secret);
 }
@@ -327,6 +332,8 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
 
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply) {
   wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
+  // Elsewhere all say that they are the first, or look often.
+  hint.alone = reply.position == 1 && session.can().fair && session.can().notifications;
   if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);
   return hint;
 }

@@ -16,9 +16,12 @@ namespace holdfast::engine {
 struct wait_hint {
   std::chrono::microseconds retry_after{};
   std::vector<std::string> watch{};  ///< those whose death would be news
+  /// Nobody else looks then: so not a moment before, when the lease in its way has not ended.
+  bool alone = false;
 };
 
-/// … and what follows from that: the first in line watches those in its way.
+/// … and what follows from that: the first in line watches those in its way, and looks when the
+/// lease of one of them ends.
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply);
 
 /// Something that is asked again and again until it is settled.
@@ -78,7 +81,7 @@ class wait_steps {
  private:
   bool at_deadline() const noexcept;
   bool left_to_others();
-  std::optional<status> judge(result<std::optional<wait_hint>> answer);
+  std::optional<status> judge(result<std::optional<wait_hint>> answer, boot_time sent);
   std::optional<status> judge_failure(failure f);
   boot_time gives_up_at(const failure& f, boot_time now);
   failure left_at_deadline();

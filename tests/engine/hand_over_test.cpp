@@ -217,6 +217,20 @@ TEST_F(hand_over, is_not_believed_when_the_place_may_have_run_out) {
   EXPECT_FALSE(second_.asks.notified(overheard));
 }
 
+TEST_F(hand_over, of_a_holder_that_died_is_asked_for_when_its_lease_ends_and_not_before) {
+  lock_config s = mutex_named("m");
+  s.lease = 100ms;
+  contender dies{f_, s};
+  ASSERT_TRUE(dies.holds());
+  const auto sent = f_.clock->now();
+  holdfast::engine::wait_steps steps(second_.session, second_.asks, {sent, holdfast::no_limit});
+  const auto asks = steps.command();
+  auto answer = second_.session.permits(asks->name, asks->command);
+  f_.clock->advance(30ms);
+  EXPECT_FALSE(steps.answered(std::move(answer), sent));
+  EXPECT_EQ(steps.until(), sent + 100ms) << "one question is enough then";
+}
+
 TEST_F(hand_over, by_priority_passes_no_secret_on) {
   contender urgent{f_, mutex_named("m"), {.priority = 1}};
   ASSERT_TRUE(first_.holds());
@@ -288,6 +302,19 @@ TEST(hand_over_of_a_lock, from_a_process_that_queues_again_costs_no_more) {
   EXPECT_TRUE(other.asks.notified(other.news()));
   other.release();
   next.join();
+}
+
+TEST(hand_over_of_a_leadership, costs_one_command) {
+  forgery f{true};
+  holdfast::election e{f.session, "e"};
+  holdfast::leadership first = e.campaign();
+  auto next = async_campaign(e).future();
+  f.await_waiters("e", 1);
+  const auto before = f.session.store_operations();
+  EXPECT_FALSE(first.resign());
+  const holdfast::leadership mine = next.get().value();
+  EXPECT_EQ(f.session.store_operations() - before, 1U);
+  EXPECT_EQ(mine.term(), e.current()->term);
 }
 
 TEST(hand_over_of_a_lock, that_was_believed_is_claimed_by_the_keeper) {

@@ -166,7 +166,8 @@ void permits_rules::check_secrets(const situation& s) {
   for (const auto& n : s.reply.tell) {
     if (!n.secret) continue;
     const bool passed = n.what == notification_kind::granted && n.secret == s.command.secret;
-    expect(passed && s.before.kind == kind::mutex, s, "only a grant of a mutex has a secret");
+    expect(passed && passes_secrets(s.before.kind), s,
+           "only a grant of what one holds has a secret");
     const auto leaving = secret_of(n.secret);  // and back
     expect(find(s.before.holders, leaving) != nullptr && !s.is_held(leaving), s,
            "a secret is of a holder that has left");
@@ -188,9 +189,9 @@ void permits_rules::learn_who_is_before(const situation& s) {
   if (c.verb != permits_verb::acquire || reply.outcome != permits_outcome::queued) return;
   behind_[c.owner] = reply.behind;
   const auto* const mine = find(after.queue, c.owner);
-  const bool is_told = after.kind == kind::mutex && mine && mine->priority == 0;
+  const bool is_told = passes_secrets(after.kind) && mine && mine->priority == 0;
   expect(is_told == static_cast<bool>(reply.behind), s,
-         "who waits for a mutex without a priority is told who is before it");
+         "who waits without a priority for what one holds is told who is before it");
   if (!is_told) return;
   const auto at = mine - after.queue.data();
   const auto& there =

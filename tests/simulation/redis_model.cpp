@@ -278,6 +278,7 @@ const std::map<std::string, redis_model::command, std::less<>>& redis_model::com
       {"PEXPIRE", &m::pexpire},
       {"PTTL", &m::pttl},
       {"HGET", &m::hget},
+      {"HMGET", &m::hmget},
       {"HSET", &m::hset},
       {"HSETNX", &m::hsetnx},
       {"HDEL", &m::hdel},
@@ -346,6 +347,12 @@ value redis_model::hget(words w) {
   return at == h->end() ? value{} : bulk(at->second);
 }
 
+value redis_model::hmget(words w) {
+  std::vector<value> items;
+  for (const auto& f : w.subspan(1)) items.push_back(hget(std::vector<std::string>{w[0], f}));
+  return list(std::move(items));
+}
+
 value redis_model::hset(words w) {
   auto& h = make<hash>(w[0]);
   std::int64_t fresh = 0;
@@ -379,12 +386,15 @@ bool redis_model::remove_member(sorted_set& from, const std::string& member) {
 }
 
 value redis_model::zadd(words w) {
-  if (w.size() != 3) throw refused("ERR syntax error");
+  if (w.size() < 3 || w.size() % 2 == 0) throw refused("ERR syntax error");
   auto& z = make<sorted_set>(w[0]);
-  const bool there = remove_member(z, w[2]);
-  z.score_of[w[2]] = score(w[1]);
-  z.in_order.emplace(score(w[1]), w[2]);
-  return integer(there ? 0 : 1);
+  std::int64_t fresh = 0;
+  for (std::size_t i = 1; i < w.size(); i += 2) {
+    if (!remove_member(z, w[i + 1])) ++fresh;
+    z.score_of[w[i + 1]] = score(w[i]);
+    z.in_order.emplace(score(w[i]), w[i + 1]);
+  }
+  return integer(fresh);
 }
 
 value redis_model::zrem(words w) {

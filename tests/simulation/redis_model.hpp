@@ -81,6 +81,7 @@ class redis_model {
   value pexpire(words w);
   value pttl(words w);
   value hget(words w);
+  value hmget(words w);
   value hset(words w);
   value hsetnx(words w);
   value hdel(words w);

@@ -9,6 +9,7 @@
 #include "store/redis/commands.hpp"
 #include "store/redis/keys.hpp"
 #include "store/redis/scripts.hpp"
+#include "store/redis/subscription.hpp"
 
 namespace simulation {
 
@@ -119,15 +120,14 @@ class scripted_server final : public scripted {
   }
 
   int publish(std::string_view channel, std::string_view text) {
-    notification n;
-    n.peer = channel.substr(inboxes.size());
-    const bool understood = holdfast::store::parse_notification_kind(word_of(text), n.what) &&
-                            holdfast::store::parse_owner_id(word_of(text), n.owner);
-    if (!understood) throw std::logic_error("a notice that nobody understands");
-    n.fence = std::stoull(word_of(text));
-    n.expires_at = std::stoll(word_of(text));
-    n.name = redis::name_of_key(text);
-    return at_.tell(n) ? 1 : 0;
+    auto all = redis::parse_notifications(text);
+    if (all.empty()) throw std::logic_error("a notice that nobody understands");
+    bool heard = false;
+    for (auto& n : all) {
+      n.peer = channel.substr(inboxes.size());
+      heard = at_.tell(n) || heard;
+    }
+    return heard ? 1 : 0;
   }
 
   static bool is_idle(std::string_view record) {

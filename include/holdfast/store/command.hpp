@@ -118,7 +118,7 @@ struct notification {
 
 struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
-  std::uint64_t fence = 0;
+  std::uint64_t fence = 0;  ///< granted; queued at a barrier: of whoever went on last
   std::int64_t expires_at = 0;
   std::int64_t now_at = 0;          ///< the store's time of this reply
   std::int64_t wall_at = 0;         ///< … since 1970; 0 where fences do not follow it
@@ -126,7 +126,7 @@ struct permits_reply {
   std::uint32_t position = 0;       ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;            ///< `replaces` was there until this step
   bool fresh = false;               ///< queued: and had no place before
-  owner_id behind{};                ///< queued for a mutex, without priority: who has it before
+  owner_id behind{};                ///< queued, passes_secrets, no priority: who is before it
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
   std::vector<notification> tell{};     ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there

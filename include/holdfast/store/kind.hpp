@@ -16,6 +16,8 @@ enum class kind : std::uint8_t {
   barrier,
   condition_variable,
 };
+/// Held by one at a time, who may prove to the next that it has left (permits_command::secret).
+constexpr bool passes_secrets(kind k) noexcept { return k == kind::mutex || k == kind::election; }
 std::string_view to_string(kind k) noexcept;
 bool parse_kind(std::string_view text, kind& k) noexcept;
 

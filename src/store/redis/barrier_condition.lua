@@ -1,12 +1,71 @@
 -- A part of permits.lua: functions for barriers and condition_variables, which the other kinds need not pay for.
 
 function r.barrier_condition()
+  -- Who waits at a barrier, in order, without those whose data was evicted. Here and below so many at a time: Lua's stack
+  -- is not for more.
+  function r.read_queue()
+    local heads, all = r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}, {}
+    for first = 1, #heads, 500 do
+      local owners = {}
+      for i = first, math.min(first + 499, #heads) do owners[#owners + 1] = sub(heads[i], 15) end
+      for i, data in ipairs(call('HMGET', KEYS[2], unpack(owners))) do
+        all[#all + 1] = r.read_waiter(owners[i], data or '')
+      end
+    end
+    return all
+  end
+
+  -- Many of a barrier, each session with one message: it has all owners that it is for, and neither fence nor end, since
+  -- who is told asks.
+  function r.tell_all(what, all)
+    local peers, of = {}, {}
+    for _, w in ipairs(all) do
+      if not of[w.peer] then
+        of[w.peer], peers[#peers + 1] = {}, w.peer
+      end
+      of[w.peer][#of[w.peer] + 1] = w.owner
+      if r.told then
+        r.told[#r.told + 1] = format('%s %s %.0f %.0f %s %s', what, w.owner, w.fence or 0, w.expires or 0, KEYS[1], w.peer)
+      end
+    end
+    local channel = match(KEYS[1], '^(.-):{') .. ':inbox:'
+    for _, peer in ipairs(peers) do
+      call('PUBLISH', channel .. peer, what .. ' ' .. table.concat(of[peer], '+') .. ' 0 0 ' .. KEYS[1])
+    end
+  end
+
+  -- Waiters of a barrier that go on: what r.forget_waiter and r.grant do, in a few commands for all.
+  function r.let_go_on(all, lingers)
+    local latest = 0
+    for first = 1, #all, 500 do
+      local members, data, ends = {}, {}, {}
+      for i = first, math.min(first + 499, #all) do
+        local w = all[i]
+        w.fence, w.expires = r.next_fence(w.owner == r.asks and r.at_least), now + w.lease
+        members[#members + 1] = w.member
+        data[#data + 1] = w.owner
+        data[#data + 1] = format('h %.0f %.0f %s %s %s %s', w.weight, w.fence, clock, lingers, w.peer, w.note)
+        ends[#ends + 1] = format('%.0f', w.expires)
+        ends[#ends + 1] = w.owner
+        r.used, r.waiters, latest = r.used + w.weight, r.waiters - 1, math.max(latest, w.expires)
+        if w.peer == '-' then call('ZREM', KEYS[4], w.owner) end
+      end
+      call('ZREM', KEYS[3], unpack(members))
+      call('HSET', KEYS[2], unpack(data))
+      call('ZADD', KEYS[5], unpack(ends))
+    end
+    if r.waiters == 0 then call('DEL', KEYS[4]) end
+    r.dirty, r.created = true, true  -- the leases: when the last one left them there was no such key any more
+    r.keep_until(latest)
+  end
+
   -- A barrier: one is missing, so nobody goes on, and everybody learns of it.
   function r.scatter()
-    for _, member in ipairs(r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}) do
-      local w = r.waiter_of(sub(member, 15))
-      if w and w.peer ~= '-' then r.tell('opened', w.owner, w.peer, 0, 0) end
+    local there = {}
+    for _, w in ipairs(r.read_queue()) do
+      if w.peer ~= '-' then there[#there + 1] = w end
     end
+    r.tell_all('opened', there)
     call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
     r.held, r.used, r.waiters, r.dirty = nil, 0, 0, true
   end
@@ -16,21 +75,27 @@ function r.barrier_condition()
   function r.open_if_all_came()
     if r.waiters < r.capacity then return end
     local alone = verb == 'acquire' and match(flags, 'l')
-    for _, head in ipairs(call('ZRANGE', KEYS[3], 0, -1)) do
-      local o = sub(head, 15)
-      local w, own = r.waiter_of(o), o == owner
-      local goes = w and w.peer ~= '-'
-      if alone then goes = w and own end
+    local go, others = {}, {}
+    for _, w in ipairs(r.read_queue()) do
+      local own = w.owner == owner
+      local goes = w.peer ~= '-'
+      if alone then goes = own end
       if goes then
-        call('ZREM', KEYS[3], head)
-        r.forget_waiter(o, w)
-        w.lingers = alone and '1' or '0'
-        r.grant(w, w.lease, w.peer)
-        if not own then r.tell('granted', o, w.peer, r.fence, now + w.lease) end
-      elseif w and w.peer == '-' then
-        r.put_place(o, '-', now + @dropped_lasts_us@)  -- who dropped out is remembered while the barrier is in use
+        go[#go + 1] = w
+        if not own then others[#others + 1] = w end
+      elseif w.peer == '-' then
+        r.put_place(w.owner, '-', now + @dropped_lasts_us@)  -- who dropped out is remembered while the barrier is in use
       end
     end
+    if go[1] and r.capacity > 1 then
+      r.let_go_on(go, alone and '1' or '0')
+    elseif go[1] then
+      call('ZREM', KEYS[3], go[1].member)
+      r.forget_waiter(go[1].owner, go[1])
+      go[1].lingers = alone and '1' or '0'
+      r.grant(go[1], go[1].lease, go[1].peer)
+    end
+    r.tell_all('granted', others)
     if r.used == 0 then r.scatter() end
   end
 

@@ -276,6 +276,7 @@ function r.describe_wait(position)
     if ends then wait = math.min(wait, ends - r.now) end
   end
   r.reply[5], r.reply[6] = math.max(wait, 100), position
+  if r.kind == 'barrier' then r.reply[2] = r.fence end  -- whoever goes on with it has a greater one
 end
 
 function r.report_holding(h)
@@ -451,6 +452,7 @@ if verb == 'acquire' or verb == 'notify' then
   end
   barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
 end
+r.proves = r.kind == 'mutex' or r.kind == 'election'  -- who leaves lets the next one know that it was the one before
 if barrier or condition then
   r.hand_over = barrier and r.open_if_all_came or function() end
   r.tell_lingering = function() end
@@ -459,7 +461,7 @@ end
 -- 4. One leaves so that another of the same session can come: one step, not two.
 if leaving ~= '' then
   local held = r.drop_holder(leaving)
-  r.passed = held and r.kind == 'mutex' and ARGV[14]
+  r.passed = held and r.proves and ARGV[14]
   reply[7] = (held or r.drop_waiter(leaving)) and 1 or 0
 end
 
@@ -493,7 +495,7 @@ elseif verb == 'notify' then
 
 elseif verb == 'release' then
   local was_held = r.drop_holder(owner)
-  r.passed = was_held and r.kind == 'mutex' and ARGV[3]
+  r.passed = was_held and r.proves and ARGV[3]
   reply[1] = (was_held or r.drop_waiter(owner)) and DONE or ABSENT
   if was_held and condition then r.wake(1) end
   r.hand_over()
@@ -529,7 +531,7 @@ elseif verb == 'acquire' and not mine then
     reply[1] = wait and QUEUED or BUSY
     if not waiting and wait then reply[7] = reply[7] + 2 end
     -- Whose secret will tell it, if it is released, that its turn has come.
-    if wait and r.kind == 'mutex' and (waiting and waiting.priority or priority) == '0' then
+    if wait and r.proves and (waiting and waiting.priority or priority) == '0' then
       local before = reply[6] > 1 and call('ZRANGE', KEYS[3], reply[6] - 2, reply[6] - 2)[1]
       reply[8] = before and sub(before, 15) or r.held and r.held.owner
     end

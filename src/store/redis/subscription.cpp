@@ -22,8 +22,8 @@ namespace {
 /// that.
 constexpr auto silence = 5s;
 
-std::string_view next_word(std::string_view& text) {
-  const auto space = std::min(text.find(' '), text.size());
+std::string_view next_word(std::string_view& text, char between = ' ') {
+  const auto space = std::min(text.find(between), text.size());
   const auto word = text.substr(0, space);
   text.remove_prefix(std::min(space + 1, text.size()));
   return word;
@@ -39,18 +39,24 @@ bool read_number(std::string_view word, Number& number) {
 
 std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"; }
 
-std::optional<notification> parse_notification(std::string_view text) {
+std::vector<notification> parse_notifications(std::string_view text) {
   notification n;
   const auto what = next_word(text);
   const bool passed = what == "passed";  // granted, with a secret
+  auto owners = next_word(text);
   if ((!passed && !parse_notification_kind(what, n.what)) ||
-      n.what == notification_kind::departed || !parse_owner_id(next_word(text), n.owner) ||
-      !read_number(next_word(text), n.fence) || !read_number(next_word(text), n.expires_at) ||
+      n.what == notification_kind::departed || !read_number(next_word(text), n.fence) ||
+      !read_number(next_word(text), n.expires_at) ||
       (passed && !parse_owner_id(next_word(text), n.secret))) {
-    return std::nullopt;
+    return {};
   }
   n.name = name_of_key(text);
-  return n;
+  std::vector<notification> all;
+  do {
+    if (!parse_owner_id(next_word(owners, '+'), n.owner)) return {};
+    all.push_back(n);
+  } while (!owners.empty());
+  return all;
 }
 
 subscription::subscription(const redis_options& options)
@@ -236,9 +242,7 @@ void subscription::read_all() {
 // Three words: message, channel, text. Anything else is an answer to PING or SUBSCRIBE.
 void subscription::take(const resp_value& v) {
   if (v.items.size() != 3 || v.items[0].text != "message") return;
-  auto n = parse_notification(v.items[2].text);
-  if (!n) return;
-  notifications_.push_back(std::move(*n));
+  for (auto& n : parse_notifications(v.items[2].text)) put(std::move(n));
 }
 
 void subscription::keep_alive() {

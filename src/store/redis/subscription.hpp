@@ -5,6 +5,7 @@
 #include <holdfast/store/inbox.hpp>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "store/redis/handshake.hpp"
 
@@ -79,7 +80,8 @@ class subscription : public inbox {
 std::string channel_prefix(const redis_options& options);
 
 /// Reads `granted <owner> <fence> <expires_at> <key>`, or `passed <owner> <fence> <expires_at>
-/// <secret> <key>`; empty if it is something else.
-std::optional<notification> parse_notification(std::string_view text);
+/// <secret> <key>`; instead of one owner several, with a `+` between them, who are told the same.
+/// Empty if it is something else.
+std::vector<notification> parse_notifications(std::string_view text);
 
 }  // namespace holdfast::store::redis

@@ -110,7 +110,7 @@ std::vector<notification> read_told(const redis::resp_value& list) {
   std::vector<notification> all;
   for (const auto& one : list.items) {
     const auto space = one.text.rfind(' ');
-    auto n = redis::parse_notification(one.text.substr(0, space)).value();
+    auto n = redis::parse_notifications(one.text.substr(0, space)).at(0);
     n.peer = one.text.substr(space + 1);
     if (n.peer == "-") n.peer.clear();
     all.push_back(std::move(n));

@@ -81,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         // A secret that goes to those who come first, and one of somebody who has waited.
         twin::seeded_bug{"if priority == '0' and ARGV[3]", "if ARGV[3]"},
         twin::seeded_bug{"w.priority == '0' and r.passed", "r.passed"},
-        twin::seeded_bug{"was_held and r.kind == 'mutex' and ARGV[3]", "ARGV[3]"},
-        twin::seeded_bug{"held and r.kind == 'mutex' and ARGV[14]", "false"},
+        twin::seeded_bug{"was_held and r.proves and ARGV[3]", "ARGV[3]"},
+        twin::seeded_bug{"held and r.proves and ARGV[14]", "false"},
         twin::seeded_bug{"call('ZRANGE', KEYS[3], position - 2, position - 2)",
                          "({'              ' .. holder})"},
         twin::seeded_bug{"own and w.lease or math.min(w.lease, 500000)",
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         twin::seeded_bug{"if expires < r.places_end then", "if false then"},  // a dead waiter stays
         // At a barrier nobody misses the dead, and the last does not go first.
         twin::seeded_bug{"if barrier and gone > 0 then r.scatter() end", ""},
-        twin::seeded_bug{"if alone then goes = w and own end", ""},
+        twin::seeded_bug{"if alone then goes = own end", ""},
         // Of those who led a few are forgotten, or nobody is when the name is used for more.
         twin::seeded_bug{"call('ZRANGE', KEYS[5], 0, -17)", "call('ZRANGE', KEYS[5], 0, -5)"},
         twin::seeded_bug{"if r.kind == 'election' and asked_kind ~= 'election' then",

@@ -1,0 +1,95 @@
+#include "fixture.hpp"
+
+#include <deque>
+#include <holdfast/testing.hpp>
+#include <thread>
+
+#include "session/session_impl.hpp"
+
+// What it costs that a barrier of 64 opens, counted in commands: time would tell more of the
+// machine.
+namespace {
+
+using namespace holdfast::store;
+
+constexpr std::uint32_t many = 64;
+constexpr std::uint32_t sessions = 8;
+
+/// What the server did, in all or of one command, since RESETSTAT.
+long long calls(const harness::redis_server& server, const std::string& of = {}) {
+  const std::string info = server.ask({"INFO", "commandstats"});
+  const std::string what = of.empty() ? "calls=" : "cmdstat_" + of + ":calls=";
+  long long sum = 0;
+  for (auto at = info.find(what); at != info.npos; at = info.find(what, at + 1))
+    sum += std::stoll(info.substr(at + what.size()));
+  return sum;
+}
+
+/// All arrive; the server counts what the last one costs.
+void open_with(const harness::redis_server& server, std::uint32_t participants) {
+  auto s = holdfast::open(server.url());
+  permits_command c;
+  c.verb = permits_verb::acquire;
+  c.kind = kind::barrier;
+  c.capacity = participants;
+  c.wait = true;
+  c.lease_us = c.queue_lease_us = 60'000'000;
+  permits_reply last;
+  for (std::uint32_t i = 1; i <= participants; ++i) {
+    const std::string peer = "session" + std::to_string(i % sessions);
+    c.owner = {7, i};
+    c.peer = peer;
+    if (i == participants) server.ask({"CONFIG", "RESETSTAT"});
+    last = s.impl()->permits("b", c).value();
+  }
+  EXPECT_EQ(last.outcome, permits_outcome::granted);
+}
+
+TEST(redis_barrier, opens_with_a_few_commands_and_one_publication_a_session) {
+  const harness::redis_server server;
+  open_with(server, many);
+  EXPECT_EQ(calls(server, "publish"), sessions);
+  EXPECT_LE(calls(server), 40);
+}
+
+// In several batches: Lua's stack is not for as many at once.
+TEST(redis_barrier, of_many_more_lets_all_of_them_go_on) {
+  const harness::redis_server server;
+  open_with(server, 1'203);
+  const auto there = holdfast::open(server.url()).show("b");
+  EXPECT_EQ(there.holders.size(), 1'203U);
+  EXPECT_EQ(there.waiters.size(), 0U);
+}
+
+TEST(redis_barrier, is_asked_about_once_by_each_session) {
+  const harness::redis_server server;
+  // By its clock nobody looks again.
+  holdfast::session_options o;
+  o.clock = std::make_shared<holdfast::testing::fake_clock>();
+  std::vector<holdfast::session> all;
+  std::deque<holdfast::barrier> barriers;
+  for (std::uint32_t i = 0; i < sessions; ++i) {
+    all.push_back(holdfast::open(server.url(), o));
+    barriers.emplace_back(all.back(), "b", many);
+  }
+  const auto asked = [&] {
+    std::uint64_t sum = 0;
+    for (const auto& s : all) sum += s.store_operations();
+    return sum;
+  };
+  std::vector<holdfast::barrier::arrival> arrived(many - 1);
+  for (std::uint32_t i = 0; i < many - 1; ++i) arrived[i] = barriers[i % sessions].arrive();
+  const auto began = asked();
+  std::vector<std::thread> waiting;
+  for (std::uint32_t i = 0; i < many - 1; ++i) {
+    waiting.emplace_back([&, i] { barriers[i % sessions].wait(std::move(arrived[i])); });
+  }
+  harness::eventually("they wait", [&] { return asked() == began + many - 1; });
+  const auto before = asked();
+  auto last = barriers.back().arrive();
+  barriers.back().wait(std::move(last));
+  for (auto& t : waiting) t.join();
+  EXPECT_LE(asked() - before, 2 + sessions);
+}
+
+}  // namespace
