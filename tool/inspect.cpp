@@ -9,7 +9,7 @@
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
-#include "tool/listed_name.hpp"
+#include "tool/look_at.hpp"
 #include "tool/open_store.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"
@@ -77,34 +77,14 @@ void sort(std::vector<listed_name>& names, const std::string& by) {
     });
 }
 
-/// One entry that cannot be read must not hide the others: its error is its row. Where the store
-/// does not answer, all end.
-listed_name look_at(const session& s, const std::string& name) {
-  listed_name found;
-  try {
-    found.info = s.show(name);
-  } catch (const error& e) {
-    if (e.retryable()) throw;
-    found.error = unsigned_message(e.what());
-  }
-  found.info.name = name;
-  return found;
-}
-
 bool is_asked_for(const listed_name& n, const list_options& o) {
-  if (!n.error.empty()) return true;      // it may be held
-  if (n.info.kind.empty()) return false;  // given back since the names were read
+  if (!n.error.empty()) return true;  // it may be held
   return !(o.held && n.info.holders.empty()) && !(o.waiting && n.info.waiters.empty());
 }
 
 std::vector<listed_name> look_up(const session& s, const list_options& o) {
-  auto names = s.names(o.pattern);
-  std::sort(names.begin(), names.end());
-  std::vector<listed_name> found;
-  for (const auto& name : names) {
-    auto one = look_at(s, name);
-    if (is_asked_for(one, o)) found.push_back(std::move(one));
-  }
+  auto found = look_at_all(s, o.pattern);
+  std::erase_if(found, [&](const listed_name& n) { return !is_asked_for(n, o); });
   sort(found, o.sort);
   return found;
 }
@@ -112,7 +92,7 @@ std::vector<listed_name> look_up(const session& s, const list_options& o) {
 }  // namespace
 
 int try_lock(const common_options& common, const try_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.lock.name);
   check_fits(info, o.lock);
   const bool free = is_free(info, o.lock);
@@ -122,7 +102,7 @@ int try_lock(const common_options& common, const try_options& o, log& to) {
 }
 
 int list(const common_options& common, const list_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const auto names = look_up(s, o);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
@@ -131,7 +111,7 @@ int list(const common_options& common, const list_options& o, log& to) {
 }
 
 int show(const common_options& common, const show_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.name);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);

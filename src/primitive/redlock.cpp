@@ -135,14 +135,20 @@ struct redlock::state {
     return {std::move(hold), won};
   }
 
-  [[noreturn]] void fail_unavailable(const quorum_hold& hold) const {
+  failure gave_up(const engine::time_frame& asked, failure why) const {
+    return engine::gave_up(nodes->first(), *nodes->nodes.front()->what(), asked, std::move(why));
+  }
+
+  [[noreturn]] void fail_unavailable(const quorum_hold& hold,
+                                     const engine::time_frame& asked) const {
     const auto votes = hold.votes();
     const auto& said = hold.first_failure();
-    fail({errc::unavailable,
-          "too few of " + std::to_string(votes.size()) + " nodes answer for a majority (" +
-              in_words(votes) + "): " + (said.empty() ? said : "one failed with: " + said + "; ") +
-              "bring them back, or look at redlock_options::node_timeout",
-          true});
+    fail(gave_up(asked, {errc::unavailable,
+                         "too few of " + std::to_string(votes.size()) +
+                             " nodes answer for a majority (" + in_words(votes) +
+                             "): " + (said.empty() ? said : "one failed with: " + said + "; ") +
+                             "bring them back, or look at redlock_options::node_timeout",
+                         true}));
   }
 };
 
@@ -184,8 +190,10 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
     if (auto ok = base::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
   }
   auto& first = s.nodes->first();
-  const boot_time deadline = saturated_add(first.now(), wait);
-  const engine::vote_time time{s.patience(wait), wait == one_try ? forever : deadline};
+  const engine::time_frame asked(first.now(), wait);
+  const boot_time deadline = asked.deadline();
+  const engine::vote_time time{s.patience(wait), asked.is_try() ? forever : deadline,
+                               asked.began()};
   s.make_ready(time.deadline);
   boot_time give_up = forever;
   pauses pause(time.each);
@@ -207,9 +215,11 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
       now = first.now();
     }
     if (now < deadline && (deadline != forever || now < give_up)) continue;
-    if (away) s.fail_unavailable(*hold);
+    if (away) s.fail_unavailable(*hold, asked);
+    (void)s.gave_up(asked, engine::waited_in_vain(errc::timed_out));
     return std::nullopt;
   }
+  (void)s.gave_up(asked, engine::waited_in_vain(errc::cancelled));
   return std::nullopt;
 }
 

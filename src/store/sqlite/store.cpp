@@ -8,6 +8,7 @@
 #include "store/sql/record_bound.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
+#include "store/sqlite/rights.hpp"
 #include "store/sqlite/schema.hpp"
 
 namespace holdfast::store::sqlite {
@@ -22,8 +23,6 @@ constexpr const char* update_sql =
 constexpr const char* insert_sql =
     "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() WHERE holdfast_decide("
     "'', (SELECT value FROM holdfast_meta WHERE key = 'fence_floor')) ON CONFLICT DO NOTHING";
-constexpr const char* names_sql = "SELECT name FROM holdfast_locks ORDER BY name";
-constexpr const char* record_sql = "SELECT record FROM holdfast_locks WHERE name = ?1";
 
 constexpr std::size_t free_rows_kept = 256;
 constexpr int races_lost_in_a_row = 16;
@@ -41,11 +40,6 @@ std::string_view text_of(sqlite3_value* value) noexcept {
 failure grown_too_long(std::string_view name) {
   return {errc::overloaded, "the record of " + std::string{name} +
                                 " would be longer than 16 MiB: too many hold it or wait for it"};
-}
-
-failure read_only(const std::string& what) {
-  return {errc::read_only,
-          "this user may not " + what + ", and taking a lock is a write; grant it"};
 }
 
 }  // namespace
@@ -73,12 +67,11 @@ status lock_file::open() {
 }
 
 status lock_file::open_connection() {
-  if (auto opened = db_.open(file_); !opened) {
-    return can_be_made(file_) ? opened : read_only("make files beside " + file_);
+  if (!options_.group.empty()) {
+    if (auto given = give_to_group(file_, options_.group); !given) return given;
   }
-  if (sqlite3_db_readonly(db_.get(), "main") == 1) {
-    return read_only("write to " + file_);
-  }
+  if (auto may = check_rights(file_); !may) return may;
+  if (auto opened = db_.open(file_); !opened) return opened;
   // Half of the patience is for the writer queue.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
   return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
@@ -133,9 +126,8 @@ status lock_file::add_functions() {
   return done{};
 }
 
-// SQLite reads no value, and writes none, that is longer than its connection's limit.
 status lock_file::prepare_statements() {
-  sqlite3_limit(db_.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
+  bound_records(db_);
   if (auto added = add_functions(); !added) return added;
   for (const auto& [into, sql] :
        {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_free_sql}}) {
@@ -311,37 +303,11 @@ status lock_file::step_all(std::span<const state_store::step> steps) {
   return transaction.commit("writing to " + file_);
 }
 
-// One at a time: a record that is too long to be read ends its statement, and hides no other name.
 result<std::vector<state_store::entry>> lock_file::entries() {
   const std::lock_guard lock{mutex()};
   if (auto there = check_still_there(); !there) return there.error();
-  const auto listing = db_.prepare(names_sql, "listing " + file_);
-  if (!listing) return listing.error();
-  const auto reading = db_.prepare(record_sql, "listing " + file_);
-  if (!reading) return reading.error();
-  std::vector<state_store::entry> found;
-  int code = SQLITE_OK;
-  while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
-    auto one = read_entry(reading->get(), text_column(listing->get(), 0));
-    if (!one) return one.error();
-    if (sql::is_free(one->record)) note_free(one->name);  // left behind by one that was killed
-    if (!one->record.empty()) found.push_back(std::move(*one));
-  }
-  if (code != SQLITE_DONE) return failed(code, "listing the names");
-  return found;
-}
-
-// Without a record if it is not there any more.
-result<state_store::entry> lock_file::read_entry(sqlite3_stmt* how, std::string_view name) {
-  bind_text(how, 1, name);
-  state_store::entry one{std::string{name}, {}};
-  const int code = sqlite3_step(how);
-  if (code == SQLITE_ROW) one.record = text_column(how, 0);
-  if (code == SQLITE_TOOBIG) one.record = sql::unread_record;
-  const bool read = code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_TOOBIG;
-  sqlite3_reset(how);
-  if (!read) return failed(code, "listing the names");
-  return one;
+  // Left behind by a process that was killed.
+  return entries_of(db_, file_, [this](std::string_view name) { note_free(name); });
 }
 
 // ---- rows that nobody needs

@@ -62,7 +62,6 @@ class lock_file final : public forkable {
   void note_free(std::string_view name);
   void sweep() noexcept;
   status remove_free();
-  result<state_store::entry> read_entry(sqlite3_stmt* how, std::string_view name);
   failure failed(int code, std::string_view tried);
 
   const sqlite_options options_;
