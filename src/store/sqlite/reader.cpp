@@ -1,4 +1,5 @@
 #include "store/sqlite/reader.hpp"
+#include "store/sql/record_bound.hpp"
 
 #include <sys/stat.h>
 
@@ -6,7 +7,6 @@
 #include <mutex>
 #include <utility>
 
-#include "store/sql/record_bound.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/database_path.hpp"
 #include "store/sqlite/explain.hpp"
@@ -57,7 +57,7 @@ class snapshot {
     const auto boot = boot_id();
     if (!boot) return boot.error();
     auto settled = settle_in(copy_, *boot);
-    sqlite3_limit(copy_.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
+    bound_records(copy_);
     return settled;
   }
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <string_view>
 
-#include "store/sqlite/explain.hpp"
 #include "store/sqlite/database_path.hpp"
+#include "store/sqlite/explain.hpp"
 
 namespace holdfast::store::sqlite {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <optional>
 
 #include "store/sql/is_free.hpp"
 #include "store/sql/record_bound.hpp"
@@ -176,6 +177,18 @@ bool is_current(const boot_note& written, const boot_note& now) noexcept {
          std::abs(written.wall_minus_boot_us - now.wall_minus_boot_us) < 1'000'000;
 }
 
+// Without a record if it is not there any more; nothing if it cannot be read.
+std::optional<state_store::entry> read_entry(sqlite3_stmt* how, std::string_view name) {
+  bind_text(how, 1, name);
+  state_store::entry one{std::string{name}, {}};
+  const int code = sqlite3_step(how);
+  if (code == SQLITE_ROW) one.record = text_column(how, 0);
+  if (code == SQLITE_TOOBIG) one.record = sql::unread_record;
+  const bool read = code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_TOOBIG;
+  sqlite3_reset(how);
+  return read ? std::optional(std::move(one)) : std::nullopt;
+}
+
 }  // namespace
 
 const char* const remove_free_sql = R"sql(
@@ -187,25 +200,11 @@ RETURNING CASE WHEN record = '' OR json_extract(record, '$[1]') = 'latch' THEN 0
                ELSE json_extract(record, '$[3]') + 1 END
 )sql";
 
-namespace {
-
-// Without a record if it is not there any more. What is too long to be read ends this statement,
-// and hides no other name.
-result<state_store::entry> read_entry(connection& db, sqlite3_stmt* how, std::string_view name,
-                                      const std::string& tried) {
-  bind_text(how, 1, name);
-  state_store::entry one{std::string{name}, {}};
-  const int code = sqlite3_step(how);
-  if (code == SQLITE_ROW) one.record = text_column(how, 0);
-  if (code == SQLITE_TOOBIG) one.record = sql::unread_record;
-  const bool read = code == SQLITE_ROW || code == SQLITE_DONE || code == SQLITE_TOOBIG;
-  sqlite3_reset(how);
-  if (!read) return explain(db.get(), code, tried);
-  return one;
+void bound_records(connection& db) noexcept {
+  sqlite3_limit(db.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
 }
 
-}  // namespace
-
+// One at a time: a record that is too long to be read ends its statement, and hides no other name.
 result<std::vector<state_store::entry>> entries_of(
     connection& db, const std::string& file,
     const std::function<void(std::string_view name)>& on_free) {
@@ -217,8 +216,8 @@ result<std::vector<state_store::entry>> entries_of(
   std::vector<state_store::entry> found;
   int code = SQLITE_OK;
   while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
-    auto one = read_entry(db, reading->get(), text_column(listing->get(), 0), tried);
-    if (!one) return one.error();
+    auto one = read_entry(reading->get(), text_column(listing->get(), 0));
+    if (!one) return explain(db.get(), sqlite3_errcode(db.get()), tried);
     if (sql::is_free(one->record)) on_free(one->name);
     if (!one->record.empty()) found.push_back(std::move(*one));
   }

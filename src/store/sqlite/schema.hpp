@@ -22,6 +22,8 @@ status make_tables(connection& db, const std::string& file);
 
 /// Removes the row of a name (?1) if nobody uses it, and returns a fence greater than its last.
 extern const char* const remove_free_sql;
+/// From now on SQLite reads no record there that is far too long, and writes none (SQLITE_TOOBIG).
+void bound_records(connection& db) noexcept;
 /// All records but the empty ones, by name; `on_free` is told the names that nobody uses.
 result<std::vector<state_store::entry>> entries_of(
     connection& db, const std::string& file,

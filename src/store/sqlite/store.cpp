@@ -126,9 +126,8 @@ status lock_file::add_functions() {
   return done{};
 }
 
-// SQLite reads no value, and writes none, that is longer than its connection's limit.
 status lock_file::prepare_statements() {
-  sqlite3_limit(db_.get(), SQLITE_LIMIT_LENGTH, static_cast<int>(sql::longest_read));
+  bound_records(db_);
   if (auto added = add_functions(); !added) return added;
   for (const auto& [into, sql] :
        {std::pair{&update_, update_sql}, {&insert_, insert_sql}, {&remove_, remove_free_sql}}) {

@@ -38,6 +38,16 @@ TEST_F(sqlite_store, does_not_read_a_record_that_is_far_too_long) {
   EXPECT_LT(sqlite3_memory_highwater(0) - before, longest_of_ours);
 }
 
+TEST_F(sqlite_store, that_is_only_read_does_not_read_it_either) {
+  (void)holdfast::open("sqlite:" + path());
+  shell(path()).run(far_too_long);
+  const auto s = holdfast::open("sqlite:" + path() + "?access=read");
+  const auto refused = harness::outcome_of([&] { (void)s.show("long"); });
+  EXPECT_EQ(refused.reason, errc::corrupt);
+  EXPECT_TRUE(harness::contains(refused.text, "16 MiB")) << refused.text;
+  EXPECT_EQ(s.names(), std::vector<std::string>{"long"});
+}
+
 TEST_F(sqlite_store, with_a_record_that_is_far_too_long_opens_after_a_boot) {
   {
     (void)holdfast::open("sqlite:" + path());
