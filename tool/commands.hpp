@@ -17,6 +17,11 @@ int show(const common_options& common, const show_options& o, log& to);
 int force_unlock(const common_options& common, const force_unlock_options& o, log& to);
 int limit(const common_options& common, const limit_options& o, log& to);
 int meet(const common_options& common, const meet_options& o, log& to);
+int top(const common_options& common, const top_options& o, log& to);
+int watch(const common_options& common, const watch_options& o, log& to);
+int graph(const common_options& common, const graph_options& o, log& to);
+int completion(const common_options& common, const completion_options& o, log& to);
+int manual(const common_options& common, const manual_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
 
 /// Ends the program without giving anything back: there is nothing left to give, and a store that
