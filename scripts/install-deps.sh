@@ -15,7 +15,8 @@ case "${1:-}" in
                    python3-redis) ;;
   test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
-                   postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy) ;;
+                   postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy tmux scdoc
+                   groff-base) ;;
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin) ;;
   *)     echo "usage: $0 demo|test|bench|lint" >&2; exit 2 ;;
