@@ -132,6 +132,10 @@ std::string word_or(const given& g, std::span<const std::string_view> known, std
   return g.text ? std::string(known[choice_or(g, 0, known)]) : fallback;
 }
 
+metrics_format metrics_format_or(const given& g, metrics_format fallback) {
+  return choice_of(g, fallback, metrics_format_words);
+}
+
 std::string reason_or(const given& g, std::string fallback) {
   if (!g.text) return fallback;
   if (g.text->size() > longest_reason)

@@ -17,6 +17,7 @@ namespace holdfast::tool {
 /// What options that take one of a few words know.
 inline constexpr std::array<std::string_view, 3> color_words{"auto", "always", "never"};
 inline constexpr std::array<std::string_view, 2> log_format_words{"text", "json"};
+inline constexpr std::array<std::string_view, 2> metrics_format_words{"prometheus", "openmetrics"};
 inline constexpr std::array<std::string_view, 3> on_lost_words{"term", "kill", "warn"};
 inline constexpr std::array<std::string_view, 6> sort_words{"name",  "kind",    "age",
                                                             "lease", "waiters", "wait"};
@@ -43,6 +44,7 @@ log_format log_format_or(const given& g, log_format fallback);
 color_when color_or(const given& g, color_when fallback);
 /// One of `known`.
 std::string word_or(const given& g, std::span<const std::string_view> known, std::string fallback);
+metrics_format metrics_format_or(const given& g, metrics_format fallback);
 
 /// One line of UTF-8 that the library takes as a reason.
 std::string reason_or(const given& g, std::string fallback);

@@ -22,6 +22,9 @@ int watch(const common_options& common, const watch_options& o, log& to);
 int graph(const common_options& common, const graph_options& o, log& to);
 int completion(const common_options& common, const completion_options& o, log& to);
 int manual(const common_options& common, const manual_options& o, log& to);
+int ping(const common_options& common, const ping_options& o, log& to);
+int doctor(const common_options& common, const doctor_options& o, log& to);
+int scrape(const common_options& common, const scrape_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
 
 /// Ends the program without giving anything back: there is nothing left to give, and a store that

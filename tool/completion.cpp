@@ -107,7 +107,7 @@ int completion(const common_options& common, const completion_options& o, log& t
   give_up_in_time();
   if (makes_a_file(common)) return exit_code::ok;
   try {
-    const opened_store s = open_store(common, to);
+    const opened_store s = open_to_read(common, to);
     print(names_that_begin_with(s.session, o.word, o.for_bash));
   } catch (const std::exception&) {
     return exit_code::ok;  // no names: a message would land in the middle of a line

@@ -10,7 +10,7 @@
 namespace holdfast::tool {
 
 int graph(const common_options& common, const graph_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   if (!s.can().lists_waiters)
     to.write(level::warning, "no_waiters",
              "the store " + url + " does not say which process waits: the graph is empty");

@@ -8,7 +8,7 @@
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
-#include "tool/listed_name.hpp"
+#include "tool/look_at.hpp"
 #include "tool/open_store.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"
@@ -62,7 +62,7 @@ void check_fits(const name_info& info, const lock_choice& c) {
 }  // namespace
 
 int try_lock(const common_options& common, const try_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.lock.name);
   check_fits(info, o.lock);
   const bool free = is_free(info, o.lock);
@@ -72,7 +72,7 @@ int try_lock(const common_options& common, const try_options& o, log& to) {
 }
 
 int list(const common_options& common, const list_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const auto names = look_up(s, o.which);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
@@ -81,7 +81,7 @@ int list(const common_options& common, const list_options& o, log& to) {
 }
 
 int show(const common_options& common, const show_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.name);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <holdfast/metrics_text.hpp>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/timed.hpp>
 #include <optional>
@@ -167,13 +168,30 @@ struct meet_options {
   int busy_code = exit_code::busy;
 };
 
+struct ping_options {
+  std::uint32_t count = 4;  ///< 0: until a signal
+  std::chrono::nanoseconds interval{std::chrono::seconds(1)};
+};
+
+struct doctor_options {
+  /// A waiter that has waited for so long is stuck.
+  std::chrono::nanoseconds stuck{std::chrono::minutes(5)};
+};
+
+/// metrics
+struct scrape_options {
+  metrics_format format = metrics_format::prometheus;
+  std::string output;  ///< a file to be replaced; empty: stdout
+};
+
 struct version_options {};
 
 struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
-               force_unlock_options, limit_options, meet_options, version_options, top_options,
-               watch_options, graph_options, completion_options, manual_options>
+               force_unlock_options, limit_options, meet_options, ping_options, doctor_options,
+               scrape_options, version_options, top_options, watch_options, graph_options,
+               completion_options, manual_options>
       what;
 };
 

@@ -23,7 +23,7 @@ using std::chrono::system_clock;
 class watcher {
  public:
   watcher(const common_options& common, const watch_options& o, log& to)
-      : common_(common), o_(o), log_(to), opened_(open_store(common, to)) {
+      : common_(common), o_(o), log_(to), opened_(open_to_read(common, to)) {
     to.write(level::detail, "watching",
              printable(o.name) + ": asks " + opened_.url + " every " + format_duration(o.interval) +
                  "; a change that is undone in between is not seen");
