@@ -17,7 +17,7 @@ namespace holdfast::tool {
 /// What options that take one of a few words know.
 inline constexpr std::array<std::string_view, 3> color_words{"auto", "always", "never"};
 inline constexpr std::array<std::string_view, 2> log_format_words{"text", "json"};
-inline constexpr std::array<std::string_view, 2> metrics_format_words{"prometheus", "openmetrics"};
+inline constexpr std::array<std::string_view, 2> metrics_format_words{"openmetrics", "prometheus"};
 inline constexpr std::array<std::string_view, 3> on_lost_words{"term", "kill", "warn"};
 inline constexpr std::array<std::string_view, 6> sort_words{"name",  "kind",    "age",
                                                             "lease", "waiters", "wait"};
