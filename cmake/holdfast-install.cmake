@@ -32,6 +32,7 @@ if(HOLDFAST_DRIVERS)
 endif()
 if(TARGET holdfast_tool)
   install(TARGETS holdfast_tool holdfast_faultproxy RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  holdfast_install_manual()
 endif()
 
 # What the config file has to know about each store: the client to look for, or why it is not there.

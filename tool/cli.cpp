@@ -81,7 +81,7 @@ parsed parse(std::span<const std::string> arguments) {
   std::optional<words> after_dashes;
   // Only the first --: the command may have its own. Other commands end their options by it.
   const auto dashes = std::find(rest.begin(), rest.end(), "--");
-  if ((name == "run" || name == "elect" || name == "sem") && dashes != rest.end()) {
+  if (runs_a_command(help_of(name)) && dashes != rest.end()) {
     after_dashes.emplace(dashes + 1, rest.end());
     rest.erase(dashes, rest.end());
   }

@@ -4,6 +4,8 @@
 #include <CLI/Formatter.hpp>
 #include <functional>
 #include <map>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "tool/cli_values.hpp"
@@ -21,6 +23,14 @@ using word = std::optional<std::string>;
 
 [[noreturn]] void refuse(const std::string& message) {
   throw failure_exit(exit_code::usage, message);
+}
+
+/// "text|json": the type of an option that takes one of a few words, in --help, manual and
+/// completion.
+std::string one_of(std::span<const std::string_view> known) {
+  std::string all;
+  for (const auto word : known) all += (all.empty() ? "" : "|") + std::string(word);
+  return all;
 }
 
 /// CLI11's layout with our usage line: it knows nothing of what stands behind the dashes.
@@ -46,9 +56,9 @@ class common_grammar : public grammar {
     app_.option_defaults()->take_last();
     app_.add_option("--store", store_, "where the locks are; default: $HOLDFAST_STORE")
         ->type_name("URL");
-    app_.add_option("--color", color_, "auto, always or never")->type_name("WHEN");
-    app_.add_option("--log-format", format_, "messages on stderr as text or json")
-        ->type_name("FORMAT");
+    app_.add_option("--color", color_, "colours and bold letters")->type_name(one_of(color_words));
+    app_.add_option("--log-format", format_, "of the messages on stderr")
+        ->type_name(one_of(log_format_words));
     app_.add_flag("-v,--verbose", verbose_, "say what happens");
     app_.add_flag("--json", json_, std::string(about.json));
   }
@@ -146,7 +156,8 @@ class child_words {
     app.add_option("--kill-after", kill_after_,
                    "time from TERM to KILL; default 5s or a third of --ttl")
         ->type_name("DURATION");
-    app.add_option("--on-lost", on_lost_, "term, kill or warn; default term")->type_name("ACTION");
+    app.add_option("--on-lost", on_lost_, "what the command gets then; default term")
+        ->type_name(one_of(on_lost_words));
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
     app.add_option("--token-file", token_file_, "write the fencing token to this file")
@@ -319,24 +330,144 @@ class try_grammar : public common_grammar {
   word busy_code_;
 };
 
-class list_grammar : public common_grammar {
+/// The words that choose names: list and top have them.
+class names_words {
  public:
-  explicit list_grammar(const command_help& about) : common_grammar(about) {
-    app_.add_option("PATTERN", list_.pattern, "names with * and ?; default all")->type_name("");
-    app_.add_flag("--held", list_.held, "only names that are held");
-    app_.add_flag("--waiting", list_.waiting, "only names with waiters");
-    app_.add_flag("--wide", list_.wide, "do not cut long texts");
-    app_.add_option("--sort", sort_, "by name, age or waiters")->type_name("KEY");
+  void add_to(CLI::App& app) {
+    app.add_option("PATTERN", which_.pattern, "names with * and ?; default all")->type_name("");
+    app.add_flag("--held", which_.held, "only names that are held");
+    app.add_flag("--waiting", which_.waiting, "only names with waiters");
+    app.add_option("--sort", sort_, "the order at first; default name")
+        ->type_name(one_of(sort_words));
   }
-  tool::command convert(const std::optional<words>&) const override {
-    list_options l = list_;
-    l.sort = sort_or({"--sort", sort_}, l.sort);
-    return {common(), std::move(l)};
+  name_choice convert() const {
+    name_choice c = which_;
+    c.sort = word_or({"--sort", sort_}, sort_words, c.sort);
+    return c;
   }
 
  private:
-  list_options list_;
+  name_choice which_;
   word sort_;
+};
+
+class list_grammar : public common_grammar {
+ public:
+  explicit list_grammar(const command_help& about) : common_grammar(about) {
+    names_.add_to(app_);
+    app_.add_flag("--wide", wide_, "do not cut long texts");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    return {common(), list_options{names_.convert(), wide_}};
+  }
+
+ private:
+  names_words names_;
+  bool wide_ = false;
+};
+
+/// No store is asked more often.
+constexpr std::chrono::milliseconds least_interval{10};
+
+std::chrono::nanoseconds interval_or(const word& text, std::chrono::nanoseconds fallback) {
+  const auto interval = duration_or({"--interval", text}, fallback);
+  if (interval < least_interval) refuse("--interval: '" + *text + "' is too short; at least 10ms");
+  return interval;
+}
+
+class top_grammar : public common_grammar {
+ public:
+  explicit top_grammar(const command_help& about) : common_grammar(about) {
+    names_.add_to(app_);
+    app_.add_option("-d,--interval", interval_, "the least time between two rounds; default 1s")
+        ->type_name("DURATION");
+    app_.add_flag("--once", top_.once, "print the table once; needs no terminal");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    top_options t = top_;
+    t.which = names_.convert();
+    t.interval = interval_or(interval_, t.interval);
+    return {common(), std::move(t)};
+  }
+
+ private:
+  names_words names_;
+  top_options top_;
+  word interval_;
+};
+
+class watch_grammar : public common_grammar {
+ public:
+  explicit watch_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("LOCK", watch_.name, "the lock's name")->required()->type_name("");
+    app_.add_option("--until", until_, "end when this has happened, or is so")
+        ->type_name(one_of(until_words));
+    app_.add_option("-d,--interval", interval_, "the time between two questions; default 200ms")
+        ->type_name("DURATION");
+    app_.add_option("-w,--wait,--timeout", wait_, "watch so long at most")->type_name("DURATION");
+    add_busy_code(app_, busy_code_);
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    watch_options w = watch_;
+    w.until = word_or({"--until", until_}, until_words, w.until);
+    w.interval = interval_or(interval_, w.interval);
+    w.wait = duration_or({"--wait", wait_}, w.wait);
+    w.busy_code = exit_code_or({"--conflict-exit-code", busy_code_}, w.busy_code);
+    return {common(), std::move(w)};
+  }
+
+ private:
+  watch_options watch_;
+  word until_, interval_, wait_, busy_code_;
+};
+
+class graph_grammar : public common_grammar {
+ public:
+  explicit graph_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("PATTERN", graph_.pattern, "names with * and ?; default all")->type_name("");
+    app_.add_flag("--dot", graph_.dot, "for Graphviz: holdfast graph --dot | dot -Tsvg");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    const auto c = common();
+    if (c.json && graph_.dot) refuse("--json and --dot exclude each other; give one of them");
+    return {c, graph_};
+  }
+
+ private:
+  graph_options graph_;
+};
+
+class completion_grammar : public common_grammar {
+ public:
+  explicit completion_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("WHAT", what_, "the shell whose script to print, or names")
+        ->required()
+        ->type_name(one_of(completion_words));
+    app_.add_option("WORD", completion_.word, "with names: what is typed of the name so far")
+        ->type_name("");
+    app_.add_flag("--bash", completion_.for_bash,
+                  "with names: WORD as bash has it, and the answer");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    completion_options c = completion_;
+    c.what = word_or({"WHAT", what_}, completion_words, c.what);
+    return {common(), std::move(c)};
+  }
+
+ private:
+  completion_options completion_;
+  word what_;
+};
+
+class manual_grammar : public common_grammar {
+ public:
+  explicit manual_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("PAGE", manual_.page, "which page; default: list them")->type_name("");
+  }
+  tool::command convert(const std::optional<words>&) const override { return {common(), manual_}; }
+
+ private:
+  manual_options manual_;
 };
 
 class show_grammar : public common_grammar {
@@ -571,6 +702,9 @@ const std::map<std::string, maker, std::less<>> grammars{
     {"limit", make<limit_grammar>},     {"elect", make<elect_grammar>},
     {"sem", make<sem_grammar>},         {"latch", make<latch_grammar>},
     {"barrier", make<barrier_grammar>}, {"version", make<version_grammar>},
+    {"top", make<top_grammar>},         {"watch", make<watch_grammar>},
+    {"graph", make<graph_grammar>},     {"completion", make<completion_grammar>},
+    {"manual", make<manual_grammar>},
     {"ping", make<ping_grammar>},       {"doctor", make<doctor_grammar>},
     {"metrics", make<metrics_grammar>},
 };

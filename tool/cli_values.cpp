@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include <holdfast/options.hpp>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
+#include <vector>
 
 #include "tool/duration.hpp"
 #include "tool/failure.hpp"
@@ -30,17 +30,23 @@ constexpr std::size_t longest_reason = 200;  // bytes, as the library has it
   throw failure_exit(exit_code::usage, std::string(g.option) + ": " + why);
 }
 
-template <class T, std::size_t N>
-T choice_or(const given& g, T fallback, const std::array<std::pair<std::string_view, T>, N>& all) {
+/// Which of the words it is; that of the fallback if none was given.
+std::size_t choice_or(const given& g, std::size_t fallback,
+                      std::span<const std::string_view> known) {
   if (!g.text) return fallback;
-  std::vector<std::string> names;
+  const auto at = std::find(known.begin(), known.end(), *g.text);
+  if (at != known.end()) return static_cast<std::size_t>(at - known.begin());
   std::string listed;
-  for (const auto& [name, value] : all) {
-    if (name == *g.text) return value;
-    names.emplace_back(name);
-    listed += (listed.empty() ? "" : ", ") + names.back();
-  }
+  for (const auto name : known) listed += (listed.empty() ? "" : ", ") + std::string(name);
+  const std::vector<std::string> names(known.begin(), known.end());
   refuse(g, "'" + printable(*g.text) + "' is not one of " + listed + did_you_mean(*g.text, names));
+}
+
+/// The words stand for the values of an enumeration, in its order.
+template <class Enumeration>
+Enumeration choice_of(const given& g, Enumeration fallback,
+                      std::span<const std::string_view> known) {
+  return static_cast<Enumeration>(choice_or(g, static_cast<std::size_t>(fallback), known));
 }
 
 }  // namespace
@@ -111,31 +117,23 @@ int exit_code_or(const given& g, int fallback) {
 }
 
 on_lost on_lost_or(const given& g, on_lost fallback) {
-  return choice_or<on_lost, 3>(
-      g, fallback, {{{"term", on_lost::term}, {"kill", on_lost::kill}, {"warn", on_lost::warn}}});
+  return choice_of(g, fallback, on_lost_words);
 }
 
 log_format log_format_or(const given& g, log_format fallback) {
-  return choice_or<log_format, 2>(g, fallback,
-                                  {{{"text", log_format::text}, {"json", log_format::json}}});
+  return choice_of(g, fallback, log_format_words);
 }
 
 color_when color_or(const given& g, color_when fallback) {
-  return choice_or<color_when, 3>(g, fallback,
-                                  {{{"auto", color_when::automatic},
-                                    {"always", color_when::always},
-                                    {"never", color_when::never}}});
+  return choice_of(g, fallback, color_words);
+}
+
+std::string word_or(const given& g, std::span<const std::string_view> known, std::string fallback) {
+  return g.text ? std::string(known[choice_or(g, 0, known)]) : fallback;
 }
 
 metrics_format metrics_format_or(const given& g, metrics_format fallback) {
-  return choice_or<metrics_format, 2>(
-      g, fallback,
-      {{{"prometheus", metrics_format::prometheus}, {"openmetrics", metrics_format::openmetrics}}});
-}
-
-std::string sort_or(const given& g, std::string fallback) {
-  return choice_or<std::string, 3>(g, std::move(fallback),
-                                   {{{"name", "name"}, {"age", "age"}, {"waiters", "waiters"}}});
+  return choice_of(g, fallback, metrics_format_words);
 }
 
 std::string reason_or(const given& g, std::string fallback) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,17 @@
 /// From the words of the command line to values. Each throws failure_exit (64) with one line that
 /// names the option, what was given and the nearest valid value. Not given: the fallback.
 namespace holdfast::tool {
+
+/// What options that take one of a few words know.
+inline constexpr std::array<std::string_view, 3> color_words{"auto", "always", "never"};
+inline constexpr std::array<std::string_view, 2> log_format_words{"text", "json"};
+inline constexpr std::array<std::string_view, 2> metrics_format_words{"openmetrics", "prometheus"};
+inline constexpr std::array<std::string_view, 3> on_lost_words{"term", "kill", "warn"};
+inline constexpr std::array<std::string_view, 6> sort_words{"name",  "kind",    "age",
+                                                            "lease", "waiters", "wait"};
+inline constexpr std::array<std::string_view, 8> until_words{
+    "granted", "released", "hand-over", "lost", "joined", "left", "held", "free"};
+inline constexpr std::array<std::string_view, 4> completion_words{"bash", "zsh", "fish", "names"};
 
 struct given {
   std::string_view option;  ///< as people write it: "--ttl"
@@ -29,8 +42,9 @@ int exit_code_or(const given& g, int fallback);
 on_lost on_lost_or(const given& g, on_lost fallback);
 log_format log_format_or(const given& g, log_format fallback);
 color_when color_or(const given& g, color_when fallback);
+/// One of `known`.
+std::string word_or(const given& g, std::span<const std::string_view> known, std::string fallback);
 metrics_format metrics_format_or(const given& g, metrics_format fallback);
-std::string sort_or(const given& g, std::string fallback);
 
 /// One line of UTF-8 that the library takes as a reason.
 std::string reason_or(const given& g, std::string fallback);

@@ -21,7 +21,7 @@ constexpr std::string_view run_footer =
     "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"
     "ended by --max-run, 125 holdfast itself failed, 126 not executable, 127 not found. The "
     "command may\n"
-    "use the same numbers: --status-file tells them apart.\n"
+    "use the same numbers: --status-file tells them apart.\n\n"
     "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
 
 constexpr std::string_view hold_footer =
@@ -70,6 +70,48 @@ constexpr std::string_view barrier_footer =
     "Exit code: 0 all have arrived, 75 not in time (-E): it has left, and the others still wait;\n"
     "79 one of the others died while it waited; 78 COUNT are there already, or another count.\n";
 
+constexpr std::string_view top_footer =
+    "Keys: up and down select, enter shows holders and queue, / filters, n k h l w o sort, u "
+    "takes\n"
+    "the lock away after a question, p pauses, ? lists all keys, q quits.\n\n"
+    "The store is asked for a twentieth of the time at most: with many names the rows get older\n"
+    "instead. The second line says how long a round of questions takes.\n\n"
+    "Without a terminal give --once or --json. Exit code: 0; 128+N after signal N; 64 no "
+    "terminal.\n";
+
+constexpr std::string_view watch_footer =
+    "Examples:\n"
+    "  holdfast watch deploy                          what happens to it, until ^C\n"
+    "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
+    "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
+    "hand-over, lost (its lease ended), joined and left (waiters).\n\n"
+    "Watch asks the store every --interval, on every store: notifications go to waiters only. A\n"
+    "change that is undone between two questions is not seen.\n\n"
+    "Exit code: 0 what --until names has happened; without --until after -w or a signal; 75 not "
+    "in\n"
+    "time (-E); 128+N signal N while --until did not come true.\n";
+
+constexpr std::string_view graph_footer =
+    "A line that begins with * is part of a ring. A ring of processes with one thread each never\n"
+    "ends; the store does not tell the threads of a process apart. Permits of a semaphore that\n"
+    "other holders may free are shown as \"may wait\", and form no ring. A run that waits for its\n"
+    "own command, which waits for a lock, is seen on this host only.\n";
+
+constexpr std::string_view completion_footer =
+    "Examples:\n"
+    "  source <(holdfast completion bash)\n"
+    "  holdfast completion zsh > \"${fpath[1]}/_holdfast\"\n"
+    "  holdfast completion fish > ~/.config/fish/completions/holdfast.fish\n\n"
+    "The scripts ask `holdfast completion names WORD` for names that begin with WORD: from the "
+    "store\n"
+    "of --store or $HOLDFAST_STORE, for half a second at most, and nothing if it does not "
+    "answer.\n";
+
+constexpr std::string_view manual_footer =
+    "Examples:\n"
+    "  holdfast manual                                   the pages\n"
+    "  holdfast manual holdfast-run | scdoc | man -l -   one of them\n";
+
 constexpr std::string_view ping_footer =
     "A round trip asks for one name and changes nothing. Ctrl-C ends it with the summary.\n"
     "Exit code: 0 all were answered, 69 one was not.\n";
@@ -91,7 +133,7 @@ constexpr std::string_view metrics_footer =
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
     "Exit code: 0, or 69 if the store is away: the text then says holdfast_store_up 0.\n";
 
-constexpr std::array<command_help, 15> commands{{
+constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until it is stopped.",
@@ -105,6 +147,14 @@ constexpr std::array<command_help, 15> commands{{
      "the same as JSON", ""},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
      "what was done as JSON", force_footer},
+    {"top", "holdfast top [PATTERN] [OPTIONS]",
+     "Shows the names in use, their holders and waiters, again and again.", "one line a round",
+     top_footer},
+    {"watch", "holdfast watch LOCK [OPTIONS]", "Prints a line when a lock changes hands.",
+     "one JSON object a line", watch_footer},
+    {"graph", "holdfast graph [PATTERN] [OPTIONS]",
+     "Shows which process waits for which, and where they wait in a ring.", "the graph as JSON",
+     graph_footer},
     {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while leading.",
      "as --log-format=json", elect_footer},
     {"limit", "holdfast limit NAME --rate RATE… [OPTIONS]",
@@ -116,6 +166,12 @@ constexpr std::array<command_help, 15> commands{{
      "Waits until COUNT have counted down, or counts down.", "the answer as JSON", latch_footer},
     {"barrier", "holdfast barrier NAME COUNT [OPTIONS]", "Waits until COUNT have arrived.",
      "the answer as JSON", barrier_footer},
+    {"completion", "holdfast completion bash|zsh|fish",
+     "Prints the script that lets a shell complete commands, options and names.", "no effect here",
+     completion_footer},
+    {"manual", "holdfast manual [PAGE]",
+     "Prints a page of the manual in the source form of scdoc(5).", "no effect here",
+     manual_footer},
     {"ping", "holdfast ping [OPTIONS]", "Measures round trips to the store.",
      "one JSON line a round trip, and the summary", ping_footer},
     {"doctor", "holdfast doctor [URL] [OPTIONS]",
@@ -125,7 +181,7 @@ constexpr std::array<command_help, 15> commands{{
      "no effect: the text is for Prometheus", metrics_footer},
     {"version", "holdfast version [OPTIONS]",
      "Prints the version and the stores that are built in.", "the same as JSON", ""},
-}};
+});
 
 }  // namespace
 
@@ -133,6 +189,16 @@ const command_help& help_of(std::string_view command) noexcept {
   for (const auto& c : commands)
     if (c.name == command) return c;
   return commands.front();
+}
+
+std::span<const command_help> all_commands() noexcept { return commands; }
+
+std::string manual_page_of(const command_help& c) { return "holdfast-" + std::string(c.name); }
+
+std::vector<std::string> manual_pages() {
+  std::vector<std::string> all{"holdfast"};
+  for (const command_help& c : commands) all.push_back(manual_page_of(c));
+  return all;
 }
 
 std::string overview() {
@@ -144,6 +210,9 @@ std::string overview() {
          "  holdfast list [PATTERN]                   names in use, holders, waiters\n"
          "  holdfast show LOCK                        everything about one name\n"
          "  holdfast force-unlock LOCK                take the lock from its holder\n"
+         "  holdfast top [PATTERN]                    the same, live\n"
+         "  holdfast watch LOCK                       a line for each change\n"
+         "  holdfast graph                            who waits for whom\n"
          "  holdfast elect NAME -- CMD ARG…           run a command while it is the leader\n"
          "  holdfast limit NAME --rate 10/s           take a token: 0 or 75\n"
          "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
@@ -153,6 +222,8 @@ std::string overview() {
          "  holdfast doctor [URL]                     what is wrong with a store, and what to do\n"
          "  holdfast metrics                          the store's state for Prometheus\n"
          "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
+         "  holdfast completion SHELL                 completion for bash, zsh, fish\n"
+         "  holdfast manual [PAGE]                    the manual, for scdoc\n"
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "
          "else\n"

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::tool {
 
@@ -15,6 +17,18 @@ struct command_help {
 
 /// Precondition: there is such a command.
 const command_help& help_of(std::string_view command) noexcept;
+
+/// In the order of the overview; demo, which has a grammar of its own, is not among them.
+std::span<const command_help> all_commands() noexcept;
+
+/// Whether it runs a command of the user's, which follows --.
+constexpr bool runs_a_command(const command_help& c) noexcept {
+  return c.usage.find(" -- CMD") != c.usage.npos;
+}
+
+/// The manual's pages, all of section 1: "holdfast", and "holdfast-run" for run.
+std::vector<std::string> manual_pages();
+std::string manual_page_of(const command_help& c);
 
 /// What `holdfast --help` prints.
 std::string overview();

@@ -196,6 +196,44 @@ std::string leader_json(std::string_view name, const std::optional<leader>& lead
   return line(j);
 }
 
+std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
+                       wall_time now) {
+  using enum lock_event_kind;
+  const bool waits = e.kind == joined || e.kind == left || e.kind == waiting;
+  json j = document();
+  j["event"] = to_string(e.kind);
+  j["lock"] = lock;
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  j["participant"] = participant_json(e.who, !waits, now);
+  if (e.kind == handover) j["before"] = participant_json(e.before, true, now);
+  return line(j);
+}
+
+std::string graph_json(const wait_graph& g, std::string_view store, wall_time now) {
+  json j = document();
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  j["processes"] = json::array();
+  for (const graph_process& p : g.processes) {
+    json one = json::object();
+    add_text(one, "host", p.host);
+    if (p.pid != 0) one["pid"] = p.pid;
+    add_text(one, "program", p.program);
+    add_text(one, "owner", p.id);
+    j["processes"].push_back(std::move(one));
+  }
+  j["waits"] = json::array();
+  for (const graph_wait& w : g.waits) {
+    json one{{"from", w.from}, {"to", w.to}, {"must", w.must}, {"in_ring", w.in_ring}};
+    add_text(one, "lock", w.name);
+    if (is_known(w.since)) one["waiting_seconds"] = seconds_of(now - w.since);
+    j["waits"].push_back(std::move(one));
+  }
+  j["rings"] = g.rings;
+  return line(j);
+}
+
 std::string ping_json(std::string_view store, std::size_t number,
                       std::optional<std::chrono::nanoseconds> took, std::string_view error) {
   json j = document();

@@ -15,7 +15,9 @@
 
 #include "tool/finding.hpp"
 #include "tool/listed_name.hpp"
+#include "tool/lock_events.hpp"
 #include "tool/report.hpp"
+#include "tool/wait_graph.hpp"
 
 /// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
 /// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and
@@ -55,6 +57,9 @@ std::string meet_json(std::string_view name, std::string_view store, std::string
 std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
                        const rate_decision& d);
 std::string leader_json(std::string_view name, const std::optional<leader>& leads);
+std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
+                       wall_time now);
+std::string graph_json(const wait_graph& g, std::string_view store, wall_time now);
 /// One round trip; without a time it failed, and `error` says how.
 std::string ping_json(std::string_view store, std::size_t number,
                       std::optional<std::chrono::nanoseconds> took, std::string_view error);

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <holdfast/session.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "tool/options.hpp"
 
 namespace holdfast::tool {
 
@@ -10,5 +15,23 @@ struct listed_name {
   name_info info{};
   std::string error{};  ///< not empty: of `info` only the name is known
 };
+
+/// One round trip. An entry that cannot be read must not hide the others: its error is its row.
+/// Throws holdfast::error where the store does not answer.
+listed_name look_at(const session& s, const std::string& name);
+
+/// What --held and --waiting leave. One that cannot be read may be held, and may have
+/// waiters; one that is not in use is nothing to show.
+bool is_shown(const listed_name& n, const name_choice& which);
+
+/// When the first of them began to hold, or to wait; the end of time if nobody knows, or is there.
+std::chrono::system_clock::time_point earliest(const std::vector<participant>& all);
+
+/// By one of sort_words: of `age`, `waiters` and `wait` the greatest come first, of `lease` the
+/// least.
+void sort_names(std::vector<listed_name>& names, std::string_view by);
+
+/// Those in use that are asked for, sorted. A scan of the store and a round trip for each name.
+std::vector<listed_name> look_up(const session& s, const name_choice& which);
 
 }  // namespace holdfast::tool

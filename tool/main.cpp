@@ -29,6 +29,12 @@ int perform(const command& c, log& to) {
         if constexpr (std::is_same_v<options, show_options>) return show(c.common, o, to);
         if constexpr (std::is_same_v<options, limit_options>) return limit(c.common, o, to);
         if constexpr (std::is_same_v<options, meet_options>) return meet(c.common, o, to);
+        if constexpr (std::is_same_v<options, top_options>) return top(c.common, o, to);
+        if constexpr (std::is_same_v<options, watch_options>) return watch(c.common, o, to);
+        if constexpr (std::is_same_v<options, graph_options>) return graph(c.common, o, to);
+        if constexpr (std::is_same_v<options, manual_options>) return manual(c.common, o, to);
+        if constexpr (std::is_same_v<options, completion_options>)
+          return completion(c.common, o, to);
         if constexpr (std::is_same_v<options, ping_options>) return ping(c.common, o, to);
         if constexpr (std::is_same_v<options, doctor_options>) return doctor(c.common, o, to);
         if constexpr (std::is_same_v<options, scrape_options>) return scrape(c.common, o, to);

@@ -84,12 +84,46 @@ struct try_options {
   int busy_code = exit_code::busy;
 };
 
-struct list_options {
+/// Which names list and top show, and in which order.
+struct name_choice {
   std::string pattern = "*";
-  bool held = false;
-  bool waiting = false;
-  bool wide = false;
+  bool held = false;     ///< only names that are held
+  bool waiting = false;  ///< only names with waiters
   std::string sort = "name";
+};
+
+struct list_options {
+  name_choice which;
+  bool wide = false;
+};
+
+struct top_options {
+  name_choice which;
+  std::chrono::nanoseconds interval{1'000'000'000};
+  bool once = false;
+};
+
+struct watch_options {
+  std::string name;
+  std::string until;  ///< one of until_words; empty: until the time is over, or a signal
+  std::chrono::nanoseconds interval{200'000'000};
+  wait_time wait = no_limit;
+  int busy_code = exit_code::busy;
+};
+
+struct graph_options {
+  std::string pattern = "*";
+  bool dot = false;
+};
+
+struct completion_options {
+  std::string what;       ///< one of completion_words
+  std::string word;       ///< names: what is typed so far
+  bool for_bash = false;  ///< … with bash's quotes; else as it is
+};
+
+struct manual_options {
+  std::string page;  ///< empty: the list of pages
 };
 
 struct show_options {
@@ -156,7 +190,8 @@ struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
                force_unlock_options, limit_options, meet_options, ping_options, doctor_options,
-               scrape_options, version_options>
+               scrape_options, version_options, top_options, watch_options, graph_options,
+               completion_options, manual_options>
       what;
 };
 

@@ -33,6 +33,12 @@ std::string age_cell(const participant& p, wall_time now) {
   return is_known(p.since) ? format_duration(now - p.since) : "";
 }
 
+/// How long since the first of them began.
+std::string age_cell(const std::vector<participant>& all, wall_time now) {
+  const auto since = earliest(all);
+  return since == wall_time::max() ? "" : format_duration(now - since);
+}
+
 std::vector<std::string> list_row(const listed_name& n, wall_time now, std::size_t widest) {
   const name_info& info = n.info;
   const std::string name = shortened(printable(info.name), widest);
@@ -103,16 +109,46 @@ std::string list_text(std::span<const listed_name> names, wall_time now, bool wi
   return t.text(bold);
 }
 
-std::string show_text(const name_info& info, const std::string& store,
-                      const store::capabilities& can, wall_time now, bool bold) {
-  std::string out = printable(info.name) + ": " + state_line(info) + '\n';
-  out += "store: " + printable(store) + '\n';
+std::string top_text(std::span<const listed_name> names, wall_time now) {
+  if (names.empty()) return "no names in use\n";
+  table t{{"NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "OLDEST", "REASON"}};
+  for (const auto& n : names) {
+    const auto cells = top_cells(n, now);
+    t.add({cells.begin(), cells.end()});
+  }
+  return t.text(false);
+}
+
+std::array<std::string, 8> top_cells(const listed_name& n, wall_time now) {
+  const name_info& info = n.info;
+  const std::string name = printable(info.name);
+  if (!n.error.empty()) return {name, "unreadable", "", "", "", "", "", printable(n.error)};
+  const bool held = !info.holders.empty();
+  const auto& people = held ? info.holders : info.waiters;
+  return {name,
+          kind_cell(info),
+          holder_cell(info),
+          age_cell(info.holders, now),
+          held ? format_duration(info.holders.front().expires_in) : "",
+          info.waiters.empty() ? "" : std::to_string(info.waiters.size()),
+          age_cell(info.waiters, now),
+          people.empty() ? "" : printable(people.front().reason)};
+}
+
+std::string name_text(const name_info& info, wall_time now, bool bold) {
+  std::string out;
   if (info.last_fence != 0) out += "last token: " + std::to_string(info.last_fence) + '\n';
   if (!info.holders.empty())
     out += "\nholders\n" + participants_text(info.holders, now, true, bold);
   if (!info.waiters.empty())
     out += "\nwaiting, in this order\n" + participants_text(info.waiters, now, false, bold);
-  return out + "\nwhat this store promises\n" + promises(can);
+  return out;
+}
+
+std::string show_text(const name_info& info, const std::string& store,
+                      const store::capabilities& can, wall_time now, bool bold) {
+  return printable(info.name) + ": " + state_line(info) + "\nstore: " + printable(store) + '\n' +
+         name_text(info, now, bold) + "\nwhat this store promises\n" + promises(can);
 }
 
 }  // namespace holdfast::tool

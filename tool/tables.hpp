@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <holdfast/session.hpp>
 #include <holdfast/store/capabilities.hpp>
@@ -8,7 +9,7 @@
 
 #include "tool/listed_name.hpp"
 
-/// What try, list and show print for people.
+/// What try, list, show and top print for people.
 namespace holdfast::tool {
 
 std::string try_text(const name_info& info, bool free, std::chrono::system_clock::time_point now);
@@ -18,5 +19,14 @@ std::string list_text(std::span<const listed_name> names, std::chrono::system_cl
 std::string show_text(const name_info& info, const std::string& store,
                       const store::capabilities& can, std::chrono::system_clock::time_point now,
                       bool bold);
+
+/// Holders and queue of one name.
+std::string name_text(const name_info& info, std::chrono::system_clock::time_point now, bool bold);
+
+/// Name, kind, holder, held, lease, waiting, oldest wait, reason: nothing is cut.
+std::array<std::string, 8> top_cells(const listed_name& n,
+                                     std::chrono::system_clock::time_point now);
+/// All that top shows, as a table that ends.
+std::string top_text(std::span<const listed_name> names, std::chrono::system_clock::time_point now);
 
 }  // namespace holdfast::tool

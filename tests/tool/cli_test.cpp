@@ -10,6 +10,7 @@
 
 #include "harness/temp_dir.hpp"
 #include "tool/failure.hpp"
+#include "tool/help.hpp"
 
 namespace holdfast::tool {
 
@@ -206,11 +207,16 @@ TEST(cli, options_that_contradict_each_other_are_refused) {
   expect_refused({"hold", "x", "--slots", "2", "-x"}, "exclude each other");
 }
 
-const words commands{"run",          "hold",  "try",   "list",   "show",
-                     "force-unlock", "limit", "elect", "version"};
+namespace {
+words command_names() {
+  words names;
+  for (const command_help& c : all_commands()) names.emplace_back(c.name);
+  return names;
+}
+}  // namespace
 
 TEST(cli, every_option_of_every_command_is_in_its_help) {
-  for (const std::string& name : commands) {
+  for (const std::string& name : command_names()) {
     const std::string help = parse(words{name, "--help"}).help;
     for (const auto& option : option_names(name))
       EXPECT_NE(help.find(option), std::string::npos) << name << ' ' << option;
@@ -225,7 +231,7 @@ TEST(cli, every_option_of_every_command_is_in_its_page) {
   page << file.rdbuf();
   const std::string text = page.str();
   const words everywhere{"--help", "-h"};
-  for (const std::string& name : commands)
+  for (const std::string& name : command_names())
     for (const auto& option : option_names(name)) {
       // Long names of flock are in the help only.
       const words of_flock{
@@ -254,6 +260,19 @@ TEST(cli, rates_are_tokens_a_time_and_a_burst) {
   expect_refused({"limit", "x"}, "--rate is required");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--refund"}, "exclude each other");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--reset"}, "exclude each other");
+}
+
+TEST(cli, what_only_looks_has_times_and_words_of_its_own) {
+  const auto w = std::get<watch_options>(
+      parsed_command({"watch", "l", "--until", "free", "-d", "50ms", "-w", "3"}).what);
+  EXPECT_EQ(w.until, "free");
+  EXPECT_EQ(w.interval, 50ms);
+  EXPECT_EQ(w.wait, 3s);
+  expect_refused({"watch", "l", "--until", "fre"}, "did you mean free?");
+  expect_refused({"watch", "l", "-d", "9ms"}, "at least 10ms");
+  expect_refused({"top", "--sort", "holder"}, "is not one of name, kind, age");
+  expect_refused({"graph", "--dot", "--json"}, "exclude each other");
+  expect_refused({"completion", "csh"}, "is not one of bash, zsh, fish");
 }
 
 TEST(cli, output_files_may_be_relative) {

@@ -20,8 +20,10 @@ TEST(text, what_could_move_the_cursor_is_escaped_and_quoted) {
   EXPECT_EQ(printable("a\x7f"), "\"a\\x7f\"");
   EXPECT_EQ(printable("\xc2\x9b"
                       "31m"),
-            "\"\\u{9b}31m\"");                                // C1: a one-character escape
-  EXPECT_EQ(printable("x\xe2\x80\xaey"), "\"x\\u{202e}y\"");  // right-to-left override
+            "\"\\u{9b}31m\"");                                     // C1: a one-character escape
+  EXPECT_EQ(printable("x\xe2\x80\xaey"), "\"x\\u{202e}y\"");       // right-to-left override
+  EXPECT_EQ(printable("x\xd8\x9cy"), "\"x\\u{61c}y\"");            // Arabic letter mark
+  EXPECT_EQ(printable("x\xf3\xa0\x81\xa1y"), "\"x\\u{e0061}y\"");  // a tag, which hides
   EXPECT_EQ(printable(std::string("a\0b", 3)), "\"a\\x00b\"");
 }
 
@@ -50,6 +52,17 @@ TEST(text, is_cut_between_characters_never_inside_one) {
   EXPECT_EQ(shortened("größe", 5), "größe");
   EXPECT_EQ(shortened("größe", 4), "grö…");
   EXPECT_EQ(shortened("abc", 1), "…");
+}
+
+TEST(text, wide_letters_take_two_columns_and_marks_on_letters_none) {
+  EXPECT_EQ(columns_of("größe"), 5u);
+  EXPECT_EQ(columns_of("日本"), 4u);
+  EXPECT_EQ(columns_of("e\xcc\x81"), 1u);  // e, and the accent as a letter of its own
+  EXPECT_EQ(shortened("日本語", 5), "日本…");
+  EXPECT_EQ(shortened("日本語", 4), "日…");
+  EXPECT_EQ(padded("日本", 5), "日本 ");
+  EXPECT_EQ(padded("größe", 3), "gr…");
+  EXPECT_EQ(padded("x", 0), "");
 }
 
 TEST(text, seconds_have_three_digits) { EXPECT_EQ(seconds_of(1'234'567us), 1.235); }

@@ -1,0 +1,198 @@
+#include "tool/completion.hpp"
+
+#include <filesystem>
+#include <holdfast/holdfast.hpp>
+
+#include "harness/eventually.hpp"
+#include "harness/tcp.hpp"
+#include "tool/fixture.hpp"
+#include "tool/tmux.hpp"
+
+namespace tool_test::completion_test {
+
+namespace {
+
+using holdfast::tool::bash_completion_of;
+using holdfast::tool::read_bash_word;
+
+class completion : public holdfast_tool {
+ protected:
+  /// A name in use, without a process that holds it.
+  void use(const std::string& name) const {
+    ASSERT_EQ(tool({"latch", "--down", "1", "--", name, "2"}).code, 0) << name;
+  }
+  std::string names(words more) const {
+    more.insert(more.begin(), {"completion", "names"});
+    const auto r = tool(more);
+    EXPECT_EQ(r.code, 0);
+    EXPECT_EQ(r.err, "");
+    return r.out;
+  }
+};
+
+/// bash as people have it, with the script, where `holdfast` prints the words that it gets.
+class bash_line {
+ public:
+  explicit bash_line(harness::surroundings around)
+      : screen_(in_folder(std::move(around)), "bash --norc --noprofile", 120) {
+    screen_.type("PS1='> '; bind 'set show-all-if-ambiguous on'; bind 'set bell-style none'\n");
+    screen_.type("source <(" HOLDFAST_TOOL " completion bash); PATH=$(dirname " HOLDFAST_TOOL
+                 "):$PATH\n");
+    screen_.type("holdfast() { printf '<%s>' \"$@\"; echo end; }; echo ready$((1))\n");
+    screen_.shows("ready1");
+  }
+
+  /// What the program gets when this is typed, then TAB, then `more` and ENTER: "<show><a b>"
+  std::string after_tab(const std::string& typed, const std::string& more = "") {
+    screen_.type("clear; echo at$((" + std::to_string(++line_) + "))\n");
+    screen_.shows("at" + std::to_string(line_));
+    screen_.type("holdfast " + typed + "\t" + more + "\n");
+    screen_.shows("end\n");
+    const std::string all = screen_.screen();
+    const auto end = all.find("end\n");
+    const auto from = all.rfind("\n<", end) + 1;
+    return all.substr(from, end - from);
+  }
+  /// What is offered where several words fit.
+  void offers(const std::string& typed, const words& all) {
+    screen_.type("clear; echo at$((" + std::to_string(++line_) + "))\n");
+    screen_.shows("at" + std::to_string(line_));
+    screen_.type("holdfast " + typed + "\t");
+    for (const auto& one : all) screen_.shows(one);
+    screen_.press({"C-c"});
+  }
+
+ private:
+  static harness::surroundings in_folder(harness::surroundings around) {
+    around.environment.push_back("HISTFILE=/dev/null");
+    return around;
+  }
+  const tmux screen_;
+  int line_ = 0;
+};
+
+}  // namespace
+
+TEST_F(completion, bash_completes_commands_options_values_and_names) {
+  use("order:1000");
+  use("order:2000");
+  use("zebra");
+  bash_line bash(around);
+  EXPECT_EQ(bash.after_tab("sho", "x"), "<show><x>");
+  EXPECT_EQ(bash.after_tab("help vers"), "<help><version>");
+  EXPECT_EQ(bash.after_tab("run x --on-l", "kill"), "<run><x><--on-lost><kill>");
+  EXPECT_EQ(bash.after_tab("run x --on-lost w"), "<run><x><--on-lost><warn>");
+  EXPECT_EQ(bash.after_tab("run x --on-lost=w"), "<run><x><--on-lost=warn>");
+  EXPECT_EQ(bash.after_tab("list --sort le", "x"), "<list><--sort><lease><x>");
+  EXPECT_EQ(bash.after_tab("completion zs"), "<completion><zsh>");
+  EXPECT_EQ(bash.after_tab("manual holdfast-wa"), "<manual><holdfast-watch>");
+  EXPECT_EQ(bash.after_tab("show z"), "<show><zebra>");
+  EXPECT_EQ(bash.after_tab("show order:1"), "<show><order:1000>");
+  EXPECT_EQ(bash.after_tab("run -n --ttl 3s order:2", "-- true"),
+            "<run><-n><--ttl><3s><order:2000><--><true>");
+  EXPECT_EQ(bash.after_tab("sem zebra ", "3"), "<sem><zebra><3>") << "a count is no name";
+  EXPECT_EQ(bash.after_tab("show -- z"), "<show><--><zebra>");
+  bash.offers("show order:", {"1000", "2000"});
+  bash.offers("watch x --until ", {"granted", "hand-over", "free"});
+}
+
+TEST_F(completion, bash_completes_the_command_after_the_dashes_and_files) {
+  bash_line bash(around);
+  EXPECT_EQ(bash.after_tab("run x -- base6"), "<run><x><--><base64>");
+  const std::string file = folder.file("a file");
+  std::filesystem::create_directory(file);
+  EXPECT_EQ(bash.after_tab("run x -- cat " + folder.file("a"), " -"),
+            "<run><x><--><cat><" + file + "/><->");
+  EXPECT_EQ(bash.after_tab("run x --token-file " + folder.file("a"), " -"),
+            "<run><x><--token-file><" + file + "/><->");
+}
+
+TEST_F(completion, bash_asks_the_store_that_is_on_the_line) {
+  const std::string other = "sqlite:" + folder.file("other.db");
+  ASSERT_EQ(tool({"latch", "zebra", "2", "--down", "1", "--store", other}).code, 0);
+  bash_line bash(around);
+  EXPECT_EQ(bash.after_tab("show --store " + other + " z"),
+            "<show><--store><" + other + "><zebra>");
+  EXPECT_EQ(bash.after_tab("show --store=" + other + " z"), "<show><--store=" + other + "><zebra>");
+  EXPECT_EQ(bash.after_tab("show --store '" + other + "' z"),
+            "<show><--store><" + other + "><zebra>");
+  EXPECT_EQ(bash.after_tab("show --store \"$HOLDFAST_STORE\" z"),
+            "<show><--store><" + store + "><z>");
+}
+
+TEST_F(completion, bash_gets_each_name_as_one_word_that_does_nothing) {
+  const words evil{"a b; touch pwned",
+                   "b$(touch pwned)",
+                   "c`touch pwned`",
+                   "d'touch pwned",
+                   "e\"touch pwned",
+                   "f\\ pwned",
+                   "g*",
+                   "h!x",
+                   "i&touch pwned|x>y",
+                   "j#{1,2}",
+                   "über",
+                   "l\xe2\x80\xae"};
+  for (const auto& name : evil) use(name);
+  auto inside = around;
+  inside.environment.push_back("HISTFILE=/dev/null");
+  inside.folder = folder.path().string();
+  bash_line bash(inside);
+  for (std::size_t i = 0; i + 1 < evil.size(); ++i) {
+    const std::string begin = evil[i].substr(0, i == 10 ? 2 : 1);
+    EXPECT_EQ(bash.after_tab("show " + begin), "<show><" + evil[i] + ">");
+  }
+  EXPECT_EQ(bash.after_tab("show 'a"), "<show><" + evil[0] + ">") << "in quotes";
+  EXPECT_EQ(bash.after_tab("show \"a"), "<show><" + evil[0] + ">") << "in quotes";
+  EXPECT_EQ(bash.after_tab("show a\\ b"), "<show><" + evil[0] + ">");
+  EXPECT_EQ(bash.after_tab("show l"), "<show><l>")
+      << "a name that hides its letters is not offered";
+  EXPECT_FALSE(std::filesystem::exists(folder.file("pwned")));
+}
+
+TEST_F(completion, names_that_cannot_be_had_are_none_and_nothing_is_made) {
+  EXPECT_EQ(names({"x", "--store", "sqlite:" + folder.file("none.db")}), "");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("none.db")));
+  EXPECT_EQ(names({"x", "--store", "nonsense:"}), "");
+  EXPECT_EQ(names({"x", "--store", "memory:"}), "");
+}
+
+TEST_F(completion, names_begin_with_the_word_whatever_it_means_in_a_pattern) {
+  use("a*b");
+  use("axb");
+  EXPECT_EQ(names({"a*"}), "a*b\n");
+  EXPECT_EQ(names({"a"}), "a*b\naxb\n");
+  EXPECT_EQ(names({"--bash", "--", "a"}), "a\\*b\naxb\n");
+}
+
+TEST_F(completion, a_store_that_never_answers_does_not_keep_the_shell) {
+  const harness::fake_server silent{[](std::string&) { return std::optional<std::string>(""); }};
+  around.environment.push_back("HOLDFAST_STORE=redis://127.0.0.1:" + std::to_string(silent.port()));
+  // Half a second, or the ten that a session would wait: timeout(1) tells these apart.
+  words line{"timeout", "8", HOLDFAST_TOOL, "completion", "names"};
+  EXPECT_EQ(run_to_end(line, around).code, 0);
+}
+
+TEST(bash_words, are_read_as_bash_means_them) {
+  const auto text = [](const char* typed) {
+    const auto w = read_bash_word(typed);
+    return w ? w->text : "?";
+  };
+  EXPECT_EQ(text(""), "");
+  EXPECT_EQ(text("a\\ b"), "a b");
+  EXPECT_EQ(text("'a\\ $b"), "a\\ $b");
+  EXPECT_EQ(text("\"a b\""), "a b");
+  EXPECT_EQ(text("\"a\\\"b"), "a\"b");
+  for (const char* no : {"$a", "`a", "\"$a", "a'b", "a\"b", "'a'b", "\"a\"b"})
+    EXPECT_EQ(text(no), "?") << no;
+}
+
+TEST(bash_words, are_written_so_that_they_mean_the_name) {
+  EXPECT_EQ(bash_completion_of("order:1000/é", 0), "order:1000/é");
+  EXPECT_EQ(bash_completion_of("a b$;", 0), "a\\ b\\$\\;");
+  EXPECT_EQ(bash_completion_of("a b$;", '\''), "a b$;");
+  EXPECT_EQ(bash_completion_of("a'b", '\''), std::nullopt);
+  EXPECT_EQ(bash_completion_of("a$b", '"'), std::nullopt);
+}
+
+}  // namespace tool_test::completion_test

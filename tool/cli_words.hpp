@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tool/help.hpp"
+
+/// The grammar of the command line as data: what the manual and the completions are made of.
+namespace holdfast::tool {
+
+struct option_words {
+  std::vector<std::string> names;  ///< as people write them, short ones first
+  std::string type;                ///< of its value; empty: it takes none
+  std::string text;
+  std::vector<std::string> choices;  ///< all that it can be; empty: more than can be listed
+};
+
+/// A word without a dash, at a place of its own.
+struct place_words {
+  std::string name;  ///< LOCK
+  std::string text;
+  bool required = false;
+  bool is_name = false;  ///< of a lock, or of something else that the store knows by name
+  std::vector<std::string> choices;
+};
+
+struct command_words {
+  command_help about;
+  std::vector<option_words> options;
+  std::vector<place_words> places;
+};
+
+/// Of every command but demo, in the order of the overview.
+std::vector<command_words> whole_grammar();
+
+/// Whether a value of that type is a file of the user's.
+bool is_path(const option_words& o);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,119 @@
+#include "tool/completion.hpp"
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+
+#include "tool/commands.hpp"
+#include "tool/default_store.hpp"
+#include "tool/open_store.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+constexpr suseconds_t longest_wait_us = 500'000;
+
+/// Somebody waits for the next letter: no names are better than late ones.
+void give_up_in_time() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { ::_exit(exit_code::ok); };
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval in_time{{0, 0}, {0, longest_wait_us}};
+  ::setitimer(ITIMER_REAL, &in_time, nullptr);
+}
+
+/// Who presses a key does not want a file made: one that is not there has no names.
+bool makes_a_file(const common_options& common) {
+  const char* const from_environment = std::getenv("HOLDFAST_STORE");
+  std::string url = common.store;
+  if (url.empty() && from_environment) url = from_environment;
+  if (url.empty()) url = "sqlite:" + default_folder() + "/locks.db";
+  constexpr std::string_view scheme = "sqlite:";
+  if (!url.starts_with(scheme)) return false;
+  const std::string path = url.substr(scheme.size(), url.find('?') - scheme.size());
+  std::error_code ignored;
+  return !std::filesystem::exists(path, ignored);
+}
+
+std::string names_that_begin_with(const session& s, std::string_view typed, bool for_bash) {
+  bash_word word{std::string(typed)};
+  if (for_bash) {
+    const auto read = read_bash_word(typed);
+    if (!read) return {};
+    word = *read;
+  }
+  std::string out;
+  for (const auto& name : s.names(word.text + "*")) {
+    if (!name.starts_with(word.text) || name.starts_with('-') || escaped(name) != name) continue;
+    const auto shown = for_bash ? bash_completion_of(name, word.quote) : name;
+    if (shown) out += *shown + '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<bash_word> read_bash_word(std::string_view typed) {
+  bash_word word;
+  if (!typed.empty() && (typed.front() == '\'' || typed.front() == '"')) {
+    word.quote = typed.front();
+    typed.remove_prefix(1);
+  }
+  for (std::size_t i = 0; i < typed.size(); ++i) {
+    const char c = typed[i];
+    if (c == word.quote && i + 1 == typed.size()) break;  // closed already
+    const bool plain = word.quote == '\'';
+    if (!plain && (c == '$' || c == '`')) return std::nullopt;
+    if (c == '\'' && word.quote == 0) return std::nullopt;
+    if (c == '"' && !plain) return std::nullopt;
+    if (c == word.quote) return std::nullopt;
+    if (c != '\\' || plain) {
+      word.text += c;
+    } else if (i + 1 < typed.size()) {
+      word.text += typed[++i];
+    }
+  }
+  return word;
+}
+
+std::optional<std::string> bash_completion_of(const std::string& name, char quote) {
+  const std::string_view breaks = quote == '"' ? "\"$`\\!" : "'";
+  if (quote != 0)
+    return name.find_first_of(breaks) == name.npos ? std::optional(name) : std::nullopt;
+  constexpr std::string_view harmless = "_./:@%+,=-";
+  std::string out;
+  for (const char c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    const bool beyond_ascii = (static_cast<unsigned char>(c) & 0x80U) != 0;
+    if (!letter && !beyond_ascii && harmless.find(c) == harmless.npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+int completion(const common_options& common, const completion_options& o, log& to) {
+  if (o.what != "names") {
+    print(completion_script(o.what));
+    return exit_code::ok;
+  }
+  give_up_in_time();
+  if (makes_a_file(common)) return exit_code::ok;
+  try {
+    const opened_store s = open_to_read(common, to);
+    print(names_that_begin_with(s.session, o.word, o.for_bash));
+  } catch (const std::exception&) {
+    return exit_code::ok;  // no names: a message would land in the middle of a line
+  }
+  // A store that is away must not keep the shell at the farewell.
+  leave_at_once(exit_code::ok);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "tool/commands.hpp"
+#include "tool/duration.hpp"
+#include "tool/json.hpp"
+#include "tool/lock_events.hpp"
+#include "tool/open_store.hpp"
+#include "tool/signal_exit.hpp"
+#include "tool/survey.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::system_clock;
+
+/// Looks at one lock again and again, and prints what is new.
+class watcher {
+ public:
+  watcher(const common_options& common, const watch_options& o, log& to)
+      : common_(common), o_(o), log_(to), opened_(open_to_read(common, to)) {
+    to.write(level::detail, "watching",
+             printable(o.name) + ": asks " + opened_.url + " every " + format_duration(o.interval) +
+                 "; a change that is undone in between is not seen");
+  }
+
+  /// True if what --until names has happened.
+  bool look() {
+    const boot_time began = boot_clock::now();
+    std::optional<name_info> info = ask();
+    asked_ = boot_clock::now() - began;
+    if (!info) return false;
+    const auto now = system_clock::now();
+    const auto events =
+        last_ ? events_between(*last_, *info, began - looked_at_) : events_at_start(*info);
+    bool came = false;
+    for (const lock_event& e : events) {
+      print(common_.json ? watch_json(o_.name, opened_.url, e, now) : event_text(e, now));
+      came = came || o_.until == to_string(e.kind);
+    }
+    last_ = std::move(*info);
+    looked_at_ = began;
+    return came || (o_.until == "free" && last_->holders.empty()) ||
+           (o_.until == "held" && !last_->holders.empty());
+  }
+
+  nanoseconds until_next_look() const { return std::max(o_.interval, rest_after(asked_)); }
+
+ private:
+  /// A store that is away is told once, and again when it is back.
+  std::optional<name_info> ask() {
+    try {
+      auto info = opened_.session.show(o_.name);
+      if (std::exchange(away_, false))
+        log_.write(level::warning, "store_back", "the store answers again");
+      return info;
+    } catch (const error& e) {
+      if (!e.retryable()) throw;
+      if (!std::exchange(away_, true))
+        log_.write(level::warning, "store_away", std::string(unsigned_message(e.what())));
+      return std::nullopt;
+    }
+  }
+
+  const common_options& common_;
+  const watch_options& o_;
+  log& log_;
+  const opened_store opened_;
+  std::optional<name_info> last_{};
+  boot_time looked_at_ = boot_clock::now();
+  nanoseconds asked_{};
+  bool away_ = false;
+};
+
+}  // namespace
+
+int watch(const common_options& common, const watch_options& o, log& to) {
+  const signal_inbox signals;
+  // Without --until a signal is how it ends; with it, the answer did not come.
+  const auto stopped = o.until.empty() ? std::optional<int>{exit_code::ok} : std::nullopt;
+  const exit_on_signal leaving{signals, stopped};
+  const boot_time deadline = saturated_add(boot_clock::now(), o.wait);
+  watcher w{common, o, to};
+  for (;;) {
+    if (w.look()) return exit_code::ok;
+    const nanoseconds left = time_left(deadline);
+    if (left <= nanoseconds::zero()) return o.until.empty() ? exit_code::ok : o.busy_code;
+    std::this_thread::sleep_for(std::min(w.until_next_look(), left));
+  }
+}
+
+}  // namespace holdfast::tool
