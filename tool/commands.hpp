@@ -17,6 +17,7 @@ int show(const common_options& common, const show_options& o, log& to);
 int force_unlock(const common_options& common, const force_unlock_options& o, log& to);
 int limit(const common_options& common, const limit_options& o, log& to);
 int meet(const common_options& common, const meet_options& o, log& to);
+int serve(const common_options& common, const serve_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
 
 /// Ends the program without giving anything back: there is nothing left to give, and a store that

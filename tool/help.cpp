@@ -70,7 +70,12 @@ constexpr std::string_view barrier_footer =
     "Exit code: 0 all have arrived, 75 not in time (-E): it has left, and the others still wait;\n"
     "79 one of the others died while it waited; 78 COUNT are there already, or another count.\n";
 
-constexpr std::array<command_help, 12> commands{{
+constexpr std::string_view serve_footer =
+    "Example: holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n\n"
+    "Only this machine can see the page (http://127.0.0.1:7440/), and it changes nothing, unless\n"
+    "you say so. Ends with a signal. Exit code: 0, 78 if it cannot listen.\n";
+
+constexpr std::array<command_help, 13> commands{{
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until it is stopped.",
@@ -95,6 +100,8 @@ constexpr std::array<command_help, 12> commands{{
      "Waits until COUNT have counted down, or counts down.", "the answer as JSON", latch_footer},
     {"barrier", "holdfast barrier NAME COUNT [OPTIONS]", "Waits until COUNT have arrived.",
      "the answer as JSON", barrier_footer},
+    {"serve", "holdfast serve [OPTIONS]", "Shows in a browser who holds what and who waits, live.",
+     "one JSON line when it listens, with the address and the token", serve_footer},
     {"version", "holdfast version [OPTIONS]",
      "Prints the version and the stores that are built in.", "the same as JSON", ""},
 }};
@@ -121,6 +128,7 @@ std::string overview() {
          "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
          "  holdfast latch NAME 3                     wait until three have counted down\n"
          "  holdfast barrier NAME 3                   wait until three have arrived\n"
+         "  holdfast serve                            show it in a browser, live\n"
          "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <string_view>
-#include <tuple>
 
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
@@ -60,37 +59,6 @@ void check_fits(const name_info& info, const lock_choice& c) {
                                             "; ask with the same -s, -x or --slots");
 }
 
-void sort(std::vector<listed_name>& names, const std::string& by) {
-  const auto age = [](const listed_name& n) {
-    const bool known = !n.info.holders.empty() && is_known(n.info.holders.front().since);
-    return known ? n.info.holders.front().since : system_clock::time_point::max();
-  };
-  if (by == "age")
-    std::sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-      return std::tuple(age(a), std::string_view(a.info.name)) <
-             std::tuple(age(b), std::string_view(b.info.name));
-    });
-  if (by == "waiters")
-    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
-      return std::tuple(b.info.waiters.size(), std::string_view(a.info.name)) <
-             std::tuple(a.info.waiters.size(), std::string_view(b.info.name));
-    });
-}
-
-/// One entry that cannot be read must not hide the others: its error is its row. Where the store
-/// does not answer, all end.
-listed_name look_at(const session& s, const std::string& name) {
-  listed_name found;
-  try {
-    found.info = s.show(name);
-  } catch (const error& e) {
-    if (e.retryable()) throw;
-    found.error = unsigned_message(e.what());
-  }
-  found.info.name = name;
-  return found;
-}
-
 bool is_asked_for(const listed_name& n, const list_options& o) {
   if (!n.error.empty()) return true;      // it may be held
   if (n.info.kind.empty()) return false;  // given back since the names were read
@@ -105,7 +73,7 @@ std::vector<listed_name> look_up(const session& s, const list_options& o) {
     auto one = look_at(s, name);
     if (is_asked_for(one, o)) found.push_back(std::move(one));
   }
-  sort(found, o.sort);
+  sort_names(found, o.sort);
   return found;
 }
 

@@ -13,9 +13,8 @@ using json = nlohmann::ordered_json;
 json document() { return {{"schema", 1}}; }
 
 /// What a store holds may not be UTF-8, and must not end us.
-std::string line(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
-}
+std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string line(const json& j) { return dumped(j) + '\n'; }
 
 /// What is not known is absent.
 void add_text(json& j, const char* key, const std::string& value) {
@@ -57,6 +56,17 @@ void add_name(json& j, const name_info& info, wall_time now) {
   add_fence(j, "last_fence", info.last_fence);
   add_participants(j, "holders", info.holders, true, now);
   add_participants(j, "waiters", info.waiters, false, now);
+}
+
+json listed_json(const listed_name& n, wall_time now) {
+  json one = json::object();
+  if (n.error.empty()) {
+    add_name(one, n.info, now);
+  } else {
+    one["lock"] = n.info.name;
+    one["error"] = n.error;
+  }
+  return one;
 }
 
 json capabilities_json(const store::capabilities& can) {
@@ -110,21 +120,18 @@ std::string try_json(const name_info& info, bool free, wall_time now) {
   return line(j);
 }
 
+std::string lock_json(const listed_name& one, wall_time now) {
+  return dumped(listed_json(one, now));
+}
+
+std::string json_text(std::string_view text) { return dumped(json(text)); }
+
 std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now) {
   json j = document();
   j["store"] = store;
   j["time"] = rfc3339(now);
   j["locks"] = json::array();
-  for (const auto& n : names) {
-    json one = json::object();
-    if (n.error.empty()) {
-      add_name(one, n.info, now);
-    } else {
-      one["lock"] = n.info.name;
-      one["error"] = n.error;
-    }
-    j["locks"].push_back(std::move(one));
-  }
+  for (const auto& n : names) j["locks"].push_back(listed_json(n, now));
   return line(j);
 }
 
@@ -193,6 +200,52 @@ std::string leader_json(std::string_view name, const std::optional<leader>& lead
     add_text(l, "program", leads->program);
     if (is_known(leads->since)) l["since"] = rfc3339(leads->since);
   }
+  return line(j);
+}
+
+std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
+                       wall_time now) {
+  using enum lock_event_kind;
+  const bool waits = e.kind == joined || e.kind == left || e.kind == waiting;
+  json j = document();
+  j["event"] = to_string(e.kind);
+  j["lock"] = lock;
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  j["participant"] = participant_json(e.who, !waits, now);
+  if (e.kind == handover) j["before"] = participant_json(e.before, true, now);
+  return line(j);
+}
+
+std::string graph_json(const wait_graph& g, std::string_view store, wall_time now) {
+  json j = document();
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  j["processes"] = json::array();
+  for (const graph_process& p : g.processes) {
+    json one = json::object();
+    add_text(one, "host", p.host);
+    if (p.pid != 0) one["pid"] = p.pid;
+    add_text(one, "program", p.program);
+    add_text(one, "owner", p.id);
+    j["processes"].push_back(std::move(one));
+  }
+  j["waits"] = json::array();
+  for (const graph_wait& w : g.waits) {
+    json one{{"from", w.from}, {"to", w.to}, {"must", w.must}, {"in_ring", w.in_ring}};
+    add_text(one, "lock", w.name);
+    if (is_known(w.since)) one["waiting_seconds"] = seconds_of(now - w.since);
+    j["waits"].push_back(std::move(one));
+  }
+  j["rings"] = g.rings;
+  return line(j);
+}
+
+std::string serve_json(std::string_view url, std::string_view token) {
+  json j = document();
+  j["event"] = "listening";
+  j["url"] = url;
+  if (!token.empty()) j["token"] = token;
   return line(j);
 }
 

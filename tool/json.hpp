@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "tool/listed_name.hpp"
+#include "tool/lock_events.hpp"
 #include "tool/report.hpp"
+#include "tool/wait_graph.hpp"
 
 /// The JSON that the program prints, one line each, ended by a newline. Schema 1: fields are added,
 /// never changed. Fences are strings: they do not fit into a double. Times are RFC 3339 and
@@ -36,6 +38,10 @@ std::string hold_json(const held_facts& f, wall_time now);
 /// A later line of hold: "released" or "lost".
 std::string hold_end_json(std::string_view event, const held_facts& f, wall_time now);
 std::string try_json(const name_info& info, bool free, wall_time now);
+/// One element of list_json's `locks`, without a newline.
+std::string lock_json(const listed_name& one, wall_time now);
+/// A text as JSON has it, with its quotes; what is not UTF-8 is replaced.
+std::string json_text(std::string_view text);
 std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now);
 std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
                       wall_time now);
@@ -47,6 +53,11 @@ std::string meet_json(std::string_view name, std::string_view store, std::string
 std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
                        const rate_decision& d);
 std::string leader_json(std::string_view name, const std::optional<leader>& leads);
+std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
+                       wall_time now);
+std::string graph_json(const wait_graph& g, std::string_view store, wall_time now);
+/// serve listens. `token` may be empty.
+std::string serve_json(std::string_view url, std::string_view token);
 std::string version_json(std::string_view version, std::span<const std::string> stores);
 std::string status_json(const run_report& r);
 

@@ -157,6 +157,12 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
   return open_at(found.url, to, until);
 }
 
+std::string url_of(const common_options& how) {
+  if (!how.store.empty()) return url_for_others(how.store);
+  if (const char* url = from_environment()) return url_for_others(url);
+  return find_default_store().url;
+}
+
 store_for_child pass_on(const common_options& how, const std::string& shown) {
   if (how.store.empty()) {
     const char* url = from_environment();

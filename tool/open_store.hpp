@@ -25,6 +25,9 @@ opened_store open_store(const common_options& how, log& to);
 /// too, and says so. Without a deadline for as long as a session keeps trying.
 opened_store open_store(const common_options& how, log& to, boot_time deadline);
 
+/// The URL of the store that open_store() would open, without its secrets.
+std::string url_of(const common_options& how);
+
 /// What is left of a wait until `deadline`: at least one try.
 wait_time time_left(boot_time deadline);
 

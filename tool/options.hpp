@@ -133,12 +133,20 @@ struct meet_options {
   int busy_code = exit_code::busy;
 };
 
+struct serve_options {
+  std::vector<std::string> stores;  ///< empty: the one of common_options
+  std::string listen = "127.0.0.1:7440";
+  bool allow_unlock = false;
+  std::string token_file;  ///< where the token is that unlocks; empty: a new one
+  double share = 0.01;     ///< of the time, that questions to a store may take
+};
+
 struct version_options {};
 
 struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
-               force_unlock_options, limit_options, meet_options, version_options>
+               force_unlock_options, limit_options, meet_options, serve_options, version_options>
       what;
 };
 

@@ -61,4 +61,11 @@ std::vector<pid_t> descendants_of(pid_t root, pid_t except) {
   return family;
 }
 
+std::vector<pid_t> ancestors_of(pid_t pid) {
+  std::vector<pid_t> line;
+  for (auto p = read_process(pid); p && p->parent > 0; p = read_process(p->parent))
+    line.push_back(p->parent);
+  return line;
+}
+
 }  // namespace holdfast::tool

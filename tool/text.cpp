@@ -1,5 +1,9 @@
 #include "tool/text.hpp"
 
+#include <locale.h>
+#include <wchar.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -33,9 +37,10 @@ code_point decode(std::string_view s) {
 }
 
 bool is_dangerous(std::uint32_t c) {
-  return c < 0x20U || (c >= 0x7FU && c < 0xA0U) ||  // C0, DEL, C1
-         c == 0x200EU || c == 0x200FU ||            // direction marks
-         (c >= 0x2028U && c <= 0x202EU) ||          // line separators, direction overrides
+  return c < 0x20U || (c >= 0x7FU && c < 0xA0U) ||       // C0, DEL, C1
+         c == 0x200EU || c == 0x200FU || c == 0x61CU ||  // direction marks
+         (c >= 0xE0000U && c < 0xE0080U) ||              // tags, which no terminal shows
+         (c >= 0x2028U && c <= 0x202EU) ||               // line separators, direction overrides
          (c >= 0x2066U && c <= 0x2069U) || c == 0xFEFFU;
 }
 
@@ -44,6 +49,30 @@ std::string as_code(std::uint32_t c, const char* format) {
   const int n = std::snprintf(out.data(), out.size(), format, static_cast<unsigned>(c));
   return {out.data(), static_cast<std::size_t>(n)};
 }
+
+/// What the C library knows of letters that take two columns, or none, while this lives: whatever
+/// the locale of the environment is, names are UTF-8.
+class wide_letters {
+ public:
+  wide_letters() : before_(utf8() ? ::uselocale(utf8()) : nullptr) {}
+  wide_letters(const wide_letters&) = delete;
+  wide_letters& operator=(const wide_letters&) = delete;
+  ~wide_letters() {
+    if (before_) ::uselocale(before_);
+  }
+  std::size_t columns(code_point c) const {
+    if (c.bytes < 2 || !before_) return 1;
+    const int n = ::wcwidth(static_cast<wchar_t>(c.value));
+    return n < 0 ? 1 : static_cast<std::size_t>(n);
+  }
+
+ private:
+  static locale_t utf8() {
+    static const locale_t made = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    return made;
+  }
+  locale_t before_;
+};
 
 std::string escape(std::uint32_t c) {
   if (c == '\n') return "\\n";
@@ -112,20 +141,35 @@ double seconds_of(std::chrono::nanoseconds d) {
 }
 
 std::size_t columns_of(std::string_view text) {
+  const wide_letters known;
   std::size_t n = 0;
-  for (const char c : text) n += is_tail(c) ? 0 : 1;
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point c = decode(text.substr(at));
+    n += known.columns(c);
+    at += std::max<std::size_t>(c.bytes, 1);
+  }
   return n;
 }
 
 std::string shortened(const std::string& text, std::size_t columns) {
   if (columns_of(text) <= columns) return text;
+  if (columns == 0) return {};
+  const wide_letters known;
   std::size_t seen = 0;
   std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    if (is_tail(text[at])) continue;
-    if (++seen == columns) break;
+  while (at < text.size()) {
+    const code_point c = decode(std::string_view(text).substr(at));
+    seen += known.columns(c);
+    if (seen >= columns) break;
+    at += std::max<std::size_t>(c.bytes, 1);
   }
   return text.substr(0, at) + "…";
+}
+
+std::string padded(const std::string& text, std::size_t columns) {
+  std::string cell = shortened(text, columns);
+  cell.append(columns - std::min(columns, columns_of(cell)), ' ');
+  return cell;
 }
 
 }  // namespace holdfast::tool

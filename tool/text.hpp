@@ -27,10 +27,14 @@ std::string ordinal(std::size_t n);
 
 double seconds_of(std::chrono::nanoseconds d);
 
-/// Columns that it takes on a terminal, one a code point.
+/// Columns that it takes on a terminal: two for a wide letter, none for a mark on the letter
+/// before.
 std::size_t columns_of(std::string_view text);
 
 /// At most `columns` columns, the last one an ellipsis if something was cut.
 std::string shortened(const std::string& text, std::size_t columns);
+
+/// Exactly `columns` columns: cut as by shortened(), or filled with blanks.
+std::string padded(const std::string& text, std::size_t columns);
 
 }  // namespace holdfast::tool

@@ -1,0 +1,56 @@
+#include "tool/listed_name.hpp"
+
+#include <algorithm>
+#include <holdfast/error.hpp>
+
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using wall_clock = std::chrono::system_clock;
+
+std::chrono::milliseconds lease_left(const listed_name& n) {
+  if (n.info.holders.empty()) return std::chrono::milliseconds::max();
+  return n.info.holders.front().expires_in;
+}
+
+template <class Key>
+void sort_by(std::vector<listed_name>& names, Key key) {
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const listed_name& a, const listed_name& b) { return key(a) < key(b); });
+}
+
+}  // namespace
+
+listed_name look_at(const session& s, const std::string& name) {
+  listed_name found;
+  try {
+    found.info = s.show(name);
+  } catch (const error& e) {
+    if (e.retryable()) throw;
+    found.error = unsigned_message(e.what());
+  }
+  found.info.name = name;
+  return found;
+}
+
+wall_clock::time_point earliest(const std::vector<participant>& all) {
+  auto first = wall_clock::time_point::max();
+  for (const participant& p : all)
+    if (is_known(p.since)) first = std::min(first, p.since);
+  return first;
+}
+
+void sort_names(std::vector<listed_name>& names, std::string_view by) {
+  sort_by(names, [](const listed_name& n) { return std::string_view(n.info.name); });
+  if (by == "kind") sort_by(names, [](const auto& n) { return std::string_view(n.info.kind); });
+  if (by == "age") sort_by(names, [](const auto& n) { return earliest(n.info.holders); });
+  if (by == "lease") sort_by(names, lease_left);
+  if (by == "wait") sort_by(names, [](const auto& n) { return earliest(n.info.waiters); });
+  if (by == "waiters")
+    sort_by(names, [](const auto& n) { return -static_cast<long>(n.info.waiters.size()); });
+}
+
+}  // namespace holdfast::tool

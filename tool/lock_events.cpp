@@ -1,0 +1,114 @@
+#include "tool/lock_events.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "tool/duration.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+const participant* found_in(const std::vector<participant>& all, const participant& p) {
+  const auto same = [&](const participant& other) {
+    return other.short_id == p.short_id && other.pid == p.pid && other.host == p.host;
+  };
+  const auto at = std::find_if(all.begin(), all.end(), same);
+  return at == all.end() ? nullptr : &*at;
+}
+
+/// Those of `all` that are not among `others`.
+std::vector<participant> without(const std::vector<participant>& all,
+                                 const std::vector<participant>& others) {
+  std::vector<participant> left;
+  for (const participant& p : all)
+    if (!found_in(others, p)) left.push_back(p);
+  return left;
+}
+
+std::string name_of(const participant& p) {
+  std::string name = p.host.empty() ? "another program" : printable(p.host);
+  if (p.pid != 0) name += " pid " + std::to_string(p.pid);
+  const std::string& what = p.reason.empty() ? p.program : p.reason;
+  if (!what.empty()) name += " (" + printable(what) + ')';
+  return name;
+}
+
+std::string so_long(const char* what, const participant& p,
+                    std::chrono::system_clock::time_point until) {
+  if (!is_known(p.since)) return {};
+  return std::string(", ") + what + ' ' + format_duration(until - p.since);
+}
+
+std::string token_of(const participant& p) {
+  return p.fence == 0 ? std::string{} : ", token " + std::to_string(p.fence);
+}
+
+}  // namespace
+
+std::string_view to_string(lock_event_kind k) noexcept {
+  constexpr std::array<std::string_view, 8> names{"granted", "released", "hand-over", "lost",
+                                                  "joined",  "left",     "holding",   "waiting"};
+  return names.at(static_cast<std::size_t>(k));
+}
+
+std::vector<lock_event> events_between(const name_info& before, const name_info& now,
+                                       std::chrono::nanoseconds since_last) {
+  std::vector<lock_event> events;
+  auto gone = without(before.holders, now.holders);
+  auto come = without(now.holders, before.holders);
+  const auto ran_out = [&](const participant& p) { return p.expires_in <= since_last; };
+  const bool exclusive = gone.size() == 1 && come.size() == 1 && now.holders.size() == 1;
+  if (exclusive && !ran_out(gone.front())) {
+    events.push_back({lock_event_kind::handover, come.front(), gone.front()});
+    gone.clear();
+    come.clear();
+  }
+  for (const participant& p : gone)
+    events.push_back({ran_out(p) ? lock_event_kind::lost : lock_event_kind::released, p});
+  for (const participant& p : come) events.push_back({lock_event_kind::granted, p});
+  for (const participant& p : without(before.waiters, now.waiters))
+    if (!found_in(now.holders, p)) events.push_back({lock_event_kind::left, p});
+  for (const participant& p : without(now.waiters, before.waiters))
+    events.push_back({lock_event_kind::joined, p});
+  return events;
+}
+
+std::vector<lock_event> events_at_start(const name_info& now) {
+  std::vector<lock_event> events;
+  for (const participant& p : now.holders) events.push_back({lock_event_kind::holding, p});
+  for (const participant& p : now.waiters) events.push_back({lock_event_kind::waiting, p});
+  return events;
+}
+
+std::string event_text(const lock_event& e, std::chrono::system_clock::time_point now) {
+  std::string line = rfc3339(now) + ' ' + padded(std::string(to_string(e.kind)), 10);
+  switch (e.kind) {
+    case lock_event_kind::granted:
+      line += name_of(e.who) + token_of(e.who);
+      break;
+    case lock_event_kind::handover:
+      line += name_of(e.before) + so_long("held", e.before, now) + " -> " + name_of(e.who) +
+              token_of(e.who);
+      break;
+    case lock_event_kind::released:
+    case lock_event_kind::lost:
+      line += name_of(e.who) + so_long("held", e.who, now);
+      break;
+    case lock_event_kind::joined:
+      line += name_of(e.who);
+      break;
+    case lock_event_kind::holding:
+      line += name_of(e.who) + so_long("held", e.who, now) + token_of(e.who);
+      break;
+    case lock_event_kind::left:
+    case lock_event_kind::waiting:
+      line += name_of(e.who) + so_long("waited", e.who, now);
+      break;
+  }
+  return line + '\n';
+}
+
+}  // namespace holdfast::tool
