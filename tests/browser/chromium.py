@@ -94,7 +94,8 @@ class Chromium:
         """Waits until the expression is true, and returns its value."""
         end = time.monotonic() + self.LIMIT
         while time.monotonic() < end:
-            value = self.run(expression)
+            # What the page has not yet is not true yet.
+            value = self.run(f"(() => {{ try {{ return {expression} }} catch {{ return false }} }})()")
             if value:
                 return value
             select.select([], [], [], 0.02)

@@ -12,6 +12,7 @@
 #include "harness/tcp.hpp"
 #include "tool/failure.hpp"
 #include "tool/serve/board.hpp"
+#include "tool/serve/dashboard.hpp"
 #include "tool/serve/history.hpp"
 #include "tool/serve/host_check.hpp"
 #include "tool/serve/http_server.hpp"
@@ -430,6 +431,30 @@ TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
   harness::eventually("it is fresh again", [&] { return fresh == 2; });
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->info.holders.size(), 1u);
+}
+
+TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh) {
+  using namespace holdfast::tool;
+  const auto s = holdfast::open("memory:serve-metrics");
+  holdfast::mutex m{s, "here"};
+  const auto held = m.acquire();
+  dashboard_options o;
+  o.listen = ":0";
+  o.metrics = [](std::span<const snapshot> all) {
+    std::string text;
+    for (const snapshot& one : all) {
+      text += one.store + " " + std::to_string(one.health.reachable);
+      for (const listed_name& n : one.names) text += " " + n.info.name;
+      text += "\n";
+    }
+    return text + "# EOF\n";
+  };
+  log to{common_options{}, 2};
+  const auto open = [&] { return s; };
+  dashboard page{{{"one", open}, {"two", open}}, std::move(o), to};
+  const auto answer = ask(page.port(), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(answer.ends_with("\r\n\r\none 1 here\ntwo 1 here\n# EOF\n")) << answer;
+  EXPECT_NE(answer.find("Content-Type: application/openmetrics-text"), answer.npos);
 }
 
 }  // namespace tool_test

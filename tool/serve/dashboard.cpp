@@ -216,11 +216,16 @@ http_answer dashboard::health(watched& w, const http_request&) {
                                  w.what.health(), system_clock::now()));
 }
 
-http_answer dashboard::metrics() {
+/// When the stores from the first on are fresh, too.
+void dashboard::metrics(std::size_t first, const http_reply& reply) {
+  if (first < stores_.size())
+    return stores_[first]->by->when_fresh([this, first, reply] { metrics(first + 1, reply); });
+  std::vector<snapshot> all;
+  for (const auto& w : stores_) all.push_back(w->what.take(system_clock::now()));
   http_answer a;
   a.type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-  for (const auto& w : stores_) a.body += options_.metrics(w->what.take(system_clock::now()));
-  return a;
+  a.body = options_.metrics(all);
+  reply(std::move(a));
 }
 
 http_answer dashboard::events() {
@@ -250,6 +255,7 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
     return reply(refusal(403, "another site's page must not ask"));
   if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
   if (r.method != "GET") return reply(refusal(405, "GET only"));
+  if (r.path == "/metrics" && options_.metrics) return metrics(0, reply);
   static constexpr std::array<std::pair<std::string_view, question>, 5> questions{
       {{"/api/locks", &dashboard::locks},
        {"/api/lock", &dashboard::lock},
@@ -267,7 +273,6 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
 
 http_answer dashboard::answer(const http_request& r) {
   if (r.path == "/api/events") return events();
-  if (r.path == "/metrics" && options_.metrics) return metrics();
   for (const page_file& f : page_files())
     if (f.path == r.path) return file_answer(f);
   return refusal(404, "there is no such page");

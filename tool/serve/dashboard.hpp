@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,8 @@ struct dashboard_options {
   std::string token;  ///< that unlocks; empty: nobody can
   scanner::plan plan{};
   http_limits limits{};
-  /// Makes the text of /metrics out of what the scanner knows; null: there is no such page.
-  std::function<std::string(const snapshot&)> metrics{};
+  /// Makes the text of /metrics out of what the scanners know; null: there is no such page.
+  std::function<std::string(std::span<const snapshot>)> metrics{};
 };
 
 /// The pages of holdfast serve: the files of tool/serve/page, and an API below /api/ (docs/serve.md
@@ -53,7 +54,7 @@ class dashboard {
   http_answer graph(watched& w, const http_request& r);
   http_answer busiest(watched& w, const http_request& r);
   http_answer health(watched& w, const http_request& r);
-  http_answer metrics();
+  void metrics(std::size_t first, const http_reply& reply);
   http_answer events();
   void unlock(const http_request& r, const http_reply& reply);
   watched* store_of(const http_request& r);
