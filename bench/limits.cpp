@@ -9,8 +9,8 @@
 #include <holdfast/holdfast.hpp>
 #include <vector>
 
-#include "bench/area.hpp"
 #include "bench/hiredis.hpp"
+#include "bench/shared_state.hpp"
 
 namespace bench {
 namespace {
@@ -64,12 +64,13 @@ std::vector<holdfast::rate_rule> rules(unsigned count) {
   return all;
 }
 
-void compare_limits(row& r, const std::vector<outcome>& ours, const std::vector<outcome>& floor) {
-  r.floor = "by_hand";
+void compare_limits(row& r, const std::vector<outcome>& ours,
+                    const std::vector<outcome>& baseline) {
+  r.baseline = "by_hand";
   r.ratio_of = "ops_per_s";
-  r.ratio = ratio_of(ours, floor, &outcome::ops_per_s);
-  r.cpu_ratio = ratio_of(ours, floor, &outcome::store_cpu_us);
-  r.ratios.emplace_back(r.floor, r.ratio);
+  r.ratio = ratio_of(ours, baseline, &outcome::ops_per_s);
+  r.cpu_ratio = ratio_of(ours, baseline, &outcome::store_cpu_us);
+  r.ratios.emplace_back(r.baseline, r.ratio);
 }
 
 }  // namespace

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/crew.hpp"
 #include "bench/leader.hpp"
 #include "bench/limits.hpp"
 #include "bench/measure.hpp"
 #include "bench/report.hpp"
 #include "bench/several.hpp"
+#include "bench/workers.hpp"
 
 namespace bench {
 namespace {
@@ -162,8 +162,8 @@ void run_limits(const words& w) {
 }
 
 int member_main(char** argv) {
-  shared_area area{argv[2]};
-  return take_part(*area, static_cast<unsigned>(std::stoul(argv[3])), std::stoi(argv[4]),
+  shared_state_mapping shared_state{argv[2]};
+  return take_part(*shared_state, static_cast<unsigned>(std::stoul(argv[3])), std::stoi(argv[4]),
                    std::stoi(argv[5]));
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "bench/crew.hpp"
+#include "bench/workers.hpp"
 
 namespace bench {
 namespace {
@@ -18,7 +18,7 @@ void copy(char* to, std::size_t size, std::string_view from) {
   std::memcpy(to, from.data(), from.size());  // the rest is zero
 }
 
-void set_up(area& a, const plan& p, const workload& w, const subject_kind& s) {
+void set_up(shared_state& a, const plan& p, const workload& w, const subject_kind& s) {
   copy(a.workload, sizeof a.workload, w.name);
   copy(a.subject, sizeof a.subject, s.name);
   copy(a.folder, sizeof a.folder, p.at.folder.string());
@@ -28,9 +28,9 @@ void set_up(area& a, const plan& p, const workload& w, const subject_kind& s) {
 }
 
 /// Every acquisition was counted once by its thread and once under the lock.
-void check_exclusion(const area& a) {
+void check_exclusion(const shared_state& a) {
   std::uint64_t acquired = 0, inside = 0;
-  for (unsigned i = 0; i < a.threads; ++i) acquired += a.seats[i].acquired;
+  for (unsigned i = 0; i < a.threads; ++i) acquired += a.participants[i].acquired;
   for (const auto n : a.inside) inside += n;
   if (acquired == inside) return;
   throw std::runtime_error{std::string{a.workload} + ", " + a.subject + ": of " +
@@ -38,15 +38,15 @@ void check_exclusion(const area& a) {
                            std::to_string(inside) + " were alone: it does not exclude"};
 }
 
-class area_file {
+class shared_state_file {
  public:
-  explicit area_file(const place& at) : path_{at.folder / "area"} {}
-  ~area_file() {
+  explicit shared_state_file(const place& at) : path_{at.folder / "area"} {}
+  ~shared_state_file() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
   }
-  area_file(const area_file&) = delete;
-  area_file& operator=(const area_file&) = delete;
+  shared_state_file(const shared_state_file&) = delete;
+  shared_state_file& operator=(const shared_state_file&) = delete;
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -54,11 +54,11 @@ class area_file {
 };
 
 outcome run_once(const plan& p, const workload& w, const subject_kind& s) {
-  const area_file file{p.at};
-  shared_area shared{file.path()};
+  const shared_state_file file{p.at};
+  shared_state_mapping shared{file.path()};
   set_up(*shared, p, w, s);
   {
-    const crew all{shared, w.own_process};
+    const workers all{shared, w.own_process};
     w.conduct(all, *shared, std::max(shortest_round, p.length / p.rounds));
   }
   check_exclusion(*shared);
@@ -119,31 +119,31 @@ std::string_view name_of(compared by) {
 
 // Beside a server: what one writes by hand, and for a hand-over the least that it can cost there.
 // Where there are two, the later one is nearer.
-bool is_server_floor(const workload& w, std::string_view floor) {
-  const bool hand_over = w.host_floor == "flock" && w.by == compared::p50_us;
+bool is_server_baseline(const workload& w, std::string_view baseline) {
+  const bool hand_over = w.host_baseline == "flock" && w.by == compared::p50_us;
   constexpr std::string_view least[] = {"push", "listen_notify", "postgres_advisory", "mariadb_row",
                                         "mariadb_user_lock"};
   constexpr std::string_view by_hand[] = {"loop", "postgres_row", "postgres_advisory",
                                           "mariadb_row", "mariadb_user_lock"};
   const std::span<const std::string_view> meant = hand_over ? std::span(least) : std::span(by_hand);
-  return std::find(meant.begin(), meant.end(), floor) != meant.end();
+  return std::find(meant.begin(), meant.end(), baseline) != meant.end();
 }
 
-void compare(row& ours, const workload& w, std::string_view floor, double ratio) {
+void compare(row& ours, const workload& w, std::string_view baseline, double ratio) {
   if (ratio < 0) return;
   ours.ratio_of = name_of(w.by);
-  ours.ratios.emplace_back(floor, ratio);
-  const bool is_ours =
-      floor == w.host_floor || is_server_floor(w, floor) || floor.ends_with("_recipe");
-  if (is_ours) ours.floor = floor, ours.ratio = ratio;
+  ours.ratios.emplace_back(baseline, ratio);
+  const bool is_ours = baseline == w.host_baseline || is_server_baseline(w, baseline) ||
+                       baseline.ends_with("_recipe");
+  if (is_ours) ours.baseline = baseline, ours.ratio = ratio;
 }
 
 }  // namespace
 
-double ratio_of(const rounds& ours, const rounds& floor, double outcome::* number) {
+double ratio_of(const rounds& ours, const rounds& baseline, double outcome::* number) {
   std::vector<double> v;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (floor[i].*number > 0) v.push_back(ours[i].*number / (floor[i].*number));
+    if (baseline[i].*number > 0) v.push_back(ours[i].*number / (baseline[i].*number));
   }
   return median(std::move(v));
 }

@@ -25,12 +25,12 @@ struct row {
   outcome median;
   unsigned rounds = 0;
   bool counts_operations = false;
-  std::string_view floor;  ///< holdfast only: the floor that is meant for this workload
-  double ratio = -1;       ///< to that floor
+  std::string_view baseline;  ///< holdfast only: the baseline that is meant for this workload
+  double ratio = -1;          ///< to that baseline
   std::string_view ratio_of;
-  std::vector<std::pair<std::string_view, double>> ratios;  ///< to every floor
+  std::vector<std::pair<std::string_view, double>> ratios;  ///< to every baseline
   double hand_overs = -1;  ///< resign: p50_us to that of W5 in the same run
-  double cpu_ratio = -1;   ///< limits: store_cpu_us to the floor's
+  double cpu_ratio = -1;   ///< limits: store_cpu_us to the baseline's
 };
 
 /// All subjects of one workload, in turns: one round of each, then the next round of each, so that
@@ -40,8 +40,8 @@ std::vector<row> measure(const plan& p, const workload& w);
 
 /// A row of the medians of rounds, still without ratios.
 row row_of(std::string_view workload, std::string_view subject, const std::vector<outcome>& rounds);
-/// Ours to the floor's, round by round; the median. Below 0 if there is none.
-double ratio_of(const std::vector<outcome>& ours, const std::vector<outcome>& floor,
+/// Ours to the baseline's, round by round; the median. Below 0 if there is none.
+double ratio_of(const std::vector<outcome>& ours, const std::vector<outcome>& baseline,
                 double outcome::* number);
 
 /// Why a subject takes no part in a workload; empty if it does.

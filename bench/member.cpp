@@ -8,8 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "bench/crew.hpp"
 #include "bench/server_statements.hpp"
+#include "bench/workers.hpp"
 #include "bench/workload.hpp"
 
 namespace bench {
@@ -34,8 +34,8 @@ char hear(int fd) {
   return what;
 }
 
-void sit_down(area& a, unsigned number, subject& s, const workload& w) {
-  a.seats[number].tid = static_cast<std::int32_t>(syscall(SYS_gettid));
+void sit_down(shared_state& a, unsigned number, subject& s, const workload& w) {
+  a.participants[number].tid = static_cast<std::int32_t>(syscall(SYS_gettid));
   try {
     w.sit(a, number, s);
   } catch (const std::exception& e) {
@@ -47,24 +47,24 @@ void sit_down(area& a, unsigned number, subject& s, const workload& w) {
 
 class member {
  public:
-  member(area& a, unsigned number)
-      : area_{a},
+  member(shared_state& a, unsigned number)
+      : shared_state_{a},
         number_{number},
         workload_{*find_workload(a.workload)},
         subject_{find_subject(a.subject)->open({a.folder, a.url, workload_.variant})} {
-    const auto [first, end] = seats_of(a, number);
+    const auto [first, end] = participants_of(a, number);
     for (unsigned i = first; i < end; ++i) {
-      threads_.emplace_back([this, i] { sit_down(area_, i, *subject_, workload_); });
+      threads_.emplace_back([this, i] { sit_down(shared_state_, i, *subject_, workload_); });
     }
     for (unsigned i = first; i < end; ++i) {
-      while (area_.seats[i].tid == 0) std::this_thread::yield();
+      while (shared_state_.participants[i].tid == 0) std::this_thread::yield();
     }
   }
 
   void obey(int commands, int answers) {
     for (char what = 0; (what = hear(commands)) != 0; say(answers, what)) {
-      if (what == 'b') count(area_.before[number_]);
-      if (what == 'a') count(area_.after[number_]);
+      if (what == 'b') count(shared_state_.before[number_]);
+      if (what == 'a') count(shared_state_.after[number_]);
       if (what == 'j') join();
     }
   }
@@ -77,11 +77,11 @@ class member {
  private:
   void count(spent& s) const {
     const bool first = number_ == 0;
-    s = {subject_->store_operations(), cpu_ns(), first ? store_cpu_ns(area_.url) : 0, now_ns(),
-         first ? server_statements(area_.url) : 0};
+    s = {subject_->store_operations(), cpu_ns(), first ? store_cpu_ns(shared_state_.url) : 0,
+         now_ns(), first ? server_statements(shared_state_.url) : 0};
   }
 
-  area& area_;
+  shared_state& shared_state_;
   unsigned number_;
   const workload& workload_;
   std::unique_ptr<subject> subject_;
@@ -90,13 +90,13 @@ class member {
 
 }  // namespace
 
-seat_range seats_of(const area& a, unsigned number) {
+participant_range participants_of(const shared_state& a, unsigned number) {
   const unsigned each = a.threads / a.processes, rest = a.threads % a.processes;
   if (number == 0) return {0, each + rest};
   return {number * each + rest, (number + 1) * each + rest};
 }
 
-int take_part(area& a, unsigned number, int commands, int answers) {
+int take_part(shared_state& a, unsigned number, int commands, int answers) {
   try {
     member m{a, number};
     say(answers, 'r');

@@ -27,7 +27,7 @@ std::string as_json(const row& r) {
                       {"max_share", or_null(o.max_share)},
                       {"store_ops_per_acquire", or_null(store_ops)},
                       {"ratio_to_floor", or_null(r.ratio)},
-                      {"floor", or_null(r.floor)},
+                      {"floor", or_null(r.baseline)},
                       {"ratio_of", or_null(r.ratio_of)},
                       {"ratios", ratios},
                       {"efficiency", or_null(o.efficiency)},
@@ -55,7 +55,7 @@ std::string short_number(double n) {
 }
 
 std::string ratio_text(const row& r) {
-  return r.ratio < 0 ? "" : fmt::format("{} × {}", short_number(r.ratio), r.floor);
+  return r.ratio < 0 ? "" : fmt::format("{} × {}", short_number(r.ratio), r.baseline);
 }
 
 std::string note(const row& r) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "bench/area.hpp"
+#include "bench/shared_state.hpp"
 
 namespace bench {
 namespace {
@@ -53,9 +53,9 @@ double first_of(std::vector<std::unique_ptr<holdfast::redlock>>& all) {
   std::atomic<bool> go{false};
   std::atomic<std::int64_t> first{0};
   clock::time_point began;
-  std::vector<std::jthread> crew;
+  std::vector<std::jthread> workers;
   for (auto& lock : all) {
-    crew.emplace_back([&] {
+    workers.emplace_back([&] {
       ++ready;
       go.wait(false);
       const auto held = lock->acquire();
@@ -67,7 +67,7 @@ double first_of(std::vector<std::unique_ptr<holdfast::redlock>>& all) {
   began = clock::now();
   go = true;
   go.notify_all();
-  crew.clear();
+  workers.clear();
   return micros(std::chrono::nanoseconds(first));
 }
 
@@ -115,12 +115,12 @@ void measure_several(const std::vector<std::string>& urls, std::chrono::millisec
       seen[i].push_back(p50_of_round(who[i], length / rounds));
     }
   }
-  const double floor = quantile(seen[0], 0.5);
+  const double baseline = quantile(seen[0], 0.5);
   std::printf("| %zu stores, lock and unlock | p50 us | to a mutex |\n|---|--:|--:|\n",
               urls.size());
   for (std::size_t i = 0; i < who.size(); ++i) {
     const double p50 = quantile(seen[i], 0.5);
-    std::printf("| %s | %.1f | %.2f x |\n", who[i].name.c_str(), p50, p50 / floor);
+    std::printf("| %s | %.1f | %.2f x |\n", who[i].name.c_str(), p50, p50 / baseline);
   }
   measure_settling(urls, length);
 }

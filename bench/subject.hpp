@@ -16,7 +16,7 @@ namespace bench {
 /// Where a run takes place.
 struct place {
   std::filesystem::path
-      folder;       ///< for the files of the floors; beside the store's file if it has one
+      folder;       ///< for the files of the baselines; beside the store's file if it has one
   std::string url;  ///< holdfast's store
   /// How holdfast's locks are taken: "" as they come, "linger", "fifo" (max_bypass = 0),
   /// "unconfirmed" (unconfirmed_release), "election" (of a leader, in place of a mutex).
@@ -78,8 +78,8 @@ std::unique_ptr<subject> open_locks(const place& at) {
 /// The processor time that the store's server has spent since it began, if it can be asked; else 0.
 std::int64_t store_cpu_ns(std::string_view url);
 
-/// holdfast, or a floor: what people would use in its place. A new floor (a Redis loop, say) is a
-/// file with three functions and a line in subjects.cpp.
+/// holdfast, or a baseline: what people would use in its place. A new baseline (a Redis loop, say)
+/// is a file with three functions and a line in subjects.cpp.
 struct subject_kind {
   std::string_view name;
   bool counts_operations;
@@ -112,21 +112,21 @@ inline bool always(const place&) { return true; }
 inline void nothing(const place&) {}
 
 extern const subject_kind holdfast_subject;
-extern const subject_kind fair_mutex_floor;
-extern const subject_kind std_floor;
-extern const subject_kind flock_floor;
-extern const subject_kind pthread_floor;
-extern const subject_kind sqlite_row_floor;
-extern const subject_kind sqlite_transaction_floor;
-extern const subject_kind memcached_add_floor;
-extern const subject_kind redis_loop_floor;
-extern const subject_kind redis_push_floor;
-extern const subject_kind etcd_recipe_floor;
-extern const subject_kind zookeeper_recipe_floor;
-extern const subject_kind postgres_row_floor;
-extern const subject_kind listen_notify_floor;
-extern const subject_kind postgres_advisory_floor;
-extern const subject_kind mariadb_row_floor;
-extern const subject_kind mariadb_user_lock_floor;
+extern const subject_kind fair_mutex_baseline;
+extern const subject_kind std_baseline;
+extern const subject_kind flock_baseline;
+extern const subject_kind pthread_baseline;
+extern const subject_kind sqlite_row_baseline;
+extern const subject_kind sqlite_transaction_baseline;
+extern const subject_kind memcached_add_baseline;
+extern const subject_kind redis_loop_baseline;
+extern const subject_kind redis_push_baseline;
+extern const subject_kind etcd_recipe_baseline;
+extern const subject_kind zookeeper_recipe_baseline;
+extern const subject_kind postgres_row_baseline;
+extern const subject_kind listen_notify_baseline;
+extern const subject_kind postgres_advisory_baseline;
+extern const subject_kind mariadb_row_baseline;
+extern const subject_kind mariadb_user_lock_baseline;
 
 }  // namespace bench

@@ -86,8 +86,8 @@ const subject_kind holdfast_subject{
     .open = open_holdfast<holdfast::mutex>,
 };
 
-// Without the gate: each thread stands in the queue at the store.
-const subject_kind fair_mutex_floor{
+// Without the local queue: each thread stands in the queue at the store.
+const subject_kind fair_mutex_baseline{
     .name = "fair_mutex",
     .counts_operations = true,
     .fits = has_queue,

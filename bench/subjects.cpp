@@ -8,31 +8,31 @@ namespace bench {
 std::span<const subject_kind> all_subjects() {
   static const std::array all{
       holdfast_subject,
-      fair_mutex_floor,
-      std_floor,
-      flock_floor,
-      pthread_floor,
-      sqlite_row_floor,
-      sqlite_transaction_floor,
-      memcached_add_floor,
+      fair_mutex_baseline,
+      std_baseline,
+      flock_baseline,
+      pthread_baseline,
+      sqlite_row_baseline,
+      sqlite_transaction_baseline,
+      memcached_add_baseline,
 #ifdef HOLDFAST_BENCH_REDIS
-      redis_loop_floor,
-      redis_push_floor,
+      redis_loop_baseline,
+      redis_push_baseline,
 #endif
 #ifdef HOLDFAST_BENCH_ETCD
-      etcd_recipe_floor,
+      etcd_recipe_baseline,
 #endif
 #ifdef HOLDFAST_BENCH_ZOOKEEPER
-      zookeeper_recipe_floor,
+      zookeeper_recipe_baseline,
 #endif
 #ifdef HOLDFAST_BENCH_POSTGRES
-      postgres_row_floor,
-      listen_notify_floor,
-      postgres_advisory_floor,
+      postgres_row_baseline,
+      listen_notify_baseline,
+      postgres_advisory_baseline,
 #endif
 #ifdef HOLDFAST_BENCH_MARIADB
-      mariadb_row_floor,
-      mariadb_user_lock_floor,
+      mariadb_row_baseline,
+      mariadb_user_lock_baseline,
 #endif
   };
   return all;

@@ -6,9 +6,9 @@
 #include <span>
 #include <string_view>
 
-#include "bench/area.hpp"
-#include "bench/crew.hpp"
+#include "bench/shared_state.hpp"
 #include "bench/subject.hpp"
+#include "bench/workers.hpp"
 
 namespace bench {
 
@@ -30,7 +30,7 @@ struct outcome {
   double acquired = 0;
 };
 
-/// Which number a subject is compared with its floor by.
+/// Which number a subject is compared with its baseline by.
 enum class compared { ops_per_s, p50_us, cpu_percent };
 
 struct workload {
@@ -40,9 +40,9 @@ struct workload {
   unsigned threads;  ///< in all processes
   bool own_process;  ///< if false, and there is one process, its threads are in this one
   compared by;
-  std::string_view host_floor;  ///< which floor on one host a ratio is taken to
-  std::string_view variant{};   ///< as in place
-  /// Null: anywhere, beside the floors. Else nothing is like it, and this says where it makes
+  std::string_view host_baseline;  ///< which baseline on one host a ratio is taken to
+  std::string_view variant{};      ///< as in place
+  /// Null: anywhere, beside the baselines. Else nothing is like it, and this says where it makes
   /// sense.
   bool (*only_ours_on)(std::string_view url) = nullptr;
   bool once = false;              ///< one round is enough: it is long, and its figure steady
@@ -50,11 +50,11 @@ struct workload {
   /// What the store has to be able to do; then nothing is like it.
   bool holdfast::store::capabilities::* needs = nullptr;
   /// What one thread does.
-  void (*sit)(area&, unsigned seat, subject&);
+  void (*sit)(shared_state&, unsigned participant, subject&);
   /// What the conductor does between "everybody is ready" and "everybody is done".
-  void (*conduct)(const crew&, area&, std::chrono::milliseconds length);
+  void (*conduct)(const workers&, shared_state&, std::chrono::milliseconds length);
   /// What it came to.
-  outcome (*sum_up)(const area&);
+  outcome (*sum_up)(const shared_state&);
 };
 
 std::span<const workload> all_workloads();
@@ -66,17 +66,17 @@ extern const workload w1, w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3, w3_
     take_over, barrier_64;
 
 /// What W5 is made of: two threads of two processes give the lock to each other.
-void give_and_receive(area& a, unsigned number, subject& s);
-void let_them(const crew& all, area& a, std::chrono::milliseconds length);
-outcome sum_up_hand_overs(const area& a);
+void give_and_receive(shared_state& a, unsigned number, subject& s);
+void let_them(const workers& all, shared_state& a, std::chrono::milliseconds length);
+outcome sum_up_hand_overs(const shared_state& a);
 /// Looks at the store: the median of many.
 std::int64_t round_trip_ns(const holdfast::session& s);
 
 /// The waits of all threads.
-histogram all_waits(const area& a);
+histogram all_waits(const shared_state& a);
 /// Store operations of all processes between the two counts.
-double store_operations(const area& a);
+double store_operations(const shared_state& a);
 /// Processor time of the store's server between them; -1 if it cannot be asked.
-double store_cpu_us(const area& a);
+double store_cpu_us(const shared_state& a);
 
 }  // namespace bench

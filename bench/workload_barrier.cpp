@@ -21,14 +21,14 @@ void raise(std::atomic<std::int64_t>& greatest, std::int64_t value) {
 }
 
 /// Notes when it came through; `turn` counts the phases that all have come through.
-void through(area& a, std::uint32_t phase) {
+void through(shared_state& a, std::uint32_t phase) {
   raise(a.last_at, now_ns());
   if (++a.had_it == a.threads * phase) a.turn.set(phase);
 }
 
-void await_all_but_me(const area& a) {
+void await_all_but_me(const shared_state& a) {
   for (unsigned i = 1; i < a.threads;) {
-    const seat& s = a.seats[i];
+    const participant& s = a.participants[i];
     if (s.trying && is_asleep(s.tid)) {
       ++i;
     } else {
@@ -37,10 +37,11 @@ void await_all_but_me(const area& a) {
   }
 }
 
-/// The first seat comes last.
+/// The first participant comes last.
 template <class Arrive, class Wait, class Last>
-void pass(area& a, unsigned number, std::uint32_t phase, Arrive arrive, Wait wait, Last last) {
-  seat& me = a.seats[number];
+void pass(shared_state& a, unsigned number, std::uint32_t phase, Arrive arrive, Wait wait,
+          Last last) {
+  participant& me = a.participants[number];
   if (number != 0) {
     arrive();
     me.trying = true;
@@ -58,16 +59,16 @@ void pass(area& a, unsigned number, std::uint32_t phase, Arrive arrive, Wait wai
   me.wait.add(std::chrono::nanoseconds{a.last_at - began});
 }
 
-void by_number(area& a, unsigned number) {
+void by_number(shared_state& a, unsigned number) {
   for (std::uint32_t p = 1; p <= phases; ++p) {
     pass(a, number, p, [] {}, [&] { a.counted.wait_for(p); }, [&] { a.counted.set(p); });
   }
   if (number != 0) return;
-  a.least_ns = static_cast<std::int64_t>(1e3 * a.seats[0].wait.percentile_us(0.5));
-  a.seats[0].wait = histogram{};
+  a.least_ns = static_cast<std::int64_t>(1e3 * a.participants[0].wait.percentile_us(0.5));
+  a.participants[0].wait = histogram{};
 }
 
-void by_name(area& a, unsigned number, subject& s) {
+void by_name(shared_state& a, unsigned number, subject& s) {
   holdfast::barrier all{*s.session(), "bench:barrier", a.threads};
   for (std::uint32_t p = phases + 1; p <= 2 * phases; ++p) {
     holdfast::barrier::arrival mine;
@@ -77,14 +78,14 @@ void by_name(area& a, unsigned number, subject& s) {
   }
 }
 
-void sit(area& a, unsigned number, subject& s) {
+void sit(shared_state& a, unsigned number, subject& s) {
   a.go.wait_for(1);
   by_number(a, number);
   by_name(a, number, s);
   if (number == 0) a.round_trip_ns = round_trip_ns(*s.session());
 }
 
-void conduct(const crew& all, area& a, std::chrono::milliseconds) {
+void conduct(const workers& all, shared_state& a, std::chrono::milliseconds) {
   all.count(false);
   a.go.set(1);
   all.await(a.turn, 2 * phases);
@@ -92,8 +93,8 @@ void conduct(const crew& all, area& a, std::chrono::milliseconds) {
   all.join();
 }
 
-outcome sum_up(const area& a) {
-  const histogram& waits = a.seats[0].wait;
+outcome sum_up(const shared_state& a) {
+  const histogram& waits = a.participants[0].wait;
   outcome o;
   o.acquired = static_cast<double>(waits.total());
   o.p50_us = waits.percentile_us(0.5);
@@ -113,7 +114,7 @@ const workload barrier_64{
     .threads = 64,
     .own_process = true,
     .by = compared::p50_us,
-    .host_floor = "",
+    .host_baseline = "",
     .needs = &holdfast::store::capabilities::barrier,
     .sit = sit,
     .conduct = conduct,

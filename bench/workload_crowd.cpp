@@ -23,9 +23,9 @@ bool is_redis(std::string_view url) {
 /// One name, and so many in line for it: the time from the first release until all had it, one
 /// after the other.
 template <unsigned Waiters>
-void pass_through_line(area& a, unsigned, subject& s) {
+void pass_through_line(shared_state& a, unsigned, subject& s) {
   holdfast::fair_mutex lock{*s.session(), "bench:line"};
-  seat& me = a.seats[0];
+  participant& me = a.participants[0];
   auto first = lock.acquire();
   for (unsigned i = 0; i < Waiters; ++i) {
     async_acquire(lock).start([&](holdfast::result<holdfast::lease> got) {
@@ -44,7 +44,7 @@ void pass_through_line(area& a, unsigned, subject& s) {
   me.last_at = now_ns();
 }
 
-void let_line_pass(const crew& all, area& a, std::chrono::milliseconds) {
+void let_line_pass(const workers& all, shared_state& a, std::chrono::milliseconds) {
   all.await(a.held, 1);
   all.count(false);
   a.release.set(1);
@@ -53,8 +53,8 @@ void let_line_pass(const crew& all, area& a, std::chrono::milliseconds) {
   all.join();
 }
 
-outcome sum_up_line(const area& a) {
-  const seat& me = a.seats[0];
+outcome sum_up_line(const shared_state& a) {
+  const participant& me = a.participants[0];
   outcome o;
   o.acquired = static_cast<double>(me.acquired);
   o.ops_per_s = o.acquired * 1e9 / static_cast<double>(me.last_at - me.first_at);
@@ -74,7 +74,7 @@ std::int64_t memory_in_use() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-void hold_many(area& a, unsigned, subject& s) {
+void hold_many(shared_state& a, unsigned, subject& s) {
   holdfast::lock_options options;
   options.lease = lease_length;
   options.unconfirmed_release = true;
@@ -89,10 +89,10 @@ void hold_many(area& a, unsigned, subject& s) {
   a.held.set(1);
   a.release.wait_for(1);
   for (const auto& l : held) l.check();
-  a.seats[0].acquired = a.inside[0] = leases;
+  a.participants[0].acquired = a.inside[0] = leases;
 }
 
-void keep_for_a_while(const crew& all, area& a, std::chrono::milliseconds) {
+void keep_for_a_while(const workers& all, shared_state& a, std::chrono::milliseconds) {
   all.await(a.held, 1);
   all.count(false);
   all.let_pass(5s);
@@ -102,7 +102,7 @@ void keep_for_a_while(const crew& all, area& a, std::chrono::milliseconds) {
 }
 
 // For ten thousand leases of thirty seconds.
-outcome sum_up_held(const area& a) {
+outcome sum_up_held(const shared_state& a) {
   const auto& before = a.before[0];
   const auto& after = a.after[0];
   constexpr double scale = static_cast<double>(lease_length / 1s) / 30 * 10'000 / leases;
@@ -117,14 +117,14 @@ outcome sum_up_held(const area& a) {
 }
 
 constexpr workload line_of(std::string_view name, std::string_view about,
-                           void (*sit)(area&, unsigned, subject&)) {
+                           void (*sit)(shared_state&, unsigned, subject&)) {
   return {.name = name,
           .about = about,
           .processes = 1,
           .threads = 1,
           .own_process = true,
           .by = compared::ops_per_s,
-          .host_floor = "",
+          .host_baseline = "",
           .only_ours_on = is_redis,
           .sit = sit,
           .conduct = let_line_pass,
@@ -145,7 +145,7 @@ const workload held{
     .threads = 1,
     .own_process = true,
     .by = compared::cpu_percent,
-    .host_floor = "",
+    .host_baseline = "",
     .only_ours_on = is_redis,
     .sit = hold_many,
     .conduct = keep_for_a_while,

@@ -80,7 +80,7 @@ struct dies_before_join {
 
 /// False if the leader has renewed its lease before it died, or lost it: then nobody knows when it
 /// ends, or has ended.
-bool succeed(area& a, const holdfast::session& s) {
+bool succeed(shared_state& a, const holdfast::session& s) {
   auto elected = office_of(s);
   victim leads{a.url};
   std::atomic<std::int64_t> leads_at{0};
@@ -97,11 +97,11 @@ bool succeed(area& a, const holdfast::session& s) {
   if (killed_at - leads.asked_at() > lease_length / 3 / 1ns) return false;
   const bool at_once = s.can().sees_death;
   const auto due = at_once ? killed_at : leads.asked_at() + lease_length / 1ns;
-  a.seats[0].wait.add(std::chrono::nanoseconds{leads_at - due});
+  a.participants[0].wait.add(std::chrono::nanoseconds{leads_at - due});
   return true;
 }
 
-void sit(area& a, unsigned, subject& s) {
+void sit(shared_state& a, unsigned, subject& s) {
   a.round_trip_ns = round_trip_ns(*s.session());
   a.go.wait_for(1);
   for (int tries = 20; !succeed(a, *s.session());) {
@@ -109,12 +109,12 @@ void sit(area& a, unsigned, subject& s) {
   }
 }
 
-void conduct(const crew& all, area& a, std::chrono::milliseconds) {
+void conduct(const workers& all, shared_state& a, std::chrono::milliseconds) {
   a.go.set(1);
   all.join();
 }
 
-outcome sum_up(const area& a) {
+outcome sum_up(const shared_state& a) {
   const histogram waits = all_waits(a);
   outcome o;
   o.acquired = static_cast<double>(waits.total());
@@ -143,7 +143,7 @@ const workload resign{
     .threads = 2,
     .own_process = true,
     .by = compared::p50_us,
-    .host_floor = "",
+    .host_baseline = "",
     .variant = "election",
     .needs = &holdfast::store::capabilities::election,
     .sit = give_and_receive,
@@ -158,7 +158,7 @@ const workload take_over{
     .threads = 1,
     .own_process = true,
     .by = compared::p50_us,
-    .host_floor = "",
+    .host_baseline = "",
     .starts_processes = true,
     .needs = &holdfast::store::capabilities::expiring,
     .sit = sit,

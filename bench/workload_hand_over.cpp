@@ -11,7 +11,7 @@ namespace {
 
 /// Until the other one is in lock() and its thread sleeps: seen three times, so that it is not just
 /// on its way there.
-void await_other(const seat& other) {
+void await_other(const participant& other) {
   for (int seen = 0; seen < 3;) {
     seen = other.trying && is_asleep(other.tid) ? seen + 1 : 0;
     if (seen == 0) std::this_thread::yield();
@@ -36,7 +36,7 @@ class some_work {
 };
 
 /// The other is the holder, and gives it to me.
-void receive(area& a, seat& me, handle& grip, std::uint32_t hand_over) {
+void receive(shared_state& a, participant& me, handle& grip, std::uint32_t hand_over) {
   me.trying = true;
   grip.lock();
   const auto had_at = now_ns();
@@ -48,7 +48,7 @@ void receive(area& a, seat& me, handle& grip, std::uint32_t hand_over) {
 }
 
 /// Returns whether this was the last time. That is told only when the other is in lock() for it.
-bool give(area& a, const seat& other, handle& grip, some_work& work) {
+bool give(shared_state& a, const participant& other, handle& grip, some_work& work) {
   await_other(other);
   work();
   const bool last = a.stop;
@@ -58,9 +58,9 @@ bool give(area& a, const seat& other, handle& grip, some_work& work) {
   return last;
 }
 
-void pass_to_and_fro(area& a, unsigned number, subject& s, bool busy) {
-  seat& me = a.seats[number];
-  const seat& other = a.seats[1 - number];
+void pass_to_and_fro(shared_state& a, unsigned number, subject& s, bool busy) {
+  participant& me = a.participants[number];
+  const participant& other = a.participants[1 - number];
   const auto grip = s.grip(0);
   some_work work{number + 1, busy};
   a.go.wait_for(1);
@@ -78,15 +78,15 @@ void pass_to_and_fro(area& a, unsigned number, subject& s, bool busy) {
   grip->unlock();
 }
 
-void sit_busy(area& a, unsigned number, subject& s) { pass_to_and_fro(a, number, s, true); }
+void sit_busy(shared_state& a, unsigned number, subject& s) { pass_to_and_fro(a, number, s, true); }
 
 }  // namespace
 
-void give_and_receive(area& a, unsigned number, subject& s) {
+void give_and_receive(shared_state& a, unsigned number, subject& s) {
   pass_to_and_fro(a, number, s, false);
 }
 
-void let_them(const crew& all, area& a, std::chrono::milliseconds length) {
+void let_them(const workers& all, shared_state& a, std::chrono::milliseconds length) {
   all.count(false);
   a.go.set(1);
   all.let_pass(length);
@@ -95,7 +95,7 @@ void let_them(const crew& all, area& a, std::chrono::milliseconds length) {
   all.count(true);
 }
 
-outcome sum_up_hand_overs(const area& a) {
+outcome sum_up_hand_overs(const shared_state& a) {
   const histogram waits = all_waits(a);
   outcome o;
   o.acquired = static_cast<double>(waits.total());
@@ -113,7 +113,7 @@ const workload w5{
     .threads = 2,
     .own_process = true,
     .by = compared::p50_us,
-    .host_floor = "flock",
+    .host_baseline = "flock",
     .sit = give_and_receive,
     .conduct = let_them,
     .sum_up = sum_up_hand_overs,
@@ -126,7 +126,7 @@ const workload w5_busy{
     .threads = 2,
     .own_process = true,
     .by = compared::p50_us,
-    .host_floor = "flock",
+    .host_baseline = "flock",
     .sit = sit_busy,
     .conduct = let_them,
     .sum_up = sum_up_hand_overs,

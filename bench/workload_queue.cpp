@@ -7,7 +7,7 @@
 namespace bench {
 namespace {
 
-void hold(area& a, handle& grip) {
+void hold(shared_state& a, handle& grip) {
   grip.lock();
   a.held.set(1);
   a.release.wait_for(1);
@@ -15,7 +15,7 @@ void hold(area& a, handle& grip) {
   grip.unlock();
 }
 
-void queue_up(area& a, seat& me, handle& grip) {
+void queue_up(shared_state& a, participant& me, handle& grip) {
   a.held.wait_for(1);
   me.trying = true;
   grip.lock();
@@ -31,14 +31,14 @@ void queue_up(area& a, seat& me, handle& grip) {
   grip.unlock();
 }
 
-void sit(area& a, unsigned number, subject& s) {
+void sit(shared_state& a, unsigned number, subject& s) {
   const auto grip = s.grip(0);
   a.go.wait_for(1);
   if (number == 0) return hold(a, *grip);
-  queue_up(a, a.seats[number], *grip);
+  queue_up(a, a.participants[number], *grip);
 }
 
-void line_up(const crew& all, area& a) {
+void line_up(const workers& all, shared_state& a) {
   a.go.set(1);
   all.await(a.held, 1);
   // Twice: who was asleep on its way into the queue the first time is there the second time.
@@ -46,7 +46,7 @@ void line_up(const crew& all, area& a) {
   all.await_waiters(1);
 }
 
-void serve_all(const crew& all, area& a, std::chrono::milliseconds) {
+void serve_all(const workers& all, shared_state& a, std::chrono::milliseconds) {
   line_up(all, a);
   all.count(false);
   a.release.set(1);
@@ -56,7 +56,7 @@ void serve_all(const crew& all, area& a, std::chrono::milliseconds) {
   all.join();
 }
 
-void do_nothing(const crew& all, area& a, std::chrono::milliseconds length) {
+void do_nothing(const workers& all, shared_state& a, std::chrono::milliseconds length) {
   line_up(all, a);
   all.count(false);
   all.let_pass(length);
@@ -66,10 +66,10 @@ void do_nothing(const crew& all, area& a, std::chrono::milliseconds length) {
   all.join();
 }
 
-outcome sum_up(const area& a) {
+outcome sum_up(const shared_state& a) {
   const histogram waits = all_waits(a);
   std::int64_t last = 0;
-  for (unsigned i = 1; i < a.threads; ++i) last = std::max(last, a.seats[i].last_at);
+  for (unsigned i = 1; i < a.threads; ++i) last = std::max(last, a.participants[i].last_at);
   outcome o;
   o.acquired = a.threads - 1;
   o.ops_per_s = o.acquired * 1e9 / static_cast<double>(last - a.released_at);
@@ -79,7 +79,7 @@ outcome sum_up(const area& a) {
   return o;
 }
 
-outcome sum_up_idle(const area& a) {
+outcome sum_up_idle(const shared_state& a) {
   const auto& before = a.before[0];
   const auto& after = a.after[0];
   outcome o;
@@ -99,7 +99,7 @@ const workload w6{
     .threads = 201,
     .own_process = true,
     .by = compared::ops_per_s,
-    .host_floor = "flock",
+    .host_baseline = "flock",
     .sit = sit,
     .conduct = serve_all,
     .sum_up = sum_up,
@@ -112,7 +112,7 @@ const workload w6_one_process{
     .threads = 201,
     .own_process = true,
     .by = compared::ops_per_s,
-    .host_floor = "flock",
+    .host_baseline = "flock",
     .sit = sit,
     .conduct = serve_all,
     .sum_up = sum_up,
@@ -125,7 +125,7 @@ const workload idle{
     .threads = 101,
     .own_process = true,
     .by = compared::cpu_percent,
-    .host_floor = "sqlite",
+    .host_baseline = "sqlite",
     .sit = sit,
     .conduct = do_nothing,
     .sum_up = sum_up_idle,

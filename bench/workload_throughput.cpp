@@ -17,9 +17,9 @@ void work_for(std::chrono::nanoseconds length) {
   }
 }
 
-void lock_and_unlock(area& a, unsigned number, subject& s, unsigned lock,
+void lock_and_unlock(shared_state& a, unsigned number, subject& s, unsigned lock,
                      std::chrono::nanoseconds work) {
-  seat& me = a.seats[number];
+  participant& me = a.participants[number];
   const auto grip = s.grip(lock);
   a.go.wait_for(1);
   me.first_at = now_ns();
@@ -39,17 +39,17 @@ void lock_and_unlock(area& a, unsigned number, subject& s, unsigned lock,
   me.last_at = now_ns();
 }
 
-void sit_at_one_lock(area& a, unsigned number, subject& s) {
+void sit_at_one_lock(shared_state& a, unsigned number, subject& s) {
   lock_and_unlock(a, number, s, 0, 0ns);
 }
-void sit_at_own_lock(area& a, unsigned number, subject& s) {
+void sit_at_own_lock(shared_state& a, unsigned number, subject& s) {
   lock_and_unlock(a, number, s, number, 0ns);
 }
-void sit_and_work(area& a, unsigned number, subject& s) {
+void sit_and_work(shared_state& a, unsigned number, subject& s) {
   lock_and_unlock(a, number, s, 0, working_time);
 }
 
-void run_for_a_while(const crew& all, area& a, std::chrono::milliseconds length) {
+void run_for_a_while(const workers& all, shared_state& a, std::chrono::milliseconds length) {
   all.count(false);
   a.go.set(1);
   all.let_pass(length);
@@ -63,11 +63,11 @@ struct totals {
   double seconds = 0;
 };
 
-totals add_up(const area& a) {
+totals add_up(const shared_state& a) {
   totals t;
   std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
   for (unsigned i = 0; i < a.threads; ++i) {
-    const seat& s = a.seats[i];
+    const participant& s = a.participants[i];
     t.acquired += s.acquired;
     t.least = std::min(t.least, s.acquired);
     t.most = std::max(t.most, s.acquired);
@@ -78,7 +78,7 @@ totals add_up(const area& a) {
   return t;
 }
 
-outcome sum_up(const area& a) {
+outcome sum_up(const shared_state& a) {
   const totals t = add_up(a);
   const histogram waits = all_waits(a);
   const auto acquired = static_cast<double>(t.acquired);
@@ -95,18 +95,18 @@ outcome sum_up(const area& a) {
   return o;
 }
 
-outcome sum_up_working(const area& a) {
+outcome sum_up_working(const shared_state& a) {
   outcome o = sum_up(a);
   o.efficiency = o.ops_per_s * std::chrono::duration<double>{working_time}.count();
   return o;
 }
 
 constexpr workload variant_of(workload w, std::string_view variant, std::string_view name,
-                              std::string_view about, std::string_view host_floor) {
+                              std::string_view about, std::string_view host_baseline) {
   w.variant = variant;
   w.name = name;
   w.about = about;
-  w.host_floor = host_floor;
+  w.host_baseline = host_baseline;
   return w;
 }
 
@@ -119,7 +119,7 @@ const workload w1{
     .threads = 1,
     .own_process = false,
     .by = compared::ops_per_s,
-    .host_floor = "sqlite",
+    .host_baseline = "sqlite",
     .sit = sit_at_one_lock,
     .conduct = run_for_a_while,
     .sum_up = sum_up,
@@ -134,7 +134,7 @@ const workload w2{
     .threads = 16,
     .own_process = false,
     .by = compared::ops_per_s,
-    .host_floor = "sqlite",
+    .host_baseline = "sqlite",
     .sit = sit_at_own_lock,
     .conduct = run_for_a_while,
     .sum_up = sum_up,
@@ -152,14 +152,14 @@ const workload w3{
     .threads = 8,
     .own_process = false,
     .by = compared::ops_per_s,
-    .host_floor = "sqlite",
+    .host_baseline = "sqlite",
     .sit = sit_at_one_lock,
     .conduct = run_for_a_while,
     .sum_up = sum_up,
 };
 
-const workload w3_fifo =
-    variant_of(w3, "fifo", "W3-fifo", "as W3, strictly in order (max_bypass = 0)", w3.host_floor);
+const workload w3_fifo = variant_of(w3, "fifo", "W3-fifo",
+                                    "as W3, strictly in order (max_bypass = 0)", w3.host_baseline);
 
 const workload w4{
     .name = "W4",
@@ -168,7 +168,7 @@ const workload w4{
     .threads = 16,
     .own_process = true,
     .by = compared::ops_per_s,
-    .host_floor = "sqlite",
+    .host_baseline = "sqlite",
     .sit = sit_at_one_lock,
     .conduct = run_for_a_while,
     .sum_up = sum_up,
@@ -181,7 +181,7 @@ const workload w7{
     .threads = 8,
     .own_process = false,
     .by = compared::ops_per_s,
-    .host_floor = "flock",
+    .host_baseline = "flock",
     .sit = sit_and_work,
     .conduct = run_for_a_while,
     .sum_up = sum_up_working,

@@ -8,7 +8,7 @@
 
 // A thousand wait for one name while its holder keeps it: 250 in each of four processes, none with
 // a thread of its own. What do they cost the server? With `mutex` the threads of a process stand at
-// its gate, and one of them in line at the store; with `fair_mutex` all thousand do.
+// its local queue, and one of them in line at the store; with `fair_mutex` all thousand do.
 namespace bench {
 namespace {
 
@@ -46,7 +46,7 @@ class crowd {
 
 /// The first process has the lock, too, and sees when all are in line.
 template <class Mutex>
-void wait_in_line(area& a, unsigned number, subject& s, unsigned in_line) {
+void wait_in_line(shared_state& a, unsigned number, subject& s, unsigned in_line) {
   Mutex lock{*s.session(), name};
   crowd mine;
   holdfast::lease held;
@@ -59,20 +59,20 @@ void wait_in_line(area& a, unsigned number, subject& s, unsigned in_line) {
   }
   a.release.wait_for(1);
   mine.leave();
-  if (number == 0) a.seats[0].acquired = a.inside[0] = processes * waiters_each;
+  if (number == 0) a.participants[0].acquired = a.inside[0] = processes * waiters_each;
 }
 
-// The holder's own process has its waiters at the gate.
-void wait_at_gates(area& a, unsigned number, subject& s) {
+// The holder's own process has its waiters at the local queue.
+void wait_in_local_queues(shared_state& a, unsigned number, subject& s) {
   wait_in_line<holdfast::mutex>(a, number, s, processes - 1);
 }
-void wait_at_store(area& a, unsigned number, subject& s) {
+void wait_at_store(shared_state& a, unsigned number, subject& s) {
   wait_in_line<holdfast::fair_mutex>(a, number, s, processes * waiters_each);
 }
 
 // What they did to get in line is not meant. PostgreSQL counts it up to ten seconds later, where a
 // connection is idle then.
-void let_wait(const crew& all, area& a, std::chrono::milliseconds) {
+void let_wait(const workers& all, shared_state& a, std::chrono::milliseconds) {
   all.await(a.turn, 1);
   all.let_pass(scheme_of(a.url) == "postgres" ? 11s : 1s);
   all.count(false);
@@ -82,7 +82,7 @@ void let_wait(const crew& all, area& a, std::chrono::milliseconds) {
   all.join();
 }
 
-outcome sum_up(const area& a) {
+outcome sum_up(const shared_state& a) {
   const double seconds = static_cast<double>(a.after[0].at - a.before[0].at) / 1e9;
   const auto told = a.after[0].server_statements - a.before[0].server_statements;
   outcome o;
@@ -102,14 +102,14 @@ bool has_queue(std::string_view url) {
 
 constexpr workload waiting(std::string_view called, std::string_view about,
                            bool (*only_ours_on)(std::string_view),
-                           void (*sit)(area&, unsigned, subject&)) {
+                           void (*sit)(shared_state&, unsigned, subject&)) {
   return {.name = called,
           .about = about,
           .processes = processes,
           .threads = processes,
           .own_process = true,
           .by = compared::cpu_percent,
-          .host_floor = "",
+          .host_baseline = "",
           .only_ours_on = only_ours_on,
           .once = true,
           .sit = sit,
@@ -121,7 +121,7 @@ constexpr workload waiting(std::string_view called, std::string_view about,
 
 const workload waiters =
     waiting("waiters-1000", "1,000 waiters in 4 processes: statements of the server", shows_waiters,
-            wait_at_gates);
+            wait_in_local_queues);
 const workload waiters_fair =
     waiting("waiters-1000-fair", "the same with fair_mutex: all in line at the store", has_queue,
             wait_at_store);

@@ -34,13 +34,13 @@ std::int64_t round_trip_ns(const holdfast::session& s) {
   return took[100];
 }
 
-histogram all_waits(const area& a) {
+histogram all_waits(const shared_state& a) {
   histogram sum{};
-  for (unsigned i = 0; i < a.threads; ++i) sum.add(a.seats[i].wait);
+  for (unsigned i = 0; i < a.threads; ++i) sum.add(a.participants[i].wait);
   return sum;
 }
 
-double store_operations(const area& a) {
+double store_operations(const shared_state& a) {
   std::uint64_t sum = 0;
   for (unsigned i = 0; i < a.processes; ++i) {
     sum += a.after[i].store_operations - a.before[i].store_operations;
@@ -48,7 +48,7 @@ double store_operations(const area& a) {
   return static_cast<double>(sum);
 }
 
-double store_cpu_us(const area& a) {
+double store_cpu_us(const shared_state& a) {
   if (a.after[0].store_cpu_ns == 0) return -1;
   return static_cast<double>(a.after[0].store_cpu_ns - a.before[0].store_cpu_ns) / 1e3;
 }

@@ -15,8 +15,8 @@ function(holdfast_etcd_messages)
   set_source_files_properties("${made}/etcd/etcd.pb.cc" PROPERTIES COMPILE_OPTIONS "-w")
 endfunction()
 
-# holdfast_etcd_floor(): what holdfast-bench compares etcd with, over the same messages.
-function(holdfast_etcd_floor)
+# holdfast_etcd_baseline(): what holdfast-bench compares etcd with, over the same messages.
+function(holdfast_etcd_baseline)
   if(TARGET holdfast_etcd)
     target_link_libraries(holdfast_bench_parts PRIVATE GrpcClient::all)
     target_include_directories(holdfast_bench_parts SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")

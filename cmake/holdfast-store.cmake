@@ -65,7 +65,7 @@ function(_holdfast_store_absent name reason)
   set_property(GLOBAL PROPERTY HOLDFAST_ABSENT_${name} "${reason}")
 endfunction()
 
-# holdfast_sql_clients(<target> <prefix>): a program that talks to the SQL servers itself (floors, the shop of the demo),
+# holdfast_sql_clients(<target> <prefix>): a program that talks to the SQL servers itself (baselines, the shop of the demo),
 # over the clients that their stores were built with; <prefix>_POSTGRES and <prefix>_MARIADB say which those are.
 function(holdfast_sql_clients target prefix)
   foreach(store IN ITEMS postgres mariadb)

@@ -6,10 +6,10 @@
 #include "base/names.hpp"
 #include "base/option.hpp"
 #include "base/store_url.hpp"
-#include "engine/no_thread.hpp"
 #include "family/contender_family.hpp"
 #include "family/slot_family.hpp"
 #include "family/state_family.hpp"
+#include "session/no_thread.hpp"
 #include "store/memory/memory.hpp"
 #ifdef HOLDFAST_WITH_ETCD
 #include "store/etcd/etcd.hpp"

@@ -181,7 +181,7 @@ conditions conditions_of(const settings& s, const catalogue& all, const std::str
 }
 
 /// A shop of its own for each strategy of each run.
-shop_place place_of(const settings& s, const work_folder& folder, const strategy_name& how) {
+shop_place node_of(const settings& s, const work_folder& folder, const strategy_name& how) {
   std::string key{how.key};
   if (s.shop.empty()) return {"sqlite:" + (folder.path() / ("shop-" + key + ".db")).string()};
   std::replace(key.begin(), key.end(), '-', '_');
@@ -212,7 +212,7 @@ class tables_of {
 sale_result run_one(const settings& s, const catalogue& all, const work_folder& folder,
                     const std::string& store, strategy how) {
   const auto& name = name_of(how);
-  const task t{how, place_of(s, folder, name), store, "flash-sale:" + folder.name() + ":", s.pause};
+  const task t{how, node_of(s, folder, name), store, "flash-sale:" + folder.name() + ":", s.pause};
   const tables_of tables{t.shop, s.keep};
   progress_line line{name.title, all.orders.size()};
   return hold_sale(t, all, s.sale, [&](std::size_t done) { line.draw(done); });
@@ -220,7 +220,7 @@ sale_result run_one(const settings& s, const catalogue& all, const work_folder& 
 
 std::string where_kept(const settings& s, const work_folder& folder) {
   if (s.shop.empty()) return "the shops are in " + folder.path().string();
-  const auto name = place_of(s, folder, name_of(s.how.front())).prefix;
+  const auto name = node_of(s, folder, name_of(s.how.front())).prefix;
   return "the shops are tables like " + name + "_product in " + without_secrets(s.shop);
 }
 

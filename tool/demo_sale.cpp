@@ -7,7 +7,7 @@
 #include <holdfast/holdfast.hpp>
 #include <vector>
 
-#include "tool/demo_crew.hpp"
+#include "tool/demo_workers.hpp"
 #include "tool/exit_code.hpp"
 #include "tool/failure.hpp"
 
@@ -32,16 +32,16 @@ class sale {
       : settings_{settings},
         show_{show},
         board_{all.orders.size(), settings.workers},
-        crew_{settings.workers, [&](std::size_t worker, int ready, int go) {
-                return work(t, all, board_, worker, ready, go);
-              }} {}
+        workers_{settings.workers, [&](std::size_t worker, int ready, int go) {
+                   return work(t, all, board_, worker, ready, go);
+                 }} {}
 
   void hold() {
-    for (std::size_t i = 0; i < settings_.workers; ++i) crew_.start(i);
+    for (std::size_t i = 0; i < settings_.workers; ++i) workers_.start(i);
     for (std::size_t ready = 0; ready < settings_.workers;) ready += wait_a_moment(redraw_every);
     const auto begun = clock::now();
-    crew_.go();
-    while (crew_.any_left()) {
+    workers_.go();
+    while (workers_.any_left()) {
       const bool hunting = killed_while_buying_ < settings_.kills;
       wait_a_moment(hunting ? look_for_victims_every : redraw_every);
       if (hunting) hunt();
@@ -70,13 +70,13 @@ class sale {
 
  private:
   std::size_t wait_a_moment(std::chrono::milliseconds at_most) {
-    const auto seen = crew_.next(at_most);
+    const auto seen = workers_.next(at_most);
     if (seen.signal) throw stopped{*seen.signal};
     for (const auto& d : seen.deaths) bury(d);
     return seen.ready;
   }
 
-  void bury(const crew::death& d) {
+  void bury(const workers::death& d) {
     if (WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0) return;
     if (!was_killed(d.status)) give_up(d);
     ++killed_;
@@ -86,10 +86,10 @@ class sale {
                                                      " workers were killed: giving up"};
     }
     board_.desk_of(d.worker).now = phase::idle;
-    crew_.start(d.worker);
+    workers_.start(d.worker);
   }
 
-  [[noreturn]] void give_up(const crew::death& d) const {
+  [[noreturn]] void give_up(const workers::death& d) const {
     const std::string who = "worker " + std::to_string(d.worker + 1);
     if (WIFSIGNALED(d.status)) {
       throw failure_exit{exit_code::own_failure,
@@ -103,14 +103,14 @@ class sale {
     const auto due = (killed_while_buying_ + 1) * board_.orders() / (settings_.kills + 1);
     if (board_.finished() < due) return;
     for (std::size_t i = 0; i < settings_.workers; ++i) {
-      if (board_.desk_of(i).now == phase::buying) return crew_.kill(i);
+      if (board_.desk_of(i).now == phase::buying) return workers_.kill(i);
     }
   }
 
   const sale_settings& settings_;
   const progress& show_;
   board board_;
-  crew crew_;
+  workers workers_;
   std::chrono::nanoseconds took_{};
   std::size_t killed_ = 0;
   std::size_t killed_while_buying_ = 0;
@@ -149,21 +149,21 @@ sale_result hold_sale(const task& t, const catalogue& all, const sale_settings& 
 
 void try_store(const std::string& url) {
   board notes{0, 1};
-  crew one{1, [&](std::size_t, int, int) {
-             try {
-               use_store(url);
-               return 0;
-             } catch (const error& e) {
-               notes.give_up(0, e.what());
-               return exit_code::of(e.reason());
-             } catch (const failure_exit& e) {
-               notes.give_up(0, e.what());
-               return e.code();
-             } catch (const std::exception& e) {
-               notes.give_up(0, e.what());
-               return exit_code::own_failure;
-             }
-           }};
+  workers one{1, [&](std::size_t, int, int) {
+                try {
+                  use_store(url);
+                  return 0;
+                } catch (const error& e) {
+                  notes.give_up(0, e.what());
+                  return exit_code::of(e.reason());
+                } catch (const failure_exit& e) {
+                  notes.give_up(0, e.what());
+                  return e.code();
+                } catch (const std::exception& e) {
+                  notes.give_up(0, e.what());
+                  return exit_code::own_failure;
+                }
+              }};
   one.start(0);
   while (one.any_left()) {
     const auto seen = one.next(redraw_every);

@@ -74,7 +74,7 @@ json capabilities_json(const store::capabilities& can) {
           {"fair", can.fair},
           {"shared", can.shared},
           {"semaphore", can.semaphore},
-          {"notices", can.notices},
+          {"notices", can.notifications},
           {"lists_waiters", can.lists_waiters},
           {"sees_death", can.sees_death},
           {"survives_failover", can.survives_failover},

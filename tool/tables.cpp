@@ -80,7 +80,7 @@ std::string promises(const store::capabilities& can) {
   };
   add(can.fences, "fencing tokens only grow, also when the store lost data");
   add(can.sees_death, "a holder that died on this machine is noticed before its lease ends");
-  add(can.notices, "waiters are notified, and need not poll");
+  add(can.notifications, "waiters are notified, and need not poll");
   add(can.fair, "order of arrival across processes");
   add(can.survives_failover, "one holder also when the store fails over");
   return out;

@@ -92,8 +92,9 @@ class [[nodiscard]] pending {
 // call; zero is one try. Stopping it gives errc::cancelled soon. The lock object may go while its
 // operation is under way; the session may not. Errors as the synchronous forms, in the result; only
 // arguments that can never be right throw here (errc::invalid_argument). Costs at the store as the
-// synchronous forms, and what a session asks at the same time is one round trip. At the gate of a
-// mutex a hundred thousand may wait; of the others each has a place at the store (docs/async.md).
+// synchronous forms, and what a session asks at the same time is one round trip. At the local queue
+// of a mutex a hundred thousand may wait; of the others each has a place at the store
+// (docs/async.md).
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit = {}, std::stop_token stop = {});

@@ -44,7 +44,7 @@ struct failure {
   std::string store{};           ///< … on which store (never with a password)
   /// The store answers, and could not make sure of what it granted: that it can be reached again
   /// does not mean that it is well again.
-  bool unassured = false;
+  bool ack_missing = false;
 
   /// The whole message, as error::what() has it.
   std::string message() const;

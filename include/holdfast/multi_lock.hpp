@@ -103,7 +103,7 @@ class [[nodiscard]] multi_lease {
 /// a session to give back.
 ///
 /// Works beside locks of single names, and is itself Lockable and TimedLockable. The std forms
-/// belong to the calling thread. Threads of one process queue at the store, not at a gate.
+/// belong to the calling thread. Threads of one process queue at the store, not at a local queue.
 /// Thread-safe. Throws as the members do; `error::name()` says which.
 class multi_lock {
  public:

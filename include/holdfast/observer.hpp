@@ -30,7 +30,8 @@ struct event {
   std::string_view store{};
   std::uint64_t fence = 0;
   std::chrono::nanoseconds waited{};
-  std::chrono::nanoseconds waited_at_gate{};  ///< the part of it behind threads of this process
+  std::chrono::nanoseconds
+      waited_in_local_queue{};  ///< the part of it behind threads of this process
   std::chrono::nanoseconds held{};
   std::error_code code{};
   std::string_view detail{};

@@ -91,7 +91,7 @@ class [[nodiscard]] quorum_lease {
 /// to N − (N/2 + 1) nodes may fail: 2 of 5, 1 of 4 or 3, none of 2 or 1. A node's error is a vote.
 ///
 /// All nodes are asked at the same time. It is held if a majority granted it and time is left of
-/// the lease, counted from before the first question, less 2 ms and 1 % for clocks that differ.
+/// the lease, counted from before the first request, less 2 ms and 1 % for clocks that differ.
 /// Else it is given back everywhere, also where no answer came, and voted for again after a random
 /// pause. Renewal asks all nodes, and takes it again where it was forgotten. Cost: N commands and
 /// one round trip, two if the nodes do not agree on the fence; the same to give back; no queue, so

@@ -11,7 +11,7 @@
 namespace holdfast {
 
 namespace engine {
-class core;
+class session_impl;
 }
 
 /// A holder of a name, or a waiter. What is not known is empty or zero, and `since` then
@@ -39,9 +39,10 @@ struct name_info {
   std::vector<participant> waiters;  ///< in the order in which they will be served
 };
 
-/// A connection to a store, and the threads that renew leases and wait for notices on it. A handle:
-/// copies mean the same session, which ends with the last copy, primitive and lease that uses it.
-/// Thread-safe. After fork() it is unusable in the child (errc::forked): open a new one there.
+/// A connection to a store, and the threads that renew leases and wait for notifications on it. A
+/// handle: copies mean the same session, which ends with the last copy, primitive and lease that
+/// uses it. Thread-safe. After fork() it is unusable in the child (errc::forked): open a new one
+/// there.
 class session {
  public:
   /// Over a store that holdfast::open() does not know.
@@ -68,10 +69,10 @@ class session {
   /// Commands sent to the store since the session was opened (benchmarks and tests ask).
   std::uint64_t store_operations() const noexcept;
 
-  const std::shared_ptr<engine::core>& core() const noexcept { return core_; }
+  const std::shared_ptr<engine::session_impl>& impl() const noexcept { return impl_; }
 
  private:
-  std::shared_ptr<engine::core> core_;
+  std::shared_ptr<engine::session_impl> impl_;
 };
 
 /// names(), show() and force_release() without a thread (async.hpp): on the session's thread, one

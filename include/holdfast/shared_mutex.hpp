@@ -38,8 +38,8 @@ struct shared_mutex_options : lock_options {
 /// Readers of one session that hold at the same time share one hold at the store, and its fence:
 /// the first asks for it, the last gives it back, those between cost no round trip. Each has a
 /// lease of its own; what extend() does it does for all of them. A writer of the session stops
-/// others from joining at once, one of another as soon as the store's notice is there (a lost
-/// notice: a quarter of a second later). With max_hold, or without renewal, a reader holds by
+/// others from joining at once, one of another as soon as the store's notification is there (a lost
+/// notification: a quarter of a second later). With max_hold, or without renewal, a reader holds by
 /// itself. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
 class shared_mutex {
  public:

@@ -42,7 +42,7 @@ enum class fault {
                  ///< but a rate limiter's take, which nobody repeats unasked, once
   delay,         ///< carried out after `fault_plan::delay` on the session's clock
   delay_reply,   ///< carried out at once; the answer comes after `fault_plan::delay`
-  drop_notice,   ///< carried out; the next notice for this session is lost
+  drop_notification,  ///< carried out; the next notification for this session is lost
 };
 
 struct fault_plan {
@@ -60,7 +60,7 @@ struct fault_rates {
   unsigned drop_request = 0;
   unsigned drop_reply = 0;
   unsigned duplicate = 0;
-  unsigned drop_notice = 0;
+  unsigned drop_notification = 0;
   unsigned delay_reply = 0;
 };
 fault_plan random_faults(fault_rates rates);

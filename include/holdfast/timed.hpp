@@ -61,7 +61,7 @@ class time_frame {
   }
 
   boot_time began() const noexcept { return began_; }
-  /// The last question is asked then.
+  /// The last request is asked then.
   boot_time deadline() const noexcept { return deadline_; }
   /// No answer is waited for any longer: `forever` for a try, which lasts as long as the store's
   /// own time-outs.
@@ -69,7 +69,7 @@ class time_frame {
   bool is_try() const noexcept { return deadline_ != forever && limit_ == forever; }
   wait_time wait() const noexcept { return deadline_ == forever ? no_limit : deadline_ - began_; }
 
-  /// The same with its last question as late as an answer would be: for what is only slept for.
+  /// The same with its last request as late as an answer would be: for what is only slept for.
   time_frame to_the_last() const noexcept {
     return is_try() ? *this : time_frame(began_, limit_, limit_);
   }

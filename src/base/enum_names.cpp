@@ -9,7 +9,8 @@ constexpr std::array<std::string_view, 8> kind_names{"mutex",   "shared_mutex", 
                                                      "latch",   "rate_limiter",      "election",
                                                      "barrier", "condition_variable"};
 
-constexpr std::array<std::string_view, 4> notice_names{"granted", "wanted", "opened", "departed"};
+constexpr std::array<std::string_view, 4> notification_names{"granted", "wanted", "opened",
+                                                             "departed"};
 
 template <class Word, std::size_t count>
 bool parse(const std::array<std::string_view, count>& names, std::string_view text, Word& into) {
@@ -64,12 +65,12 @@ std::string_view to_string(kind k) noexcept { return kind_names[static_cast<std:
 
 bool parse_kind(std::string_view text, kind& k) noexcept { return parse(kind_names, text, k); }
 
-std::string_view to_string(notice_kind k) noexcept {
-  return notice_names[static_cast<std::size_t>(k)];
+std::string_view to_string(notification_kind k) noexcept {
+  return notification_names[static_cast<std::size_t>(k)];
 }
 
-bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept {
-  return parse(notice_names, text, k);
+bool parse_notification_kind(std::string_view text, notification_kind& k) noexcept {
+  return parse(notification_names, text, k);
 }
 
 }  // namespace holdfast::store

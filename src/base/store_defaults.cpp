@@ -10,7 +10,8 @@ result<rate_reply> session_store::rate(std::string_view, const rate_command&) {
       "the store " + url() + " has no rate_limiter; docs/matrix.md says which stores have"};
 }
 
-std::vector<result<permits_reply>> session_store::renew(std::span<const renewal> batch) {
+std::vector<result<permits_reply>> session_store::execute_batch(
+    std::span<const named_command> batch) {
   std::vector<result<permits_reply>> replies;
   replies.reserve(batch.size());
   for (const auto& r : batch) replies.push_back(permits(r.name, r.command));
@@ -19,7 +20,7 @@ std::vector<result<permits_reply>> session_store::renew(std::span<const renewal>
 
 namespace {
 
-status take_back(session_store& from, std::span<const renewal> held) {
+status take_back(session_store& from, std::span<const named_command> held) {
   status all = done{};
   for (const auto& one : held) {
     permits_command back;
@@ -39,7 +40,8 @@ result<standing> session_store::standing_of(std::string_view, const owner_id&) {
                  "have the resource compare the fence (guard::fenced_update, guard::fenced_set)"};
 }
 
-result<std::vector<permits_reply>> session_store::acquire_together(std::span<const renewal> all) {
+result<std::vector<permits_reply>> session_store::acquire_together(
+    std::span<const named_command> all) {
   std::vector<permits_reply> replies;
   for (const auto& one : all) {
     auto reply = permits(one.name, one.command);
@@ -55,7 +57,7 @@ result<std::vector<permits_reply>> session_store::acquire_together(std::span<con
 }
 
 // As above: what fails is for the caller to clear up.
-result<admission> session_store::admit(const renewal& asks, std::string_view limiter,
+result<admission> session_store::admit(const named_command& asks, std::string_view limiter,
                                        const rate_command& take) {
   auto held = permits(asks.name, asks.command);
   if (!held) return std::move(held.error());

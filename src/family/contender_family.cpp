@@ -11,7 +11,7 @@ namespace holdfast::family {
 using namespace std::chrono_literals;
 using store::contender;
 using store::contender_store;
-using store::notice_kind;
+using store::notification_kind;
 using store::owner_id;
 using store::permits_command;
 using store::permits_outcome;
@@ -31,8 +31,8 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
     case permits_verb::acquire:
       return acquire(name, c);
     case permits_verb::renew: {
-      const store::renewal one{name, c};
-      return std::move(renew({&one, 1}).front());
+      const store::named_command one{name, c};
+      return std::move(execute_batch({&one, 1}).front());
     }
     case permits_verb::release:
       return release(name, c);
@@ -49,14 +49,14 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
 }
 
 // Who is told so believes it until then, and no longer: then the place goes, if nothing comes.
-permits_reply contender_family::holds(const own_place& mine, const permits_command& c) {
+permits_reply contender_family::holds(const own_entry& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
   permits_reply reply;
   reply.now_at = micros(now);
   reply.outcome = permits_outcome::absent;
   // It may be over since it was looked at, and somebody is about to give it up.
-  const bool there = places_.change(mine.name, c.owner, [&](own_place& p) { p.ends = until; });
+  const bool there = entries_.change(mine.name, c.owner, [&](own_entry& p) { p.ends = until; });
   if (!there) return reply;
   reply.outcome = permits_outcome::granted;
   reply.fence = mine.fence;
@@ -64,9 +64,10 @@ permits_reply contender_family::holds(const own_place& mine, const permits_comma
   return reply;
 }
 
-std::vector<result<permits_reply>> contender_family::renew(std::span<const store::renewal> batch) {
+std::vector<result<permits_reply>> contender_family::execute_batch(
+    std::span<const store::named_command> batch) {
   std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
-  std::vector<contender_store::place_of> asked;
+  std::vector<contender_store::node_of> asked;
   std::vector<std::size_t> whose;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& [name, c] = batch[i];
@@ -74,7 +75,7 @@ std::vector<result<permits_reply>> contender_family::renew(std::span<const store
       replies[i] = permits(name, c);
       continue;
     }
-    const auto mine = places_.find(name, c.owner);
+    const auto mine = entries_.find(name, c.owner);
     const bool ended = mine && is_of_an_ended_session(*mine);
     if (ended) drop(name, c.owner, *mine);
     if (mine && !ended && !mine->nodes.empty()) {
@@ -101,50 +102,50 @@ std::vector<result<permits_reply>> contender_family::renew(std::span<const store
 }
 
 permits_reply contender_family::kept(std::string_view name, const permits_command& c) {
-  const auto mine = places_.find(name, c.owner);
+  const auto mine = entries_.find(name, c.owner);
   if (mine && mine->held) return holds(*mine, c);
-  const auto lasts = std::max(c.place_us, kernel::look_again_us);
-  places_.change(name, c.owner, [&](own_place& p) { p.ends = after(clock_.now(), lasts); });
+  const auto lasts = std::max(c.queue_lease_us, kernel::retry_after_us);
+  entries_.change(name, c.owner, [&](own_entry& p) { p.ends = after(clock_.now(), lasts); });
   permits_reply reply = in_line(c, 1);
-  reply.look_again_us = kernel::look_again_us;
+  reply.retry_after_us = kernel::retry_after_us;
   if (!mine) reply.outcome = permits_outcome::absent;
   return reply;
 }
 
 result<store::standing> contender_family::standing_of(std::string_view name,
                                                       const owner_id& owner) {
-  const auto mine = places_.find(name, owner);
+  const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
     return failure{errc::lost, "the store does not have it any more"};
   }
   return store::standing{port_->address(name, mine->nodes.back()), mine->made};
 }
 
-bool contender_family::is_of_an_ended_session(const own_place& mine) const {
+bool contender_family::is_of_an_ended_session(const own_entry& mine) const {
   return !mine.nodes.empty() && port_->safe_until(mine.session) == boot_time{};
 }
 
 // It is not there any more: but what is on its way may put it there again.
 void contender_family::forget(std::string_view name, const owner_id& owner) {
-  const auto mine = places_.find(name, owner);
-  places_.erase(name, owner);
+  const auto mine = entries_.find(name, owner);
+  entries_.erase(name, owner);
   if (mine && mine->unsure) give_up_later(name, owner, {}, true, clock_.now());
 }
 
 void contender_family::give_up_later(std::string_view name, const owner_id& owner,
                                      std::vector<std::string> nodes, bool unsure, boot_time at) {
-  places_.later(
-      {own_places::job::kind::give_up, std::string(name), owner, std::move(nodes), unsure, at});
+  entries_.later(
+      {own_entries::job::kind::give_up, std::string(name), owner, std::move(nodes), unsure, at});
 }
 
-void contender_family::try_again(own_places::job job) {
+void contender_family::try_again(own_entries::job job) {
   job.at = clock_.now() + give_up_again;
-  places_.later(std::move(job));
+  entries_.later(std::move(job));
 }
 
 // Else it would take away what is entered anew.
 status contender_family::give_up_first(std::string_view name, const owner_id& owner) {
-  auto job = places_.take_over(name, owner);
+  auto job = entries_.take_over(name, owner);
   if (!job) return done{};
   auto gone = put_away(name, owner, job->nodes, job->unsure);
   if (gone) return done{};
@@ -153,8 +154,8 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
 }
 
 // At once, so that who enters anew does not find itself in front.
-void contender_family::drop(std::string_view name, const owner_id& owner, const own_place& mine) {
-  places_.erase(name, owner);
+void contender_family::drop(std::string_view name, const owner_id& owner, const own_entry& mine) {
+  entries_.erase(name, owner);
   if (put_away(name, owner, mine.nodes, false)) return;
   give_up_later(name, owner, mine.nodes, false, clock_.now() + give_up_again);
 }
@@ -164,7 +165,7 @@ result<bool> contender_family::put_away(std::string_view name, const owner_id& o
   if (unsure) {
     const auto all = port_->contenders(name, as_of::settled, nullptr);
     if (!all) return all.error();
-    nodes = places_of(*all, owner);
+    nodes = nodes_of(*all, owner);
   }
   if (nodes.empty()) return false;
   return port_->leave(name, nodes);
@@ -173,32 +174,32 @@ result<bool> contender_family::put_away(std::string_view name, const owner_id& o
 result<permits_reply> contender_family::release(std::string_view name, const permits_command& c) {
   permits_reply reply;
   reply.outcome = permits_outcome::absent;
-  const auto mine = places_.find(name, c.owner);
+  const auto mine = entries_.find(name, c.owner);
   if (!mine) return reply;
   const auto left = put_away(name, c.owner, mine->nodes, mine->unsure);
   if (!left) return left.error();
-  places_.erase(name, c.owner);
+  entries_.erase(name, c.owner);
   if (*left) reply.outcome = permits_outcome::done;
   return reply;
 }
 
 // Whoever keeps an idle lock is told that somebody waits; if nobody does, then when one comes.
 void contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
-  const auto mine = places_.find(name, owner);
+  const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held) return;
   auto all = port_->contenders(name, as_of::seen, [this, name = std::string(name), owner] {
-    places_.later({own_places::job::kind::see_arrivals, name, owner, {}, false, clock_.now()});
+    entries_.later({own_entries::job::kind::see_arrivals, name, owner, {}, false, clock_.now()});
   });
   if (!all) return;
   std::uint32_t capacity = 1;
   if (const contender* const first = first_of_ours(*all)) capacity = first->capacity;
   fit(*all, capacity);
   if (all->empty() || decide(*all, all->size() - 1, capacity).mine) return;
-  inbox_.put({notice_kind::wanted, std::string(name), owner, mine->fence, 0, {}});
+  inbox_.put({notification_kind::wanted, std::string(name), owner, mine->fence, 0, {}});
 }
 
 void contender_family::tidy() {
-  while (auto job = places_.next()) {
+  while (auto job = entries_.next()) {
     bool over = false;
     try {
       over = tidy_up(*job);
@@ -210,8 +211,8 @@ void contender_family::tidy() {
 }
 
 // False if it is to be tried again.
-bool contender_family::tidy_up(const own_places::job& job) {
-  if (job.what == own_places::job::kind::see_arrivals)
+bool contender_family::tidy_up(const own_entries::job& job) {
+  if (job.what == own_entries::job::kind::see_arrivals)
     return see_arrivals(job.name, job.owner), true;
   return put_away(job.name, job.owner, job.nodes, job.unsure).ok();
 }

@@ -11,7 +11,7 @@
 
 #include "family/contender_latch.hpp"
 #include "family/contenders.hpp"
-#include "family/own_places.hpp"
+#include "family/own_entries.hpp"
 
 /// The family itself, for the files that it is written in: contender_family.cpp (keeping, leaving,
 /// and what is done without being asked), contender_turn.cpp (entering, and whose turn it is) and
@@ -28,9 +28,9 @@ class contender_family final : public store::session_store {
 
   contender_family(std::unique_ptr<contender_store> port, clock& on)
       : clock_(on),
-        places_(on),
+        entries_(on),
         inbox_(port->peer(), on),
-        latch_(*port, places_, inbox_, on,
+        latch_(*port, entries_, inbox_, on,
                [this](std::string_view name, const owner_id& owner) {
                  return give_up_first(name, owner);
                }),
@@ -38,7 +38,7 @@ class contender_family final : public store::session_store {
         thread_([this] { tidy(); }) {}
 
   ~contender_family() override {
-    places_.stop();
+    entries_.stop();
     thread_.join();
   }
 
@@ -58,7 +58,8 @@ class contender_family final : public store::session_store {
     return reply;
   }
 
-  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override;
+  std::vector<result<permits_reply>> execute_batch(
+      std::span<const store::named_command> batch) override;
   result<store::standing> standing_of(std::string_view name, const owner_id& owner) override;
 
  private:
@@ -68,7 +69,7 @@ class contender_family final : public store::session_store {
   result<permits_reply> resize(std::string_view name, const permits_command& c);
 
   result<bool> enter(std::string_view name, const permits_command& c, line& seen);
-  void try_again(own_places::job job);
+  void try_again(own_entries::job job);
   status give_up_first(std::string_view name, const owner_id& owner);
   result<bool> find_again(std::string_view name, const owner_id& owner);
   result<std::optional<permits_reply>> take_turn(std::string_view name, const permits_command& c,
@@ -81,11 +82,11 @@ class contender_family final : public store::session_store {
   result<std::optional<permits_reply>> not_granted(std::string_view name, const permits_command& c,
                                                    const line& all, const decision& d);
   permits_reply in_line(const permits_command& c, std::uint32_t position);
-  permits_reply holds(const own_place& mine, const permits_command& c);
+  permits_reply holds(const own_entry& mine, const permits_command& c);
   permits_reply kept(std::string_view name, const permits_command& c);
-  result<permits_reply> weaken(std::string_view name, const permits_command& c, own_place mine);
-  result<permits_reply> strengthen(std::string_view name, const permits_command& c, own_place mine);
-  result<bool> keep_first(std::string_view name, const owner_id& owner, const own_place& mine);
+  result<permits_reply> weaken(std::string_view name, const permits_command& c, own_entry mine);
+  result<permits_reply> strengthen(std::string_view name, const permits_command& c, own_entry mine);
+  result<bool> keep_first(std::string_view name, const owner_id& owner, const own_entry& mine);
   void forget(std::string_view name, const owner_id& owner);
   void give_up_later(std::string_view name, const owner_id& owner, std::vector<std::string> nodes,
                      bool unsure, boot_time at);
@@ -95,17 +96,17 @@ class contender_family final : public store::session_store {
                         std::vector<std::string> nodes, bool unsure);
 
   /// Whatever is left there of the session that took it, nobody keeps it alive.
-  bool is_of_an_ended_session(const own_place& mine) const;
-  void drop(std::string_view name, const owner_id& owner, const own_place& mine);
+  bool is_of_an_ended_session(const own_entry& mine) const;
+  void drop(std::string_view name, const owner_id& owner, const own_entry& mine);
 
   contender_store::alarm wake(std::string_view name, const owner_id& owner,
                               const std::string& watched);
   void see_arrivals(std::string_view name, const owner_id& owner);
   void tidy();
-  bool tidy_up(const own_places::job& job);
+  bool tidy_up(const own_entries::job& job);
 
   clock& clock_;
-  own_places places_;
+  own_entries entries_;
   store::queue_inbox inbox_;
   contender_latch latch_;
   std::unique_ptr<contender_store> port_;  // its threads call what stands above

@@ -24,7 +24,7 @@ constexpr int max_attempts = 1'000;
 /// So many arrivals are known again if they are repeated: a bound also where the store has no clock
 /// to forget them by.
 constexpr std::ptrdiff_t max_arrivals = 1'000;
-/// What a waiter watches, in own_place's terms.
+/// What a waiter watches, in own_entry's terms.
 constexpr const char* the_record = "record";
 
 bool knows(const countdown_record& r, const store::owner_id& owner) {
@@ -83,8 +83,8 @@ result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view
 store::contender_store::alarm contender_latch::call(std::string_view name,
                                                     const store::owner_id& owner) {
   return [this, name = std::string(name), owner] {
-    places_.change(name, owner, [](own_place& p) { p.watched.clear(); });
-    inbox_.put({store::notice_kind::granted, name, owner, 0, 0, {}});
+    entries_.change(name, owner, [](own_entry& p) { p.watched.clear(); });
+    inbox_.put({store::notification_kind::granted, name, owner, 0, 0, {}});
   };
 }
 
@@ -167,58 +167,58 @@ status contender_latch::enter(std::string_view name, const countdown_command& c)
   who.owner = c.owner;
   who.kind = store::kind::latch;
   who.capacity = c.count;
-  store::placard says;
+  store::contender_data says;
   says.peer = c.peer;
   says.note = c.note;
-  says.lease_us = c.place_us;
-  own_place mine;
+  says.lease_us = c.queue_lease_us;
+  own_entry mine;
   mine.name = name;
-  mine.ends = after(clock_.now(), c.place_us);
+  mine.ends = after(clock_.now(), c.queue_lease_us);
   mine.unsure = true;
-  places_.put(c.owner, mine);
+  entries_.put(c.owner, mine);
   auto in = port_.enter(name, who, says, {});
   if (!in) return std::move(in.error());
-  places_.change(name, c.owner, [&](own_place& p) {
-    p.nodes = {std::move(in->place)};
+  entries_.change(name, c.owner, [&](own_entry& p) {
+    p.nodes = {std::move(in->node)};
     p.unsure = in->repeated;
   });
   return done{};
 }
 
 status contender_latch::leave(std::string_view name, const store::owner_id& owner) {
-  const auto mine = places_.find(name, owner);
+  const auto mine = entries_.find(name, owner);
   if (!mine) return done{};
-  places_.erase(name, owner);
+  entries_.erase(name, owner);
   if (!mine->unsure) {
     auto left = port_.leave(name, mine->nodes);
     if (left) return done{};
   }
   // By and by; its session would end it as well.
-  places_.later(
-      {own_places::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure, clock_.now()});
+  entries_.later({own_entries::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure,
+                  clock_.now()});
   return done{};
 }
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
-  const auto mine = places_.find(name, c.owner);
-  if (mine && mine->nothing_new() && c.place_us > 0) {
-    places_.change(name, c.owner, [&](own_place& p) {
-      p.ends = after(clock_.now(), c.place_us);
+  const auto mine = entries_.find(name, c.owner);
+  if (mine && mine->nothing_new() && c.queue_lease_us > 0) {
+    entries_.change(name, c.owner, [&](own_entry& p) {
+      p.ends = after(clock_.now(), c.queue_lease_us);
       ++p.quiet;
     });
     countdown_reply reply;
     reply.outcome = countdown_outcome::closed;
-    reply.look_again_us = kernel::look_again_us;
+    reply.retry_after_us = kernel::retry_after_us;
     return reply;
   }
   auto reply = change(name, c);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
-  if (!closed || c.place_us == 0) return (void)leave(name, c.owner), reply;
-  if (!places_.find(name, c.owner)) {
+  if (!closed || c.queue_lease_us == 0) return (void)leave(name, c.owner), reply;
+  if (!entries_.find(name, c.owner)) {
     if (auto in = enter(name, c); !in) return std::move(in.error());
   }
-  places_.change(name, c.owner, [&](own_place& p) {
-    p.ends = after(clock_.now(), c.place_us);
+  entries_.change(name, c.owner, [&](own_entry& p) {
+    p.ends = after(clock_.now(), c.queue_lease_us);
     p.quiet = 0;
     p.watched = {{the_record, 0}};
     p.waits_for = {the_record};
@@ -237,10 +237,11 @@ status contender_latch::add_waiters(std::string_view name, countdown_record& fou
   const auto says = port_.read(name, *line);
   if (!says) return says.error();
   for (std::size_t i = 0; i < line->size(); ++i) {
-    const auto& placard = (*says)[i];
-    if (!placard) continue;
-    found.waiting.push_back({(*line)[i].owner, 1, 0, 0, placard->lease_us, placard->since_wall_at,
-                             placard->peer, placard->note});
+    const auto& contender_data = (*says)[i];
+    if (!contender_data) continue;
+    found.waiting.push_back({(*line)[i].owner, 1, 0, 0, contender_data->lease_us,
+                             contender_data->since_wall_at, contender_data->peer,
+                             contender_data->note});
   }
   return done{};
 }

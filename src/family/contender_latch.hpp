@@ -5,7 +5,7 @@
 #include <holdfast/store/own_holds.hpp>
 #include <holdfast/store/queue_inbox.hpp>
 
-#include "family/own_places.hpp"
+#include "family/own_entries.hpp"
 
 namespace holdfast::family {
 
@@ -17,10 +17,10 @@ class contender_latch {
   /// Gives up first what there is to give up of an owner that enters anew.
   using clearing = std::function<status(std::string_view name, const store::owner_id& owner)>;
 
-  contender_latch(store::contender_store& port, own_places& places, store::queue_inbox& inbox,
+  contender_latch(store::contender_store& port, own_entries& nodes, store::queue_inbox& inbox,
                   clock& on, clearing give_up_first)
       : port_(port),
-        places_(places),
+        entries_(nodes),
         inbox_(inbox),
         clock_(on),
         give_up_first_(std::move(give_up_first)),
@@ -52,7 +52,7 @@ class contender_latch {
   store::contender_store::alarm call(std::string_view name, const store::owner_id& owner);
 
   store::contender_store& port_;
-  own_places& places_;
+  own_entries& entries_;
   store::queue_inbox& inbox_;
   clock& clock_;
   const clearing give_up_first_;

@@ -8,7 +8,7 @@ namespace holdfast::family {
 
 using store::contender;
 using store::contender_store;
-using store::notice_kind;
+using store::notification_kind;
 using store::owner_id;
 using store::permits_command;
 using store::permits_outcome;
@@ -26,7 +26,7 @@ constexpr int max_attempts = 5;
 result<permits_reply> contender_family::acquire(std::string_view name, const permits_command& c) {
   bool replaced = false;
   for (int i = 0; i < max_attempts; ++i) {
-    const auto mine = places_.find(name, c.owner);
+    const auto mine = entries_.find(name, c.owner);
     if (mine && mine->held) {
       auto command = c;
       command.verb = permits_verb::renew;
@@ -40,8 +40,8 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
       if (!in) return in.error();
       replaced |= *in;
     } else if (c.wait && mine->nothing_new()) {
-      places_.change(name, c.owner, [&](own_place& p) {
-        p.ends = after(clock_.now(), c.place_us);
+      entries_.change(name, c.owner, [&](own_entry& p) {
+        p.ends = after(clock_.now(), c.queue_lease_us);
         ++p.quiet;
       });
       return in_line(c, 0);
@@ -57,42 +57,44 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
                  "somebody remove them, or does the session end too soon?"};
 }
 
-// True if `instead_of` was there until this step; `seen` is the line, if the store told it.
+// True if `replaces` was there until this step; `seen` is the line, if the store told it.
 result<bool> contender_family::enter(std::string_view name, const permits_command& c, line& seen) {
-  if (places_.find(name, c.owner)) {
+  if (entries_.find(name, c.owner)) {
     const auto found = find_again(name, c.owner);
     if (!found) return found.error();
     if (*found) return false;
   }
   std::vector<std::string> leaving;
-  const auto other = places_.find(name, c.instead_of);
+  const auto other = entries_.find(name, c.replaces);
   if (other) leaving = other->nodes;
   contender who;
   who.owner = c.owner;
   who.kind = c.kind;
   who.capacity = c.capacity;
   who.weight = c.weight;
-  const store::placard says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
-  own_place mine;
+  const store::contender_data says{c.weight,           0, 0, c.lease_us, std::string(c.peer),
+                                   std::string(c.note)};
+  own_entry mine;
   mine.name = name;
   mine.weight = c.weight;
   mine.ends = forever;  // nobody gives it up while it is being asked for
   mine.unsure = true;
-  places_.put(c.owner, mine);
+  entries_.put(c.owner, mine);
   if (auto first = give_up_first(name, c.owner); !first) {
-    places_.erase(name, c.owner);
+    entries_.erase(name, c.owner);
     return std::move(first.error());
   }
   auto in = port_->enter(name, who, says, leaving);
   if (!in) {
-    places_.change(name, c.owner, [&](own_place& p) { p.ends = after(clock_.now(), c.place_us); });
-    if (!in.error().outcome_unknown) places_.erase(name, c.owner);
+    entries_.change(name, c.owner,
+                    [&](own_entry& p) { p.ends = after(clock_.now(), c.queue_lease_us); });
+    if (!in.error().outcome_unknown) entries_.erase(name, c.owner);
     return std::move(in.error());
   }
-  if (other) forget(name, c.instead_of);
-  places_.change(name, c.owner, [&](own_place& p) {
-    p.ends = after(clock_.now(), c.place_us);
-    p.nodes = {in->place};
+  if (other) forget(name, c.replaces);
+  entries_.change(name, c.owner, [&](own_entry& p) {
+    p.ends = after(clock_.now(), c.queue_lease_us);
+    p.nodes = {in->node};
     p.fence = p.made = in->fence;
     p.session = in->session;
     p.unsure = in->repeated;
@@ -105,12 +107,12 @@ result<bool> contender_family::enter(std::string_view name, const permits_comman
 result<bool> contender_family::find_again(std::string_view name, const owner_id& owner) {
   const auto all = port_->contenders(name, as_of::settled, nullptr);
   if (!all) return all.error();
-  const auto nodes = places_of(*all, owner);
+  const auto nodes = nodes_of(*all, owner);
   if (nodes.empty()) return false;
   const auto says = port_->read(name, nodes.front(), nullptr);
   if (!says) return says.error();
   if (!*says) return false;
-  return places_.change(name, owner, [&](own_place& p) {
+  return entries_.change(name, owner, [&](own_entry& p) {
     p.nodes = nodes;
     p.fence = p.made = (*says)->fence;
     p.session = (*says)->session;
@@ -123,7 +125,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
                                                                  const permits_command& c,
                                                                  line seen) {
   while (true) {
-    const auto mine = places_.find(name, c.owner);
+    const auto mine = entries_.find(name, c.owner);
     if (!mine) return std::optional<permits_reply>{};
     if (is_of_an_ended_session(*mine)) {
       drop(name, c.owner, *mine);
@@ -143,7 +145,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
     if (is_record(all->front())) continue;  // it was over, and is gone now
     for (bool again = true; again;) {
       for (contender& other : *all) {
-        const auto known = mine->watched.find(other.place);
+        const auto known = mine->watched.find(other.node);
         if (known != mine->watched.end()) other.weight = std::min(other.weight, known->second);
       }
       const auto d = decide(*all, me, c.capacity);
@@ -183,26 +185,26 @@ result<std::optional<permits_reply>> contender_family::clash(std::string_view na
 result<bool> contender_family::look_ahead(std::string_view name, const permits_command& c,
                                           line& all, const decision& d) {
   if (!c.wait && c.kind != store::kind::shared_mutex) return false;
-  const auto mine = places_.find(name, c.owner);
+  const auto mine = entries_.find(name, c.owner);
   if (!mine) return all.clear(), true;
   for (const std::size_t w : d.watch) {
     contender& other = all[w];
-    if (mine->watched.contains(other.place)) continue;
+    if (mine->watched.contains(other.node)) continue;
     if (c.wait) {
-      places_.change(name, c.owner, [&](own_place& p) { p.watched[other.place] = other.weight; });
+      entries_.change(name, c.owner, [&](own_entry& p) { p.watched[other.node] = other.weight; });
     }
     const auto says =
-        port_->read(name, other.place, c.wait ? wake(name, c.owner, other.place) : nullptr);
+        port_->read(name, other.node, c.wait ? wake(name, c.owner, other.node) : nullptr);
     if (!says || !*says) {
-      places_.change(name, c.owner, [&](own_place& p) { p.watched.erase(other.place); });
+      entries_.change(name, c.owner, [&](own_entry& p) { p.watched.erase(other.node); });
       if (!says) return says.error();
       return all.clear(), true;
     }
     const std::uint32_t now = (*says)->weight;
     if (now == 0 || now >= other.weight) continue;
     other.weight = now;
-    places_.change(name, c.owner, [&](own_place& p) {
-      if (const auto at = p.watched.find(other.place); at != p.watched.end()) at->second = now;
+    entries_.change(name, c.owner, [&](own_entry& p) {
+      if (const auto at = p.watched.find(other.node); at != p.watched.end()) at->second = now;
     });
     return true;
   }
@@ -211,13 +213,13 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
 
 result<std::optional<permits_reply>> contender_family::granted(std::string_view name,
                                                                const permits_command& c) {
-  places_.change(name, c.owner, [&](own_place& p) {
+  entries_.change(name, c.owner, [&](own_entry& p) {
     p.held = true;
     p.watched.clear();
     p.waits_for.clear();
-    p.ends = after(clock_.now(), c.place_us);
+    p.ends = after(clock_.now(), c.queue_lease_us);
   });
-  const auto entered = places_.find(name, c.owner);
+  const auto entered = entries_.find(name, c.owner);
   if (!entered) return std::optional<permits_reply>{};
   // Who waited for long knows its turn, and not whether its session still counts.
   const auto lease =
@@ -230,7 +232,7 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
     if (sure->outcome != permits_outcome::granted) return std::optional<permits_reply>{};
   }
   if (c.lingers) see_arrivals(name, c.owner);
-  const auto mine = places_.find(name, c.owner);
+  const auto mine = entries_.find(name, c.owner);
   if (!mine) return std::optional<permits_reply>{};
   auto reply = holds(*mine, c);
   if (reply.outcome != permits_outcome::granted) return std::optional<permits_reply>{};
@@ -248,11 +250,11 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
     reply.outcome = permits_outcome::busy;
     return std::optional(std::move(reply));
   }
-  places_.change(name, c.owner, [&](own_place& p) {
-    p.ends = after(clock_.now(), c.place_us);
+  entries_.change(name, c.owner, [&](own_entry& p) {
+    p.ends = after(clock_.now(), c.queue_lease_us);
     p.quiet = 0;
     p.waits_for.clear();
-    for (const std::size_t w : d.watch) p.waits_for.push_back(all[w].place);
+    for (const std::size_t w : d.watch) p.waits_for.push_back(all[w].node);
   });
   return std::optional(in_line(c, d.position));
 }
@@ -262,7 +264,7 @@ permits_reply contender_family::in_line(const permits_command& c, std::uint32_t 
   reply.outcome = permits_outcome::queued;
   reply.now_at = micros(clock_.now());
   reply.position = std::max(position, 1U);
-  reply.look_again_us = std::min<std::int64_t>(kernel::look_again_us, c.place_us / 3);
+  reply.retry_after_us = std::min<std::int64_t>(kernel::retry_after_us, c.queue_lease_us / 3);
   return reply;
 }
 
@@ -270,8 +272,8 @@ contender_store::alarm contender_family::wake(std::string_view name, const owner
                                               const std::string& watched) {
   return [this, name = std::string(name), owner, watched]() noexcept {
     try {
-      places_.change(name, owner, [&](own_place& p) { p.watched.erase(watched); });
-      inbox_.put({notice_kind::granted, name, owner, 0, 0, {}});
+      entries_.change(name, owner, [&](own_entry& p) { p.watched.erase(watched); });
+      inbox_.put({notification_kind::granted, name, owner, 0, 0, {}});
     } catch (...) {
       return;  // no memory: the waiter polls
     }

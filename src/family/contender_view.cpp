@@ -18,7 +18,7 @@ using store::permits_reply;
 /// A line and what its places say, with the weights of now.
 struct view {
   line all;
-  std::vector<std::optional<store::placard>> says;
+  std::vector<std::optional<store::contender_data>> says;
   std::uint32_t capacity = 1;
 
   bool holds(std::size_t i) const { return decide(all, i, capacity).mine; }
@@ -42,7 +42,7 @@ result<view> look(contender_store& port, std::string_view name) {
 }
 
 /// A holder's second place, after an upgrade, is not a second holder.
-bool add_to_holder(permits_record& found, const contender& c, const store::placard& says) {
+bool add_to_holder(permits_record& found, const contender& c, const store::contender_data& says) {
   const auto same = std::find_if(found.holders.begin(), found.holders.end(),
                                  [&](const auto& h) { return h.owner == c.owner; });
   if (!c.raises || same == found.holders.end()) return false;
@@ -90,8 +90,8 @@ result<permits_reply> evict(contender_store& port, std::string_view name, const 
   for (std::size_t i = 0; i < v->all.size(); ++i) {
     const contender& c = v->all[i];
     if (!v->holds(i) || (owner && c.owner != owner)) continue;
-    const auto places = c.owner ? places_of(v->all, c.owner) : std::vector{c.place};
-    const auto left = port.leave(name, places);
+    const auto nodes = c.owner ? nodes_of(v->all, c.owner) : std::vector{c.node};
+    const auto left = port.leave(name, nodes);
     if (!left) return left.error();
     reply.position += *left ? 1 : 0;
   }

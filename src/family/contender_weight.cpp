@@ -9,7 +9,7 @@ using store::permits_reply;
 using as_of = store::contender_store::as_of;
 
 result<permits_reply> contender_family::resize(std::string_view name, const permits_command& c) {
-  auto mine = places_.find(name, c.owner);
+  auto mine = entries_.find(name, c.owner);
   if (!mine || !mine->held) {
     permits_reply reply;
     reply.outcome = permits_outcome::absent;
@@ -22,12 +22,12 @@ result<permits_reply> contender_family::resize(std::string_view name, const perm
 
 // Gives up what it has beside its first place, or may yet get.
 result<bool> contender_family::keep_first(std::string_view name, const owner_id& owner,
-                                          const own_place& mine) {
+                                          const own_entry& mine) {
   std::vector<std::string> others(mine.nodes.begin() + 1, mine.nodes.end());
   if (mine.unsure) {
     const auto all = port_->contenders(name, as_of::settled, nullptr);
     if (!all) return all.error();
-    others = places_of(*all, owner);
+    others = nodes_of(*all, owner);
     std::erase(others, mine.nodes.front());
   }
   if (others.empty()) return false;
@@ -37,13 +37,13 @@ result<bool> contender_family::keep_first(std::string_view name, const owner_id&
 // The second place, if the first was given up meanwhile: before this one was there.
 void contender_family::give_up_unless_known(std::string_view name, const owner_id& owner,
                                             std::vector<std::string> nodes, bool unsure) {
-  if (places_.find(name, owner)) return;  // and what gives that up takes this along
+  if (entries_.find(name, owner)) return;  // and what gives that up takes this along
   give_up_later(name, owner, std::move(nodes), unsure, clock_.now());
 }
 
 // What was added by an upgrade goes; what it needs less of than it entered with, it says.
 result<permits_reply> contender_family::weaken(std::string_view name, const permits_command& c,
-                                               own_place mine) {
+                                               own_entry mine) {
   permits_reply gone;
   gone.outcome = permits_outcome::absent;
   if (const auto left = keep_first(name, c.owner, mine); !left) return left.error();
@@ -59,7 +59,7 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
     if (!written) return written.error();
     if (!*written) return forget(name, c.owner), gone;
   }
-  places_.change(name, c.owner, [&](own_place& p) {
+  entries_.change(name, c.owner, [&](own_entry& p) {
     p.nodes = mine.nodes;
     p.made = (*says)->fence;
     p.weight = c.weight;
@@ -71,7 +71,7 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
 // A second place at the end keeps out whoever comes later; it counts if nobody else is in already,
 // or could come in without passing it.
 result<permits_reply> contender_family::strengthen(std::string_view name, const permits_command& c,
-                                                   own_place mine) {
+                                                   own_entry mine) {
   if (mine.unsure) {
     const auto left = keep_first(name, c.owner, mine);
     if (!left) return left.error();
@@ -82,8 +82,9 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
   second.capacity = c.capacity;
   second.weight = c.weight;
   second.raises = true;
-  const store::placard says{c.weight, 0, 0, c.lease_us, std::string(c.peer), std::string(c.note)};
-  places_.change(name, c.owner, [](own_place& p) { p.unsure = true; });
+  const store::contender_data says{c.weight,           0, 0, c.lease_us, std::string(c.peer),
+                                   std::string(c.note)};
+  entries_.change(name, c.owner, [](own_entry& p) { p.unsure = true; });
   const auto in = port_->enter(name, second, says, {});
   if (!in) {
     if (in.error().outcome_unknown) give_up_unless_known(name, c.owner, {}, true);
@@ -91,38 +92,38 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
   }
   auto all = port_->contenders(name, as_of::seen, nullptr);
   if (!all) {
-    give_up_unless_known(name, c.owner, {in->place}, in->repeated);
+    give_up_unless_known(name, c.owner, {in->node}, in->repeated);
     return std::move(all.error());
   }
   fit(*all, c.capacity);
   permits_reply reply;
   const std::size_t first = index_of(*all, mine.nodes.front());
-  const std::size_t raised = index_of(*all, in->place);
+  const std::size_t raised = index_of(*all, in->node);
   const bool there = first < all->size() && raised < all->size();
   if (there) (*all)[first].weight = mine.weight;
   if (!there || !alone(*all, first, raised, c.capacity)) {
     reply.outcome = there ? permits_outcome::busy : permits_outcome::absent;
-    mine.nodes.push_back(in->place);
+    mine.nodes.push_back(in->node);
     mine.unsure = in->repeated;
     const auto left = keep_first(name, c.owner, mine);
     if (!left) {
-      give_up_unless_known(name, c.owner, {in->place}, in->repeated);
+      give_up_unless_known(name, c.owner, {in->node}, in->repeated);
       return left.error();
     }
-    places_.change(name, c.owner, [](own_place& p) { p.unsure = false; });
+    entries_.change(name, c.owner, [](own_entry& p) { p.unsure = false; });
     return reply;
   }
-  own_place now = mine;
-  now.nodes.push_back(in->place);
+  own_entry now = mine;
+  now.nodes.push_back(in->node);
   now.fence = in->fence;
   now.weight = c.weight;
-  places_.change(name, c.owner, [&](own_place& p) {
+  entries_.change(name, c.owner, [&](own_entry& p) {
     p.nodes = now.nodes;
     p.fence = p.made = now.fence;
     p.weight = now.weight;
     p.unsure = in->repeated;
   });
-  give_up_unless_known(name, c.owner, {in->place}, in->repeated);
+  give_up_unless_known(name, c.owner, {in->node}, in->repeated);
   return holds(now, c);
 }
 

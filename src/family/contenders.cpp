@@ -40,16 +40,16 @@ void fit(line& all, std::uint32_t capacity) {
   for (auto& c : all) c.weight = std::min(c.weight, capacity);
 }
 
-std::size_t index_of(const line& all, const std::string& place) {
+std::size_t index_of(const line& all, const std::string& node) {
   const auto at =
-      std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.place == place; });
+      std::find_if(all.begin(), all.end(), [&](const auto& c) { return c.node == node; });
   return static_cast<std::size_t>(at - all.begin());
 }
 
-std::vector<std::string> places_of(const line& all, const store::owner_id& owner) {
+std::vector<std::string> nodes_of(const line& all, const store::owner_id& owner) {
   std::vector<std::string> found;
   for (const auto& c : all) {
-    if (c.owner == owner) found.push_back(c.place);
+    if (c.owner == owner) found.push_back(c.node);
   }
   return found;
 }

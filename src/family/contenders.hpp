@@ -47,8 +47,8 @@ bool is_record(const store::contender& c);
 /// Other people's programs know no capacity: theirs want all of it, or one as readers.
 void fit(line& all, std::uint32_t capacity);
 /// The size of the line if it is not there.
-std::size_t index_of(const line& all, const std::string& place);
-std::vector<std::string> places_of(const line& all, const store::owner_id& owner);
+std::size_t index_of(const line& all, const std::string& node);
+std::vector<std::string> nodes_of(const line& all, const store::owner_id& owner);
 /// The first that is ours says what the name is in use as. Null if there is none.
 const store::contender* first_of_ours(const line& all);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "family/slot_places.hpp"
+#include "family/own_slots.hpp"
 
 namespace holdfast::family {
 
@@ -49,7 +49,7 @@ failure one_by_one() { return {errc::unsupported, "permits of this store have a 
 class slot_family final : public store::session_store {
  public:
   slot_family(std::unique_ptr<store::slot_store> port, clock& on)
-      : port_(std::move(port)), clock_(on), places_(on) {}
+      : port_(std::move(port)), clock_(on), slots_(on) {}
 
   const store::capabilities& can() const noexcept override { return port_->can(); }
   const std::string& url() const noexcept override { return port_->url(); }
@@ -72,21 +72,22 @@ class slot_family final : public store::session_store {
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     auto reply = port_->countdown(name, c);
     const slot at{name, 0, store::kind::latch};
-    const bool stays = c.verb == countdown_verb::wait && c.place_us > 0;
+    const bool stays = c.verb == countdown_verb::wait && c.queue_lease_us > 0;
     if (reply && stays && reply->outcome == countdown_outcome::closed)
-      reply->look_again_us = next_look(at, c.owner);
+      reply->retry_after_us = next_look(at, c.owner);
     else
       waits_no_more(name, c.owner);
     return reply;
   }
 
-  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
+  std::vector<result<permits_reply>> execute_batch(
+      std::span<const store::named_command> batch) override {
     std::vector<store::slot_store::extension> asked;
     std::vector<std::size_t> whose;
     std::vector<result<permits_reply>> replies(batch.size(), permits_reply{});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const auto& c = batch[i].command;
-      const auto place = places_.of(batch[i].name, c.owner);
+      const auto place = slots_.of(batch[i].name, c.owner);
       if (c.verb != permits_verb::renew || !place) {
         replies[i] = permits(batch[i].name, c);
         continue;
@@ -126,8 +127,8 @@ class slot_family final : public store::session_store {
   // Who hands over to another of its process lets go first, and the other comes after a pause: else
   // those of other processes, who look now and then, would never find it free.
   result<permits_reply> acquire(std::string_view name, const permits_command& c) {
-    if (!c.instead_of) return enter(name, c);
-    auto left = release(name, c.instead_of);
+    if (!c.replaces) return enter(name, c);
+    auto left = release(name, c.replaces);
     if (!left) return left;
     permits_reply reply = in_line(name, c, shortest_pause_us);
     reply.replaced = left->outcome == permits_outcome::done;
@@ -150,7 +151,7 @@ class slot_family final : public store::session_store {
   // A semaphore looks at all its slots first, and takes the first one that is free: so the name's
   // own slot, by which other kinds know it, is the last one to be empty for long.
   result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
-    if (const auto mine = places_.of(name, c.owner)) return std::optional(mine->part);
+    if (const auto mine = slots_.of(name, c.owner)) return std::optional(mine->part);
     const auto found = look(name, c.capacity);
     if (!found) return found.error();
     std::optional<std::uint32_t> free;
@@ -179,7 +180,7 @@ class slot_family final : public store::session_store {
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         std::uint64_t fence) {
-    places_.hold(name, c.owner, {part, c.kind}, c.lease_us);
+    slots_.hold(name, c.owner, {part, c.kind}, c.lease_us);
     waits_no_more(name, c.owner);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
@@ -200,8 +201,8 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.outcome = permits_outcome::queued;
     reply.position = 1;
-    reply.look_again_us = next_look({name, 0, c.kind}, c.owner);
-    if (left_us > 0) reply.look_again_us = std::min(reply.look_again_us, left_us + 1'000);
+    reply.retry_after_us = next_look({name, 0, c.kind}, c.owner);
+    if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, left_us + 1'000);
     return reply;
   }
 
@@ -209,8 +210,8 @@ class slot_family final : public store::session_store {
   // and the listening would be missed.
   std::int64_t next_look(const slot& at, const owner_id& owner) {
     const auto now = clock_.now();
-    const auto wait = places_.waits(at.name, owner, at.kind, now);
-    if (!port_->can().notices) {
+    const auto wait = slots_.waits(at.name, owner, at.kind, now);
+    if (!port_->can().notifications) {
       return std::clamp((micros(now) - micros(wait.since)) / 3, shortest_pause_us,
                         longest_pause_us);
     }
@@ -220,8 +221,8 @@ class slot_family final : public store::session_store {
   }
 
   void waits_no_more(std::string_view name, const owner_id& owner) {
-    const auto what = places_.waits_no_more(name, owner);
-    if (what && port_->can().notices) port_->done_waiting({name, 0, *what}, owner);
+    const auto what = slots_.waits_no_more(name, owner);
+    if (what && port_->can().notifications) port_->done_waiting({name, 0, *what}, owner);
   }
 
   // What stands in the way of a reader that wants to write is no loss.
@@ -235,7 +236,7 @@ class slot_family final : public store::session_store {
   }
 
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
-    const auto place = places_.of(name, c.owner);
+    const auto place = slots_.of(name, c.owner);
     if (!place) return absent();
     const slot at{name, place->part, place->kind};
     return kept(name, c, at.part, port_->extend(at, entry_of(c), c.lease_us));
@@ -247,12 +248,12 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
-      places_.hold(name, c.owner, {part, c.kind}, c.lease_us);
+      slots_.hold(name, c.owner, {part, c.kind}, c.lease_us);
       reply.outcome = permits_outcome::granted;
       reply.fence = extended->fence;
       reply.expires_at = reply.now_at + c.lease_us;
     } else {
-      places_.forget(name, c.owner);
+      slots_.forget(name, c.owner);
       reply.outcome = permits_outcome::absent;
     }
     return reply;
@@ -261,13 +262,13 @@ class slot_family final : public store::session_store {
   // One that gave up a wait may have got it by an attempt whose answer was lost: it looks.
   result<permits_reply> release(std::string_view name, const owner_id& owner) {
     waits_no_more(name, owner);
-    const auto known = places_.of(name, owner);
-    const auto place = known ? result<std::optional<slot_places::place>>(known) : find(name, owner);
+    const auto known = slots_.of(name, owner);
+    const auto place = known ? result<std::optional<own_slots::entry>>(known) : find(name, owner);
     if (!place) return place.error();
     if (!*place) return absent();
     const auto removed = port_->remove({name, (*place)->part, (*place)->kind}, owner);
     if (!removed) return removed.error();
-    places_.forget(name, owner);
+    slots_.forget(name, owner);
     permits_reply reply;
     reply.outcome =
         removed->outcome == slot_outcome::done ? permits_outcome::done : permits_outcome::absent;
@@ -315,13 +316,13 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  result<std::optional<slot_places::place>> find(std::string_view name, const owner_id& owner) {
+  result<std::optional<own_slots::entry>> find(std::string_view name, const owner_id& owner) {
     const auto found = look_at_all(name);
     if (!found) return found.error();
     for (const auto& [part, e] : everybody(*found)) {
-      if (e->owner == owner) return std::optional(slot_places::place{part, e->kind});
+      if (e->owner == owner) return std::optional(own_slots::entry{part, e->kind});
     }
-    return std::optional<slot_places::place>{};
+    return std::optional<own_slots::entry>{};
   }
 
   // In which slot, and who.
@@ -357,7 +358,7 @@ class slot_family final : public store::session_store {
 
   const std::unique_ptr<store::slot_store> port_;
   clock& clock_;
-  slot_places places_;
+  own_slots slots_;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ using store::countdown_record;
 using store::countdown_reply;
 using store::countdown_verb;
 using store::moment;
-using store::notice;
+using store::notification;
 using store::permits_command;
 using store::permits_outcome;
 using store::permits_record;
@@ -132,10 +132,10 @@ class permits_transition final : public store::transition {
     const auto step = held_for <= 0 ? kernel::untold_step_at_most_us
                                     : std::clamp(held_for, kernel::untold_step_at_least_us,
                                                  kernel::untold_step_at_most_us);
-    const auto longest = std::min(kernel::untold_look_again_us, command_.lease_us / 2);
+    const auto longest = std::min(kernel::untold_retry_after_us, command_.lease_us / 2);
     const auto look = std::min(longest, reply.position * step);
     const bool first = reply.position == 1;
-    reply.look_again_us = first ? std::min(look, reply.look_again_us) : look;
+    reply.retry_after_us = first ? std::min(look, reply.retry_after_us) : look;
   }
 
  private:
@@ -272,7 +272,7 @@ class state_family final : public store::session_store {
     capabilities_.barrier = true;
     capabilities_.rate_limiter = true;  // any store that keeps a record
     capabilities_.learns_fences = true;
-    capabilities_.joint_places = true;
+    capabilities_.shared_queue_leases = true;
     capabilities_.finds_deadlocks = capabilities_.lists_waiters;
     capabilities_.claim_us = claim();
   }
@@ -301,7 +301,7 @@ class state_family final : public store::session_store {
     countdown_transition change(command);
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     if (change.wrong()) return *change.wrong();
-    for (notice& to : change.reply.tell) {
+    for (notification& to : change.reply.tell) {
       to.name = name;
       port_->tell(to);
     }
@@ -331,7 +331,8 @@ class state_family final : public store::session_store {
     return used;
   }
 
-  std::vector<result<permits_reply>> renew(std::span<const store::renewal> batch) override {
+  std::vector<result<permits_reply>> execute_batch(
+      std::span<const store::named_command> batch) override {
     std::vector<permits_transition> changes;
     std::vector<std::size_t> step_of;
     std::map<std::string_view, std::size_t> known;
@@ -358,7 +359,7 @@ class state_family final : public store::session_store {
   result<store::identity> identify() override { return port_->identify(); }
 
   result<std::vector<permits_reply>> acquire_together(
-      std::span<const store::renewal> all) override {
+      std::span<const store::named_command> all) override {
     auto replies = step_together(all, {});
     if (!replies && replies.error().code == errc::unsupported) {
       return session_store::acquire_together(all);
@@ -368,7 +369,7 @@ class state_family final : public store::session_store {
     return dead.empty() ? std::move(replies) : step_together(all, dead);
   }
 
-  result<store::admission> admit(const store::renewal& asks, std::string_view limiter,
+  result<store::admission> admit(const store::named_command& asks, std::string_view limiter,
                                  const rate_command& take) override {
     auto both = admit_without(asks, limiter, take, {});
     if (!both && both.error().code == errc::unsupported) {
@@ -380,7 +381,7 @@ class state_family final : public store::session_store {
   }
 
  private:
-  result<store::admission> admit_without(const store::renewal& asks, std::string_view limiter,
+  result<store::admission> admit_without(const store::named_command& asks, std::string_view limiter,
                                          const rate_command& take,
                                          std::span<const std::string> dead) {
     permits_transition permits(asks.command, dead, claim());
@@ -407,7 +408,7 @@ class state_family final : public store::session_store {
   }
 
   // What cannot be told ends by itself in seconds.
-  void leave(const store::renewal& asks) {
+  void leave(const store::named_command& asks) {
     permits_command c;
     c.verb = permits_verb::release;
     c.owner = asks.command.owner;
@@ -415,7 +416,7 @@ class state_family final : public store::session_store {
   }
 
   // Only what was written down is told; and whoever keeps idle what we want, in any case.
-  result<std::vector<permits_reply>> step_together(std::span<const store::renewal> all,
+  result<std::vector<permits_reply>> step_together(std::span<const store::named_command> all,
                                                    std::span<const std::string> dead) {
     using verdict = store::state_store::verdict;
     std::vector<permits_transition> changes;
@@ -455,13 +456,14 @@ class state_family final : public store::session_store {
     return granted ? verdict::go_on : verdict::undo;
   }
 
-  static void keep_only_wanted(std::vector<notice>& tell) {
-    std::erase_if(tell, [](const notice& n) { return n.what != store::notice_kind::wanted; });
+  static void keep_only_wanted(std::vector<notification>& tell) {
+    std::erase_if(tell,
+                  [](const notification& n) { return n.what != store::notification_kind::wanted; });
   }
 
   // Whom nobody tells finds out when he looks again.
   std::int64_t claim() const noexcept {
-    if (!port_->can().notices) return kernel::claim_where_nobody_is_told_us;
+    if (!port_->can().notifications) return kernel::claim_where_nobody_is_told_us;
     return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;
   }
 
@@ -477,7 +479,7 @@ class state_family final : public store::session_store {
     if (!done) return done.error();
     if (change.wrong()) return *change.wrong();
     deliver(name, change.reply.tell);
-    if (!port_->can().notices) change.look_untold();
+    if (!port_->can().notifications) change.look_untold();
     return std::move(change.reply);
   }
 
@@ -492,9 +494,9 @@ class state_family final : public store::session_store {
   // A grant to a session that is known to be gone is passed on at once, which may grant to others.
   // One that could not be told but may live keeps what it holds; its grant ends with the claim
   // time.
-  void deliver(std::string_view name, const std::vector<notice>& grants) {
+  void deliver(std::string_view name, const std::vector<notification>& grants) {
     std::vector<std::string> dead;
-    for (notice to : grants) {
+    for (notification to : grants) {
       to.name = name;
       if (!port_->tell(to) && port_->departed(to.peer)) dead.push_back(to.peer);
     }

@@ -40,7 +40,7 @@ countdown_outcome state_of(const countdown_record& r) {
 
 void tell_all(countdown_record& r, countdown_reply& reply) {
   for (auto& w : r.waiting) {
-    reply.tell.push_back({store::notice_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
+    reply.tell.push_back({store::notification_kind::opened, {}, w.owner, 0, 0, std::move(w.peer)});
   }
   r.waiting.clear();
 }
@@ -73,14 +73,14 @@ void wait(countdown_record& r, const countdown_command& c, const moment& now,
   use(r, c, now);
   reply.outcome = state_of(r);
   if (open(r)) return;
-  reply.look_again_us = look_again_us;
-  if (c.place_us == 0) return leave(r, c);
+  reply.retry_after_us = retry_after_us;
+  if (c.queue_lease_us == 0) return leave(r, c);
   if (const auto mine = find(r.waiting, c.owner); mine != r.waiting.end()) {
-    mine->expires_at = now.now_at + c.place_us;
+    mine->expires_at = now.now_at + c.queue_lease_us;
     return;
   }
-  r.waiting.push_back({c.owner, 1, 0, 0, now.now_at + c.place_us, now.wall_at, std::string(c.peer),
-                       std::string(c.note)});
+  r.waiting.push_back({c.owner, 1, 0, 0, now.now_at + c.queue_lease_us, now.wall_at,
+                       std::string(c.peer), std::string(c.note)});
 }
 
 void carry_out(countdown_record& r, const countdown_command& c, const moment& now,

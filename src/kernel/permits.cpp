@@ -9,7 +9,7 @@ namespace {
 
 using store::holder;
 using store::kind;
-using store::notice_kind;
+using store::notification_kind;
 using store::owner_id;
 using store::permits_outcome;
 using store::permits_verb;
@@ -65,13 +65,15 @@ void hold_now(permits_record& r, waiter&& w, std::int64_t lasts, const moment& n
 
 void tell_granted(const permits_record& r, permits_reply& reply, const owner_id& secret = {}) {
   const holder& h = r.holders.back();
-  reply.tell.push_back({notice_kind::granted, {}, h.owner, h.fence, h.expires_at, h.peer, secret});
+  reply.tell.push_back(
+      {notification_kind::granted, {}, h.owner, h.fence, h.expires_at, h.peer, secret});
 }
 
 // A barrier: one is missing, so nobody goes on, and everybody learns of it.
 void scatter(permits_record& r, permits_reply& reply) {
   for (const waiter& w : r.queue) {
-    if (!w.peer.empty()) reply.tell.push_back({notice_kind::opened, {}, w.owner, 0, 0, w.peer});
+    if (!w.peer.empty())
+      reply.tell.push_back({notification_kind::opened, {}, w.owner, 0, 0, w.peer});
   }
   r.holders.clear();
   r.queue.clear();
@@ -121,11 +123,12 @@ void stay(permits_record& r, const waiter& mine, std::int64_t until) {
 void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   const auto behind = std::find_if(r.queue.begin(), r.queue.end(),
                                    [&](const waiter& w) { return w.priority < c.priority; });
-  const auto stands = c.kind == kind::barrier && c.detached ? std::string() : std::string(c.peer);
+  const auto stands =
+      c.kind == kind::barrier && c.outlives_session ? std::string() : std::string(c.peer);
   const auto mine =
       r.queue.insert(behind, waiter{c.owner, c.weight, c.priority, c.lease_us, 0, now.wall_at,
                                     stands, std::string(c.note), c.lingers});
-  stay(r, *mine, now.now_at + c.place_us);
+  stay(r, *mine, now.now_at + c.queue_lease_us);
 }
 
 // A barrier: when all have come, all go on; the last to come first, if it asks for that. Those who
@@ -156,7 +159,7 @@ void tell_lingering(const permits_record& r, permits_reply& reply) {
   if (r.kind == kind::condition_variable) return;
   for (const holder& h : r.holders) {
     if (h.lingers)
-      reply.tell.push_back({notice_kind::wanted, {}, h.owner, h.fence, h.expires_at, h.peer});
+      reply.tell.push_back({notification_kind::wanted, {}, h.owner, h.fence, h.expires_at, h.peer});
   }
 }
 
@@ -176,7 +179,7 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     used += w.weight;
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
-    if (own && c.detached) w.peer.clear();
+    if (own && c.outlives_session) w.peer.clear();
     // Another one may have been told that it stands behind whoever left, and come later all the
     // same: where priorities count.
     const owner_id secret = w.priority == 0 ? now.secret : owner_id{};
@@ -196,7 +199,7 @@ void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
 void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
                    permits_reply& reply) {
   for (const holder& h : r.holders) add_blocker(reply.blockers, h.peer);
-  std::int64_t wait = look_again_us;
+  std::int64_t wait = retry_after_us;
   for (const waiter& w : r.queue) {
     ++reply.position;
     if (w.owner == c.owner) break;
@@ -205,11 +208,11 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
   if (r.kind == kind::barrier) {
     for (const waiter& w : r.queue) add_blocker(reply.blockers, w.peer);
   }
-  wait = std::min(wait, look_again_step_us * reply.position);
+  wait = std::min(wait, retry_step_us * reply.position);
   if (reply.position == 1) {
     for (const holder& h : r.holders) wait = std::min(wait, h.expires_at - now.now_at);
   }
-  reply.look_again_us = std::max(wait, look_again_at_least_us);
+  reply.retry_after_us = std::max(wait, retry_after_at_least_us);
 }
 
 // Whose secret will tell it, if it is released, that its turn has come.
@@ -240,8 +243,8 @@ void arrive(permits_record& r, const permits_command& c, const circumstances& no
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
   } else if (place != r.queue.end()) {
-    stay(r, *place, now.now_at + c.place_us);
-  } else if (c.instead_of && !reply.replaced) {
+    stay(r, *place, now.now_at + c.queue_lease_us);
+  } else if (c.replaces && !reply.replaced) {
     reply.outcome = permits_outcome::absent;
     return;
   } else if (r.holders.size() + r.queue.size() >= r.capacity) {
@@ -276,7 +279,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (const auto mine = find(r.holders, c.owner); mine != r.holders.end()) {
     mine->expires_at = now.now_at + c.lease_us;
     raise_fence(r, *mine, c.fence_at_least);
-    if (c.detached) mine->peer.clear();
+    if (c.outlives_session) mine->peer.clear();
     hand_over(r, c, now, reply);
     return report_holding(r, c.owner, reply);
   }
@@ -285,7 +288,7 @@ void acquire(permits_record& r, const permits_command& c, const circumstances& n
   if (fresh) {
     enqueue(r, c, now);
   } else {
-    stay(r, *place, now.now_at + c.place_us);
+    stay(r, *place, now.now_at + c.queue_lease_us);
   }
   hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
@@ -306,7 +309,7 @@ void renew(permits_record& r, const permits_command& c, const circumstances& now
     mine->expires_at = now.now_at + c.lease_us;
   }
   if (const auto place = find(r.queue, c.owner); place != r.queue.end()) {
-    stay(r, *place, now.now_at + c.place_us);
+    stay(r, *place, now.now_at + c.queue_lease_us);
   }
   hand_over(r, c, now, reply);
   if (find(r.holders, c.owner) != r.holders.end()) return report_holding(r, c.owner, reply);
@@ -416,10 +419,10 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
     }
   }
   // 4. One leaves so that another of the same session can come: one step, not two.
-  if (c.instead_of) {
-    const bool held = drop(r.holders, c.instead_of);
+  if (c.replaces) {
+    const bool held = drop(r.holders, c.replaces);
     if (held && r.kind == kind::mutex) now.secret = c.secret;
-    reply.replaced = held || drop(r.queue, c.instead_of);
+    reply.replaced = held || drop(r.queue, c.replaces);
   }
   // 5., 6. The command itself, and the hand-over that may follow from it.
   carry_out(r, c, now, reply);

@@ -29,17 +29,17 @@ using store::permits_reply;
 inline constexpr std::int64_t claim_us = 500'000;
 inline constexpr std::int64_t claim_where_death_is_seen_us = 2'000'000;
 inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'500'000;
-/// A notice may be lost: who waits looks so often, the first in line more often. (The engine lets
-/// those far behind in the line of their session leave it to the others: joint_place.)
-inline constexpr std::int64_t look_again_us = 1'000'000;
-inline constexpr std::int64_t look_again_step_us = 250'000;
+/// A notification may be lost: who waits looks so often, the first in line more often. (The engine
+/// lets those far behind in the line of their session leave it to the others: shared_queue_lease.)
+inline constexpr std::int64_t retry_after_us = 1'000'000;
+inline constexpr std::int64_t retry_step_us = 250'000;
 /// The first in line looks when the lease in its way ends, but not sooner than that.
-inline constexpr std::int64_t look_again_at_least_us = 100;
+inline constexpr std::int64_t retry_after_at_least_us = 100;
 /// Where nobody is told: after as long as the holder has had it, at least and at most so long,
 /// times the place in the line; and no longer than that.
 inline constexpr std::int64_t untold_step_at_least_us = 5'000;
 inline constexpr std::int64_t untold_step_at_most_us = 50'000;
-inline constexpr std::int64_t untold_look_again_us = 1'500'000;
+inline constexpr std::int64_t untold_retry_after_us = 1'500'000;
 /// Who dropped out of a barrier is remembered so long after the barrier last opened.
 inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;
 /// At most so many peers are named as being in the way.

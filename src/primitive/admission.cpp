@@ -1,9 +1,9 @@
 #include <atomic>
 #include <holdfast/admission.hpp>
 
-#include "engine/acquire_many.hpp"
 #include "primitive/multi_member.hpp"
 #include "primitive/rate_limiter_state.hpp"
+#include "wait/acquire_many.hpp"
 
 namespace holdfast {
 
@@ -20,11 +20,11 @@ constexpr std::chrono::microseconds shortest_look = 1ms;
 
 using answer = result<std::optional<wait_hint>>;
 
-/// Both, as one question.
-class entry final : public engine::question {
+/// Both, as one request.
+class entry final : public engine::request {
  public:
-  entry(const engine::wanted& permits, const engine::spec& limiter, rate_limiter::state::request r,
-        std::uint64_t n, boot_time deadline)
+  entry(const engine::wanted& permits, const engine::lock_config& limiter,
+        rate_limiter::state::request r, std::uint64_t n, boot_time deadline)
       : session_(*permits.session),
         what_(permits.what),
         how_(permits.how),
@@ -61,7 +61,7 @@ class entry final : public engine::question {
   /// It may be in the queue of the permits, or have come from there.
   bool waited() const noexcept { return waited_; }
 
-  admitted given(std::shared_ptr<engine::core> session, const engine::waits& waited) {
+  admitted given(std::shared_ptr<engine::session_impl> session, const engine::waits& waited) {
     const auto& its = session->for_holds();
     found.permit = engine::hold::start(
         std::make_shared<engine::hold>(std::move(session), its, what_, how_, grant_, waited));
@@ -101,9 +101,9 @@ class entry final : public engine::question {
     return std::optional<wait_hint>{};
   }
 
-  engine::core& session_;
-  const std::shared_ptr<const engine::spec> what_;
-  const engine::claim how_;
+  engine::session_impl& session_;
+  const std::shared_ptr<const engine::lock_config> what_;
+  const engine::acquire_params how_;
   const std::string limiter_;
   const rate_limiter::state::request request_;
   const boot_time deadline_;
@@ -116,7 +116,8 @@ class entry final : public engine::question {
 /// The same without a thread. To be refused is a decision, not a failure.
 class pending_entry final : public engine::telling<engine::pending_wait, admitted> {
  public:
-  pending_entry(engine::order o, std::unique_ptr<entry> e, const engine::claim& how)
+  pending_entry(engine::async_request o, std::unique_ptr<entry> e,
+                const engine::acquire_params& how)
       : telling(std::move(o)), entry_(std::move(e)), how_(how) {}
   const store::owner_id& owner() const noexcept override { return entry_->owner(); }
 
@@ -126,12 +127,12 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
   }
 
  private:
-  engine::claim asks_for() const override { return how_; }
-  engine::question& asked() override { return *entry_; }
-  void won(std::shared_ptr<engine::core> session) override {
+  engine::acquire_params asks_for() const override { return how_; }
+  engine::request& asked() override { return *entry_; }
+  void won(std::shared_ptr<engine::session_impl> session) override {
     tell(entry_->given(std::move(session), waited_));
   }
-  std::optional<store::renewal> leaving(const failure& why) override {
+  std::optional<store::named_command> leaving(const failure& why) override {
     entry_->give_back_tokens();
     if (engine::leaves_nothing(why) && !entry_->waited()) return std::nullopt;
     return release_of(why);
@@ -141,12 +142,12 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
     abandon();
   }
   failure observed(failure f) override {
-    return engine::gave_up(session_, *spec_, waited_.began, std::move(f));
+    return engine::gave_up(session_, *config_, waited_.began, std::move(f));
   }
   void fail_overdue(failure f) override {
     f = observed(std::move(f));
     if (f.code == errc::timed_out) return tell(admitted{{}, entry_->waits_for(), {}});
-    tell(session_.located(std::move(f), tried(), spec_->name));
+    tell(session_.located(std::move(f), tried(), config_->name));
   }
   void fail(failure f) override {
     if (f.code == errc::timed_out) return tell(std::move(entry_->found));
@@ -154,7 +155,7 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
   }
 
   const std::unique_ptr<entry> entry_;
-  const engine::claim how_;
+  const engine::acquire_params how_;
 };
 
 }  // namespace
@@ -168,23 +169,23 @@ struct admission::state {
   }
 
   void check() const {
-    if (permits.session != limiter.of.core) {
+    if (permits.session != limiter.of.session) {
       fail({errc::invalid_argument,
             "the semaphore and the rate_limiter are on different sessions: one step needs one"});
     }
-    if (permits.what->name == limiter.of.spec->name) {
+    if (permits.what->name == limiter.of.config->name) {
       fail({errc::invalid_argument, "the semaphore and the rate_limiter have the same name"});
     }
   }
 
   // A wait that only ran out is a decision, not a failure.
   admitted refused(entry& e, boot_time began, failure why) const {
-    auto& core = *permits.session;
+    auto& session = *permits.session;
     e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
     const bool stands = e.waited() && !engine::left_to_keeper(why);
-    engine::leave_nothing_behind(core, *permits.what, e.owner(), stands ? called_off : why);
-    why = engine::gave_up(core, *permits.what, began, std::move(why));
+    engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
+    why = engine::gave_up(session, *permits.what, began, std::move(why));
     if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
     return std::move(e.found);
   }
@@ -192,7 +193,7 @@ struct admission::state {
 
 admission::admission(rate_limiter& tokens, const multi_member& permits)
     : state_(new state{*tokens.state_, permits.state_->asks}) {
-  state_->permits.what = primitive::without_gate(*state_->permits.what);
+  state_->permits.what = primitive::without_local_queue(*state_->permits.what);
   state_->check();
 }
 
@@ -202,15 +203,14 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
                                  std::stop_token stop) {
   auto& [limiter, permits] = *state_;
   auto request = limiter.about(key, n);
-  auto& core = *permits.session;
-  if (auto can = engine::ready(core, *permits.what, permits.how); !can) {
+  auto& session = *permits.session;
+  if (auto can = engine::ready(session, *permits.what, permits.how); !can) {
     state_->fail(std::move(can.error()));
   }
-  const engine::timed_call call(core.now(), wait);
-  entry e(permits, *limiter.of.spec, std::move(request), n, call.deadline());
-  engine::mailroom::slot slot(core.mailroom(), e.owner());
-  return engine::or_abandon(core, *permits.what, e.owner(), [&] {
-    auto settled = engine::wait_until_settled(core, slot, e, call, std::move(stop));
+  const engine::timed_call call(session.now(), wait);
+  entry e(permits, *limiter.of.config, std::move(request), n, call.deadline());
+  return engine::or_abandon(session, *permits.what, e.owner(), [&] {
+    auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
     return state_->refused(e, call.began(), std::move(settled.error()));
   });
@@ -219,12 +219,12 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
 pending<admitted> async_admit(admission& door, std::uint64_t n, const rate_key& key,
                               wait_limit limit, std::stop_token stop) {
   auto& [limiter, permits] = *door.state_;
-  engine::order o{permits.session,
-                  permits.what,
-                  operation,
-                  {permits.session->now(), limit.wait()},
-                  std::move(stop)};
-  auto e = std::make_unique<entry>(permits, *limiter.of.spec, limiter.about(key, n), n,
+  engine::async_request o{permits.session,
+                          permits.what,
+                          operation,
+                          {permits.session->now(), limit.wait()},
+                          std::move(stop)};
+  auto e = std::make_unique<entry>(permits, *limiter.of.config, limiter.about(key, n), n,
                                    o.time.deadline());
   return pending<admitted>(
       std::make_shared<pending_entry>(std::move(o), std::move(e), permits.how));

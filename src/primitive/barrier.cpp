@@ -2,8 +2,8 @@
 #include <holdfast/semaphore.hpp>
 #include <list>
 
-#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -86,8 +86,8 @@ struct barrier::state {
 
   // What cannot be told now is told later, or ends with the lease.
   ~state() {
-    if (resting.empty() || of.core->forked()) return;
-    auto& keeper = of.core->keeper();
+    if (resting.empty() || of.session->forked()) return;
+    auto& keeper = of.session->keeper();
     for (const auto& p : resting) keeper.remove(*p.kept);
     try {
       leave();
@@ -95,19 +95,19 @@ struct barrier::state {
       // No memory.
     }
     for (const auto& p : resting) {
-      keeper.abandon(of.spec->name, p.kept->owner(), of.spec->lease);
-      if (p.next) keeper.abandon(of.spec->name, p.next, of.spec->lease);
+      keeper.abandon(of.config->name, p.kept->owner(), of.config->lease);
+      if (p.next) keeper.abandon(of.config->name, p.next, of.config->lease);
     }
   }
 
   /// Of those that have been told nobody rests any more.
   void leave() {
-    std::vector<store::renewal> all;
+    std::vector<store::named_command> all;
     for (const auto& p : resting) {
-      all.push_back({of.spec->name, engine::release_command(p.kept->owner())});
-      if (p.next) all.push_back({of.spec->name, engine::release_command(p.next)});
+      all.push_back({of.config->name, engine::release_command(p.kept->owner())});
+      if (p.next) all.push_back({of.config->name, engine::release_command(p.next)});
     }
-    const auto told = of.core->permits(all);
+    const auto told = of.session->permits(all);
     auto reply = told.begin();
     resting.remove_if([&](const participation& p) {
       const bool left = (reply++)->ok();
@@ -136,14 +136,14 @@ struct barrier::state {
 };
 
 /// One participant in one phase: arrives, calls the others if it was the last, and waits for them.
-struct barrier::round final : engine::question {
+struct barrier::round final : engine::request {
   enum class until { arrived, released };
   enum class comes_again { yes, no };
   static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
   round(std::shared_ptr<state> of, comes_again again)
       : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
-    const auto& s = *of_->of.spec;
+    const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
     command_.owner = who_.next ? who_.next : session().ids().next();
@@ -152,12 +152,12 @@ struct barrier::round final : engine::question {
     command_.capacity = s.capacity;
     command_.wait = true;
     command_.lease_us = lease.count();
-    command_.detached = again == comes_again::no;
-    command_.place_us = command_.detached ? dropped_for.count() : lease.count();
+    command_.outlives_session = again == comes_again::no;
+    command_.queue_lease_us = command_.outlives_session ? dropped_for.count() : lease.count();
     command_.lingers = of_->on_completion && !who_.completed;
     command_.peer = session().peer();
     command_.note = s.note;
-    if (who_.kept) command_.instead_of = who_.kept->owner();
+    if (who_.kept) command_.replaces = who_.kept->owner();
     if (!who_.phase_over) begin_with_the_last_phase();
   }
 
@@ -167,11 +167,11 @@ struct barrier::round final : engine::question {
     if (who_.kept) {
       of_->put(one_);
     } else if (!session().forked() && tried_) {
-      session().keeper().abandon(of_->of.spec->name, command_.owner, of_->of.spec->lease);
+      session().keeper().abandon(of_->of.config->name, command_.owner, of_->of.config->lease);
     }
   }
 
-  engine::core& session() const noexcept { return *of_->of.core; }
+  engine::session_impl& session() const noexcept { return *of_->of.session; }
   const store::owner_id& owner() const noexcept { return command_.owner; }
   void wait_for(until what) noexcept { until_ = what; }
   bool released() const noexcept { return released_; }
@@ -182,7 +182,7 @@ struct barrier::round final : engine::question {
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     const boot_time sent = session().now();
     const bool was_in_doubt = std::exchange(in_doubt_, true);  // also if it throws
-    auto reply = session().permits(of_->of.spec->name, command_);
+    auto reply = session().permits(of_->of.config->name, command_);
     in_doubt_ = was_in_doubt;
     if (!reply) return not_answered(std::move(reply.error()));
     in_doubt_ = false;
@@ -213,7 +213,7 @@ struct barrier::round final : engine::question {
   // The lease of its last arrival goes with this one. Nobody renews it from when that may be
   // carried out: that the store does not know it any more is no loss.
   bool replaces_what_it_has() const noexcept {
-    return who_.kept && command_.instead_of && who_.kept->owner() == command_.instead_of;
+    return who_.kept && command_.replaces && who_.kept->owner() == command_.replaces;
   }
   void keep_what_it_has() {
     if (replaces_what_it_has()) session().keeper().add(who_.kept);
@@ -234,8 +234,8 @@ struct barrier::round final : engine::question {
     last_phase_ = std::make_unique<store::permits_command>(command_);
     command_.verb = permits_verb::renew;
     command_.owner = who_.kept->owner();
-    command_.place_us = command_.lease_us;
-    command_.instead_of = {};
+    command_.queue_lease_us = command_.lease_us;
+    command_.replaces = {};
     arrived_ = true;
   }
 
@@ -246,28 +246,30 @@ struct barrier::round final : engine::question {
     auto& keeper = session().keeper();
     if (who_.kept) keeper.remove(*who_.kept);
     who_ = {};
-    if (command_.detached && !command_.lingers) return;
-    const auto& spec = of_->of.spec;
-    const boot_time valid_until = engine::lease_timer::sure_until(sent, spec->lease);
+    if (command_.outlives_session && !command_.lingers) return;
+    const auto& config = of_->of.config;
+    const boot_time valid_until = engine::lease_timer::sure_until(sent, config->lease);
     const engine::grant g{command_.owner, 0, valid_until};
-    who_.kept = std::make_shared<engine::hold>(of_->of.core, of_->of.core->for_holds(), spec,
-                                               engine::claim{}, g, engine::waits{sent, sent});
+    who_.kept =
+        std::make_shared<engine::hold>(of_->of.session, of_->of.session->for_holds(), config,
+                                       engine::acquire_params{}, g, engine::waits{sent, sent});
     keeper.add(who_.kept);
   }
 
   void call_the_others() {
     of_->complete();
-    command_.instead_of = std::exchange(command_.owner, session().ids().next());
+    command_.replaces = std::exchange(command_.owner, session().ids().next());
     command_.lingers = arrived_ = false;
     who_.completed = true;
   }
 
   answer on_arrived(store::permits_reply& reply) {
-    if (command_.verb == permits_verb::acquire && command_.detached) return end(), settled();
+    if (command_.verb == permits_verb::acquire && command_.outlives_session)
+      return end(), settled();
     command_.verb = permits_verb::renew;
     who_.phase_over = false;
     if (until_ == until::arrived && !last_phase_) return settled();
-    engine::wait_hint hint{std::chrono::microseconds(reply.look_again_us), {}};
+    engine::wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
     if (session().can().sees_death) hint.watch = std::move(reply.blockers);
     return std::optional<engine::wait_hint>{std::move(hint)};
   }
@@ -304,21 +306,16 @@ namespace {
 /// Throws what went wrong, but for time that has run out.
 bool carry_out(const subject& of, barrier::round& r, barrier::round::until what, wait_time wait,
                std::stop_token stop) {
-  auto& core = *of.core;
-  if (auto can = engine::ready(core, *of.spec, {}); !can) of.fail(std::move(can.error()));
+  auto& session = *of.session;
+  if (auto can = engine::ready(session, *of.config, {}); !can) of.fail(std::move(can.error()));
   r.wait_for(what);
-  engine::mailroom::slot slot(core.mailroom(), r.owner());
-  const engine::timed_call call(core.now(), wait);
-  const auto ended = engine::wait_until_settled(core, slot, r, call, std::move(stop));
-  if (ended) return true;
-  const errc why = ended.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return false;
-  of.fail(ended.error());
+  const engine::timed_call call(session.now(), wait);
+  return of.settled(engine::wait_until_settled(session, r.owner(), r, call, std::move(stop)));
 }
 
 /// The same without a thread.
 template <class T, class Outcome>
-pending<T> carry_out_later(engine::order o, std::unique_ptr<barrier::round> r,
+pending<T> carry_out_later(engine::async_request o, std::unique_ptr<barrier::round> r,
                            barrier::round::until what, Outcome outcome) {
   r->wait_for(what);
   const auto owner = r->owner();
@@ -357,13 +354,13 @@ bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) c
 
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit, std::stop_token stop) {
   auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
-  return carry_out_later<done>(b.state_->of.order(limit, std::move(stop)), std::move(mine),
+  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(mine),
                                barrier::round::until::released, nothing_more);
 }
 
 pending<barrier::arrival> async_arrive(barrier& b) {
   auto mine = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::yes);
-  return carry_out_later<barrier::arrival>(b.state_->of.order({}, {}), std::move(mine),
+  return carry_out_later<barrier::arrival>(b.state_->of.request({}, {}), std::move(mine),
                                            barrier::round::until::arrived,
                                            [](auto arrived) -> result<barrier::arrival> {
                                              return barrier::arrival(std::move(arrived));
@@ -373,13 +370,13 @@ pending<barrier::arrival> async_arrive(barrier& b) {
 pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit,
                          std::stop_token stop) {
   if (!mine.round_) b.state_->of.fail(no_arrival());
-  return carry_out_later<done>(b.state_->of.order(limit, std::move(stop)), std::move(mine.round_),
+  return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(mine.round_),
                                barrier::round::until::released, nothing_more);
 }
 
 pending<done> async_arrive_and_drop(barrier& b) {
   auto last = std::make_unique<barrier::round>(b.state_, barrier::round::comes_again::no);
-  return carry_out_later<done>(b.state_->of.order({}, {}), std::move(last),
+  return carry_out_later<done>(b.state_->of.request({}, {}), std::move(last),
                                barrier::round::until::arrived, nothing_more);
 }
 
@@ -391,7 +388,7 @@ pending<done> async_leave(double_barrier& b, wait_limit limit, std::stop_token s
 }
 
 std::uint32_t barrier::count() const noexcept { return state_->count; }
-const std::string& barrier::name() const noexcept { return state_->of.spec->name; }
+const std::string& barrier::name() const noexcept { return state_->of.config->name; }
 
 barrier::arrival::arrival() noexcept = default;
 barrier::arrival::arrival(std::unique_ptr<round> of) noexcept : round_(std::move(of)) {}

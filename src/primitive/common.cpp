@@ -3,14 +3,15 @@
 #include <charconv>
 
 #include "base/names.hpp"
-#include "engine/trace.hpp"
+#include "diagnose/trace.hpp"
 
 namespace holdfast::primitive {
 
 namespace {
 
-void require(const engine::core& core, std::string_view what, const std::string& name, status ok) {
-  if (!ok) throw_failure(core.located(std::move(ok.error()), what, name));
+void require(const engine::session_impl& session, std::string_view what, const std::string& name,
+             status ok) {
+  if (!ok) throw_failure(session.located(std::move(ok.error()), what, name));
 }
 
 status check_max_hold(std::chrono::milliseconds max_hold) {
@@ -25,10 +26,10 @@ status check_linger(std::chrono::microseconds linger) {
                  "linger of " + std::to_string(linger.count()) + " us: from none to max_lease"};
 }
 
-status check_supported(bool supported, std::string_view what, const engine::core& core) {
+status check_supported(bool supported, std::string_view what, const engine::session_impl& session) {
   if (supported) return done{};
-  const std::string_view why = core.can().refusal;
-  return failure{errc::unsupported, "the store " + core.url() + " has no " + std::string(what) +
+  const std::string_view why = session.can().refusal;
+  return failure{errc::unsupported, "the store " + session.url() + " has no " + std::string(what) +
                                         (why.empty() ? "" : " (" + std::string(why) + ")") +
                                         "; docs/matrix.md says which stores have"};
 }
@@ -62,13 +63,13 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   return p;
 }
 
-subject::subject(const session& s, std::string_view what, const std::string& name,
+subject::subject(const holdfast::session& s, std::string_view what, const std::string& name,
                  const lock_options& options, store::kind kind, std::uint32_t capacity,
-                 bool store::capabilities::* needs, bool through_gate)
-    : core(s.core()), operation(what) {
-  const auto& c = *core;
-  const auto made = std::make_shared<engine::spec>();
-  spec = made;
+                 bool store::capabilities::* needs, bool through_local_queue)
+    : session(s.impl()), operation(what) {
+  const auto& c = *session;
+  const auto made = std::make_shared<engine::lock_config>();
+  config = made;
   made->name = c.full_name(name);
   made->lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
   require(c, what, made->name, base::check_name(name, c.can().max_name_bytes));
@@ -79,7 +80,7 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   require(c, what, made->name, check_linger(options.linger));
   require(c, what, made->name, check_supported(c.can().*needs, what, c));
   // Who keeps it idle would not hear that it is wanted.
-  const bool told = c.can().notices && c.can().tells_holders;
+  const bool told = c.can().notifications && c.can().tells_holders;
   const bool lingers_untold = options.linger > options.linger.zero() && !told;
   require(c, what, made->name,
           check_supported(!lingers_untold, "notices to a holder, which linger needs", c));
@@ -93,34 +94,40 @@ subject::subject(const session& s, std::string_view what, const std::string& nam
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
   made->unconfirmed_release = options.unconfirmed_release;
-  if (!through_gate) return;
-  made->gate = core->gates().at(made->name, core->clock());
+  if (!through_local_queue) return;
+  made->local_queue = session->local_queues().at(made->name, session->clock());
   if (options.linger == options.linger.zero()) return;
   made->linger = options.linger;
-  made->gate->expect_one();
+  made->local_queue->expect_one();
 }
 
 subject::~subject() {
-  if (spec->linger == spec->linger.zero() || core->forked()) return;
-  if (const auto unused = spec->gate->expect_one_less()) {
+  if (config->linger == config->linger.zero() || session->forked()) return;
+  if (const auto unused = config->local_queue->expect_one_less()) {
     unused->give_back();
   }
 }
 
-std::optional<lease> subject::acquire(const engine::claim& c, wait_time wait,
+std::optional<lease> subject::acquire(const engine::acquire_params& c, wait_time wait,
                                       std::stop_token stop) const {
-  return in_time(engine::acquire(core, spec, c, wait, std::move(stop)));
+  return in_time(engine::acquire(session, config, c, wait, std::move(stop)));
 }
 
-lease subject::take(const engine::claim& c, wait_time wait, std::stop_token stop) const {
-  return taken(engine::acquire(core, spec, c, wait, std::move(stop)));
+lease subject::take(const engine::acquire_params& c, wait_time wait, std::stop_token stop) const {
+  return taken(engine::acquire(session, config, c, wait, std::move(stop)));
 }
 
 std::optional<lease> subject::in_time(result<lease> got) const {
   if (got) return std::move(*got);
-  const errc why = got.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-  fail(std::move(got.error()));
+  (void)settled(std::move(got.error()));
+  return std::nullopt;
+}
+
+bool subject::settled(status ended) const {
+  if (ended) return true;
+  const errc why = ended.error().code;
+  if (why == errc::timed_out || why == errc::cancelled) return false;
+  fail(std::move(ended.error()));
 }
 
 lease subject::taken(result<lease> got) const {
@@ -128,21 +135,21 @@ lease subject::taken(result<lease> got) const {
   return std::move(*got);
 }
 
-engine::order subject::order(wait_limit limit, std::stop_token stop) const {
-  return {core, spec, operation, {core->now(), limit.wait()}, std::move(stop)};
+engine::async_request subject::request(wait_limit limit, std::stop_token stop) const {
+  return {session, config, operation, {session->now(), limit.wait()}, std::move(stop)};
 }
 
 void subject::fail(failure f) const {
-  throw_failure(core->located(std::move(f), operation, spec->name));
+  throw_failure(session->located(std::move(f), operation, config->name));
 }
 
 void subject::report_misuse(std::string_view detail) const noexcept {
   event e;
   e.kind = event_kind::misuse;
-  e.name = spec->name;
+  e.name = config->name;
   e.code = errc::not_owner;
   e.detail = detail;
-  core->tell(e);
+  session->tell(e);
 }
 
 void thread_holds::put(lease held) {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/pending_wait.hpp"
 #include "primitive/thread_number.hpp"
+#include "wait/pending_wait.hpp"
 
 /// What the primitives have in common: checked options, and who holds what in the std style.
 namespace holdfast::primitive {
@@ -23,27 +23,30 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
 
 /// A name of one kind on one session, with everything checked. Throws holdfast::error.
 struct subject {
-  std::shared_ptr<engine::core> core;
-  std::shared_ptr<const engine::spec> spec;
+  std::shared_ptr<engine::session_impl> session;
+  std::shared_ptr<const engine::lock_config> config;
   std::string_view operation;  ///< "mutex", for messages
 
-  subject(const session& s, std::string_view what, const std::string& name,
+  subject(const holdfast::session& s, std::string_view what, const std::string& name,
           const lock_options& options, store::kind kind, std::uint32_t capacity,
-          bool store::capabilities::* needs, bool through_gate = false);
+          bool store::capabilities::* needs, bool through_local_queue = false);
   subject(const subject&) = delete;
   /// What it let linger goes back to the store.
   ~subject();
 
   /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
-  std::optional<lease> acquire(const engine::claim& c, wait_time wait, std::stop_token stop) const;
+  std::optional<lease> acquire(const engine::acquire_params& c, wait_time wait,
+                               std::stop_token stop) const;
   /// Throws also if cancelled.
-  lease take(const engine::claim& c, wait_time wait, std::stop_token stop) const;
+  lease take(const engine::acquire_params& c, wait_time wait, std::stop_token stop) const;
 
   /// The same about what somebody else acquired for it.
   std::optional<lease> in_time(result<lease> got) const;
   lease taken(result<lease> got) const;
+  /// False if it ran out of time or was asked to stop; throws any other failure.
+  bool settled(status ended) const;
   /// What async_acquire() and the like begin with.
-  engine::order order(wait_limit limit, std::stop_token stop) const;
+  engine::async_request request(wait_limit limit, std::stop_token stop) const;
 
   [[noreturn]] void fail(failure f) const;
   void report_misuse(std::string_view detail) const noexcept;

@@ -1,8 +1,8 @@
 #include <holdfast/condition_variable.hpp>
 
 #include "base/names.hpp"
-#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -13,7 +13,7 @@ using store::permits_verb;
 
 namespace {
 
-store::permits_command notification(const engine::spec& of, std::uint32_t most) {
+store::permits_command notification(const engine::lock_config& of, std::uint32_t most) {
   store::permits_command c;
   c.verb = permits_verb::notify;
   c.kind = of.kind;
@@ -23,25 +23,25 @@ store::permits_command notification(const engine::spec& of, std::uint32_t most) 
 }
 
 /// A place in line, from before the mutex is given up until one is woken.
-class turn final : public engine::question {
+class turn final : public engine::request {
  public:
-  turn(engine::core& session, std::shared_ptr<const engine::spec> what)
-      : session_(session), spec_(std::move(what)) {
+  turn(engine::session_impl& session, std::shared_ptr<const engine::lock_config> what)
+      : session_(session), config_(std::move(what)) {
     command_.verb = permits_verb::acquire;
     command_.owner = session.ids().next();
-    command_.kind = spec_->kind;
-    command_.capacity = spec_->capacity;
+    command_.kind = config_->kind;
+    command_.capacity = config_->capacity;
     command_.wait = true;
-    command_.lease_us = command_.place_us = engine::place_lasts.count();
+    command_.lease_us = command_.queue_lease_us = engine::queue_lease.count();
     command_.peer = session.peer();
-    command_.note = spec_->note;
+    command_.note = config_->note;
   }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
   /// First it stands in line, and in_line() says whether that is all; from then on it asks whether
   /// it was woken.
   result<std::optional<engine::wait_hint>> ask(bool) override {
-    auto reply = session_.permits(spec_->name, command_);
+    auto reply = session_.permits(config_->name, command_);
     if (!reply) return std::move(reply.error());
     if (mismatches(*reply)) return mismatch(*reply);
     const bool stands = reply->outcome == permits_outcome::queued;
@@ -52,18 +52,19 @@ class turn final : public engine::question {
 
   // A place that stays behind ends by itself in seconds.
   void leave() {
-    const auto reply = session_.permits(spec_->name, leaving());
-    if (!reply) return session_.keeper().abandon(spec_->name, command_.owner, engine::place_lasts);
+    const auto reply = session_.permits(config_->name, leaving());
+    if (!reply)
+      return session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
     if (owes_a_wake_up(*reply)) pass_on();
   }
   /// Whoever was woken, and does not go on, wakes another: the store has forgotten the one. A place
   /// that is not there when it is left may have been woken by an answer that was lost. One wake-up
   /// too many is allowed.
-  void pass_on() const { (void)session_.permits(spec_->name, passing_on()); }
-  store::permits_command passing_on() const { return notification(*spec_, 1); }
+  void pass_on() const { (void)session_.permits(config_->name, passing_on()); }
+  store::permits_command passing_on() const { return notification(*config_, 1); }
   /// Where there may be no memory for it.
   void leave_or_abandon() noexcept try { leave(); } catch (...) {
-    session_.keeper().abandon(spec_->name, command_.owner, engine::place_lasts);
+    session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
   }
   bool owes_a_wake_up(const store::permits_reply& left) {
     const bool stood = command_.verb == permits_verb::renew && !mutex_;
@@ -95,8 +96,8 @@ class turn final : public engine::question {
     return false;
   }
 
-  engine::core& session_;
-  const std::shared_ptr<const engine::spec> spec_;
+  engine::session_impl& session_;
+  const std::shared_ptr<const engine::lock_config> config_;
   store::permits_command command_;
   lease mutex_;
   bool passed_on_ = false;
@@ -105,24 +106,25 @@ class turn final : public engine::question {
 /// Who was woken, while it takes the mutex.
 struct wake_up {
   // Not kept if it is the mutex's too, which lasts until that wait has ended.
-  wake_up(std::shared_ptr<engine::core> condition, const engine::core* mutexes,
-          std::shared_ptr<const engine::spec> of)
-      : spec(std::move(of)) {
+  wake_up(std::shared_ptr<engine::session_impl> condition, const engine::session_impl* mutexes,
+          std::shared_ptr<const engine::lock_config> of)
+      : config(std::move(of)) {
     const bool same = condition.get() == mutexes;
-    session = same ? std::shared_ptr<engine::core>(std::shared_ptr<void>{}, condition.get())
+    session = same ? std::shared_ptr<engine::session_impl>(std::shared_ptr<void>{}, condition.get())
                    : std::move(condition);
   }
-  void pass_on() const { (void)session->permits(spec->name, notification(*spec, 1)); }
+  void pass_on() const { (void)session->permits(config->name, notification(*config, 1)); }
 
-  std::shared_ptr<engine::core> session;
-  std::shared_ptr<const engine::spec> spec;
+  std::shared_ptr<engine::session_impl> session;
+  std::shared_ptr<const engine::lock_config> config;
 };
 
 /// Tells what came of it when it has the mutex again.
 class relock final : public detail::receiver<lease> {
  public:
   /// Without a wake-up its time was over.
-  static void begin(engine::order o, std::optional<wake_up> by, detail::receiver<woken>& to) {
+  static void begin(engine::async_request o, std::optional<wake_up> by,
+                    detail::receiver<woken>& to) {
     auto again = std::unique_ptr<relock>(new relock(std::move(by), to));
     try {
       engine::async_acquire(std::move(o), {}).start(*again);
@@ -153,12 +155,12 @@ class relock final : public detail::receiver<lease> {
 /// The wait without a thread: stands in line, gives the mutex up, is woken, and has it again.
 class pending_turn final : public engine::telling<engine::pending_wait, woken> {
  public:
-  pending_turn(engine::order o, lease mutex)
+  pending_turn(engine::async_request o, lease mutex)
       : telling(o),
         stop_(std::move(o.stop)),
         mutex_session_(engine::hold::behind(mutex)->session()),
         mutex_(engine::hold::behind(mutex)->what()),
-        turn_(session_, spec_) {
+        turn_(session_, config_) {
     turn_.gives_up(std::move(mutex));
   }
   const store::owner_id& owner() const noexcept override { return turn_.owner(); }
@@ -169,20 +171,22 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   }
 
  private:
-  engine::question& asked() override { return turn_; }
+  engine::request& asked() override { return turn_; }
   bool can_be_left() const override { return false; }  // it has to have the mutex again
 
   next come_in() override {
     if (turn_.gives_up().state() != lease_state::lost) return at_store();
     return end({errc::lost, "the mutex was lost before the wait began: nothing was changed"});
   }
-  void won(std::shared_ptr<engine::core> session) override { lock_again(std::move(session)); }
-  std::optional<store::renewal> leaving(const failure&) override {
-    return store::renewal{spec_->name, turn_.leaving()};
+  void won(std::shared_ptr<engine::session_impl> session) override {
+    lock_again(std::move(session));
   }
-  std::optional<store::renewal> after_leaving(const store::permits_reply& left) override {
+  std::optional<store::named_command> leaving(const failure&) override {
+    return store::named_command{config_->name, turn_.leaving()};
+  }
+  std::optional<store::named_command> after_leaving(const store::permits_reply& left) override {
     if (!turn_.owes_a_wake_up(left)) return std::nullopt;
-    return store::renewal{spec_->name, turn_.passing_on()};
+    return store::named_command{config_->name, turn_.passing_on()};
   }
   void leave_to_keeper() noexcept override {
     if (receiver_ != nullptr) turn_.leave_or_abandon();
@@ -196,14 +200,14 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   }
 
   // With the condition's session if it was woken.
-  void lock_again(std::shared_ptr<engine::core> woken_by) {
+  void lock_again(std::shared_ptr<engine::session_impl> woken_by) {
     auto session = mutex_session_.lock();
     if (!session) {
       if (woken_by) turn_.pass_on();
-      return tell(session_.located(mutex_gone(), tried(), spec_->name));
+      return tell(session_.located(mutex_gone(), tried(), config_->name));
     }
     std::optional<wake_up> by;
-    if (woken_by) by.emplace(std::move(woken_by), session.get(), spec_);
+    if (woken_by) by.emplace(std::move(woken_by), session.get(), config_);
     relock::begin({session, mutex_, "mutex", {session->now(), no_limit}, stop_}, std::move(by),
                   *receiver_);
     receiver_ = nullptr;
@@ -216,21 +220,21 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
 
   const std::stop_token stop_;
   // What waits does not keep a session.
-  const std::weak_ptr<engine::core> mutex_session_;
-  const std::shared_ptr<const engine::spec> mutex_;
+  const std::weak_ptr<engine::session_impl> mutex_session_;
+  const std::shared_ptr<const engine::lock_config> mutex_;
   turn turn_;
 };
 
 // The end of it is that of the waiting only: the mutex has to be had again, and whoever was woken
 // for nothing wakes another, however long that lasts.
-status wait_for_it(engine::core& core, engine::mailroom::slot& slot, turn& mine, boot_time until,
-                   std::stop_token stop) {
-  const engine::timed_call call(engine::time_frame::until(core.now(), until));
-  return engine::wait_until_settled(core, slot, mine, call, std::move(stop));
+status wait_for_it(engine::session_impl& session, engine::dispatcher::registration& slot,
+                   turn& mine, boot_time until, std::stop_token stop) {
+  const engine::timed_call call(engine::time_frame::until(session.now(), until));
+  return engine::wait_until_settled(session, slot, mine, call, std::move(stop));
 }
 
 pending<std::uint32_t> notify_later(const subject& of, std::uint32_t most) {
-  return engine::async_command<std::uint32_t>(of.order({}, {}), notification(*of.spec, most),
+  return engine::async_command<std::uint32_t>(of.request({}, {}), notification(*of.config, most),
                                               [](auto& reply) -> result<std::uint32_t> {
                                                 if (!turn::mismatches(reply)) return reply.position;
                                                 return turn::mismatch(reply);
@@ -248,17 +252,17 @@ condition_variable::condition_variable(session s, const std::string& name)
                                base::max_permits, &store::capabilities::barrier)}) {}
 condition_variable::~condition_variable() = default;
 
-const std::string& condition_variable::name() const noexcept { return state_->of.spec->name; }
+const std::string& condition_variable::name() const noexcept { return state_->of.config->name; }
 
 boot_time condition_variable::deadline(wait_time wait) const {
-  return saturated_add(state_->of.core->now(), wait);
+  return saturated_add(state_->of.session->now(), wait);
 }
 
 std::uint32_t condition_variable::notify_all() { return notify(base::max_permits); }
 
 std::uint32_t condition_variable::notify(std::uint32_t most) {
   const subject& of = state_->of;
-  auto reply = of.core->permits(of.spec->name, notification(*of.spec, most));
+  auto reply = of.session->permits(of.config->name, notification(*of.config, most));
   if (!reply) of.fail(std::move(reply.error()));
   if (turn::mismatches(*reply)) of.fail(turn::mismatch(*reply));
   return reply->position;
@@ -280,28 +284,28 @@ pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit,
                 "waiting needs the lease of a mutex: acquire it, and check before you wait"});
   }
   return pending<woken>(
-      std::make_shared<pending_turn>(about.order(limit, std::move(stop)), std::move(held)));
+      std::make_shared<pending_turn>(about.request(limit, std::move(stop)), std::move(held)));
 }
 
 std::cv_status condition_variable::wait_once(const any_lock& lock, boot_time until,
                                              std::stop_token stop) {
   const subject& of = state_->of;
-  auto& core = *of.core;
+  auto& session = *of.session;
   if (lock.of == nullptr) {
     of.fail({errc::not_owner, "waiting needs the mutex held: lock it, and check before you wait"});
   }
   lock.of->check();
-  if (auto can = engine::ready(core, *of.spec, {}); !can) of.fail(std::move(can.error()));
-  turn mine(core, of.spec);
-  engine::mailroom::slot slot(core.mailroom(), mine.owner());
-  if (auto in = wait_for_it(core, slot, mine, forever, {}); !in) {
+  if (auto can = engine::ready(session, *of.config, {}); !can) of.fail(std::move(can.error()));
+  turn mine(session, of.config);
+  engine::dispatcher::registration slot(session.dispatcher(), mine.owner());
+  if (auto in = wait_for_it(session, slot, mine, forever, {}); !in) {
     mine.leave();
     of.fail(std::move(in.error()));
   }
   lock.unlock();
   status woken = done{};
   try {
-    woken = wait_for_it(core, slot, mine, until, std::move(stop));
+    woken = wait_for_it(session, slot, mine, until, std::move(stop));
     if (!woken) mine.leave();
   } catch (...) {  // no memory
     mine.leave_or_abandon();

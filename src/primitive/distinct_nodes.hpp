@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/async_forms.hpp"
-#include "engine/quorum.hpp"
+#include "quorum/quorum.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast::primitive {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <holdfast/election.hpp>
 
-#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -58,11 +58,12 @@ result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
 }
 
 /// Who leads, or led, after whom was given last.
-class look_for_next final : public engine::question {
+class look_for_next final : public engine::request {
  public:
   static constexpr bool ends_before_it_is_told = true;  // it writes how far the stream has come
 
-  look_for_next(engine::core& session, const std::string& name, std::optional<std::uint64_t>& after)
+  look_for_next(engine::session_impl& session, const std::string& name,
+                std::optional<std::uint64_t>& after)
       : session_(session), name_(name), after_(after) {}
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
@@ -85,7 +86,7 @@ class look_for_next final : public engine::question {
     return all.empty() ? 0 : engine::public_fence(all.back().fence);
   }
 
-  engine::core& session_;
+  engine::session_impl& session_;
   const std::string& name_;
   std::optional<std::uint64_t>& after_;
 };
@@ -109,9 +110,9 @@ election::election(session s, const std::string& name, const election_options& o
                                    1, &store::capabilities::election)}),
                        options.priority}) {
   const subject& of = state_->of();
-  if (options.priority == 0 || of.core->can().preferences) return;
+  if (options.priority == 0 || of.session->can().preferences) return;
   of.fail(
-      {errc::unsupported, "the store " + of.core->url() +
+      {errc::unsupported, "the store " + of.session->url() +
                               " serves in order of arrival, and knows no priority: leave it 0"});
 }
 
@@ -128,7 +129,7 @@ std::optional<leadership> election::campaign_within(wait_time wait, std::stop_to
 }
 
 pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_token stop) {
-  auto mine = engine::async_acquire(of.state_->of().order(limit, std::move(stop)),
+  auto mine = engine::async_acquire(of.state_->of().request(limit, std::move(stop)),
                                     {1, of.state_->priority});
   return engine::async_then<leadership>(std::move(mine),
                                         [](lease won) { return leadership(std::move(won)); });
@@ -136,7 +137,7 @@ pending<leadership> async_campaign(election& of, wait_limit limit, std::stop_tok
 
 std::optional<leader> election::current() const {
   const subject& of = state_->of();
-  auto reply = of.core->permits(of.spec->name, {});
+  auto reply = of.session->permits(of.config->name, {});
   if (!reply) of.fail(std::move(reply.error()));
   auto now = leader_now(*reply);
   if (!now) of.fail(std::move(now.error()));
@@ -144,33 +145,32 @@ std::optional<leader> election::current() const {
 }
 
 pending<std::optional<leader>> async_current(const election& of) {
-  return engine::async_command<std::optional<leader>>(of.state_->of().order({}, {}), {},
+  return engine::async_command<std::optional<leader>>(of.state_->of().request({}, {}), {},
                                                       leader_now);
 }
 
 leaders election::observe() const { return leaders(state_->seen); }
 
-const std::string& election::name() const noexcept { return state_->of().spec->name; }
+const std::string& election::name() const noexcept { return state_->of().config->name; }
 
 std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop) {
   const subject& of = of_->of;
-  auto& core = *of.core;
-  look_for_next q(core, of.spec->name, last_term_);
-  engine::mailroom::slot slot(core.mailroom(), core.ids().next());
-  const engine::timed_call call(core.now(), wait);
-  const auto settled = engine::wait_until_settled(core, slot, q, call, std::move(stop));
-  if (settled) return std::move(q.found);
-  const errc why = settled.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-  of.fail(settled.error());
+  auto& session = *of.session;
+  look_for_next q(session, of.config->name, last_term_);
+  const engine::timed_call call(session.now(), wait);
+  const auto me = session.ids().next();
+  if (!of.settled(engine::wait_until_settled(session, me, q, call, std::move(stop)))) {
+    return std::nullopt;
+  }
+  return std::move(q.found);
 }
 
 pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop) {
   const subject& about = of.of_->of;
-  auto& core = *about.core;
+  auto& session = *about.session;
   return engine::async_ask<leader>(
-      about.order(limit, std::move(stop)), core.ids().next(),
-      std::make_unique<look_for_next>(core, about.spec->name, of.last_term_),
+      about.request(limit, std::move(stop)), session.ids().next(),
+      std::make_unique<look_for_next>(session, about.config->name, of.last_term_),
       [](auto q) -> result<leader> { return std::move(*q->found); });
 }
 

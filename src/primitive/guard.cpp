@@ -5,8 +5,8 @@
 #include <mutex>
 #include <random>
 
-#include "engine/core.hpp"
-#include "engine/hold.hpp"
+#include "lease/hold.hpp"
+#include "session/session_impl.hpp"
 
 namespace holdfast::guard {
 

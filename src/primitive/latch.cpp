@@ -1,7 +1,7 @@
 #include <holdfast/latch.hpp>
 
-#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -17,7 +17,7 @@ constexpr std::uint32_t max_count = 1'000'000;
 constexpr std::chrono::microseconds on_its_way = 60s;
 
 // An arrival that nobody heard of is sent again for so long.
-std::chrono::milliseconds tries_for(const engine::core& session) {
+std::chrono::milliseconds tries_for(const engine::session_impl& session) {
   return std::min<std::chrono::milliseconds>(session.options().store_timeout, max_lease);
 }
 
@@ -47,17 +47,17 @@ bool is_mismatch(const store::countdown_reply& reply) {
 }
 
 /// One command of one latch, repeated as it is if its reply is lost.
-class countdown_question final : public engine::question {
+class countdown_request final : public engine::request {
  public:
-  countdown_question(engine::core& session, const std::string& name,
-                     const store::countdown_command& c)
+  countdown_request(engine::session_impl& session, const std::string& name,
+                    const store::countdown_command& c)
       : session_(session), name_(name), command_(c) {}
 
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();
     const boot_time sent = session_.now();
-    if (last) command_.place_us = 0;
+    if (last) command_.queue_lease_us = 0;
     auto answer = session_.countdown(name_, command_);
     if (!answer) return note_unknown(std::move(answer.error()), sent);
     reply = std::move(*answer);
@@ -65,7 +65,7 @@ class countdown_question final : public engine::question {
     if (command_.verb != countdown_verb::wait || reply.outcome == countdown_outcome::open) {
       return std::optional<engine::wait_hint>{};
     }
-    return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.look_again_us), {}}};
+    return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.retry_after_us), {}}};
   }
 
   // A place that stays behind ends by itself in seconds.
@@ -94,7 +94,7 @@ class countdown_question final : public engine::question {
             true};
   }
 
-  engine::core& session_;
+  engine::session_impl& session_;
   const std::string& name_;
   store::countdown_command command_;
   boot_time repeat_until_ = forever;
@@ -108,25 +108,25 @@ failure too_many(std::uint32_t n, std::uint32_t remaining) {
 /// The same without a thread.
 class pending_countdown final : public engine::telling_wait<engine::pending_wait, done> {
  public:
-  pending_countdown(engine::order o, const store::countdown_command& c)
-      : telling_wait(std::move(o)), question_(session_, spec_->name, c) {}
-  const store::owner_id& owner() const noexcept override { return question_.asks().owner; }
+  pending_countdown(engine::async_request o, const store::countdown_command& c)
+      : telling_wait(std::move(o)), request_(session_, config_->name, c) {}
+  const store::owner_id& owner() const noexcept override { return request_.asks().owner; }
 
  private:
-  engine::question& asked() override { return question_; }
+  engine::request& asked() override { return request_; }
 
-  void won(std::shared_ptr<engine::core>) override {
-    const auto& reply = question_.reply;
+  void won(std::shared_ptr<engine::session_impl>) override {
+    const auto& reply = request_.reply;
     if (reply.outcome != countdown_outcome::too_many) return tell(done{});
-    tell(session_.located(too_many(question_.asks().drop, reply.remaining), "latch", spec_->name));
+    tell(session_.located(too_many(request_.asks().drop, reply.remaining), "latch", config_->name));
   }
 
-  std::optional<store::renewal> leaving(const failure& why) override {
-    if (why.code == errc::cancelled) question_.leave();
+  std::optional<store::named_command> leaving(const failure& why) override {
+    if (why.code == errc::cancelled) request_.leave();
     return std::nullopt;
   }
 
-  countdown_question question_;
+  countdown_request request_;
 };
 
 std::uint32_t checked_count(std::uint32_t count) {
@@ -151,45 +151,43 @@ struct latch::state {
   store::countdown_command command(countdown_verb verb) const {
     store::countdown_command c;
     c.verb = verb;
-    c.owner = of.core->ids().next();
+    c.owner = of.session->ids().next();
     c.count = count;
-    c.place_us = engine::place_lasts.count();
+    c.queue_lease_us = engine::queue_lease.count();
     c.keep_us = std::chrono::microseconds(keep).count();
-    c.repeats_us = (tries_for(*of.core) + on_its_way).count();
-    c.peer = of.core->peer();
-    c.note = of.spec->note;
+    c.repeats_us = (tries_for(*of.session) + on_its_way).count();
+    c.peer = of.session->peer();
+    c.note = of.config->note;
     return c;
   }
 
   /// The reply, or nothing if it was not settled in time. Throws what went wrong.
   std::optional<store::countdown_reply> run(const store::countdown_command& c, wait_time wait,
                                             std::stop_token stop) const {
-    auto& core = *of.core;
-    if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
-    countdown_question q(core, of.spec->name, c);
-    engine::mailroom::slot slot(core.mailroom(), c.owner);
-    const engine::timed_call call(core.now(), wait);
-    auto settled = engine::wait_until_settled(core, slot, q, call, std::move(stop));
-    if (settled) return std::move(q.reply);
-    const errc why = settled.error().code;
-    if (why == errc::cancelled) q.leave();
-    if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-    of.fail(std::move(settled.error()));
+    auto& session = *of.session;
+    if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
+    countdown_request q(session, of.config->name, c);
+    const engine::timed_call call(session.now(), wait);
+    auto ended = engine::wait_until_settled(session, c.owner, q, call, std::move(stop));
+    if (!ended && ended.error().code == errc::cancelled) q.leave();
+    if (!of.settled(std::move(ended))) return std::nullopt;
+    return std::move(q.reply);
   }
 
   template <class T, class Outcome>
   pending<T> ask(countdown_verb verb, Outcome outcome) const {
     const auto c = command(verb);
-    return engine::async_ask<T>(of.order({}, {}), c.owner,
-                                std::make_unique<countdown_question>(*of.core, of.spec->name, c),
-                                outcome);
+    return engine::async_ask<T>(
+        of.request({}, {}), c.owner,
+        std::make_unique<countdown_request>(*of.session, of.config->name, c), outcome);
   }
 
   pending<done> pend(countdown_verb verb, std::uint32_t drop, wait_limit limit,
                      std::stop_token stop) const {
     auto c = command(verb);
     c.drop = drop;
-    return pending<done>(std::make_shared<pending_countdown>(of.order(limit, std::move(stop)), c));
+    return pending<done>(
+        std::make_shared<pending_countdown>(of.request(limit, std::move(stop)), c));
   }
 };
 
@@ -241,6 +239,6 @@ pending<done> async_remove(latch& l) {
   return l.state_->ask<done>(countdown_verb::remove, [](auto) -> status { return done{}; });
 }
 
-const std::string& latch::name() const noexcept { return state_->of.spec->name; }
+const std::string& latch::name() const noexcept { return state_->of.config->name; }
 
 }  // namespace holdfast

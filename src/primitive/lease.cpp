@@ -5,9 +5,9 @@
 
 #include "base/everlasting.hpp"
 #include "base/names.hpp"
-#include "engine/core.hpp"
-#include "engine/hold.hpp"
+#include "lease/hold.hpp"
 #include "primitive/release_later.hpp"
+#include "session/session_impl.hpp"
 
 namespace holdfast {
 
@@ -80,12 +80,12 @@ namespace {
 pending<done> async_extend_to(const lease& held, std::chrono::milliseconds length) {
   const auto hold = engine::hold::shared_behind(held);
   auto session = deref(hold).session();
-  auto* const core = session.get();
+  auto* const impl = session.get();
   return engine::async_do(
-      std::move(session), [hold, core, length, turn = hold->turn()]() -> status {
+      std::move(session), [hold, impl, length, turn = hold->turn()]() -> status {
         auto extended = hold->extend(length, turn);
         if (extended) return extended;
-        return core->located(std::move(extended.error()), "extend", hold->name());
+        return impl->located(std::move(extended.error()), "extend", hold->name());
       });
 }
 }  // namespace

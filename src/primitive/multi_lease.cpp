@@ -2,8 +2,8 @@
 #include <holdfast/multi_lock.hpp>
 #include <span>
 
-#include "engine/hold.hpp"
 #include "base/names.hpp"
+#include "lease/hold.hpp"
 #include "primitive/release_later.hpp"
 
 namespace holdfast {
@@ -81,7 +81,7 @@ namespace {
 // are kept until the end.
 void extend_all(std::span<const lease> members, std::chrono::milliseconds length) {
   std::vector<std::shared_ptr<engine::hold>> kept;
-  std::vector<std::shared_ptr<engine::core>> sessions;
+  std::vector<std::shared_ptr<engine::session_impl>> sessions;
   kept.reserve(members.size());
   sessions.reserve(members.size());
   for (const lease& one : members) {

@@ -4,10 +4,10 @@
 #include <span>
 #include <utility>
 
-#include "engine/async_forms.hpp"
 #include "base/names.hpp"
 #include "primitive/by_thread.hpp"
 #include "primitive/multi_member.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -38,7 +38,7 @@ bool in_order(const wanted& a, const wanted& b) {
   return std::less<>{}(&*a.session, &*b.session);  // two stores of the same name: "memory:"
 }
 
-bool same_terms(const engine::spec& a, const engine::spec& b) {
+bool same_terms(const engine::lock_config& a, const engine::lock_config& b) {
   return a.lease == b.lease && a.renew == b.renew && a.max_hold == b.max_hold;
 }
 
@@ -77,7 +77,7 @@ struct multi_lock::state {
     if (!lease) return asked;
     if (auto ok = base::check_lease(*lease); !ok) fail(std::move(ok.error()));
     for (auto& w : asked) {
-      auto made = std::make_shared<engine::spec>(*w.what);
+      auto made = std::make_shared<engine::lock_config>(*w.what);
       made->lease = *lease;
       made->renew = false;
       w.what = std::move(made);
@@ -95,7 +95,7 @@ multi_lock::multi_lock(std::vector<multi_member> members) : state_(new state) {
   std::sort(order.begin(), order.end(),
             [](const auto& a, const auto& b) { return in_order(a.first, b.first); });
   for (auto& [asks, number] : order) {
-    asks.what = primitive::without_gate(*asks.what);
+    asks.what = primitive::without_local_queue(*asks.what);
     state_->all.push_back(std::move(asks));
     state_->given_as.push_back(number);
   }

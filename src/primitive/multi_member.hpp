@@ -2,7 +2,7 @@
 
 #include <holdfast/multi_lock.hpp>
 
-#include "engine/acquire_many.hpp"
+#include "wait/acquire_many.hpp"
 
 namespace holdfast {
 
@@ -12,10 +12,11 @@ struct multi_member::state {
 
 namespace primitive {
 
-/// What is about a gate is not for who does not go through one.
-inline std::shared_ptr<const engine::spec> without_gate(const engine::spec& s) {
-  auto made = std::make_shared<engine::spec>(s);
-  made->gate = nullptr;
+/// What is about a local queue is not for who does not go through one.
+inline std::shared_ptr<const engine::lock_config> without_local_queue(
+    const engine::lock_config& s) {
+  auto made = std::make_shared<engine::lock_config>(s);
+  made->local_queue = nullptr;
   made->linger = {};
   return made;
 }

@@ -58,16 +58,16 @@ std::optional<lease> mutex::acquire_within(wait_time wait, std::stop_token stop)
 }
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit, std::stop_token stop) {
-  return engine::async_acquire(lock.state_->of.order(limit, std::move(stop)), {});
+  return engine::async_acquire(lock.state_->of.request(limit, std::move(stop)), {});
 }
 
 multi_member::multi_member(mutex& m)
-    : state_(new state{{m.state_->of.core, m.state_->of.spec, {}}}) {}
+    : state_(new state{{m.state_->of.session, m.state_->of.config, {}}}) {}
 
 std::uint64_t mutex::fence() const noexcept { return state_->holds.fence(); }
 void mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token mutex::lost() const { return state_->holds.lost(); }
-const std::string& mutex::name() const noexcept { return state_->of.spec->name; }
-clock& clock_of(const mutex& m) noexcept { return m.state_->of.core->clock(); }
+const std::string& mutex::name() const noexcept { return state_->of.config->name; }
+clock& clock_of(const mutex& m) noexcept { return m.state_->of.session->clock(); }
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
 #include <holdfast/redlock.hpp>
 
-#include "engine/quorum_hold.hpp"
+#include "quorum/quorum_hold.hpp"
 
 namespace holdfast {
 

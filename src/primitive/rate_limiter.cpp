@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/everlasting.hpp"
-#include "engine/async_forms.hpp"
 #include "primitive/rate_limiter_state.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -29,9 +29,9 @@ microseconds ahead_of(wait_time wait) {
 constexpr std::chrono::seconds refund_repeats{45};
 
 /// One command, repeated as it is if its reply is lost.
-class rate_question final : public engine::question {
+class rate_request final : public engine::request {
  public:
-  rate_question(engine::core& session, const std::string& name, const store::rate_command& c)
+  rate_request(engine::session_impl& session, const std::string& name, const store::rate_command& c)
       : session_(session), name_(name), command_(c) {}
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
@@ -64,7 +64,7 @@ class rate_question final : public engine::question {
             true};
   }
 
-  engine::core& session_;
+  engine::session_impl& session_;
   const std::string& name_;
   const store::rate_command command_;
   boot_time repeat_until_ = forever;
@@ -125,15 +125,15 @@ namespace {
 
 /// When a wait for tokens ends: they are slept for up to the last moment, because their time counts
 /// from the store's answer.
-engine::time_frame time_of(const engine::core& session, wait_time wait) {
+engine::time_frame time_of(const engine::session_impl& session, wait_time wait) {
   return engine::time_frame(session.now(), wait).to_the_last();
 }
 
 /// Takes ahead, and is settled when the tokens are there.
-class reservation final : public engine::question {
+class reservation final : public engine::request {
  public:
-  reservation(engine::core& session, const std::string& name, rate_limiter::state::request r,
-              std::uint64_t n, microseconds ahead)
+  reservation(engine::session_impl& session, const std::string& name,
+              rate_limiter::state::request r, std::uint64_t n, microseconds ahead)
       : session_(session),
         name_(name),
         request_(std::move(r)),
@@ -173,7 +173,7 @@ class reservation final : public engine::question {
   }
 
  private:
-  engine::core& session_;
+  engine::session_impl& session_;
   const std::string& name_;
   const rate_limiter::state::request request_;
   const boot_time began_;
@@ -185,9 +185,10 @@ class reservation final : public engine::question {
 /// The same without a thread. That its time was over is a decision, not a failure.
 class pending_take final : public engine::telling<engine::pending_wait, rate_decision> {
  public:
-  pending_take(engine::order o, rate_limiter::state::request r, std::uint64_t n, wait_time wait)
+  pending_take(engine::async_request o, rate_limiter::state::request r, std::uint64_t n,
+               wait_time wait)
       : telling(std::move(o)),
-        reservation_(session_, spec_->name, std::move(r), n, ahead_of(wait)) {}
+        reservation_(session_, config_->name, std::move(r), n, ahead_of(wait)) {}
   const store::owner_id& owner() const noexcept override { return reservation_.owner(); }
 
   void start(detail::receiver<rate_decision>& to) override {
@@ -196,15 +197,15 @@ class pending_take final : public engine::telling<engine::pending_wait, rate_dec
   }
 
  private:
-  engine::question& asked() override { return reservation_; }
-  void won(std::shared_ptr<engine::core>) override { tell(reservation_.outcome()); }
-  std::optional<store::renewal> leaving(const failure&) override {
+  engine::request& asked() override { return reservation_; }
+  void won(std::shared_ptr<engine::session_impl>) override { tell(reservation_.outcome()); }
+  std::optional<store::named_command> leaving(const failure&) override {
     reservation_.give_back();
     return std::nullopt;
   }
   void fail_overdue(failure f) override {
     if (f.code == errc::timed_out) return tell(rate_decision{});
-    tell(session_.located(std::move(f), tried(), spec_->name));
+    tell(session_.located(std::move(f), tried(), config_->name));
   }
   void fail(failure f) override {
     if (f.code == errc::timed_out) return tell(reservation_.refused());
@@ -231,14 +232,13 @@ rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
 
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait) const {
-  auto& core = *of.core;
-  if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
-  store::rate_command c{verb,          core.ids().next(),  static_cast<std::int64_t>(n),
-                        ahead.count(), r.rules->version(), r.choices};
-  rate_question q(core, of.spec->name, c);
-  engine::mailroom::slot slot(core.mailroom(), c.owner);
-  const engine::timed_call call(core.now(), wait);
-  auto settled = engine::wait_until_settled(core, slot, q, call, {});
+  auto& session = *of.session;
+  if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
+  store::rate_command c{verb,          session.ids().next(), static_cast<std::int64_t>(n),
+                        ahead.count(), r.rules->version(),   r.choices};
+  rate_request q(session, of.config->name, c);
+  const engine::timed_call call(session.now(), wait);
+  auto settled = engine::wait_until_settled(session, c.owner, q, call);
   if (!settled) of.fail(std::move(settled.error()));
   auto d = decision(r, q.reply, n);
   if (!d) of.fail(std::move(d.error()));
@@ -254,7 +254,7 @@ rate_decision rate_limiter::state::take(const request& r, std::uint64_t n) {
 rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t n) {
   std::string id = std::to_string(r.rules->version());
   for (const auto& b : r.buckets) (id += ' ') += b;
-  const boot_time now = of.core->now();
+  const boot_time now = of.session->now();
   {
     const std::lock_guard guard{mutex};
     const auto found = pools.find(id);
@@ -317,13 +317,12 @@ rate_decision rate_limiter::try_take(std::uint64_t n, const rate_key& key) {
 rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wait_time wait,
                                         std::stop_token stop) {
   const auto& of = state_->of;
-  auto& core = *of.core;
+  auto& session = *of.session;
   auto r = state_->about(key, n);
-  if (auto usable = core.usable(); !usable) of.fail(std::move(usable.error()));
-  const engine::timed_call call(time_of(core, wait));
-  reservation mine(core, of.spec->name, std::move(r), n, ahead_of(wait));
-  engine::mailroom::slot slot(core.mailroom(), mine.owner());
-  auto settled = engine::wait_until_settled(core, slot, mine, call, std::move(stop));
+  if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
+  const engine::timed_call call(time_of(session, wait));
+  reservation mine(session, of.config->name, std::move(r), n, ahead_of(wait));
+  auto settled = engine::wait_until_settled(session, mine.owner(), mine, call, std::move(stop));
   if (settled) return mine.outcome();
   const errc why = settled.error().code;
   if (why == errc::timed_out || why == errc::cancelled) return mine.refused();
@@ -335,7 +334,7 @@ pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_
                                   wait_limit limit, std::stop_token stop) {
   const auto& state = *of.state_;
   auto r = state.about(key, n);
-  auto o = state.of.order(limit, std::move(stop));
+  auto o = state.of.request(limit, std::move(stop));
   o.time = time_of(*o.session, limit.wait());
   return pending<rate_decision>(
       std::make_shared<pending_take>(std::move(o), std::move(r), n, limit.wait()));
@@ -349,10 +348,11 @@ pending<T> decide_later(const rate_limiter::state& s, rate_limiter::state::reque
                         rate_verb verb, std::uint64_t n, microseconds ahead, wait_limit limit,
                         Outcome outcome) {
   const auto r = std::make_shared<rate_limiter::state::request>(std::move(about));
-  const store::rate_command c{verb,          s.of.core->ids().next(), static_cast<std::int64_t>(n),
-                              ahead.count(), r->rules->version(),     r->choices};
-  return engine::async_ask<T>(s.of.order(limit, {}), c.owner,
-                              std::make_unique<rate_question>(*s.of.core, s.of.spec->name, c),
+  const store::rate_command c{
+      verb,          s.of.session->ids().next(), static_cast<std::int64_t>(n),
+      ahead.count(), r->rules->version(),        r->choices};
+  return engine::async_ask<T>(s.of.request(limit, {}), c.owner,
+                              std::make_unique<rate_request>(*s.of.session, s.of.config->name, c),
                               [r, n, outcome](auto q) -> result<T> {
                                 auto d = decision(*r, q->reply, n);
                                 if (!d) return std::move(d.error());
@@ -410,6 +410,6 @@ void rate_limiter::change_rules(std::vector<rate_rule> rules, std::uint32_t vers
   state_->replace_rules(std::move(rules), version);
 }
 
-const std::string& rate_limiter::name() const noexcept { return state_->of.spec->name; }
+const std::string& rate_limiter::name() const noexcept { return state_->of.config->name; }
 
 }  // namespace holdfast

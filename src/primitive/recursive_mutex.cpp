@@ -73,7 +73,7 @@ std::uint32_t recursive_mutex::level() const noexcept { return state_->level(); 
 std::uint64_t recursive_mutex::fence() const noexcept { return state_->holds.fence(); }
 void recursive_mutex::check() const { state_->holds.check(state_->of); }
 std::stop_token recursive_mutex::lost() const { return state_->holds.lost(); }
-const std::string& recursive_mutex::name() const noexcept { return state_->of.spec->name; }
-clock& clock_of(const recursive_mutex& m) noexcept { return m.state_->of.core->clock(); }
+const std::string& recursive_mutex::name() const noexcept { return state_->of.config->name; }
+clock& clock_of(const recursive_mutex& m) noexcept { return m.state_->of.session->clock(); }
 
 }  // namespace holdfast

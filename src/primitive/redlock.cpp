@@ -4,10 +4,10 @@
 #include <holdfast/redlock.hpp>
 
 #include "base/names.hpp"
-#include "engine/quorum_hold.hpp"
 #include "primitive/by_thread.hpp"
 #include "primitive/common.hpp"
 #include "primitive/distinct_nodes.hpp"
+#include "quorum/quorum_hold.hpp"
 
 namespace holdfast {
 
@@ -62,7 +62,7 @@ boot_time next_vote(boot_time now, std::chrono::nanoseconds pause, std::chrono::
   return last > now ? last : deadline;
 }
 
-void sleep(engine::core& on, boot_time until, const std::stop_token& stop) {
+void sleep(engine::session_impl& on, boot_time until, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable changed;
   const std::stop_callback wake{stop, [&] {
@@ -78,7 +78,7 @@ void sleep(engine::core& on, boot_time until, const std::stop_token& stop) {
 struct redlock::state {
   std::shared_ptr<engine::quorum> nodes = std::make_shared<engine::quorum>();
   std::chrono::milliseconds lease{};
-  std::shared_ptr<engine::quorum_minder> minder;
+  std::shared_ptr<engine::quorum_renewer> renewer;
   std::unique_ptr<primitive::distinct_nodes> distinct;
   std::atomic<std::uint64_t> attempts{0};
   mutable std::mutex mutex;
@@ -106,7 +106,7 @@ struct redlock::state {
         fail(std::move(can.error()));
       }
     }
-    if (auto can = minder->start(); !can) fail(std::move(can.error()));
+    if (auto can = renewer->start(); !can) fail(std::move(can.error()));
     if (auto ok = distinct->check(deadline); !ok) fail(std::move(ok.error()));
   }
 
@@ -153,12 +153,12 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
   s.nodes->patience = saturated_nanoseconds(options.node_timeout);
   s.nodes->trust_after = saturated_nanoseconds(options.trust_after);
   const lock_options common{
-      .lease = options.lease == 0ms ? nodes.front().core()->options().lease : options.lease,
+      .lease = options.lease == 0ms ? nodes.front().impl()->options().lease : options.lease,
       .reason = options.reason};
   for (const auto& node : nodes) {
     const primitive::subject of(node, operation, name, common, store::kind::mutex, 1,
                                 &store::capabilities::learns_fences);
-    s.nodes->nodes.push_back(std::make_shared<engine::quorum_node>(of.core, of.spec));
+    s.nodes->nodes.push_back(std::make_shared<engine::quorum_node>(of.session, of.config));
   }
   s.nodes->name = s.nodes->nodes.front()->what()->name;
   s.lease = common.lease;
@@ -167,7 +167,7 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
     s.fail(
         {errc::invalid_argument, "node_timeout has to be positive, and trust_after not negative"});
   }
-  s.minder = engine::quorum_minder::make(nodes.front().core());
+  s.renewer = engine::quorum_renewer::make(nodes.front().impl());
   s.distinct = std::make_unique<primitive::distinct_nodes>(s.nodes);
   if (auto ok = s.distinct->check_sessions(); !ok) s.fail(std::move(ok.error()));
 }
@@ -191,7 +191,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
     auto [hold, won] = s.vote_once(lease, time);
     if (won) {
       quorum_lease mine(hold);  // given back if there is no memory to keep it
-      hold->keep(s.minder);
+      hold->keep(s.renewer);
       return mine;
     }
     const auto votes = hold->votes();

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/async_forms.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast::primitive {
 

@@ -1,9 +1,9 @@
 #include <holdfast/semaphore.hpp>
 
 #include "base/names.hpp"
-#include "engine/async_forms.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -24,13 +24,14 @@ subject make_subject(const session& s, std::string_view what, const std::string&
 }
 
 void check_weight(const subject& of, std::uint32_t weight) {
-  if (weight >= 1 && weight <= of.spec->capacity) return;
+  if (weight >= 1 && weight <= of.config->capacity) return;
   of.fail({errc::invalid_argument, "a weight of " + std::to_string(weight) + " of " +
-                                       std::to_string(of.spec->capacity) +
+                                       std::to_string(of.config->capacity) +
                                        " permits can never be had"});
 }
 
-result<std::uint32_t> free_permits(const engine::spec& of, const store::permits_reply& reply) {
+result<std::uint32_t> free_permits(const engine::lock_config& of,
+                                   const store::permits_reply& reply) {
   const bool other_kind = reply.outcome == store::permits_outcome::kind_mismatch;
   const auto& found = reply.found;
   const bool in_use = !found.holders.empty() || !found.queue.empty();
@@ -49,16 +50,17 @@ result<std::uint32_t> free_permits(const engine::spec& of, const store::permits_
 }
 
 std::uint32_t free_permits(const subject& of) {
-  auto reply = of.core->permits(of.spec->name, {});
+  auto reply = of.session->permits(of.config->name, {});
   if (!reply) of.fail(std::move(reply.error()));
-  auto free = free_permits(*of.spec, *reply);
+  auto free = free_permits(*of.config, *reply);
   if (!free) of.fail(std::move(free.error()));
   return *free;
 }
 
 pending<std::uint32_t> free_permits_later(const subject& of) {
   return engine::async_command<std::uint32_t>(
-      of.order({}, {}), {}, [what = of.spec](auto& reply) { return free_permits(*what, reply); });
+      of.request({}, {}), {},
+      [what = of.config](auto& reply) { return free_permits(*what, reply); });
 }
 
 }  // namespace
@@ -86,13 +88,13 @@ pending<lease> async_acquire(semaphore& of, std::uint32_t weight, wait_limit lim
                              std::stop_token stop) {
   const auto& subject = of.state_->of;
   check_weight(subject, weight);
-  return engine::async_acquire(subject.order(limit, std::move(stop)), {weight, 0});
+  return engine::async_acquire(subject.request(limit, std::move(stop)), {weight, 0});
 }
 
 multi_member::multi_member(semaphore& s, std::uint32_t weight) {
   const auto& of = s.state_->of;
   check_weight(of, weight);
-  state_.reset(new state{{of.core, of.spec, {weight, 0}}});
+  state_.reset(new state{{of.session, of.config, {weight, 0}}});
 }
 multi_member::multi_member(semaphore& s) : multi_member(s, 1) {}
 multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
@@ -101,8 +103,8 @@ std::uint32_t semaphore::available() const { return free_permits(state_->of); }
 pending<std::uint32_t> async_available(const semaphore& of) {
   return free_permits_later(of.state_->of);
 }
-std::uint32_t semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
-const std::string& semaphore::name() const noexcept { return state_->of.spec->name; }
+std::uint32_t semaphore::capacity() const noexcept { return state_->of.config->capacity; }
+const std::string& semaphore::name() const noexcept { return state_->of.config->name; }
 
 // ---- counting_semaphore
 // --------------------------------------------------------------------------
@@ -150,7 +152,7 @@ void counting_semaphore::release(std::uint32_t permits) {
   }
 }
 
-std::uint32_t counting_semaphore::max() const noexcept { return state_->of.spec->capacity; }
+std::uint32_t counting_semaphore::max() const noexcept { return state_->of.config->capacity; }
 
 // ---- expiring_semaphore
 // --------------------------------------------------------------------------
@@ -158,11 +160,11 @@ std::uint32_t counting_semaphore::max() const noexcept { return state_->of.spec-
 struct expiring_semaphore::state {
   subject of;
 
-  engine::spec spec_for(std::chrono::milliseconds lease) const {
-    if (auto ok = base::check_lease(lease, of.core->can()); !ok) of.fail(std::move(ok.error()));
-    auto s = *of.spec;
+  engine::lock_config config_for(std::chrono::milliseconds lease) const {
+    if (auto ok = base::check_lease(lease, of.session->can()); !ok) of.fail(std::move(ok.error()));
+    auto s = *of.config;
     s.lease = lease;
-    s.detached = true;
+    s.outlives_session = true;
     return s;
   }
 
@@ -179,7 +181,7 @@ struct expiring_semaphore::state {
 
   store::permits_reply command(store::permits_verb verb, std::string_view id,
                                std::chrono::milliseconds lease) const {
-    auto reply = of.core->permits(of.spec->name, about(verb, id, lease));
+    auto reply = of.session->permits(of.config->name, about(verb, id, lease));
     if (!reply) of.fail(std::move(reply.error()));
     return std::move(*reply);
   }
@@ -199,26 +201,25 @@ permit expiring_semaphore::acquire(std::chrono::milliseconds lease, std::stop_to
 
 std::optional<permit> expiring_semaphore::acquire_within(std::chrono::milliseconds lease,
                                                          wait_time wait, std::stop_token stop) {
-  const auto spec = state_->spec_for(lease);
-  auto got = engine::acquire_detached(*state_->of.core, spec, wait, std::move(stop));
+  const auto config = state_->config_for(lease);
+  auto got = engine::acquire_permit(*state_->of.session, config, wait, std::move(stop));
   if (got) {
     try {
       return permit{to_string(got->owner), engine::public_fence(got->fence), lease};
     } catch (...) {  // no memory
-      state_->of.core->keeper().abandon(spec.name, got->owner, lease);
+      state_->of.session->keeper().abandon(config.name, got->owner, lease);
       throw;
     }
   }
-  const errc why = got.error().code;
-  if (why == errc::timed_out || why == errc::cancelled) return std::nullopt;
-  state_->of.fail(std::move(got.error()));
+  (void)state_->of.settled(std::move(got.error()));
+  return std::nullopt;
 }
 
 pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
                               wait_limit limit, std::stop_token stop) {
-  auto order = of.state_->of.order(limit, std::move(stop));
-  order.what = std::make_shared<engine::spec>(of.state_->spec_for(lease));
-  return engine::async_acquire_detached(std::move(order));
+  auto request = of.state_->of.request(limit, std::move(stop));
+  request.what = std::make_shared<engine::lock_config>(of.state_->config_for(lease));
+  return engine::async_acquire_permit(std::move(request));
 }
 
 namespace {
@@ -226,7 +227,7 @@ namespace {
 pending<bool> whether(const subject& of, const store::permits_command& c,
                       store::permits_outcome yes) {
   return engine::async_command<bool>(
-      of.order({}, {}), c, [yes](auto& reply) -> result<bool> { return reply.outcome == yes; });
+      of.request({}, {}), c, [yes](auto& reply) -> result<bool> { return reply.outcome == yes; });
 }
 
 }  // namespace
@@ -234,7 +235,7 @@ pending<bool> whether(const subject& of, const store::permits_command& c,
 pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease) {
   const auto& s = *of.state_;
-  (void)s.spec_for(lease);
+  (void)s.config_for(lease);
   return whether(s.of, s.about(store::permits_verb::renew, id, lease),
                  store::permits_outcome::granted);
 }
@@ -245,7 +246,7 @@ pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
 }
 
 bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {
-  (void)state_->spec_for(lease);
+  (void)state_->config_for(lease);
   return state_->command(store::permits_verb::renew, id, lease).outcome ==
          store::permits_outcome::granted;
 }
@@ -259,7 +260,7 @@ std::uint32_t expiring_semaphore::available() const { return free_permits(state_
 pending<std::uint32_t> async_available(const expiring_semaphore& of) {
   return free_permits_later(of.state_->of);
 }
-std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.spec->capacity; }
-const std::string& expiring_semaphore::name() const noexcept { return state_->of.spec->name; }
+std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.config->capacity; }
+const std::string& expiring_semaphore::name() const noexcept { return state_->of.config->name; }
 
 }  // namespace holdfast

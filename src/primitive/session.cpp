@@ -2,10 +2,10 @@
 #include <charconv>
 #include <holdfast/session.hpp>
 
-#include "engine/async_forms.hpp"
-#include "engine/deadlock_watch.hpp"
 #include "base/names.hpp"
+#include "diagnose/deadlock_watch.hpp"
 #include "primitive/common.hpp"
+#include "wait/async_forms.hpp"
 
 namespace holdfast {
 
@@ -46,48 +46,51 @@ void describe_countdown(const store::countdown_reply& reply, name_info& info) {
   }
 }
 
-std::string checked_name(const engine::core& core, std::string_view what, std::string_view name) {
-  std::string full = core.full_name(name);
-  if (auto ok = base::check_name(name, core.can().max_name_bytes); !ok) {
-    throw_failure(core.located(std::move(ok.error()), what, full));
+std::string checked_name(const engine::session_impl& session, std::string_view what,
+                         std::string_view name) {
+  std::string full = session.full_name(name);
+  if (auto ok = base::check_name(name, session.can().max_name_bytes); !ok) {
+    throw_failure(session.located(std::move(ok.error()), what, full));
   }
   return full;
 }
 
-void check_options(const engine::core& core) {
-  if (auto ok = base::check_lease(core.options().lease, core.can()); !ok) {
-    throw_failure(core.located(std::move(ok.error()), "open", ""));
+void check_options(const engine::session_impl& session) {
+  if (auto ok = base::check_lease(session.options().lease, session.can()); !ok) {
+    throw_failure(session.located(std::move(ok.error()), "open", ""));
   }
-  if (core.options().store_timeout < std::chrono::milliseconds::zero()) {
-    throw_failure(core.located({errc::invalid_argument, "store_timeout is negative"}, "open", ""));
+  if (session.options().store_timeout < std::chrono::milliseconds::zero()) {
+    throw_failure(
+        session.located({errc::invalid_argument, "store_timeout is negative"}, "open", ""));
   }
-  if (core.options().detect_deadlocks && !core.can().finds_deadlocks) {
-    throw_failure(core.located({errc::unsupported,
-                                "this store cannot show who waits for whom, so detect_deadlocks "
-                                "would see nothing: docs/matrix.md says which stores can"},
-                               "open", ""));
+  if (session.options().detect_deadlocks && !session.can().finds_deadlocks) {
+    throw_failure(session.located({errc::unsupported,
+                                   "this store cannot show who waits for whom, so detect_deadlocks "
+                                   "would see nothing: docs/matrix.md says which stores can"},
+                                  "open", ""));
   }
 }
 
 }  // namespace
 
 session::session(std::unique_ptr<store::session_store> store, session_options options)
-    : core_(engine::core::make(std::move(store), std::move(options))) {
-  check_options(*core_);
+    : impl_(engine::session_impl::make(std::move(store), std::move(options))) {
+  check_options(*impl_);
 }
 
-const store::capabilities& session::can() const noexcept { return core_->can(); }
-const std::string& session::url() const noexcept { return core_->url(); }
-std::uint64_t session::store_operations() const noexcept { return core_->operations(); }
+const store::capabilities& session::can() const noexcept { return impl_->can(); }
+const std::string& session::url() const noexcept { return impl_->url(); }
+std::uint64_t session::store_operations() const noexcept { return impl_->operations(); }
 
 namespace {
 
 // What they do on whichever thread.
 
-result<std::vector<std::string>> names_like(engine::core& core, std::string_view pattern) {
-  auto all = core.names();
-  if (!all) return core.located(std::move(all.error()), "names", pattern);
-  const std::string& prefix = core.options().name_prefix;
+result<std::vector<std::string>> names_like(engine::session_impl& session,
+                                            std::string_view pattern) {
+  auto all = session.names();
+  if (!all) return session.located(std::move(all.error()), "names", pattern);
+  const std::string& prefix = session.options().name_prefix;
   std::vector<std::string> ours;
   for (const auto& name : *all) {
     if (!name.starts_with(prefix) || engine::is_wait_mark(name)) continue;
@@ -98,34 +101,34 @@ result<std::vector<std::string>> names_like(engine::core& core, std::string_view
   return ours;
 }
 
-result<name_info> look_at(engine::core& core, const std::string& full) {
+result<name_info> look_at(engine::session_impl& session, const std::string& full) {
   name_info info;
   info.name = full;
-  const auto permits = core.permits(full, {});
-  if (!permits) return core.located(permits.error(), "show", full);
+  const auto permits = session.permits(full, {});
+  if (!permits) return session.located(permits.error(), "show", full);
   info.last_fence = engine::public_fence(permits->found.last_fence);
   describe_permits(*permits, info);
   if (!info.kind.empty()) return info;
-  const auto countdown = core.countdown(full, {});
-  if (!countdown) return core.located(countdown.error(), "show", full);
+  const auto countdown = session.countdown(full, {});
+  if (!countdown) return session.located(countdown.error(), "show", full);
   describe_countdown(*countdown, info);
   return info;
 }
 
-result<std::size_t> evict(engine::core& core, const std::string& full,
+result<std::size_t> evict(engine::session_impl& session, const std::string& full,
                           const store::owner_id& owner) {
   store::permits_command c;
   c.verb = store::permits_verb::evict;
   c.owner = owner;
-  auto reply = core.permits(full, c);
-  if (!reply) return core.located(std::move(reply.error()), "force_release", full);
+  auto reply = session.permits(full, c);
+  if (!reply) return session.located(std::move(reply.error()), "force_release", full);
   return std::size_t{reply->position};
 }
 
-result<std::size_t> evict_all(engine::core& core, const std::string& full,
+result<std::size_t> evict_all(engine::session_impl& session, const std::string& full,
                               std::string_view short_id) {
-  const auto found = core.permits(full, {});
-  if (!found) return core.located(found.error(), "force_release", full);
+  const auto found = session.permits(full, {});
+  if (!found) return session.located(found.error(), "force_release", full);
   std::vector<store::owner_id> owners;
   // Who waits at a barrier takes part as well: it is broken as a whole.
   if (found->found.kind == store::kind::barrier && short_id.empty()) owners.emplace_back();
@@ -134,7 +137,7 @@ result<std::size_t> evict_all(engine::core& core, const std::string& full,
   }
   std::size_t removed = 0;
   for (const auto& owner : owners) {
-    auto some = evict(core, full, owner);
+    auto some = evict(session, full, owner);
     if (!some) return some;
     removed += *some;
   }
@@ -144,34 +147,35 @@ result<std::size_t> evict_all(engine::core& core, const std::string& full,
 }  // namespace
 
 std::vector<std::string> session::names(std::string_view pattern) const {
-  return names_like(*core_, pattern).value();
+  return names_like(*impl_, pattern).value();
 }
 
 pending<std::vector<std::string>> async_names(const session& s, std::string pattern) {
   return engine::async_do<std::vector<std::string>>(
-      s.core(),
-      [core = s.core().get(), pattern = std::move(pattern)] { return names_like(*core, pattern); });
+      s.impl(), [session = s.impl().get(), pattern = std::move(pattern)] {
+        return names_like(*session, pattern);
+      });
 }
 
 name_info session::show(std::string_view name) const {
-  return look_at(*core_, checked_name(*core_, "show", name)).value();
+  return look_at(*impl_, checked_name(*impl_, "show", name)).value();
 }
 
 pending<name_info> async_show(const session& s, std::string name) {
   return engine::async_do<name_info>(
-      s.core(), [core = s.core().get(), full = checked_name(*s.core(), "show", name)] {
-        return look_at(*core, full);
+      s.impl(), [session = s.impl().get(), full = checked_name(*s.impl(), "show", name)] {
+        return look_at(*session, full);
       });
 }
 
 std::size_t session::force_release(std::string_view name, std::string_view short_id) const {
-  return evict_all(*core_, checked_name(*core_, "force_release", name), short_id).value();
+  return evict_all(*impl_, checked_name(*impl_, "force_release", name), short_id).value();
 }
 
 pending<std::size_t> async_force_release(const session& s, std::string name, std::string short_id) {
   return engine::async_do<std::size_t>(
-      s.core(), [core = s.core().get(), full = checked_name(*s.core(), "force_release", name),
-                 short_id = std::move(short_id)] { return evict_all(*core, full, short_id); });
+      s.impl(), [session = s.impl().get(), full = checked_name(*s.impl(), "force_release", name),
+                 short_id = std::move(short_id)] { return evict_all(*session, full, short_id); });
 }
 
 std::string_view to_string(event_kind kind) noexcept {

@@ -1,13 +1,13 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include "base/names.hpp"
-#include "engine/core.hpp"
-#include "engine/reader_group.hpp"
-#include "engine/readers.hpp"
-#include "engine/resizing.hpp"
-#include "engine/trace.hpp"
+#include "diagnose/trace.hpp"
+#include "local/reader_group.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
+#include "session/session_impl.hpp"
+#include "wait/readers.hpp"
+#include "wait/resizing.hpp"
 
 namespace holdfast {
 
@@ -26,7 +26,7 @@ struct shared_mutex::state {
   thread_holds writers;
   thread_holds readers;
 
-  engine::claim claim(mode m) const {
+  engine::acquire_params claim(mode m) const {
     const bool first = (m == exclusive && prefers == preference::writer) ||
                        (m == shared && prefers == preference::reader);
     return {m == exclusive ? all : 1, first ? 1 : 0};
@@ -37,22 +37,23 @@ struct shared_mutex::state {
   bool readers_pass() const noexcept { return prefers == preference::reader; }
   // Readers who share a hold would not hear of a writer elsewhere, and go on joining it.
   bool readers_share() const noexcept {
-    return readers_pass() || (of.core->can().notices && of.core->can().tells_holders);
+    return readers_pass() || (of.session->can().notifications && of.session->can().tells_holders);
   }
 
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
     if (m == shared && readers_share()) {
-      if (!of.spec->traced)
-        return engine::read(of.core, of.spec, claim(m), group, readers_pass(), wait,
+      if (!of.config->traced)
+        return engine::read(of.session, of.config, claim(m), group, readers_pass(), wait,
                             std::move(stop));
-      const engine::trace seen(of.core, *of.spec, claim(m), wait, std::move(stop));
-      auto got = engine::read(of.core, of.spec, claim(m), group, readers_pass(), wait, seen.stop());
+      const engine::trace seen(of.session, *of.config, claim(m), wait, std::move(stop));
+      auto got =
+          engine::read(of.session, of.config, claim(m), group, readers_pass(), wait, seen.stop());
       if (got) engine::trace::got(*got);
       return got;
     }
-    if (m == shared) return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
+    if (m == shared) return engine::acquire(of.session, of.config, claim(m), wait, std::move(stop));
     const engine::reader_group::writer waits(*group);
-    return engine::acquire(of.core, of.spec, claim(m), wait, std::move(stop));
+    return engine::acquire(of.session, of.config, claim(m), wait, std::move(stop));
   }
 
   const std::shared_ptr<engine::hold>& behind(const lease& held) const;
@@ -66,12 +67,12 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
                        {},
                        {}}) {
   const auto& of = state_->of;
-  if (options.preference != preference::fifo && !of.core->can().preferences) {
-    of.fail({errc::unsupported, "the store " + of.core->url() +
+  if (options.preference != preference::fifo && !of.session->can().preferences) {
+    of.fail({errc::unsupported, "the store " + of.session->url() +
                                     " serves readers and writers in order of arrival only: use "
                                     "preference::fifo"});
   }
-  state_->group = of.core->reader_groups().at(of.spec->name);
+  state_->group = of.session->reader_groups().at(of.config->name);
 }
 
 shared_mutex::~shared_mutex() = default;
@@ -99,16 +100,16 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  return engine::async_write(s.of.order(limit, std::move(stop)), s.claim(shared_mutex::exclusive),
+  return engine::async_write(s.of.request(limit, std::move(stop)), s.claim(shared_mutex::exclusive),
                              s.group);
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
   const auto claim = s.claim(shared_mutex::shared);
-  auto order = s.of.order(limit, std::move(stop));
-  if (!s.readers_share()) return engine::async_acquire(std::move(order), claim);
-  return engine::async_read(std::move(order), claim, s.group, s.readers_pass());
+  auto request = s.of.request(limit, std::move(stop));
+  if (!s.readers_share()) return engine::async_acquire(std::move(request), claim);
+  return engine::async_read(std::move(request), claim, s.group, s.readers_pass());
 }
 
 void shared_mutex::unlock() noexcept {
@@ -123,7 +124,7 @@ void shared_mutex::unlock_shared() noexcept {
 
 const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& held) const {
   const auto& hold = engine::hold::shared_behind(held);
-  if (hold == nullptr || !hold->belongs_to(*of.core, *of.spec)) {
+  if (hold == nullptr || !hold->belongs_to(*of.session, *of.config)) {
     of.fail({errc::not_owner, "the lease is empty, or of another lock"});
   }
   return hold;
@@ -132,7 +133,7 @@ const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& he
 // Here and below: who is told of the loss may give the lease back, and let the lock object go.
 void shared_mutex::downgrade(lease& held) {
   const auto kept = state_;
-  auto changed = engine::resizing(*kept->of.core, kept->behind(held), 1).run();
+  auto changed = engine::resizing(*kept->of.session, kept->behind(held), 1).run();
   if (!changed) kept->of.fail(std::move(changed.error()));
 }
 
@@ -140,7 +141,7 @@ bool shared_mutex::try_upgrade(lease& held) {
   const auto kept = state_;
   const auto hold = kept->behind(held);
   if (!kept->group->keep_alone(*hold)) return false;
-  auto changed = engine::resizing(*kept->of.core, hold, all).run();
+  auto changed = engine::resizing(*kept->of.session, hold, all).run();
   if (!changed) kept->of.fail(std::move(changed.error()));
   return *changed;
 }
@@ -154,19 +155,19 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
  public:
   pending_resize(const subject& of, std::shared_ptr<engine::hold> held,
                  std::shared_ptr<engine::reader_group> group)
-      : engine::telling_wait<engine::pending_wait, T>(of.order({}, {})),
+      : engine::telling_wait<engine::pending_wait, T>(of.request({}, {})),
         hold_(held),
         group_(std::move(group)),
-        owner_(of.core->ids().next()),
-        resizing_(*of.core, std::move(held), weight) {}
+        owner_(of.session->ids().next()),
+        resizing_(*of.session, std::move(held), weight) {}
   const store::owner_id& owner() const noexcept override { return owner_; }
 
  private:
-  using next = engine::errand::next;
+  using next = engine::operation::next;
   static constexpr bool up = std::is_same_v<T, bool>;
   static constexpr std::uint32_t weight = up ? all : 1;
 
-  engine::question& asked() override { return resizing_; }
+  engine::request& asked() override { return resizing_; }
   next come_in() override {
     if constexpr (up) {
       if (auto can = hold_->to_resize(weight); !can) return this->end(std::move(can.error()));
@@ -177,7 +178,7 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
     }
     return this->at_store();
   }
-  void won(std::shared_ptr<engine::core> session) override {
+  void won(std::shared_ptr<engine::session_impl> session) override {
     auto changed = resizing_.end(done{});
     if (!changed) {
       this->tell(session->located(std::move(changed.error()), this->tried(), hold_->name()));
@@ -187,7 +188,7 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
       this->tell(done{});
     }
   }
-  std::optional<store::renewal> leaving(const failure&) override { return std::nullopt; }
+  std::optional<store::named_command> leaving(const failure&) override { return std::nullopt; }
   void leave_to_keeper() noexcept override { resizing_.give_up(); }
   failure observed(failure f) override { return resizing_.end(std::move(f)).error(); }
 
@@ -225,7 +226,7 @@ bool shared_mutex::try_upgrade() {
 
 multi_member::multi_member(shared_mutex& m, bool exclusive)
     : state_(new state{
-          {m.state_->of.core, m.state_->of.spec,
+          {m.state_->of.session, m.state_->of.config,
            m.state_->claim(exclusive ? shared_mutex::exclusive : shared_mutex::shared)}}) {}
 multi_member::multi_member(shared_mutex& m) : multi_member(m, true) {}
 multi_member shared(shared_mutex& m) { return {m, false}; }
@@ -233,7 +234,7 @@ multi_member shared(shared_mutex& m) { return {m, false}; }
 std::uint64_t shared_mutex::fence() const noexcept { return state_->mine().fence(); }
 void shared_mutex::check() const { state_->mine().check(state_->of); }
 std::stop_token shared_mutex::lost() const { return state_->mine().lost(); }
-const std::string& shared_mutex::name() const noexcept { return state_->of.spec->name; }
-clock& clock_of(const shared_mutex& m) noexcept { return m.state_->of.core->clock(); }
+const std::string& shared_mutex::name() const noexcept { return state_->of.config->name; }
+clock& clock_of(const shared_mutex& m) noexcept { return m.state_->of.session->clock(); }
 
 }  // namespace holdfast

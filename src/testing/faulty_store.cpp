@@ -32,9 +32,9 @@ class faulty_inbox final : public store::inbox {
   void watch(std::string_view peer) override { inner_.watch(peer); }
   void unwatch(std::string_view peer) noexcept override { inner_.unwatch(peer); }
 
-  std::optional<store::notice> receive(boot_time until) override {
-    auto notice = inner_.receive(until);
-    if (!notice || !drop_next_.exchange(false)) return notice;
+  std::optional<store::notification> receive(boot_time until) override {
+    auto notification = inner_.receive(until);
+    if (!notification || !drop_next_.exchange(false)) return notification;
     ++lost_;
     return std::nullopt;
   }
@@ -86,11 +86,12 @@ class faulty_store final : public store::forwarding_store {
     });
   }
 
-  std::vector<result<store::permits_reply>> renew(std::span<const store::renewal> batch) override {
+  std::vector<result<store::permits_reply>> execute_batch(
+      std::span<const store::named_command> batch) override {
     std::vector<fault> faults;
     for (const auto& one : batch) faults.push_back(choose(one.name, one.command.verb));
     if (has(faults, fault::delay)) wait_until(after_delay());
-    if (has(faults, fault::drop_notice)) inbox_.drop_next();
+    if (has(faults, fault::drop_notification)) inbox_.drop_next();
     const boot_time reply_comes = after_delay();
     auto replies = carry_out(batch, faults);
     if (has(faults, fault::delay_reply)) wait_until(reply_comes);
@@ -98,7 +99,7 @@ class faulty_store final : public store::forwarding_store {
   }
 
   result<std::vector<store::permits_reply>> acquire_together(
-      std::span<const store::renewal> all) override {
+      std::span<const store::named_command> all) override {
     std::vector<fault> faults;
     for (const auto& one : all) faults.push_back(choose(one.name, one.command.verb));
     const auto call = [&] { return inner().acquire_together(all); };
@@ -106,7 +107,7 @@ class faulty_store final : public store::forwarding_store {
   }
 
   // Not twice: it takes tokens.
-  result<store::admission> admit(const store::renewal& asks, std::string_view limiter,
+  result<store::admission> admit(const store::named_command& asks, std::string_view limiter,
                                  const store::rate_command& take) override {
     const std::array faults{choose(asks.name, asks.command.verb), choose(limiter, verb_of(take))};
     return with_fault(
@@ -147,7 +148,7 @@ class faulty_store final : public store::forwarding_store {
   }
   static fault worst(std::span<const fault> all) {
     for (const fault f : {fault::drop_request, fault::drop_reply, fault::delay_reply, fault::delay,
-                          fault::duplicate, fault::drop_notice}) {
+                          fault::duplicate, fault::drop_notification}) {
       if (has(all, f)) return f;
     }
     return fault::none;
@@ -185,7 +186,7 @@ class faulty_store final : public store::forwarding_store {
   }
   void before(fault what) {
     if (what == fault::delay) wait_until(after_delay());
-    if (what == fault::drop_notice) inbox_.drop_next();
+    if (what == fault::drop_notification) inbox_.drop_next();
   }
   std::function<void(result<store::permits_reply>)> on_its_way_back(
       fault what, std::function<void(result<store::permits_reply>)> then) {
@@ -200,14 +201,15 @@ class faulty_store final : public store::forwarding_store {
   }
 
   // Those that get there, as one batch; those that get there twice, as another.
-  permits_replies carry_out(std::span<const store::renewal> batch, std::span<const fault> faults) {
-    std::vector<store::renewal> once, twice;
+  permits_replies carry_out(std::span<const store::named_command> batch,
+                            std::span<const fault> faults) {
+    std::vector<store::named_command> once, twice;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (faults[i] != fault::drop_request) once.push_back(batch[i]);
       if (is_twice(batch[i], faults[i])) twice.push_back(batch[i]);
     }
-    auto first = once.empty() ? permits_replies{} : inner().renew(once);
-    auto second = twice.empty() ? permits_replies{} : inner().renew(twice);
+    auto first = once.empty() ? permits_replies{} : inner().execute_batch(once);
+    auto second = twice.empty() ? permits_replies{} : inner().execute_batch(twice);
     permits_replies all;
     auto from_first = first.begin(), from_second = second.begin();
     for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -224,7 +226,7 @@ class faulty_store final : public store::forwarding_store {
     }
     return all;
   }
-  static bool is_twice(const store::renewal& one, fault what) {
+  static bool is_twice(const store::named_command& one, fault what) {
     return what == fault::duplicate && repeatable(one.command);
   }
 
@@ -264,7 +266,7 @@ fault_plan random_faults(fault_rates rates) {
     if (falls(rates.drop_request)) return fault::drop_request;
     if (falls(rates.drop_reply)) return fault::drop_reply;
     if (falls(rates.duplicate)) return fault::duplicate;
-    if (falls(rates.drop_notice)) return fault::drop_notice;
+    if (falls(rates.drop_notification)) return fault::drop_notification;
     if (falls(rates.delay_reply)) return fault::delay_reply;
     return fault::none;
   };

@@ -187,7 +187,7 @@ std::vector<std::string> not_for_sessions(std::vector<std::string> more = {}) {
 
 fault_plan invisible_faults() {
   return holdfast::testing::random_faults(
-      {.seed = harness::seed(), .duplicate = 200, .drop_notice = 50});
+      {.seed = harness::seed(), .duplicate = 200, .drop_notification = 50});
 }
 
 /// A row with options for every lock, on the store of another one. Its rules are those of the
@@ -231,8 +231,8 @@ row unconfirmed_row(row r) {
 }
 
 // Every turn is the store's to give.
-row ungated_row(row r) {
-  return with(std::move(r), "_ungated", {"mutex", "recursive_mutex"},
+row no_local_time_row(row r) {
+  return with(std::move(r), "_no_local_time", {"mutex", "recursive_mutex"},
               [](holdfast::lock_options& o) { o.local_time = std::chrono::microseconds::zero(); });
 }
 
@@ -387,7 +387,7 @@ void add_option_rows(std::vector<row>& all) {
         std::find_if(all.begin(), all.end(), [&](const row& r) { return r.name == name; });
     if (at == all.end()) continue;
     const row base = *at;
-    for (const auto& make : {lingering_row, unconfirmed_row, ungated_row})
+    for (const auto& make : {lingering_row, unconfirmed_row, no_local_time_row})
       all.push_back(make(base));
   }
 }
@@ -434,7 +434,7 @@ const std::vector<primitive>& primitives() {
   using c = holdfast::store::capabilities;
   static const std::vector<primitive> all{
       {"mutex", &c::mutex},
-      {"lingering_mutex", &c::notices},
+      {"lingering_mutex", &c::notifications},
       {"recursive_mutex", &c::mutex},
       {"fair_mutex", &c::fair},
       {"shared_mutex", &c::shared},

@@ -20,7 +20,7 @@ struct row {
   std::string name;  ///< letters, digits and underscores
   /// The URL of a fresh, empty store: files go into the folder.
   std::function<std::string(const harness::temp_dir&)> url;
-  /// Faults that nobody must notice but by the time that things take.
+  /// Faults that nobody must notification but by the time that things take.
   std::function<holdfast::testing::fault_plan()> faults{};
   /// The primitives that it cannot do. A test compares these two with its capabilities: to ask them
   /// here would open every store (and start its server) to run one test on one of them.

@@ -3,9 +3,9 @@
 #include <set>
 
 #include "conformance/cell.hpp"
-#include "engine/core.hpp"
 #include "harness/eventually.hpp"
 #include "harness/process.hpp"
+#include "session/session_impl.hpp"
 
 // session_options::detect_deadlocks between processes: each has one lock and wants the next one's.
 namespace conformance {
@@ -84,7 +84,7 @@ class deadlocks : public suite {
     for (auto& c : ring) EXPECT_EQ(c.wait(), 0);
     harness::eventually("nothing stays behind", [&] { return all_names().empty(); });
   }
-  std::vector<std::string> all_names() const { return *here_.core()->names(); }
+  std::vector<std::string> all_names() const { return *here_.impl()->names(); }
   void until_marks(std::size_t n) const {
     harness::eventually("marks of who waits",
                         [&] { return all_names().size() - here_.names().size() == n; });
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(stores, looking_for_deadlocks, testing::ValuesIn(cells(
 TEST_P(looking_for_deadlocks, is_refused_where_the_store_shows_no_waits) {
   EXPECT_EQ(can_find(GetParam().store), here_.can().finds_deadlocks);
   auto options = finding();
-  options.lease = here_.core()->options().lease;
+  options.lease = here_.impl()->options().lease;
   try {
     (void)another(options);
     EXPECT_TRUE(here_.can().finds_deadlocks);

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using holdfast::lease;
 
-// A grant whose notice was lost passes on, so order is promised where notices arrive.
+// A grant whose notification was lost passes on, so order is promised where notifications arrive.
 std::vector<cell> cells_that_keep_order() {
   auto all = cells({"fair_mutex", "semaphore", "shared_mutex"});
   std::erase_if(all, [](const cell& c) { return static_cast<bool>(c.store.faults); });

@@ -183,9 +183,9 @@ TEST_P(faults, to_extend_while_the_store_is_away_fails_and_the_old_lease_still_r
   EXPECT_FALSE(held.lost().stop_requested());
 }
 
-TEST_P(faults, a_lost_notice_costs_the_waiter_a_moment_and_not_the_lease) {
+TEST_P(faults, a_lost_notification_costs_the_waiter_a_moment_and_not_the_lease) {
   lease held = make(here_, {.lease = 1h})->acquire();
-  script_.next(verb::acquire, fault::drop_notice);
+  script_.next(verb::acquire, fault::drop_notification);
   std::thread waiter([&] { EXPECT_TRUE(lock_->acquire()); });
   until_waiting(1);
   held = {};

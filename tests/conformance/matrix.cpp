@@ -25,7 +25,7 @@ The numbers are rules: tests of the conformance suite that run for this primitiv
 A dash: the store cannot do that, and the primitive refuses at construction (`unsupported`).
 An equals sign: not run, as nothing in it differs from the store to the left.
 The stores with faults are the same stores behind the fault injector of `holdfast/testing.hpp`,
-which repeats commands and drops notices.
+which repeats commands and drops notifications.
 
 )";
 
@@ -33,8 +33,8 @@ constexpr const char* with_options = R"(
 ## The same with options
 
 Every lock of these suites is made with `linger`, with `unconfirmed_release`, or with a `local_time`
-of zero (*ungated*: the gate passes nothing on). Left out: what takes seconds and is about renewal,
-and with `linger` what counts commands for a lock that is idle.
+of zero (nothing is passed on inside the process). Left out: what takes seconds and is about renewal, and
+with `linger` what counts commands for a lock that is idle.
 
 )";
 
@@ -118,7 +118,7 @@ void print_promises(std::ostream& out) {
   using c = capabilities;
   const std::pair<const char*, capability> lines[] = {
       {"fences grow for ever", &c::fences},
-      {"waiters are told", &c::notices},
+      {"waiters are told", &c::notifications},
       {"order of arrival across processes", &c::fair},
       {"shows who waits", &c::lists_waiters},
       {"finds deadlocks", &c::finds_deadlocks},

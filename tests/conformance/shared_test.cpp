@@ -53,7 +53,7 @@ TEST_P(sharing, fifo_a_waiting_writer_holds_up_later_readers_and_comes_first) {
     wrote = true;
   });
   until_waiting(1);
-  // Those who share a hold hear of the writer by a notice.
+  // Those who share a hold hear of the writer by a notification.
   harness::eventually("later readers wait", [&] { return !lock_.try_acquire_shared(); });
   std::thread late([&] {
     const lease held = lock_.acquire_shared();

@@ -27,7 +27,7 @@ class unreliable : public suite {
                                                           .drop_request = 30,
                                                           .drop_reply = 30,
                                                           .duplicate = 30,
-                                                          .drop_notice = 30}))});
+                                                          .drop_notification = 30}))});
   }
 
   /// So many threads, on two sessions, that each hold something for a moment, again and again.

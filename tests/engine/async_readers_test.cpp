@@ -3,7 +3,7 @@
 #include <future>
 #include <thread>
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // Readers that wait without a thread share one hold with those that have one.
@@ -104,11 +104,11 @@ TEST(async_readers, do_not_pass_a_writer_of_their_process) {
   EXPECT_TRUE(read(m, 0s).get());
 }
 
-TEST(async_readers, know_of_a_writer_of_their_process_without_a_notice) {
+TEST(async_readers, know_of_a_writer_of_their_process_without_a_notification) {
   stage s;
   shared_mutex m{s.session, "m"};
   const lease reader = read(m).get().value();
-  s.script->set(verb::acquire, fault::drop_notice);
+  s.script->set(verb::acquire, fault::drop_notification);
   const auto writer = write(m);
   s.await_waiters("m", 1);
   auto tries = read(m, 0s);

@@ -5,8 +5,8 @@
 #include <future>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "harness/passing_on.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -35,7 +35,7 @@ errc why(std::future<result<T>>& f) {
 bool is_ready(const held_future& f) { return f.wait_for(0s) == std::future_status::ready; }
 
 std::size_t in_line(const stage& s, const mutex& m) {
-  return s.session.core()->gates().at(m.name(), *s.clock)->waiting();
+  return s.session.impl()->local_queues().at(m.name(), *s.clock)->waiting();
 }
 
 void await_in_line(const stage& s, const mutex& m, std::size_t n) {
@@ -78,7 +78,7 @@ TEST(async, nothing_happens_before_it_is_begun) {
   EXPECT_EQ(s.seen->count(holdfast::event_kind::gave_up), 0U);
 }
 
-TEST(async, those_at_the_gate_are_served_in_order_and_without_the_store) {
+TEST(async, those_in_the_local_queue_are_served_in_order_and_without_the_store) {
   stage s;
   mutex m{s.session, "m"};
   auto held = m.acquire();
@@ -102,7 +102,7 @@ TEST(async, those_at_the_gate_are_served_in_order_and_without_the_store) {
   EXPECT_GE(s.session.store_operations(), before);
 }
 
-TEST(async, a_wait_at_the_gate_ends_at_its_deadline) {
+TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline) {
   stage s;
   mutex m{s.session, "m"};
   const lease held = m.acquire();
@@ -136,8 +136,8 @@ TEST(async, a_limit_of_zero_is_one_try) {
   EXPECT_FALSE(s.theirs.release());
   const auto got = wait_for(m, 0s).get();
   ASSERT_TRUE(got);
-  auto at_gate = wait_for(m, 0s);
-  EXPECT_EQ(why(at_gate), errc::timed_out);
+  auto in_local_queue = wait_for(m, 0s);
+  EXPECT_EQ(why(in_local_queue), errc::timed_out);
 }
 
 TEST(async, one_that_was_stopped_before_never_asks_the_store) {
@@ -150,7 +150,7 @@ TEST(async, one_that_was_stopped_before_never_asks_the_store) {
   EXPECT_EQ(s.session.store_operations(), 0U);
 }
 
-TEST(async, one_that_is_stopped_at_the_gate_leaves_the_line) {
+TEST(async, one_that_is_stopped_in_the_local_queue_leaves_the_line) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
@@ -222,7 +222,7 @@ TEST(async, what_lingers_is_had_again_without_the_store) {
   EXPECT_EQ(s.session.store_operations(), before);
 }
 
-TEST(async, too_many_at_the_gate_are_sent_away) {
+TEST(async, too_many_in_the_local_queue_are_sent_away) {
   stage s;
   mutex m{s.session, "m", {.max_waiters = 1}};
   const lease held = m.acquire();
@@ -233,13 +233,14 @@ TEST(async, too_many_at_the_gate_are_sent_away) {
   EXPECT_FALSE(is_ready(waiting));
 }
 
-TEST(async, a_lost_notice_costs_a_second_at_most) {
+TEST(async, a_lost_notification_costs_a_second_at_most) {
   two_sessions s("memory:async4");
   mutex m{s.session, "m"};
   auto waiting = wait_for(m);
   s.await_waiters("m", 1);
-  s.script->set(verb::release, fault::drop_notice);  // of the waiter's own session: none is dropped
-  s.script->set(verb::acquire, fault::drop_notice);
+  s.script->set(verb::release,
+                fault::drop_notification);  // of the waiter's own session: none is dropped
+  s.script->set(verb::acquire, fault::drop_notification);
   EXPECT_FALSE(s.theirs.release());
   harness::eventually("granted", [&] {
     s.clock->advance(50ms);
@@ -249,7 +250,7 @@ TEST(async, a_lost_notice_costs_a_second_at_most) {
 }
 
 // Its thread has the lock, somebody of another process waits, and one of this process stands at the
-// gate without a thread: it is taken along, and told when it is its turn.
+// local queue without a thread: it is taken along, and told when it is its turn.
 TEST(async, one_that_is_taken_along_to_the_store_is_told_of_its_grant) {
   stage s("memory:async5");
   auto other = holdfast::open("memory:async5", s.options());
@@ -465,10 +466,10 @@ class counting final : public harness::passing_on {
  public:
   counting(std::unique_ptr<session_store> inner, std::shared_ptr<script> s)
       : passing_on(std::move(inner)), script_(std::move(s)) {}
-  std::vector<result<holdfast::store::permits_reply>> renew(
-      std::span<const holdfast::store::renewal> batch) override {
+  std::vector<result<holdfast::store::permits_reply>> execute_batch(
+      std::span<const holdfast::store::named_command> batch) override {
     (void)script_->choose(batch.front().command.verb);
-    return inner_->renew(batch);
+    return inner_->execute_batch(batch);
   }
 
  private:

@@ -4,9 +4,9 @@
 #include <shared_mutex>
 #include <thread>
 
-#include "engine/core.hpp"
-#include "engine/hold.hpp"
 #include "harness/passing_on.hpp"
+#include "lease/hold.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // session_options::detect_deadlocks with threads, each a process as far as the store knows, on a
@@ -38,7 +38,7 @@ struct scene {
     return f.get();
   }
   std::size_t marks(const session& s) const {
-    const auto all = *s.core()->names();
+    const auto all = *s.impl()->names();
     return static_cast<std::size_t>(
         std::count_if(all.begin(), all.end(), holdfast::engine::is_wait_mark));
   }
@@ -112,12 +112,12 @@ TEST(deadlock, of_two_the_one_that_came_last_is_told_and_the_other_gets_it) {
 TEST(deadlock, that_ends_a_wait_is_told_once_also_if_its_caller_asked_to_stop_just_before) {
   scene w;
   session s = w.open();
-  auto& core = *s.core();
-  auto& watch = *core.deadlock_watch();
+  auto& session = *s.impl();
+  auto& watch = *session.deadlock_watch();
   const holdfast::lease a = mutex(s, "a").acquire(), b = mutex(s, "b").acquire();
   const auto waits = [&](const holdfast::lease& has, const std::string& wants) {
     auto who = std::make_shared<holdfast::engine::blocked>();
-    who->id = core.ids().next();
+    who->id = session.ids().next();
     who->name = wants;
     who->holds.push_back({holdfast::engine::hold::behind(has)->owner(), has.name()});
     who->stop.request_stop();
@@ -155,7 +155,7 @@ TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
 }
 
-TEST(deadlock, threads_of_one_process_that_wait_at_its_gate_are_seen) {
+TEST(deadlock, threads_of_one_process_that_wait_at_its_local_queue_are_seen) {
   scene w;
   session s = w.open();
   mutex a{s, "a"}, b{s, "b"};

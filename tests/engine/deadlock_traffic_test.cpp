@@ -3,9 +3,9 @@
 #include <list>
 #include <set>
 
-#include "engine/core.hpp"
 #include "harness/passing_on.hpp"
 #include "harness/seed.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // Random traffic, and what the watches of three sessions make of it, without a thread: between any
@@ -67,10 +67,10 @@ class traffic {
     const auto end = clock_->now() + length;
     while (clock_->now() < end && !testing::Test::HasFailure()) {
       for (int i = 0; i < 3; ++i) act(any_actor());
-      for (auto& s : sessions_) s.core()->deadlock_watch()->round();
+      for (auto& s : sessions_) s.impl()->deadlock_watch()->round();
       clock_->advance(deadlock_watch::period);
       for (actor& a : actors_) {
-        if (told(a)) look_again(a);
+        if (told(a)) retry_after(a);
       }
       check_rings();
     }
@@ -113,8 +113,8 @@ class traffic {
     c.owner = owner;
     c.wait = true;
     c.lease_us = std::chrono::microseconds(10h).count();
-    c.place_us = c.lease_us;
-    return *direct_.front().core()->permits(name, c);
+    c.queue_lease_us = c.lease_us;
+    return *direct_.front().impl()->permits(name, c);
   }
 
   const actor* holder_of(const std::string& name) {
@@ -148,7 +148,7 @@ class traffic {
   }
 
   void act(actor& a) {
-    if (!a.wanted.empty()) return look_again(a);
+    if (!a.wanted.empty()) return retry_after(a);
     if (!a.holds.empty() && random_.one_in(3)) return let_go(a, random_.pick(names_));
     const std::string name = random_.pick(names_);
     if (a.holds.contains(name) || a.holds.size() > 2) return;
@@ -168,7 +168,7 @@ class traffic {
   }
 
   static bool told(const actor& a) { return a.wait && a.wait->stop.stop_requested(); }
-  void look_again(actor& a) {
+  void retry_after(actor& a) {
     if (told(a)) {
       give_up(a);
       return let_go_of_all(a);
@@ -178,7 +178,7 @@ class traffic {
     if (reply.outcome == permits_outcome::granted) got(a);
   }
 
-  deadlock_watch& watch(const actor& a) { return *sessions_[a.session].core()->deadlock_watch(); }
+  deadlock_watch& watch(const actor& a) { return *sessions_[a.session].impl()->deadlock_watch(); }
 
   void end_wait(actor& a) {
     if (a.wait) watch(a).end(std::exchange(a.wait, nullptr));

@@ -2,8 +2,8 @@
 #include <set>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "harness/passing_on.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // The death of a session in the way, told by a store that sees it. The clock stands still: nobody
@@ -12,14 +12,14 @@ namespace {
 
 using namespace engine_test;
 using holdfast::fair_mutex;
-using holdfast::store::notice;
+using holdfast::store::notification;
 
 /// Remembers who is watched, and tells of a death when the test says so.
 class registrar final : public holdfast::store::inbox {
  public:
   explicit registrar(holdfast::store::inbox& behind) : behind_(behind) {}
   const std::string& peer() const noexcept override { return behind_.peer(); }
-  std::optional<notice> receive(holdfast::boot_time until) override {
+  std::optional<notification> receive(holdfast::boot_time until) override {
     if (auto news = take()) return news;
     auto other = behind_.receive(until);
     return other ? std::move(other) : take();
@@ -41,8 +41,8 @@ class registrar final : public holdfast::store::inbox {
   void tell_death(const std::string& peer) {
     {
       const std::lock_guard guard{mutex_};
-      notice n;
-      n.what = holdfast::store::notice_kind::departed;
+      notification n;
+      n.what = holdfast::store::notification_kind::departed;
       n.peer = peer;
       news_.push_back(std::move(n));
     }
@@ -50,7 +50,7 @@ class registrar final : public holdfast::store::inbox {
   }
 
  private:
-  std::optional<notice> take() {
+  std::optional<notification> take() {
     const std::lock_guard guard{mutex_};
     if (news_.empty()) return std::nullopt;
     auto first = std::move(news_.front());
@@ -61,7 +61,7 @@ class registrar final : public holdfast::store::inbox {
   holdfast::store::inbox& behind_;
   mutable std::mutex mutex_;
   std::multiset<std::string, std::less<>> watched_;
-  std::vector<notice> news_;
+  std::vector<notification> news_;
 };
 
 class seeing final : public harness::passing_on {
@@ -91,8 +91,8 @@ struct deaths : testing::Test {
     c.verb = holdfast::store::permits_verb::acquire;
     c.owner = {1, 2};
     c.lease_us = 30'000'000;
-    c.peer = other->core()->peer();
-    ASSERT_TRUE(other->core()->permits(name, c));
+    c.peer = other->impl()->peer();
+    ASSERT_TRUE(other->impl()->permits(name, c));
   }
   std::jthread waiter(fair_mutex& m) {
     return std::jthread([&](const std::stop_token& stop) {
@@ -109,7 +109,7 @@ struct deaths : testing::Test {
   std::unique_ptr<holdfast::session> session;
   std::unique_ptr<holdfast::session> other =
       std::make_unique<holdfast::session>(holdfast::open("memory:deaths", {.clock = s.clock}));
-  const std::string peer = other->core()->peer();
+  const std::string peer = other->impl()->peer();
   std::atomic<int> acquired{0};
 };
 

@@ -5,7 +5,7 @@
 #include "engine/stage.hpp"
 
 // Validity counts from before the request was sent: an answer that was long on its way is as old as
-// its question.
+// its request.
 namespace {
 
 using namespace engine_test;

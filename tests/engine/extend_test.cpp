@@ -4,7 +4,7 @@
 #include <future>
 #include <thread>
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // An extension without a thread may come late: after the release, or while it is on its way.
@@ -19,8 +19,9 @@ using holdfast::mutex;
 using verb = holdfast::store::permits_verb;
 
 void await_in_line(const stage& s, const mutex& m, std::size_t n) {
-  harness::eventually(
-      "in line", [&] { return s.session.core()->gates().at(m.name(), *s.clock)->waiting() == n; });
+  harness::eventually("in line", [&] {
+    return s.session.impl()->local_queues().at(m.name(), *s.clock)->waiting() == n;
+  });
 }
 
 TEST(extension, that_comes_after_the_release_leaves_the_next_turn_alone) {

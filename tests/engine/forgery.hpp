@@ -4,14 +4,14 @@
 #include <deque>
 #include <limits>
 
-#include "engine/core.hpp"
 #include "harness/passing_on.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 namespace engine_test {
 
-using holdfast::store::notice;
-using holdfast::store::notice_kind;
+using holdfast::store::notification;
+using holdfast::store::notification_kind;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
 
@@ -20,7 +20,7 @@ class forged_inbox final : public holdfast::store::inbox {
  public:
   explicit forged_inbox(holdfast::store::inbox& true_one) : true_one_(true_one) {}
   const std::string& peer() const noexcept override { return true_one_.peer(); }
-  std::optional<notice> receive(holdfast::boot_time until) override {
+  std::optional<notification> receive(holdfast::boot_time until) override {
     {
       const std::lock_guard guard{mutex_};
       if (!forged_.empty()) {
@@ -35,7 +35,7 @@ class forged_inbox final : public holdfast::store::inbox {
   std::optional<std::uint64_t> gaps() const noexcept override { return gaps_; }
   /// As if the connection had been away.
   void miss() { ++gaps_; }
-  void put(notice n) {
+  void put(notification n) {
     {
       const std::lock_guard guard{mutex_};
       forged_.push_back(std::move(n));
@@ -46,7 +46,7 @@ class forged_inbox final : public holdfast::store::inbox {
  private:
   holdfast::store::inbox& true_one_;
   std::mutex mutex_;
-  std::deque<notice> forged_;
+  std::deque<notification> forged_;
   std::atomic<std::uint64_t> gaps_{0};
 };
 
@@ -86,11 +86,11 @@ struct forgery {
     };
     return o;
   }
-  notice for_the_waiter(const std::string& name, notice_kind what) const {
-    notice n;
+  notification for_the_waiter(const std::string& name, notification_kind what) const {
+    notification n;
     n.what = what;
     n.name = name;
-    n.owner = session.core()->permits(name, {})->found.queue.front().owner;
+    n.owner = session.impl()->permits(name, {})->found.queue.front().owner;
     n.fence = std::uint64_t{1} << 51;
     n.expires_at = std::numeric_limits<std::int64_t>::max() / 2;
     return n;

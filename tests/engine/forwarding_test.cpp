@@ -33,13 +33,13 @@ class witness final : public session_store, public posting_store {
   result<rate_reply> rate(std::string_view, const rate_command&) override {
     return note("rate"), rate_reply{};
   }
-  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
     return note("renew"), std::vector(batch.size(), result<permits_reply>(permits_reply{}));
   }
-  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     return note("acquire_together"), std::vector<permits_reply>(all.size());
   }
-  result<admission> admit(const renewal&, std::string_view, const rate_command&) override {
+  result<admission> admit(const named_command&, std::string_view, const rate_command&) override {
     return note("admit"), admission{};
   }
   result<standing> standing_of(std::string_view, const owner_id&) override {
@@ -62,7 +62,7 @@ class witness final : public session_store, public posting_store {
   struct silent final : holdfast::store::inbox {
     const std::string& peer() const noexcept override { return peer_; }
     void interrupt() noexcept override {}
-    std::optional<notice> receive(holdfast::boot_time) override { return {}; }
+    std::optional<notification> receive(holdfast::boot_time) override { return {}; }
     std::string peer_ = "me";
   };
   void note(const char* what) { asked_.insert(what); }
@@ -76,13 +76,13 @@ class witness final : public session_store, public posting_store {
 int ask_everything(session_store& s) {
   int later = 0;
   posting_store::listener then = [&](const auto&) { ++later; };
-  const renewal one{"m", {}};
+  const named_command one{"m", {}};
   (void)s.permits("m", {});
   (void)s.countdown("m", {});
   (void)s.permits_later("m", {}, then);
   s.settle();
   (void)s.rate("m", {});
-  EXPECT_EQ(s.renew(std::vector(3, one)).size(), 3u);
+  EXPECT_EQ(s.execute_batch(std::vector(3, one)).size(), 3u);
   (void)s.acquire_together(std::vector(2, one));
   (void)s.admit(one, "limit", {});
   (void)s.standing_of("m", {});
@@ -141,8 +141,8 @@ TEST_F(faulty_batches, that_are_dropped_on_their_way_are_not_carried_out) {
     EXPECT_FALSE(r.error().outcome_unknown);
     ++later;
   };
-  const renewal one{"m", {}};
-  for (const auto& reply : s->renew(std::vector(3, one))) EXPECT_FALSE(reply);
+  const named_command one{"m", {}};
+  for (const auto& reply : s->execute_batch(std::vector(3, one))) EXPECT_FALSE(reply);
   EXPECT_FALSE(s->acquire_together(std::vector(2, one)));
   EXPECT_FALSE(s->admit(one, "limit", {}));
   EXPECT_FALSE(s->permits_later("m", {}, then));
@@ -158,8 +158,8 @@ TEST_F(faulty_batches, whose_replies_are_dropped_were_carried_out) {
     EXPECT_TRUE(!r && r.error().outcome_unknown);
     ++later;
   };
-  const renewal one{"m", {}};
-  for (const auto& reply : s->renew(std::vector(3, one)))
+  const named_command one{"m", {}};
+  for (const auto& reply : s->execute_batch(std::vector(3, one)))
     EXPECT_TRUE(!reply && reply.error().outcome_unknown);
   const auto together = s->acquire_together(std::vector(2, one));
   EXPECT_TRUE(!together && together.error().outcome_unknown);
@@ -174,8 +174,8 @@ TEST_F(faulty_batches, whose_replies_are_dropped_were_carried_out) {
 
 TEST_F(faulty_batches, that_are_doubled_are_carried_out_twice_but_for_tokens) {
   what = fault::duplicate;
-  const renewal one{"m", {}};
-  EXPECT_EQ(s->renew(std::vector(3, one)).size(), 3u);
+  const named_command one{"m", {}};
+  EXPECT_EQ(s->execute_batch(std::vector(3, one)).size(), 3u);
   EXPECT_TRUE(s->acquire_together(std::vector(2, one)));
   EXPECT_TRUE(s->admit(one, "limit", {}));
   EXPECT_EQ(asked, (std::multiset<std::string>{"renew", "renew", "acquire_together",
@@ -187,8 +187,8 @@ TEST_F(faulty_batches, are_dropped_one_by_one) {
   const auto every_other = holdfast::testing::faulty({.choose = [&](auto, auto, auto) {
     return n++ % 2 == 0 ? fault::drop_request : fault::none;
   }})(std::make_unique<witness>(asked));
-  const renewal one{"m", {}};
-  const auto replies = every_other->renew(std::vector(4, one));
+  const named_command one{"m", {}};
+  const auto replies = every_other->execute_batch(std::vector(4, one));
   ASSERT_EQ(replies.size(), 4u);
   EXPECT_FALSE(replies[0]);
   EXPECT_TRUE(replies[1]);

@@ -2,9 +2,9 @@
 
 #include <thread>
 
-#include "engine/acquire.hpp"
-#include "engine/sealed_id.hpp"
 #include "forgery.hpp"
+#include "session/sealed_id.hpp"
+#include "wait/acquire.hpp"
 
 // A waiter believes a notification that has the secret of the holder before it: nobody knew that
 // secret before the release. Others may read it then, and send it to whomever they like.
@@ -13,11 +13,11 @@ namespace {
 using namespace engine_test;
 using holdfast::fair_mutex;
 using holdfast::lease;
+using holdfast::engine::acquire_params;
 using holdfast::engine::acquisition;
-using holdfast::engine::claim;
-using holdfast::engine::mailroom;
+using holdfast::engine::dispatcher;
+using holdfast::engine::lock_config;
 using holdfast::engine::sealed;
-using holdfast::engine::spec;
 using holdfast::store::owner_id;
 using verb = holdfast::store::permits_verb;
 
@@ -28,8 +28,8 @@ TEST(sealed_id, is_the_first_half_of_the_sha_256) {
   EXPECT_EQ(sealed({~0ULL, ~0ULL}), (owner_id{0x5ac6a5945f165009, 0x11219129984ba8b3}));
 }
 
-spec mutex_named(const std::string& name) {
-  spec s;
+lock_config mutex_named(const std::string& name) {
+  lock_config s;
   s.name = name;
   s.lease = 30s;
   return s;
@@ -37,41 +37,41 @@ spec mutex_named(const std::string& name) {
 
 /// One who asks, and reads its own notifications.
 struct contender {
-  contender(forgery& f, const spec& what, const claim& how = {})
+  contender(forgery& f, const lock_config& what, const acquire_params& how = {})
       : of(f),
         name(what.name),
-        core(*f.session.core()),
+        session(*f.session.impl()),
         s(what),
-        asks(core, s, how),
-        slot(core.mailroom(), asks.owner()) {}
+        asks(session, s, how),
+        slot(session.dispatcher(), asks.owner()) {}
 
   bool holds() {
     const auto answer = asks.ask(false);
     return answer && !*answer;
   }
   /// The notification that is there.
-  notice news() { return slot.wait(core.now() + 1s).value(); }
+  notification news() { return slot.wait(session.now() + 1s).value(); }
   /// As hold does it. Nobody but the store knows the secret before.
   void release() const {
     permits_command c;
     c.verb = verb::release;
     c.owner = asks.owner();
     c.secret = asks.granted().secret;
-    ASSERT_EQ(core.permits(name, c)->outcome, holdfast::store::permits_outcome::done);
+    ASSERT_EQ(session.permits(name, c)->outcome, holdfast::store::permits_outcome::done);
   }
 
   forgery& of;
   const std::string name;
-  holdfast::engine::core& core;
-  const spec s;
+  holdfast::engine::session_impl& session;
+  const lock_config s;
   acquisition asks;
-  mailroom::slot slot;
+  dispatcher::registration slot;
 };
 
 class hand_over : public testing::Test {
  protected:
   holdfast::store::permits_record record(const std::string& name = "m") {
-    return f_.session.core()->permits(name, {})->found;
+    return f_.session.impl()->permits(name, {})->found;
   }
 
   forgery f_{true};
@@ -83,7 +83,7 @@ TEST_F(hand_over, is_believed_with_the_secret_of_whoever_was_before) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
-  EXPECT_TRUE(second_.asks.told(second_.news()));
+  EXPECT_TRUE(second_.asks.notified(second_.news()));
   const auto& mine = second_.asks.granted();
   const auto there = record().holders.at(0);
   EXPECT_EQ(there.owner, mine.owner);
@@ -96,10 +96,10 @@ TEST_F(hand_over, is_relied_on_for_no_longer_than_it_may_be_claimed) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
-  notice late = second_.news();
+  notification late = second_.news();
   late.expires_at += 10'000'000;  // the store's clock was set forward meanwhile
-  ASSERT_TRUE(second_.asks.told(late));
-  const std::chrono::microseconds claim(f_.session.core()->can().claim_us);
+  ASSERT_TRUE(second_.asks.notified(late));
+  const std::chrono::microseconds claim(f_.session.impl()->can().claim_us);
   EXPECT_LE(second_.asks.granted().valid_until, f_.clock->now() + claim);
 }
 
@@ -109,19 +109,19 @@ TEST_F(hand_over, goes_on_along_the_line) {
   ASSERT_FALSE(second_.holds());
   ASSERT_FALSE(third.holds());
   first_.release();
-  ASSERT_TRUE(second_.asks.told(second_.news()));
+  ASSERT_TRUE(second_.asks.notified(second_.news()));
   second_.release();
-  EXPECT_TRUE(third.asks.told(third.news()));
+  EXPECT_TRUE(third.asks.notified(third.news()));
 }
 
 TEST_F(hand_over, with_no_secret_or_a_guessed_one_is_not_believed) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
-  notice forged = f_.for_the_waiter("m", notice_kind::granted);
+  notification forged = f_.for_the_waiter("m", notification_kind::granted);
   for (const owner_id guessed : {owner_id{}, owner_id{1, 2}, first_.asks.owner(),
                                  second_.asks.owner(), second_.asks.granted().secret}) {
     forged.secret = guessed;
-    EXPECT_FALSE(second_.asks.told(forged));
+    EXPECT_FALSE(second_.asks.notified(forged));
   }
 }
 
@@ -131,11 +131,11 @@ TEST_F(hand_over, to_one_is_not_believed_by_those_behind) {
   ASSERT_FALSE(second_.holds());
   ASSERT_FALSE(third.holds());
   first_.release();
-  notice overheard = second_.news();
+  notification overheard = second_.news();
   ASSERT_TRUE(overheard.secret);
   overheard.owner = third.asks.owner();
-  EXPECT_FALSE(third.asks.told(overheard));
-  EXPECT_TRUE(second_.asks.told(overheard));
+  EXPECT_FALSE(third.asks.notified(overheard));
+  EXPECT_TRUE(second_.asks.notified(overheard));
 }
 
 TEST_F(hand_over, of_another_name_is_not_believed) {
@@ -145,22 +145,22 @@ TEST_F(hand_over, of_another_name_is_not_believed) {
   ASSERT_TRUE(other.holds());
   ASSERT_FALSE(waits.holds());
   first_.release();
-  notice overheard = second_.news();
+  notification overheard = second_.news();
   overheard.owner = waits.asks.owner();
   overheard.name = "other";
-  EXPECT_FALSE(waits.asks.told(overheard));
+  EXPECT_FALSE(waits.asks.notified(overheard));
 }
 
 TEST_F(hand_over, of_an_earlier_turn_is_not_believed) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
-  notice overheard = second_.news();
-  ASSERT_TRUE(second_.asks.told(overheard));
+  notification overheard = second_.news();
+  ASSERT_TRUE(second_.asks.notified(overheard));
   contender third{f_, mutex_named("m")};
   ASSERT_FALSE(third.holds());
   overheard.owner = third.asks.owner();
-  EXPECT_FALSE(third.asks.told(overheard));
+  EXPECT_FALSE(third.asks.notified(overheard));
 }
 
 // Another one, with the same secret, may say what it likes.
@@ -168,30 +168,30 @@ TEST_F(hand_over, is_told_once) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
-  notice n = second_.news();
+  notification n = second_.news();
   f_.clock->advance(3s);  // it was on its way for too long
-  EXPECT_FALSE(second_.asks.told(n));
+  EXPECT_FALSE(second_.asks.notified(n));
   n.expires_at += 3'600'000'000;
   n.fence += 1'000'000;
-  EXPECT_FALSE(second_.asks.told(n));
+  EXPECT_FALSE(second_.asks.notified(n));
 }
 
 TEST_F(hand_over, is_not_believed_if_one_may_have_been_missed) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
-  const notice n = second_.news();
+  const notification n = second_.news();
   f_.inbox->miss();
-  EXPECT_FALSE(second_.asks.told(n));
+  EXPECT_FALSE(second_.asks.notified(n));
 }
 
 TEST_F(hand_over, is_not_believed_if_one_was_not_looked_at) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());
   first_.release();
-  const notice n = second_.news();
-  second_.asks.told_before();
-  EXPECT_FALSE(second_.asks.told(n));
+  const notification n = second_.news();
+  second_.asks.notified_before();
+  EXPECT_FALSE(second_.asks.notified(n));
 }
 
 TEST_F(hand_over, is_not_believed_without_an_answer_to_the_last_question) {
@@ -200,7 +200,7 @@ TEST_F(hand_over, is_not_believed_without_an_answer_to_the_last_question) {
   f_.script->set(verb::acquire, holdfast::testing::fault::drop_request);
   EXPECT_FALSE(second_.holds());
   first_.release();
-  EXPECT_FALSE(second_.asks.told(second_.news()));
+  EXPECT_FALSE(second_.asks.notified(second_.news()));
 }
 
 // The name has gone to somebody else then, with the secret that this one waits for.
@@ -211,10 +211,10 @@ TEST_F(hand_over, is_not_believed_when_the_place_may_have_run_out) {
   contender third{f_, mutex_named("m")};
   ASSERT_FALSE(third.holds());
   first_.release();
-  notice overheard = third.news();
+  notification overheard = third.news();
   ASSERT_TRUE(overheard.secret);
   overheard.owner = second_.asks.owner();
-  EXPECT_FALSE(second_.asks.told(overheard));
+  EXPECT_FALSE(second_.asks.notified(overheard));
 }
 
 TEST_F(hand_over, by_priority_passes_no_secret_on) {
@@ -233,18 +233,18 @@ TEST_F(hand_over, after_a_wait_that_was_given_up_is_asked_for) {
   ASSERT_FALSE(third.holds());
   second_.release();
   first_.release();
-  EXPECT_FALSE(third.asks.told(third.news())) << "it stood behind the second";
+  EXPECT_FALSE(third.asks.notified(third.news())) << "it stood behind the second";
   EXPECT_TRUE(third.holds());
 }
 
 TEST_F(hand_over, of_what_nobody_renews_is_asked_for) {
-  spec s = mutex_named("m");
+  lock_config s = mutex_named("m");
   s.renew = false;
   contender unrenewed{f_, s};
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(unrenewed.holds());
   first_.release();
-  EXPECT_FALSE(unrenewed.asks.told(unrenewed.news()));
+  EXPECT_FALSE(unrenewed.asks.notified(unrenewed.news()));
 }
 
 TEST(hand_over_of_a_lock, costs_one_command) {
@@ -281,10 +281,11 @@ TEST(hand_over_of_a_lock, from_a_process_that_queues_again_costs_no_more) {
   contender other{f, mutex_named("m")};
   ASSERT_FALSE(other.holds());
   std::thread next([&] { EXPECT_TRUE(m.acquire()); });
-  harness::eventually("in line",
-                      [&] { return f.session.core()->gates().at("m", *f.clock)->waiting() == 1; });
+  harness::eventually("in line", [&] {
+    return f.session.impl()->local_queues().at("m", *f.clock)->waiting() == 1;
+  });
   EXPECT_FALSE(held.release());
-  EXPECT_TRUE(other.asks.told(other.news()));
+  EXPECT_TRUE(other.asks.notified(other.news()));
   other.release();
   next.join();
 }

@@ -65,7 +65,7 @@ class hanging final : public harness::passing_on {
     if (c.verb == permits_verb::acquire && by_->grants_in_vain_once.exchange(false)) {
       return granted_in_vain();
     }
-    if (c.instead_of && by_->no_memory.exchange(false)) throw std::bad_alloc();
+    if (c.replaces && by_->no_memory.exchange(false)) throw std::bad_alloc();
     if (!by_->permits_pass) by_->pass();
     return inner_->permits(name, c);
   }
@@ -79,22 +79,22 @@ class hanging final : public harness::passing_on {
     by_->pass();
     return inner_->rate(name, c);
   }
-  std::vector<holdfast::result<holdfast::store::permits_reply>> renew(
-      std::span<const holdfast::store::renewal> batch) override {
+  std::vector<holdfast::result<holdfast::store::permits_reply>> execute_batch(
+      std::span<const holdfast::store::named_command> batch) override {
     if (batch.front().command.verb == permits_verb::acquire &&
         by_->grants_in_vain_once.exchange(false)) {
       return {batch.size(), granted_in_vain()};
     }
     if (!by_->permits_pass) by_->pass();
-    return inner_->renew(batch);
+    return inner_->execute_batch(batch);
   }
   holdfast::result<std::vector<holdfast::store::permits_reply>> acquire_together(
-      std::span<const holdfast::store::renewal> all) override {
+      std::span<const holdfast::store::named_command> all) override {
     by_->pass();
     return inner_->acquire_together(all);
   }
   holdfast::result<holdfast::store::admission> admit(
-      const holdfast::store::renewal& permits, std::string_view limiter,
+      const holdfast::store::named_command& permits, std::string_view limiter,
       const holdfast::store::rate_command& take) override {
     by_->pass();
     return inner_->admit(permits, limiter, take);
@@ -103,7 +103,7 @@ class hanging final : public harness::passing_on {
  private:
   static holdfast::failure granted_in_vain() {
     holdfast::failure f{holdfast::errc::unavailable, "granted in vain"};
-    f.unassured = true;
+    f.ack_missing = true;
     return f;
   }
 

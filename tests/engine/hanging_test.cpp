@@ -3,8 +3,8 @@
 #include <future>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "hanging_store.hpp"
+#include "session/session_impl.hpp"
 
 // A store that hangs answers nothing until it is let go, which these tests do after the call has
 // ended: a call that waited for it would never end. The clock is the machine's own.
@@ -32,9 +32,9 @@ TEST_F(hanging_store, keeps_no_timed_call_and_what_it_gives_later_is_given_back)
 }
 
 TEST_F(hanging_store, keeps_no_timed_wait_for_a_latch) {
-  holdfast::latch gate{session, "l", 1};
+  holdfast::latch local_queue{session, "l", 1};
   store->hang();
-  EXPECT_FALSE(gate.wait_for(50ms));
+  EXPECT_FALSE(local_queue.wait_for(50ms));
 }
 
 TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
@@ -98,7 +98,7 @@ TEST_F(hanging_store, keeps_no_try_with_the_cleaning_up) {
   await_free("m");
 }
 
-TEST_F(hanging_store, keeps_nobody_at_the_gate_for_longer_than_its_deadline) {
+TEST_F(hanging_store, keeps_nobody_in_the_local_queue_for_longer_than_its_deadline) {
   mutex m{session, "m", {.local_time = 0us}};
   for (const auto patience : {300ms, 1500ms}) {
     lease held = m.acquire();
@@ -111,7 +111,7 @@ TEST_F(hanging_store, keeps_nobody_at_the_gate_for_longer_than_its_deadline) {
       }
     });
     harness::eventually("it waits at the gate", [&] {
-      return session.core()->gates().at("m", session.core()->clock())->waiting() == 1;
+      return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
     });
     store->hang();
     auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
@@ -125,11 +125,11 @@ TEST_F(hanging_store, keeps_nobody_at_the_gate_for_longer_than_its_deadline) {
 TEST_F(hanging_store, keeps_no_wait_without_a_thread_beyond_its_deadline) {
   mutex m{session, "m"};
   holdfast::semaphore sem{session, "sem", 2};
-  holdfast::latch gate{session, "l", 1};
+  holdfast::latch local_queue{session, "l", 1};
   store->hang();
   auto one = async_acquire(m, 50ms).future();
   auto two = async_acquire(sem, 2, 50ms).future();
-  auto three = async_wait(gate, 50ms).future();
+  auto three = async_wait(local_queue, 50ms).future();
   EXPECT_EQ(one.get().error().code, errc::timed_out);
   EXPECT_EQ(two.get().error().code, errc::timed_out);
   EXPECT_EQ(three.get().error().code, errc::timed_out);
@@ -155,7 +155,7 @@ TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it
   lease held = m.acquire();
   store->hang();
   auto waiting = async_wait(changed, std::move(held), 50ms).future();
-  store->await_hanging(2);  // the question that it left, and the release of the mutex
+  store->await_hanging(2);  // the request that it left, and the release of the mutex
   store->let_go();
   const auto mine = waiting.get();
   ASSERT_TRUE(mine) << mine.error().what;
@@ -183,7 +183,7 @@ TEST_F(hanging_store, with_no_memory_for_a_hand_over_wakes_the_next_all_the_same
   lease held = m.acquire();
   auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1h).has_value(); });
   harness::eventually("it waits at the gate", [&] {
-    return session.core()->gates().at("m", session.core()->clock())->waiting() == 1;
+    return session.impl()->local_queues().at("m", session.impl()->clock())->waiting() == 1;
   });
   store->no_memory = true;
   (void)held.release();

@@ -67,11 +67,11 @@ class away final : public harness::passing_on {
     if (c.verb == verb::release) ++at_->released;
     return reply;
   }
-  std::vector<holdfast::result<holdfast::store::permits_reply>> renew(
-      std::span<const holdfast::store::renewal> batch) override {
+  std::vector<holdfast::result<holdfast::store::permits_reply>> execute_batch(
+      std::span<const holdfast::store::named_command> batch) override {
     at_->away.wait(true);
     at_->largest = std::max(at_->largest.load(), batch.size());
-    return passing_on::renew(batch);
+    return passing_on::execute_batch(batch);
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "engine/lease_timer.hpp"
+#include "lease/lease_timer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // An idle lock that stays with the process (lock_options::linger).
@@ -153,7 +153,7 @@ TEST(linger, it_does_not_linger_when_somebody_else_waits) {
   lease held = m.acquire();
   std::thread remote([&] { (void)mutex{other, "m"}.acquire(); });
   s.await_waiters("m", 1);
-  // Its notice may still be on its way: then it goes back a moment later.
+  // Its notification may still be on its way: then it goes back a moment later.
   EXPECT_FALSE(held.release());
   remote.join();
 }
@@ -166,11 +166,11 @@ TEST(linger, one_who_only_tries_gets_it_the_next_time) {
   harness::eventually("a later try succeeds", [&] { return theirs.try_lock(); });
 }
 
-TEST(linger, a_lost_notice_costs_others_no_more_than_the_time) {
+TEST(linger, a_lost_notification_costs_others_no_more_than_the_time) {
   stage s("memory:linger5");
   auto other_options = s.options();
   holdfast::testing::fault_plan plan;
-  plan.choose = [](auto, auto, auto) { return fault::drop_notice; };
+  plan.choose = [](auto, auto, auto) { return fault::drop_notification; };
   auto deaf = s.options();
   deaf.decorate = holdfast::testing::faulty(plan, s.clock);
   auto session = holdfast::open("memory:linger5", deaf);

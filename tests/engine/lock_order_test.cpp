@@ -4,7 +4,7 @@
 #include <future>
 #include <thread>
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // session_options::lock_order. The pairs are the process's: each test has names of its own.
@@ -129,7 +129,7 @@ TEST(lock_order, what_was_given_back_is_not_had_any_more) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, what_goes_to_another_thread_at_the_gate_is_had_by_that_one) {
+TEST(lock_order, what_goes_to_another_thread_in_the_local_queue_is_had_by_that_one) {
   scene s;
   holdfast::lock_options stays;
   stays.local_time = 1h;
@@ -141,9 +141,9 @@ TEST(lock_order, what_goes_to_another_thread_at_the_gate_is_had_by_that_one) {
     has.set_value();
     done.get_future().wait();
   });
-  auto& core = *s.session.core();
-  const auto gate = core.gates().at("gate-a", core.clock());
-  harness::eventually("the next in line", [&] { return gate->waiting() == 1; });
+  auto& session = *s.session.impl();
+  const auto local_queue = session.local_queues().at("gate-a", session.clock());
+  harness::eventually("the next in line", [&] { return local_queue->waiting() == 1; });
   std::thread([l = std::move(held)] {}).join();
   has.get_future().wait();
   b.lock(), b.unlock();  // this thread has nothing

@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "engine/no_thread.hpp"
+#include "session/no_thread.hpp"
 #include "stage.hpp"
 
 // The system gives no more threads.

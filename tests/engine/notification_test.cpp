@@ -24,7 +24,7 @@ TEST(notification, a_forged_grant_makes_the_waiter_ask_and_lets_nobody_in) {
   std::thread waiter([&] { got = m.try_acquire_for(10s); });
   f.await_waiters("m", 1);
   const auto asked = f.script->count(verb::acquire);
-  f.inbox->put(f.for_the_waiter("m", notice_kind::granted));
+  f.inbox->put(f.for_the_waiter("m", notification_kind::granted));
   f.script->await(verb::acquire, asked + 1);
   f.clock->advance(10s);
   waiter.join();
@@ -38,7 +38,7 @@ TEST(notification, a_forged_grant_lets_nobody_in_who_waits_without_a_thread) {
   auto got = async_acquire(m, 10s).future();
   f.await_waiters("m", 1);
   const auto asked = f.script->count(verb::acquire);
-  f.inbox->put(f.for_the_waiter("m", notice_kind::granted));
+  f.inbox->put(f.for_the_waiter("m", notification_kind::granted));
   f.script->await(verb::acquire, asked + 1);
   harness::eventually("it gives up", [&] {
     f.clock->advance(500ms);
@@ -82,7 +82,7 @@ TEST(notification, what_follows_a_hand_over_has_its_fence_and_end_from_the_store
   std::thread waiter([&] { got = m.acquire(); });
   f.await_waiters("m", 1);
   f.script->hang(verb::acquire);  // the true one comes while it asks
-  f.inbox->put(f.for_the_waiter("m", notice_kind::granted));
+  f.inbox->put(f.for_the_waiter("m", notification_kind::granted));
   EXPECT_FALSE(held.release());
   f.script->let_go();
   waiter.join();
@@ -108,17 +108,17 @@ TEST(notification, a_hand_over_costs_the_release_and_the_question_of_the_next) {
 
 TEST(notification, a_forged_opening_opens_no_latch) {
   forgery f;
-  holdfast::latch gate{f.session, "l", 1};
+  holdfast::latch local_queue{f.session, "l", 1};
   std::optional<bool> open;
-  std::thread waiter([&] { open = gate.wait_for(10s); });
+  std::thread waiter([&] { open = local_queue.wait_for(10s); });
   holdfast::store::countdown_command look;
   std::vector<holdfast::store::waiter> waiting;
   harness::eventually("it waits", [&] {
-    waiting = f.session.core()->countdown("l", look)->found.waiting;
+    waiting = f.session.impl()->countdown("l", look)->found.waiting;
     return !waiting.empty();
   });
-  notice n;
-  n.what = notice_kind::opened;
+  notification n;
+  n.what = notification_kind::opened;
   n.name = "l";
   n.owner = waiting.front().owner;
   f.inbox->put(n);
@@ -139,7 +139,7 @@ TEST(notification, a_forged_grant_lets_nobody_pass_a_barrier) {
   });
   f.script->await(verb::renew, 1);
   const auto asked = f.script->count(verb::renew);
-  f.inbox->put(f.for_the_waiter("b", notice_kind::granted));
+  f.inbox->put(f.for_the_waiter("b", notification_kind::granted));
   f.script->await(verb::renew, asked + 1);
   harness::eventually("it gives up", [&] {
     f.clock->advance(500ms);

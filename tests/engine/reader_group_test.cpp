@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // Readers of one process share one hold at the store.

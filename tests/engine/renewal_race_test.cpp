@@ -65,7 +65,7 @@ class meanwhile final : public harness::passing_on {
   holdfast::result<holdfast::store::permits_reply> permits(
       std::string_view name, const holdfast::store::permits_command& c) override {
     auto reply = inner_->permits(name, c);
-    if (c.verb == verb::acquire && c.instead_of && *what_) (*what_)();
+    if (c.verb == verb::acquire && c.replaces && *what_) (*what_)();
     return reply;
   }
 

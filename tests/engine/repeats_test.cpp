@@ -97,17 +97,17 @@ class repeats : public testing::Test {
 TEST_F(repeats, an_arrival_counts_once_however_long_the_session_keeps_trying) {
   for (const std::chrono::milliseconds store_timeout : {10'000ms, 600'000ms}) {
     auto s = open(store_timeout, 2, std::chrono::ceil<std::chrono::seconds>(store_timeout / 3));
-    holdfast::latch gate{s, "gate", 3};
-    EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc{});
-    EXPECT_EQ(gate.remaining(), 2U);
+    holdfast::latch local_queue{s, "gate", 3};
+    EXPECT_EQ(reason_of([&] { local_queue.count_down(); }), errc{});
+    EXPECT_EQ(local_queue.remaining(), 2U);
   }
 }
 
 TEST_F(repeats, an_arrival_is_not_sent_again_when_the_store_may_have_forgotten_it) {
   auto s = open(10s, 1, 3'600s);  // the machine slept
-  holdfast::latch gate{s, "gate", 3};
-  EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc::unavailable);
-  EXPECT_EQ(gate.remaining(), 2U);
+  holdfast::latch local_queue{s, "gate", 3};
+  EXPECT_EQ(reason_of([&] { local_queue.count_down(); }), errc::unavailable);
+  EXPECT_EQ(local_queue.remaining(), 2U);
 }
 
 TEST_F(repeats, a_refund_is_not_sent_again_when_the_store_may_have_forgotten_it) {
@@ -120,9 +120,9 @@ TEST_F(repeats, a_refund_is_not_sent_again_when_the_store_may_have_forgotten_it)
 
 TEST_F(repeats, without_an_end_to_the_trying_a_count_down_is_as_any_other) {
   auto s = open(std::chrono::milliseconds::max(), 1, 100s);
-  holdfast::latch gate{s, "gate", 3};
-  EXPECT_EQ(reason_of([&] { gate.count_down(); }), errc{});
-  EXPECT_EQ(gate.remaining(), 2U);
+  holdfast::latch local_queue{s, "gate", 3};
+  EXPECT_EQ(reason_of([&] { local_queue.count_down(); }), errc{});
+  EXPECT_EQ(local_queue.remaining(), 2U);
 }
 
 }  // namespace

@@ -33,12 +33,12 @@ class slow_to_answer final : public harness::passing_on {
       std::string_view name, const holdfast::store::permits_command& c) override {
     return arrived(c.verb, inner_->permits(name, c));
   }
-  std::vector<holdfast::result<holdfast::store::permits_reply>> renew(
-      std::span<const holdfast::store::renewal> batch) override {
-    return arrived(batch.front().command.verb, inner_->renew(batch));
+  std::vector<holdfast::result<holdfast::store::permits_reply>> execute_batch(
+      std::span<const holdfast::store::named_command> batch) override {
+    return arrived(batch.front().command.verb, inner_->execute_batch(batch));
   }
   holdfast::result<std::vector<holdfast::store::permits_reply>> acquire_together(
-      std::span<const holdfast::store::renewal> all) override {
+      std::span<const holdfast::store::named_command> all) override {
     return arrived(holdfast::store::permits_verb::acquire, inner_->acquire_together(all));
   }
   holdfast::result<holdfast::store::rate_reply> rate(
@@ -47,7 +47,7 @@ class slow_to_answer final : public harness::passing_on {
   }
   holdfast::result<holdfast::store::identity> identify() override { return inner_->identify(); }
   holdfast::result<holdfast::store::admission> admit(
-      const holdfast::store::renewal& asks, std::string_view limiter,
+      const holdfast::store::named_command& asks, std::string_view limiter,
       const holdfast::store::rate_command& take) override {
     return arrived(holdfast::store::permits_verb::acquire, inner_->admit(asks, limiter, take));
   }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "engine/acquire_many.hpp"
+#include "wait/acquire_many.hpp"
 
 // Programs that log in differently take the names of several stores in the same order.
 namespace {

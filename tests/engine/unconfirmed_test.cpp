@@ -4,8 +4,8 @@
 #include <optional>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "harness/passing_on.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // A release that nobody waits for (lock_options::unconfirmed_release), over a store whose answer to
@@ -184,8 +184,8 @@ TEST_F(unconfirmed, a_thread_of_this_process_that_waits_is_taken_along_as_ever) 
   mutex here{*session, "m", options};
   here.lock();
   std::thread next([&] { here.lock(), here.unlock(); });
-  harness::eventually("in line",
-                      [&] { return session->core()->gates().at("m", *clock)->waiting() == 1; });
+  harness::eventually(
+      "in line", [&] { return session->impl()->local_queues().at("m", *clock)->waiting() == 1; });
   here.unlock();
   next.join();
   EXPECT_EQ(letters->size(), 1U) << "the last one's";

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 // A lease that has ended, which no thread of the session has noticed yet: the one that would is
@@ -75,8 +75,8 @@ TEST_F(unnoticed_end, is_told_to_who_releases_though_another_of_the_process_wait
   mutex m{session, "m", {.local_time = 1h}};
   lease held = m.acquire();
   auto next = async_acquire(m).future();
-  harness::eventually("in line",
-                      [&] { return session.core()->gates().at("m", *clock)->waiting() == 1; });
+  harness::eventually(
+      "in line", [&] { return session.impl()->local_queues().at("m", *clock)->waiting() == 1; });
   pass_the_lease();
   EXPECT_EQ(held.release(), holdfast::errc::lost);
   const auto got = next.get();

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "harness/passing_on.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -39,9 +39,9 @@ TEST(wait_loop, a_free_lock_costs_one_command_and_its_release_another) {
 
 TEST(wait_loop, a_try_at_a_latch_costs_one_command_and_leaves_nobody_there) {
   stage s;
-  holdfast::latch gate{s.session, "l", 1};
+  holdfast::latch local_queue{s.session, "l", 1};
   const auto before = s.session.store_operations();
-  EXPECT_FALSE(gate.wait_for(0ms));
+  EXPECT_FALSE(local_queue.wait_for(0ms));
   EXPECT_EQ(s.session.store_operations() - before, 1U);
   EXPECT_TRUE(s.session.show("l").waiters.empty());
 }
@@ -55,12 +55,12 @@ class wavering final : public harness::passing_on {
     if (c.verb != verb::acquire) return inner_->permits(name, c);
     if (++asked_ % 2 == 1) {
       holdfast::failure f{errc::unavailable, "granted in vain"};
-      f.unassured = true;
+      f.ack_missing = true;
       return f;
     }
     holdfast::store::permits_reply r;
     r.outcome = holdfast::store::permits_outcome::queued;
-    r.look_again_us = 250'000;
+    r.retry_after_us = 250'000;
     return r;
   }
 
@@ -93,13 +93,13 @@ class once_in_vain final : public harness::passing_on {
     const int asked = ++asked_;
     if (asked == 1 || asked == lets_wait) {
       holdfast::failure f{errc::unavailable, asked == 1 ? "granted in vain" : "away", true};
-      f.unassured = asked == 1;
+      f.ack_missing = asked == 1;
       return f;
     }
     if (asked > lets_wait) return inner_->permits(name, c);
     holdfast::store::permits_reply r;
     r.outcome = holdfast::store::permits_outcome::queued;
-    r.look_again_us = 1'000'000;
+    r.retry_after_us = 1'000'000;
     return r;
   }
 
@@ -123,13 +123,13 @@ TEST(wait_loop, one_grant_in_vain_long_ago_does_not_end_a_wait_that_the_store_is
   waiter.join();
 }
 
-TEST(wait_loop, a_lost_notice_is_found_out_within_a_second) {
+TEST(wait_loop, a_lost_notification_is_found_out_within_a_second) {
   stage s;
   fair_mutex m{s.session, "m"};
   lease held = m.acquire();
   std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
   s.await_waiters("m", 1);
-  s.script->set(verb::release, fault::drop_notice);
+  s.script->set(verb::release, fault::drop_notification);
   EXPECT_FALSE(held.release());
   s.clock->advance(1s);
   waiter.join();
@@ -251,15 +251,15 @@ TEST(wait_loop, without_a_deadline_it_gives_up_after_the_store_timeout) {
 TEST(wait_loop, a_dead_successor_costs_the_claim_time_and_not_its_lease) {
   stage s;
   fair_mutex m{s.session, "m"};
-  // The first in line never takes its grant: its notice is lost and its process asks no more.
+  // The first in line never takes its grant: its notification is lost and its process asks no more.
   holdfast::store::permits_command mute;
   mute.verb = verb::acquire;
   mute.owner = {1, 2};
   mute.wait = true;
   mute.lease_us = 30'000'000;
-  mute.place_us = 4'000'000;
+  mute.queue_lease_us = 4'000'000;
   lease held = m.acquire();
-  ASSERT_TRUE(s.session.core()->permits("m", mute));
+  ASSERT_TRUE(s.session.impl()->permits("m", mute));
   std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
   s.await_waiters("m", 2);
   const auto before = s.clock->now();
@@ -283,9 +283,9 @@ TEST(wait_loop, a_session_that_closed_while_in_line_is_passed_over_at_once) {
     c.owner = {1, 2};
     c.wait = true;
     c.lease_us = 30'000'000;
-    c.place_us = 4'000'000;
-    c.peer = other.core()->peer();
-    ASSERT_TRUE(other.core()->permits("m", c));
+    c.queue_lease_us = 4'000'000;
+    c.peer = other.impl()->peer();
+    ASSERT_TRUE(other.impl()->permits("m", c));
   }
   std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
   s.await_waiters("m", 1);

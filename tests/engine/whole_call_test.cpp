@@ -2,8 +2,8 @@
 
 #include <future>
 
-#include "engine/core.hpp"
 #include "hanging_store.hpp"
+#include "session/session_impl.hpp"
 
 // The deadline of a call is that of all its parts, and what any of them left at the store is given
 // back behind it. The clock is the machine's own.
@@ -214,7 +214,7 @@ class late_then_hanging final : public harness::passing_on {
                     std::shared_ptr<std::atomic<boot_time>> at)
       : passing_on(std::move(inner)), by_(std::move(by)), answers_at_(std::move(at)) {}
   holdfast::result<std::vector<holdfast::store::permits_reply>> acquire_together(
-      std::span<const holdfast::store::renewal> all) override {
+      std::span<const holdfast::store::named_command> all) override {
     auto answer = inner_->acquire_together(all);
     harness::eventually("the time is over",
                         [&] { return boot_clock::now() >= answers_at_->load(); });
@@ -283,11 +283,12 @@ TEST_F(whole_call, a_try_without_a_thread_does_not_wait_for_what_is_under_way) {
 }
 
 TEST_F(whole_call, the_limit_of_a_call_is_none_for_who_is_told_how_it_ended) {
-  holdfast::latch gate{session, "l", 1};
-  gate.count_down();
+  holdfast::latch local_queue{session, "l", 1};
+  local_queue.count_down();
   std::promise<boot_time> limit;
-  async_wait(gate, 1h).start(
-      [&](holdfast::status) { limit.set_value(holdfast::engine::call_limit::present()); });
+  async_wait(local_queue, 1h).start([&](holdfast::status) {
+    limit.set_value(holdfast::engine::call_limit::present());
+  });
   EXPECT_EQ(limit.get_future().get(), holdfast::forever);
 }
 

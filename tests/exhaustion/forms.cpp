@@ -169,10 +169,10 @@ const std::vector<form>& blocking_forms() {
        }},
       {"latch",
        [](world& w) {
-         const holdfast::latch gate(w.session, "latch", 1'000'000);
-         (void)gate.remaining();
+         const holdfast::latch local_queue(w.session, "latch", 1'000'000);
+         (void)local_queue.remaining();
          holdfast::latch(w.session, "latch", 1'000'000).count_down();
-         (void)gate.wait_for(0s);
+         (void)local_queue.wait_for(0s);
          const enough_memory here;
          holdfast::latch(w.session, "latch", 1'000'000).remove();
        },
@@ -307,11 +307,11 @@ const std::vector<form>& forms_without_thread() {
        }},
       {"latch",
        [](world& w) {
-         holdfast::latch gate(w.session, "latch", 1);
-         (void)w.result_of(async_count_down(gate));
-         (void)w.result_of(async_wait(gate));
+         holdfast::latch local_queue(w.session, "latch", 1);
+         (void)w.result_of(async_count_down(local_queue));
+         (void)w.result_of(async_wait(local_queue));
          const enough_memory here;
-         gate.remove();
+         local_queue.remove();
        },
        true},
       {"barrier",

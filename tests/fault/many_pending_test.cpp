@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/core.hpp"
 #include "harness/detached_task.hpp"
 #include "harness/eventually.hpp"
 #include "harness/temp_dir.hpp"
+#include "session/session_impl.hpp"
 
 // A hundred thousand that wait for one name in one process: without a thread each, all served.
 namespace {
@@ -60,8 +60,8 @@ void serve_many(const std::string& url, const std::string& form, Begin begin) {
   lease held = m.acquire();
   const auto before = mallinfo2().uordblks;
   for (int i = 0; i < many; ++i) begin(m, of);
-  const auto gate = session.core()->gates().at(m.name(), holdfast::real_clock());
-  harness::eventually("all in line", [&] { return gate->waiting() == many; });
+  const auto local_queue = session.impl()->local_queues().at(m.name(), holdfast::real_clock());
+  harness::eventually("all in line", [&] { return local_queue->waiting() == many; });
   const auto first = session.store_operations();
   const auto each = (mallinfo2().uordblks - before) / many;
   EXPECT_LE(threads_of_this_process(), 8);

@@ -152,7 +152,7 @@ holdfast::lock_options options_of(const holdfast::session& s, std::uint32_t work
   if (worker % 4 == 2) o.max_bypass = 0;
   const auto& can = s.can();
   constexpr std::array lingers{20'000us, 200'000us};
-  if (worker % 4 == 3 && can.notices && can.tells_holders) o.linger = random.pick(lingers);
+  if (worker % 4 == 3 && can.notifications && can.tells_holders) o.linger = random.pick(lingers);
   return o;
 }
 

@@ -27,7 +27,7 @@ class one_record final : public state_store {
     return std::vector<entry>{{"m", record_}};
   }
   holdfast::result<moment> time() override { return now_; }
-  bool tell(const notice&) override { return true; }
+  bool tell(const notification&) override { return true; }
   holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
  private:
@@ -46,14 +46,14 @@ void ask(session_store& s, unsigned char what) {
   c.capacity = 1 + what % 4U;
   c.weight = 1 + what % 2U;
   c.wait = what % 3 == 0;
-  c.lease_us = c.place_us = 1'000'000;
+  c.lease_us = c.queue_lease_us = 1'000'000;
   c.lingers = what % 5 == 0;
   c.peer = "peer", c.note = "host 1 fuzz";
   (void)s.permits("m", c);
   countdown_command l;
   l.verb = static_cast<countdown_verb>(what % 5);
   l.owner = c.owner;
-  l.count = 3, l.drop = 1, l.place_us = l.keep_us = 1'000'000, l.peer = "peer";
+  l.count = 3, l.drop = 1, l.queue_lease_us = l.keep_us = 1'000'000, l.peer = "peer";
   (void)s.countdown("m", l);
   const std::array choices{bucket_choice{"a", {1, 1, 1'000, 10}}, bucket_choice{"b", {2, 3, 7, 9}}};
   rate_command r;

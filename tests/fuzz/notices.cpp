@@ -1,5 +1,5 @@
 #include "fuzz/input.hpp"
-#include "store/sql/notice_text.hpp"
+#include "store/sql/notification_text.hpp"
 
 // A line that another process has sent: what is understood is what is written again.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

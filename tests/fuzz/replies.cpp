@@ -16,7 +16,7 @@ void read_as_everything(const redis::resp_value& v) {
   for (int verb = 0; verb <= static_cast<int>(countdown_verb::inspect); ++verb) {
     (void)redis::read_countdown(v, static_cast<countdown_verb>(verb));
   }
-  renewal both[2];
+  named_command both[2];
   both[0].name = "a", both[1].name = "b";
   (void)redis::read_together(v, both);
   (void)redis::read_admission(v, both[0], 2);

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fuzz/input.hpp"
-#include "store/places/text.hpp"
+#include "store/contender_text/text.hpp"
 #include "store/zookeeper/names.hpp"
 
 // Nodes and data that other programs wrote below our base in ZooKeeper: `/` between the names of
@@ -18,11 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& who : line) (void)zookeeper::node_prefix(who);
   for (const auto& child : children) {
     (void)zookeeper::escape(child);
-    (void)places::unescape(child);
-    (void)places::parse_contender(child);
+    (void)contender_text::unescape(child);
+    (void)contender_text::parse_contender(child);
   }
-  const auto says = places::read_placard(rest);
-  const auto again = places::read_placard(places::write(says));
+  const auto says = contender_text::read_contender_data(rest);
+  const auto again = contender_text::read_contender_data(contender_text::write(says));
   fuzz::require(again.peer == says.peer && again.note == says.note);
   return 0;
 }

@@ -20,7 +20,7 @@ class overheard : public std::enable_shared_from_this<overheard> {
     };
     return o;
   }
-  holdfast::store::notice last() {
+  holdfast::store::notification last() {
     const std::lock_guard guard{mutex_};
     return all_.back();
   }
@@ -31,7 +31,7 @@ class overheard : public std::enable_shared_from_this<overheard> {
     inbox(holdfast::store::inbox& true_one, std::shared_ptr<overheard> by)
         : true_one_(true_one), by_(std::move(by)) {}
     const std::string& peer() const noexcept override { return true_one_.peer(); }
-    std::optional<holdfast::store::notice> receive(holdfast::boot_time until) override {
+    std::optional<holdfast::store::notification> receive(holdfast::boot_time until) override {
       auto n = true_one_.receive(until);
       const std::lock_guard guard{by_->mutex_};
       if (n) by_->all_.push_back(*n);
@@ -55,7 +55,7 @@ class overheard : public std::enable_shared_from_this<overheard> {
   };
 
   std::mutex mutex_;
-  std::vector<holdfast::store::notice> all_;
+  std::vector<holdfast::store::notification> all_;
 };
 
 }  // namespace harness

@@ -21,7 +21,7 @@ class barrier_kernel : public permits {
   permits_command arrival(std::uint64_t owner, std::uint64_t before) const {
     auto c = command(permits_verb::acquire, owner);
     c.wait = true;
-    c.instead_of = {0, before};
+    c.replaces = {0, before};
     return c;
   }
   permits_reply arrive(std::uint64_t owner, std::uint64_t before = 0) {
@@ -35,7 +35,7 @@ class barrier_kernel : public permits {
   }
   permits_reply drop_out(std::uint64_t owner, std::uint64_t before = 0) {
     auto c = arrival(owner, before);
-    c.detached = true;
+    c.outlives_session = true;
     return apply(c);
   }
   std::string told() const {
@@ -162,7 +162,7 @@ TEST_F(barrier_kernel, who_drops_out_counts_as_arrived_from_then_on) {
 TEST_F(barrier_kernel, who_drops_out_last_may_have_to_call_the_others) {
   arrive_to_complete(1), arrive_to_complete(2);
   auto c = arrival(3, 0);
-  c.detached = c.lingers = true;
+  c.outlives_session = c.lingers = true;
   EXPECT_EQ(apply(c).position, 1u);
   EXPECT_EQ(drop_out(4, 3).outcome, queued);
   EXPECT_EQ(told(), "granted1 granted2 ");

@@ -27,7 +27,7 @@ class contender_family : public testing::Test {
     c.owner = {0, owner};
     c.wait = wait;
     c.lease_us = 30 * second;
-    c.place_us = 4 * second;
+    c.queue_lease_us = 4 * second;
     return c;
   }
   permits_reply acquire(std::uint64_t owner, bool wait = true) {
@@ -46,7 +46,7 @@ class contender_family : public testing::Test {
   }
   bool told(std::uint64_t owner) {
     const auto n = family_->inbox().receive(clock_.now());
-    return n && n->what == holdfast::store::notice_kind::granted &&
+    return n && n->what == holdfast::store::notification_kind::granted &&
            n->owner == holdfast::store::owner_id{0, owner};
   }
 

@@ -33,7 +33,7 @@ class contender_line : public contender_family {
 TEST_F(contender_line, who_is_replaced_leaves_in_the_step_that_enters) {
   ASSERT_EQ(acquire(1).outcome, granted);
   auto c = command(permits_verb::acquire, 2);
-  c.instead_of = {0, 1};
+  c.replaces = {0, 1};
   const auto next = family_->permits("n", c).value();
   EXPECT_EQ(next.outcome, granted);
   EXPECT_TRUE(next.replaced);
@@ -143,7 +143,7 @@ TEST(contender_line_in_time, a_place_that_ends_sooner_than_all_others_is_given_u
   auto made = std::make_unique<fake_contender_store>(clock);
   fake_contender_store& port = *made;
   const auto family = holdfast::family::over(std::move(made), clock);
-  const auto wait = [&](const char* name, std::int64_t place_us) {
+  const auto wait = [&](const char* name, std::int64_t queue_lease_us) {
     contender other;
     other.owner = {9, 1};
     port.put(name, other);
@@ -152,7 +152,7 @@ TEST(contender_line_in_time, a_place_that_ends_sooner_than_all_others_is_given_u
     c.owner = {0, 1};
     c.wait = true;
     c.lease_us = 30'000'000;
-    c.place_us = place_us;
+    c.queue_lease_us = queue_lease_us;
     return family->permits(name, c).value().outcome;
   };
   EXPECT_EQ(wait("long", 3'600'000'000), queued);

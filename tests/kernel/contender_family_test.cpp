@@ -150,13 +150,13 @@ TEST_F(contender_family, what_is_given_up_of_a_latchs_waiter_is_never_what_it_ha
   c.owner = {0, 1};
   c.count = 1;
   c.keep_us = 60 * second;
-  c.place_us = 4 * second;
+  c.queue_lease_us = 4 * second;
   port_.lose_reply = true;
   ASSERT_FALSE(family_->countdown("l", c));
   port_.fail_leaves = 1;
   clock_.advance(5s);
   harness::eventually("it could not be given up", [&] { return port_.left == 1; });
-  c.place_us = 60 * second;
+  c.queue_lease_us = 60 * second;
   EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);
   EXPECT_EQ(port_.size("l"), 1U) << "the one before is gone";
   port_.put("other", stranger(1));

@@ -53,7 +53,7 @@ class countdown_history {
     c.owner = {c.verb == countdown_verb::arrive ? 1u : 2u, random_.between<std::uint64_t>(1, 8)};
     c.count = record_.count != 0 && random_.one_in(30) ? count_ + 1 : count_;
     c.drop = random_.between(0u, count_);
-    c.place_us = random_.one_in(5) ? 0 : 2 * second;
+    c.queue_lease_us = random_.one_in(5) ? 0 : 2 * second;
     c.keep_us = 3'600 * second;
     return c;
   }
@@ -84,7 +84,7 @@ class countdown_history {
     const auto waits = std::count_if(record_.waiting.begin(), record_.waiting.end(),
                                      [&](const waiter& w) { return w.owner == c.owner; });
     if (c.verb == countdown_verb::wait && reply.outcome == closed) {
-      expect(waits == (c.place_us > 0 ? 1 : 0), "who waits is in the list once");
+      expect(waits == (c.queue_lease_us > 0 ? 1 : 0), "who waits is in the list once");
     } else if (c.verb != countdown_verb::inspect && c.verb != countdown_verb::arrive) {
       expect(waits == 0 || reply.outcome == capacity_mismatch, "nobody else is in the list");
     }
@@ -96,7 +96,7 @@ class countdown_history {
 
   void check_telling(const countdown_record& before, const countdown_reply& reply) {
     std::set<owner_id> told;
-    for (const notice& n : reply.tell) told.insert(n.owner);
+    for (const notification& n : reply.tell) told.insert(n.owner);
     std::set<owner_id> expected;
     if (reply.outcome == open) {
       for (const waiter& w : before.waiting) {

@@ -20,7 +20,7 @@ class countdown : public testing::Test {
     c.owner = {0, owner};
     c.count = count_;
     c.drop = drop;
-    c.place_us = place_;
+    c.queue_lease_us = place_;
     c.keep_us = keep_;
     c.peer = "peer";
     return holdfast::kernel::apply(record_, c, {now_, 1'700'000'000 * second + now_});
@@ -49,7 +49,7 @@ TEST_F(countdown, the_last_arrival_opens_it_and_says_whom_to_tell) {
   const auto reply = arrive(2, 2);
   EXPECT_EQ(reply.outcome, open);
   ASSERT_EQ(reply.tell.size(), 2u);
-  EXPECT_EQ(reply.tell[0].what, notice_kind::opened);
+  EXPECT_EQ(reply.tell[0].what, notification_kind::opened);
   EXPECT_EQ(reply.tell[0].owner.low, 10u);
   EXPECT_EQ(reply.tell[0].peer, "peer");
   EXPECT_TRUE(record_.waiting.empty());
@@ -116,8 +116,8 @@ TEST_F(countdown, another_count_is_a_mismatch_and_changes_nothing) {
 
 TEST_F(countdown, a_waiter_looks_again_within_a_second) {
   const auto reply = wait(10);
-  EXPECT_GT(reply.look_again_us, 0);
-  EXPECT_LE(reply.look_again_us, second);
+  EXPECT_GT(reply.retry_after_us, 0);
+  EXPECT_LE(reply.retry_after_us, second);
 }
 
 TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
@@ -128,7 +128,7 @@ TEST_F(countdown, a_waiter_that_looks_again_is_there_once) {
   EXPECT_EQ(record_.waiting[0].expires_at, now_ + 4 * second);
 }
 
-TEST_F(countdown, a_waiter_that_does_not_look_again_is_forgotten) {
+TEST_F(countdown, a_waiter_that_does_not_retry_after_is_forgotten) {
   wait(10);
   now_ += 4 * second;
   EXPECT_TRUE(arrive(1, 3).tell.empty());

@@ -14,7 +14,7 @@ namespace kernel_test {
 class fake_contender_store final : public holdfast::store::contender_store {
  public:
   using contender = holdfast::store::contender;
-  using placard = holdfast::store::placard;
+  using contender_data = holdfast::store::contender_data;
   template <class T>
   using result = holdfast::result<T>;
 
@@ -43,14 +43,14 @@ class fake_contender_store final : public holdfast::store::contender_store {
   }
   /// As if its session had ended.
   void remove_all(const std::string& name, const holdfast::store::owner_id& owner) {
-    std::vector<std::string> places;
+    std::vector<std::string> nodes;
     {
       const std::lock_guard guard{mutex_};
       for (const auto& at : lines_[name]) {
-        if (at.who.owner == owner) places.push_back(at.who.place);
+        if (at.who.owner == owner) nodes.push_back(at.who.node);
       }
     }
-    (void)take_out(name, places);
+    (void)take_out(name, nodes);
   }
   /// What is still on its way comes in.
   void deliver_late() {
@@ -76,12 +76,12 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (of != session) return {};
     return unproven ? clock_.now() : clock_.now() + safe_for;
   }
-  std::string address(std::string_view name, const std::string& place) const override {
-    return std::string(name) + "/" + place;
+  std::string address(std::string_view name, const std::string& node) const override {
+    return std::string(name) + "/" + node;
   }
   std::chrono::nanoseconds safe_span() const noexcept override { return safe_for; }
 
-  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+  result<entered> enter(std::string_view name, const contender& who, const contender_data& says,
                         std::span<const std::string> leaving) override {
     ++entered_count;
     if (const auto call = std::exchange(on_enter, {})) call();
@@ -101,43 +101,43 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (when == as_of::settled) late_.clear();
     return line_of(name);
   }
-  result<bool> leave(std::string_view name, std::span<const std::string> places) override {
+  result<bool> leave(std::string_view name, std::span<const std::string> nodes) override {
     ++left;
     if (fail_leaves > 0 && fail_leaves-- > 0) {
       return holdfast::failure{holdfast::errc::unavailable, "not now"};
     }
-    return take_out(name, places);
+    return take_out(name, nodes);
   }
-  result<std::optional<placard>> read(std::string_view name, const std::string& place,
-                                      alarm on_change) override {
+  result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
+                                             alarm on_change) override {
     const std::lock_guard guard{mutex_};
-    auto* const at = find(name, place);
-    if (at == nullptr) return std::optional<placard>{};
+    auto* const at = find(name, node);
+    if (at == nullptr) return std::optional<contender_data>{};
     if (on_change) at->alarms.push_back(std::move(on_change));
     return std::optional(at->says);
   }
-  result<std::vector<std::optional<placard>>> read(std::string_view name,
-                                                   std::span<const contender> all) override {
+  result<std::vector<std::optional<contender_data>>> read(std::string_view name,
+                                                          std::span<const contender> all) override {
     const std::lock_guard guard{mutex_};
-    std::vector<std::optional<placard>> said;
+    std::vector<std::optional<contender_data>> said;
     for (const auto& c : all) {
-      const auto* const at = find(name, c.place);
+      const auto* const at = find(name, c.node);
       said.push_back(at == nullptr ? std::nullopt : std::optional(at->says));
     }
     return said;
   }
-  result<bool> write(std::string_view name, const std::string& place,
-                     const placard& says) override {
+  result<bool> write(std::string_view name, const std::string& node,
+                     const contender_data& says) override {
     const std::lock_guard guard{mutex_};
-    auto* const at = find(name, place);
+    auto* const at = find(name, node);
     if (at == nullptr) return false;
     at->says = says;
     return true;
   }
-  std::vector<result<bool>> confirm(std::span<const place_of> places) override {
+  std::vector<result<bool>> confirm(std::span<const node_of> nodes) override {
     std::unique_lock lock{mutex_};
     std::vector<result<bool>> there;
-    for (const auto& p : places) there.emplace_back(find(p.name, p.place) != nullptr);
+    for (const auto& p : nodes) there.emplace_back(find(p.name, p.node) != nullptr);
     lock.unlock();
     if (on_confirm) on_confirm();
     return there;
@@ -164,30 +164,30 @@ class fake_contender_store final : public holdfast::store::contender_store {
  private:
   struct stand {
     contender who;
-    placard says;
+    contender_data says;
     std::vector<alarm> alarms{};
   };
 
   struct request {
     std::string name;
     contender who;
-    placard says;
+    contender_data says;
   };
 
-  entered add(const std::string& name, contender who, placard says) {
-    who.place = std::to_string(++last_);
+  entered add(const std::string& name, contender who, contender_data says) {
+    who.node = std::to_string(++last_);
     says.fence = static_cast<std::uint64_t>(last_);
     says.session = session;
     lines_[name].push_back({who, says});
     entered in;
-    in.place = who.place;
+    in.node = who.node;
     in.fence = says.fence;
     in.session = session;
     return in;
   }
-  stand* find(std::string_view name, const std::string& place) {
+  stand* find(std::string_view name, const std::string& node) {
     for (auto& at : lines_[std::string(name)]) {
-      if (at.who.place == place) return &at;
+      if (at.who.node == node) return &at;
     }
     return nullptr;
   }
@@ -196,13 +196,13 @@ class fake_contender_store final : public holdfast::store::contender_store {
     for (const auto& at : lines_[std::string(name)]) all.push_back(at.who);
     return all;
   }
-  bool take_out(std::string_view name, std::span<const std::string> places) {
+  bool take_out(std::string_view name, std::span<const std::string> nodes) {
     std::vector<alarm> calls;
     bool any = false;
     {
       const std::lock_guard guard{mutex_};
       std::erase_if(lines_[std::string(name)], [&](stand& at) {
-        const bool goes = std::find(places.begin(), places.end(), at.who.place) != places.end();
+        const bool goes = std::find(nodes.begin(), nodes.end(), at.who.node) != nodes.end();
         if (goes) calls.insert(calls.end(), at.alarms.begin(), at.alarms.end());
         any |= goes;
         return goes;

@@ -50,7 +50,7 @@ class fake_state_store final : public holdfast::store::state_store {
 
   bool departed(std::string_view peer) override { return dead.contains(std::string(peer)); }
 
-  bool tell(const holdfast::store::notice& to) override {
+  bool tell(const holdfast::store::notification& to) override {
     told.push_back(to);
     return !dead.contains(to.peer);
   }
@@ -61,7 +61,7 @@ class fake_state_store final : public holdfast::store::state_store {
   holdfast::store::moment now{1'000'000, 1'700'000'000'000'000};
   std::map<std::string, std::string> records;
   std::set<std::string> dead;
-  std::vector<holdfast::store::notice> told;
+  std::vector<holdfast::store::notification> told;
   std::optional<holdfast::failure> fails;
   int writes = 0;
 
@@ -69,7 +69,9 @@ class fake_state_store final : public holdfast::store::state_store {
   class silent_inbox final : public holdfast::store::inbox {
    public:
     const std::string& peer() const noexcept override { return peer_; }
-    std::optional<holdfast::store::notice> receive(holdfast::boot_time) override { return {}; }
+    std::optional<holdfast::store::notification> receive(holdfast::boot_time) override {
+      return {};
+    }
     void interrupt() noexcept override {}
 
    private:

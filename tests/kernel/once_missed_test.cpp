@@ -13,7 +13,7 @@ TEST_F(permits, who_waits_may_leave_for_another_of_its_session) {
   acquire(2);
   auto c = command(permits_verb::acquire, 3);
   c.wait = true;
-  c.instead_of = {0, 2};
+  c.replaces = {0, 2};
   EXPECT_TRUE(apply(c).replaced);
   EXPECT_EQ(who(), "1 | 3");
 }

@@ -29,7 +29,7 @@ class permits : public testing::Test {
     c.kind = kind_;
     c.capacity = capacity_;
     c.lease_us = lease_;
-    c.place_us = place_;
+    c.queue_lease_us = place_;
     c.peer = peers_[owner % 10];
     return c;
   }

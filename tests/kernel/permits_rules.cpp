@@ -56,8 +56,8 @@ struct permits_rules::situation {
   }
   bool is_held(const owner_id& owner) const { return find(after.holders, owner) != nullptr; }
   bool is_queued(const owner_id& owner) const { return find(after.queue, owner) != nullptr; }
-  std::ptrdiff_t told(notice_kind what, const owner_id& owner = {}) const {
-    return std::count_if(reply.tell.begin(), reply.tell.end(), [&](const notice& n) {
+  std::ptrdiff_t told(notification_kind what, const owner_id& owner = {}) const {
+    return std::count_if(reply.tell.begin(), reply.tell.end(), [&](const notification& n) {
       return n.what == what && (!owner || n.owner == owner);
     });
   }
@@ -65,7 +65,7 @@ struct permits_rules::situation {
 
  private:
   bool leaves(const owner_id& owner) const {
-    return decided() && command.instead_of && owner == command.instead_of;
+    return decided() && command.replaces && owner == command.replaces;
   }
 };
 
@@ -149,14 +149,15 @@ void permits_rules::check_grants(const situation& s) {
     if (own) continue;
     expect(h.expires_at <= s.now.now_at + holdfast::kernel::claim_us, s,
            "a grant that is not claimed yet ends soon");
-    const bool said = std::any_of(s.reply.tell.begin(), s.reply.tell.end(), [&](const notice& n) {
-      return n.what == notice_kind::granted && n.owner == h.owner && n.fence == h.fence &&
-             n.expires_at == h.expires_at && n.peer == h.peer;
-    });
+    const bool said =
+        std::any_of(s.reply.tell.begin(), s.reply.tell.end(), [&](const notification& n) {
+          return n.what == notification_kind::granted && n.owner == h.owner && n.fence == h.fence &&
+                 n.expires_at == h.expires_at && n.peer == h.peer;
+        });
     expect(said, s, "whoever is granted something is told");
     ++told;
   }
-  expect(told == s.told(notice_kind::granted), s, "nobody else is told that it has it");
+  expect(told == s.told(notification_kind::granted), s, "nobody else is told that it has it");
 }
 
 // Others may read a secret as soon as it is sent, and send it to whomever they like: so none of
@@ -164,7 +165,7 @@ void permits_rules::check_grants(const situation& s) {
 void permits_rules::check_secrets(const situation& s) {
   for (const auto& n : s.reply.tell) {
     if (!n.secret) continue;
-    const bool passed = n.what == notice_kind::granted && n.secret == s.command.secret;
+    const bool passed = n.what == notification_kind::granted && n.secret == s.command.secret;
     expect(passed && s.before.kind == kind::mutex, s, "only a grant of a mutex has a secret");
     const auto leaving = secret_of(n.secret);  // and back
     expect(find(s.before.holders, leaving) != nullptr && !s.is_held(leaving), s,
@@ -201,16 +202,17 @@ void permits_rules::learn_who_is_before(const situation& s) {
 void permits_rules::check_wanted(const situation& s) {
   const bool looks = s.decided() && s.command.verb == permits_verb::acquire &&
                      !s.is_held(s.command.owner) && s.reply.position == 1;
-  const bool left_waiting = s.told(notice_kind::granted) > 0 && !s.after.queue.empty();
+  const bool left_waiting = s.told(notification_kind::granted) > 0 && !s.after.queue.empty();
   for (const auto& n : s.reply.tell) {
-    if (n.what != notice_kind::wanted) continue;
+    if (n.what != notification_kind::wanted) continue;
     const auto* const h = find(s.after.holders, n.owner);
     expect(h != nullptr && h->lingers && h->peer == n.peer && h->fence == n.fence, s,
            "only who holds it and lingers hears that it is wanted");
   }
   for (const auto& h : s.after.holders) {
     if (!h.lingers || !(left_waiting || (looks && s.was_held(h.owner)))) continue;
-    expect(s.told(notice_kind::wanted, h.owner) > 0, s, "who lingers hears that somebody waits");
+    expect(s.told(notification_kind::wanted, h.owner) > 0, s,
+           "who lingers hears that somebody waits");
   }
 }
 
@@ -273,7 +275,7 @@ void permits_rules::check_reply(const situation& s) {
       expect(reply.position >= 1 && reply.position <= after.queue.size() &&
                  after.queue[reply.position - 1].owner == c.owner,
              s, "queued: it waits at the place that the reply says");
-      expect(reply.look_again_us > 0 && reply.look_again_us <= 1'000'000, s,
+      expect(reply.retry_after_us > 0 && reply.retry_after_us <= 1'000'000, s,
              "queued: it looks again within a second");
       break;
     case permits_outcome::busy:
@@ -308,9 +310,9 @@ void permits_rules::check_repetition(const situation& s) {
   const permits_reply second = apply_(again, s.command, s.now);
   const bool leaves =
       s.command.verb == permits_verb::release || s.command.verb == permits_verb::evict;
-  const bool only_wanted = std::all_of(second.tell.begin(), second.tell.end(), [](const notice& n) {
-    return n.what == notice_kind::wanted;
-  });
+  const bool only_wanted =
+      std::all_of(second.tell.begin(), second.tell.end(),
+                  [](const notification& n) { return n.what == notification_kind::wanted; });
   expect(again == s.after && only_wanted, s, "repeating a command changes nothing more");
   expect(leaves || (second.outcome == s.reply.outcome && second.fence == s.reply.fence), s,
          "repeating a command gives the same answer");
@@ -321,8 +323,8 @@ std::string describe(const permits_command& c) {
   std::ostringstream out;
   out << verbs[static_cast<int>(c.verb)] << " owner " << c.owner.low << " weight " << c.weight
       << " capacity " << c.capacity << " priority " << c.priority << (c.wait ? " waits" : "")
-      << " lease " << c.lease_us << " place " << c.place_us;
-  if (c.instead_of) out << " instead of " << c.instead_of.low;
+      << " lease " << c.lease_us << " place " << c.queue_lease_us;
+  if (c.replaces) out << " instead of " << c.replaces.low;
   return out.str();
 }
 

@@ -86,8 +86,8 @@ TEST_F(permits, release_hands_over_in_the_same_step_and_says_whom_to_tell) {
   EXPECT_EQ(reply.outcome, done);
   EXPECT_EQ(who(), "2 | 3");
   ASSERT_EQ(reply.tell.size(), 1u);
-  const notice& told = reply.tell[0];
-  EXPECT_EQ(told.what, notice_kind::granted);
+  const notification& told = reply.tell[0];
+  EXPECT_EQ(told.what, notification_kind::granted);
   EXPECT_EQ(told.owner.low, 2u);
   EXPECT_EQ(told.peer, "p2");
   EXPECT_EQ(told.fence, fence_of(2));
@@ -101,7 +101,7 @@ TEST_F(permits, a_holder_that_lingers_hears_of_the_first_in_line_each_time_it_lo
   for (int look = 0; look < 2; ++look) {
     const auto reply = acquire(2);
     ASSERT_EQ(reply.tell.size(), 1u);
-    EXPECT_EQ(reply.tell[0].what, notice_kind::wanted);
+    EXPECT_EQ(reply.tell[0].what, notification_kind::wanted);
     EXPECT_EQ(reply.tell[0].owner.low, 1u);
     EXPECT_EQ(reply.tell[0].peer, "p1");
   }
@@ -125,8 +125,8 @@ TEST_F(permits, who_is_served_and_lingers_hears_that_others_wait_behind) {
   acquire(3);
   const auto reply = release(1);
   ASSERT_EQ(reply.tell.size(), 2u);
-  EXPECT_EQ(reply.tell[0].what, notice_kind::granted);
-  EXPECT_EQ(reply.tell[1].what, notice_kind::wanted);
+  EXPECT_EQ(reply.tell[0].what, notification_kind::granted);
+  EXPECT_EQ(reply.tell[1].what, notification_kind::wanted);
   EXPECT_EQ(reply.tell[1].owner.low, 2u);
 }
 
@@ -261,7 +261,7 @@ TEST_F(permits, a_replacement_leaves_and_comes_in_one_step) {
   acquire(1);
   acquire(2);
   permits_command c = command(permits_verb::acquire, 3);
-  c.instead_of = {0, 1};
+  c.replaces = {0, 1};
   c.wait = true;
   EXPECT_EQ(apply(c).outcome, queued);
   EXPECT_TRUE(last_.replaced);
@@ -275,7 +275,7 @@ TEST_F(permits, a_replacement_leaves_and_comes_in_one_step) {
 TEST_F(permits, a_replacement_with_nobody_waiting_is_granted_at_once) {
   const auto first = acquire(1);
   permits_command c = command(permits_verb::acquire, 2);
-  c.instead_of = {0, 1};
+  c.replaces = {0, 1};
   EXPECT_EQ(apply(c).outcome, granted);
   EXPECT_GT(last_.fence, first.fence);
   EXPECT_EQ(who(), "2 |");
@@ -283,7 +283,7 @@ TEST_F(permits, a_replacement_with_nobody_waiting_is_granted_at_once) {
 
 TEST_F(permits, a_detached_hold_outlives_the_session_that_got_it) {
   permits_command c = command(permits_verb::acquire, 1);
-  c.detached = true;
+  c.outlives_session = true;
   apply(c);
   const std::vector<std::string> dead{"p1"};
   EXPECT_FALSE(holdfast::kernel::forget(record_, dead));
@@ -293,7 +293,7 @@ TEST_F(permits, a_detached_hold_outlives_the_session_that_got_it) {
 TEST_F(permits, a_waiter_for_a_detached_hold_is_tied_to_its_session_until_it_claims_it) {
   acquire(2);
   permits_command c = command(permits_verb::acquire, 1);
-  c.detached = true;
+  c.outlives_session = true;
   c.wait = true;
   apply(c);
   release(2);

@@ -62,17 +62,17 @@ TEST_F(permits, the_first_in_line_looks_again_when_the_lease_in_its_way_ends) {
   acquire(1);
   acquire(2);
   pass(60 * ms);
-  EXPECT_EQ(acquire(2).look_again_us, 40 * ms);
+  EXPECT_EQ(acquire(2).retry_after_us, 40 * ms);
   pass(40 * ms - 10);
-  EXPECT_EQ(acquire(2).look_again_us, holdfast::kernel::look_again_at_least_us);
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::kernel::retry_after_at_least_us);
 }
 
-TEST_F(permits, nobody_sleeps_longer_than_a_second_on_a_notice_that_may_be_lost) {
+TEST_F(permits, nobody_sleeps_longer_than_a_second_on_a_notification_that_may_be_lost) {
   acquire(1);
   for (std::uint64_t owner = 2; owner < 50; ++owner) {
     const auto reply = acquire(owner);
-    EXPECT_GT(reply.look_again_us, 0);
-    EXPECT_LE(reply.look_again_us, second);
+    EXPECT_GT(reply.retry_after_us, 0);
+    EXPECT_LE(reply.retry_after_us, second);
   }
 }
 

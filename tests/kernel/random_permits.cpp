@@ -95,7 +95,7 @@ permits_command random_history::command(const permits_record& record) {
   c.priority = priorities_ ? random_.between(-1, 1) : 0;
   c.wait = !random_.one_in(3);
   c.lease_us = random_.between<std::int64_t>(100'000, 30 * one_second);
-  c.place_us = random_.between<std::int64_t>(1 * one_second, 4 * one_second);
+  c.queue_lease_us = random_.between<std::int64_t>(1 * one_second, 4 * one_second);
   c.peer = peers_[c.owner.low % peers_.size()];  // an owner is of one session
   c.note = "note";
   c.lingers = random_.one_in(3);
@@ -116,9 +116,9 @@ permits_command random_history::command(const permits_record& record) {
   if (c.verb != permits_verb::acquire) return c;
   if (random_.one_in(30)) ++c.capacity;
   if (random_.one_in(30)) c.kind = kind::latch;
-  if (random_.one_in(10) && !record.holders.empty()) c.instead_of = record.holders.front().owner;
-  if (c.instead_of == c.owner) c.instead_of = {};
-  if (c.instead_of) c.secret = secret_of(c.instead_of);
+  if (random_.one_in(10) && !record.holders.empty()) c.replaces = record.holders.front().owner;
+  if (c.replaces == c.owner) c.replaces = {};
+  if (c.replaces) c.secret = secret_of(c.replaces);
   if (c.capacity == 1 && random_.one_in(6)) {  // what a quorum is of
     // Some other node's time: not so far ahead that a loss would take it back.
     c.fence_at_least =

@@ -50,14 +50,14 @@ permits_reply hands_over_to_two(permits_record& r, const permits_command& c, con
   const auto ends = now.now_at + 1'000;
   r.holders.push_back(
       {next.owner, next.weight, ++r.last_fence, ends, now.wall_at, next.peer, "", false});
-  reply.tell.push_back({notice_kind::granted, {}, next.owner, r.last_fence, ends, next.peer});
+  reply.tell.push_back({notification_kind::granted, {}, next.owner, r.last_fence, ends, next.peer});
   return reply;
 }
 
 permits_reply grants_the_same_fence_twice(permits_record& r, const permits_command& c,
                                           const moment& now) {
   permits_reply reply = apply(r, c, now);
-  if (reply.tell.size() < 2 || reply.tell[1].what != notice_kind::granted) return reply;
+  if (reply.tell.size() < 2 || reply.tell[1].what != notification_kind::granted) return reply;
   find(r.holders, reply.tell[1].owner)->fence = reply.tell[0].fence;
   reply.tell[1].fence = reply.tell[0].fence;
   return reply;
@@ -74,27 +74,27 @@ permits_reply forgets_to_hand_over(permits_record& r, const permits_command& c, 
   return reply;
 }
 
-permits_reply leaves_untold(notice_kind what, permits_record& r, const permits_command& c,
+permits_reply leaves_untold(notification_kind what, permits_record& r, const permits_command& c,
                             const moment& now) {
   permits_reply reply = apply(r, c, now);
-  std::erase_if(reply.tell, [&](const notice& n) { return n.what == what; });
+  std::erase_if(reply.tell, [&](const notification& n) { return n.what == what; });
   return reply;
 }
 
 permits_reply tells_nobody(permits_record& r, const permits_command& c, const moment& now) {
-  return leaves_untold(notice_kind::granted, r, c, now);
+  return leaves_untold(notification_kind::granted, r, c, now);
 }
 
 permits_reply lets_them_linger(permits_record& r, const permits_command& c, const moment& now) {
-  return leaves_untold(notice_kind::wanted, r, c, now);
+  return leaves_untold(notification_kind::wanted, r, c, now);
 }
 
 permits_reply grants_for_the_whole_lease(permits_record& r, const permits_command& c,
                                          const moment& now) {
   const auto queue = r.queue;
   permits_reply reply = apply(r, c, now);
-  for (notice& n : reply.tell) {
-    if (n.what != notice_kind::granted) continue;
+  for (notification& n : reply.tell) {
+    if (n.what != notification_kind::granted) continue;
     n.expires_at = now.now_at + find(queue, n.owner)->lease_us;
     find(r.holders, n.owner)->expires_at = n.expires_at;
   }
@@ -221,8 +221,9 @@ permits_reply passes_a_secret_to_a_priority(permits_record& r, const permits_com
   const bool held = find(r.holders, c.owner) != r.holders.end();
   permits_reply reply = apply(r, c, now);
   const bool released = held && c.verb == permits_verb::release;
-  for (notice& n : reply.tell) {
-    if (released && r.kind == kind::mutex && n.what == notice_kind::granted) n.secret = c.secret;
+  for (notification& n : reply.tell) {
+    if (released && r.kind == kind::mutex && n.what == notification_kind::granted)
+      n.secret = c.secret;
   }
   return reply;
 }
@@ -231,8 +232,8 @@ permits_reply passes_the_secret_of_one_who_waited(permits_record& r, const permi
                                                   const moment& now) {
   const bool waited = c.verb == permits_verb::release && find(r.queue, c.owner) != r.queue.end();
   permits_reply reply = apply(r, c, now);
-  for (notice& n : reply.tell) {
-    const bool granted = r.kind == kind::mutex && n.what == notice_kind::granted;
+  for (notification& n : reply.tell) {
+    const bool granted = r.kind == kind::mutex && n.what == notification_kind::granted;
     if (waited && granted) n.secret = c.secret;
   }
   return reply;

@@ -13,7 +13,7 @@ namespace kernel_test {
 struct bug {
   std::string name;
   std::function<apply_function()> kernel;
-  std::string breaks;  ///< the beginning of the rule that notices first; empty: any
+  std::string breaks;  ///< the beginning of the rule that notifications first; empty: any
 };
 
 std::vector<bug> permits_bugs();

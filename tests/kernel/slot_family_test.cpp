@@ -18,7 +18,7 @@ constexpr std::int64_t second = 1'000'000;
 
 class slot_family : public testing::Test {
  protected:
-  slot_family() { port_.capabilities.notices = false; }
+  slot_family() { port_.capabilities.notifications = false; }
 
   permits_command command(permits_verb verb, std::uint64_t owner) const {
     permits_command c;
@@ -88,10 +88,10 @@ TEST_F(slot_family, renewals_of_many_are_asked_together_and_the_lost_ones_are_to
   auto c = command(permits_verb::acquire, 2);
   ASSERT_EQ(family_->permits("m", c)->outcome, granted);
   port_.all.erase({"n", 0});
-  const std::vector<renewal> batch{{"n", command(permits_verb::renew, 1)},
-                                   {"m", command(permits_verb::renew, 2)},
-                                   {"n", command(permits_verb::renew, 3)}};
-  const auto replies = family_->renew(batch);
+  const std::vector<named_command> batch{{"n", command(permits_verb::renew, 1)},
+                                         {"m", command(permits_verb::renew, 2)},
+                                         {"n", command(permits_verb::renew, 3)}};
+  const auto replies = family_->execute_batch(batch);
   EXPECT_EQ(replies[0]->outcome, absent);
   EXPECT_EQ(replies[1]->outcome, granted);
   EXPECT_EQ(replies[1]->expires_at - replies[1]->now_at, 30 * second);
@@ -100,22 +100,22 @@ TEST_F(slot_family, renewals_of_many_are_asked_together_and_the_lost_ones_are_to
 
 TEST_F(slot_family, who_waits_looks_less_and_less_often_but_not_later_than_the_lease_s_end) {
   acquire(1);
-  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::shortest_pause_us);
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us);
   clock_.advance(300ms);
-  EXPECT_EQ(acquire(2).look_again_us, 100'000);
+  EXPECT_EQ(acquire(2).retry_after_us, 100'000);
   clock_.advance(10s);
-  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::longest_pause_us);
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::longest_pause_us);
   clock_.advance(19'600ms);
-  EXPECT_EQ(acquire(2).look_again_us, 101'000);
+  EXPECT_EQ(acquire(2).retry_after_us, 101'000);
 }
 
 TEST_F(slot_family, where_the_store_tells_the_waiters_are_known_to_it_until_they_go) {
-  port_.capabilities.notices = true;
+  port_.capabilities.notifications = true;
   acquire(1);
-  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::shortest_pause_us)
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us)
       << "what came before it listened was not heard";
   EXPECT_EQ(port_.waiting.size(), 1u);
-  EXPECT_EQ(acquire(2).look_again_us, holdfast::family::longest_pause_where_told_us);
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::longest_pause_where_told_us);
   acquire(3);
   ask(permits_verb::release, 3);
   EXPECT_EQ(port_.waiting.size(), 1u) << "who gives up is not told any more";
@@ -127,7 +127,7 @@ TEST_F(slot_family, where_the_store_tells_the_waiters_are_known_to_it_until_they
 TEST_F(slot_family, one_that_hands_over_in_its_process_leaves_a_gap_for_the_others) {
   acquire(1);
   auto c = command(permits_verb::acquire, 2);
-  c.instead_of = {1, 1};
+  c.replaces = {1, 1};
   const auto reply = family_->permits("n", c).value();
   EXPECT_EQ(reply.outcome, queued);
   EXPECT_TRUE(reply.replaced);
@@ -229,7 +229,7 @@ TEST_F(slot_family, an_uncontended_lock_and_unlock_cost_one_call_each) {
 
 // A command to leave names the owner, and nothing else.
 TEST_F(slot_family, who_leaves_a_read_write_lock_need_not_say_what_it_is) {
-  port_.capabilities.notices = true;
+  port_.capabilities.notifications = true;
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::shared_mutex;
   c.capacity = c.weight = 1U << 30;

@@ -32,7 +32,7 @@ class state_family : public testing::Test {
     c.owner = {0, owner};
     c.wait = true;
     c.lease_us = 30 * second;
-    c.place_us = 4 * second;
+    c.queue_lease_us = 4 * second;
     c.peer = peers_[owner % 5];
     return c;
   }
@@ -48,14 +48,14 @@ class state_family : public testing::Test {
     c.verb = holdfast::store::countdown_verb::wait;
     c.owner = {1, 1};
     c.count = 2;
-    c.place_us = 4 * second;
+    c.queue_lease_us = 4 * second;
     c.keep_us = 60 * second;
     c.peer = "p1";
     return family_->countdown(name, c);
   }
   /// Of owner 3, which does not wait.
-  std::vector<holdfast::store::renewal> asks_for(std::vector<std::string_view> names) const {
-    std::vector<holdfast::store::renewal> all;
+  std::vector<holdfast::store::named_command> asks_for(std::vector<std::string_view> names) const {
+    std::vector<holdfast::store::named_command> all;
     for (const auto name : names) {
       all.push_back({name, command(permits_verb::acquire, 3)});
       all.back().command.wait = false;

@@ -50,7 +50,7 @@ TEST_F(state_family, without_the_capability_nobody_is_believed_to_be_dead) {
 
 TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_again) {
   port_.capabilities.sees_death = false;
-  port_.capabilities.notices = false;
+  port_.capabilities.notifications = false;
   acquire(1);
   acquire(2);
   acquire(3);
@@ -61,28 +61,28 @@ TEST_F(state_family, a_waiter_whom_nobody_tells_keeps_its_turn_until_it_looks_ag
 }
 
 TEST_F(state_family, whom_nobody_tells_looks_the_more_often_the_nearer_his_turn_is) {
-  port_.capabilities.notices = false;
+  port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);
   pass(1);
-  EXPECT_EQ(acquire(2).look_again_us, second / 200) << "it has just been taken";
-  EXPECT_EQ(acquire(3).look_again_us, second / 100);
+  EXPECT_EQ(acquire(2).retry_after_us, second / 200) << "it has just been taken";
+  EXPECT_EQ(acquire(3).retry_after_us, second / 100);
   pass(second / 100);
-  EXPECT_EQ(acquire(2).look_again_us, second / 100 + 1) << "as long as it has been held";
-  EXPECT_EQ(acquire(3).look_again_us, second / 50 + 2);
+  EXPECT_EQ(acquire(2).retry_after_us, second / 100 + 1) << "as long as it has been held";
+  EXPECT_EQ(acquire(3).retry_after_us, second / 50 + 2);
   port_.now.now_at -= second;
-  EXPECT_EQ(acquire(2).look_again_us, second / 20) << "a clock that was set back says nothing";
+  EXPECT_EQ(acquire(2).retry_after_us, second / 20) << "a clock that was set back says nothing";
   pass(2 * second);
-  EXPECT_EQ(acquire(2).look_again_us, second / 20);
-  EXPECT_EQ(acquire(3).look_again_us, second / 10);
+  EXPECT_EQ(acquire(2).retry_after_us, second / 20);
+  EXPECT_EQ(acquire(3).retry_after_us, second / 10);
   std::int64_t last = 0;
-  for (std::uint64_t owner = 4; owner < 50; ++owner) last = acquire(owner).look_again_us;
+  for (std::uint64_t owner = 4; owner < 50; ++owner) last = acquire(owner).retry_after_us;
   EXPECT_EQ(last, second * 3 / 2);
   auto c = command(permits_verb::acquire, 50);
   c.lease_us = second;
-  EXPECT_EQ(family_->permits("n", c)->look_again_us, second / 2) << "its grant lasts no longer";
-  port_.capabilities.notices = true;
-  EXPECT_GT(acquire(2).look_again_us, second / 10);
+  EXPECT_EQ(family_->permits("n", c)->retry_after_us, second / 2) << "its grant lasts no longer";
+  port_.capabilities.notifications = true;
+  EXPECT_GT(acquire(2).retry_after_us, second / 10);
 }
 
 TEST_F(state_family, a_try_sees_a_dead_holder_as_well) {
@@ -175,7 +175,7 @@ TEST_F(state_family, those_at_a_latch_are_told_when_it_opens) {
   c.keep_us = second;
   EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::open);
   ASSERT_EQ(port_.told.size(), 1u);
-  EXPECT_EQ(port_.told[0].what, notice_kind::opened);
+  EXPECT_EQ(port_.told[0].what, notification_kind::opened);
   EXPECT_EQ(port_.told[0].name, "l");
 }
 
@@ -210,11 +210,11 @@ TEST_F(state_family, a_batch_of_renewals_is_answered_in_order_one_failure_beside
   acquire(1, "a");
   acquire(2, "b");
   port_.records["c"] = "hello";
-  const std::vector<renewal> batch{{"b", command(permits_verb::renew, 2)},
-                                   {"c", command(permits_verb::renew, 3)},
-                                   {"a", command(permits_verb::renew, 1)},
-                                   {"a", command(permits_verb::renew, 4)}};
-  const auto replies = family_->renew(batch);
+  const std::vector<named_command> batch{{"b", command(permits_verb::renew, 2)},
+                                         {"c", command(permits_verb::renew, 3)},
+                                         {"a", command(permits_verb::renew, 1)},
+                                         {"a", command(permits_verb::renew, 4)}};
+  const auto replies = family_->execute_batch(batch);
   ASSERT_EQ(replies.size(), 4u);
   EXPECT_EQ(replies[0]->outcome, granted);
   EXPECT_EQ(replies[1].error().code, errc::foreign_data);
@@ -225,7 +225,7 @@ TEST_F(state_family, a_batch_of_renewals_is_answered_in_order_one_failure_beside
 TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answered_one_by_one) {
   acquire(1);
   acquire(2, "other");
-  std::vector<renewal> batch;
+  std::vector<named_command> batch;
   for (unsigned owner = 2; owner <= 50; ++owner) {
     auto c = command(permits_verb::acquire, owner);
     c.wait = true;
@@ -236,7 +236,7 @@ TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answer
   batch.push_back({"n", command(permits_verb::release, 77)});  // changes nothing
   const auto one_by_one = port_.records;
   port_.writes = 0;
-  const auto together = family_->renew(batch);
+  const auto together = family_->execute_batch(batch);
   EXPECT_EQ(port_.writes, 2);
   const auto records = std::exchange(port_.records, one_by_one);
   const auto told = std::exchange(port_.told, {});
@@ -253,9 +253,9 @@ TEST_F(state_family, commands_of_a_batch_about_one_name_are_one_write_and_answer
 
 TEST_F(state_family, a_batch_about_a_name_of_another_kind_is_refused_command_by_command) {
   (void)wait_at_latch("b");
-  const std::vector<renewal> batch{{"b", command(permits_verb::acquire, 1)},
-                                   {"b", command(permits_verb::release, 2)}};
-  const auto replies = family_->renew(batch);
+  const std::vector<named_command> batch{{"b", command(permits_verb::acquire, 1)},
+                                         {"b", command(permits_verb::release, 2)}};
+  const auto replies = family_->execute_batch(batch);
   EXPECT_EQ(replies[0]->outcome, permits_outcome::kind_mismatch);
   EXPECT_EQ(replies[1]->outcome, absent);
 }

@@ -26,12 +26,12 @@ TEST_F(state_family, a_record_is_kept_for_a_fence_that_the_time_has_not_reached)
 }
 
 TEST_F(state_family, the_first_whom_nobody_tells_looks_when_the_lease_in_its_way_ends) {
-  port_.capabilities.notices = false;
+  port_.capabilities.notifications = false;
   port_.now = {port_.now.wall_at, port_.now.wall_at};  // as an SQL server counts
   acquire(1);
   pass(30 * second - 2'000);
-  EXPECT_EQ(acquire(2).look_again_us, 2'000);
-  EXPECT_GT(acquire(3).look_again_us, 50'000) << "it is not its turn then";
+  EXPECT_EQ(acquire(2).retry_after_us, 2'000);
+  EXPECT_GT(acquire(3).retry_after_us, 50'000) << "it is not its turn then";
 }
 
 // The hand-over came before: what is undone is the claim, not the turn.
@@ -65,7 +65,7 @@ TEST_F(state_family, what_was_undone_is_not_told) {
   acquire(9, "c");
   acquire(1, "a");
   auto patient = command(permits_verb::acquire, 2);
-  patient.place_us = 100 * second;
+  patient.queue_lease_us = 100 * second;
   ASSERT_EQ(family_->permits("a", patient)->outcome, queued);
   pass(29 * second);
   (void)family_->permits("c", command(permits_verb::renew, 9));

@@ -4,7 +4,7 @@
      client   asks all nodes, each question and answer a step of its own; goes on with a majority or
               gives up; tells the greatest fence to those of its majority that have less; has it
               while it believes; gives back, also where no answer came
-                                                src/engine/quorum_hold.cpp (vote, agree_on_fence)
+                                                src/quorum/quorum_hold.cpp (vote, agree_on_fence)
      node     one holder, the last fence, and a clock that only it has: a fence is the greatest of
               its clock, the last one + 1, and what the question says    src/kernel/permits.cpp
      faults   a question or an answer is lost (the client gives up on that node); a node that nobody

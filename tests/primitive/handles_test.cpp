@@ -5,8 +5,8 @@
 #include <set>
 #include <thread>
 
-#include "engine/hold.hpp"
 #include "engine/stage.hpp"
+#include "lease/hold.hpp"
 #include "primitive/thread_number.hpp"
 
 // What the handles do while users' code runs in the middle of a call, and what threads own.

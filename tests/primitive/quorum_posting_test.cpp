@@ -27,7 +27,7 @@ using verb = holdfast::store::permits_verb;
 struct counts {
   std::atomic<int> posted{0};
   std::atomic<int> asked_for_grants{0};  ///< by somebody who waits
-  std::atomic<bool> breaks{false};       ///< connections break while a question is written
+  std::atomic<bool> breaks{false};       ///< connections break while a request is written
 };
 
 /// Answers what was posted when it is collected. As at a store whose connection broke, there is

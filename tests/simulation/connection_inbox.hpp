@@ -21,7 +21,7 @@ class connection_inbox final : public holdfast::store::inbox {
     by_->interrupted = true;
     by_->wake_reader(world_);
   }
-  std::optional<holdfast::store::notice> receive(holdfast::boot_time until) override;
+  std::optional<holdfast::store::notification> receive(holdfast::boot_time until) override;
   void watch(std::string_view peer) override { ++by_->watched[std::string(peer)]; }
   void unwatch(std::string_view peer) noexcept override {
     const auto at = by_->watched.find(peer);

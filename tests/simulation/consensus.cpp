@@ -14,8 +14,8 @@ namespace simulation {
 using holdfast::boot_time;
 using holdfast::result;
 using holdfast::store::contender;
+using holdfast::store::contender_data;
 using holdfast::store::contender_store;
-using holdfast::store::placard;
 
 /// What the family of a process sees.
 class consensus_client final : public contender_store, private requester {
@@ -60,7 +60,7 @@ class consensus_client final : public contender_store, private requester {
     return std::chrono::nanoseconds(of_.is_.session_timeout * 2 / 5);
   }
 
-  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+  result<entered> enter(std::string_view name, const contender& who, const contender_data& says,
                         std::span<const std::string> leaving) override {
     return tell<entered>(
         "enter " + to_string(who.owner).substr(0, 4) + " w" + std::to_string(who.weight), name,
@@ -70,14 +70,14 @@ class consensus_client final : public contender_store, private requester {
           entered in;
           in.replaced = all.take_out(name, leaving);
           auto& line = all.at(name);
-          consensus::place p{who, says};
-          p.who.place = "p" + std::to_string(++all.revision_);
+          consensus::node p{who, says};
+          p.who.node = "p" + std::to_string(++all.revision_);
           p.says.fence = static_cast<std::uint64_t>(all.revision_);
           p.says.session = session;
-          in.place = p.who.place;
+          in.node = p.who.node;
           in.fence = p.says.fence;
           in.session = session;
-          line.places.push_back(std::move(p));
+          line.nodes.push_back(std::move(p));
           consensus::ring(line.on_arrival);
           if (shows) in.line = all.all_of(name);
           return in;
@@ -97,54 +97,54 @@ class consensus_client final : public contender_store, private requester {
         });
   }
 
-  result<bool> leave(std::string_view name, std::span<const std::string> places) override {
+  result<bool> leave(std::string_view name, std::span<const std::string> nodes) override {
     std::string verb = "leave";
-    for (const auto& p : places) verb += ' ' + p;
+    for (const auto& p : nodes) verb += ' ' + p;
     return tell<bool>(verb, name,
                       [&all = all_, name = std::string(name),
-                       places = std::vector<std::string>(places.begin(), places.end())](
-                          std::uint64_t) -> result<bool> { return all.take_out(name, places); });
+                       nodes = std::vector<std::string>(nodes.begin(), nodes.end())](
+                          std::uint64_t) -> result<bool> { return all.take_out(name, nodes); });
   }
 
-  result<std::optional<placard>> read(std::string_view name, const std::string& place,
-                                      alarm then) override {
-    return tell<std::optional<placard>>(
-        "read " + place, name,
-        [&all = all_, name = std::string(name), place,
-         then = remote(std::move(then))](std::uint64_t) -> result<std::optional<placard>> {
-          auto* const p = all.find(name, place);
-          if (p == nullptr) return std::optional<placard>{};
+  result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
+                                             alarm then) override {
+    return tell<std::optional<contender_data>>(
+        "read " + node, name,
+        [&all = all_, name = std::string(name), node,
+         then = remote(std::move(then))](std::uint64_t) -> result<std::optional<contender_data>> {
+          auto* const p = all.find(name, node);
+          if (p == nullptr) return std::optional<contender_data>{};
           if (then) p->on_change.push_back(then);
           return std::optional(p->says);
         });
   }
 
-  std::string address(std::string_view name, const std::string& place) const override {
-    return std::string(name) + '/' + place;
+  std::string address(std::string_view name, const std::string& node) const override {
+    return std::string(name) + '/' + node;
   }
 
-  result<std::vector<std::optional<placard>>> read(std::string_view name,
-                                                   std::span<const contender> line) override {
-    using answer = std::vector<std::optional<placard>>;
+  result<std::vector<std::optional<contender_data>>> read(
+      std::string_view name, std::span<const contender> line) override {
+    using answer = std::vector<std::optional<contender_data>>;
     return tell<answer>(
         "read", name,
         [&all = all_, name = std::string(name),
          line = std::vector<contender>(line.begin(), line.end())](std::uint64_t) -> result<answer> {
           answer said;
           for (const auto& c : line) {
-            const auto* const p = all.find(name, c.place);
+            const auto* const p = all.find(name, c.node);
             said.push_back(p == nullptr ? std::nullopt : std::optional(p->says));
           }
           return said;
         });
   }
 
-  result<bool> write(std::string_view name, const std::string& place,
-                     const placard& says) override {
+  result<bool> write(std::string_view name, const std::string& node,
+                     const contender_data& says) override {
     return tell<bool>(
-        "write " + place, name,
-        [&all = all_, name = std::string(name), place, says](std::uint64_t) -> result<bool> {
-          auto* const p = all.find(name, place);
+        "write " + node, name,
+        [&all = all_, name = std::string(name), node, says](std::uint64_t) -> result<bool> {
+          auto* const p = all.find(name, node);
           if (p == nullptr) return false;
           const auto session = p->says.session;
           const auto fence = p->says.fence;
@@ -156,20 +156,20 @@ class consensus_client final : public contender_store, private requester {
         });
   }
 
-  std::vector<result<bool>> confirm(std::span<const place_of> places) override {
+  std::vector<result<bool>> confirm(std::span<const node_of> nodes) override {
     using answer = std::vector<result<bool>>;
     std::vector<std::pair<std::string, std::string>> asked;
-    for (const auto& p : places) asked.emplace_back(p.name, p.place);
+    for (const auto& p : nodes) asked.emplace_back(p.name, p.node);
     auto there_are = tell<answer>(
         "confirm", "", [&all = all_, asked = std::move(asked)](std::uint64_t) -> result<answer> {
           answer there;
-          for (const auto& [name, place] : asked) {
-            there.emplace_back(all.find(name, place) != nullptr);
+          for (const auto& [name, node] : asked) {
+            there.emplace_back(all.find(name, node) != nullptr);
           }
           return there;
         });
     if (there_are) return std::move(*there_are);
-    return answer(places.size(), there_are.error());
+    return answer(nodes.size(), there_are.error());
   }
 
   result<versioned> record(std::string_view name, alarm then) override {
@@ -327,26 +327,26 @@ void consensus::end(std::uint64_t number) {
   sessions_.erase(number);
   for (auto& [name, line] : lines_) {
     std::vector<std::string> gone;
-    for (const auto& p : line.places) {
-      if (p.says.session == number) gone.push_back(p.who.place);
+    for (const auto& p : line.nodes) {
+      if (p.says.session == number) gone.push_back(p.who.node);
     }
     (void)take_out(name, gone);
   }
 }
 
-consensus::place* consensus::find(std::string_view name, const std::string& called) {
-  for (auto& p : at(name).places) {
-    if (p.who.place == called) return &p;
+consensus::node* consensus::find(std::string_view name, const std::string& called) {
+  for (auto& p : at(name).nodes) {
+    if (p.who.node == called) return &p;
   }
   return nullptr;
 }
 
-bool consensus::take_out(std::string_view name, std::span<const std::string> places) {
+bool consensus::take_out(std::string_view name, std::span<const std::string> nodes) {
   auto& line = at(name);
   std::vector<alarm> calls;
   bool any = false;
-  std::erase_if(line.places, [&](place& p) {
-    const bool goes = std::find(places.begin(), places.end(), p.who.place) != places.end();
+  std::erase_if(line.nodes, [&](node& p) {
+    const bool goes = std::find(nodes.begin(), nodes.end(), p.who.node) != nodes.end();
     if (goes) calls.insert(calls.end(), p.on_change.begin(), p.on_change.end());
     any |= goes;
     return goes;
@@ -363,7 +363,7 @@ std::vector<consensus::contender> consensus::all_of(std::string_view name) {
     record.kind = holdfast::store::kind::latch;
     all.push_back(record);
   }
-  for (const auto& p : at(name).places) all.push_back(p.who);
+  for (const auto& p : at(name).nodes) all.push_back(p.who);
   return all;
 }
 
@@ -375,15 +375,15 @@ std::vector<std::string> consensus::names() {
   end_sessions();
   std::vector<std::string> used;
   for (const auto& [name, line] : lines_) {
-    if (!line.places.empty() || line.record_version >= 0) used.push_back(name);
+    if (!line.nodes.empty() || line.record_version >= 0) used.push_back(name);
   }
   return used;
 }
 
 std::string consensus::describe(std::string_view name) {
   std::string text = std::string(name) + ":";
-  for (const auto& p : at(name).places) {
-    text += " [" + p.who.place + " " + to_string(p.who.owner).substr(0, 4) + " weight " +
+  for (const auto& p : at(name).nodes) {
+    text += " [" + p.who.node + " " + to_string(p.who.owner).substr(0, 4) + " weight " +
             std::to_string(p.who.weight) + (p.who.raises ? " raises" : "") + " session " +
             std::to_string(p.says.session) + " of " + p.says.peer + "]";
   }

@@ -25,16 +25,16 @@ class consensus final : public back_end {
  private:
   friend class consensus_client;
   using contender = holdfast::store::contender;
-  using placard = holdfast::store::placard;
+  using contender_data = holdfast::store::contender_data;
   using alarm = std::function<void()>;
 
-  struct place {
+  struct node {
     contender who;
-    placard says;
+    contender_data says;
     std::vector<alarm> on_change{};
   };
   struct name_line {
-    std::vector<place> places;
+    std::vector<node> nodes;
     std::vector<alarm> on_arrival{};
     std::string record;
     std::int64_t record_version = -1;
@@ -49,8 +49,8 @@ class consensus final : public back_end {
   void end_sessions();
   void end(std::uint64_t number);
   name_line& at(std::string_view name) { return lines_[std::string(name)]; }
-  place* find(std::string_view name, const std::string& called);
-  bool take_out(std::string_view name, std::span<const std::string> places);
+  node* find(std::string_view name, const std::string& called);
+  bool take_out(std::string_view name, std::span<const std::string> nodes);
   std::vector<contender> all_of(std::string_view name);
   static void ring(std::vector<alarm>& alarms);
 

@@ -14,9 +14,9 @@ using holdfast::lease;
 using holdfast::result;
 
 /// A coroutine that nobody waits for.
-struct detached {
+struct outlives_session {
   struct promise_type {
-    detached get_return_object() noexcept { return {}; }
+    outlives_session get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
@@ -103,7 +103,7 @@ struct answer : actor {
     }
   }
 
-  static detached go(answer me, holdfast::pending<lease> asked) {
+  static outlives_session go(answer me, holdfast::pending<lease> asked) {
     auto how = co_await std::move(asked);
     if (!me.judge_end(how)) co_return;
     me.holds(*how);

@@ -74,7 +74,7 @@ step make_step(random_source& r, const plan& p, nanos lease) {
 
 bool plan::calm() const noexcept {
   return faults.empty() && network.lose_request == 0 && network.lose_reply == 0 &&
-         network.slow_request == 0 && network.slow_reply == 0 && network.slow_notice == 0 &&
+         network.slow_request == 0 && network.slow_reply == 0 && network.slow_notification == 0 &&
          machine.stall_per_100k == 0;
 }
 
@@ -106,7 +106,7 @@ void make_conditions(random_source& r, plan& p, bool calm) {
     p.network.lose_reply = rate(60);
     p.network.slow_request = rate(40);
     p.network.slow_reply = rate(40);
-    p.network.slow_notice = rate(100);
+    p.network.slow_notification = rate(100);
     p.network.slowest_late = one_of<nanos, 3>(r, {100 * millisecond, second, 4 * second});
     p.network.delivers_late = r.one_in(2);
     if (r.one_in(4)) p.machine.stall_per_100k = static_cast<unsigned>(r.below(200));

@@ -71,8 +71,9 @@ std::string describe(const plan& p) {
       std::string(to_string(p.store)) + others + "; drift " + std::to_string(p.drift_per_mille) +
       "/1000; network loses " + std::to_string(p.network.lose_request) + "+" +
       std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
-      "+" + std::to_string(p.network.slow_reply) + "+" + std::to_string(p.network.slow_notice) +
-      " of 1000 by up to " + ms(p.network.slowest_late) + "; threads: preempt " +
+      "+" + std::to_string(p.network.slow_reply) + "+" +
+      std::to_string(p.network.slow_notification) + " of 1000 by up to " +
+      ms(p.network.slowest_late) + "; threads: preempt " +
       std::to_string(p.machine.preempt_permille) + ", slow " +
       std::to_string(p.machine.slow_permille) + ", stall " +
       std::to_string(p.machine.stall_per_100k) + "\n";
@@ -147,7 +148,7 @@ std::vector<plan> smaller(const plan& p) {
   zero(&network_traits::lose_reply);
   zero(&network_traits::slow_request);
   zero(&network_traits::slow_reply);
-  zero(&network_traits::slow_notice);
+  zero(&network_traits::slow_notification);
   if (p.machine.preempt_permille != 0) add([](plan& l) { l.machine.preempt_permille = 0; });
   if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });
   if (p.machine.stall_per_100k != 0) add([](plan& l) { l.machine.stall_per_100k = 0; });

@@ -13,14 +13,14 @@ namespace {
 
 server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille) {
   server_traits t;
-  t.notices = kind != store_kind::untold;
+  t.notifications = kind != store_kind::untold;
   t.sees_death = kind == store_kind::sees_death;
   if (kind == store_kind::scripts) t.keeps = server_traits::what::scripts;
   if (kind == store_kind::contenders) t.keeps = server_traits::what::lines;
   if (kind == store_kind::slots || kind == store_kind::told_slots) {
     t.keeps = server_traits::what::slots;
-    t.notices = kind == store_kind::told_slots;
-    t.outlasts = t.notices ? 0 : 2 * second;
+    t.notifications = kind == store_kind::told_slots;
+    t.outlasts = t.notifications ? 0 : 2 * second;
   }
   t.drift_per_mille = drift_per_mille;
   t.wall_only_grows = p.wall_only_grows;

@@ -18,10 +18,10 @@ namespace redis = holdfast::store::redis;
 using holdfast::result;
 using holdfast::store::countdown_command;
 using holdfast::store::countdown_reply;
-using holdfast::store::notice;
+using holdfast::store::named_command;
+using holdfast::store::notification;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
-using holdfast::store::renewal;
 
 constexpr std::string_view prefix = "holdfast";
 constexpr std::string_view inboxes = "holdfast:inbox:";
@@ -31,7 +31,7 @@ constexpr std::int64_t carried_out_within = 3'600'000'000;
 holdfast::store::capabilities promises() {
   holdfast::store::capabilities c;
   c.try_takes_ms = 2'000;
-  c.joint_places = c.election = c.barrier = true;
+  c.shared_queue_leases = c.election = c.barrier = true;
   c.learns_fences = c.finds_deadlocks = true;
   c.survives_failover = false;
   return c;
@@ -40,7 +40,7 @@ holdfast::store::capabilities promises() {
 class nobodys_inbox final : public holdfast::store::inbox {
  public:
   const std::string& peer() const noexcept override { return peer_; }
-  std::optional<notice> receive(holdfast::boot_time) override { return {}; }
+  std::optional<notification> receive(holdfast::boot_time) override { return {}; }
   void interrupt() noexcept override {}
 
  private:
@@ -77,7 +77,7 @@ class scripted_server final : public scripted {
     redis::append_countdown(bytes, frame(), name, c);
     return redis::read_countdown(ask(bytes), c.verb);
   }
-  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     std::string bytes;
     redis::append_together(bytes, frame(), all);
     return redis::read_together(ask(bytes), all);
@@ -119,9 +119,9 @@ class scripted_server final : public scripted {
   }
 
   int publish(std::string_view channel, std::string_view text) {
-    notice n;
+    notification n;
     n.peer = channel.substr(inboxes.size());
-    const bool understood = holdfast::store::parse_notice_kind(word_of(text), n.what) &&
+    const bool understood = holdfast::store::parse_notification_kind(word_of(text), n.what) &&
                             holdfast::store::parse_owner_id(word_of(text), n.owner);
     if (!understood) throw std::logic_error("a notice that nobody understands");
     n.fence = std::stoull(word_of(text));

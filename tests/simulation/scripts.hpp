@@ -9,7 +9,7 @@ namespace simulation {
 /// What a server that runs the library's own Redis scripts needs of the world.
 struct scripts_at {
   std::function<holdfast::store::moment()> time;
-  std::function<bool(const holdfast::store::notice&)> tell;
+  std::function<bool(const holdfast::store::notification&)> tell;
   std::function<bool()> replica_is_told;  ///< after a command
 };
 

@@ -17,16 +17,16 @@ using holdfast::errc;
 using holdfast::failure;
 using holdfast::result;
 using holdfast::status;
-using holdfast::store::notice;
+using holdfast::store::named_command;
+using holdfast::store::notification;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
-using holdfast::store::renewal;
 
 /// What the family sees of the server: it runs there, so nothing fails.
 class server::records final : public holdfast::store::state_store {
  public:
   explicit records(server& of) : of_(of) {
-    can_.notices = can_.secret_proves = of.is_.notices;
+    can_.notifications = can_.secret_proves = of.is_.notifications;
     can_.sees_death = of.is_.sees_death;
     can_.try_takes_ms = static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
   }
@@ -60,14 +60,14 @@ class server::records final : public holdfast::store::state_store {
   }
   result<holdfast::store::moment> time() override { return of_.time(); }
   bool departed(std::string_view peer) override { return of_.departed(peer); }
-  bool tell(const notice& n) override { return of_.tell(n); }
+  bool tell(const notification& n) override { return of_.tell(n); }
   holdfast::store::inbox& inbox() noexcept override { return nobody_; }
 
  private:
   class no_inbox final : public holdfast::store::inbox {
    public:
     const std::string& peer() const noexcept override { return peer_; }
-    std::optional<notice> receive(holdfast::boot_time) override { return {}; }
+    std::optional<notification> receive(holdfast::boot_time) override { return {}; }
     void interrupt() noexcept override {}
 
    private:
@@ -158,7 +158,7 @@ class client final : public holdfast::store::session_store, private requester {
 
   // Redis refuses one that comes late (link.hpp), and elsewhere the client is in the middle of it:
   // else it would give back, for want of tokens, what a later one of the same owner was granted.
-  result<holdfast::store::admission> admit(const renewal& permits, std::string_view limiter,
+  result<holdfast::store::admission> admit(const named_command& permits, std::string_view limiter,
                                            const holdfast::store::rate_command& take) override {
     return ask<holdfast::store::admission>(
         "admit " + label(permits.name, permits.command) + " by " + std::string(limiter),
@@ -169,7 +169,7 @@ class client final : public holdfast::store::session_store, private requester {
         true);
   }
 
-  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
     std::string what = "renew";
     std::vector<owned> sent;
     for (const auto& r : batch) {
@@ -180,20 +180,20 @@ class client final : public holdfast::store::session_store, private requester {
         std::move(what),
         [&at = *of_.family_,
          sent = std::move(sent)]() -> result<std::vector<result<permits_reply>>> {
-          std::vector<renewal> batch_there;
+          std::vector<named_command> batch_there;
           for (const auto& s : sent) batch_there.push_back({s.name, s.command()});
-          return at.renew(batch_there);
+          return at.execute_batch(batch_there);
         });
     if (all) return std::move(*all);
     return std::vector<result<permits_reply>>(batch.size(), all.error());
   }
 
-  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     std::vector<owned> sent;
     for (const auto& r : all) sent.push_back(copy(r.name, r.command));
     return ask<std::vector<permits_reply>>("acquire together",
                                            [&at = *of_.family_, sent = std::move(sent)] {
-                                             std::vector<renewal> there;
+                                             std::vector<named_command> there;
                                              for (const auto& s : sent) {
                                                there.push_back({s.name, s.command()});
                                              }
@@ -280,7 +280,7 @@ holdfast::clock& clock_of_processes() {
   return clock;
 }
 
-std::optional<notice> connection_inbox::receive(holdfast::boot_time until) {
+std::optional<notification> connection_inbox::receive(holdfast::boot_time until) {
   const nanos end =
       until == holdfast::forever ? never : until.time_since_epoch().count() - by_->of->boot;
   while (by_->inbox.empty() && !by_->interrupted && world_.now() < end) {
@@ -290,7 +290,7 @@ std::optional<notice> connection_inbox::receive(holdfast::boot_time until) {
   }
   by_->interrupted = false;
   if (by_->inbox.empty()) return std::nullopt;
-  notice first = std::move(by_->inbox.front());
+  notification first = std::move(by_->inbox.front());
   by_->inbox.pop_front();
   return first;
 }
@@ -542,8 +542,8 @@ bool server::departed(std::string_view peer) const {
   return at == connections_.end() || at->second->closed || at->second->of->dead;
 }
 
-bool server::tell(const notice& n) {
-  if (!is_.notices) return true;
+bool server::tell(const notification& n) {
+  if (!is_.notifications) return true;
   if (departed(n.peer)) return false;
   const auto at = connections_.find(n.peer);
   if (at == connections_.end()) return true;
@@ -561,17 +561,18 @@ bool server::tell(const notice& n) {
 }
 
 void server::post(const std::shared_ptr<connection>& to, std::function<void()> arrives) {
-  if (!to->notice_up || to->closed) return;
+  if (!to->notification_up || to->closed) return;
   nanos takes = way();
-  if (world_.random().permille(net_.slow_notice)) {
+  if (world_.random().permille(net_.slow_notification)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
     disturbed(*to);
-    to->of->meets(trouble::slow_notice);
+    to->of->meets(trouble::slow_notification);
   }
-  to->last_notice = std::max(to->last_notice, world_.now() + takes);
-  world_.at(to->last_notice, [to, arrives = std::move(arrives), number = to->notice_number] {
-    if (!to->closed && number == to->notice_number) arrives();
-  });
+  to->last_notification = std::max(to->last_notification, world_.now() + takes);
+  world_.at(to->last_notification,
+            [to, arrives = std::move(arrives), number = to->notification_number] {
+              if (!to->closed && number == to->notification_number) arrives();
+            });
 }
 
 void server::stop(nanos until, bool forgets) {
@@ -583,10 +584,10 @@ void server::stop(nanos until, bool forgets) {
   for (auto& [peer, c] : connections_) {
     c->of->meets(forgot_at_ == until ? trouble::data_lost : trouble::restart);
     fail(*c, "simulated: the server has gone", until);
-    ++c->notice_number;
-    c->notice_up = false;
+    ++c->notification_number;
+    c->notification_up = false;
     world_.at(until + way() + world_.random().between(0, 50 * millisecond), [to = c] {
-      to->notice_up = true;
+      to->notification_up = true;
       ++to->gaps;
       if (to->on_gap && !to->closed) to->on_gap();
     });
@@ -611,10 +612,10 @@ void server::cut(const process& of, nanos until) {
     disturbed(*c);
     c->disturbed_at = until;
     if (!both && world_.random().one_in(2)) continue;
-    ++c->notice_number;
-    c->notice_up = false;
+    ++c->notification_number;
+    c->notification_up = false;
     world_.at(until + way(), [to = c] {
-      to->notice_up = true;
+      to->notification_up = true;
       ++to->gaps;
       if (to->on_gap && !to->closed) to->on_gap();
     });
@@ -630,8 +631,8 @@ void server::process_died(const process& of) {
       if (to->closed || !to->watched.contains(peer)) continue;
       world_.at(world_.now() + way(), [this, to = to, gone = peer] {
         if (to->closed) return;
-        notice n;
-        n.what = holdfast::store::notice_kind::departed;
+        notification n;
+        n.what = holdfast::store::notification_kind::departed;
         n.peer = gone;
         to->inbox.push_back(std::move(n));
         to->wake_reader(world_);

@@ -27,14 +27,14 @@ struct network_traits {
   unsigned lose_reply = 0;
   unsigned slow_request = 0;  ///< up to `slowest_late`
   unsigned slow_reply = 0;
-  unsigned slow_notice = 0;
+  unsigned slow_notification = 0;
   nanos slowest_late = 3 * second;
   /// What was on its way when a connection broke arrives all the same.
   bool delivers_late = true;
 };
 
 struct server_traits {
-  bool notices = true;
+  bool notifications = true;
   bool sees_death = false;
   /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
   /// or another program's layout: slots; as Redis: the library's scripts.
@@ -72,12 +72,12 @@ struct connection {
   nanos away_until = 0;           ///< cannot be remade before
   nanos last_arrival = 0;         ///< in order …
   nanos last_reply = 0;           ///< … both ways
-  nanos last_notice = 0;
+  nanos last_notification = 0;
   nanos disturbed_at = -1;
-  std::uint64_t notice_number = 0;
-  bool notice_up = true;
+  std::uint64_t notification_number = 0;
+  bool notification_up = true;
   std::uint64_t gaps = 0;
-  std::deque<holdfast::store::notice> inbox;
+  std::deque<holdfast::store::notification> inbox;
   bool interrupted = false;
   fiber* reader = nullptr;
   std::vector<std::shared_ptr<exchange>> open;   ///< sent, and not over
@@ -134,7 +134,7 @@ class server {
               bool lose_reply);
   void answer(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what);
   void fail(connection& at, std::string why, nanos away_until);
-  bool tell(const holdfast::store::notice& n);
+  bool tell(const holdfast::store::notification& n);
   bool departed(std::string_view peer) const;
   nanos way();
   void disturbed(connection& at) noexcept;

@@ -21,10 +21,10 @@ class slot_client final : public holdfast::store::slot_store, private requester 
       : requester(of, std::move(by)), all_(all) {
     can_.fair = can_.shared = can_.semaphore = can_.latch = false;
     can_.preferences = can_.expiring = can_.lists_waiters = false;
-    can_.notices = can_.fences = of.is_.notices;
+    can_.notifications = can_.fences = of.is_.notifications;
     can_.tells_holders = false;
     can_.try_takes_ms = static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
-    can_.lease_step_ms = of.is_.notices ? 1 : 1'000;
+    can_.lease_step_ms = of.is_.notifications ? 1 : 1'000;
   }
   ~slot_client() override {
     by_->closed = true;
@@ -157,12 +157,12 @@ slots::reply slots::remove(const spot& at, const owner_id& owner) {
 }
 
 void slots::tell(const std::string& name) {
-  if (!of_.is_.notices) return;
+  if (!of_.is_.notifications) return;
   for (const auto& l : listeners_[name]) {
     const auto to = of_.connections_.find(l.peer);
     if (to == of_.connections_.end()) continue;
-    holdfast::store::notice n;
-    n.what = holdfast::store::notice_kind::granted;
+    holdfast::store::notification n;
+    n.what = holdfast::store::notification_kind::granted;
     n.name = name;
     n.owner = l.owner;
     of_.post(to->second, [&w = of_.world_, to = to->second, n] {

@@ -244,7 +244,7 @@ int pthread_join(pthread_t id, void** result) {
 
 int pthread_detach(pthread_t id) {
   if (world::running() == nullptr) return HOLDFAST_REAL(pthread_detach)(id);
-  reinterpret_cast<fiber*>(id)->detached = true;
+  reinterpret_cast<fiber*>(id)->outlives_session = true;
   return 0;
 }
 

@@ -96,7 +96,7 @@ fiber& world::start(process& of, std::string name, std::function<void()> work) {
   f->of = &of;
   f->name = std::move(name);
   f->work = std::move(work);
-  f->begun = f->detached = f->timed_out = false;
+  f->begun = f->outlives_session = f->timed_out = false;
   f->joiner = f->next_waiting = nullptr;
   f->exceptions[0] = f->exceptions[1] = nullptr;
   f->now = fiber::state::blocked;
@@ -291,7 +291,7 @@ void world::end(fiber& f) {
   --f.of->running;
   ++f.generation;
   if (f.joiner != nullptr) wake(*f.joiner);
-  if (f.detached) free_fibers_.push_back(&f);
+  if (f.outlives_session) free_fibers_.push_back(&f);
 }
 
 }  // namespace simulation

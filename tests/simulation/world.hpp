@@ -48,7 +48,7 @@ enum class trouble {
   lost_reply,
   slow_request,
   slow_reply,
-  slow_notice,
+  slow_notification,
   cut,
   restart,
   data_lost,
@@ -91,7 +91,7 @@ struct fiber {
   state now = state::ready;
   std::uint64_t generation = 0;  ///< grows with each wake: older time-outs mean nothing
   bool timed_out = false;
-  bool detached = false;
+  bool outlives_session = false;
   fiber* joiner = nullptr;
   fiber* next_waiting = nullptr;  ///< for a mutex, condition variable or futex
   const void* waits_for = nullptr;

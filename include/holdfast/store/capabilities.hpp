@@ -23,16 +23,17 @@ struct capabilities {
   bool finds_deadlocks = false;  ///< who holds a name is shown with lease and note, on one clock
   bool learns_fences = false;    ///< heeds permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow for ever, also when the store lost data
-  bool notices = true;           ///< waiters are notified; if false they poll, at a cost
-  bool tells_holders = true;     ///< and a holder is notified that others want it (where notices)
+  bool notifications = true;     ///< waiters are notified; if false they poll, at a cost
+  bool tells_holders =
+      true;  ///< and a holder is notified that others want it (where notifications)
   /// Passes permits_command::secret on in the step that grants, says permits_reply::behind, and its
-  /// inbox brings the notices of one name in the order of their steps, or a gap.
+  /// inbox brings the notifications of one name in the order of their steps, or a gap.
   bool secret_proves = false;
   std::int64_t claim_us =
-      500'000;                ///< so long a waiter has to claim what it is told it was granted
-  bool joint_places = false;  ///< one poll renews every queue entry of the session
-  bool lists_waiters = true;  ///< who waits can be shown
-  bool sees_death = false;    ///< a holder that died on this machine is seen before its lease ends
+      500'000;  ///< so long a waiter has to claim what it is told it was granted
+  bool shared_queue_leases = false;  ///< one poll renews every queue entry of the session
+  bool lists_waiters = true;         ///< who waits can be shown
+  bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
   std::uint32_t try_takes_ms = 0;  ///< one try that is not held up has ended by then; 0: unknown

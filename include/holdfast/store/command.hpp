@@ -40,14 +40,15 @@ struct permits_command {
   std::int32_t priority = 0;  ///< greater comes first in the queue; equals in order of arrival
   bool wait = false;          ///< queue up if it cannot be had now; if false, also leave the queue
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
-  std::int64_t place_us = 0;  ///< so long a place lasts (capabilities::joint_places)
-  bool detached = false;      ///< not tied to its session's life; at a barrier: arrives for good
-  bool lingers = false;       ///< to be told when it is wanted; at a barrier: the last goes first
-  owner_id instead_of{};      ///< release this one first, in the same step
-  owner_id secret{};  ///< of the one that is released: passed on to the next (secret_proves)
+  std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
+  bool outlives_session =
+      false;             ///< not tied to its session's life; at a barrier: arrives for good
+  bool lingers = false;  ///< to be told when it is wanted; at a barrier: the last goes first
+  owner_id replaces{};   ///< release this one first, in the same step
+  owner_id secret{};     ///< of the one that is released: passed on to the next (secret_proves)
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
-  std::string_view peer{};           ///< the session's address: where notices go, whose life counts
-  std::string_view note{};           ///< who and why, for people
+  std::string_view peer{};  ///< the session's address: where notifications go, whose life counts
+  std::string_view note{};  ///< who and why, for people
 };
 
 struct holder {
@@ -88,7 +89,7 @@ struct permits_record {
 
 enum class permits_outcome : std::uint8_t {
   granted,  ///< held: `fence` and `expires_at` say how
-  queued,   ///< in line, or arrived: look again after `look_again_us`, or when told
+  queued,   ///< in line, or arrived: ask again after `retry_after_us`, or when told
   busy,     ///< not to be had now, and nothing was left behind
   done,     ///< released, resized, evicted, inspected
   absent,   ///< this owner neither holds nor waits; at a barrier: one of them has died
@@ -99,12 +100,12 @@ enum class permits_outcome : std::uint8_t {
 /// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
 /// "opened" to those at a latch, and to those at a barrier that one of them broke, "departed" when
 /// a watched session died (only from stores that can tell).
-enum class notice_kind : std::uint8_t { granted, wanted, opened, departed };
-std::string_view to_string(notice_kind k) noexcept;
-bool parse_notice_kind(std::string_view text, notice_kind& k) noexcept;
+enum class notification_kind : std::uint8_t { granted, wanted, opened, departed };
+std::string_view to_string(notification_kind k) noexcept;
+bool parse_notification_kind(std::string_view text, notification_kind& k) noexcept;
 
-struct notice {
-  notice_kind what = notice_kind::granted;
+struct notification {
+  notification_kind what = notification_kind::granted;
   std::string name;
   owner_id owner{};
   std::uint64_t fence = 0;
@@ -112,22 +113,22 @@ struct notice {
   std::string peer;  ///< where to; departed: who
   /// Granted: that of the holder before, if it released, and this one comes right behind it.
   owner_id secret{};
-  bool operator==(const notice&) const = default;
+  bool operator==(const notification&) const = default;
 };
 
 struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::int64_t now_at = 0;         ///< the store's time of this reply
-  std::int64_t wall_at = 0;        ///< … since 1970; 0 where fences do not follow it
-  std::int64_t look_again_us = 0;  ///< queued: ask again after so long even if nobody told us
-  std::uint32_t position = 0;      ///< queued, at a barrier: 1 is next; evict, notify: how many
-  bool replaced = false;           ///< `instead_of` was there until this step
-  bool fresh = false;              ///< queued: and had no place before
-  owner_id behind{};               ///< queued for a mutex, without priority: who has it before
+  std::int64_t now_at = 0;          ///< the store's time of this reply
+  std::int64_t wall_at = 0;         ///< … since 1970; 0 where fences do not follow it
+  std::int64_t retry_after_us = 0;  ///< queued: ask again after so long even if nobody told us
+  std::uint32_t position = 0;       ///< queued, at a barrier: 1 is next; evict, notify: how many
+  bool replaced = false;            ///< `replaces` was there until this step
+  bool fresh = false;               ///< queued: and had no place before
+  owner_id behind{};                ///< queued for a mutex, without priority: who has it before
   std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
-  std::vector<notice> tell{};           ///< to whom it matters; the family sends them on
+  std::vector<notification> tell{};     ///< to whom it matters; the family sends them on
   permits_record found{};               ///< inspect, and the mismatches: what is there
 };
 
@@ -137,12 +138,12 @@ enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect 
 
 struct countdown_command {
   countdown_verb verb = countdown_verb::inspect;
-  owner_id owner{};             ///< one an arrival or a wait: repeating it counts once
-  std::uint32_t count = 0;      ///< what the latch starts from
-  std::uint32_t drop = 0;       ///< arrive: by how much
-  std::int64_t place_us = 0;    ///< wait: how long the place lasts unless renewed; 0: take none
-  std::int64_t keep_us = 0;     ///< how long the record outlives its last use
-  std::int64_t repeats_us = 0;  ///< arrive: so long after the first time it may come again
+  owner_id owner{};                 ///< one an arrival or a wait: repeating it counts once
+  std::uint32_t count = 0;          ///< what the latch starts from
+  std::uint32_t drop = 0;           ///< arrive: by how much
+  std::int64_t queue_lease_us = 0;  ///< wait: how long the place lasts unless renewed; 0: take none
+  std::int64_t keep_us = 0;         ///< how long the record outlives its last use
+  std::int64_t repeats_us = 0;      ///< arrive: so long after the first time it may come again
   std::string_view peer{};
   std::string_view note{};
 };
@@ -175,8 +176,8 @@ struct countdown_reply {
   countdown_outcome outcome = countdown_outcome::done;
   std::uint32_t remaining = 0;
   std::int64_t now_at = 0;
-  std::int64_t look_again_us = 0;
-  std::vector<notice> tell{};
+  std::int64_t retry_after_us = 0;
+  std::vector<notification> tell{};
   countdown_record found{};
   store::kind found_kind = kind::latch;
 };

@@ -15,8 +15,8 @@ namespace holdfast::store {
 
 /// One that has entered a name: all that its turn depends on.
 struct contender {
-  std::string place;  ///< what the store calls it
-  owner_id owner{};   ///< none: of a program that is not ours, or the record of a latch
+  std::string node;  ///< what the store calls it
+  owner_id owner{};  ///< none: of a program that is not ours, or the record of a latch
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 1;
   std::uint32_t weight = 1;
@@ -25,7 +25,7 @@ struct contender {
 };
 
 /// What is written at a place, for those who read it.
-struct placard {
+struct contender_data {
   std::uint32_t weight = 0;        ///< as it is now; 0: as the contender says
   std::uint64_t fence = 0;         ///< grows with the order in which places are taken
   std::int64_t since_wall_at = 0;  ///< on the store's clock
@@ -58,18 +58,19 @@ class contender_store {
   virtual std::chrono::nanoseconds safe_span() const noexcept = 0;
 
   struct entered {
-    std::string place;
+    std::string node;
     std::uint64_t fence = 0;
     bool replaced = false;
     bool repeated = false;  ///< it was asked for twice: the one that is still on its way may come
                             ///< after all, as as_of::settled says
     std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
-    std::uint64_t session = 0;      ///< as placard::session
+    std::uint64_t session = 0;      ///< as contender data::session
   };
   /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
   /// they are still there (`replaced`). Asks the leader. Who was told nothing (outcome_unknown), or
   /// that it was `repeated`, may yet be put there by what is on its way: also after it has left.
-  virtual result<entered> enter(std::string_view name, const contender& who, const placard& says,
+  virtual result<entered> enter(std::string_view name, const contender& who,
+                                const contender_data& says,
                                 std::span<const std::string> leaving) = 0;
 
   /// The line, in order of arrival; a name with a record begins with a contender that has no owner
@@ -81,28 +82,28 @@ class contender_store {
                                                     alarm on_arrival) = 0;
 
   /// Gives up places. False if none of them was there. Asks the leader.
-  virtual result<bool> leave(std::string_view name, std::span<const std::string> places) = 0;
+  virtual result<bool> leave(std::string_view name, std::span<const std::string> nodes) = 0;
 
   /// What is written there; nothing if the place is gone. `on_change`, if any: when it is written
   /// over or given up, or this session has ended.
-  virtual result<std::optional<placard>> read(std::string_view name, const std::string& place,
-                                              alarm on_change) = 0;
+  virtual result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
+                                                     alarm on_change) = 0;
   /// A place as the store's other clients know it. No round trip.
-  virtual std::string address(std::string_view name, const std::string& place) const = 0;
+  virtual std::string address(std::string_view name, const std::string& node) const = 0;
   /// Many at once: one round trip.
-  virtual result<std::vector<std::optional<placard>>> read(std::string_view name,
-                                                           std::span<const contender> line) = 0;
+  virtual result<std::vector<std::optional<contender_data>>> read(
+      std::string_view name, std::span<const contender> line) = 0;
   /// Writes over what is there. False if the place is gone. Asks the leader.
-  virtual result<bool> write(std::string_view name, const std::string& place,
-                             const placard& says) = 0;
+  virtual result<bool> write(std::string_view name, const std::string& node,
+                             const contender_data& says) = 0;
 
   /// Whether these places are still there, as the leader knows it: the renewal of a session. One
   /// round trip for all.
-  struct place_of {
+  struct node_of {
     std::string_view name;
-    std::string place;
+    std::string node;
   };
-  virtual std::vector<result<bool>> confirm(std::span<const place_of> places) = 0;
+  virtual std::vector<result<bool>> confirm(std::span<const node_of> nodes) = 0;
 
   /// The record of a name, as the leader knows it.
   struct versioned {

@@ -35,13 +35,13 @@ class forwarding_store : public session_store, public posting_store {
   result<rate_reply> rate(std::string_view name, const rate_command& c) override {
     return inner_->rate(name, c);
   }
-  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
-    return inner_->renew(batch);
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
+    return inner_->execute_batch(batch);
   }
-  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     return inner_->acquire_together(all);
   }
-  result<admission> admit(const renewal& permits, std::string_view limiter,
+  result<admission> admit(const named_command& permits, std::string_view limiter,
                           const rate_command& take) override {
     return inner_->admit(permits, limiter, take);
   }
@@ -84,13 +84,13 @@ class one_by_one : public forwarding_store {
                      std::function<void(result<permits_reply>)> then) override {
     return session_store::permits_later(name, c, std::move(then));
   }
-  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
-    return session_store::renew(batch);
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
+    return session_store::execute_batch(batch);
   }
-  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     return session_store::acquire_together(all);
   }
-  result<admission> admit(const renewal& permits, std::string_view limiter,
+  result<admission> admit(const named_command& permits, std::string_view limiter,
                           const rate_command& take) override {
     return session_store::admit(permits, limiter, take);
   }

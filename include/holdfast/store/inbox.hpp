@@ -8,8 +8,8 @@
 
 namespace holdfast::store {
 
-/// How notices reach one session. One thread at a time is in receive(); everything else may be
-/// called from any thread.
+/// How notifications reach one session. One thread at a time is in receive(); everything else may
+/// be called from any thread.
 class inbox {
  public:
   virtual ~inbox() = default;
@@ -17,19 +17,20 @@ class inbox {
   /// This session's address in the store. Constant.
   virtual const std::string& peer() const noexcept = 0;
 
-  /// Blocks until a notice is there, `until` has come, or interrupt() was called (then nothing).
-  /// What is there already it gives also after `until`.
-  virtual std::optional<notice> receive(boot_time until) = 0;
+  /// Blocks until a notification is there, `until` has come, or interrupt() was called (then
+  /// nothing). What is there already it gives also after `until`.
+  virtual std::optional<notification> receive(boot_time until) = 0;
 
   /// Makes the receive() in progress return, or the next one if there is none.
   virtual void interrupt() noexcept = 0;
 
-  /// How often notices may have been lost: grows when the connection to the store was away. Nothing
-  /// if a loss would not be noticed.
+  /// How often notifications may have been lost: grows when the connection to the store was away.
+  /// Nothing if a loss would not be noticed.
   virtual std::optional<std::uint64_t> gaps() const noexcept { return std::nullopt; }
 
-  /// From now on receive() yields one `departed` notice when the session `peer` has died. Stores
-  /// that cannot tell do nothing. `peer` may be watched several times, and is unwatched as often.
+  /// From now on receive() yields one `departed` notification when the session `peer` has died.
+  /// Stores that cannot tell do nothing. `peer` may be watched several times, and is unwatched as
+  /// often.
   virtual void watch(std::string_view peer) { (void)peer; }
   virtual void unwatch(std::string_view peer) noexcept { (void)peer; }
 };

@@ -5,7 +5,7 @@
 
 namespace holdfast::store {
 
-/// An inbox that threads of this process put notices into: no system call on the way.
+/// An inbox that threads of this process put notifications into: no system call on the way.
 class queue_inbox final : public inbox {
  public:
   queue_inbox(std::string peer, clock& on) : peer_(std::move(peer)), clock_(on) {}
@@ -14,14 +14,14 @@ class queue_inbox final : public inbox {
 
   std::optional<std::uint64_t> gaps() const noexcept override { return 0; }
 
-  std::optional<notice> receive(boot_time until) override {
+  std::optional<notification> receive(boot_time until) override {
     std::unique_lock lock{mutex_};
     while (queue_.empty() && !interrupted_ && clock_.now() < until) {
       clock_.wait_until(lock, changed_, until);
     }
     interrupted_ = false;
     if (queue_.empty()) return std::nullopt;
-    notice first = std::move(queue_.front());
+    notification first = std::move(queue_.front());
     queue_.pop_front();
     return first;
   }
@@ -33,7 +33,7 @@ class queue_inbox final : public inbox {
   }
 
   /// Any thread; never waits for the one that receives.
-  void put(const notice& n) {
+  void put(const notification& n) {
     const std::lock_guard guard{mutex_};
     queue_.push_back(n);
     changed_.notify_one();
@@ -44,7 +44,7 @@ class queue_inbox final : public inbox {
   clock& clock_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<notice> queue_;
+  std::deque<notification> queue_;
   bool interrupted_ = false;
 };
 

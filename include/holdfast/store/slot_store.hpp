@@ -106,8 +106,9 @@ class slot_store {
     return (void)name, not_here("latch");
   }
 
-  /// Only of stores with capabilities::notices: from now on, until done_waiting(), the inbox yields
-  /// a `granted` notice with this owner whenever that name may have become free, or open.
+  /// Only of stores with capabilities::notifications: from now on, until done_waiting(), the inbox
+  /// yields a `granted` notification with this owner whenever that name may have become free, or
+  /// open.
   virtual void wait_for(const slot& where, const owner_id& owner) { (void)where, (void)owner; }
   virtual void done_waiting(const slot& where, const owner_id& owner) { (void)where, (void)owner; }
   virtual store::inbox& inbox() noexcept = 0;

@@ -73,9 +73,9 @@ class state_store {
     return false;
   }
 
-  /// Sends the notice to the session at `to.peer`, as surely as the store can. False only if it is
-  /// certain that nobody is there any more.
-  virtual bool tell(const notice& to) = 0;
+  /// Sends the notification to the session at `to.peer`, as surely as the store can. False only if
+  /// it is certain that nobody is there any more.
+  virtual bool tell(const notification& to) = 0;
 
   virtual store::inbox& inbox() noexcept = 0;
 };

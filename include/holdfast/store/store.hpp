@@ -16,7 +16,7 @@
 
 namespace holdfast::store {
 
-struct renewal {
+struct named_command {
   std::string_view name;
   permits_command command;
 };
@@ -59,18 +59,18 @@ class session_store {
 
   /// Renewals of many names together, and what else is asked together; answers in the same order.
   /// The default asks one by one.
-  virtual std::vector<result<permits_reply>> renew(std::span<const renewal> batch);
+  virtual std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
 
   /// Acquisitions of different names, in this order. Stops at the first refusal; its reply is the
   /// last element. If that acquisition does not wait, none of those before it is held. One step and
   /// one round trip where the store can; the default asks one by one, and takes back.
-  virtual result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all);
+  virtual result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all);
 
   /// An acquisition, and a take from the buckets of another name: both are granted, or nothing is
   /// held, and nothing taken. But a request that may wait and finds no permits is queued; a queued
   /// request that finds no tokens gives up its place. One step and one round trip where the store
   /// can; the default asks for the permits, then for the tokens, and gives back.
-  virtual result<admission> admit(const renewal& permits, std::string_view limiter,
+  virtual result<admission> admit(const named_command& permits, std::string_view limiter,
                                   const rate_command& take);
 
   /// The key that stands for that owner, which holds the name. No round trip. The default says
@@ -81,8 +81,8 @@ class session_store {
   virtual result<store::identity> identify();
 
   /// For how long it is known to have kept what it granted: no longer than since a restart, a
-  /// failover or a flush that it can notice. Nothing if it does not forget. It may leave a mark at
-  /// the store. The default says identify()'s up_for.
+  /// failover or a flush that it can notification. Nothing if it does not forget. It may leave a
+  /// mark at the store. The default says identify()'s up_for.
   virtual result<std::optional<std::chrono::microseconds>> remembers_for();
 
   /// All names in use. A record that cannot be read (damaged, newer, foreign) is in use: its name
@@ -90,7 +90,7 @@ class session_store {
   /// Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 
-  /// Where this session's notices come in.
+  /// Where this session's notifications come in.
   virtual store::inbox& inbox() noexcept = 0;
 };
 

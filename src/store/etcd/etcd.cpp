@@ -21,8 +21,8 @@ constexpr int max_attempts = 100;
 
 std::uint64_t number_of(std::int64_t lease) { return static_cast<std::uint64_t>(lease); }
 
-placard placard_at(const wire::KeyValue& kv) {
-  placard p = placard_of(kv.value(), kv.create_revision());
+contender_data contender_data_at(const wire::KeyValue& kv) {
+  contender_data p = contender_data_of(kv.value(), kv.create_revision());
   p.session = number_of(kv.lease());
   return p;
 }
@@ -38,7 +38,7 @@ contender_store::entered entered_at(const std::string& key, const std::string& p
                                     const wire::TxnResponse& done) {
   const auto& all = done.responses().rbegin()->response_range();
   contender_store::entered in;
-  in.place = key.substr(prefix.size());
+  in.node = key.substr(prefix.size());
   in.line = line_of(all, prefix);
   for (const auto& kv : all.kvs()) {
     if (kv.key() == key) in.fence = static_cast<std::uint64_t>(kv.create_revision());
@@ -73,20 +73,21 @@ class etcd_store final : public contender_store {
   }
   std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
 
-  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+  result<entered> enter(std::string_view name, const contender& who, const contender_data& says,
                         std::span<const std::string> leaving) override;
   result<std::vector<contender>> contenders(std::string_view name, as_of when,
                                             alarm on_arrival) override;
-  result<bool> leave(std::string_view name, std::span<const std::string> places) override;
-  result<std::optional<placard>> read(std::string_view name, const std::string& place,
-                                      alarm on_change) override;
-  result<std::vector<std::optional<placard>>> read(std::string_view name,
-                                                   std::span<const contender> line) override;
-  result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
-  std::string address(std::string_view name, const std::string& place) const override {
-    return prefix_of(name) + place;
+  result<bool> leave(std::string_view name, std::span<const std::string> nodes) override;
+  result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
+                                             alarm on_change) override;
+  result<std::vector<std::optional<contender_data>>> read(std::string_view name,
+                                                          std::span<const contender> line) override;
+  result<bool> write(std::string_view name, const std::string& node,
+                     const contender_data& says) override;
+  std::string address(std::string_view name, const std::string& node) const override {
+    return prefix_of(name) + node;
   }
-  std::vector<result<bool>> confirm(std::span<const place_of> places) override;
+  std::vector<result<bool>> confirm(std::span<const node_of> nodes) override;
   result<versioned> record(std::string_view name, alarm on_change) override;
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t keep_us) override;
@@ -112,8 +113,8 @@ class etcd_store final : public contender_store {
     present()->agreed(h.raft_term(), asked);
   }
   result<entered> enter_with(session_lease& mine, std::string_view name, const contender& who,
-                             const placard& says, std::span<const std::string> leaving);
-  status confirm_some(std::span<const place_of> places, std::vector<result<bool>>& there);
+                             const contender_data& says, std::span<const std::string> leaving);
+  status confirm_some(std::span<const node_of> nodes, std::vector<result<bool>>& there);
   result<std::int64_t> lease_for(std::int64_t keep_us);
   void revoke(std::int64_t lease);
   void keep(std::int64_t lease);
@@ -196,7 +197,7 @@ std::string etcd_store::mark_of(const session_lease& mine) const {
 }
 
 result<contender_store::entered> etcd_store::enter(std::string_view name, const contender& who,
-                                                   const placard& says,
+                                                   const contender_data& says,
                                                    std::span<const std::string> leaving) {
   for (bool again = false;; again = true) {
     const auto mine = current();
@@ -210,7 +211,8 @@ result<contender_store::entered> etcd_store::enter(std::string_view name, const 
 
 // The owner is in the key, so that a repetition of what was done already finds it there.
 result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std::string_view name,
-                                                        const contender& who, const placard& says,
+                                                        const contender& who,
+                                                        const contender_data& says,
                                                         std::span<const std::string> leaving) {
   const std::string prefix = prefix_of(name);
   const std::string key = prefix + place_for(mine.id(), who);
@@ -223,7 +225,7 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
     *t.add_compare() = not_there(key);
     *t.add_compare() = nothing_settled_since(mine);
     *t.add_success() = put(key, value_of(stamped), mine.id());
-    for (const auto& place : leaving) *t.add_success() = remove(prefix + place);
+    for (const auto& node : leaving) *t.add_success() = remove(prefix + node);
     *t.add_success()->mutable_request_range() = keys_below(prefix);
     *t.add_failure()->mutable_request_range() = one(mark_of(mine));
     *t.add_failure()->mutable_request_range() = keys_below(prefix);
@@ -270,14 +272,14 @@ result<std::vector<contender>> etcd_store::settle(session_lease& mine, const std
   return line_of(done->responses().rbegin()->response_range(), prefix);
 }
 
-result<bool> etcd_store::leave(std::string_view name, std::span<const std::string> places) {
+result<bool> etcd_store::leave(std::string_view name, std::span<const std::string> nodes) {
   const std::string prefix = prefix_of(name);
   const auto mine = present();
   bool any = false;
   for (int i = 0; i < max_attempts; ++i) {
     wire::TxnRequest t;
     *t.add_compare() = nothing_settled_since(*mine);
-    for (const auto& place : places) *t.add_success() = remove(prefix + place);
+    for (const auto& node : nodes) *t.add_success() = remove(prefix + node);
     *t.add_failure()->mutable_request_range() = one(mark_of(*mine));
     bool repeated = false;
     const auto gone = transact(t, &repeated);
@@ -298,36 +300,36 @@ result<bool> etcd_store::leave(std::string_view name, std::span<const std::strin
                  any};
 }
 
-result<std::optional<placard>> etcd_store::read(std::string_view name, const std::string& place,
-                                                alarm on_change) {
-  const std::string key = prefix_of(name) + place;
+result<std::optional<contender_data>> etcd_store::read(std::string_view name,
+                                                       const std::string& node, alarm on_change) {
+  const std::string key = prefix_of(name) + node;
   const auto watch = on_change ? watches_.add(key, {}, std::move(on_change)) : 0;
   const auto found = ask(one(key));
   if (!found || found->kvs().empty()) watches_.forget(watch);
   if (!found) return found.error();
-  if (found->kvs().empty()) return std::optional<placard>{};
-  return std::optional(placard_at(found->kvs(0)));
+  if (found->kvs().empty()) return std::optional<contender_data>{};
+  return std::optional(contender_data_at(found->kvs(0)));
 }
 
-result<std::vector<std::optional<placard>>> etcd_store::read(std::string_view name,
-                                                             std::span<const contender> line) {
-  std::vector<std::optional<placard>> said(line.size());
+result<std::vector<std::optional<contender_data>>> etcd_store::read(
+    std::string_view name, std::span<const contender> line) {
+  std::vector<std::optional<contender_data>> said(line.size());
   if (line.empty()) return said;
   const std::string prefix = prefix_of(name);
   const auto all = ask(all_below(prefix));
   if (!all) return all.error();
   for (const auto& kv : all->kvs()) {
     const auto at = std::find_if(line.begin(), line.end(),
-                                 [&](const auto& c) { return prefix + c.place == kv.key(); });
+                                 [&](const auto& c) { return prefix + c.node == kv.key(); });
     if (at == line.end()) continue;
-    said[static_cast<std::size_t>(at - line.begin())] = placard_at(kv);
+    said[static_cast<std::size_t>(at - line.begin())] = contender_data_at(kv);
   }
   return said;
 }
 
-result<bool> etcd_store::write(std::string_view name, const std::string& place,
-                               const placard& says) {
-  const std::string key = prefix_of(name) + place;
+result<bool> etcd_store::write(std::string_view name, const std::string& node,
+                               const contender_data& says) {
+  const std::string key = prefix_of(name) + node;
   wire::TxnRequest t;
   *t.add_compare() = there(key);
   *t.add_success() = put_again(key, value_of(says));
@@ -336,12 +338,11 @@ result<bool> etcd_store::write(std::string_view name, const std::string& place,
   return done->succeeded();
 }
 
-status etcd_store::confirm_some(std::span<const place_of> places,
-                                std::vector<result<bool>>& there) {
+status etcd_store::confirm_some(std::span<const node_of> nodes, std::vector<result<bool>>& there) {
   wire::TxnRequest t;
-  for (const auto& p : places) {
+  for (const auto& p : nodes) {
     auto& look = *t.add_success()->mutable_request_range();
-    look = one(prefix_of(p.name) + p.place);
+    look = one(prefix_of(p.name) + p.node);
     look.set_keys_only(true);
   }
   const auto found = transact(t);
@@ -350,12 +351,12 @@ status etcd_store::confirm_some(std::span<const place_of> places,
   return done{};
 }
 
-std::vector<result<bool>> etcd_store::confirm(std::span<const place_of> places) {
+std::vector<result<bool>> etcd_store::confirm(std::span<const node_of> nodes) {
   std::vector<result<bool>> there;
-  while (there.size() < places.size()) {
-    const auto rest = places.subspan(there.size());
+  while (there.size() < nodes.size()) {
+    const auto rest = nodes.subspan(there.size());
     const auto some = confirm_some(rest.first(std::min(rest.size(), max_steps)), there);
-    while (!some && there.size() < places.size()) there.emplace_back(some.error());
+    while (!some && there.size() < nodes.size()) there.emplace_back(some.error());
   }
   return there;
 }

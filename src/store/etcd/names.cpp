@@ -3,14 +3,14 @@
 #include <cstdio>
 #include <limits>
 
-#include "store/places/text.hpp"
+#include "store/contender_text/text.hpp"
 
 namespace holdfast::store::etcd {
 
 namespace {
 
-bool is_lease(std::string_view place) {
-  return !place.empty() && place.find_first_not_of("0123456789abcdef") == place.npos;
+bool is_lease(std::string_view node) {
+  return !node.empty() && node.find_first_not_of("0123456789abcdef") == node.npos;
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ std::string escape(std::string_view name) {
   for (const char& c : name) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7F || c == '/' || c == '%') {
-      places::append_escaped(part, {&c, 1});
+      contender_text::append_escaped(part, {&c, 1});
     } else {
       part += c;
     }
@@ -38,22 +38,22 @@ std::string end_of(std::string prefix) {
 std::string place_for(std::int64_t lease, const contender& who) {
   char hex[24];
   std::snprintf(hex, sizeof hex, "%llx.", static_cast<unsigned long long>(lease));
-  return hex + places::to_text(who);
+  return hex + contender_text::to_text(who);
 }
 
-std::optional<contender> contender_at(std::string_view place) {
-  const auto dot = place.find('.');
-  if (dot != place.npos) {
-    if (auto ours = places::parse_contender(place.substr(dot + 1))) {
-      ours->place = place;
+std::optional<contender> contender_at(std::string_view node) {
+  const auto dot = node.find('.');
+  if (dot != node.npos) {
+    if (auto ours = contender_text::parse_contender(node.substr(dot + 1))) {
+      ours->node = node;
       return ours;
     }
   }
   contender other;
-  other.place = place;
-  if (place == record_key) {
+  other.node = node;
+  if (node == record_key) {
     other.kind = kind::latch;
-  } else if (is_lease(place)) {
+  } else if (is_lease(node)) {
     other.weight = std::numeric_limits<std::uint32_t>::max();
   } else {
     return std::nullopt;
@@ -61,14 +61,16 @@ std::optional<contender> contender_at(std::string_view place) {
   return other;
 }
 
-std::string value_of(const placard& says) {
-  return std::to_string(says.since_wall_at) + ' ' + places::write(says);
+std::string value_of(const contender_data& says) {
+  return std::to_string(says.since_wall_at) + ' ' + contender_text::write(says);
 }
 
-placard placard_of(std::string_view value, std::int64_t create_revision) {
+contender_data contender_data_of(std::string_view value, std::int64_t create_revision) {
   auto rest = value;
   std::int64_t since = 0;
-  placard p = places::take_number(rest, ' ', since) ? places::read_placard(rest) : placard{};
+  contender_data p = contender_text::take_number(rest, ' ', since)
+                         ? contender_text::read_contender_data(rest)
+                         : contender_data{};
   if (rest.size() == value.size()) p.note = value;
   p.since_wall_at = since;
   p.fence = static_cast<std::uint64_t>(create_revision);

@@ -28,10 +28,10 @@ inline constexpr std::string_view record_key = "record";
 
 /// Who stands at that place: one of ours, the record of a latch, or another program with a lease,
 /// which wants all of it. Nothing if it is nobody's place.
-std::optional<contender> contender_at(std::string_view place);
+std::optional<contender> contender_at(std::string_view node);
 
-/// What is written at a place: since when, which etcd does not know, and the placard.
-std::string value_of(const placard& says);
-placard placard_of(std::string_view value, std::int64_t create_revision);
+/// What is written at a place: since when, which etcd does not know, and the contender data.
+std::string value_of(const contender_data& says);
+contender_data contender_data_of(std::string_view value, std::int64_t create_revision);
 
 }  // namespace holdfast::store::etcd

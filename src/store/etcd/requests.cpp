@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "store/contender_text/text.hpp"
 #include "store/etcd/names.hpp"
-#include "store/places/text.hpp"
 
 namespace holdfast::store::etcd {
 
@@ -87,7 +87,7 @@ std::vector<contender> line_of(const wire::RangeResponse& all, const std::string
   for (const auto& kv : all.kvs()) {
     auto who = contender_at(std::string_view(kv.key()).substr(prefix.size()));
     if (!who) continue;
-    const bool first = who->place == record_key;
+    const bool first = who->node == record_key;
     line.insert(first ? line.begin() : line.end(), std::move(*who));
   }
   return line;
@@ -96,7 +96,7 @@ std::vector<contender> line_of(const wire::RangeResponse& all, const std::string
 std::string name_in_use(std::string_view below_base) {
   const auto slash = below_base.find('/');
   if (slash == below_base.npos || !contender_at(below_base.substr(slash + 1))) return {};
-  return places::unescape(below_base.substr(0, slash));
+  return contender_text::unescape(below_base.substr(0, slash));
 }
 
 }  // namespace holdfast::store::etcd

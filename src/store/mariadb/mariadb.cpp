@@ -41,7 +41,7 @@ class mariadb_store final : public sql::over_rows {
     return store::identity{id->empty() ? url() : std::move(*id), {}};
   }
 
-  bool tell(const notice&) override { return true; }
+  bool tell(const notification&) override { return true; }
 
  private:
   sql::row_store& rows() noexcept override { return rows_; }
@@ -53,7 +53,7 @@ class mariadb_store final : public sql::over_rows {
 
   const mariadb_options options_;
   const capabilities can_{
-      .notices = false,
+      .notifications = false,
       .survives_failover = false,
       .try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count())};
   const tables tables_;

@@ -26,7 +26,7 @@ capabilities promises(const memcached_options& o) {
   c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.fair = c.shared = c.semaphore = c.latch = c.preferences = c.expiring = false;
   c.fences = false;  // a server that evicts the counter, or starts again, may start it lower
-  c.notices = false;
+  c.notifications = false;
   c.lists_waiters = false;
   c.survives_failover = false;  // what a server held is gone with it
   c.max_name_bytes = 205;

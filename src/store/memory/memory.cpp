@@ -129,7 +129,7 @@ class memory_store final : public state_store {
     return !space_->inboxes.contains(peer);
   }
 
-  bool tell(const notice& to) override {
+  bool tell(const notification& to) override {
     std::shared_ptr<queue_inbox> there;
     {
       const std::lock_guard guard{space_->mutex};

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "store/postgres/schema.hpp"
-#include "store/sql/notice_text.hpp"
+#include "store/sql/notification_text.hpp"
 #include "store/sql/peer_id.hpp"
 
 namespace holdfast::store::postgres {
@@ -73,8 +73,8 @@ void listener::subscribed(std::unique_ptr<wire> made) {
   ++gaps_;
 }
 
-std::optional<notice> listener::receive(boot_time until) {
-  for (bool looked = false; notices_.empty(); looked = true) {
+std::optional<notification> listener::receive(boot_time until) {
+  for (bool looked = false; notifications_.empty(); looked = true) {
     if (clear_interrupt() || (looked && clock_.now() >= until)) return std::nullopt;
     if (!wire_ && listens_) {
       go_on_connecting(until);
@@ -84,8 +84,8 @@ std::optional<notice> listener::receive(boot_time until) {
     take_what_came();
     keep_alive();
   }
-  notice first = std::move(notices_.front());
-  notices_.pop_front();
+  notification first = std::move(notifications_.front());
+  notifications_.pop_front();
   first.peer = peer_;
   return first;
 }
@@ -144,7 +144,7 @@ void listener::take_what_came() {
   bool alive = wire_->read();
   while (const auto line = wire_->next_notification()) {
     if (!asked_) heard_at_ = boot_clock::now();
-    if (auto n = sql::decode(*line)) notices_.push_back(std::move(*n));
+    if (auto n = sql::decode(*line)) notifications_.push_back(std::move(*n));
   }
   if (alive && asked_ && wire_->answered()) {
     asked_ = false;
@@ -154,7 +154,8 @@ void listener::take_what_came() {
   if (!alive) disconnect();
 }
 
-// The answer of a live server takes no longer than a round trip, and notices wait in line with it.
+// The answer of a live server takes no longer than a round trip, and notifications wait in line
+// with it.
 void listener::keep_alive() {
   const auto now = boot_clock::now();
   if (!wire_ || now < silent_until()) return;

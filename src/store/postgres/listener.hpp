@@ -48,7 +48,7 @@ class listener final : public inbox {
   bool listens() const noexcept { return listens_; }
 
   const std::string& peer() const noexcept override { return peer_; }
-  std::optional<notice> receive(boot_time until) override;
+  std::optional<notification> receive(boot_time until) override;
   std::optional<std::uint64_t> gaps() const noexcept override {
     return listens_ ? std::optional(gaps_.load()) : std::nullopt;
   }
@@ -77,7 +77,7 @@ class listener final : public inbox {
   std::optional<subscribing> in_progress_;
   bool asked_ = false;  ///< whether it lives, at heard_at_
   std::atomic<std::uint64_t> gaps_{0};
-  std::deque<notice> notices_;
+  std::deque<notification> notifications_;
   boot_time heard_at_{};
   boot_time next_attempt_at_{};
   std::chrono::nanoseconds pause_{0};

@@ -22,7 +22,7 @@ struct address {
 
 struct postgres_options : sql::link_options {
   address server{};
-  /// Where to listen for notices, if not at the server (which is a pooler, say).
+  /// Where to listen for notifications, if not at the server (which is a pooler, say).
   address listen{};
   /// `auto`: where a connection of our own is seen; `never`: waiters look again by themselves.
   bool may_listen = true;

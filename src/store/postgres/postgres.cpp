@@ -4,7 +4,7 @@
 #include "store/postgres/link.hpp"
 #include "store/postgres/listener.hpp"
 #include "store/postgres/schema.hpp"
-#include "store/sql/notice_text.hpp"
+#include "store/sql/notification_text.hpp"
 #include "store/sql/over_rows.hpp"
 #include "store/sql/session_locks.hpp"
 
@@ -32,7 +32,7 @@ class postgres_store final : public sql::over_rows {
     if (!made) return std::move(made.error());
     rows_.use(std::move(*made));
     if (auto ok = inbox_.open(); !ok) return ok;
-    can_.notices = can_.secret_proves = inbox_.listens();
+    can_.notifications = can_.secret_proves = inbox_.listens();
     can_.try_takes_ms = static_cast<std::uint32_t>(options_.command_timeout.count());
     return done{};
   }
@@ -49,8 +49,8 @@ class postgres_store final : public sql::over_rows {
     return store::identity{id->empty() ? url() : std::move(*id), {}};
   }
 
-  // A notice that could not be sent costs its reader a second.
-  bool tell(const notice& to) override {
+  // A notification that could not be sent costs its reader a second.
+  bool tell(const notification& to) override {
     std::string line = sql::encode(to);
     if (line.empty()) return true;
     line.pop_back();

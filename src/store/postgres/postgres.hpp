@@ -14,7 +14,7 @@
 namespace holdfast::store::postgres {
 
 /// Connects, and makes the tables if they are not there and the user may. Errors: the failure table
-/// of the page. Three round trips, and the connection for notices.
+/// of the page. Three round trips, and the connection for notifications.
 result<std::unique_ptr<state_store>> open_postgres(postgres_options options);
 
 /// `mode=session`: advisory locks (advisory.hpp, sql/session_locks.hpp). No tables. Six round

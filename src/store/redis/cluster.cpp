@@ -31,7 +31,7 @@ address address_of(const node& n) { return {n.options().host, n.options().port};
 }  // namespace
 
 cluster::cluster(const redis_options& options)
-    : options_(options), notices_from_(std::hash<std::string>()(random_id())) {}
+    : options_(options), notifications_from_(std::hash<std::string>()(random_id())) {}
 
 status cluster::open() {
   status last = failure{errc::unavailable, "no node was named"};
@@ -62,13 +62,13 @@ status cluster::check_the_others(const address& checked) {
 
 result<reply> cluster::ask(const request& r) {
   result<reply> answer = reply{};
-  run({errand{&r, &answer, slot_of(r), {}}}, true);
+  run({routed_part{&r, &answer, slot_of(r), {}}}, true);
   return answer;
 }
 
 std::vector<result<reply>> cluster::ask(std::span<const request> all) {
   std::vector<result<reply>> answers(all.size(), result<reply>(reply{}));
-  errands todo;
+  routed_parts todo;
   for (std::size_t i = 0; i < all.size(); ++i)
     todo.push_back({&all[i], &answers[i], slot_of(all[i]), {}});
   run(std::move(todo), false);
@@ -90,7 +90,7 @@ void cluster::settle() {
 }
 
 // Round after round, until all have their answer. Who is left without one keeps the failure it has.
-void cluster::run(errands todo, bool patient) {
+void cluster::run(routed_parts todo, bool patient) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   std::chrono::nanoseconds wait = 1ms;
   for (std::size_t rounds = 1; !todo.empty(); ++rounds) {
@@ -100,10 +100,10 @@ void cluster::run(errands todo, bool patient) {
     }
     // In the order in which they were asked: a release stays behind the renewal.
     std::stable_sort(todo.begin(), todo.end(),
-                     [](const errand& a, const errand& b) { return a.to < b.to; });
+                     [](const routed_part& a, const routed_part& b) { return a.to < b.to; });
     for (auto first = todo.begin(); first != todo.end();) {
       const auto last =
-          std::find_if(first, todo.end(), [&](const errand& e) { return e.to != first->to; });
+          std::find_if(first, todo.end(), [&](const routed_part& e) { return e.to != first->to; });
       send({first, last}, r);
       first = last;
     }
@@ -120,7 +120,7 @@ void cluster::run(errands todo, bool patient) {
 }
 
 // What goes to one node, in one write.
-void cluster::send(std::span<errand> together, round& r) {
+void cluster::send(std::span<routed_part> together, round& r) {
   const auto to = together.front().to;
   if (!to) {
     for (auto& e : together)
@@ -159,7 +159,7 @@ void cluster::send(std::span<errand> together, round& r) {
   }
 }
 
-void cluster::judge(errand& e, reply got, round& r) {
+void cluster::judge(routed_part& e, reply got, round& r) {
   const std::string& text = got.value.text;
   const address from = address_of(*e.to);
   const auto elsewhere = got.value.is_error() ? read_redirection(text, from) : std::nullopt;
@@ -184,7 +184,7 @@ void cluster::judge(errand& e, reply got, round& r) {
 
 // Whoever is to go to the node that did not answer again will be told by its caller when to.
 void cluster::keep_what_has_hope(round& r) {
-  std::erase_if(r.again, [&](errand& e) {
+  std::erase_if(r.again, [&](routed_part& e) {
     if (e.to.get() == r.dead) e.to = nullptr;
     return !e.to && owner(e.slot).get() == r.dead;
   });
@@ -286,16 +286,16 @@ status cluster::for_each(const std::function<status(node&)>& look) {
 
 // PUBLISH reaches all nodes of a cluster, so it is enough to listen to one; if it goes away, to
 // another.
-redis_options cluster::for_notices() {
+redis_options cluster::for_notifications() {
   redis_options o = options_;
-  o.locate = [this](boot_time, int) -> result<address> { return next_for_notices(); };
+  o.locate = [this](boot_time, int) -> result<address> { return next_for_notifications(); };
   return o;
 }
 
-address cluster::next_for_notices() {
+address cluster::next_for_notifications() {
   const auto all = candidates();
   const std::lock_guard guard{mutex_};
-  return all[notices_from_++ % all.size()];
+  return all[notifications_from_++ % all.size()];
 }
 
 }  // namespace holdfast::store::redis

@@ -19,14 +19,14 @@ class cluster final : public servers {
   result<reply> ask(const request& r) override;
   std::vector<result<reply>> ask(std::span<const request> all) override;
   status for_each(const std::function<status(node&)>& look) override;
-  redis_options for_notices() override;
+  redis_options for_notifications() override;
   void settle() override;
 
  private:
   bool try_post(const request& r, link::listener& then) override;
 
   /// A request on its way to an answer.
-  struct errand {
+  struct routed_part {
     const request* what;
     result<reply>* answer;
     slot_number slot;
@@ -34,18 +34,18 @@ class cluster final : public servers {
     bool asking = false;
     bool repeated = false;  ///< it may have been carried out already
   };
-  using errands = std::vector<errand>;
+  using routed_parts = std::vector<routed_part>;
   /// What a round of them was good for.
   struct round {
-    errands again;
+    routed_parts again;
     bool later = false;          ///< something has to happen first
     const node* dead = nullptr;  ///< it did not answer
     bool stale = false;          ///< the map is
   };
 
-  void run(errands todo, bool patient);
-  void send(std::span<errand> together, round& r);
-  void judge(errand& e, reply got, round& r);
+  void run(routed_parts todo, bool patient);
+  void send(std::span<routed_part> together, round& r);
+  void judge(routed_part& e, reply got, round& r);
   void keep_what_has_hope(round& r);
   void pause(std::chrono::nanoseconds d);
 
@@ -55,14 +55,14 @@ class cluster final : public servers {
   status refresh(const node* avoid);
   status adopt(const address& from);
   status check_the_others(const address& checked);
-  address next_for_notices();
+  address next_for_notifications();
 
   const redis_options options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   slot_map map_;
   std::map<address, std::shared_ptr<node>> nodes_;
-  std::size_t notices_from_;
+  std::size_t notifications_from_;
   address answered_last_;
 
   std::mutex refreshing_;

@@ -46,7 +46,7 @@ std::string_view word_or_dash(std::string_view text) {
 std::string flags_of(const permits_command& c) {
   std::string flags;
   if (c.wait) flags += 'w';
-  if (c.detached) flags += 'd';
+  if (c.outlives_session) flags += 'd';
   if (c.lingers) flags += 'l';
   return flags;
 }
@@ -54,7 +54,7 @@ std::string flags_of(const permits_command& c) {
 /// What permits.lua has a shorter form for.
 bool is_plain_lock(const permits_command& c) {
   return c.verb == permits_verb::acquire && c.kind == kind::mutex && c.capacity == 1 &&
-         c.weight == 1 && !c.detached && !c.instead_of && c.fence_at_least == 0;
+         c.weight == 1 && !c.outlives_session && !c.replaces && c.fence_at_least == 0;
 }
 
 /// The script counts in milliseconds where the server does.
@@ -88,9 +88,9 @@ class call {
 /// Calls `say` with what permits.lua is to have as ARGV; the words last as long as that.
 template <class Say>
 void with_words(const permits_command& c, Say say) {
-  const auto owner = text_of(c.owner), leaving = text_of(c.instead_of, true),
+  const auto owner = text_of(c.owner), leaving = text_of(c.replaces, true),
              secret = text_of(c.secret, true);
-  const digits lease(c.lease_us), place(c.place_us), capacity(c.capacity), weight(c.weight),
+  const digits lease(c.lease_us), place(c.queue_lease_us), capacity(c.capacity), weight(c.weight),
       priority(c.priority), at_least(c.fence_at_least);
   const auto flags = flags_of(c);
   const auto peer = word_or_dash(c.peer);
@@ -101,7 +101,7 @@ void with_words(const permits_command& c, Say say) {
     return say(std::array<std::string_view, 5>{"lock", owner, lease, who, terms});
   }
   std::vector<std::string_view> words{permits_verbs[static_cast<std::size_t>(c.verb)], owner};
-  const bool acquires = c.verb == permits_verb::acquire || c.instead_of;
+  const bool acquires = c.verb == permits_verb::acquire || c.replaces;
   if (acquires || c.verb == permits_verb::renew || c.verb == permits_verb::resize ||
       c.verb == permits_verb::notify) {
     words.insert(words.end(), {lease, place, flags});
@@ -111,7 +111,7 @@ void with_words(const permits_command& c, Say say) {
     if (acquires) words.insert(words.end(), {peer, c.note, priority, leaving});
     if (acquires) words.push_back(at_least);
   }
-  if (c.secret && (c.verb == permits_verb::release || c.instead_of)) words.push_back(secret);
+  if (c.secret && (c.verb == permits_verb::release || c.replaces)) words.push_back(secret);
   say(words);
 }
 
@@ -274,7 +274,7 @@ void append_permits(std::string& to, const script_frame& frame, std::string_view
   });
 }
 
-void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all,
+void append_together(std::string& to, const script_frame& frame, std::span<const named_command> all,
                      const rate_question* tokens) {
   std::vector<std::string> arguments{std::to_string(all.size())};
   std::vector<name_keys> keys;
@@ -303,7 +303,7 @@ void append_countdown(std::string& to, const script_frame& frame, std::string_vi
                       const countdown_command& c) {
   call words(frame, countdown_script(), name);
   const auto owner = text_of(c.owner);
-  const digits count(c.count), drop(c.drop), place(c.place_us), keep(c.keep_us),
+  const digits count(c.count), drop(c.drop), place(c.queue_lease_us), keep(c.keep_us),
       repeats(c.repeats_us);
   for (const std::string_view word :
        {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner), frame.channels,
@@ -354,7 +354,7 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
   if (answer.type == resp_type::bulk) return read_short_grant(answer.text, lease_us);
   items in(answer);
   int outcome = -1, marks = 0;
-  in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.look_again_us, r.position, marks);
+  in.get_all(outcome, r.fence, r.expires_at, r.now_at, r.retry_after_us, r.position, marks);
   r.replaced = (marks & 1) != 0;
   r.fresh = (marks & 2) != 0;
   if (!in.good() || outcome < 0 || outcome > 6) return strange_answer("permits.lua");
@@ -378,7 +378,7 @@ result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
 }
 
 result<std::vector<permits_reply>> read_together(const resp_value& answer,
-                                                 std::span<const renewal> all) {
+                                                 std::span<const named_command> all) {
   if (answer.is_error()) return server_says(answer.text);
   const bool fits = !answer.items.empty() && answer.items.size() <= all.size();
   if (!fits) return strange_answer("together.lua");
@@ -391,7 +391,7 @@ result<std::vector<permits_reply>> read_together(const resp_value& answer,
   return replies;
 }
 
-result<admission> read_admission(const resp_value& answer, const renewal& asks,
+result<admission> read_admission(const resp_value& answer, const named_command& asks,
                                  std::size_t buckets) {
   if (answer.is_error()) return server_says(answer.text);
   const std::size_t count = answer.items.size();
@@ -411,7 +411,7 @@ result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb 
   countdown_reply r;
   items in(answer);
   int outcome = -1;
-  in.get_all(outcome, r.remaining, r.now_at, r.look_again_us);
+  in.get_all(outcome, r.remaining, r.now_at, r.retry_after_us);
   if (!in.good() || outcome < 0 || outcome > 5) return strange_answer("countdown.lua");
   r.outcome = static_cast<countdown_outcome>(outcome);
   if (r.outcome == countdown_outcome::kind_mismatch) in.get(r.found_kind);

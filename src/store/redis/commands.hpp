@@ -29,7 +29,7 @@ struct rate_question {
   const rate_command& command;
 };
 /// Acquisitions of different names whose keys are on one server; with tokens of one more, if any.
-void append_together(std::string& to, const script_frame& frame, std::span<const renewal> all,
+void append_together(std::string& to, const script_frame& frame, std::span<const named_command> all,
                      const rate_question* tokens = nullptr);
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& command);
@@ -44,8 +44,8 @@ std::optional<std::int64_t> server_time_in(const resp_value& answer) noexcept;
 result<permits_reply> read_permits(const resp_value& answer, permits_verb verb,
                                    std::int64_t lease_us);
 result<std::vector<permits_reply>> read_together(const resp_value& answer,
-                                                 std::span<const renewal> all);
-result<admission> read_admission(const resp_value& answer, const renewal& asks,
+                                                 std::span<const named_command> all);
+result<admission> read_admission(const resp_value& answer, const named_command& asks,
                                  std::size_t buckets);
 result<countdown_reply> read_countdown(const resp_value& answer, countdown_verb verb);
 result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets);

@@ -13,8 +13,8 @@
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local REMEMBER, LOOK_AGAIN = 60000000, 1000000
-local OPEN, CLOSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5
+local REMEMBER, RETRY_AFTER = @remember_us@, @retry_after_us@
+local @countdown_outcome@
 
 local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local verb, owner = ARGV[1], ARGV[2]
@@ -40,7 +40,7 @@ local idle = 'mutex 0 0 0 0 0 0 0'  -- what is left of a name that nobody uses
 local count, remaining, expires, waiters, seq = 0, 0, 0, 0, 0
 local dirty = says_more
 local reply = {DONE, 0, now, 0}
-local told  -- tests only: the notices, in order
+local told  -- tests only: the notifications, in order
 
 -- ---- the record ---------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ function commands.wait()
   use()
   reply[1] = state()
   if reply[1] == OPEN then return end
-  reply[4] = LOOK_AGAIN
+  reply[4] = RETRY_AFTER
   if place == 0 then return drop_waiter(owner) end
   call('ZADD', places, format('%.0f', now + place), owner)
   if call('ZSCORE', waiting, owner) then return end

@@ -22,7 +22,7 @@ capabilities promises(const redis_options& o) {
   c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.fair = c.shared = c.semaphore = c.unit_permits = c.latch = false;
   c.preferences = c.expiring = c.fences = c.lists_waiters = c.survives_failover = false;
-  c.notices = o.dialect == dialect::redisson;
+  c.notifications = o.dialect == dialect::redisson;
   c.tells_holders = false;  // programs of others wait, and say nothing
   switch (o.dialect) {
     case dialect::setnx:
@@ -68,7 +68,7 @@ class dialect_store final : public slot_store {
         capabilities_(promises(options_)),
         url_(options_.url + "?dialect=" + std::string(name_of(options_.dialect))),
         servers_(make_servers(options_)),
-        for_notices_(servers_->for_notices()),
+        for_notifications_(servers_->for_notifications()),
         untold_("dialect", options_.clock != nullptr ? *options_.clock : real_clock()),
         clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
         written_(clock_, unit_us()) {}
@@ -82,8 +82,8 @@ class dialect_store final : public slot_store {
           "the winner's time, who then cannot give it back. Move to another layout: "
           "docs/migration.md");
     }
-    if (!capabilities_.notices) return done{};
-    told_ = std::make_unique<unlock_inbox>(for_notices_);
+    if (!capabilities_.notifications) return done{};
+    told_ = std::make_unique<unlock_inbox>(for_notifications_);
     return told_->open();
   }
 
@@ -302,7 +302,7 @@ class dialect_store final : public slot_store {
   const capabilities capabilities_;
   const std::string url_;
   const std::unique_ptr<servers> servers_;
-  const redis_options for_notices_;
+  const redis_options for_notifications_;
   queue_inbox untold_;
   std::unique_ptr<unlock_inbox> told_;
   clock& clock_;

@@ -19,7 +19,7 @@ struct connection {
   address at{};  ///< where that is
 };
 
-enum class purpose { commands, notices };
+enum class purpose { commands, notifications };
 
 /// Connects and greets: HELLO 3 with the login, RESP2 if the server is too old for it, SELECT; the
 /// scripts for `commands`, and what time the server has. The server is where `locate` says, if

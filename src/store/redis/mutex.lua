@@ -55,7 +55,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       record = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. ' ' .. #held .. ' ' .. held .. ' ' .. owner .. ' w 1 ' ..
                priority .. ' 0 ' .. lease .. ' ' .. clock .. ' ' .. ARGV[4]
       lasts = math.max(stays, ends) - now
-    elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- he looks again
+    elseif alone and waits and sub(text, at + size + 1, at + size + 32) == owner then  -- it asks again
       record, position, fresh, goes_on = head .. ' 1 1 0 0 ' .. format('%.0f', stays) .. sub(text, 54), 1, 0, true
       before = match(text, '^w 1 0 ', at + size + 34) and holder
       lasts = math.max(stays, ends) - now
@@ -77,7 +77,7 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
       end
     end
     if position then
-      local again = math.min(1000000, 250000 * position, position == 1 and ends - now or 1000000)
+      local again = math.min(@retry_after_us@, @retry_step_us@ * position, position == 1 and ends - now or @retry_after_us@)
       answer = {waits and QUEUED or BUSY, 0, 0, now, math.max(again, 100), position, waits and fresh or 0, before or nil}
     end
     if position == 1 and lingers == '1' then
@@ -88,13 +88,13 @@ if not answer and text and sub(text, 1, 12) == 'hf1 mutex 1 ' and sub(text, 13, 
     local first, data
     if alone then
       first, data = sub(text, at + size + 1, at + size + 32), sub(text, at + size + 34)
-    elseif waiters == '1' or kept - now >= 500000 then
+    elseif waiters == '1' or kept - now >= @claim_us@ then
       first = sub(call('ZPOPMIN', KEYS[3])[1] or '', 15)
       data = call('HGET', KEYS[2], first)
     end
     local priority, its, who, lingers, peer = match(data or '', '^w 1 (%S+) %d+ (%d+) %d+ (([01]) (%S+) .*)$')
     if its then  -- else its data was evicted: it asks again
-      its = math.min(its, 500000)
+      its = math.min(its, @claim_us@)
       local holds = ' ' .. first .. ' ' .. clock .. ' ' .. clock .. ' ' .. its .. ' ' .. clock .. ' ' .. who
       local told = first .. ' ' .. clock .. ' ' .. format('%.0f', now + its)
       answer, lasts, news, to = DONE, its, {'granted ' .. told}, peer

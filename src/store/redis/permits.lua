@@ -21,7 +21,7 @@
 --                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner | lease place flags | kind capacity weight | peer note priority instead_of fence_at_least;
+-- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces fence_at_least;
 -- a verb that needs nothing of what stands after a | is sent without it. The secret of a holder that is released follows
 -- at the end: it is passed on to who comes right behind it, and is in no record. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
@@ -33,7 +33,7 @@
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
-local GRANTED, QUEUED, BUSY, DONE, ABSENT, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5, 6
+local @permits_outcome@
 
 local record_key, verb, owner, lease = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local fixed = KEYS[6]
@@ -70,7 +70,7 @@ local r = {
   held = nil,  -- the one holder, if the capacity is 1
   dirty = false, created = false, absent_before = true,
   now = tonumber(clock),
-  told = fixed and {},  -- tests only: the notices, in order
+  told = fixed and {},  -- tests only: the notifications, in order
   reply = {DONE, 0, 0, tonumber(clock), 0, 0, 0},
 }
 
@@ -252,7 +252,7 @@ function r.hand_over()
     r.forget_waiter(o, w)
     if w then  -- else its data was evicted: it asks again
       local own = o == r.asks
-      local lasts = own and w.lease or math.min(w.lease, 500000)
+      local lasts = own and w.lease or math.min(w.lease, @claim_us@)
       r.grant(w, lasts, own and r.detached and '-' or w.peer)
       -- Another one may have been told that it stands behind whoever left, and come later all the same: where
       -- priorities count.
@@ -269,7 +269,7 @@ end
 
 -- The first in line looks when the lease in its way ends; the others are told when it is their turn.
 function r.describe_wait(position)
-  local wait = math.min(1000000, 250000 * position)
+  local wait = math.min(@retry_after_us@, @retry_step_us@ * position)
   if position == 1 then
     local ends = r.held and r.held.expires
     if r.capacity > 1 and r.used > 0 then ends = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] end
@@ -364,11 +364,11 @@ if text then
   end
 end
 
-@gather.lua@
+@barrier_condition.lua@
 -- ---- the steps ----------------------------------------------------------------------------------
 
 local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
-if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.gather() end
+if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.barrier_condition() end
 
 -- 1. What has run out is gone, whoever looks.
 local held, gone = r.held, 0

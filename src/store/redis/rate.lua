@@ -11,8 +11,8 @@
 
 local call, floor, sub, read, write = redis.call, math.floor, string.sub, struct.unpack, struct.pack
 
-local REMEMBER, SLACK, MOST_UNITS = 60000000, 1000000, 4503599627370496
-local GRANTED, REFUSED, TOO_MANY, DONE, KIND_MISMATCH, CAPACITY_MISMATCH = 0, 1, 2, 3, 4, 5
+local REMEMBER, SLACK, MOST_UNITS = @remember_us@, 1000000, 4503599627370496
+local @rate_outcome@
 
 local verb, tokens, version = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
 local count = #KEYS - 2

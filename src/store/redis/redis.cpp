@@ -19,7 +19,7 @@ capabilities promises(const redis_options& o) {
   capabilities c;
   c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.sees_death = false;
-  c.joint_places = true;
+  c.shared_queue_leases = true;
   // Replication is asynchronous: a replica that takes over may not know of the last grants.
   c.survives_failover = false;
   c.election = true;
@@ -27,8 +27,8 @@ capabilities promises(const redis_options& o) {
   c.rate_limiter = true;
   c.learns_fences = true;
   c.finds_deadlocks = true;
-  // In a cluster notices come over other nodes, in any order; and where replicas have a word in a
-  // grant, only an answer says what they said.
+  // In a cluster notifications come over other nodes, in any order; and where replicas have a word
+  // in a grant, only an answer says what they said.
   c.secret_proves = o.topology != topology::cluster && o.ack == acknowledgement::any;
   return c;
 }
@@ -43,7 +43,7 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
                                    std::to_string(o.ack_timeout.count()) +
                                    " ms, and ack= asks for " + std::to_string(replicas.wanted) +
                                    ": " + std::string(then) + "; are the replicas connected?"};
-  f.unassured = true;
+  f.ack_missing = true;
   return f;
 }
 
@@ -63,8 +63,8 @@ class redis_store final : public session_store, public posting_store {
         channels_(channel_prefix(options_)),
         capabilities_(promises(options_)),
         servers_(make_servers(options_)),
-        for_notices_(servers_->for_notices()),
-        inbox_(for_notices_) {}
+        for_notifications_(servers_->for_notifications()),
+        inbox_(for_notifications_) {}
 
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
@@ -147,7 +147,7 @@ class redis_store final : public session_store, public posting_store {
     return read_rate(answer->value, c.buckets.size());
   }
 
-  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override {
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
     std::vector<std::string> bytes(batch.size());
     std::vector<request> requests;
     requests.reserve(batch.size());
@@ -167,7 +167,7 @@ class redis_store final : public session_store, public posting_store {
     return replies;
   }
 
-  result<std::vector<permits_reply>> acquire_together(std::span<const renewal> all) override {
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     if (!on_one_server(all)) return session_store::acquire_together(all);
     std::string bytes;
     append_together(bytes, frame(), all);
@@ -179,7 +179,7 @@ class redis_store final : public session_store, public posting_store {
     return too_few(answer->replicas, options_, "it was given back as far as the server answers");
   }
 
-  result<admission> admit(const renewal& asks, std::string_view limiter,
+  result<admission> admit(const named_command& asks, std::string_view limiter,
                           const rate_command& take) override {
     const bool one_server = options_.topology != topology::cluster;
     if (!one_server && slot_of(asks.name) != slot_of(limiter)) {
@@ -214,9 +214,9 @@ class redis_store final : public session_store, public posting_store {
   }
 
  private:
-  bool on_one_server(std::span<const renewal> all) const {
+  bool on_one_server(std::span<const named_command> all) const {
     return options_.topology != topology::cluster ||
-           std::all_of(all.begin(), all.end(), [&](const renewal& one) {
+           std::all_of(all.begin(), all.end(), [&](const named_command& one) {
              return slot_of(one.name) == slot_of(all.front().name);
            });
   }
@@ -237,7 +237,7 @@ class redis_store final : public session_store, public posting_store {
                                const permits_command& c) {
     auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
-    if (answer.repeated && c.instead_of) got->replaced = true;  // the first time, as a release
+    if (answer.repeated && c.replaces) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
     }
@@ -254,9 +254,9 @@ class redis_store final : public session_store, public posting_store {
       f.outcome_unknown = true;
       return f;
     }
-    if (c.instead_of || c.kind == kind::barrier) {
+    if (c.replaces || c.kind == kind::barrier) {
       got.outcome = permits_outcome::queued;
-      got.look_again_us = 1'000;
+      got.retry_after_us = 1'000;
       return got;
     }
     const bool sure = give_back(name, c.owner);
@@ -322,7 +322,7 @@ class redis_store final : public session_store, public posting_store {
   const std::string channels_;
   const capabilities capabilities_;
   const std::unique_ptr<servers> servers_;
-  const redis_options for_notices_;
+  const redis_options for_notifications_;
   subscription inbox_;
 };
 

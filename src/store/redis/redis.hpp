@@ -6,7 +6,7 @@
 #include "store/redis/options.hpp"
 
 /// Redis: the decision is shipped to the data (permits.lua, countdown.lua), one round trip a
-/// command over one connection that all threads share; a second one brings the notices.
+/// command over one connection that all threads share; a second one brings the notifications.
 namespace holdfast::store::redis {
 
 /// Connects and looks at the server. errc::unavailable within connect_timeout if nobody answers;

@@ -63,7 +63,7 @@ class sentinels {
     o.host = sentinel.host;
     o.port = sentinel.port;
     o.connect_timeout = std::chrono::ceil<std::chrono::milliseconds>(p.until - boot_clock::now());
-    auto c = greet(o, purpose::notices, p.wake_fd);
+    auto c = greet(o, purpose::notifications, p.wake_fd);
     if (!c) return std::move(c.error());
     std::string bytes;
     const std::array<std::string_view, 3> words{"SENTINEL", "get-master-addr-by-name",

@@ -44,8 +44,8 @@ class servers {
   result<store::identity> identify();
   /// As session_store::remembers_for.
   result<std::optional<std::chrono::microseconds>> remembers_for();
-  /// How to get a connection for notices.
-  virtual redis_options for_notices() = 0;
+  /// How to get a connection for notifications.
+  virtual redis_options for_notifications() = 0;
 
  private:
   virtual bool try_post(const request& r, link::listener& then) = 0;

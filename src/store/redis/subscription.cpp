@@ -39,13 +39,13 @@ bool read_number(std::string_view word, Number& number) {
 
 std::string channel_prefix(const redis_options& o) { return o.prefix + ":inbox:"; }
 
-std::optional<notice> parse_notice(std::string_view text) {
-  notice n;
+std::optional<notification> parse_notification(std::string_view text) {
+  notification n;
   const auto what = next_word(text);
   const bool passed = what == "passed";  // granted, with a secret
-  if ((!passed && !parse_notice_kind(what, n.what)) || n.what == notice_kind::departed ||
-      !parse_owner_id(next_word(text), n.owner) || !read_number(next_word(text), n.fence) ||
-      !read_number(next_word(text), n.expires_at) ||
+  if ((!passed && !parse_notification_kind(what, n.what)) ||
+      n.what == notification_kind::departed || !parse_owner_id(next_word(text), n.owner) ||
+      !read_number(next_word(text), n.fence) || !read_number(next_word(text), n.expires_at) ||
       (passed && !parse_owner_id(next_word(text), n.secret))) {
     return std::nullopt;
   }
@@ -79,7 +79,7 @@ status subscription::open() {
 
 // For any thread: what it learns is for the caller to take.
 subscription::made subscription::subscribe(int wake_fd) const {
-  auto made = greet(options_, purpose::notices, wake_fd);
+  auto made = greet(options_, purpose::notifications, wake_fd);
   if (!made) return made;
   std::string bytes;
   const std::array<std::string_view, 2> words{"SUBSCRIBE", channel_};
@@ -99,8 +99,8 @@ void subscription::use(std::unique_ptr<connection> c) {
   connected();
 }
 
-std::optional<notice> subscription::receive(boot_time until) {
-  for (bool looked = false; notices_.empty(); looked = true) {
+std::optional<notification> subscription::receive(boot_time until) {
+  for (bool looked = false; notifications_.empty(); looked = true) {
     const bool late = clock_.now() >= until;
     if (clear_interrupt() || (late && (looked || !connection_))) return std::nullopt;
     if (!connection_) {
@@ -111,13 +111,13 @@ std::optional<notice> subscription::receive(boot_time until) {
     if (connection_) before_wait();
     if (!connection_) continue;
     if (wait_for_data(until) == event::data) {
-      follow_commands();  // only where the commands go is a notice read before it is forged
+      follow_commands();  // only where the commands go is a notification read before it is forged
       if (connection_) read_all();
     }
     keep_alive();
   }
-  notice first = std::move(notices_.front());
-  notices_.pop_front();
+  notification first = std::move(notifications_.front());
+  notifications_.pop_front();
   first.peer = peer_;
   return first;
 }
@@ -137,8 +137,8 @@ bool subscription::clear_interrupt() noexcept {
   return ::read(wake_fd_, &count, sizeof count) == sizeof count;
 }
 
-// Whoever waits for a notice waits no longer than it wants to: the attempt goes on without it, and
-// who waits next finds what came of it.
+// Whoever waits for a notification waits no longer than it wants to: the attempt goes on without
+// it, and who waits next finds what came of it.
 void subscription::reconnect_or_pause(boot_time until) {
   if (connector_.joinable()) {
     std::optional<made> outcome;
@@ -236,9 +236,9 @@ void subscription::read_all() {
 // Three words: message, channel, text. Anything else is an answer to PING or SUBSCRIBE.
 void subscription::take(const resp_value& v) {
   if (v.items.size() != 3 || v.items[0].text != "message") return;
-  auto n = parse_notice(v.items[2].text);
+  auto n = parse_notification(v.items[2].text);
   if (!n) return;
-  notices_.push_back(std::move(*n));
+  notifications_.push_back(std::move(*n));
 }
 
 void subscription::keep_alive() {

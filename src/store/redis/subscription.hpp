@@ -26,7 +26,7 @@ class subscription : public inbox {
   status open();
 
   const std::string& peer() const noexcept override { return peer_; }
-  std::optional<notice> receive(boot_time until) override;
+  std::optional<notification> receive(boot_time until) override;
   void interrupt() noexcept override;
   std::optional<std::uint64_t> gaps() const noexcept override;
 
@@ -35,7 +35,7 @@ class subscription : public inbox {
   virtual void take(const resp_value& v);
   virtual void before_wait() {}  ///< with a connection, before it sleeps
   virtual void connected() {}
-  void put(notice n) { notices_.push_back(std::move(n)); }
+  void put(notification n) { notifications_.push_back(std::move(n)); }
   void say(std::string_view bytes);
 
  private:
@@ -67,7 +67,7 @@ class subscription : public inbox {
   std::optional<made> attempt_;  ///< what came of it; under connecting_
   std::unique_ptr<connection> connection_;
   std::atomic<std::uint64_t> gaps_{0};
-  std::deque<notice> notices_;
+  std::deque<notification> notifications_;
   boot_time heard_at_{};
   bool pinged_ = false;
   bool useful_ = false;  ///< something came over this connection
@@ -80,6 +80,6 @@ std::string channel_prefix(const redis_options& options);
 
 /// Reads `granted <owner> <fence> <expires_at> <key>`, or `passed <owner> <fence> <expires_at>
 /// <secret> <key>`; empty if it is something else.
-std::optional<notice> parse_notice(std::string_view text);
+std::optional<notification> parse_notification(std::string_view text);
 
 }  // namespace holdfast::store::redis

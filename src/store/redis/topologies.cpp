@@ -15,7 +15,7 @@ class one_server final : public servers {
   status open() override { return node_.open(); }
   node* only_one() noexcept override { return &node_; }
   // Behind sentinels: where commands go, be it that they are wrong about the primary.
-  redis_options for_notices() override {
+  redis_options for_notifications() override {
     redis_options o = node_.options();
     if (!o.commands_at) return o;
     o.locate = [at = o.commands_at, ask = o.locate](boot_time until, int fd) -> result<address> {

@@ -52,7 +52,7 @@ void unlock_inbox::take(const resp_value& v) {
   const auto at = wanted_.find(v.items[1].text);
   if (at == wanted_.end()) return;
   for (const auto& owner : at->second.owners) {
-    put({notice_kind::granted, at->second.name, owner, 0, 0, {}});
+    put({notification_kind::granted, at->second.name, owner, 0, 0, {}});
   }
 }
 

@@ -30,7 +30,7 @@ class lock_link {
  public:
   virtual ~lock_link() = default;
 
-  /// False: it broke. What it held is free, or will be when the server notices.
+  /// False: it broke. What it held is free, or will be when the server notifications.
   virtual bool usable() const noexcept = 0;
   /// Ends the connection: what it held is free as soon as the server sees that. No round trip.
   virtual void drop() noexcept = 0;

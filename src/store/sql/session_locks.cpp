@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "store/sql/peer_id.hpp"
-#include "store/sql/session_desk.hpp"
+#include "store/sql/session_lock_service.hpp"
 
 namespace holdfast::store::sql {
 
@@ -25,8 +25,8 @@ class session_locks final : public session_store, private inbox {
                 session_lock_options options)
       : options_(std::move(options)),
         clock_(options_.clock != nullptr ? *options_.clock : real_clock()),
-        desk_({std::move(first), std::move(connect), options_.connections, clock_},
-              options_.sure_for, clock_),
+        service_({std::move(first), std::move(connect), options_.connections, clock_},
+                 options_.sure_for, clock_),
         wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { tidy(); }) {}
   ~session_locks() override;
@@ -36,16 +36,16 @@ class session_locks final : public session_store, private inbox {
   store::inbox& inbox() noexcept override { return *this; }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override;
-  std::vector<result<permits_reply>> renew(std::span<const renewal> batch) override;
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override;
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override;
   result<std::vector<std::string>> names() override;
 
  private:
   const std::string& peer() const noexcept override { return peer_; }
-  std::optional<notice> receive(boot_time until) override;
+  std::optional<notification> receive(boot_time until) override;
   void interrupt() noexcept override;
 
-  std::optional<notice> look_for_grants(std::vector<pollfd>& still_waiting);
+  std::optional<notification> look_for_grants(std::vector<pollfd>& still_waiting);
   void wake_receiver() noexcept;
   void tell_threads() noexcept;
   void tidy();
@@ -55,7 +55,7 @@ class session_locks final : public session_store, private inbox {
   const std::string peer_ = random_peer();
   std::mutex mutex_;
   std::condition_variable changed_;
-  session_desk desk_;
+  session_lock_service service_;
   bool ending_ = false;
   boot_time sleeping_until_ = forever;
   const int wake_fd_;
@@ -75,14 +75,15 @@ session_locks::~session_locks() {
 
 result<permits_reply> session_locks::permits(std::string_view name, const permits_command& c) {
   const std::lock_guard guard{mutex_};
-  auto reply = desk_.permits(name, c);
+  auto reply = service_.permits(name, c);
   tell_threads();
   return reply;
 }
 
-std::vector<result<permits_reply>> session_locks::renew(std::span<const renewal> batch) {
+std::vector<result<permits_reply>> session_locks::execute_batch(
+    std::span<const named_command> batch) {
   const std::lock_guard guard{mutex_};
-  auto replies = desk_.renew(batch);
+  auto replies = service_.execute_batch(batch);
   tell_threads();
   return replies;
 }
@@ -95,7 +96,7 @@ result<countdown_reply> session_locks::countdown(std::string_view, const countdo
 // The server knows hashes: these are the names of this session.
 result<std::vector<std::string>> session_locks::names() {
   const std::lock_guard guard{mutex_};
-  return desk_.names();
+  return service_.names();
 }
 
 // ---- who watches
@@ -103,8 +104,8 @@ result<std::vector<std::string>> session_locks::names() {
 
 // Only who begins to wait, or ends before all others, is news to them.
 void session_locks::tell_threads() noexcept {
-  if (desk_.began_to_wait()) wake_receiver();
-  if (desk_.first_end() < sleeping_until_) changed_.notify_one();
+  if (service_.began_to_wait()) wake_receiver();
+  if (service_.first_end() < sleeping_until_) changed_.notify_one();
 }
 
 void session_locks::wake_receiver() noexcept {
@@ -117,7 +118,7 @@ void session_locks::interrupt() noexcept {
   wake_receiver();
 }
 
-std::optional<notice> session_locks::receive(boot_time until) {
+std::optional<notification> session_locks::receive(boot_time until) {
   while (!interrupted_.exchange(false)) {
     std::vector<pollfd> waiting{{wake_fd_, POLLIN, 0}};
     if (auto granted = look_for_grants(waiting)) return granted;
@@ -131,11 +132,11 @@ std::optional<notice> session_locks::receive(boot_time until) {
   return std::nullopt;
 }
 
-std::optional<notice> session_locks::look_for_grants(std::vector<pollfd>& still_waiting) {
+std::optional<notification> session_locks::look_for_grants(std::vector<pollfd>& still_waiting) {
   const std::lock_guard guard{mutex_};
-  auto granted = desk_.next_grant();
+  auto granted = service_.next_grant();
   if (granted) granted->peer = peer_;
-  for (const int fd : desk_.waiting_at()) still_waiting.push_back({fd, POLLIN, 0});
+  for (const int fd : service_.waiting_at()) still_waiting.push_back({fd, POLLIN, 0});
   tell_threads();
   return granted;
 }
@@ -144,7 +145,7 @@ void session_locks::tidy() {
   std::unique_lock lock{mutex_};
   while (!ending_) {
     try {
-      sleeping_until_ = desk_.give_up_late();
+      sleeping_until_ = service_.give_up_late();
     } catch (...) {
       sleeping_until_ = clock_.now() + std::chrono::milliseconds(10);  // no memory: again soon
     }
@@ -165,7 +166,7 @@ capabilities session_capabilities(bool shared, const link_options& o) noexcept {
   c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
   c.shared = shared;
   c.fair = c.semaphore = c.unit_permits = c.latch = c.preferences = c.expiring = false;
-  c.fences = c.notices = c.survives_failover = false;
+  c.fences = c.notifications = c.survives_failover = false;
   return c;
 }
 

@@ -22,10 +22,11 @@ owner_id id_of(const lock_user& u) { return {static_cast<std::uint64_t>(u.connec
 
 }  // namespace
 
-permits_reply view_of(std::string_view name, seating& mine, std::span<const lock_user> users) {
+permits_reply view_of(std::string_view name, session_lock_table& mine,
+                      std::span<const lock_user> users) {
   permits_reply reply;
   std::set<std::int64_t> ours;
-  for (const seat& s : mine.all()) {
+  for (const session_lock_entry& s : mine.all()) {
     if (s.name != name) continue;
     if (s.held || s.own) ours.insert(mine.link_of(s).id());
     if (s.held) {

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "store/sql/notice_text.hpp"
+#include "store/sql/notification_text.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/quiet_write.hpp"
 
@@ -87,7 +87,7 @@ bool fifo_inbox::add_to_poll(int fd, std::uint64_t key) const noexcept {
 // ---- receiving
 // -----------------------------------------------------------------------------------
 
-std::optional<notice> fifo_inbox::receive(boot_time until) {
+std::optional<notification> fifo_inbox::receive(boot_time until) {
   if (owner_.forked()) return std::nullopt;
   for (bool looked = false;; looked = true) {
     if (interrupted_.exchange(false)) return std::nullopt;
@@ -122,8 +122,9 @@ void fifo_inbox::read_pipe() {
   take_lines();
 }
 
-// Who may write to the database may write here, so nothing is believed: what is not a notice is
-// dropped, and a notice is a hint that makes the engine look, or a grant it verifies by its owner.
+// Who may write to the database may write here, so nothing is believed: what is not a notification
+// is dropped, and a notification is a hint that makes the engine look, or a grant it verifies by
+// its owner.
 void fifo_inbox::take_lines() {
   std::size_t from = 0;
   for (auto end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', from)) {
@@ -137,15 +138,15 @@ void fifo_inbox::take_lines() {
   if (partial_.size() > longest_line) partial_.clear();
 }
 
-std::optional<notice> fifo_inbox::next() {
+std::optional<notification> fifo_inbox::next() {
   if (!arrived_.empty()) {
-    notice first = std::move(arrived_.front());
+    notification first = std::move(arrived_.front());
     arrived_.pop_front();
     return first;
   }
   if (auto who = watched_->next_ended()) {
-    notice departed;
-    departed.what = notice_kind::departed;
+    notification departed;
+    departed.what = notification_kind::departed;
     departed.peer = std::move(*who);
     return departed;
   }
@@ -176,7 +177,7 @@ void fifo_inbox::unwatch(std::string_view who) noexcept {
 // ---- sending
 // -------------------------------------------------------------------------------------
 
-bool fifo_inbox::send(const notice& to) {
+bool fifo_inbox::send(const notification& to) {
   const std::string line = sql::encode(to);
   if (line.empty()) return true;
   const std::lock_guard lock{sending_};

@@ -10,17 +10,17 @@
 #include <string>
 #include <unordered_map>
 
+#include "store/sqlite/database_path.hpp"
 #include "store/sqlite/file_descriptor.hpp"
 #include "store/sqlite/forkable.hpp"
 #include "store/sqlite/peer.hpp"
-#include "store/sqlite/place.hpp"
 #include "store/sqlite/watchlist.hpp"
 
 namespace holdfast::store::sqlite {
 
-/// Notices of one session, in a named pipe beside the database. A pipe takes 64 KiB of notices (a
-/// datagram socket ten), has no limit of 108 bytes for its path, and tells the sender for certain
-/// that nobody reads it any more.
+/// Notices of one session, in a named pipe beside the database. A pipe takes 64 KiB of
+/// notifications (a datagram socket ten), has no limit of 108 bytes for its path, and tells the
+/// sender for certain that nobody reads it any more.
 class fifo_inbox final : public inbox {
  public:
   /// `beside`, `owner` and `time` must outlive it.
@@ -29,13 +29,13 @@ class fifo_inbox final : public inbox {
   ~fifo_inbox() override;
 
   const std::string& peer() const noexcept override { return name_; }
-  std::optional<notice> receive(boot_time until) override;
+  std::optional<notification> receive(boot_time until) override;
   void interrupt() noexcept override;
   void watch(std::string_view who) override;
   void unwatch(std::string_view who) noexcept override;
 
-  /// Puts the notice into the inbox of `to.peer`. False only if certainly nobody reads it.
-  bool send(const notice& to);
+  /// Puts the notification into the inbox of `to.peer`. False only if certainly nobody reads it.
+  bool send(const notification& to);
 
   /// Whether that session's process has certainly ended.
   bool departed(std::string_view who) { return watched_->departed(who); }
@@ -55,7 +55,7 @@ class fifo_inbox final : public inbox {
   bool is_certainly_closed(int error_number) const noexcept;
   void read_pipe();
   void take_lines();
-  std::optional<notice> next();
+  std::optional<notification> next();
 
   const sidecar& beside_;
   const forkable& owner_;
@@ -75,7 +75,7 @@ class fifo_inbox final : public inbox {
 
   // Only the thread in receive().
   std::string partial_;
-  std::deque<notice> arrived_;
+  std::deque<notification> arrived_;
 };
 
 /// Removes the inboxes of processes that died without doing so themselves.

@@ -50,7 +50,7 @@ class sqlite_store final : public state_store {
   bool departed(std::string_view peer) override {
     return !file_->forked() && file_->inbox().departed(peer);
   }
-  bool tell(const notice& to) override { return file_->forked() || file_->inbox().send(to); }
+  bool tell(const notification& to) override { return file_->forked() || file_->inbox().send(to); }
   store::inbox& inbox() noexcept override { return file_->inbox(); }
 
  private:

@@ -9,7 +9,7 @@
 /// Locks in a SQLite file, for all processes of one machine. docs/stores/sqlite.md is its page.
 ///
 /// Reading order: store.cpp (one operation), schema.cpp (the tables), then what wakes people up:
-/// turnstile.hpp (at the file), fifo_inbox.hpp (at a lock), peer.hpp (who is alive).
+/// writer queue.hpp (at the file), fifo_inbox.hpp (at a lock), peer.hpp (who is alive).
 namespace holdfast::store::sqlite {
 
 /// Opens the file, making it and its folder PATH-holdfast if need be. A file that is not ours, or

@@ -72,7 +72,7 @@ status lock_file::open_connection() {
   if (sqlite3_db_readonly(db_.get(), "main") == 1) {
     return read_only("write to " + file_);
   }
-  // Half of the patience is for the turnstile.
+  // Half of the patience is for the writer queue.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
   return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
 }
@@ -84,7 +84,7 @@ status lock_file::open_beside() {
   auto beside = sidecar::open(file_);
   if (!beside) return beside.error();
   beside_ = std::move(*beside);
-  auto door = turnstile::open(beside_, to_string(self_) + ".draft");
+  auto door = writer_queue::open(beside_, to_string(self_) + ".draft");
   if (!door) return door.error();
   door_.emplace(std::move(*door));
   return done{};

@@ -14,7 +14,7 @@
 #include "store/sqlite/fifo_inbox.hpp"
 #include "store/sqlite/forkable.hpp"
 #include "store/sqlite/options.hpp"
-#include "store/sqlite/turnstile.hpp"
+#include "store/sqlite/writer_queue.hpp"
 
 namespace holdfast::store::sqlite {
 
@@ -72,7 +72,7 @@ class lock_file final : public forkable {
   statement insert_;
   statement remove_;
   sidecar beside_;
-  std::optional<turnstile> door_;
+  std::optional<writer_queue> door_;
   std::unique_ptr<fifo_inbox> inbox_;
   step_in_progress current_;
   std::int64_t looked_at_path_ = 0;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "store/places/text.hpp"
+#include "store/contender_text/text.hpp"
 
 namespace holdfast::store::zookeeper {
 
@@ -48,7 +48,7 @@ bool take_sequence(std::string_view& name, std::int32_t& number) {
   if (from > 0 && name[from - 1] == '-') --from;
   auto text = name.substr(from);
   name.remove_suffix(text.size());
-  return places::take_number(text, '\0', number);
+  return contender_text::take_number(text, '\0', number);
 }
 
 bool take_mark(std::string_view& name, std::string_view mark) {
@@ -65,13 +65,13 @@ std::optional<parsed> parse(const std::string& node) {
   if (!reads && !take_mark(rest, exclusive_mark) && !take_mark(rest, other_mark)) {
     return std::nullopt;
   }
-  auto mine = places::parse_contender(rest);
+  auto mine = contender_text::parse_contender(rest);
   if (mine) {
     p.who = std::move(*mine);
   } else {
     p.who.weight = reads ? 1 : std::numeric_limits<std::uint32_t>::max();
   }
-  p.who.place = node;
+  p.who.node = node;
   return p;
 }
 
@@ -80,14 +80,14 @@ std::optional<parsed> parse(const std::string& node) {
 std::string escape(std::string_view name) {
   std::string part;
   if (name == "zookeeper" || name == "." || name == "..") {
-    places::append_escaped(part, name.substr(0, 1));
-    if (name == "..") places::append_escaped(part, name.substr(1));
+    contender_text::append_escaped(part, name.substr(0, 1));
+    if (name == "..") contender_text::append_escaped(part, name.substr(1));
     return name == "zookeeper" ? part + std::string(name.substr(1)) : part;
   }
   while (!name.empty()) {
     const auto one = first_character(name);
     if (needs_escape(static_cast<unsigned char>(one[0])) || is_refused(one)) {
-      places::append_escaped(part, one);
+      contender_text::append_escaped(part, one);
     } else {
       part += one;
     }
@@ -97,7 +97,7 @@ std::string escape(std::string_view name) {
 }
 
 std::string node_prefix(const contender& who) {
-  return places::to_text(who) + std::string(mark_of(who));
+  return contender_text::to_text(who) + std::string(mark_of(who));
 }
 
 std::vector<contender> in_order(const std::vector<std::string>& children) {
@@ -106,7 +106,7 @@ std::vector<contender> in_order(const std::vector<std::string>& children) {
   for (const auto& node : children) {
     if (node == record_node) {
       line.emplace_back();
-      line.back().place = node;
+      line.back().node = node;
       line.back().kind = kind::latch;
     } else if (auto p = parse(node)) {
       found.push_back(std::move(*p));

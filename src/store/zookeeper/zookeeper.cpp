@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "store/places/text.hpp"
+#include "store/contender_text/text.hpp"
 #include "store/zookeeper/zookeeper_store.hpp"
 
 namespace holdfast::store::zookeeper {
@@ -197,7 +197,7 @@ result<std::vector<std::string>> zookeeper_store::names() {
   if (parts->back().rc != ZOK) return wrong(parts->back().rc);
   std::vector<std::string> found;
   for (const auto& part : parts->back().names) {
-    auto name = places::unescape(part);
+    auto name = contender_text::unescape(part);
     if (!name.empty()) found.push_back(std::move(name));
   }
   if (found.empty()) return found;

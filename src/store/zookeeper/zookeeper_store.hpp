@@ -38,20 +38,21 @@ class zookeeper_store final : public contender_store {
   }
   std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
 
-  result<entered> enter(std::string_view name, const contender& who, const placard& says,
+  result<entered> enter(std::string_view name, const contender& who, const contender_data& says,
                         std::span<const std::string> leaving) override;
   result<std::vector<contender>> contenders(std::string_view name, as_of when,
                                             alarm on_arrival) override;
-  result<bool> leave(std::string_view name, std::span<const std::string> places) override;
-  result<std::optional<placard>> read(std::string_view name, const std::string& place,
-                                      alarm on_change) override;
-  result<std::vector<std::optional<placard>>> read(std::string_view name,
-                                                   std::span<const contender> line) override;
-  result<bool> write(std::string_view name, const std::string& place, const placard& says) override;
-  std::string address(std::string_view name, const std::string& place) const override {
-    return path_of(name, place);
+  result<bool> leave(std::string_view name, std::span<const std::string> nodes) override;
+  result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
+                                             alarm on_change) override;
+  result<std::vector<std::optional<contender_data>>> read(std::string_view name,
+                                                          std::span<const contender> line) override;
+  result<bool> write(std::string_view name, const std::string& node,
+                     const contender_data& says) override;
+  std::string address(std::string_view name, const std::string& node) const override {
+    return path_of(name, node);
   }
-  std::vector<result<bool>> confirm(std::span<const place_of> places) override;
+  std::vector<result<bool>> confirm(std::span<const node_of> nodes) override;
   result<versioned> record(std::string_view name, alarm on_change) override;
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t keep_us) override;

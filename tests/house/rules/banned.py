@@ -36,8 +36,8 @@ BANS = (
     Ban(r"\b(rand|srand)\s*\(", ("src", "include"), "predictable, and shared with the user's program"),
     Ban(r"\bvolatile\b", ("src", "include"), "orders nothing between threads: use std::atomic"),
     Ban(r"\.detach\s*\(\s*\)", ("src", "tool"), "a detached thread outlives what it uses: keep it and join it",
-        {"src/engine/core.cpp": "a session that ends on its own keeper's thread, which cannot join itself",
-         "src/engine/quorum_minder.cpp": "the same, of the last lease that is dropped by whom it tells of its loss"}),
+        {"src/session/session_impl.cpp": "a session that ends on its own keeper's thread, which cannot join itself",
+         "src/quorum/quorum_renewer.cpp": "the same, of the last lease that is dropped by whom it tells of its loss"}),
 )
 # A session may be a static object: at exit it runs after everything that was made later is destroyed. Found by the
 # form of a declaration: `static T name` in a block, or a name of the standard library's in a namespace. Not found: a
@@ -49,7 +49,7 @@ TRIVIAL = re.compile(r"(?:const )?(?:auto|bool|int|unsigned|pid_t|(?:std::)?u?in
                      r"mutex|minstd_rand))(?: const)?$|.*[*&](?: ?const)?$")
 DESTROYED_WHY = ("is destroyed at exit, perhaps before a static session that needs it: make it constexpr, or "
                  "`static const auto* const x = new …`")
-MAY_BE_DESTROYED = {"src/engine/own_holds.cpp": "its own destructor notes that it is gone"}
+MAY_BE_DESTROYED = {"src/lease/own_holds.cpp": "its own destructor notes that it is gone"}
 
 
 # In all text. The words are put together so that this file does not find itself.

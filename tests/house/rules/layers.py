@@ -5,18 +5,25 @@ from .tree import Finding, is_under
 
 # What a room of src/ may include from src/. An arrow that is not here does not exist.
 ROOMS = {
-    "primitive": ("primitive", "engine", "base"),
-    "engine": ("engine", "base"),
+    "primitive": ("primitive", "quorum", "wait", "diagnose", "local", "lease", "session", "base"),
+    "quorum": ("quorum", "wait", "lease", "session", "base"),
+    "wait": ("wait", "diagnose", "local", "lease", "session", "base"),
+    "diagnose": ("diagnose", "lease", "session", "base"),
+    "local": ("local", "lease", "session", "base"),
+    "lease": ("lease", "local", "session", "base"),
+    "session": ("session", "base"),
     "family": ("family", "kernel"),
     "kernel": ("kernel",),
     "base": ("base",),
     "testing": ("testing",),
     "c": ("c",),  # sees what users see
 }
-# A driver includes its own folder only, and what it shares with others: SQL, places with names and data.
+# The one unit that joins the parts of a session, and knows them all.
+JOINER = "src/session/session_impl"
+# A driver includes its own folder only, and what it shares with others: SQL, the text of contenders.
 DRIVERS = "store"
 SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb"),
-          "store/places": ("store/zookeeper", "store/etcd")}
+          "store/contender_text": ("store/zookeeper", "store/etcd")}
 # What is under both stacks.
 BASE = "base"
 # The one file that knows every store.
@@ -103,7 +110,7 @@ def _judge(tree, file, name, rooms):
         if target and target.startswith("store/") and not allowed:
             return f"only tests/{target} may know the driver {name}; other tests open it by its URL"
         return None
-    if room is None or file.path == OPENER:
+    if room is None or file.path == OPENER or file.path.startswith(JOINER + "."):
         return None
     return _judge_public(room, name) or _judge_room(room, target, name)
 

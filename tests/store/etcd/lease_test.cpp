@@ -26,8 +26,8 @@ void revoke(const std::string& id) { (void)calm_cluster().ctl("lease revoke " + 
 long watchers() { return calm_cluster().counted("etcd_debugging_mvcc_watcher_total"); }
 
 // The key is there, but nothing keeps it alive.
-holdfast::store::etcd::etcd_options options_at(const std::string& place) {
-  return holdfast::store::etcd::read_options(*holdfast::base::parse_url("etcd://" + place)).value();
+holdfast::store::etcd::etcd_options options_at(const std::string& node) {
+  return holdfast::store::etcd::read_options(*holdfast::base::parse_url("etcd://" + node)).value();
 }
 
 TEST(etcd_leases, a_hold_of_a_lease_that_is_over_is_not_judged_by_the_next_one) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/seed.hpp"
-#include "store/places/text.hpp"
+#include "store/contender_text/text.hpp"
 
 namespace {
 
@@ -17,7 +17,7 @@ TEST(etcd_names, any_bytes_come_back_and_are_one_part_of_a_key) {
     for (int n = random.between(1, 12); n > 0; --n)
       name += static_cast<char>(random.between(0, 255));
     const auto part = escape(name);
-    ASSERT_EQ(places::unescape(part), name);
+    ASSERT_EQ(contender_text::unescape(part), name);
     ASSERT_EQ(part.find('/'), std::string::npos);
   }
   EXPECT_EQ(escape("orders"), "orders") << "what others may share is called as it is";
@@ -35,9 +35,9 @@ TEST(etcd_names, a_contender_is_read_back_from_its_key) {
   c.kind = kind::semaphore;
   c.capacity = 4;
   c.weight = 2;
-  c.place = place_for(0x694d7c9a2f1e3b05, c);
-  EXPECT_TRUE(c.place.starts_with("694d7c9a2f1e3b05.")) << c.place;
-  EXPECT_EQ(contender_at(c.place), c);
+  c.node = place_for(0x694d7c9a2f1e3b05, c);
+  EXPECT_TRUE(c.node.starts_with("694d7c9a2f1e3b05.")) << c.node;
+  EXPECT_EQ(contender_at(c.node), c);
 }
 
 TEST(etcd_names, another_program_s_lease_wants_all_and_what_is_no_lease_is_nobody) {
@@ -46,24 +46,24 @@ TEST(etcd_names, another_program_s_lease_wants_all_and_what_is_no_lease_is_nobod
   EXPECT_FALSE(other->owner);
   EXPECT_EQ(other->weight, ~std::uint32_t{0});
   EXPECT_EQ(contender_at("record")->kind, kind::latch);
-  for (const char* place : {"", "notes", "694d/x", "694d.hf1.m", "Record", "694D"}) {
-    EXPECT_FALSE(contender_at(place)) << place;
+  for (const char* node : {"", "notes", "694d/x", "694d.hf1.m", "Record", "694D"}) {
+    EXPECT_FALSE(contender_at(node)) << node;
   }
 }
 
 TEST(etcd_names, what_is_written_at_a_place_is_read_back) {
-  placard p;
+  contender_data p;
   p.weight = 5;
   p.lease_us = 30'000'000;
   p.since_wall_at = 1'700'000'000'000'000;
   p.note = "host 1 program why\nand more";
-  const auto back = placard_of(value_of(p), 77);
+  const auto back = contender_data_of(value_of(p), 77);
   EXPECT_EQ(back.weight, 5U);
   EXPECT_EQ(back.since_wall_at, p.since_wall_at);
   EXPECT_EQ(back.note, p.note);
   EXPECT_EQ(back.fence, 77U);
-  EXPECT_EQ(placard_of("worker 7", 1).note, "worker 7");
-  EXPECT_EQ(placard_of("", 1).note, "");
+  EXPECT_EQ(contender_data_of("worker 7", 1).note, "worker 7");
+  EXPECT_EQ(contender_data_of("", 1).note, "");
 }
 
 }  // namespace

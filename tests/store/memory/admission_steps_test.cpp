@@ -28,7 +28,7 @@ class counted final : public state_store {
   holdfast::result<std::vector<entry>> entries() override { return inner_->entries(); }
   holdfast::result<moment> time() override { return inner_->time(); }
   bool departed(string_view peer) override { return inner_->departed(peer); }
-  bool tell(const notice& to) override { return inner_->tell(to); }
+  bool tell(const notification& to) override { return inner_->tell(to); }
   holdfast::store::inbox& inbox() noexcept override { return inner_->inbox(); }
 
   int alone = 0, together = 0;
@@ -46,7 +46,7 @@ class admission_steps : public testing::Test {
     c.kind = kind::semaphore;
     c.capacity = 1;
     c.wait = wait;
-    c.lease_us = c.place_us = 30'000'000;
+    c.lease_us = c.queue_lease_us = 30'000'000;
     c.peer = port_->inbox().peer();
     return c;
   }

@@ -20,7 +20,7 @@ TEST(hand_over, one_that_a_stranger_causes_is_written_down) {
     c.owner = {0, owner};
     c.wait = true;
     c.lease_us = lease.count();
-    c.place_us = 4'000'000;
+    c.queue_lease_us = 4'000'000;
     c.peer = store->inbox().peer();
     return store->permits("m", c).value();
   };

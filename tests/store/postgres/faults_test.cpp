@@ -263,7 +263,7 @@ TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no
   EXPECT_EQ(holders().size(), 1U);
 }
 
-TEST_F(postgres_network, a_waiter_whose_notice_is_lost_finds_out_by_itself) {
+TEST_F(postgres_network, a_waiter_whose_notification_is_lost_finds_out_by_itself) {
   auto s = behind();
   holdfast::mutex first{direct_, "m"}, second{s, "m"};
   auto held = first.acquire();

@@ -1,9 +1,9 @@
 #include "harness/hand_over.hpp"
-#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/overheard.hpp"
+#include "session/session_impl.hpp"
 #include "store/postgres/listener.hpp"
-#include "store/sql/notice_text.hpp"
+#include "store/sql/notification_text.hpp"
 
 // As redis_hand_over: to send a notification, and to listen to one, needs no right here.
 namespace postgres_test {
@@ -11,14 +11,14 @@ namespace {
 
 using harness::overheard;
 using holdfast::lease;
-using holdfast::store::notice;
+using holdfast::store::notification;
 
 class postgres_hand_over : public postgres_store {
  protected:
-  void notify(const holdfast::session& to, const notice& n) {
+  void notify(const holdfast::session& to, const notification& n) {
     std::string line = holdfast::store::sql::encode(n);
     line.pop_back();
-    ask("select pg_notify('" + holdfast::store::postgres::channel_of(to.core()->peer()) + "', '" +
+    ask("select pg_notify('" + holdfast::store::postgres::channel_of(to.impl()->peer()) + "', '" +
         line + "')");
   }
 
@@ -36,9 +36,9 @@ TEST_F(postgres_hand_over, that_was_overheard_lets_nobody_else_in) {
   harness::hand_over_line line(a_, b_, c_);
   EXPECT_FALSE(line.held.release());
   lease two = line.next.get().value();
-  notice n = heard_->last();
+  notification n = heard_->last();
   ASSERT_TRUE(n.secret);
-  n.owner = a_.core()->permits("m", {})->found.queue.at(0).owner;
+  n.owner = a_.impl()->permits("m", {})->found.queue.at(0).owner;
   n.fence += 1'000'000;
   n.expires_at += 3'600'000'000;
   line.expect_the_third_asks_after([&] { notify(c_, n); });

@@ -211,7 +211,7 @@ TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_list
   for (int i = 0; i < 3; ++i) {
     all.emplace_back([&] {
       auto s = patient(pooler_.url());
-      EXPECT_FALSE(s.can().notices);
+      EXPECT_FALSE(s.can().notifications);
       holdfast::mutex m{s, "m"};
       for (int n = 0; n < 6; ++n) {
         const std::lock_guard guard{m};
@@ -225,12 +225,12 @@ TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_nobody_list
   EXPECT_EQ(direct.ask("select count(*) from pg_locks where locktype = 'advisory'"), "0");
 }
 
-TEST_F(postgres_pooler, a_server_that_is_named_for_listening_sends_notices_past_the_pooler) {
+TEST_F(postgres_pooler, a_server_that_is_named_for_listening_sends_notifications_past_the_pooler) {
   std::string direct =
       "postgres://postgres%40127.0.0.1:" + std::to_string(server_.port()) + "/postgres";
   const std::string url = pooler_.url("?listen=" + direct);
   auto a = patient(url), b = patient(url);
-  EXPECT_TRUE(a.can().notices);
+  EXPECT_TRUE(a.can().notifications);
   holdfast::mutex first{a, "m"}, second{b, "m"};
   first.lock();
   std::thread waiter([&] { second.lock(), second.unlock(); });

@@ -37,8 +37,8 @@ TEST_F(postgres_store, the_views_show_waiters_and_latches_and_leave_out_what_is_
   auto a = open(), b = open();
   holdfast::mutex free{a, "free"};
   free.lock(), free.unlock();
-  holdfast::latch gate{a, "gate", 3};
-  gate.count_down();
+  holdfast::latch local_queue{a, "gate", 3};
+  local_queue.count_down();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   first.lock();
   std::thread waiter([&] { second.lock(), second.unlock(); });

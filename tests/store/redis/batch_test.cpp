@@ -1,8 +1,8 @@
 #include <set>
 
-#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/fake_redis.hpp"
+#include "session/session_impl.hpp"
 #include "store/redis/node.hpp"
 
 // Several commands in one write: in the order in which they were asked, and each of them once.
@@ -38,14 +38,14 @@ TEST_F(redis_batch, of_a_cluster_goes_in_the_order_in_which_it_was_asked) {
     names.push_back("n" + std::to_string(i));
     keys.push_back("holdfast:{" + names.back() + "}");
   }
-  std::vector<renewal> batch;
+  std::vector<named_command> batch;
   for (const auto& name : names) {
     permits_command c;
     c.verb = permits_verb::release;
     c.owner = {1, 1};
     batch.push_back({name, c});
   }
-  for (const auto& reply : s.core()->permits(batch)) EXPECT_TRUE(reply);
+  for (const auto& reply : s.impl()->permits(batch)) EXPECT_TRUE(reply);
   EXPECT_EQ(asked_, keys);
 }
 

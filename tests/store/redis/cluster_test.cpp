@@ -72,7 +72,7 @@ TEST_F(redis_clusters, slots_are_what_the_servers_say) {
   }
 }
 
-TEST_F(redis_clusters, a_notice_reaches_whoever_listens_at_another_node) {
+TEST_F(redis_clusters, a_notification_reaches_whoever_listens_at_another_node) {
   auto a = holdfast::open(cluster_.url()), b = holdfast::open(cluster_.url());
   int looked = 0;
   for (int i = 0; i < 20; ++i) {

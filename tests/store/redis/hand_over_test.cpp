@@ -1,7 +1,7 @@
 #include "harness/hand_over.hpp"
-#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/overheard.hpp"
+#include "session/session_impl.hpp"
 #include "store/redis/keys.hpp"
 
 // A hand-over is one command, and nobody else than the holder before can make one up: not who may
@@ -10,14 +10,14 @@ namespace {
 
 using harness::overheard;
 using holdfast::lease;
-using holdfast::store::notice;
+using holdfast::store::notification;
 
 class redis_hand_over : public testing::Test {
  protected:
   void publish(const holdfast::session& to, const std::string& text) {
-    server_.ask({"PUBLISH", "holdfast:inbox:" + to.core()->peer(), text});
+    server_.ask({"PUBLISH", "holdfast:inbox:" + to.impl()->peer(), text});
   }
-  static std::string text_of(const notice& n, const holdfast::store::owner_id& owner) {
+  static std::string text_of(const notification& n, const holdfast::store::owner_id& owner) {
     return "passed " + to_string(owner) + ' ' + std::to_string(n.fence + 1'000'000) + ' ' +
            std::to_string(n.expires_at + 3'600'000'000) + ' ' + to_string(n.secret) +
            " holdfast:{m}";
@@ -38,9 +38,9 @@ TEST_F(redis_hand_over, that_was_overheard_lets_nobody_else_in) {
   harness::hand_over_line line(a_, b_, c_);
   EXPECT_FALSE(line.held.release());
   lease two = line.next.get().value();
-  const notice n = heard_->last();
+  const notification n = heard_->last();
   ASSERT_TRUE(n.secret);
-  const auto record = a_.core()->permits("m", {})->found;
+  const auto record = a_.impl()->permits("m", {})->found;
   line.expect_the_third_asks_after([&] { publish(c_, text_of(n, record.queue.at(0).owner)); });
   // And the one that has it is not told a later end, or another fence.
   const auto fence = two.fence();
@@ -52,7 +52,7 @@ TEST_F(redis_hand_over, that_was_overheard_lets_nobody_else_in) {
 
 TEST_F(redis_hand_over, is_asked_for_where_replicas_have_a_word_in_it) {
   const holdfast::session d = holdfast::open(server_.url() + "?ack=1");
-  EXPECT_FALSE(d.core()->can().secret_proves);
+  EXPECT_FALSE(d.impl()->can().secret_proves);
 }
 
 TEST_F(redis_hand_over, leaves_no_secret_where_it_can_be_read) {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
+#include "session/session_impl.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/node.hpp"
 #include "store/redis/scripts.hpp"
@@ -26,7 +26,7 @@ permits_command command(permits_verb verb, const owner_id& owner = ours) {
   c.verb = verb;
   c.owner = owner;
   c.kind = kind::mutex;
-  c.lease_us = c.place_us = 60'000'000;
+  c.lease_us = c.queue_lease_us = 60'000'000;
   c.peer = "nobody";
   c.note = "h 1 p";
   return c;
@@ -73,7 +73,7 @@ class redis_late_commands : public testing::Test {
     c.owner = ours;
     c.count = 2;
     c.drop = 1;
-    c.keep_us = c.place_us = 60'000'000;
+    c.keep_us = c.queue_lease_us = 60'000'000;
     std::string bytes;
     redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
     return run(bytes + "$" + std::to_string(last_word.size()) + "\r\n" + last_word + "\r\n");

@@ -28,7 +28,7 @@ TEST(redis_link, many_threads_share_one_connection) {
     });
   }
   for (auto& t : crew) t.join();
-  // This one, the session's commands, and its notices.
+  // This one, the session's commands, and its notifications.
   const auto clients = server.ask({"CLIENT", "LIST"});
   EXPECT_EQ(std::count(clients.begin(), clients.end(), '\n'), 3) << clients;
 }

@@ -3,10 +3,10 @@
 #include <sstream>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/tcp.hpp"
+#include "session/session_impl.hpp"
 
 // What the network does between us and the server, and who is let in while we run.
 namespace {
@@ -74,13 +74,14 @@ TEST_F(redis_network, an_acquire_whose_answer_is_lost_gets_the_grant_that_it_has
   EXPECT_EQ(holders().size(), 1U);
 }
 
-TEST_F(redis_network, who_gives_back_for_the_next_at_the_gate_has_not_lost_it_with_the_answer) {
+TEST_F(redis_network,
+       who_gives_back_for_the_next_in_the_local_queue_has_not_lost_it_with_the_answer) {
   auto s = behind();
   holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.acquire();
   std::thread next([&] { EXPECT_GT(m.acquire().fence(), 0U); });
-  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
-  eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
+  eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   cut_the_answer_after(0);
   EXPECT_FALSE(held.release());
   next.join();
@@ -164,7 +165,7 @@ class redis_doors : public testing::Test {
 };
 
 TEST_F(redis_doors, a_server_that_is_full_when_we_come_back_is_unavailable_until_it_is_not) {
-  say("CONFIG SET maxclients 2", "+OK\r\n");  // the other one listens for notices
+  say("CONFIG SET maxclients 2", "+OK\r\n");  // the other one listens for notifications
   hang_up_on_the_session();
   const auto o = outcome_of([&] { m_.lock(); });
   EXPECT_EQ(o.reason, errc::unavailable) << o.text;

@@ -1,6 +1,6 @@
 #include "fixture.hpp"
 
-#include "engine/core.hpp"
+#include "session/session_impl.hpp"
 
 // What a long queue costs, counted by the server in commands: time would tell more of the machine.
 namespace {
@@ -12,7 +12,7 @@ permits_command acquiring(std::uint64_t number) {
   c.verb = permits_verb::acquire;
   c.owner = {7, number};
   c.wait = true;
-  c.lease_us = c.place_us = 60'000'000;
+  c.lease_us = c.queue_lease_us = 60'000'000;
   c.peer = "nobody";
   return c;
 }
@@ -38,10 +38,10 @@ long long cost_with(std::uint64_t waiters) {
   const harness::redis_server server;
   auto s = holdfast::open(server.url());
   for (std::uint64_t i = 1; i <= waiters + 1; ++i)
-    (void)s.core()->permits("m", acquiring(i)).value();
+    (void)s.impl()->permits("m", acquiring(i)).value();
   server.ask({"CONFIG", "RESETSTAT"});
-  EXPECT_EQ(s.core()->permits("m", releasing(1)).value().outcome, permits_outcome::done);
-  EXPECT_EQ(s.core()->permits("m", acquiring(waiters + 2)).value().position, waiters);
+  EXPECT_EQ(s.impl()->permits("m", releasing(1)).value().outcome, permits_outcome::done);
+  EXPECT_EQ(s.impl()->permits("m", acquiring(waiters + 2)).value().position, waiters);
   return commands(server);
 }
 

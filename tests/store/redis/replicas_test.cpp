@@ -4,9 +4,9 @@
 #include <string>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "fixture.hpp"
 #include "harness/redis_fleet.hpp"
+#include "session/session_impl.hpp"
 
 // ack=majority and ack=all: a grant is one when the replicas have it.
 namespace {
@@ -123,14 +123,15 @@ TEST_F(redis_acknowledged, a_lock_that_was_handed_over_waits_for_the_replicas_to
   EXPECT_TRUE(contains(refused.text, "acknowledged")) << refused.text;
 }
 
-TEST_F(redis_acknowledged, who_gives_back_for_the_next_at_the_gate_is_not_blamed_for_the_replicas) {
+TEST_F(redis_acknowledged,
+       who_gives_back_for_the_next_in_the_local_queue_is_not_blamed_for_the_replicas) {
   auto s = open("all");
   holdfast::mutex m{s, "m", {.local_time = 0us}};
   auto held = m.acquire();
   redis_test::outcome refused;
   std::thread next([&] { refused = outcome_of([&] { (void)m.try_lock_for(1s); }); });
-  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
-  harness::eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
+  harness::eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   stop_replicas();
   EXPECT_FALSE(held.release());
   next.join();
@@ -144,8 +145,8 @@ TEST_F(redis_acknowledged, what_stays_in_the_process_is_acknowledged_already) {
   auto held = m.acquire();
   std::optional<holdfast::lease> passed;
   std::thread next([&] { passed = m.try_acquire_for(1s); });
-  const auto gate = s.core()->gates().at("m", holdfast::real_clock());
-  harness::eventually("one at the gate", [&] { return gate->waiting() == 1; });
+  const auto local_queue = s.impl()->local_queues().at("m", holdfast::real_clock());
+  harness::eventually("one at the gate", [&] { return local_queue->waiting() == 1; });
   stop_replicas();
   const auto operations = s.store_operations();
   const auto fence = held.fence();

@@ -1,7 +1,7 @@
 #include <sstream>
 
-#include "engine/core.hpp"
 #include "fixture.hpp"
+#include "session/session_impl.hpp"
 
 // How long the server keeps the record of a mutex that somebody waits for: what it ends by itself
 // before its time is lost.
@@ -21,9 +21,9 @@ class script_keys : public testing::Test {
     c.owner = {1, owner};
     c.wait = true;
     c.lease_us = lease.count();
-    c.place_us = place.count();
-    c.peer = session_.core()->peer();
-    return session_.core()->permits("m", c).value().outcome;
+    c.queue_lease_us = place.count();
+    c.peer = session_.impl()->peer();
+    return session_.impl()->permits("m", c).value().outcome;
   }
   std::chrono::milliseconds record_lasts() const {
     std::istringstream keys(server_.ask({"KEYS", "*"}));

@@ -5,8 +5,8 @@
 #include <limits>
 #include <thread>
 
-#include "engine/core.hpp"
 #include "fixture.hpp"
+#include "session/session_impl.hpp"
 
 // What the server does to us, by the names that it has for it.
 namespace {
@@ -250,9 +250,9 @@ TEST_F(redis_faults, what_many_use_ends_by_itself_also_when_all_of_them_have_die
     c.kind = holdfast::store::kind::semaphore;
     c.capacity = c.weight = 2;
     c.wait = true;
-    c.lease_us = c.place_us = 60'000'000;
+    c.lease_us = c.queue_lease_us = 60'000'000;
     c.peer = "nobody";
-    return s.core()->permits("s", c).value().outcome;
+    return s.impl()->permits("s", c).value().outcome;
   };
   using holdfast::store::permits_outcome;
   EXPECT_EQ(asks(1), permits_outcome::granted);
@@ -261,7 +261,7 @@ TEST_F(redis_faults, what_many_use_ends_by_itself_also_when_all_of_them_have_die
   holdfast::store::permits_command c;
   c.verb = holdfast::store::permits_verb::release;
   c.owner = {7, 1};
-  EXPECT_EQ(s.core()->permits("s", c).value().outcome, permits_outcome::done);
+  EXPECT_EQ(s.impl()->permits("s", c).value().outcome, permits_outcome::done);
   EXPECT_EQ(s.show("s").holders.size(), 1U);
   EXPECT_EQ(server_.keys_for_ever(), "");
 }
@@ -326,10 +326,10 @@ TEST_F(redis_faults, a_full_server_answers_those_who_hold_and_wait) {
       c.kind = several ? holdfast::store::kind::semaphore : holdfast::store::kind::mutex;
       c.capacity = c.weight = several ? 2 : 1;
       c.wait = true;
-      c.lease_us = c.place_us = 60'000'000;
+      c.lease_us = c.queue_lease_us = 60'000'000;
       const std::string peer = "peer-" + std::to_string(number);
       c.peer = peer;
-      return s.core()->permits(name, c);
+      return s.impl()->permits(name, c);
     };
     const auto ask = [&](std::uint64_t number) {
       return command(holdfast::store::permits_verb::acquire, number);
@@ -431,7 +431,7 @@ TEST_F(redis_faults, a_dead_server_is_unavailable_in_time_and_used_when_it_is_ba
   m.unlock();
 }
 
-TEST_F(redis_faults, a_grant_comes_with_its_notice_and_not_with_the_next_look) {
+TEST_F(redis_faults, a_grant_comes_with_its_notification_and_not_with_the_next_look) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   int looked = 0;

@@ -35,8 +35,8 @@ void besiege(holdfast::session& s, std::chrono::seconds patience) {
   restless.join();
 }
 
-/// Two connections for each session: one for commands, one for notices. Their pauses double from 4
-/// ms up to a second, less a half by lot; the first after one that was of use costs none.
+/// Two connections for each session: one for commands, one for notifications. Their pauses double
+/// from 4 ms up to a second, less a half by lot; the first after one that was of use costs none.
 void expect_bounded(const char* what, std::size_t connections, clock::duration lasted) {
   const auto seconds = std::chrono::duration<double>(lasted).count();
   std::cout << what << ": " << connections << " connections in " << seconds << " s\n";

@@ -5,7 +5,7 @@
 #include "fixture.hpp"
 #include "harness/tcp.hpp"
 
-// The connection for notices, while it cannot be made anew.
+// The connection for notifications, while it cannot be made anew.
 namespace {
 
 using namespace std::chrono_literals;
@@ -67,7 +67,7 @@ TEST_F(redis_subscription,
         [&] { return server_.ask({"PUBSUB", "NUMSUB", channel}) == channel + " 1"; });
   const std::string owner(32, 'a');
   server_.ask({"PUBLISH", channel, "granted " + owner + " 7 8 holdfast:{m}"});
-  std::optional<holdfast::store::notice> got;
+  std::optional<holdfast::store::notification> got;
   eventually("a notice", [&] {
     got = listening_.receive(in(1ms));
     return got.has_value();

@@ -43,13 +43,13 @@ void show(std::ostream& out, const permits_record& r) {
   }
 }
 
-void show_tell(std::ostream& out, std::vector<notice> tell) {
+void show_tell(std::ostream& out, std::vector<notification> tell) {
   // Grants are told in their order; who else hears that it is wanted has none.
-  const auto is_wanted = [](const notice& n) { return n.what == notice_kind::wanted; };
-  std::vector<notice> wanted;
+  const auto is_wanted = [](const notification& n) { return n.what == notification_kind::wanted; };
+  std::vector<notification> wanted;
   std::copy_if(tell.begin(), tell.end(), std::back_inserter(wanted), is_wanted);
   std::sort(wanted.begin(), wanted.end(),
-            [](const notice& a, const notice& b) { return a.owner < b.owner; });
+            [](const notification& a, const notification& b) { return a.owner < b.owner; });
   std::erase_if(tell, is_wanted);
   tell.insert(tell.end(), wanted.begin(), wanted.end());
   for (const auto& n : tell) {
@@ -63,7 +63,7 @@ void show_tell(std::ostream& out, std::vector<notice> tell) {
 std::string text_of(const permits_reply& r) {
   std::ostringstream out;
   out << static_cast<int>(r.outcome) << ' ' << r.fence << ' ' << r.expires_at << ' ' << r.now_at
-      << ' ' << r.look_again_us << ' ' << r.position << ' ' << r.replaced << ' ' << r.fresh << ' '
+      << ' ' << r.retry_after_us << ' ' << r.position << ' ' << r.replaced << ' ' << r.fresh << ' '
       << r.behind;
   const bool mismatch = r.outcome == permits_outcome::kind_mismatch ||
                         r.outcome == permits_outcome::capacity_mismatch;
@@ -78,7 +78,7 @@ std::string text_of(const permits_reply& r) {
 std::string text_of(const countdown_reply& r) {
   std::ostringstream out;
   out << static_cast<int>(r.outcome) << ' ' << r.remaining << ' ' << r.now_at << ' '
-      << r.look_again_us << " | " << r.found.count;
+      << r.retry_after_us << " | " << r.found.count;
   if (r.outcome == countdown_outcome::done) {
     out << ' ' << r.found.remaining << ' ' << r.found.expires_at;
     auto arrivals = r.found.arrivals;
@@ -106,11 +106,11 @@ std::string text_of(const rate_reply& r) {
 }
 
 // "granted <owner> <fence> <expires_at> <key> <peer>": what tests are given beside the reply.
-std::vector<notice> read_told(const redis::resp_value& list) {
-  std::vector<notice> all;
+std::vector<notification> read_told(const redis::resp_value& list) {
+  std::vector<notification> all;
   for (const auto& one : list.items) {
     const auto space = one.text.rfind(' ');
-    auto n = redis::parse_notice(one.text.substr(0, space)).value();
+    auto n = redis::parse_notification(one.text.substr(0, space)).value();
     n.peer = one.text.substr(space + 1);
     if (n.peer == "-") n.peer.clear();
     all.push_back(std::move(n));

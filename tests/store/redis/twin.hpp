@@ -35,7 +35,7 @@ rate_history random_rate(harness::random& dice, int steps);
 
 enum class which_script { permits, rate };
 
-/// A change that a script gets before it is loaded, to see that the comparison notices.
+/// A change that a script gets before it is loaded, to see that the comparison notifications.
 struct seeded_bug {
   std::string text;
   std::string instead;

@@ -104,12 +104,11 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.priority = s.priorities ? dice.between(-2, 2) : 0;
   c.wait = !dice.one_in(3);
   c.lease_us = dice.between(1, 8) * 250'000;
-  c.place_us = dice.between(1, 8) * 250'000;
-  c.detached = dice.one_in(6);
+  c.queue_lease_us = dice.between(1, 8) * 250'000;
+  c.outlives_session = dice.one_in(6);
   c.lingers = s.linger == 2 || (s.linger == 1 && dice.one_in(3));
-  if (c.verb == permits_verb::acquire && dice.one_in(6))
-    c.instead_of = random_owner(dice, s.owners);
-  const bool leaves = c.verb == permits_verb::release || c.instead_of;
+  if (c.verb == permits_verb::acquire && dice.one_in(6)) c.replaces = random_owner(dice, s.owners);
+  const bool leaves = c.verb == permits_verb::release || c.replaces;
   if (leaves && !dice.one_in(3)) c.secret = {dice.between(1u, 9u), dice.between(1u, 9u)};
   if (c.verb == permits_verb::acquire && dice.one_in(5))
     c.fence_at_least = static_cast<std::uint64_t>(year_2026 + dice.between(0, 12'000'000));
@@ -148,7 +147,7 @@ countdown_history random_countdown(harness::random& dice, int steps) {
     c.owner = random_owner(dice, owners);
     c.count = dice.one_in(40) ? count + 1 : count;
     c.drop = dice.between(0u, 2u);
-    c.place_us = dice.one_in(5) ? 0 : dice.between(1, 8) * 250'000;
+    c.queue_lease_us = dice.one_in(5) ? 0 : dice.between(1, 8) * 250'000;
     c.keep_us = dice.one_in(4) ? 300'000'000 : dice.between(1, 20) * 250'000;
     c.repeats_us = dice.one_in(4) ? dice.between(50, 200) * 1'000'000 : 0;
     c.peer = dice.pick(peers);

@@ -113,7 +113,7 @@ class lock_sessions : public testing::Test {
     permits_command c;
     c.verb = verb;
     c.owner = {owner, 1};
-    c.lease_us = c.place_us = 3'600'000'000;
+    c.lease_us = c.queue_lease_us = 3'600'000'000;
     return c;
   }
   permits_outcome outcome(session_store& s, std::string_view name, const permits_command& c) {
@@ -158,9 +158,9 @@ TEST_F(lock_sessions, what_its_connection_held_besides_is_told_to_be_lost) {
   ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
   ASSERT_EQ(acquire(*mine_, "n", 2), permits_outcome::granted);
   server_.unlocks_refused = 2;
-  const renewal batch[] = {{"m", about(permits_verb::release, 1)},
-                           {"n", about(permits_verb::renew, 2)}};
-  const auto replies = mine_->renew(batch);
+  const named_command batch[] = {{"m", about(permits_verb::release, 1)},
+                                 {"n", about(permits_verb::renew, 2)}};
+  const auto replies = mine_->execute_batch(batch);
   EXPECT_FALSE(replies[0]);
   ASSERT_TRUE(replies[1]);
   EXPECT_EQ(replies[1]->outcome, permits_outcome::absent);
@@ -193,7 +193,7 @@ TEST_F(lock_sessions, who_got_no_connection_to_wait_over_gets_one_when_he_looks_
   const auto first = mine_->permits("m", patient);
   const auto second = mine_->permits("m", patient);
   ASSERT_TRUE(first && second);
-  EXPECT_LT(first->look_again_us, second->look_again_us);
+  EXPECT_LT(first->retry_after_us, second->retry_after_us);
 }
 
 TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_once_a_second) {
@@ -209,7 +209,7 @@ TEST_F(lock_sessions, a_server_that_takes_no_more_connections_is_asked_for_one_o
   EXPECT_EQ(server_.turned_away, 2);
   server_.full = false;
   clock_.advance(1s);
-  EXPECT_GT(mine_->permits("m", patient)->look_again_us, 50'000) << "it waits at the server";
+  EXPECT_GT(mine_->permits("m", patient)->retry_after_us, 50'000) << "it waits at the server";
 }
 
 // ---- a process that was stopped, or asleep

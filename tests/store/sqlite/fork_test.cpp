@@ -34,7 +34,7 @@ TEST_F(forks, closing_the_parents_session_in_a_child_changes_nothing_for_the_par
     store.reset();
     return true;
   }));
-  notice n;
+  notification n;
   n.name = "name";
   n.peer = peer;
   EXPECT_TRUE(other->tell(n));

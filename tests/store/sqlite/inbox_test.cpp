@@ -11,7 +11,7 @@
 #include "fixture.hpp"
 #include "harness/process.hpp"
 #include "harness/seed.hpp"
-#include "store/sql/notice_text.hpp"
+#include "store/sql/notification_text.hpp"
 #include "store/sqlite/peer.hpp"
 #include "store/sqlite/quiet_write.hpp"
 
@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr boot_time at_once{};
 
-notice grant_for(const session& to, std::uint64_t fence = 1) {
-  notice n;
-  n.what = notice_kind::granted;
+notification grant_for(const session& to, std::uint64_t fence = 1) {
+  notification n;
+  n.what = notification_kind::granted;
   n.name = "name";
   n.owner = {1, 2};
   n.fence = fence;
@@ -49,8 +49,8 @@ class inboxes : public sqlite_store {
   const session other_ = open(path());
 };
 
-TEST_F(inboxes, a_notice_arrives_as_it_was_sent) {
-  const notice sent = grant_for(other_);
+TEST_F(inboxes, a_notification_arrives_as_it_was_sent) {
+  const notification sent = grant_for(other_);
   EXPECT_TRUE(one_->tell(sent));
   EXPECT_EQ(other_->inbox().receive(forever), sent);
   EXPECT_EQ(other_->inbox().receive(at_once), std::nullopt);
@@ -58,18 +58,18 @@ TEST_F(inboxes, a_notice_arrives_as_it_was_sent) {
 }
 
 TEST_F(inboxes, a_session_can_tell_itself) {
-  const notice sent = grant_for(one_);
+  const notification sent = grant_for(one_);
   EXPECT_TRUE(one_->tell(sent));
   EXPECT_EQ(one_->inbox().receive(forever), sent);
 }
 
-TEST_F(inboxes, notices_arrive_in_the_order_in_which_they_were_sent) {
+TEST_F(inboxes, notifications_arrive_in_the_order_in_which_they_were_sent) {
   for (std::uint64_t i = 1; i <= 100; ++i) EXPECT_TRUE(one_->tell(grant_for(other_, i)));
   for (std::uint64_t i = 1; i <= 100; ++i) EXPECT_EQ(other_->inbox().receive(forever)->fence, i);
 }
 
-TEST_F(inboxes, a_notice_wakes_the_one_who_waits_for_it) {
-  std::optional<notice> got;
+TEST_F(inboxes, a_notification_wakes_the_one_who_waits_for_it) {
+  std::optional<notification> got;
   std::jthread waiting{[&] { got = other_->inbox().receive(forever); }};
   EXPECT_TRUE(one_->tell(grant_for(other_)));
   waiting.join();
@@ -83,7 +83,7 @@ TEST_F(inboxes, an_interrupt_ends_the_wait_in_progress_or_else_the_next_one) {
   other_->inbox().interrupt();
 }
 
-TEST_F(inboxes, an_interrupt_loses_no_notice) {
+TEST_F(inboxes, an_interrupt_loses_no_notification) {
   EXPECT_TRUE(one_->tell(grant_for(other_)));
   other_->inbox().interrupt();
   EXPECT_EQ(other_->inbox().receive(forever), std::nullopt);
@@ -104,7 +104,7 @@ TEST_F(inboxes, a_wait_ends_when_the_clock_of_the_session_says_so) {
 
 TEST_F(inboxes, it_is_certain_that_nobody_is_there_once_a_session_has_closed) {
   session closing = open(path());
-  const notice late = grant_for(closing);
+  const notification late = grant_for(closing);
   closing.reset();
   EXPECT_FALSE(one_->tell(late));
 }
@@ -118,9 +118,9 @@ const harness::role listener{"listener", [](const auto& args) {
                                return 0;
                              }};
 
-TEST_F(inboxes, a_notice_reaches_another_process) {
+TEST_F(inboxes, a_notification_reaches_another_process) {
   harness::child other{"listener", {path()}};
-  notice n = grant_for(one_);
+  notification n = grant_for(one_);
   n.peer = other.expect_line();
   EXPECT_TRUE(one_->tell(n));
   EXPECT_EQ(other.expect_line(), "name");
@@ -128,7 +128,7 @@ TEST_F(inboxes, a_notice_reaches_another_process) {
 
 TEST_F(inboxes, it_is_certain_that_nobody_is_there_once_a_process_was_killed) {
   harness::child other{"listener", {path()}};
-  notice n = grant_for(one_);
+  notification n = grant_for(one_);
   n.peer = other.expect_line();
   other.kill();
   EXPECT_FALSE(one_->tell(n));
@@ -137,7 +137,7 @@ TEST_F(inboxes, it_is_certain_that_nobody_is_there_once_a_process_was_killed) {
 // The next session to open takes the dead one's pipe away; then too nobody is there.
 TEST_F(inboxes, what_a_killed_process_left_is_removed_by_the_next_session) {
   harness::child other{"listener", {path()}};
-  notice n = grant_for(one_);
+  notification n = grant_for(one_);
   n.peer = other.expect_line();
   const std::string left = path("locks.db-holdfast") + "/" + n.peer;
   other.kill();
@@ -150,7 +150,7 @@ TEST_F(inboxes, what_a_killed_process_left_is_removed_by_the_next_session) {
 
 TEST_F(inboxes, nothing_is_certain_about_a_stopped_process) {
   harness::child other{"listener", {path()}};
-  notice n = grant_for(one_);
+  notification n = grant_for(one_);
   n.peer = other.expect_line();
   other.stop();
   EXPECT_TRUE(one_->tell(n));
@@ -159,7 +159,7 @@ TEST_F(inboxes, nothing_is_certain_about_a_stopped_process) {
 }
 
 TEST_F(inboxes, nothing_is_certain_when_somebody_emptied_the_folder) {
-  const notice n = grant_for(other_);
+  const notification n = grant_for(other_);
   fs::remove_all(path("locks.db-holdfast"));
   EXPECT_TRUE(one_->tell(n));
   rule change = increments();
@@ -168,8 +168,8 @@ TEST_F(inboxes, nothing_is_certain_when_somebody_emptied_the_folder) {
 }
 
 TEST_F(inboxes, nothing_is_certain_about_an_address_that_is_none) {
-  for (const char* peer : {"", "x", "../locks.db", "/etc/passwd", "turnstile-glibc-64-40"}) {
-    notice n = grant_for(other_);
+  for (const char* peer : {"", "x", "../locks.db", "/etc/passwd", "writer-queue-glibc-64-40"}) {
+    notification n = grant_for(other_);
     n.peer = peer;
     EXPECT_TRUE(one_->tell(n));
   }
@@ -188,7 +188,7 @@ TEST_F(inboxes, a_full_inbox_makes_nobody_wait) {
   EXPECT_EQ(other_->inbox().receive(forever)->fence, 7u);
 }
 
-TEST_F(inboxes, what_is_no_notice_is_dropped) {
+TEST_F(inboxes, what_is_no_notification_is_dropped) {
   const std::string good = holdfast::store::sql::encode(grant_for(other_));
   for (const std::string& junk :
        {std::string{"\n\n\n"}, std::string{"hf1 granted\n"}, std::string(100, '\0') + "\n",
@@ -200,7 +200,7 @@ TEST_F(inboxes, what_is_no_notice_is_dropped) {
   EXPECT_EQ(other_->inbox().receive(at_once), std::nullopt);
 }
 
-TEST_F(inboxes, a_line_without_an_end_spoils_one_notice_at_most) {
+TEST_F(inboxes, a_line_without_an_end_spoils_one_notification_at_most) {
   for (int i = 0; i < 21; ++i) {
     put(other_, std::string(4'000, 'x'));
     EXPECT_EQ(other_->inbox().receive(at_once), std::nullopt);
@@ -230,7 +230,8 @@ bool is_pending(int signal) {
   return ::sigismember(&pending, signal) == 1;
 }
 
-// A program that never ignored SIGPIPE must not be ended by a notice to somebody who is dying.
+// A program that never ignored SIGPIPE must not be ended by a notification to somebody who is
+// dying.
 TEST(quiet_write, a_pipe_without_a_reader_raises_no_signal) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   int ends[2];
@@ -289,7 +290,7 @@ TEST_F(inboxes, only_those_who_may_write_to_the_database_may_write_to_an_inbox) 
 void expect_departure(const session& of, const std::string& who) {
   const auto got = of->inbox().receive(forever);
   ASSERT_TRUE(got);
-  EXPECT_EQ(got->what, notice_kind::departed);
+  EXPECT_EQ(got->what, notification_kind::departed);
   EXPECT_EQ(got->peer, who);
 }
 

@@ -7,7 +7,7 @@
 
 #include "fixture.hpp"
 #include "harness/process.hpp"
-#include "store/sqlite/place.hpp"
+#include "store/sqlite/database_path.hpp"
 
 namespace sqlite_test {
 namespace {
@@ -87,7 +87,7 @@ TEST_F(opening, a_path_of_several_hundred_bytes_works_and_a_longer_one_is_refuse
   const std::string file = folder + "/" + std::string(480 - folder.size(), 'f');
   const session one = open(file);
   const session other = open(file);
-  notice n;
+  notification n;
   n.name = "name";
   n.peer = other->inbox().peer();
   EXPECT_TRUE(one->tell(n));

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "harness/seed.hpp"
-#include "store/places/text.hpp"
+#include "store/contender_text/text.hpp"
 
 namespace {
 
 using namespace holdfast::store;
 using namespace holdfast::store::zookeeper;
-using namespace holdfast::store::places;
+using namespace holdfast::store::contender_text;
 
 contender someone(std::uint64_t id) {
   contender c;
@@ -74,8 +74,8 @@ TEST(zookeeper_names, a_contender_is_read_back_from_the_name_of_its_node) {
     c.capacity = 1U << 30;
     c.weight = 3;
     c.raises = k == kind::shared_mutex;
-    c.place = node_prefix(c) + "0000000042";
-    EXPECT_EQ(in_order({c.place}), std::vector{c});
+    c.node = node_prefix(c) + "0000000042";
+    EXPECT_EQ(in_order({c.node}), std::vector{c});
   }
 }
 
@@ -101,7 +101,7 @@ TEST(zookeeper_names, locks_of_others_count_and_other_nodes_do_not) {
                               "hf1.m.1.1.short__lock__0000000001", "y__lock__99999999999",
                               "lock-0000000001", "__lock__", "0000000001"});
   ASSERT_EQ(line.size(), 3U);
-  EXPECT_EQ(line[0].place, "hf1.m.1.1.short__lock__0000000001") << "damaged: to be safe, a lock";
+  EXPECT_EQ(line[0].node, "hf1.m.1.1.short__lock__0000000001") << "damaged: to be safe, a lock";
   EXPECT_EQ(line[1].weight, 1U);
   EXPECT_EQ(line[2].weight, ~std::uint32_t{0});
   for (const auto& c : line) EXPECT_FALSE(c.owner);

@@ -1,0 +1,391 @@
+#include "diagnose/deadlock_watch.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "session/no_thread.hpp"
+#include "session/store_client.hpp"
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+/// A mark that nobody confirms is gone after it.
+constexpr std::chrono::microseconds mark_lasts = 2s;
+/// A wait must be confirmed so often while the ring is seen.
+constexpr unsigned enough = 3;
+/// A walk that met so many waits gives up: far more than any ring that somebody builds.
+constexpr std::size_t max_met = 512;
+
+constexpr std::string_view mark_word = "~waits~";
+constexpr std::size_t mark_digits = 16;
+constexpr std::string_view says = "waits ";
+
+store::permits_command mark_command(permits_verb verb, const store::owner_id& wait) {
+  store::permits_command c;
+  c.verb = verb;
+  c.owner = wait;
+  c.kind = store::kind::semaphore;  // readers that share a hold may all wait
+  c.capacity = 1U << 20;
+  c.lease_us = mark_lasts.count();
+  return c;
+}
+
+/// "host pid program waits WEIGHT AGE NAME".
+struct mark_text {
+  std::string_view who{};
+  std::uint32_t weight = 0;
+  std::uint64_t age = 0;  ///< of an earlier mark of this wait, which ran out; else none
+  std::string_view name{};
+};
+
+/// A number, and the space behind it.
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  if (bad != std::errc{} || digits >= text.size()) return false;
+  text.remove_prefix(digits + 1);
+  return true;
+}
+
+std::optional<mark_text> read_mark(std::string_view note) {
+  std::size_t from = 0;
+  for (int words = 0; words < 3; ++words) {
+    const auto space = note.find(' ', from);
+    if (space == note.npos) return std::nullopt;
+    from = space + 1;
+  }
+  mark_text text{note.substr(0, from - 1)};
+  text.name = note.substr(from);
+  if (!text.name.starts_with(says)) return std::nullopt;
+  text.name.remove_prefix(says.size());
+  if (!take_number(text.name, text.weight) || !take_number(text.name, text.age)) {
+    return std::nullopt;
+  }
+  return text;
+}
+
+bool same_ring(const std::vector<deadlock_watch::link>& a,
+               const std::vector<deadlock_watch::link>& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.wait == y.wait && x.hold == y.hold;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
+/// How far a walk has come: a name that is waited for, and by whom.
+struct step {
+  std::string name;
+  std::uint32_t weight = 1;
+  std::vector<deadlock_watch::link> path{};
+};
+
+/// Somebody in the way: its hold of that name.
+struct obstacle {
+  store::owner_id hold{};
+  std::string name;
+  const step* from = nullptr;
+};
+
+// Each look of many is one round trip where the store can.
+std::vector<result<store::permits_reply>> look_at(store_client& session,
+                                                  const std::vector<std::string>& names) {
+  std::vector<store::named_command> looks;
+  if (names.empty()) return {};
+  for (const auto& name : names) looks.push_back({name, {}});
+  return session.permits(looks);
+}
+
+// Only whose going away is needed, whatever the others do, is waited for.
+std::vector<obstacle> in_the_way(store_client& session, const std::vector<step>& steps) {
+  std::vector<std::string> names;
+  for (const step& s : steps) names.push_back(s.name);
+  const auto replies = look_at(session, names);
+  std::vector<obstacle> all;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!replies[i]) continue;
+    const auto& found = replies[i]->found;
+    for (const auto& h : found.holders) {
+      if (std::uint64_t{h.weight} + steps[i].weight <= found.capacity) continue;
+      all.push_back({h.owner, steps[i].name, &steps[i]});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::optional<std::string> wait_mark(std::string_view name, const store::owner_id& hold,
+                                     std::size_t max_bytes) {
+  std::string mark(name);
+  mark += mark_word;
+  mark += to_string(hold).substr(0, mark_digits);  // half of it is too little to release
+  if (mark.size() > max_bytes) return std::nullopt;
+  return mark;
+}
+
+bool is_wait_mark(std::string_view name) noexcept {
+  constexpr auto length = mark_word.size() + mark_digits;
+  if (name.size() <= length) return false;
+  name.remove_prefix(name.size() - length);
+  return name.starts_with(mark_word) &&
+         name.find_first_not_of("0123456789abcdef", mark_word.size()) == name.npos;
+}
+
+deadlock_watch::deadlock_watch(store_client& session) : session_(session) {}
+
+deadlock_watch::~deadlock_watch() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard guard{mutex_};
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+  }
+  try {
+    withdraw(gone_);
+  } catch (...) {
+    return;  // no memory: they end by themselves
+  }
+}
+
+std::string deadlock_watch::story_of(const blocked& who) {
+  const std::lock_guard guard{mutex_};
+  return who.story;
+}
+
+// Else nobody would know that it does not look.
+status deadlock_watch::start() noexcept {
+  auto started = start_thread();
+  if (started || warned_of_no_thread_.exchange(true)) return started;
+  event e;
+  e.kind = event_kind::warning;
+  e.code = started.error().code;
+  e.detail = started.error().what;
+  session_.tell(e);
+  return started;
+}
+
+status deadlock_watch::start_thread() noexcept try {
+  if (started_.load(std::memory_order_acquire)) return done{};
+  const std::lock_guard guard{mutex_};
+  if (started_) return done{};
+  thread_ = std::thread([this] { run(); });
+  started_.store(true, std::memory_order_release);
+  return done{};
+} catch (...) {
+  return no_thread("to look for deadlocks");
+}
+
+void deadlock_watch::begin(std::shared_ptr<blocked> who) {
+  const std::lock_guard guard{mutex_};
+  waiting_.push_back(std::move(who));
+  changed_.notify_all();
+}
+
+void deadlock_watch::end(const std::shared_ptr<blocked>& who) noexcept try {
+  const std::lock_guard guard{mutex_};
+  std::erase(waiting_, who);
+  gone_.push_back(who);
+} catch (...) {
+  return;  // no memory to withdraw its marks: they end by themselves
+}
+
+bool deadlock_watch::idle() const { return waiting_.empty() && gone_.empty(); }
+
+// What is over before the next round costs the store nothing.
+void deadlock_watch::run() {
+  std::unique_lock lock{mutex_};
+  while (!stopping_) {
+    const boot_time until = idle() ? forever : session_.now() + period;
+    while (!stopping_ && session_.now() < until && (until != forever || idle())) {
+      session_.clock().wait_until(lock, changed_, until);
+    }
+    if (stopping_ || until == forever) continue;
+    lock.unlock();
+    try {
+      round();
+    } catch (...) {
+      // No memory: the next round looks again.
+    }
+    lock.lock();
+  }
+}
+
+void deadlock_watch::round() {
+  std::vector<std::shared_ptr<blocked>> gone, waiting;
+  {
+    const std::lock_guard guard{mutex_};
+    gone.swap(gone_);
+    waiting = waiting_;
+  }
+  withdraw(gone);
+  std::erase_if(watched_, [&](const watched& w) {
+    return std::find(waiting.begin(), waiting.end(), w.who) == waiting.end();
+  });
+  for (const auto& who : waiting) {
+    if (!marked(who)) watched_.push_back({who});
+  }
+  for (watched& w : watched_) {
+    confirm(w);
+    if (auto ring = walk(w)) {
+      judge(w, std::move(*ring));
+    } else {
+      w.ring.clear();
+    }
+  }
+}
+
+bool deadlock_watch::marked(const std::shared_ptr<blocked>& who) const {
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [&](const watched& w) { return w.who == who; });
+}
+
+// What cannot be told ends by itself: nobody confirms it.
+void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone) {
+  std::vector<std::string> marks;
+  std::vector<store::named_command> releases;
+  for (const auto& who : gone) {
+    if (!marked(who)) continue;
+    for (const auto& h : who->holds) {
+      if (auto mark = wait_mark(h.name, h.owner, session_.can().max_name_bytes)) {
+        marks.push_back(std::move(*mark));
+        releases.push_back({{}, mark_command(permits_verb::release, who->id)});
+      }
+    }
+  }
+  if (marks.empty()) return;
+  for (std::size_t i = 0; i < marks.size(); ++i) releases[i].name = marks[i];
+  (void)session_.permits(releases);
+}
+
+// To acquire again what one has is to renew it. One that ran out gets no younger by it.
+void deadlock_watch::confirm(watched& w) {
+  std::vector<std::string> marks, notes;
+  std::vector<store::owner_id> holds;
+  for (const auto& h : w.who->holds) {
+    auto mark = wait_mark(h.name, h.owner, session_.can().max_name_bytes);
+    if (!mark) continue;
+    marks.push_back(std::move(*mark));
+    holds.push_back(h.owner);
+    const auto known = w.ages.find(h.owner);
+    notes.push_back(session_.note(std::string(says) + std::to_string(w.who->weight) + ' ' +
+                                  std::to_string(known == w.ages.end() ? 0 : known->second) + ' ' +
+                                  w.who->name));
+  }
+  if (marks.empty() || !still_waits(w)) return;
+  std::vector<store::named_command> acquires;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    acquires.push_back({marks[i], mark_command(permits_verb::acquire, w.who->id)});
+    acquires.back().command.peer = session_.peer();
+    acquires.back().command.note = notes[i];
+  }
+  const auto replies = session_.permits(acquires);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (!replies[i]) {
+      warn(replies[i].error());
+    } else if (replies[i]->outcome == permits_outcome::granted) {
+      w.ages.emplace(holds[i], replies[i]->fence);
+    }
+  }
+}
+
+// A store that is away is told by others.
+void deadlock_watch::warn(const failure& why) {
+  if (is_retryable(why.code) || std::exchange(warned_, true)) return;
+  event e;
+  e.kind = event_kind::warning;
+  e.code = why.code;
+  const auto detail = "detect_deadlocks cannot write beside the names that are held: " + why.what;
+  e.detail = detail;
+  session_.tell(e);
+}
+
+bool deadlock_watch::still_waits(const watched& w) {
+  const std::lock_guard guard{mutex_};
+  return std::find(waiting_.begin(), waiting_.end(), w.who) != waiting_.end();
+}
+
+std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watched& w) {
+  std::set<store::owner_id> met{w.who->id};
+  std::vector<step> steps{{w.who->name, w.who->weight}};
+  while (!steps.empty() && met.size() < max_met) {
+    const auto obstacles = in_the_way(session_, steps);
+    for (const obstacle& o : obstacles) {
+      const auto mine = w.ages.find(o.hold);
+      if (mine == w.ages.end()) continue;
+      auto ring = o.from->path;
+      ring.push_back({w.who->id, o.hold, mine->second, 0, session_.note({}), o.name, w.who->name});
+      return ring;
+    }
+    std::vector<std::string> marks;
+    for (const obstacle& o : obstacles) {
+      auto mark = wait_mark(o.name, o.hold, session_.can().max_name_bytes);
+      marks.push_back(mark ? std::move(*mark) : o.name);
+    }
+    const auto replies = look_at(session_, marks);
+    std::vector<step> next;
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (!replies[i] || !is_wait_mark(marks[i])) continue;
+      for (const auto& h : replies[i]->found.holders) {
+        const auto text = read_mark(h.note);
+        if (!text || !met.insert(h.owner).second) continue;
+        step s{std::string(text->name), text->weight, obstacles[i].from->path};
+        const auto age = text->age == 0 ? h.fence : text->age;
+        s.path.push_back({h.owner, obstacles[i].hold, age, h.expires_at, std::string(text->who),
+                          obstacles[i].name, s.name});
+        next.push_back(std::move(s));
+      }
+    }
+    steps = std::move(next);
+  }
+  return std::nullopt;
+}
+
+void deadlock_watch::judge(watched& w, std::vector<link> ring) {
+  if (!same_ring(ring, w.ring)) {
+    w.confirmations.assign(ring.size(), 0);
+    w.confirmations.back() = enough;  // our own: still_waits()
+  } else {
+    for (std::size_t i = 0; i + 1 < ring.size(); ++i) {
+      if (ring[i].confirmed > w.ring[i].confirmed) ++w.confirmations[i];
+    }
+  }
+  w.ring = std::move(ring);
+  const auto least = std::min_element(w.confirmations.begin(), w.confirmations.end());
+  const auto younger = [](const link& a, const link& b) {
+    return std::pair(a.age, a.wait) < std::pair(b.age, b.wait);
+  };
+  const auto youngest = std::max_element(w.ring.begin(), w.ring.end(), younger);
+  if (*least >= enough && youngest->wait == w.who->id) choose(w);
+}
+
+void deadlock_watch::choose(watched& w) {
+  std::string story = "it would never have ended:";
+  for (const link& l : w.ring) {
+    story += " " + l.who + " has \"" + l.has + "\" and waits for \"" + l.wants + "\";";
+  }
+  story += " let go of what you have, and take all in one order, or together with multi_lock";
+  {
+    const std::lock_guard guard{mutex_};
+    if (std::find(waiting_.begin(), waiting_.end(), w.who) == waiting_.end()) return;
+    if (!std::exchange(w.who->story, story).empty()) return;  // told
+  }
+  event e;
+  e.kind = event_kind::deadlock;
+  e.name = w.who->name;
+  e.code = errc::deadlock;
+  e.detail = story;
+  w.who->stop.request_stop();  // if its caller did so before, the story is what it ends with
+  session_.tell(e);
+}
+
+}  // namespace holdfast::engine

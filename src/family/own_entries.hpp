@@ -1,0 +1,94 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <holdfast/store/contender_store.hpp>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::family {
+
+inline std::int64_t micros(boot_time t) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+}
+inline boot_time after(boot_time now, std::int64_t us) {
+  return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
+}
+
+/// One that this session put in line.
+struct own_entry {
+  std::string name;
+  /// What the store calls it; two after an upgrade. Empty: the store did not say whether it let it
+  /// in, and it has to be looked for.
+  std::vector<std::string> nodes;
+  std::uint32_t weight = 1;
+  std::uint64_t fence = 0;
+  std::uint64_t made = 0;     ///< the store's number for the last of `nodes`
+  std::uint64_t session = 0;  ///< of the store: which one took it
+  boot_time ends{};           ///< when nobody will have asked for it any more
+  bool held = false;
+  bool unsure = false;  ///< there may be more of it at the store than `nodes` says, or come to be
+
+  /// Those ahead that would tell us if they went, with their weight when they were read …
+  std::map<std::string, std::uint32_t> watched;
+  /// … and those without whom it can not be our turn.
+  std::vector<std::string> waits_for;
+  /// How often it was taken for granted that nothing has changed: now and then it is looked.
+  unsigned quiet = 0;
+  bool nothing_new() const;
+};
+
+/// What this session has in line, by name and owner; and what is to be done about it later, by the
+/// family's own thread. The store ends places with their session; that a lease or a wait of this
+/// session is over before, it learns from here. Thread-safe; nothing here but take_over() waits for
+/// the store.
+class own_entries {
+ public:
+  explicit own_entries(clock& on) : clock_(on) {}
+
+  std::optional<own_entry> find(std::string_view name, const store::owner_id& owner) const;
+  /// Under the name that it has.
+  void put(const store::owner_id& owner, own_entry node);
+  void erase(std::string_view name, const store::owner_id& owner);
+  /// False if it is not there.
+  bool change(std::string_view name, const store::owner_id& owner,
+              const std::function<void(own_entry&)>& how);
+
+  /// Something for the thread: to give up what is over, or to see who has arrived.
+  struct job {
+    enum class kind { give_up, see_arrivals } what = kind::give_up;
+    std::string name;
+    store::owner_id owner{};
+    std::vector<std::string> nodes{};
+    bool unsure = false;
+    boot_time at{};
+  };
+  void later(job j);
+  /// What there is to give up of that owner, which is now the caller's to do: before it enters
+  /// anew, or it would lose that as well. Waits for what the thread gives up of it just now.
+  std::optional<job> take_over(std::string_view name, const store::owner_id& owner);
+  /// Waits for the next job; nothing after stop(). The one before is done, or there again.
+  std::optional<job> next();
+  void stop();
+
+ private:
+  std::optional<job> take_due(boot_time now);
+  boot_time next_at() const;
+
+  clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<store::owned_name, own_entry> entries_;
+  std::deque<job> jobs_;
+  std::optional<store::owned_name> giving_up_;  ///< what the thread is about
+  std::condition_variable given_up_;
+  boot_time sleeping_until_ = boot_time::min();
+  bool stopping_ = false;
+};
+
+}  // namespace holdfast::family

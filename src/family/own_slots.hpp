@@ -1,0 +1,56 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <holdfast/store/own_holds.hpp>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace holdfast::family {
+
+/// What a session knows of its own, by name and owner: in which slot it is, and since when it
+/// waits, and for what: who leaves does not say. Thread-safe.
+class own_slots {
+ public:
+  explicit own_slots(clock& on) : held_(on) {}
+
+  struct entry {
+    std::uint32_t part = 0;
+    store::kind kind = store::kind::mutex;
+  };
+  std::optional<entry> of(std::string_view name, const store::owner_id& owner) const {
+    return held_.find(name, owner);
+  }
+  void hold(std::string_view name, const store::owner_id& owner, entry where,
+            std::int64_t lease_us) {
+    held_.put(name, owner, where, lease_us);
+  }
+  void forget(std::string_view name, const store::owner_id& owner) { held_.forget(name, owner); }
+
+  /// Since when it waits: since `now` if it did not.
+  struct wait {
+    boot_time since;
+    bool begins;
+  };
+  wait waits(std::string_view name, const store::owner_id& owner, store::kind what, boot_time now) {
+    const std::lock_guard guard{mutex_};
+    const auto [at, begins] =
+        waiting_.emplace(store::owned_name{std::string(name), owner}, std::pair{now, what});
+    return {at->second.first, begins};
+  }
+  /// For what it did, if it did.
+  std::optional<store::kind> waits_no_more(std::string_view name, const store::owner_id& owner) {
+    const std::lock_guard guard{mutex_};
+    const auto was = waiting_.extract({std::string(name), owner});
+    return was ? std::optional(was.mapped().second) : std::nullopt;
+  }
+
+ private:
+  store::own_holds<entry> held_;
+  std::mutex mutex_;
+  std::map<store::owned_name, std::pair<boot_time, store::kind>> waiting_;
+};
+
+}  // namespace holdfast::family

@@ -1,0 +1,479 @@
+#include "lease/hold.hpp"
+
+#include "base/names.hpp"
+#include "local/idle_lock_timer.hpp"
+#include "session/no_memory.hpp"
+#include "session/store_client.hpp"
+
+namespace holdfast::engine {
+
+using store::permits_outcome;
+using store::permits_verb;
+
+hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
+           std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
+           const waits& w)
+    : hold(std::move(session), its, std::move(s), c, g, w, its.client.now()) {}
+
+hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
+           std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
+           const waits& w, boot_time now)
+    : renewable(
+          lease_timer({s->lease, s->renew, saturated_add(now, saturated_nanoseconds(s->max_hold))},
+                      now, g.valid_until)),
+      session_(std::move(session)),
+      client_(its.client),
+      keeper_(its.keeper),
+      idle_lock_timer_(its.idle_lock_timer),
+      config_(std::move(s)),
+      lease_(config_->lease),
+      weight_(c.weight),
+      owner_(g.owner),
+      secret_(g.secret),
+      fence_(public_fence(g.fence)),
+      stays_until_(saturated_add(now, config_->local_time)),
+      in_local_queue_(config_->local_queue != nullptr),
+      began_(w.began),
+      past_local_queue_(w.past_local_queue),
+      since_(now) {
+  publish();
+}
+
+lease hold::start(std::shared_ptr<hold> self) {
+  self->keeper_.add(self);
+  self->announce(event_kind::acquired);
+  return lease(std::move(self));
+}
+
+lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
+  auto self = std::static_pointer_cast<hold>(std::move(passed));
+  self->began_.store(w.began, std::memory_order_relaxed);
+  self->past_local_queue_.store(w.past_local_queue, std::memory_order_relaxed);
+  self->since_.store(w.past_local_queue, std::memory_order_relaxed);
+  ++self->turn_;
+  self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
+  self->forget_loss();
+  if (self->state(w.past_local_queue) == lease_state::lost) {
+    if (self->leaves_local_queue()) self->config_->local_queue->leave();
+    self->forget();
+    return {};
+  }
+  self->announce(event_kind::acquired);
+  return lease(std::move(self));
+}
+
+bool hold::fits(const lock_config& wanted) const noexcept {
+  const lock_config& mine = *config_;
+  return &mine == &wanted || (mine.lease == wanted.lease && mine.renew == wanted.renew &&
+                              mine.max_hold == wanted.max_hold && mine.note == wanted.note);
+}
+
+// What limits a single hold, or was changed for one, is not for the next.
+bool hold::may_be_kept() const noexcept {
+  const bool plain = config_->renew && config_->max_hold == std::chrono::milliseconds::max() &&
+                     extending_ == 0 && lease_.load(std::memory_order_relaxed) == config_->lease;
+  return plain && (fence() & last_local_fence) != last_local_fence &&
+         state_.load(std::memory_order_acquire) == lease_state::held;
+}
+
+bool hold::stays_in_process(boot_time now) const noexcept {
+  return now < stays_until_ && now < valid_until_.load(std::memory_order_relaxed) && may_be_kept();
+}
+
+void hold::linger_until(boot_time at) const { idle_lock_timer_.look_at(config_->local_queue, at); }
+
+// Whether its lease has ended is for who comes next to see.
+bool hold::lingers() const noexcept {
+  return config_->linger > std::chrono::nanoseconds::zero() && may_be_kept();
+}
+
+void hold::publish() noexcept {
+  valid_until_.store(timer_.valid_until(), std::memory_order_relaxed);
+  if (state_.load(std::memory_order_relaxed) != lease_state::released) {
+    state_.store(timer_.state(), std::memory_order_release);
+  }
+}
+
+boot_time hold::session_now() const noexcept { return client_.now(); }
+
+lease_state hold::state(boot_time now) const noexcept {
+  const lease_state s = state_.load(std::memory_order_acquire);
+  if (s == lease_state::lost || s == lease_state::released) return s;
+  if (client_.forked()) return lease_state::lost;
+  return now < valid_until_.load(std::memory_order_relaxed) ? s : lease_state::lost;
+}
+
+std::chrono::nanoseconds hold::remaining() const noexcept {
+  const lease_state s = state();
+  if (s == lease_state::lost || s == lease_state::released) return {};
+  const auto left = valid_until_.load(std::memory_order_relaxed) - client_.now();
+  return std::max(left, std::chrono::nanoseconds::zero());
+}
+
+// A copy, so that users' callbacks run without our mutex.
+std::stop_source hold::loss() {
+  const std::lock_guard guard{loss_mutex_};
+  if (!lost_) lost_.emplace();
+  loss_asked_.store(true, std::memory_order_relaxed);
+  return *lost_;
+}
+
+std::optional<std::stop_source> hold::loss_if_asked() noexcept {
+  const std::lock_guard guard{loss_mutex_};
+  return lost_;
+}
+
+// A loss told at this very moment is seen by its state.
+void hold::forget_loss() {
+  if (!loss_asked_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard guard{loss_mutex_};
+  lost_.reset();
+  loss_asked_.store(false, std::memory_order_relaxed);
+}
+
+std::stop_token hold::lost_token() {
+  std::stop_source source = loss();
+  if (state() == lease_state::lost) source.request_stop();
+  return source.get_token();
+}
+
+void hold::check() const {
+  const lease_state s = state();
+  if (s == lease_state::held || s == lease_state::suspect) return;
+  if (auto u = client_.usable(); !u) {
+    fail(std::move(u.error()), "check");
+  }
+  fail({errc::lost,
+        "the lease has ended, somebody else may hold it: stop the work, its resource "
+        "refuses this fence once the next holder has written"},
+       "check");
+}
+
+store::named_command hold::renewal() const { return {name(), command(permits_verb::renew)}; }
+
+store::permits_command hold::command(permits_verb verb) const noexcept {
+  store::permits_command c;
+  c.verb = verb;
+  c.owner = owner_;
+  if (verb == permits_verb::release) c.secret = secret_;
+  c.kind = config_->kind;
+  c.capacity = config_->capacity;
+  c.weight = weight_.load(std::memory_order_relaxed);
+  c.lease_us = std::chrono::microseconds(lease_.load(std::memory_order_relaxed)).count();
+  c.queue_lease_us = c.lease_us;
+  c.peer = client_.peer();
+  return c;
+}
+
+namespace {
+failure no_longer_held() {
+  return {errc::lost,
+          "the store does not know this hold any more: its lease ended, or it was "
+          "taken away"};
+}
+
+failure released_before() {
+  return {errc::not_owner, "the lease was given back before it could be extended"};
+}
+
+status outcome_of(const result<store::permits_reply>& released) noexcept try {
+  if (!released) return released.error();
+  return released->outcome == permits_outcome::done ? status(done{}) : status(no_longer_held());
+} catch (...) {
+  return released ? failure{errc::lost, "no memory"} : without_memory();
+}
+}  // namespace
+
+// Who gives it back ends its turn, and then looks whether it is being extended; who extends it says
+// so, and then looks whether the turn is over. So it is extended for nobody but its user.
+status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
+  if (auto u = client_.usable(); !u) return u;
+  struct extending {
+    explicit extending(std::atomic<unsigned>& n) : count(n) { ++count; }
+    ~extending() { --count; }
+    std::atomic<unsigned>& count;
+  } const while_it_lasts(extending_);
+  return extend_now(lease, of_turn);
+}
+
+status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
+  if (lease == lease.zero()) lease = lease_.load(std::memory_order_relaxed);
+  if (auto ok = base::check_lease(lease, client_.can()); !ok) return ok;
+  auto c = command(permits_verb::renew);
+  c.lease_us = std::chrono::microseconds(lease).count();
+  keeper::begun_renewal begun(keeper_, *this);
+  const boot_time sent = client_.now();
+  if (!in_turn(of_turn)) {
+    begun.ends().not_renewed(*this);
+    return lost_in(of_turn) ? no_longer_held() : released_before();
+  }
+  if (state() == lease_state::lost) {  // not to be lengthened at the store for nobody
+    begun.ends().ended(*this);
+    return no_longer_held();
+  }
+  // If it is carried out, and the answer does not come, the store keeps it no longer than that.
+  const boot_time before = keeper_.shorten(*this, sent, lease);
+  const auto reply = client_.permits(name(), c);
+  if (!reply) {
+    if (!reply.error().outcome_unknown) keeper_.restore(*this, before);
+    begun.ends().failed(*this, reply.error());
+    return reply.error();
+  }
+  if (reply->outcome != permits_outcome::granted) {
+    begun.ends().gone(*this);
+    return lost_in(of_turn) ? no_longer_held() : released_before();
+  }
+  lease_.store(lease, std::memory_order_relaxed);
+  begun.ends().renewed(*this, sent, lease_of(*reply));
+  return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
+}
+
+// Who is told of the loss may release, which lets go of the session.
+void hold::extend_or_throw(std::chrono::milliseconds lease) {
+  const auto kept = session_;
+  auto extended = extend(lease, turn());
+  if (!extended) fail(std::move(extended.error()), "extend");
+}
+
+void hold::fail(failure f, std::string_view operation) const {
+  throw_failure(client_.located(std::move(f), operation, name()));
+}
+
+result<store::permits_command> hold::to_resize(std::uint32_t weight) const {
+  if (auto u = client_.usable(); !u) return std::move(u.error());
+  const lease_state now = state();
+  if (now == lease_state::lost) return no_longer_held();
+  if (now == lease_state::released) return failure{errc::not_owner, "the lease was released"};
+  auto c = command(permits_verb::resize);
+  c.weight = weight;
+  return c;
+}
+
+result<bool> hold::resized(std::uint32_t weight, const store::permits_reply& reply) {
+  if (reply.outcome == permits_outcome::busy) return false;
+  if (reply.outcome != permits_outcome::granted) {
+    keeper_.gone(*this);
+    return no_longer_held();
+  }
+  weight_.store(weight, std::memory_order_relaxed);
+  fence_.store(public_fence(reply.fence), std::memory_order_relaxed);
+  if (state() == lease_state::lost) return no_longer_held();
+  return true;
+}
+
+bool hold::give_up_stronger_than(std::uint32_t weight) noexcept {
+  if (weight_.load(std::memory_order_relaxed) <= weight) return false;
+  return keeper_.in_doubt(*this);
+}
+
+// Takes the next of this process along, if one is in line: one step at the store for both.
+std::optional<status> hold::tell_store(const ending& e, wants w) {
+  local_turn place(leaves_local_queue() ? config_->local_queue.get() : nullptr);
+  if (contender* const next = place.take_next()) {
+    const auto replaced = next->ask_instead_of(*this);
+    place.hand_to(*next);
+    if (!replaced) return replaced.error();
+    return *replaced ? status(done{}) : status(no_longer_held());
+  }
+  if (!config_->unconfirmed_release || w == wants::answer) {
+    auto told = outcome_of(client_.permits(name(), command(permits_verb::release)));
+    // One that was left would come behind the release, and take the lock for nobody.
+    if (client_.callers().call_for(owner_)) keeper_.abandon(name(), owner_, config_->lease);
+    return told;
+  }
+  tell_later(e);
+  return std::nullopt;
+}
+
+// Whoever of this process comes next is behind it, as soon as it is on its way.
+void hold::tell_later(const ending& e) {
+  client_.permits_later(name(), command(permits_verb::release),
+                        [self = shared_from_this(), e](result<store::permits_reply> reply) {
+                          (void)self->ended(e, outcome_of(reply));
+                        });
+}
+
+bool hold::add_user() noexcept {
+  unsigned users = this->users();
+  while (users > 0 && !users_.compare_exchange_weak(users, users + 1, std::memory_order_acquire)) {
+  }
+  return users > 0;
+}
+
+lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
+  if (self->client_.options().observer) {
+    event e = self->about(event_kind::acquired);
+    e.waited = e.waited_in_local_queue = self->client_.now() - began;
+    e.held = {};
+    self->client_.tell(e);
+  }
+  return lease(std::move(self));
+}
+
+// Not to be touched after it was passed on: another thread may end it then.
+std::pair<bool, std::error_code> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
+                                                      wants w) {
+  std::shared_ptr<transferable> done = std::move(self);
+  if (at.pass_on(done)) return {true, {}};
+  return {false, static_cast<hold&>(*done).end(was::in_use, w)};
+}
+
+std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
+  if (self->traced()) forget_own(*self);
+  if (self->client_.forked()) return errc::forked;
+  if (!self->config_->local_queue) return leave_group(std::move(self), w);
+  ++self->turn_;
+  local_queue& at =
+      *self->config_->local_queue;  // not to be touched after pass_on(): another may end it then
+  if (!self->client_.options().observer) return pass_on_or_end(at, std::move(self), w).second;
+  auto& client = self->client_;
+  const auto session_lives = self->session_;
+  const auto name_lives = self->config_;
+  const event released = self->about(event_kind::released);
+  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
+  if (passed_on) client.tell(released);
+  return how;
+} catch (...) {
+  return errc::internal;
+}
+
+// As soon as we have left, the last one may take it apart.
+std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
+  auto& client = self->client_;
+  const auto session_lives = self->session_;
+  const event released = self->about(event_kind::released);
+  if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
+  if (self->state() == lease_state::lost) return errc::lost;
+  client.tell(released);
+  return {};
+}
+
+std::error_code hold::end(was what, wants w) noexcept {
+  given_back_.store(true, std::memory_order_release);
+  const auto session_lives = std::move(session_);
+  keeper_.remove(*this);
+  const ending e{what, state() == lease_state::lost, client_.now()};
+  std::optional<status> told;
+  try {
+    told = tell_store(e, w);
+  } catch (...) {
+    told.emplace(without_memory());
+  }
+  return told ? ended(e, *told) : std::error_code{};
+}
+
+std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept {
+  for (const auto& h : all) {
+    if (h->client_.forked()) return errc::forked;
+  }
+  try {
+    return end_together(all);
+  } catch (...) {
+    return end_each(all);
+  }
+}
+
+// Where there is no memory for a batch. Those that were in one have been told of already.
+std::error_code hold::end_each(std::span<const std::shared_ptr<hold>> all) noexcept {
+  std::error_code first;
+  for (const auto& h : all) {
+    const auto why = h->session_ ? h->end(was::in_use) : std::error_code{};
+    if (!first) first = why;
+  }
+  return first;
+}
+
+// What it throws is thrown before anything of a session has ended.
+std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
+  const auto session = all.empty() ? nullptr : all.front()->session_;
+  if (!session) return end_each(all);
+  std::vector<std::shared_ptr<hold>> of_one, others;
+  for (const auto& h : all) (h->session_ == session ? of_one : others).push_back(h);
+  std::vector<store::named_command> releases;
+  std::vector<ending> endings;
+  releases.reserve(of_one.size());
+  endings.reserve(of_one.size());
+  for (const auto& h : of_one) {
+    h->given_back_.store(true, std::memory_order_release);
+    h->keeper_.remove(*h);
+    endings.push_back({was::in_use, h->state() == lease_state::lost, h->client_.now()});
+    releases.push_back({h->name(), h->command(permits_verb::release)});
+    h->session_.reset();
+  }
+  std::vector<result<store::permits_reply>> replies;
+  try {
+    replies = of_one.front()->client_.permits(releases);
+  } catch (...) {
+    replies.clear();
+  }
+  std::error_code first;
+  for (std::size_t i = 0; i < of_one.size(); ++i) {
+    const status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory());
+    const auto why = of_one[i]->ended(endings[i], told);
+    if (!first) first = why;
+  }
+  const auto rest = end_all(others);
+  return first ? first : rest;
+}
+
+std::error_code hold::ended(const ending& e, const status& told) noexcept {
+  state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
+  ended_.store(e.at, std::memory_order_relaxed);
+  if (told && !e.was_lost) {
+    if (e.what == was::in_use) announce(event_kind::released);
+    return {};
+  }
+  if (told || told.error().code == errc::lost) {
+    if (!e.was_lost) announce_lost("it was no longer held when it was given back");
+    return errc::lost;
+  }
+  keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  announce(event_kind::release_failed, &told.error());
+  return told.error().code;
+}
+
+// By whoever tells the loss: a thread of the keeper, which must not wait for the store.
+void hold::forget() noexcept {
+  given_back_.store(true, std::memory_order_release);
+  const auto session_lives = std::move(session_);
+  keeper_.remove(*this);
+  keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+}
+
+event hold::about(event_kind kind) noexcept {
+  const boot_time since = since_.load(std::memory_order_relaxed);
+  const boot_time began = began_.load(std::memory_order_relaxed);
+  event e;
+  e.kind = kind;
+  e.name = name();
+  e.fence = fence();
+  e.waited = since - began;
+  e.waited_in_local_queue = past_local_queue_.load(std::memory_order_relaxed) - began;
+  e.held = std::min(client_.now(), ended_.load(std::memory_order_relaxed)) - since;
+  return e;
+}
+
+void hold::announce(event_kind kind, const failure* why) noexcept {
+  if (!client_.options().observer) return;
+  event e = about(kind);
+  if (why != nullptr) {
+    e.code = why->code;
+    e.detail = why->what;
+  }
+  client_.tell(e);
+}
+
+void hold::announce_lost(std::string_view why) noexcept {
+  {
+    const call_limit users{call_limit::none::at_all};
+    if (auto asked = loss_if_asked()) asked->request_stop();
+  }
+  event e = about(event_kind::lost);
+  e.code = errc::lost;
+  e.detail = why;
+  client_.tell(e);
+  // Those of this process who stand behind must not wait for somebody who has lost it.
+  if (leaves_local_queue()) config_->local_queue->leave();
+}
+
+}  // namespace holdfast::engine

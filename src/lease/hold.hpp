@@ -1,0 +1,192 @@
+#pragma once
+
+#include <atomic>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/command.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "lease/keeper.hpp"
+#include "lease/own_holds.hpp"
+#include "local/local_queue.hpp"
+#include "session/lock_config.hpp"
+
+namespace holdfast::engine {
+
+class session_impl;
+class idle_lock_timer;
+class store_client;
+
+/// What a hold needs of its session.
+struct hold_services {
+  store_client& client;
+  engine::keeper& keeper;
+  engine::idle_lock_timer& idle_lock_timer;
+};
+
+/// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
+/// may have it one after the other (local queue.hpp), each with a lease and a fence of its own.
+class hold final : public std::enable_shared_from_this<hold>,
+                   public renewable,
+                   public transferable,
+                   public owned {
+ public:
+  /// Until it is given back it keeps `session`, of which `its` are the parts.
+  hold(std::shared_ptr<session_impl> session, const hold_services& its,
+       std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
+       const waits& w);
+
+  /// Makes the lease, and starts renewal.
+  static lease start(std::shared_ptr<hold> self);
+  /// For the next thread of this process. Empty if it was lost meanwhile.
+  static lease next_turn(std::shared_ptr<transferable> passed, const waits& w);
+  /// Whether the caller is to be told how it went, whatever lock_config::unconfirmed_release says.
+  enum class wants { answer, nothing };
+  /// The end of a thread's turn.
+  static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
+  /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
+  enum class was { in_use, idle };
+  std::error_code end(was what, wants w = wants::nothing) noexcept;
+  /// Many at once, of which none is at a local queue or shared: one round trip for each session
+  /// where the store can. What the first one says that did not go well.
+  static std::error_code end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
+  void give_back() noexcept override { (void)end(was::idle); }
+  void forget() noexcept override;
+
+  bool fits(const lock_config& wanted) const noexcept override;
+  bool stays_in_process(boot_time now) const noexcept override;
+  bool lingers() const noexcept override;
+  std::chrono::nanoseconds linger() const noexcept override { return config_->linger; }
+  void linger_until(boot_time at) const override;
+  store::named_command renewal() const override;
+  bool may_wait() const noexcept override { return config_->kind == store::kind::barrier; }
+  std::chrono::milliseconds renewed_for() const noexcept override {
+    return lease_.load(std::memory_order_relaxed);
+  }
+
+  std::uint64_t fence() const noexcept override { return fence_.load(std::memory_order_relaxed); }
+  const std::string& name() const noexcept { return config_->name; }
+  const std::shared_ptr<const lock_config>& what() const noexcept { return config_; }
+  const store::owner_id& owner() const noexcept override { return owner_; }
+  const store::owner_id& secret() const noexcept override { return secret_; }
+  lease_state state() const noexcept { return state(session_now()); }
+  /// Does not ask the session, which may be gone.
+  bool has_ended() const noexcept override {
+    return given_back_.load(std::memory_order_acquire) ||
+           state_.load(std::memory_order_acquire) == lease_state::lost;
+  }
+  std::chrono::nanoseconds remaining() const noexcept;
+  std::stop_token lost_token();
+  void check() const;
+
+  /// Of the turn that it was asked in: not_owner if that is over, and the next one's lease stays as
+  /// it is. Zero: for as long as before.
+  status extend(std::chrono::milliseconds lease, unsigned of_turn);
+  unsigned turn() const noexcept { return turn_.load(); }
+  /// For the present turn, and throws what went wrong, with where.
+  void extend_or_throw(std::chrono::milliseconds lease);
+  [[noreturn]] void fail(failure f, std::string_view operation) const;
+  /// To another weight (resizing.hpp): what to send, if it is held, and what the answer means:
+  /// false if there is no room.
+  result<store::permits_command> to_resize(std::uint32_t weight) const;
+  result<bool> resized(std::uint32_t weight, const store::permits_reply& reply);
+  /// Lost from now on, if it has more than that.
+  bool give_up_stronger_than(std::uint32_t weight) noexcept;
+
+  static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
+  static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
+
+  /// Readers that share it: each has a lease, and the last one's release is the hold's.
+  unsigned users() const noexcept { return users_.load(std::memory_order_relaxed); }
+  /// False if the last one has left.
+  bool add_user() noexcept;
+  /// For one that was added.
+  static lease joined(std::shared_ptr<hold> self, boot_time began);
+  bool traced() const noexcept { return config_->traced; }
+  bool ends_by_itself() const noexcept {
+    return !config_->renew || config_->max_hold != std::chrono::milliseconds::max();
+  }
+  /// Null when it was released: for who has it.
+  std::shared_ptr<session_impl> session() const noexcept { return session_; }
+  bool belongs_to(const store_client& session, const lock_config& s) const noexcept {
+    return &client_ == &session && config_->kind == s.kind && config_->name == s.name;
+  }
+
+ private:
+  hold(std::shared_ptr<session_impl> session, const hold_services& its,
+       std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
+       const waits& w, boot_time now);
+  static std::error_code end_each(std::span<const std::shared_ptr<hold>> all) noexcept;
+  static std::error_code end_together(std::span<const std::shared_ptr<hold>> all);
+  boot_time session_now() const noexcept;
+  lease_state state(boot_time now) const noexcept;
+  bool may_be_kept() const noexcept;
+  /// How things stood when it was given back.
+  struct ending {
+    was what;
+    bool was_lost;
+    boot_time at;
+  };
+  bool in_turn(unsigned turn) const noexcept { return turn_ == turn && !given_back_; }
+  /// Also where who was told of the loss has given it back since: a lost one has no next turn.
+  bool lost_in(unsigned turn) const noexcept {
+    return turn_ - turn <= 1 && state_ == lease_state::lost;
+  }
+  status extend_now(std::chrono::milliseconds lease, unsigned of_turn);
+  static std::pair<bool, std::error_code> pass_on_or_end(local_queue& at,
+                                                         std::shared_ptr<hold> self, wants w);
+  static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
+  std::optional<status> tell_store(const ending& e, wants w);
+  void tell_later(const ending& e);
+  std::error_code ended(const ending& e, const status& told) noexcept;
+  std::stop_source loss();
+  std::optional<std::stop_source> loss_if_asked() noexcept;
+  void forget_loss();
+  void publish() noexcept override;
+  void announce_lost(std::string_view why) noexcept override;
+  void announce(event_kind kind, const failure* why = nullptr) noexcept override;
+  /// What happened to the present turn.
+  event about(event_kind kind) noexcept;
+  store::permits_command command(store::permits_verb verb) const noexcept;
+  bool leaves_local_queue() noexcept { return in_local_queue_.exchange(false); }
+
+  std::shared_ptr<session_impl> session_;  // until released: a lease keeps its session alive
+  store_client& client_;
+  engine::keeper& keeper_;
+  engine::idle_lock_timer& idle_lock_timer_;
+  const std::shared_ptr<const lock_config> config_;
+  std::atomic<std::chrono::milliseconds> lease_;
+  std::atomic<std::uint32_t> weight_;
+  store::owner_id owner_;
+  store::owner_id secret_;
+  std::atomic<std::uint64_t> fence_;
+  const boot_time stays_until_;
+  std::atomic<bool> in_local_queue_;
+  std::atomic<unsigned> users_{1};
+  std::atomic<unsigned> turn_{0};       ///< odd: that of before is over
+  std::atomic<unsigned> extending_{0};  ///< it stays with its user until that is answered
+
+  // A copy of the timer's verdict, for readers without a lock.
+  std::atomic<lease_state> state_{lease_state::held};
+  std::atomic<boot_time> valid_until_;
+  std::atomic<bool> given_back_{false};  ///< session_ goes now
+
+  std::atomic<boot_time> ended_{forever};  ///< when it was given back
+
+  // The present turn; written by whoever has it, read for events.
+  std::atomic<boot_time> began_;
+  std::atomic<boot_time> past_local_queue_;
+  std::atomic<boot_time> since_;
+  std::atomic<bool> loss_asked_{false};  ///< somebody has lost_
+  std::mutex loss_mutex_;
+  std::optional<std::stop_source> lost_;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,390 @@
+#include "lease/keeper.hpp"
+
+#include <algorithm>
+
+#include "session/lock_config.hpp"
+#include "session/no_memory.hpp"
+#include "session/no_thread.hpp"
+#include "session/store_client.hpp"
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+constexpr std::size_t max_batch = 500;
+constexpr auto abandoned_retry = 200ms;
+constexpr auto settle_after = 250ms;
+constexpr int last_tries = 3;
+constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
+constexpr std::string_view taken_away = "the store says that it is not held any more";
+constexpr std::string_view lease_ended = "the lease ended before it was renewed";
+constexpr std::string_view outcome_unknown =
+    "the store did not say whether it made it weaker: others may be in beside it";
+}  // namespace
+
+std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept {
+  return std::chrono::microseconds(granted.expires_at - granted.now_at);
+}
+
+keeper::keeper(store_client& session) : session_(session) {}
+
+// What could not be given back would block the others until its lease ends, though nobody works: a
+// lost request is not to cost them that.
+keeper::~keeper() {
+  stop();
+  std::unique_lock lock{mutex_};
+  const boot_time until = session_.now() + last_tries_take;
+  int failed = 0;
+  while (failed < last_tries && !abandoned_.empty() && session_.now() < until) {
+    if (!release_abandoned(lock)) ++failed;
+  }
+}
+
+void keeper::stop() {
+  {
+    const std::lock_guard guard{mutex_};
+    stopping_ = true;
+    time_changed_.notify_all();
+    work_changed_.notify_all();
+  }
+  if (timer_thread_.joinable()) timer_thread_.join();
+  if (renewal_thread_.joinable()) renewal_thread_.join();
+}
+
+status keeper::start() noexcept try {
+  if (started_.load(std::memory_order_acquire)) return done{};
+  const std::lock_guard guard{mutex_};
+  if (started_) return done{};
+  // Each may have been started by an earlier attempt: one alone finds nothing to do.
+  if (!timer_thread_.joinable()) timer_thread_ = std::thread([this] { watch_time(); });
+  if (!renewal_thread_.joinable()) renewal_thread_ = std::thread([this] { renew_forever(); });
+  started_.store(true, std::memory_order_release);
+  return done{};
+} catch (...) {
+  return no_thread("to renew leases with");
+}
+
+bool keeper::on_own_thread() const noexcept {
+  const auto me = std::this_thread::get_id();
+  return me == timer_thread_.get_id() || me == renewal_thread_.get_id();
+}
+
+void keeper::add(const std::shared_ptr<renewable>& h) {
+  const std::lock_guard guard{mutex_};
+  h->scheduled_ = schedule_.emplace(h->timer_.next(), h);
+  if (h->timer_.next() < sleeping_until_) time_changed_.notify_one();
+}
+
+void keeper::remove(renewable& h) noexcept {
+  schedule::node_type last;  // may hold the last reference: let go of it without the mutex
+  const std::lock_guard guard{mutex_};
+  if (!h.scheduled_) return;
+  last = schedule_.extract(*h.scheduled_);
+  h.scheduled_.reset();
+}
+
+// The same node in another place: that takes no memory.
+void keeper::reschedule(renewable& h) noexcept {
+  h.publish();
+  if (!h.scheduled_) return;
+  auto node = schedule_.extract(*h.scheduled_);
+  node.key() = h.timer_.next();
+  h.scheduled_ = schedule_.insert(std::move(node));
+  if (h.timer_.next() < sleeping_until_) time_changed_.notify_one();
+}
+
+void keeper::begin_renewal(renewable& h) {
+  std::shared_ptr<renewable> taken_over;  // let go of without the mutex
+  std::unique_lock lock{mutex_};
+  // One that is queued and not sent is no obstacle: the caller's takes its place.
+  if ((taken_over = to_renew_.take(h))) return;
+  while (h.timer_.state() != lease_state::lost && !h.timer_.begin(session_.now())) {
+    session_.clock().wait_until(lock, renewal_over_, forever);
+  }
+  reschedule(h);
+}
+
+// The three ends of a renewal, with the mutex held. What is to be told is told without it.
+keeper::news keeper::on_renewed(renewable& h, boot_time sent,
+                                std::chrono::nanoseconds lease) noexcept {
+  const bool again = h.timer_.renewed(session_.now(), sent, lease);
+  reschedule(h);
+  if (!again) return {};
+  return {.about = &h, .what = event_kind::held_again};
+}
+
+keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
+  const bool first = h.timer_.failed(session_.now());
+  reschedule(h);
+  return {.about = &h, .what = event_kind::renew_failed, .suspect = first, .failed = &why};
+}
+
+keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
+  const bool known = h.timer_.state() == lease_state::lost;
+  h.timer_.gone();
+  reschedule(h);
+  if (known) return {};
+  return {.about = &h, .what = event_kind::lost, .lost = why};
+}
+
+void keeper::tell(const news& n) noexcept {
+  if (!n.what) return;
+  if (*n.what == event_kind::lost) return n.about->announce_lost(n.lost);
+  n.about->announce(*n.what, n.failed);
+  if (n.suspect) n.about->announce(event_kind::suspect, n.failed);
+}
+
+template <class End>
+void keeper::end_renewal(End end) {
+  std::unique_lock lock{mutex_};
+  const auto to_tell = end();
+  renewal_over_.notify_all();
+  lock.unlock();
+  tell(to_tell);
+}
+
+// Released meanwhile: no wonder if it is not there any more.
+template <class End>
+void keeper::end_renewal(renewable& h, End end) {
+  end_renewal([&]() -> news {
+    if (h.scheduled_) return end();
+    h.timer_.end_renewal();
+    return {};
+  });
+}
+
+void keeper::renewed(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
+  end_renewal(h, [&] { return on_renewed(h, sent, lease); });
+}
+void keeper::not_renewed(renewable& h) {
+  end_renewal(h, [&]() -> news {
+    h.timer_.end_renewal();
+    reschedule(h);
+    return {};
+  });
+}
+void keeper::failed(renewable& h, const failure& why) {
+  end_renewal(h, [&] { return on_failed(h, why); });
+}
+void keeper::gone(renewable& h) {
+  end_renewal(h, [&] { return on_lost(h, taken_away); });
+}
+void keeper::ended(renewable& h) {
+  end_renewal(h, [&] { return on_lost(h, lease_ended); });
+}
+bool keeper::in_doubt(renewable& h) noexcept {
+  bool kept = false;
+  end_renewal([&]() -> news {
+    kept = h.scheduled_.has_value();
+    if (!kept) return {};
+    return on_lost(h, outcome_unknown);
+  });
+  return kept;
+}
+
+boot_time keeper::shorten(renewable& h, boot_time sent, std::chrono::nanoseconds lease) {
+  const std::lock_guard guard{mutex_};
+  const boot_time before = h.timer_.shorten(sent, lease);
+  reschedule(h);
+  return before;
+}
+void keeper::restore(renewable& h, boot_time valid_until) {
+  const std::lock_guard guard{mutex_};
+  h.timer_.restore(valid_until);
+  reschedule(h);
+}
+
+// ---- the thread that watches the time
+// ------------------------------------------------------------
+
+// Both may be due of one hold at the same time: then it is told twice, in that order.
+boot_time keeper::take_due(told_line& to_tell) noexcept {
+  const boot_time now = session_.now();
+  while (!schedule_.empty() && schedule_.begin()->first <= now) {
+    const auto h = schedule_.begin()->second;
+    const auto step = h->timer_.due(now);
+    if (step == lease_timer::step::renew) to_renew_.push(h);
+    if (step == lease_timer::step::suspect || step == lease_timer::step::lost) {
+      const bool in_line = h->to_tell_suspect_ || h->to_tell_lost_;
+      (step == lease_timer::step::lost ? h->to_tell_lost_ : h->to_tell_suspect_) = true;
+      if (!in_line) to_tell.push(h);
+    }
+    reschedule(*h);
+  }
+  return schedule_.empty() ? forever : schedule_.begin()->first;
+}
+
+void keeper::tell_due(told_line& to_tell) noexcept {
+  while (const auto h = to_tell.pop()) {
+    const bool suspect = std::exchange(h->to_tell_suspect_, false);
+    const bool lost = std::exchange(h->to_tell_lost_, false);
+    if (suspect) h->announce(event_kind::suspect, nullptr);
+    if (lost) h->announce_lost(lease_ended);
+  }
+}
+
+void keeper::watch_time() {
+  std::unique_lock lock{mutex_};
+  while (!stopping_) {
+    told_line to_tell;
+    const boot_time next = take_due(to_tell);
+    if (!to_renew_.empty()) work_changed_.notify_one();
+    if (to_tell.empty()) {
+      sleeping_until_ = next;
+      session_.clock().wait_until(lock, time_changed_, next);
+      sleeping_until_ = boot_time::min();
+      continue;
+    }
+    lock.unlock();
+    tell_due(to_tell);
+    lock.lock();
+  }
+}
+
+// ---- the thread that talks to the store
+// ----------------------------------------------------------
+
+void keeper::renew_forever() {
+  std::unique_lock lock{mutex_};
+  while (!stopping_) {
+    const boot_time next = std::min(retry_abandoned_at_, settle_at_);
+    if (to_renew_.empty() && session_.now() < next) {
+      session_.clock().wait_until(lock, work_changed_, next);
+      continue;
+    }
+    due_line due;
+    for (std::size_t n = 0; n < max_batch && !to_renew_.empty(); ++n) due.push(to_renew_.pop());
+    if (!due.empty()) {
+      lock.unlock();
+      renew_batch(due);
+      due.clear();
+      lock.lock();
+    }
+    if (session_.now() >= settle_at_) settle(lock);
+    if (session_.now() >= retry_abandoned_at_) (void)release_abandoned(lock);
+  }
+}
+
+void keeper::renew_batch(due_line& due) try {
+  std::vector<std::shared_ptr<renewable>> holds;
+  std::vector<store::named_command> renewals;
+  std::vector<news> to_tell;
+  holds.reserve(due.size());
+  renewals.reserve(due.size());
+  to_tell.reserve(due.size());
+  due.for_each([&](const renewable& h) { renewals.push_back(h.renewal()); });
+  const boot_time sent = session_.now();
+  const auto replies = session_.execute_batch(renewals);
+  while (auto h = due.pop()) holds.push_back(std::move(h));
+  // Everyone's renewal is over before anyone is told: who is told may want to renew another.
+  std::unique_lock lock{mutex_};
+  for (std::size_t i = 0; i < holds.size(); ++i) {
+    to_tell.push_back(settle(*holds[i], sent, replies[i]));
+  }
+  renewal_over_.notify_all();
+  lock.unlock();
+  for (const auto& t : to_tell) tell(t);
+} catch (...) {
+  fail_batch(due);
+}
+
+// It was not sent, or nobody knows: tried again as after any failure, and none is left begun.
+void keeper::fail_batch(due_line& due) noexcept {
+  const failure why = without_memory();
+  while (const auto h = due.pop()) failed(*h, why);
+}
+
+keeper::news keeper::settle(renewable& h, boot_time sent,
+                            const result<store::permits_reply>& reply) noexcept {
+  if (!h.scheduled_) {  // released meanwhile: no wonder if it is not there any more
+    h.timer_.end_renewal();
+    return {};
+  }
+  if (!reply) return on_failed(h, reply.error());
+  if (reply->outcome == permits_outcome::queued && h.may_wait())
+    return on_renewed(h, sent, h.renewed_for());
+  if (reply->outcome != permits_outcome::granted) return on_lost(h, taken_away);
+  return on_renewed(h, sent, lease_of(*reply));
+}
+
+void keeper::abandon(std::string_view name, const store::owner_id& owner,
+                     std::chrono::nanoseconds lease) noexcept try {
+  const std::lock_guard guard{mutex_};
+  const boot_time now = session_.now();
+  abandoned_.push_back({std::string(name), owner, lease, saturated_add(now, lease)});
+  retry_abandoned_at_ = now;
+  work_changed_.notify_one();
+} catch (...) {
+  return;  // the store forgets it when the lease ends
+}
+
+void keeper::expect_answers() {
+  if (expecting_.exchange(true, std::memory_order_relaxed)) return;
+  const std::lock_guard guard{mutex_};
+  settle_at_ = saturated_add(session_.now(), settle_after);
+  work_changed_.notify_one();
+}
+
+void keeper::settle(std::unique_lock<std::mutex>& lock) noexcept {
+  settle_at_ = forever;
+  expecting_.store(false, std::memory_order_relaxed);
+  lock.unlock();
+  bool read = true;
+  try {
+    session_.settle();
+  } catch (...) {
+    read = false;  // no memory for what has come
+  }
+  lock.lock();
+  if (!read) settle_at_ = std::min(settle_at_, saturated_add(session_.now(), settle_after));
+}
+
+// No more at once than renewals, which wait for it. The rest is next, without delay if the store
+// takes them.
+bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
+  abandonments todo;
+  const auto count = static_cast<std::ptrdiff_t>(std::min(abandoned_.size(), max_batch));
+  todo.splice(todo.end(), abandoned_, abandoned_.begin(), std::next(abandoned_.begin(), count));
+  retry_abandoned_at_ = forever;
+  lock.unlock();
+  try {
+    try_to_release(todo);
+  } catch (...) {
+    // No memory: all of them again. To give back twice does no harm.
+  }
+  lock.lock();
+  const bool all = todo.empty();
+  abandoned_.splice(abandoned_.end(), todo);
+  const auto next = session_.now() + (all ? 0ms : abandoned_retry);
+  if (!abandoned_.empty()) retry_abandoned_at_ = std::min(retry_abandoned_at_, next);
+  return all;
+}
+
+void keeper::try_to_release(abandonments& todo) {
+  std::vector<store::named_command> releases;
+  std::vector<abandonments::iterator> asked;
+  const boot_time now = session_.now();
+  for (auto next = todo.begin(); next != todo.end();) {
+    const auto a = next++;
+    // Nobody waits any longer for the call that may get it: it has to end first, and what it gets
+    // lasts from then on.
+    if (session_.callers().call_for(a->owner)) {
+      a->until = std::max(a->until, saturated_add(now, a->lease));
+    } else if (now >= a->until) {
+      todo.erase(a);
+    } else {
+      releases.push_back({a->name, release_command(a->owner)});
+      asked.push_back(a);
+    }
+  }
+  if (releases.empty()) return;
+  const auto replies = session_.permits(releases);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (replies[i]) todo.erase(asked[i]);
+  }
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,66 @@
+#include "local/idle_lock_timer.hpp"
+
+#include "session/no_thread.hpp"
+#include "session/store_client.hpp"
+
+namespace holdfast::engine {
+
+idle_lock_timer::~idle_lock_timer() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard guard{mutex_};
+    stopping_ = true;
+  }
+  notifications_->wake();
+  thread_.join();
+}
+
+status idle_lock_timer::start() noexcept try {
+  if (started_.load(std::memory_order_acquire)) return done{};
+  const std::lock_guard guard{mutex_};
+  if (started_) return done{};
+  if (!notifications_) notifications_.emplace(session_.dispatcher());
+  thread_ = std::thread([this] { run(); });
+  started_.store(true, std::memory_order_release);
+  return done{};
+} catch (...) {
+  return no_thread("to look after idle locks");
+}
+
+void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time when) {
+  std::unique_lock lock{mutex_};
+  const auto entry = due_.emplace(when, at);
+  if (entry != due_.begin()) return;
+  lock.unlock();
+  notifications_->wake();
+}
+
+bool idle_lock_timer::stopping() {
+  const std::lock_guard guard{mutex_};
+  return stopping_;
+}
+
+void idle_lock_timer::run() {
+  for (boot_time next = forever; !stopping(); next = look_at_due()) {
+    if (const auto notification = notifications_->wait(next)) wanted_(*notification);
+  }
+}
+
+// The next time to look.
+boot_time idle_lock_timer::look_at_due() {
+  std::unique_lock lock{mutex_};
+  while (!due_.empty() && due_.begin()->first <= session_.now()) {
+    auto entry = due_.extract(due_.begin());  // goes back as it is: that takes no memory
+    const auto at = entry.mapped().lock();
+    if (!at) continue;
+    lock.unlock();
+    const auto found = at->lapse();
+    if (found.over) found.over->give_back();
+    lock.lock();
+    entry.key() = found.again_at;
+    if (found.again_at != forever) due_.insert(std::move(entry));
+  }
+  return due_.empty() ? forever : due_.begin()->first;
+}
+
+}  // namespace holdfast::engine

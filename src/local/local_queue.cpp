@@ -1,0 +1,275 @@
+#include "local/local_queue.hpp"
+
+#include <algorithm>
+
+#include "session/lock_config.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+// So long the first in line waits awake for its turn: less than falling asleep again costs.
+constexpr int spins = 200;
+
+/// Who has less time left than this asks for itself.
+constexpr std::chrono::seconds taken_along_with{1};
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+local_queue::entry entry_of(contender::in_local_queue end, bool stopped) {
+  switch (end) {
+    case contender::in_local_queue::first:
+      return local_queue::entry::first;
+    case contender::in_local_queue::passed:
+      return local_queue::entry::passed;
+    case contender::in_local_queue::gone:
+      return stopped ? local_queue::entry::cancelled : local_queue::entry::timed_out;
+    default:
+      return local_queue::entry::asked;
+  }
+}
+
+}  // namespace
+
+local_queue::entry local_queue::join(contender& who, boot_time deadline) {
+  std::unique_lock lock{mutex_};
+  while (line_.empty() && idle_) {
+    auto lingering = std::exchange(idle_, nullptr);
+    if (lingering->fits(who.config_)) {
+      who.passed_ = std::move(lingering);
+      return entry::passed;
+    }
+    lock.unlock();
+    lingering->give_back();
+    lock.lock();
+  }
+  if (!occupied_) {
+    occupied_ = true;
+    return entry::first;
+  }
+  if (clock_.now() >= deadline) return entry::timed_out;
+  if (line_.size() >= who.config_.max_waiters) return entry::overloaded;
+  who.place_ = line_.insert(line_.end(), &who);
+  who.in_local_queue_ = contender::in_local_queue::waiting;
+  who.deadline_ = deadline;
+  if (line_.size() == 1) bypassed_ = 0;
+  return entry::waiting;
+}
+
+local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::stop_token stop) {
+  if (const entry at = join(who, deadline); at != entry::waiting) return at;
+  const std::stop_callback on_stop{stop, [&] {
+                                     const std::lock_guard guard{mutex_};
+                                     who.rouse();
+                                   }};
+  std::unique_lock lock{mutex_};
+  std::shared_ptr<transferable> left_behind;
+  while (still_waits(lock, who, deadline, stop, left_behind)) {
+    const bool chosen = who.in_local_queue_ == contender::in_local_queue::chosen;
+    clock_.wait_until(lock, who.changed_, chosen ? forever : deadline);
+  }
+  lock.unlock();  // before on_stop goes: it may have to wait for a callback that wants the mutex
+  if (left_behind) left_behind->give_back();
+  return entry_of(who.in_local_queue_, stop.stop_requested());
+}
+
+local_queue::entry local_queue::look(contender& who, boot_time deadline,
+                                     const std::stop_token& stop) {
+  std::unique_lock lock{mutex_};
+  std::shared_ptr<transferable> left_behind;
+  if (still_waits(lock, who, deadline, stop, left_behind)) return entry::waiting;
+  lock.unlock();
+  if (left_behind) left_behind->give_back();
+  return entry_of(who.in_local_queue_, stop.stop_requested());
+}
+
+// One who was chosen waits for what comes of it, whatever happens.
+bool local_queue::still_waits(std::unique_lock<std::mutex>& lock, contender& who,
+                              boot_time deadline, const std::stop_token& stop,
+                              std::shared_ptr<transferable>& left_behind) {
+  while (who.in_local_queue_ == contender::in_local_queue::waiting) {
+    if (!stop.stop_requested()) {
+      if (own_turn(lock, who)) continue;
+      if (clock_.now() < deadline) return true;
+    }
+    left_behind = step_out(who);
+  }
+  return who.in_local_queue_ == contender::in_local_queue::chosen;
+}
+
+// True if something may have changed.
+bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
+  if (line_.front() != &who) return false;
+  if (idle_ && idle_->fits(who.config_)) {
+    give_first(std::exchange(idle_, nullptr));
+    return true;
+  }
+  if (first_ != summons::called) return false;
+  first_ = summons::insists;
+  if (who.waker_ != nullptr) return true;  // its thread has others to see to
+  lock.unlock();
+  for (int i = 0; i < spins && who.in_local_queue_ == contender::in_local_queue::waiting; ++i)
+    relax();
+  lock.lock();
+  return true;
+}
+
+// What was idle for it is for the next in line; for nobody if there is none: the caller ends it.
+std::shared_ptr<transferable> local_queue::step_out(contender& who) {
+  who.in_local_queue_ = contender::in_local_queue::gone;
+  if (line_.front() != &who) {
+    line_.erase(who.place_);
+    return nullptr;
+  }
+  next_in_line();
+  if (!idle_) return nullptr;
+  if (line_.empty() || !idle_->fits(line_.front()->config_)) return std::exchange(idle_, nullptr);
+  call_first();
+  return nullptr;
+}
+
+contender& local_queue::next_in_line() {
+  contender& next = *line_.front();
+  line_.pop_front();
+  first_ = summons::none;
+  bypassed_ = 0;
+  return next;
+}
+
+void local_queue::call_first() {
+  if (first_ != summons::none) return;
+  first_ = summons::called;
+  line_.front()->rouse();
+}
+
+void local_queue::give_first(std::shared_ptr<transferable> what) {
+  contender& next = next_in_line();
+  next.passed_ = std::move(what);
+  next.in_local_queue_ = contender::in_local_queue::passed;
+  next.rouse();
+}
+
+std::shared_ptr<transferable> local_queue::take_idle(const lock_config& wanted) {
+  const std::lock_guard guard{mutex_};
+  if (!idle_ || !idle_->fits(wanted)) return nullptr;
+  ++bypassed_;
+  return std::exchange(idle_, nullptr);
+}
+
+bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
+  const std::lock_guard guard{mutex_};
+  if (line_.empty()) {
+    if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
+    idle_ = std::move(done);
+    if (looked_after_ || have_it_looked_after()) return true;
+    done = std::exchange(idle_, nullptr);
+    return false;
+  }
+  if (!done->fits(line_.front()->config_) || !done->stays_in_process(clock_.now())) return false;
+  if (first_ == summons::insists || bypassed_ >= line_.front()->config_.max_bypass) {
+    give_first(std::move(done));
+  } else {
+    idle_ = std::move(done);
+    call_first();
+  }
+  return true;
+}
+
+// Turns that follow each other closely cost no look at the clock: idle_lock_timer looks twice in
+// the time, and what had no turn for half of it since a look has been idle for that long at least.
+// Without memory for that nothing lingers.
+bool local_queue::have_it_looked_after() noexcept try {
+  const auto now = clock_.now();
+  idle_turn_ = idle_->fence();
+  idle_ends_ = saturated_add(now, idle_->linger());
+  idle_->linger_until(saturated_add(now, idle_->linger() / 2));
+  return looked_after_ = true;
+} catch (...) {
+  return false;
+}
+
+local_queue::lapsed local_queue::lapse() {
+  const std::lock_guard guard{mutex_};
+  looked_after_ = idle_ && line_.empty();
+  if (!looked_after_) return {};
+  const auto now = clock_.now();
+  if (std::exchange(idle_turn_, idle_->fence()) != idle_->fence()) {
+    idle_ends_ = saturated_add(now, idle_->linger() / 2);
+  }
+  if (now < idle_ends_) return {nullptr, idle_ends_};
+  looked_after_ = false;
+  return {std::exchange(idle_, nullptr), forever};
+}
+
+std::shared_ptr<transferable> local_queue::wanted(const store::owner_id& held) {
+  const std::lock_guard guard{mutex_};
+  wanted_ = held;
+  const bool unused = idle_ && line_.empty() && idle_->owner() == held;
+  return unused ? std::exchange(idle_, nullptr) : nullptr;
+}
+
+void local_queue::expect_one() {
+  const std::lock_guard guard{mutex_};
+  ++expected_;
+}
+
+std::shared_ptr<transferable> local_queue::expect_one_less() {
+  const std::lock_guard guard{mutex_};
+  return --expected_ == 0 && line_.empty() ? std::exchange(idle_, nullptr) : nullptr;
+}
+
+void local_queue::leave() {
+  std::unique_lock lock{mutex_};
+  const auto lost = std::exchange(idle_, nullptr);
+  if (line_.empty()) {
+    occupied_ = false;
+  } else {
+    contender& next = next_in_line();
+    next.in_local_queue_ = contender::in_local_queue::first;
+    next.rouse();
+  }
+  lock.unlock();
+  if (lost) lost->forget();
+}
+
+contender* local_queue::take_next() {
+  const std::lock_guard guard{mutex_};
+  if (line_.empty()) return nullptr;
+  // It must not wait for longer than its deadline allows, and who asks for it must not be cut
+  // short.
+  const boot_time at_least = saturated_add(clock_.now(), taken_along_with);
+  if (line_.front()->deadline_ < at_least) return nullptr;
+  contender& next = next_in_line();
+  next.in_local_queue_ = contender::in_local_queue::chosen;
+  return &next;
+}
+
+void local_queue::hand_to(contender& next) {
+  const std::lock_guard guard{mutex_};
+  next.in_local_queue_ = contender::in_local_queue::asked;
+  next.rouse();
+}
+
+bool local_queue::give_up(contender& who) noexcept {
+  using at = contender::in_local_queue;
+  std::unique_lock lock{mutex_};
+  const at now = who.in_local_queue_;
+  if (now == at::chosen) return false;
+  const auto unused = now == at::waiting ? step_out(who) : std::move(who.passed_);
+  who.in_local_queue_ = at::gone;
+  lock.unlock();
+  if (unused) unused->give_back();
+  if (now == at::first || now == at::asked) leave();
+  return true;
+}
+
+std::size_t local_queue::waiting() {
+  const std::lock_guard guard{mutex_};
+  return line_.size();
+}
+
+}  // namespace holdfast::engine

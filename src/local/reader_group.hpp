@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "lease/hold.hpp"
+#include "session/waker.hpp"
+
+namespace holdfast::engine {
+
+/// The readers of one process and one name, who share one hold at the store: the first asks for it,
+/// who comes while it is held joins, the last gives it back. Once a writer waits, here or (a
+/// notification says so) elsewhere, nobody joins any more: the next reader asks for a new hold,
+/// behind the writer. Thread-safe.
+class reader_group {
+ public:
+  /// False if a hold is its own, because of what limits it.
+  static bool shares(const lock_config& s) noexcept;
+
+  /// A reader's way in, step by step. `who` is roused when there may be news.
+  class visit {
+   public:
+    visit(std::shared_ptr<reader_group> at, waker& who) : at_(std::move(at)), who_(who) {}
+    ~visit() { leave(); }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+
+    enum class way { joined, asks, waits, overloaded };
+    /// When it comes, whenever it is roused, and at the deadline, from which on it may not wait.
+    way look(const lock_config& s, bool passes_writers, bool may_wait);
+    std::shared_ptr<hold> take_joined() noexcept { return std::move(joined_); }
+    /// What came of asking.
+    void share(const std::shared_ptr<hold>& won);
+    /// Gives up its place among those who wait, or its turn to ask.
+    void leave();
+
+   private:
+    const std::shared_ptr<reader_group> at_;
+    waker& who_;
+    std::shared_ptr<hold> joined_;
+    bool asks_for_all_ = false;
+  };
+
+  /// A writer of this process waits, for as long as this lives.
+  class writer {
+   public:
+    explicit writer(reader_group& at);
+    ~writer();
+    writer(const writer&) = delete;
+    writer& operator=(const writer&) = delete;
+
+   private:
+    reader_group& at_;
+  };
+
+  /// Somebody elsewhere waits for what this owner holds.
+  void wanted(const store::owner_id& held);
+
+  /// True if nobody else has this hold; then nobody will join it.
+  bool keep_alone(const hold& mine);
+
+ private:
+  std::shared_ptr<hold> join(const lock_config& s, bool passes_writers);
+  bool full(const lock_config& s) const noexcept;
+  void end_turn();
+
+  std::mutex mutex_;
+  std::weak_ptr<hold> current_;
+  bool asking_ = false;
+  std::set<waker*> visitors_;  ///< those that wait
+  unsigned writers_ = 0;
+  store::owner_id wanted_{};
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,80 @@
+#include "quorum/quorum.hpp"
+
+#include <algorithm>
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::chrono::nanoseconds first_rest = 50ms;
+constexpr std::chrono::nanoseconds longest_rest = 5s;
+
+std::int64_t micros(boot_time t) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+}
+
+}  // namespace
+
+bool quorum_node::worth_asking(boot_time now, std::chrono::nanoseconds patience) const {
+  if (hangs(now, patience)) return false;
+  const std::lock_guard guard{mutex_};
+  return now >= ask_again_at_;
+}
+
+bool quorum_node::hangs(boot_time now, std::chrono::nanoseconds patience) const {
+  const std::lock_guard guard{mutex_};
+  return unanswered_ > 0 && now - waiting_since_ >= patience;
+}
+
+void quorum_node::asked(boot_time now) {
+  const std::lock_guard guard{mutex_};
+  if (unanswered_++ == 0) waiting_since_ = now;
+}
+
+void quorum_node::catch_up() const { session_->collect(); }
+
+void quorum_node::given_to_runner() {
+  const std::lock_guard guard{mutex_};
+  ++with_runner_;
+}
+
+void quorum_node::answered_by_runner() {
+  const std::lock_guard guard{mutex_};
+  --with_runner_;
+}
+
+bool quorum_node::may_post() const {
+  const std::lock_guard guard{mutex_};
+  return with_runner_ == 0 && failures_ == 0;
+}
+
+void quorum_node::answered(const result<store::permits_reply>& reply, boot_time sent,
+                           boot_time now) {
+  const std::lock_guard guard{mutex_};
+  --unanswered_;
+  waiting_since_ = now;
+  if (!reply) {
+    const auto rest = std::min(first_rest * (1 << std::min(failures_++, 8U)), longest_rest);
+    ask_again_at_ = reply.error().code == errc::unavailable ? now + rest : now;
+    return;
+  }
+  failures_ = 0;
+  ask_again_at_ = now;
+  if (reply->wall_at > 0) wall_ahead_ = reply->wall_at - micros(sent);
+}
+
+// A little more: so that the request is there before that time is.
+std::int64_t quorum_node::wall_at(boot_time now) const {
+  constexpr std::int64_t on_its_way = 500;
+  const std::lock_guard guard{mutex_};
+  return wall_ahead_ == 0 ? 0 : micros(now) + wall_ahead_ + on_its_way;
+}
+
+std::size_t count(const quorum_round::answers& all, vote v) {
+  return static_cast<std::size_t>(
+      std::count_if(all.begin(), all.end(), [&](const auto& a) { return a.said == v; }));
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <holdfast/redlock.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wait/acquire.hpp"
+
+namespace holdfast::engine {
+
+/// One of the stores of a redlock, and what is known of how it does. Thread-safe.
+class quorum_node {
+ public:
+  quorum_node(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> what)
+      : session_(std::move(session)), what_(std::move(what)) {}
+
+  const std::shared_ptr<session_impl>& session() const noexcept { return session_; }
+  const std::shared_ptr<const lock_config>& what() const noexcept { return what_; }
+
+  /// The circuit breaker: whether it is worth a request now. False after a failure, for ever
+  /// longer, up to 5 s; and while it has not answered an earlier request in time.
+  bool worth_asking(boot_time now, std::chrono::nanoseconds patience) const;
+  /// Whether it has owed an answer for so long.
+  bool hangs(boot_time now, std::chrono::nanoseconds patience) const;
+  void asked(boot_time now);
+  /// Takes the answers that are there.
+  void catch_up() const;
+  /// What goes by the session's runner and what is posted do not keep an order: as long as
+  /// something of ours is with the runner, what comes behind it has to go there too. And what went
+  /// wrong may be mended by who waits for the answer only, as a script that is gone: after a
+  /// failure nothing is posted.
+  void given_to_runner();
+  bool may_post() const;
+  void answered_by_runner();
+  void answered(const result<store::permits_reply>& reply, boot_time sent, boot_time now);
+
+  /// What its clock says now, or a little more; zero if that is not known.
+  std::int64_t wall_at(boot_time now) const;
+
+ private:
+  const std::shared_ptr<session_impl> session_;
+  const std::shared_ptr<const lock_config> what_;
+  mutable std::mutex mutex_;
+  unsigned unanswered_ = 0;
+  unsigned with_runner_ = 0;
+  boot_time waiting_since_{};
+  unsigned failures_ = 0;
+  boot_time ask_again_at_{};
+  std::int64_t wall_ahead_ = 0;  ///< of our own clock
+};
+
+/// How long a vote may take: so long each request, and no longer than until then in all.
+struct vote_time {
+  std::chrono::nanoseconds each{};
+  boot_time deadline = forever;
+  boot_time until(boot_time now) const noexcept {
+    return std::min(saturated_add(now, each), deadline);
+  }
+};
+
+/// All of them.
+struct quorum {
+  std::string name;
+  std::vector<std::shared_ptr<quorum_node>> nodes;
+  std::chrono::nanoseconds patience{};
+  std::chrono::nanoseconds trust_after{};
+
+  std::size_t majority() const noexcept { return nodes.size() / 2 + 1; }
+  session_impl& first() const noexcept { return *nodes.front()->session(); }
+  boot_time now() const noexcept { return first().now(); }
+};
+
+/// One request to all nodes, or some, at the same time. Where the store can, it is posted, and who
+/// waits reads the answers of all nodes by itself; else it goes by the runner of the session. Each
+/// answer is told to `each`, by any thread; who wants to waits until it has heard enough.
+/// Thread-safe.
+class quorum_round : public std::enable_shared_from_this<quorum_round> {
+ public:
+  struct answer {
+    vote said = vote::skipped;
+    store::permits_reply reply{};
+    boot_time sent{};
+    failure why{};
+  };
+  using answers = std::vector<answer>;
+  using listener = std::function<void(std::size_t node, const answer& what)>;
+
+  quorum_round(std::shared_ptr<const quorum> of, listener each)
+      : quorum_(std::move(of)),
+        answers_(quorum_->nodes.size()),
+        posted_(quorum_->nodes.size()),
+        each_(std::move(each)) {}
+
+  enum class asked {
+    plainly,
+    of_trusted,    ///< a grant of one that was started a moment ago is no vote
+    without_wait,  ///< nobody will wait(), and read what was posted: it goes by the runner
+  };
+  /// `keeps` is kept for as long as the request is on its way.
+  void ask(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps,
+           asked how = asked::plainly);
+  /// Until `enough` says so, all have answered, or it is that late. For the thread that asks.
+  answers wait(boot_time until, const std::function<bool(const answers&)>& enough);
+
+ private:
+  /// A request that was posted.
+  struct posting {
+    bool under_way = false;
+    std::optional<failure> broke{};  ///< to be asked again, by the runner
+    store::permits_command command{};
+    std::shared_ptr<const void> keeps{};
+  };
+  class bell;
+
+  bool post(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps);
+  /// Without memory to ask it, that is its answer.
+  void ask_runner(std::size_t node, const store::permits_command& c,
+                  std::shared_ptr<const void> keeps, bool trusted_only) noexcept;
+  void begin_asking(std::size_t node, const store::permits_command& c,
+                    std::shared_ptr<const void> keeps, bool trusted_only);
+  void on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent);
+  void on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
+                 bool trusted);
+  bool anything_posted() const;
+  void read_answers(std::unique_lock<std::mutex>& lock, bell& by, boot_time until);
+  void ask_broken_again(std::unique_lock<std::mutex>& lock);
+  void give_up_broken(std::unique_lock<std::mutex>& lock);
+
+  const std::shared_ptr<const quorum> quorum_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  answers answers_;
+  std::vector<posting> posted_;
+  std::size_t outstanding_ = 0;
+  bell* waiter_ = nullptr;  ///< who waits, and reads what was posted
+  const listener each_;
+};
+
+std::size_t count(const quorum_round::answers& all, vote v);
+
+}  // namespace holdfast::engine

@@ -1,0 +1,86 @@
+#include <thread>
+
+#include "quorum/quorum_hold.hpp"
+#include "session/no_memory.hpp"
+#include "session/no_thread.hpp"
+
+namespace holdfast::engine {
+
+/// What its thread works on: it may outlive the renewer, if that ends on it.
+struct quorum_renewer::shared {
+  explicit shared(holdfast::clock& on) : clock(on) {}
+  holdfast::clock& clock;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::weak_ptr<quorum_hold>> holds;
+  bool news = false;
+  bool stopping = false;
+};
+
+std::shared_ptr<quorum_renewer> quorum_renewer::make(std::shared_ptr<session_impl> of) {
+  auto& clock = of->clock();
+  return {new quorum_renewer(clock), [session = std::move(of)](quorum_renewer* m) {
+            if (!session->forked()) delete m;
+          }};
+}
+
+quorum_renewer::quorum_renewer(holdfast::clock& on) : shared_(std::make_shared<shared>(on)) {}
+
+quorum_renewer::~quorum_renewer() {
+  {
+    const std::lock_guard guard{shared_->mutex};
+    shared_->stopping = true;
+    shared_->changed.notify_all();
+  }
+  if (!thread_.joinable()) return;
+  thread_.get_id() == std::this_thread::get_id() ? thread_.detach() : thread_.join();
+}
+
+status quorum_renewer::start() noexcept try {
+  const std::lock_guard guard{starting_};
+  if (!thread_.joinable()) thread_ = std::thread([s = shared_] { run(s); });
+  return done{};
+} catch (...) {
+  return no_thread("to renew leases with");
+}
+
+void quorum_renewer::add(std::weak_ptr<quorum_hold> h) {
+  const std::lock_guard guard{shared_->mutex};
+  shared_->holds.push_back(std::move(h));
+  shared_->news = true;
+  shared_->changed.notify_all();
+}
+
+void quorum_renewer::wake() {
+  const std::lock_guard guard{shared_->mutex};
+  shared_->news = true;
+  shared_->changed.notify_all();
+}
+
+// Whom it looks after may end with what is done here, and the renewer with it.
+void quorum_renewer::run(const std::shared_ptr<shared>& s) {
+  std::unique_lock lock{s->mutex};
+  while (!s->stopping) {
+    s->news = false;
+    std::erase_if(s->holds, [](const auto& h) { return h.expired(); });
+    boot_time next = forever;
+    // Others may be added meanwhile, and no place is taken by another: it needs no copy, and so no
+    // memory.
+    for (std::size_t i = 0; i < s->holds.size() && !s->stopping; ++i) {
+      auto hold = s->holds[i].lock();
+      lock.unlock();
+      try {
+        if (hold) next = std::min(next, hold->look_after());
+      } catch (...) {
+        next = std::min(next, s->clock.now() + memory_retry);
+      }
+      hold = nullptr;
+      lock.lock();
+    }
+    while (!s->news && !s->stopping && s->clock.now() < next) {
+      s->clock.wait_until(lock, s->changed, next);
+    }
+  }
+}
+
+}  // namespace holdfast::engine

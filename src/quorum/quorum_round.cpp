@@ -1,0 +1,241 @@
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <thread>
+
+#include "quorum/quorum.hpp"
+#include "session/no_memory.hpp"
+#include "wait/asked_once.hpp"
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+
+namespace {
+
+// What the node says about itself: one that forgot a hold must not help another to have it.
+result<bool> is_trusted(session_impl& session, std::chrono::nanoseconds trust_after) {
+  const auto since = session.remembers_for();
+  if (!since) return since.error();
+  return !*since || saturated_nanoseconds(**since) >= trust_after;
+}
+
+vote vote_of(const result<store::permits_reply>& reply, bool trusted) {
+  if (!reply) return vote::failed;
+  if (!trusted) return vote::untrusted;
+  const bool yes = reply->outcome == permits_outcome::granted ||
+                   reply->outcome == permits_outcome::done ||
+                   reply->outcome == permits_outcome::absent;
+  return yes ? vote::granted : vote::refused;
+}
+
+// Somebody else reads there now: it may stop before our answer is in.
+constexpr auto retry_after = 1ms;
+constexpr auto longest_poll = 100ms;
+
+int poll_time(boot_time now, boot_time until, bool some_are_read_by_others) {
+  const auto most = some_are_read_by_others ? retry_after : longest_poll;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+  return static_cast<int>(std::clamp<std::chrono::milliseconds>(left, 0ms, most).count());
+}
+
+}  // namespace
+
+/// Wakes who waits in poll() for answers that others read.
+class quorum_round::bell {
+ public:
+  bell() = default;
+  bell(const bell&) = delete;
+  ~bell() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int fd() const noexcept { return fd_; }
+  void ring() const noexcept {
+    if (std::this_thread::get_id() != waiter_) (void)::eventfd_write(fd_, 1);
+  }
+  void clear() const noexcept {
+    eventfd_t times = 0;
+    (void)::eventfd_read(fd_, &times);
+  }
+
+ private:
+  const std::thread::id waiter_ = std::this_thread::get_id();
+  const int fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+};
+
+void quorum_round::ask(std::size_t node, const store::permits_command& c,
+                       std::shared_ptr<const void> keeps, asked how) {
+  const bool ask_who_it_is = how == asked::of_trusted && quorum_->trust_after > 0ms;
+  const bool may_post = how != asked::without_wait && !ask_who_it_is;
+  {
+    const std::lock_guard guard{mutex_};
+    answers_[node].said = vote::silent;
+    ++outstanding_;
+  }
+  quorum_->nodes[node]->asked(quorum_->now());
+  try {
+    if (may_post && post(node, c, keeps)) return;
+  } catch (...) {
+    return on_answer(node, without_memory(), boot_time{}, true);
+  }
+  ask_runner(node, c, std::move(keeps), ask_who_it_is);
+}
+
+bool quorum_round::post(std::size_t node, const store::permits_command& c,
+                        std::shared_ptr<const void> keeps) {
+  const auto& to = *quorum_->nodes[node];
+  if (!to.may_post()) return false;
+  {
+    const std::lock_guard guard{mutex_};
+    posted_[node] = {true, {}, c, std::move(keeps)};
+  }
+  const boot_time sent = quorum_->now();
+  store::posting_store::listener then = [self = shared_from_this(), node,
+                                         sent](result<store::permits_reply> reply) {
+    self->on_posted(node, std::move(reply), sent);
+  };
+  if (to.session()->post(to.what()->name, c, then)) return true;
+  const std::lock_guard guard{mutex_};
+  posted_[node] = {};
+  return false;
+}
+
+void quorum_round::ask_runner(std::size_t node, const store::permits_command& c,
+                              std::shared_ptr<const void> keeps, bool trusted_only) noexcept {
+  const auto& to = quorum_->nodes[node];
+  to->given_to_runner();
+  try {
+    begin_asking(node, c, std::move(keeps), trusted_only);
+  } catch (...) {
+    to->answered_by_runner();
+    on_answer(node, without_memory(), boot_time{}, true);
+  }
+}
+
+void quorum_round::begin_asking(std::size_t node, const store::permits_command& c,
+                                std::shared_ptr<const void> keeps, bool trusted_only) {
+  const auto& to = quorum_->nodes[node];
+  asked_once::doubt trusted;
+  if (trusted_only) {
+    trusted = [session = to->session().get(), after = quorum_->trust_after] {
+      return is_trusted(*session, after);
+    };
+  }
+  asked_once::begin(
+      to->session(), to->what()->name, c, std::move(keeps),
+      [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent,
+                                        bool has_vote) {
+        self->quorum_->nodes[node]->answered_by_runner();
+        self->on_answer(node, std::move(reply), sent, has_vote);
+      },
+      std::move(trusted));
+}
+
+// A connection that was closed while nobody used it is no vote: who waits asks again. Nobody else
+// may: what it asks could come behind a release.
+void quorum_round::on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent) {
+  session_impl::observe();
+  std::unique_lock lock{mutex_};
+  posted_[node].under_way = false;
+  if (!reply && waiter_ != nullptr) {
+    posted_[node].broke = std::move(reply.error());
+    waiter_->ring();
+    return;
+  }
+  lock.unlock();
+  on_answer(node, std::move(reply), sent, true);
+}
+
+void quorum_round::on_answer(std::size_t node, result<store::permits_reply> reply, boot_time sent,
+                             bool trusted) {
+  quorum_->nodes[node]->answered(reply, sent, quorum_->now());
+  answer a{vote_of(reply, trusted), {}, sent, {}};
+  if (reply) {
+    a.reply = std::move(*reply);
+  } else {
+    a.why = std::move(reply.error());
+  }
+  if (each_) each_(node, a);
+  const std::lock_guard guard{mutex_};
+  answers_[node] = std::move(a);
+  --outstanding_;
+  changed_.notify_all();
+  if (waiter_ != nullptr) waiter_->ring();
+}
+
+// ---- to wait
+// -------------------------------------------------------------------------------------
+
+bool quorum_round::anything_posted() const {
+  return std::any_of(posted_.begin(), posted_.end(),
+                     [](const posting& p) { return p.under_way || p.broke; });
+}
+
+quorum_round::answers quorum_round::wait(boot_time until,
+                                         const std::function<bool(const answers&)>& enough) {
+  auto& clock = quorum_->first().clock();
+  std::unique_lock lock{mutex_};
+  std::optional<bell> mine;
+  if (anything_posted()) waiter_ = &mine.emplace();
+  while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
+    if (mine && mine->fd() >= 0 && anything_posted()) {
+      read_answers(lock, *mine, until);
+      ask_broken_again(lock);
+    } else {
+      clock.wait_until(lock, changed_, until);
+    }
+  }
+  waiter_ = nullptr;
+  give_up_broken(lock);
+  return answers_;
+}
+
+void quorum_round::read_answers(std::unique_lock<std::mutex>& lock, bell& by, boot_time until) {
+  std::vector<std::size_t> nodes;
+  nodes.reserve(posted_.size());
+  for (std::size_t i = 0; i < posted_.size(); ++i) {
+    if (posted_[i].under_way) nodes.push_back(i);
+  }
+  lock.unlock();
+  std::vector<pollfd> all{{by.fd(), POLLIN, 0}};
+  std::vector<store::posting_store::source> from;
+  all.reserve(nodes.size() + 1);
+  from.reserve(nodes.size());
+  bool others_read = false;
+  for (const std::size_t i : nodes) {
+    from.push_back(quorum_->nodes[i]->session()->answers());
+    all.push_back({from.back().descriptor, POLLIN, 0});  // below 0 it is passed over
+    others_read = others_read || from.back().descriptor < 0;
+  }
+  (void)::poll(all.data(), all.size(), poll_time(quorum_->now(), until, others_read));
+  if (all.front().revents != 0) by.clear();
+  // Also where there is no descriptor: it may have broken while the request was written.
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (all[i + 1].revents != 0 || all[i + 1].fd < 0) quorum_->nodes[nodes[i]]->catch_up();
+  }
+  lock.lock();
+}
+
+void quorum_round::ask_broken_again(std::unique_lock<std::mutex>& lock) {
+  for (std::size_t i = 0; i < posted_.size(); ++i) {
+    if (!posted_[i].broke) continue;
+    const posting again = std::exchange(posted_[i], {});
+    lock.unlock();
+    ask_runner(i, again.command, again.keeps, false);
+    lock.lock();
+  }
+}
+
+void quorum_round::give_up_broken(std::unique_lock<std::mutex>& lock) {
+  for (std::size_t i = 0; i < posted_.size(); ++i) {
+    if (!posted_[i].broke) continue;
+    auto why = std::move(*std::exchange(posted_[i], {}).broke);
+    lock.unlock();
+    on_answer(i, std::move(why), boot_time{}, true);
+    lock.lock();
+  }
+}
+
+}  // namespace holdfast::engine

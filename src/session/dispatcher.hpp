@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <holdfast/clock.hpp>
+#include <holdfast/store/inbox.hpp>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+/// Where the threads of a session wait for notifications. There is one inbox, and no thread of its
+/// own: one of those who wait reads it and hands each notification to whom it is for. So a waiter
+/// that is alone is woken by the store directly, without a second thread in between. Thread-safe.
+class dispatcher {
+ public:
+  dispatcher(store::inbox& inbox, clock& on);
+  ~dispatcher();
+
+  /// A place for one waiting thread, from before it asks the store until it is done.
+  class registration {
+   public:
+    registration(dispatcher& room, const store::owner_id& owner);
+    /// For what the store wants of the session: the *wanted* notifications, whichever hold they are
+    /// about.
+    explicit registration(dispatcher& room) : registration(room, store::owner_id{}) {}
+    /// For many owners: gets what is for none of the other registrations, while it listens. One of
+    /// them at a time.
+    enum class for_many { owners };
+    registration(dispatcher& room, for_many);
+    ~registration();
+    registration(const registration&) = delete;
+    registration& operator=(const registration&) = delete;
+
+    /// Returns a notification for this registration, or nothing at `until` or after wake(). A
+    /// departed peer that this registration watches counts as a wake().
+    std::optional<store::notification> wait(boot_time until);
+
+    void listen(bool on);
+    /// wait() for a registration for many: all that is there already, else what comes first until
+    /// then.
+    std::vector<store::notification> collect(boot_time until);
+
+    /// Ends this wait() or the next one. From any thread.
+    void wake();
+
+    /// Be woken when one of these sessions dies; replaces the earlier list.
+    void watch(std::vector<std::string> peers);
+
+   private:
+    friend class dispatcher;
+    bool has_news() const noexcept { return !got_.empty() || spare_; }
+    dispatcher& room_;
+    store::owner_id owner_;
+    std::condition_variable changed_;
+    std::vector<store::notification> got_;
+    std::optional<store::notification> spare_;  ///< for one that there was no memory for in got_
+    std::vector<std::string> watched_;
+    bool woken_ = false;
+    bool waiting_ = false;
+    registration* next_ = nullptr;
+    registration* previous_ = nullptr;
+  };
+
+  /// As inbox::gaps; what there was no memory for is one as well.
+  std::optional<std::uint64_t> gaps() const noexcept {
+    const auto gaps = inbox_.gaps();
+    return gaps ? std::optional(*gaps + dropped_.load(std::memory_order_relaxed)) : std::nullopt;
+  }
+
+  /// Somebody watches other peers now: `from` becomes `to`, or stays as it is if that throws. Their
+  /// deaths are news for the registration for many.
+  void rewatch(std::vector<std::string>& from, std::vector<std::string> to);
+
+ private:
+  void put_in(registration& s);
+  bool read_one(std::unique_lock<std::mutex>& lock, registration& reader, boot_time until);
+  void deliver(store::notification&& n) noexcept;
+  void put(registration& to, store::notification&& n) noexcept;
+  void rouse(registration& s);
+  void promote();
+
+  store::inbox& inbox_;
+  clock& clock_;
+  int advance_id_;
+  std::mutex mutex_;
+  registration* registrations_ = nullptr;
+  registration* reader_ = nullptr;
+  registration* for_many_ = nullptr;
+  std::atomic<std::uint64_t> dropped_{0};
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <memory>
+#include <string>
+
+namespace holdfast::engine {
+
+class local_queue;
+
+/// What is asked for, the same for every acquisition by one primitive.
+struct lock_config {
+  std::string name;  ///< full
+  store::kind kind = store::kind::mutex;
+  std::uint32_t capacity = 1;
+  std::chrono::milliseconds lease{};
+  bool renew = true;
+  std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
+  std::string note;
+  bool outlives_session = false;          ///< nobody renews, and the hold may outlive the session
+  std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
+  std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
+  unsigned max_bypass = 0;
+  std::size_t max_waiters = 0;
+  bool unconfirmed_release = false;
+  bool traced = false;  ///< one of the session's debug options is on
+  std::shared_ptr<engine::local_queue>
+      local_queue;  ///< null: every contender queues at the store itself
+};
+
+/// One of its acquisitions.
+struct acquire_params {
+  std::uint32_t weight = 1;
+  std::int32_t priority = 0;
+  bool notify_when_wanted = false;
+};
+
+/// A grant of the store, with the time it is good for already turned into this process's clock.
+struct grant {
+  store::owner_id owner{};
+  std::uint64_t fence = 0;
+  boot_time valid_until{};
+  store::owner_id secret{};  ///< what the owner id was made from, if it was
+};
+
+/// A waiter's place in a queue lasts so long without a sign of life.
+inline constexpr std::chrono::microseconds queue_lease = std::chrono::seconds(4);
+
+/// What gives it back, or its place in the queue.
+inline store::permits_command release_command(const store::owner_id& owner) noexcept {
+  store::permits_command c;
+  c.verb = store::permits_verb::release;
+  c.owner = owner;
+  return c;
+}
+
+/// When somebody began to wait, and when it left the local queue, if it was at one.
+struct waits {
+  boot_time began{};
+  boot_time past_local_queue{};
+};
+
+/// The local low bits of a public fence are for hand-overs inside the process, which the store does
+/// not see: 12 bits under a number that grows with the microseconds.
+inline constexpr unsigned local_fence_bits = 12;
+inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
+inline std::uint64_t public_fence(std::uint64_t stored) noexcept {
+  return stored << local_fence_bits;
+}
+
+}  // namespace holdfast::engine

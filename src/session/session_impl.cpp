@@ -1,0 +1,66 @@
+#include "session/session_impl.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace holdfast::engine {
+
+session_impl::session_impl(std::unique_ptr<store::session_store> store, session_options options)
+    : store_client(std::move(store), std::move(options)),
+      runner_(std::make_unique<engine::runner>(*this)),
+      keeper_(std::make_unique<engine::keeper>(*this)),
+      idle_lock_timer_(std::make_unique<engine::idle_lock_timer>(
+          *this, [this](const store::notification& n) { wanted(n); })),
+      deadlock_watch_(this->options().detect_deadlocks
+                          ? std::make_unique<engine::deadlock_watch>(*this)
+                          : nullptr),
+      for_holds_{*this, *keeper_, *idle_lock_timer_} {
+  on_answers_to_come([this] { keeper_->expect_answers(); });
+}
+
+bool session_impl::on_own_thread() noexcept {
+  return keeper_->on_own_thread() || idle_lock_timer_->on_own_thread() ||
+         runner_->on_own_thread() || callers().on_own_thread() ||
+         (deadlock_watch_ && deadlock_watch_->on_own_thread());
+}
+
+std::shared_ptr<session_impl> session_impl::make(std::unique_ptr<store::session_store> store,
+                                                 session_options options) {
+  const auto let_go = [](session_impl* c) {
+    if (!c->on_own_thread()) {
+      delete c;
+    } else {
+      try {
+        std::thread([c] { delete c; }).detach();
+      } catch (...) {
+        return;  // no thread to be had: better to leave it than to end the program
+      }
+    }
+  };
+  return {new session_impl(std::move(store), std::move(options)), let_go};
+}
+
+session_impl::~session_impl() {
+  if (!forked()) {
+    runner_->close();  // its operations need the keeper, and the keeper's news the runner
+    deadlock_watch_.reset();
+    idle_lock_timer_.reset();
+    keeper_->stop();
+    callers().close();  // what they get is given back behind them
+    settle();           // answers that are still to come are told to the keeper
+    return;
+  }
+  (void)deadlock_watch_.release();
+  (void)idle_lock_timer_.release();
+  (void)keeper_.release();
+  (void)runner_.release();
+}
+
+void session_impl::wanted(const store::notification& n) {
+  if (const auto at = local_queues_.find(n.name)) {
+    if (const auto unused = at->wanted(n.owner)) unused->give_back();
+  }
+  if (const auto at = reader_groups_.find(n.name)) at->wanted(n.owner);
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+
+#include "diagnose/deadlock_watch.hpp"
+#include "lease/hold.hpp"
+#include "lease/keeper.hpp"
+#include "local/idle_lock_timer.hpp"
+#include "local/local_queue.hpp"
+#include "local/reader_group.hpp"
+#include "local/shared_queue_lease.hpp"
+#include "session/by_name.hpp"
+#include "session/store_client.hpp"
+#include "wait/runner.hpp"
+
+namespace holdfast::engine {
+
+/// What a session is made of: what speaks to the store, and the parts around it that have threads
+/// or are found by name. The parts do not know it.
+class session_impl final : public store_client {
+ public:
+  /// The last one to let go may be one of the session's own threads (a callback that drops what it
+  /// was told about): then another thread takes it apart.
+  static std::shared_ptr<session_impl> make(std::unique_ptr<store::session_store> store,
+                                            session_options options);
+
+  session_impl(std::unique_ptr<store::session_store> store, session_options options);
+  /// In a forked child it leaves everything alone: threads are the parent's.
+  ~session_impl();
+
+  engine::keeper& keeper() noexcept { return *keeper_; }
+  engine::idle_lock_timer& idle_lock_timer() noexcept { return *idle_lock_timer_; }
+  /// Null if session_options::detect_deadlocks is off.
+  engine::deadlock_watch* deadlock_watch() noexcept { return deadlock_watch_.get(); }
+  by_name<local_queue>& local_queues() noexcept { return local_queues_; }
+  by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
+  by_name<shared_queue_lease>& shared_queue_leases() noexcept { return shared_queue_leases_; }
+  engine::runner& runner() noexcept { return *runner_; }
+  const hold_services& for_holds() const noexcept { return for_holds_; }
+
+ private:
+  bool on_own_thread() noexcept;
+  void wanted(const store::notification& n);
+
+  by_name<local_queue> local_queues_;
+  by_name<reader_group> reader_groups_;
+  by_name<shared_queue_lease> shared_queue_leases_;
+  // Last: their threads use everything above.
+  std::unique_ptr<engine::runner> runner_;
+  std::unique_ptr<engine::keeper> keeper_;
+  std::unique_ptr<engine::idle_lock_timer> idle_lock_timer_;
+  std::unique_ptr<engine::deadlock_watch> deadlock_watch_;
+  const hold_services for_holds_;
+};
+
+}  // namespace holdfast::engine

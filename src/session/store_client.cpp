@@ -1,0 +1,395 @@
+#include "session/store_client.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "base/names.hpp"
+#include "session/left_call.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+std::atomic<unsigned> generation{0};
+
+// A counter that the child of a fork() finds increased: cheaper to ask than getpid().
+unsigned current_generation() noexcept {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return generation.load(std::memory_order_relaxed);
+}
+
+std::atomic<std::uint64_t> handed_over{0};
+
+std::string one_word(std::string_view text) {
+  std::string word;
+  for (const char c : text) word += c > ' ' && c < 0x7F ? c : '_';
+  return word.empty() ? "-" : word.substr(0, 64);
+}
+
+std::string program_name() {
+  char path[4096];
+  const auto length = readlink("/proc/self/exe", path, sizeof path);
+  const std::string_view whole(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+  return one_word(whole.substr(whole.rfind('/') + 1));
+}
+
+std::string describe_process() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return one_word(host) + ' ' + std::to_string(getpid()) + ' ' + program_name();
+}
+
+/// A wait that lasts so long yet is longer than any call of a driver.
+constexpr std::chrono::seconds longest_call{60};
+/// Tokens come back with time as well: so often it is tried to give them back before.
+constexpr int refunds_tried = 3;
+
+/// Words that are the caller's, who may leave.
+struct kept_words {
+  std::string name, peer, note;
+
+  template <class Command>
+  kept_words(std::string_view n, const Command& c) : name(n), peer(c.peer), note(c.note) {}
+  template <class Command>
+  Command in(Command c) const {
+    c.peer = peer;
+    c.note = note;
+    return c;
+  }
+};
+
+struct kept_batch {
+  explicit kept_batch(std::span<const store::named_command> batch) {
+    for (const auto& b : batch) words.emplace_back(b.name, b.command);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      all.push_back({words[i].name, words[i].in(batch[i].command)});
+    }
+  }
+  std::deque<kept_words> words;
+  std::vector<store::named_command> all;
+};
+
+failure left_at_deadline() {
+  return {errc::unavailable,
+          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
+}
+
+bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_outcome::granted; }
+
+struct kept_take {
+  explicit kept_take(const store::rate_command& c) : command(c) {
+    for (const auto& b : c.buckets) ids.emplace_back(b.id);
+    for (std::size_t i = 0; i < ids.size(); ++i) buckets.push_back({ids[i], c.buckets[i].rule});
+    command.buckets = buckets;
+  }
+  kept_take(const kept_take&) = delete;
+  kept_take& operator=(const kept_take&) = delete;
+  store::rate_command command;
+
+ private:
+  std::deque<std::string> ids;
+  std::vector<store::bucket_choice> buckets;
+};
+
+}  // namespace
+
+store_client::store_client(std::unique_ptr<store::session_store> store, session_options options)
+    : options_(std::move(options)),
+      clock_(options_.clock ? options_.clock.get() : &real_clock()),
+      generation_(current_generation()),
+      note_(describe_process()),
+      store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
+      posting_(clock_ == &real_clock() ? dynamic_cast<store::posting_store*>(store_.get())
+                                       : nullptr),
+      dispatcher_(std::make_unique<engine::dispatcher>(store_->inbox(), *clock_)),
+      callers_(std::make_unique<engine::callers>()) {}
+
+store_client::~store_client() {
+  if (!forked()) return;
+  (void)callers_.release();
+  (void)dispatcher_.release();
+  (void)store_.release();
+}
+
+bool store_client::forked() const noexcept {
+  return generation.load(std::memory_order_relaxed) != generation_;
+}
+
+status store_client::usable() const {
+  if (!forked()) return done{};
+  return failure{errc::forked,
+                 "this session belongs to the parent process: call holdfast::open() after fork()"};
+}
+
+// A driver that waits for a server which hangs cannot be called back, so another thread waits for
+// it. Where all is in this process nothing hangs; and on a clock of their own tests wait for
+// events.
+bool store_client::may_be_left() const noexcept {
+  const boot_time limit = call_limit::present();
+  return limit != forever && can().several_processes && clock_ == &real_clock() &&
+         limit - now() < longest_call;
+}
+
+template <class Call, class Undo>
+std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, Call call,
+                                                 std::invoke_result_t<Call> left, Undo undo) {
+  using answer = std::invoke_result_t<Call>;
+  struct place {
+    std::mutex mutex;
+    std::condition_variable here;
+    std::optional<answer> reply;
+    bool left = false;
+  };
+  const auto to = std::make_shared<place>();
+  const auto ask = [to, call, undo]() noexcept {
+    try {
+      std::optional<answer> reply{call()};
+      std::unique_lock lock{to->mutex};
+      if (!to->left) {
+        to->reply.swap(reply);
+        to->here.notify_one();
+        return;
+      }
+      lock.unlock();
+      undo(*reply);
+    } catch (...) {
+      return;  // no memory: as if it had not answered
+    }
+  };
+  if (!callers_->start(owner, ask)) return call();
+  const boot_time limit = call_limit::answer_by(now());
+  std::unique_lock lock{to->mutex};
+  while (!to->reply && now() < limit) clock_->wait_until(lock, to->here, limit);
+  if (to->reply) return std::move(*to->reply);
+  to->left = true;
+  left_a_call() = true;
+  return left;
+}
+
+result<store::permits_reply> store_client::permits(std::string_view name,
+                                                   const store::permits_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto reply = may_be_left() ? in_time(
+                                   c.owner,
+                                   [this, c, words = kept_words(name, c)] {
+                                     return store_->permits(words.name, words.in(c));
+                                   },
+                                   left_at_deadline())
+                             : store_->permits(name, c);
+  observe();
+  return reply;
+}
+
+void store_client::permits_later(std::string_view name, const store::permits_command& c,
+                                 std::function<void(result<store::permits_reply>)> then) {
+  if (auto u = usable(); !u) return then(std::move(u.error()));
+  // A store may wait for the answer, or to get rid of the request, for longer than the caller may.
+  if (may_be_left()) return then(permits(name, c));
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  if (store_->permits_later(name, c, std::move(then))) answers_to_come_();
+}
+
+void store_client::settle() { store_->settle(); }
+
+bool store_client::post(std::string_view name, const store::permits_command& c,
+                        store::posting_store::listener& then) {
+  if (posting_ == nullptr || forked()) return false;
+  publish();
+  if (!posting_->post(name, c, then)) return false;
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  answers_to_come_();  // if nobody else reads it
+  return true;
+}
+
+store::posting_store::source store_client::answers() {
+  return posting_ == nullptr ? store::posting_store::source{} : posting_->answers();
+}
+
+void store_client::collect() {
+  if (posting_ != nullptr && !forked()) posting_->collect();
+}
+
+result<store::countdown_reply> store_client::countdown(std::string_view name,
+                                                       const store::countdown_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto reply = may_be_left() ? in_time(
+                                   c.owner,
+                                   [this, c, words = kept_words(name, c)] {
+                                     return store_->countdown(words.name, words.in(c));
+                                   },
+                                   left_at_deadline())
+                             : store_->countdown(name, c);
+  observe();
+  return reply;
+}
+
+result<store::rate_reply> store_client::rate(std::string_view name, const store::rate_command& c) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  if (!may_be_left()) {
+    auto reply = store_->rate(name, c);
+    observe();
+    return reply;
+  }
+  const auto of = std::make_shared<const std::string>(name);
+  const auto kept = std::make_shared<const kept_take>(c);
+  auto reply = in_time(
+      c.owner, [this, of, kept] { return store_->rate(*of, kept->command); }, left_at_deadline(),
+      [this, of, kept](const result<store::rate_reply>& late) {
+        const bool take = kept->command.verb == store::rate_verb::take;
+        if (take && late && took(*late)) give_back_tokens(*of, kept->command);
+      });
+  observe();
+  return reply;
+}
+
+void store_client::give_back_tokens(std::string_view name, store::rate_command take) {
+  take.verb = store::rate_verb::refund;
+  for (int i = 0; i < refunds_tried; ++i) {
+    if (store_->rate(name, take)) return;
+  }
+}
+
+void store_client::refund(std::string_view name, store::rate_command take) noexcept try {
+  take.verb = store::rate_verb::refund;
+  {
+    const call_limit soon{saturated_add(now(), last_answer_within)};
+    left_a_call() = false;
+    if (rate(name, take) || left_a_call()) return;
+  }
+  const auto again = [this, of = std::string(name),
+                      kept = std::make_shared<const kept_take>(take)]() noexcept {
+    try {
+      give_back_tokens(of, kept->command);
+    } catch (...) {
+      return;  // no memory: they come back with time
+    }
+  };
+  (void)callers_->start(take.owner, again);
+} catch (...) {
+  return;  // the same
+}
+
+result<std::vector<std::string>> store_client::names() {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->names();
+}
+
+std::vector<result<store::permits_reply>> store_client::permits(
+    std::span<const store::named_command> batch) {
+  if (auto u = usable(); !u) return {batch.size(), result<store::permits_reply>(u.error())};
+  if (batch.empty()) return {};
+  operations_.fetch_add(batch.size(), std::memory_order_relaxed);
+  publish();
+  auto replies = may_be_left()
+                     ? in_time(batch.front().command.owner,
+                               [this, kept = std::make_shared<const kept_batch>(batch)] {
+                                 return store_->execute_batch(kept->all);
+                               },
+                               {batch.size(), result<store::permits_reply>(left_at_deadline())})
+                     : store_->execute_batch(batch);
+  observe();
+  return replies;
+}
+
+std::vector<result<store::permits_reply>> store_client::execute_batch(
+    std::span<const store::named_command> batch) {
+  operations_.fetch_add(batch.size(), std::memory_order_relaxed);
+  return store_->execute_batch(batch);
+}
+
+result<std::vector<store::permits_reply>> store_client::acquire_together(
+    std::span<const store::named_command> all) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  auto replies = may_be_left() ? in_time(
+                                     all.front().command.owner,
+                                     [this, kept = std::make_shared<const kept_batch>(all)] {
+                                       return store_->acquire_together(kept->all);
+                                     },
+                                     left_at_deadline())
+                               : store_->acquire_together(all);
+  observe();
+  return replies;
+}
+
+result<store::admission> store_client::admit(const store::named_command& permits,
+                                             std::string_view limiter,
+                                             const store::rate_command& take) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  publish();
+  if (!may_be_left()) {
+    auto reply = store_->admit(permits, limiter, take);
+    observe();
+    return reply;
+  }
+  const auto of = std::make_shared<const std::string>(limiter);
+  const auto kept = std::make_shared<const kept_batch>(std::span(&permits, 1));
+  const auto tokens = std::make_shared<const kept_take>(take);
+  auto reply = in_time(
+      permits.command.owner,
+      [this, of, kept, tokens] { return store_->admit(kept->all.front(), *of, tokens->command); },
+      left_at_deadline(),
+      [this, of, tokens](const result<store::admission>& late) {
+        if (late && late->tokens && took(*late->tokens)) give_back_tokens(*of, tokens->command);
+      });
+  observe();
+  return reply;
+}
+
+result<store::identity> store_client::identify() {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->identify();
+}
+
+result<std::optional<std::chrono::microseconds>> store_client::remembers_for() {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->remembers_for();
+}
+
+result<store::standing> store_client::standing_of(std::string_view name,
+                                                  const store::owner_id& owner) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  return store_->standing_of(name, owner);
+}
+
+void store_client::publish() noexcept { handed_over.fetch_add(1, std::memory_order_release); }
+void store_client::observe() noexcept { (void)handed_over.load(std::memory_order_acquire); }
+
+std::string store_client::note(std::string_view reason) const {
+  return reason.empty() ? note_ : note_ + ' ' + std::string(reason);
+}
+
+void store_client::tell(event what) noexcept try {
+  if (!options_.observer) return;
+  const call_limit users{call_limit::none::at_all};
+  what.store = url();
+  options_.observer->on_event(what);
+} catch (...) {
+  return;  // an observer that throws must not disturb what it watches
+}
+
+failure store_client::located(failure f, std::string_view operation, std::string_view name) const {
+  f.operation = operation;
+  f.name = name;
+  f.store = url();
+  return f;
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,125 @@
+#include "store/contender_text/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace holdfast::store::contender_text {
+
+namespace {
+
+constexpr std::string_view ours = "hf1.";
+
+constexpr std::array<std::pair<char, kind>, 5> letters{{{'m', kind::mutex},
+                                                        {'s', kind::shared_mutex},
+                                                        {'p', kind::semaphore},
+                                                        {'l', kind::latch},
+                                                        {'e', kind::election}}};
+
+char letter_of(kind k) {
+  return std::find_if(letters.begin(), letters.end(), [&](auto& l) { return l.second == k; })
+      ->first;
+}
+
+template <class Number>
+bool take(std::string_view& text, char ends, Number& number) {
+  const auto end = std::min(text.find(ends), text.size());
+  const auto [after, wrong] = std::from_chars(text.data(), text.data() + end, number);
+  if (wrong != std::errc{} || after != text.data() + end) return false;
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return true;
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+}  // namespace
+
+bool take_number(std::string_view& text, char ends, std::uint32_t& number) {
+  return take(text, ends, number);
+}
+bool take_number(std::string_view& text, char ends, std::int32_t& number) {
+  return take(text, ends, number);
+}
+bool take_number(std::string_view& text, char ends, std::int64_t& number) {
+  return take(text, ends, number);
+}
+
+std::string to_text(const contender& who) {
+  std::string text(ours);
+  text += letter_of(who.kind);
+  text += '.' + std::to_string(who.capacity) + '.' + std::to_string(who.weight) + '.';
+  text += to_string(who.owner);
+  if (who.raises) text += '+';
+  return text;
+}
+
+std::optional<contender> parse_contender(std::string_view text) {
+  contender c;
+  if (!text.starts_with(ours)) return std::nullopt;
+  text.remove_prefix(ours.size());
+  if (text.size() < 2 || text[1] != '.') return std::nullopt;
+  const auto letter = std::find_if(letters.begin(), letters.end(),
+                                   [&](const auto& l) { return l.first == text[0]; });
+  if (letter == letters.end()) return std::nullopt;
+  c.kind = letter->second;
+  text.remove_prefix(2);
+  if (!take_number(text, '.', c.capacity) || !take_number(text, '.', c.weight)) return std::nullopt;
+  if (text.ends_with('+')) {
+    c.raises = true;
+    text.remove_suffix(1);
+  }
+  if (!parse_owner_id(text, c.owner)) return std::nullopt;
+  return c;
+}
+
+std::string write(const contender_data& says) {
+  return std::string(ours) + ' ' + std::to_string(says.weight) + ' ' +
+         std::to_string(says.lease_us) + ' ' + says.peer + '\n' + says.note;
+}
+
+contender_data read_contender_data(std::string_view data) {
+  contender_data p;
+  std::string_view rest = data;
+  const auto head = std::string(ours) + ' ';
+  const auto line_end = data.find('\n');
+  if (data.starts_with(head) && line_end != data.npos) {
+    rest = data.substr(head.size(), line_end - head.size());
+    if (take_number(rest, ' ', p.weight) && take_number(rest, ' ', p.lease_us)) {
+      p.peer = rest;
+      p.note = data.substr(line_end + 1);
+      return p;
+    }
+  }
+  p = {};
+  p.note = data;
+  return p;
+}
+
+void append_escaped(std::string& to, std::string_view bytes) {
+  constexpr std::string_view hex = "0123456789ABCDEF";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    to += {'%', hex[byte >> 4], hex[byte & 15]};
+  }
+}
+
+std::string unescape(std::string_view part) {
+  std::string name;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (part[i] != '%') {
+      name += part[i];
+      continue;
+    }
+    const int high = i + 2 < part.size() ? hex_value(part[i + 1]) : -1;
+    const int low = high < 0 ? -1 : hex_value(part[i + 2]);
+    if (low < 0) return {};
+    name += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return name;
+}
+
+}  // namespace holdfast::store::contender_text

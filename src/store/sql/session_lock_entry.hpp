@@ -1,0 +1,47 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/store/command.hpp>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "store/sql/lock_link.hpp"
+
+namespace holdfast::store::sql {
+
+/// Somebody of this session who holds a name, or waits for it.
+struct session_lock_entry {
+  owner_id owner{};
+  std::string name;
+  store::kind kind = kind::mutex;
+  std::uint32_t capacity = 1;
+  std::uint32_t weight = 1;
+  bool held = false;
+  std::unique_ptr<lock_link> own;  ///< null: on the connection of all, or (waiting) on none
+  std::uint64_t fence = 0;
+  std::int64_t lease_us = 0;
+  boot_time ends{};  ///< when it is given up, if nobody asks again
+  /// Its connection lived then, and from then on the server counts its silence: before the request
+  /// was sent that was answered last, or when the wait was not over yet.
+  boot_time heard{};
+  std::string peer{};
+  std::string note{};
+
+  lock_mode mode() const noexcept {
+    return weight < capacity ? lock_mode::shared : lock_mode::exclusive;
+  }
+  bool waits_at_server() const noexcept { return !held && own != nullptr; }
+};
+
+using session_lock_entries = std::list<session_lock_entry>;
+
+inline session_lock_entries::iterator find(session_lock_entries& all, std::string_view name,
+                                           const owner_id& owner) {
+  auto at = all.begin();
+  while (at != all.end() && (at->owner != owner || at->name != name)) ++at;
+  return at;
+}
+
+}  // namespace holdfast::store::sql

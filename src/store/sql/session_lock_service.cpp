@@ -1,0 +1,299 @@
+#include "store/sql/session_lock_service.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "store/sql/session_view.hpp"
+
+namespace holdfast::store::sql {
+
+namespace {
+
+/// Who has no place at the server; and who has one, should a notification be lost.
+constexpr std::int64_t without_place_us = 50'000;
+constexpr std::int64_t with_place_us = 1'000'000;
+/// What part of the time that a hold counts may have gone by before the server is asked once more.
+constexpr int heard_of_lately = 8;
+
+std::int64_t micros(boot_time t) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(t.time_since_epoch()).count();
+}
+
+boot_time after(boot_time now, std::int64_t us) {
+  return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
+}
+
+permits_reply reply_with(permits_outcome outcome) {
+  permits_reply r;
+  r.outcome = outcome;
+  return r;
+}
+
+}  // namespace
+
+// ---- commands
+// ------------------------------------------------------------------------------------
+
+result<permits_reply> session_lock_service::permits(std::string_view name,
+                                                    const permits_command& c) {
+  auto reply = carry_out(name, c);
+  session_lock_table_.forget_what_broke();
+  if (reply && reply->now_at == 0) reply->now_at = micros(clock_.now());
+  return reply;
+}
+
+result<permits_reply> session_lock_service::carry_out(std::string_view name,
+                                                      const permits_command& c) {
+  switch (c.verb) {
+    case permits_verb::acquire:
+      return acquire(name, c);
+    case permits_verb::renew: {
+      const auto mine = session_lock_table_.find(name, c.owner);
+      if (mine != session_lock_table_.all().end() && mine->held)
+        session_lock_table_.ask_after(*mine);
+      session_lock_table_.forget_what_broke();
+      return confirm(name, c);
+    }
+    case permits_verb::release: {
+      const auto mine = session_lock_table_.find(name, c.owner);
+      if (mine == session_lock_table_.all().end()) return reply_with(permits_outcome::absent);
+      const auto was = session_lock_table_.give_up(mine);
+      if (!was) return was.error();
+      return reply_with(*was ? permits_outcome::done : permits_outcome::absent);
+    }
+    case permits_verb::resize:
+      return resize(name, c);
+    case permits_verb::evict:
+      return evict(name, c.owner);
+    case permits_verb::inspect:
+      return inspect(name);
+    case permits_verb::notify:
+      break;  // refused at construction
+  }
+  return failure{errc::internal, "no such command"};
+}
+
+// What another session holds ends with its connection only.
+result<permits_reply> session_lock_service::evict(std::string_view name, const owner_id& owner) {
+  const auto mine = session_lock_table_.find(name, owner);
+  if (mine == session_lock_table_.all().end()) {
+    return failure{errc::unsupported,
+                   "a lock of mode=session ends with the connection that holds it, and with it all "
+                   "others of that connection: end that one at the server"};
+  }
+  const auto was = session_lock_table_.give_up(mine);
+  if (!was) return was.error();
+  permits_reply reply = reply_with(permits_outcome::done);
+  reply.position = 1;
+  return reply;
+}
+
+std::vector<result<permits_reply>> session_lock_service::execute_batch(
+    std::span<const named_command> batch) {
+  std::map<lock_link*, boot_time> asked;
+  for (const auto& [name, c] : batch) {
+    const auto mine = session_lock_table_.find(name, c.owner);
+    if (c.verb != permits_verb::renew || mine == session_lock_table_.all().end() || !mine->held)
+      continue;
+    const auto [of_link, first] = asked.try_emplace(&session_lock_table_.link_of(*mine));
+    if (first) {
+      session_lock_table_.ask_after(*mine);
+      of_link->second = mine->heard;
+    }
+    mine->heard = std::max(mine->heard, of_link->second);
+  }
+  session_lock_table_.forget_what_broke();
+  std::vector<result<permits_reply>> replies;
+  for (const auto& [name, c] : batch) {
+    replies.push_back(c.verb == permits_verb::renew ? confirm(name, c) : carry_out(name, c));
+    session_lock_table_.forget_what_broke();
+    if (replies.back() && replies.back()->now_at == 0) {
+      replies.back()->now_at = micros(clock_.now());
+    }
+  }
+  return replies;
+}
+
+permits_reply session_lock_service::confirm(std::string_view name, const permits_command& c) {
+  const auto mine = session_lock_table_.find(name, c.owner);
+  if (mine == session_lock_table_.all().end()) return reply_with(permits_outcome::absent);
+  if (!mine->held) return queued(*mine, c);
+  return holds(*mine, c.lease_us);
+}
+
+// The server counts the silence of the connection, and not when this process looked: it may have
+// been stopped in between.
+permits_reply session_lock_service::holds(session_lock_entry& s, std::int64_t lease_us) {
+  const auto now = clock_.now();
+  const auto sure_us = std::chrono::duration_cast<std::chrono::microseconds>(sure_for_).count();
+  ends_at(s, after(now, lease_us));
+  permits_reply r = reply_with(permits_outcome::granted);
+  r.fence = s.fence;
+  r.now_at = micros(now);
+  r.expires_at = r.now_at + std::min(lease_us, micros(s.heard) + sure_us - r.now_at);
+  return r;
+}
+
+permits_reply session_lock_service::queued(session_lock_entry& s, const permits_command& c) {
+  ends_at(s, after(clock_.now(), c.queue_lease_us));
+  permits_reply r = reply_with(permits_outcome::queued);
+  r.position = 1;
+  r.retry_after_us = s.own ? with_place_us : without_place_us;
+  return r;
+}
+
+void session_lock_service::ends_at(session_lock_entry& s, boot_time t) {
+  s.ends = t;
+  first_end_ = std::min(first_end_, t);
+}
+
+// ---- taking
+// --------------------------------------------------------------------------------------
+
+result<permits_reply> session_lock_service::acquire(std::string_view name,
+                                                    const permits_command& c) {
+  const auto mine = session_lock_table_.find(name, c.owner);
+  if (mine != session_lock_table_.all().end()) return ask_again(name, c);
+  const auto other = session_lock_table_.find(name, c.replaces);
+  bool replaced = false;
+  if (c.replaces && other != session_lock_table_.all().end()) {
+    const auto was = session_lock_table_.give_up(other);
+    if (!was) return was.error();
+    replaced = *was;
+  }
+  auto reply = enter(name, c);
+  if (reply) reply->replaced = replaced;
+  return reply;
+}
+
+// What was granted, or confirmed, long ago is the server's to have taken back since. Nothing: it is
+// gone.
+session_lock_entries::iterator session_lock_service::still_there(
+    session_lock_entries::iterator mine) {
+  if (!mine->held || clock_.now() - mine->heard < sure_for_ / heard_of_lately) return mine;
+  const std::string name = mine->name;
+  const owner_id owner = mine->owner;
+  session_lock_table_.ask_after(*mine);
+  session_lock_table_.forget_what_broke();
+  return session_lock_table_.find(name, owner);
+}
+
+result<permits_reply> session_lock_service::ask_again(std::string_view name,
+                                                      const permits_command& c) {
+  auto mine = session_lock_table_.find(name, c.owner);
+  if (mine->waits_at_server()) session_lock_table_.hear_of(*mine);
+  mine = still_there(mine);
+  if (mine == session_lock_table_.all().end()) return enter(name, c);
+  if (!mine->held && !mine->own) {
+    const auto got = session_lock_table_.try_now(*mine);
+    if (!got) return got.error();
+  }
+  if (mine->held) return holds(*mine, c.lease_us);
+  if (c.wait && !mine->own) begin_wait(*mine);
+  if (c.wait) return queued(*mine, c);
+  const auto was_in = session_lock_table_.give_up(mine);
+  if (!was_in) return was_in.error();
+  return reply_with(permits_outcome::busy);
+}
+
+result<permits_reply> session_lock_service::enter(std::string_view name, const permits_command& c) {
+  session_lock_entry mine;
+  mine.owner = c.owner;
+  mine.name = name;
+  mine.kind = c.kind;
+  mine.capacity = c.capacity;
+  mine.weight = c.weight;
+  mine.peer = c.peer;
+  mine.note = c.note;
+  const auto got = session_lock_table_.try_now(mine);
+  if (!got) return got.error();
+  if (!*got && c.wait) return wait_for(std::move(mine), c);
+  if (!*got) return reply_with(permits_outcome::busy);
+  return holds(session_lock_table_.add(std::move(mine)), c.lease_us);
+}
+
+permits_reply session_lock_service::wait_for(session_lock_entry mine, const permits_command& c) {
+  mine.lease_us = c.lease_us;
+  begin_wait(mine);
+  return queued(session_lock_table_.add(std::move(mine)), c);
+}
+
+// Whoever gets no connection for it tries again when he looks again.
+void session_lock_service::begin_wait(session_lock_entry& mine) {
+  session_lock_table_.begin_wait(mine);
+  began_to_wait_ = began_to_wait_ || mine.own;
+}
+
+result<permits_reply> session_lock_service::resize(std::string_view name,
+                                                   const permits_command& c) {
+  const auto mine = session_lock_table_.find(name, c.owner);
+  if (mine == session_lock_table_.all().end() || !mine->held)
+    return reply_with(permits_outcome::absent);
+  const auto changed = session_lock_table_.change(*mine, c.weight);
+  if (!changed) return changed.error();
+  if (!*changed) return reply_with(permits_outcome::busy);
+  return holds(*mine, c.lease_us);
+}
+
+// ---- for people
+// ----------------------------------------------------------------------------------
+
+result<permits_reply> session_lock_service::inspect(std::string_view name) {
+  const auto home = session_lock_table_.home();
+  if (!home) return home.error();
+  const auto users = (*home)->users(name);
+  if (!users) return users.error();
+  return view_of(name, session_lock_table_, *users);
+}
+
+// ---- for who watches
+// -----------------------------------------------------------------------------
+
+std::optional<notification> session_lock_service::next_grant() {
+  for (auto s = session_lock_table_.all().begin(); s != session_lock_table_.all().end(); ++s) {
+    if (!s->waits_at_server()) continue;
+    session_lock_table_.hear_of(*s);
+    if (!s->held) continue;
+    const owner_id owner = s->owner;
+    const std::string name = s->name;
+    if (still_there(s) == session_lock_table_.all().end()) {
+      return notification{
+          notification_kind::granted, name, owner, 0, 0, {}};  // it asks, and waits again
+    }
+    const auto granted = holds(*s, s->lease_us);
+    return notification{notification_kind::granted, s->name, s->owner, s->fence,
+                        granted.expires_at,         {}};
+  }
+  return std::nullopt;
+}
+
+std::vector<int> session_lock_service::waiting_at() {
+  std::vector<int> all;
+  for (const session_lock_entry& s : session_lock_table_.all()) {
+    if (s.waits_at_server()) all.push_back(s.own->fd());
+  }
+  return all;
+}
+
+// Gives up what nobody renews and who asks no more: the server would keep it.
+boot_time session_lock_service::give_up_late() {
+  while (true) {
+    const auto first = std::min_element(
+        session_lock_table_.all().begin(), session_lock_table_.all().end(),
+        [](const session_lock_entry& a, const session_lock_entry& b) { return a.ends < b.ends; });
+    first_end_ = first == session_lock_table_.all().end() ? forever : first->ends;
+    if (clock_.now() < first_end_) return first_end_;
+    (void)session_lock_table_.give_up(first);
+    session_lock_table_.forget_what_broke();
+  }
+}
+
+std::vector<std::string> session_lock_service::names() {
+  std::set<std::string> all;
+  for (const session_lock_entry& s : session_lock_table_.all()) all.insert(s.name);
+  return {all.begin(), all.end()};
+}
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <holdfast/store/store.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/sql/session_lock_table.hpp"
+
+namespace holdfast::store::sql {
+
+/// What a command does to who holds and who waits, over a server's own locks. For one thread at a
+/// time: session_locks sees to that, and watches.
+class session_lock_service {
+ public:
+  /// A hold counts for `sure_for` after the server was last heard.
+  session_lock_service(lock_links links, std::chrono::nanoseconds sure_for, clock& on)
+      : session_lock_table_(std::move(links), on), sure_for_(sure_for), clock_(on) {}
+
+  result<permits_reply> permits(std::string_view name, const permits_command& c);
+  /// One round trip for each connection that holds something.
+  std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
+  std::vector<std::string> names();
+
+  /// Somebody who waited at the server and has it now. No round trip, but one if it may have had it
+  /// for long without knowing.
+  std::optional<notification> next_grant();
+  /// The sockets of who waits at the server.
+  std::vector<int> waiting_at();
+  /// Whether somebody began to, since this was asked last.
+  bool began_to_wait() noexcept { return std::exchange(began_to_wait_, false); }
+
+  /// Gives up whom nobody renews, and says when to call this again.
+  boot_time give_up_late();
+  /// Not after the first of those who would be given up then.
+  boot_time first_end() const noexcept { return first_end_; }
+
+ private:
+  result<permits_reply> carry_out(std::string_view name, const permits_command& c);
+  result<permits_reply> acquire(std::string_view name, const permits_command& c);
+  result<permits_reply> ask_again(std::string_view name, const permits_command& c);
+  session_lock_entries::iterator still_there(session_lock_entries::iterator mine);
+  result<permits_reply> enter(std::string_view name, const permits_command& c);
+  permits_reply wait_for(session_lock_entry mine, const permits_command& c);
+  void begin_wait(session_lock_entry& mine);
+  result<permits_reply> resize(std::string_view name, const permits_command& c);
+  result<permits_reply> evict(std::string_view name, const owner_id& owner);
+  result<permits_reply> inspect(std::string_view name);
+  permits_reply holds(session_lock_entry& s, std::int64_t lease_us);
+  permits_reply queued(session_lock_entry& s, const permits_command& c);
+  permits_reply confirm(std::string_view name, const permits_command& c);
+  void ends_at(session_lock_entry& s, boot_time t);
+
+  session_lock_table session_lock_table_;
+  const std::chrono::nanoseconds sure_for_;
+  clock& clock_;
+  boot_time first_end_ = forever;
+  bool began_to_wait_ = false;
+};
+
+}  // namespace holdfast::store::sql

@@ -1,0 +1,154 @@
+#include "store/sql/session_lock_table.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+
+namespace holdfast::store::sql {
+
+namespace {
+
+/// How often, and how soon, somebody is told to end a wait.
+constexpr int most_interrupts = 100;
+constexpr int interrupt_again_ms = 5;
+
+}  // namespace
+
+result<lock_link*> session_lock_table::home() {
+  if (links_.home().usable()) return &links_.home();
+  forget_what_broke();
+  if (auto ok = links_.replace_home(); !ok) return std::move(ok.error());
+  return &links_.home();
+}
+
+// With its connection the server takes what it held.
+void session_lock_table::forget_what_broke() {
+  const bool home_works = links_.home().usable();
+  std::erase_if(all_, [&](const session_lock_entry& s) {
+    return s.own ? !s.own->usable() : s.held && !home_works;
+  });
+  links_.forget_what_broke();
+}
+
+std::unique_ptr<lock_link> session_lock_table::take_spare() {
+  const auto taken = std::count_if(all_.begin(), all_.end(),
+                                   [](const session_lock_entry& s) { return s.own != nullptr; });
+  return links_.take_spare(static_cast<std::size_t>(taken));
+}
+
+// A connection that holds a lock gets it again whoever waits for it: who comes second goes over
+// another one, and behind those who wait.
+bool session_lock_table::home_is_free_for(const session_lock_entry& wants) const {
+  return std::none_of(all_.begin(), all_.end(), [&](const session_lock_entry& s) {
+    return s.held && !s.own && s.name == wants.name && s.owner != wants.owner;
+  });
+}
+
+// ---- taking
+// --------------------------------------------------------------------------------------
+
+// What failed may have been had all the same.
+result<bool> session_lock_table::try_now(session_lock_entry& s) {
+  if (auto ok = home(); !ok) return std::move(ok.error());
+  if (!home_is_free_for(s)) s.own = take_spare();
+  if (!home_is_free_for(s) && !s.own) return false;
+  s.heard = clock_.now();
+  auto at = link_of(s).try_lock(s.name, s.mode());
+  // The server ends connections that were not used for long.
+  if (!at && !s.own && !links_.home().usable() && home()) {
+    s.heard = clock_.now();
+    at = links_.home().try_lock(s.name, s.mode());
+  }
+  if (at && *at) {
+    s.held = true;
+    s.fence = static_cast<std::uint64_t>(**at);
+    return true;
+  }
+  if (!at) (void)unlock(s);
+  links_.give_back(std::move(s.own));
+  if (!at) return at.error();
+  return false;
+}
+
+void session_lock_table::begin_wait(session_lock_entry& s) {
+  s.own = take_spare();
+  s.heard = clock_.now();
+  if (s.own && !s.own->begin(s.name, s.mode())) s.own.reset();
+}
+
+void session_lock_table::hear_of(session_lock_entry& s) {
+  const auto now = clock_.now();
+  if (!s.own->over()) return void(s.heard = now);
+  const auto at = s.own->end();
+  if (at && *at) {
+    s.held = true;
+    s.fence = static_cast<std::uint64_t>(**at);
+    return;
+  }
+  s.own.reset();  // may have got it all the same
+}
+
+// What the server answers with an error it has answered.
+void session_lock_table::ask_after(session_lock_entry& s) {
+  const auto now = clock_.now();
+  lock_link& over = link_of(s);
+  (void)over.ping();
+  if (over.usable()) s.heard = now;
+}
+
+// Of what failed on its way between two modes nobody knows how much was done.
+result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t weight) {
+  session_lock_entry wanted;
+  wanted.capacity = s.capacity;
+  wanted.weight = weight;
+  if (wanted.mode() != s.mode()) {
+    const bool alone = wanted.mode() == lock_mode::exclusive;
+    if (alone && !s.own && !home_is_free_for(s)) return false;
+    s.heard = clock_.now();
+    const auto at = link_of(s).change(s.name, wanted.mode());
+    if (!at) link_of(s).drop();
+    if (!at) return at.error();
+    if (!*at) return false;
+    if (alone) s.fence = static_cast<std::uint64_t>(**at);
+  }
+  s.weight = weight;
+  return true;
+}
+
+// ---- giving up
+// -----------------------------------------------------------------------------------
+
+// Who is told to end a wait before he has begun it does not hear: so he is told again.
+void session_lock_table::end_wait(lock_link& of) {
+  for (int i = 0; i < most_interrupts && of.usable(); ++i) {
+    const auto through = home();
+    if (!through || !(*through)->interrupt(of)) break;
+    pollfd one{of.fd(), POLLIN, 0};
+    if (::poll(&one, 1, interrupt_again_ms) > 0 && of.over()) break;
+  }
+  (void)of.end();
+}
+
+// What ended a wait may come late, and end the unlock instead: so it is tried twice.
+result<bool> session_lock_table::unlock(const session_lock_entry& s) {
+  lock_link& on = link_of(s);
+  auto was = on.unlock(s.name, s.mode());
+  if (!was && on.usable()) was = on.unlock(s.name, s.mode());
+  if (!was) on.drop();
+  return was;
+}
+
+// A wait that was ended may have got the lock in that moment, also where the server says that it
+// was ended.
+result<bool> session_lock_table::give_up(session_lock_entries::iterator s) {
+  session_lock_entry gone = std::move(*s);
+  all_.erase(s);
+  if (!gone.held && !gone.own) return true;
+  const bool waited = !gone.held;
+  if (waited) end_wait(*gone.own);
+  auto was = unlock(gone);
+  links_.give_back(std::move(gone.own));
+  return waited ? result<bool>(true) : was;
+}
+
+}  // namespace holdfast::store::sql

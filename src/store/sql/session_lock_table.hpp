@@ -1,0 +1,52 @@
+#pragma once
+
+#include "store/sql/lock_links.hpp"
+#include "store/sql/session_lock_entry.hpp"
+
+namespace holdfast::store::sql {
+
+/// Who of a session holds or waits, and over which of its connections: takes, waits and gives up at
+/// the server. For one thread at a time.
+class session_lock_table {
+ public:
+  session_lock_table(lock_links links, clock& on) : links_(std::move(links)), clock_(on) {}
+
+  session_lock_entries& all() noexcept { return all_; }
+  session_lock_entries::iterator find(std::string_view name, const owner_id& owner) {
+    return sql::find(all_, name, owner);
+  }
+  session_lock_entry& add(session_lock_entry s) { return all_.emplace_back(std::move(s)); }
+  lock_link& link_of(const session_lock_entry& s) const { return s.own ? *s.own : links_.home(); }
+
+  /// The connection of all, made again if it broke.
+  result<lock_link*> home();
+
+  /// Takes it, if it is free. The entry need not be one of all().
+  result<bool> try_now(session_lock_entry& s);
+  /// Waits at the server, if there is a connection for it.
+  void begin_wait(session_lock_entry& s);
+  /// If its wait is over: it holds, or has no place any more.
+  void hear_of(session_lock_entry& s);
+  /// Asks whether its connection lives: it has been heard of now, or holds nothing any more
+  /// (forget_what_broke). One round trip.
+  void ask_after(session_lock_entry& s);
+  /// To what another weight needs. False: others are in.
+  result<bool> change(session_lock_entry& s, std::uint32_t weight);
+  /// True if it held or waited. Where the server cannot be got to free it, the connection is
+  /// closed, and what else it held is lost: nothing stays locked that nobody holds.
+  result<bool> give_up(session_lock_entries::iterator s);
+  /// With its connection the server takes what it held. To be called after each command.
+  void forget_what_broke();
+
+ private:
+  bool home_is_free_for(const session_lock_entry& wants) const;
+  std::unique_ptr<lock_link> take_spare();
+  void end_wait(lock_link& of);
+  result<bool> unlock(const session_lock_entry& s);
+
+  lock_links links_;
+  clock& clock_;
+  session_lock_entries all_;
+};
+
+}  // namespace holdfast::store::sql

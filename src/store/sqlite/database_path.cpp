@@ -1,0 +1,217 @@
+#include "store/sqlite/database_path.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <memory>
+
+#include "store/sqlite/explain.hpp"
+
+namespace holdfast::store::sqlite {
+namespace {
+
+// SQLite's limit is 512, and it appends "-journal".
+constexpr std::size_t longest_path = 500;
+
+failure refuse(std::string why) { return {errc::invalid_argument, std::move(why)}; }
+
+result<std::string> canonical(const std::string& path) {
+  const std::unique_ptr<char, decltype(&::free)> found{::realpath(path.c_str(), nullptr), &::free};
+  if (!found) return explain_errno(errno, "resolving " + path);
+  return std::string{found.get()};
+}
+
+struct network_file_system {
+  unsigned long magic;
+  const char* name;
+};
+
+// Those whose users may sit on several machines. SQLite's WAL needs memory shared by all of them,
+// and boot clocks and pids of different machines cannot be compared.
+constexpr std::array network_file_systems{
+    network_file_system{NFS_SUPER_MAGIC, "NFS"},
+    network_file_system{SMB_SUPER_MAGIC, "SMB"},
+    network_file_system{0xFF534D42, "CIFS"},
+    network_file_system{0xFE534D42, "SMB2"},
+    network_file_system{V9FS_MAGIC, "9p"},
+    network_file_system{FUSE_SUPER_MAGIC, "FUSE (sshfs, virtiofs, a desktop's shared folder …)"},
+    network_file_system{CEPH_SUPER_MAGIC, "Ceph"},
+    network_file_system{AFS_SUPER_MAGIC, "AFS"},
+    network_file_system{0x6B414653, "AFS"},
+    network_file_system{CODA_SUPER_MAGIC, "Coda"},
+    network_file_system{NCP_SUPER_MAGIC, "NCP"},
+    network_file_system{0x0BD00BD0, "Lustre"},
+    network_file_system{0x47504653, "GPFS"},
+    network_file_system{0x01161970, "GFS2"},
+    network_file_system{OCFS2_SUPER_MAGIC, "OCFS2"},
+};
+
+const char* network_name(const std::string& directory) noexcept {
+  struct statfs found{};
+  if (::statfs(directory.c_str(), &found) != 0) return nullptr;
+  return network_file_system_name(static_cast<unsigned long>(found.f_type) & 0xffffffffUL);
+}
+
+failure refuse_network(const std::string& directory, const char* name) {
+  return {errc::unsupported,
+          directory + " is on a network file system (" + name +
+              "): SQLite cannot share a file between machines there. Use a local disk, or a store "
+              "that is a server; if this machine alone uses it, add ?network=allow to the URL"};
+}
+
+result<std::string> check_text(std::string_view path) {
+  if (path.empty()) return refuse("the database has no path: write sqlite:PATH");
+  if (path == ":memory:") {
+    return refuse("':memory:' would be a file nobody else can see: use the store memory:");
+  }
+  if (path.starts_with("file:")) {
+    return refuse("SQLite's own file: URLs are not understood here: write sqlite:PATH");
+  }
+  if (path.find('\0') != std::string_view::npos) return refuse("the path holds a NUL byte");
+  if (path.back() == '/') return refuse(std::string{path} + " names a directory, not a file");
+  return std::string{path};
+}
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
+
+result<std::string> resolve_directory(const std::string& path) {
+  const std::string directory = directory_of(path);
+  auto found = canonical(directory);
+  if (!found && found.error().code == errc::unavailable) {
+    return refuse(found.error().what + ". Make the directory first");
+  }
+  return found;
+}
+
+// A link to the file is followed, so that everyone agrees on the folder beside it.
+result<std::string> resolve_file(std::string path) {
+  if (auto ok = check_not_planted(path); !ok) return std::move(ok.error());
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0) {
+    if (errno == ENOENT) return path;
+    return refuse(explain_errno(errno, "looking at " + path).what);
+  }
+  if (S_ISLNK(found.st_mode)) {
+    auto target = canonical(path);
+    if (!target) return refuse(path + " is a symbolic link to nowhere; remove it");
+    path = *target;
+    if (auto ok = check_not_planted(path); !ok) return std::move(ok.error());
+    ::lstat(path.c_str(), &found);
+  }
+  if (S_ISDIR(found.st_mode)) return refuse(path + " is a directory; name a file in it");
+  if (!S_ISREG(found.st_mode)) return refuse(path + " is not a regular file; name another");
+  return path;
+}
+
+std::string join(std::string directory, std::string_view name) {
+  if (directory.back() != '/') directory += '/';
+  return directory.append(name);
+}
+
+// Reading a directory's entries goes with reading a file, entering it with either.
+constexpr mode_t folder_mode(mode_t file) noexcept {
+  return (file & 0666) | ((file & 0444) >> 2) | ((file & 0222) >> 1);
+}
+
+failure not_ours(const std::string& path) {
+  return {errc::not_permitted,
+          path +
+              " belongs to another user than the database and this process: somebody may want "
+              "to listen. Remove it, or use a directory that only its users can write to"};
+}
+
+}  // namespace
+
+// In a sticky folder (/tmp) anybody may have put there what we are about to open: a database in
+// which they hold our locks, or the link to a file of ours.
+status check_not_planted(const std::string& path) {
+  struct stat folder{};
+  if (::stat(directory_of(path).c_str(), &folder) != 0) return done{};
+  if ((folder.st_mode & S_ISVTX) == 0 || (folder.st_mode & S_IWOTH) == 0) return done{};
+  for (const char* const suffix : {"", "-wal", "-shm", "-journal"}) {
+    const std::string one = path + suffix;
+    struct stat found{};
+    if (::lstat(one.c_str(), &found) != 0) continue;
+    if (found.st_uid == ::geteuid() || found.st_uid == 0 || found.st_uid == folder.st_uid) continue;
+    return failure{errc::not_permitted,
+                   one +
+                       " belongs to another user, in a folder into which everybody may put files. "
+                       "Users who share locks need a folder that only they can write to"};
+  }
+  return done{};
+}
+
+bool can_be_made(const std::string& file) noexcept {
+  struct stat found{};
+  return ::lstat(file.c_str(), &found) == 0 ||
+         ::faccessat(AT_FDCWD, directory_of(file).c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+const char* network_file_system_name(unsigned long magic) noexcept {
+  const auto at = std::find_if(network_file_systems.begin(), network_file_systems.end(),
+                               [magic](const auto& known) { return known.magic == magic; });
+  return at == network_file_systems.end() ? nullptr : at->name;
+}
+
+result<std::string> locate(std::string_view path, bool allow_network) {
+  const auto text = check_text(path);
+  if (!text) return text.error();
+  const auto directory = resolve_directory(*text);
+  if (!directory) return directory.error();
+  auto file = resolve_file(join(*directory, text->substr(text->rfind('/') + 1)));
+  if (!file) return file.error();
+  if (file->size() > longest_path) {
+    return refuse("the path has " + std::to_string(file->size()) +
+                  " bytes and SQLite takes no more than " + std::to_string(longest_path));
+  }
+  const std::string home = directory_of(*file);
+  const char* network = allow_network ? nullptr : network_name(home);
+  if (network != nullptr) return refuse_network(home, network);
+  return file;
+}
+
+result<sidecar> sidecar::open(const std::string& database) {
+  struct stat file{};
+  if (::stat(database.c_str(), &file) != 0) {
+    return explain_errno(errno, "looking at " + database);
+  }
+  sidecar made;
+  made.path_ = database + "-holdfast";
+  made.file_mode_ = file.st_mode & 0666;
+  made.owner_ = file.st_uid;
+  made.group_ = file.st_gid;
+  const bool fresh = ::mkdir(made.path_.c_str(), 0700) == 0;
+  if (!fresh && errno != EEXIST) return explain_errno(errno, "making the folder " + made.path_);
+  made.folder_.reset(::open(made.path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made.folder_) return explain_errno(errno, "opening the folder " + made.path_);
+  struct stat folder{};
+  ::fstat(made.folder(), &folder);
+  const bool trusted =
+      folder.st_uid == file.st_uid || folder.st_uid == ::geteuid() || folder.st_uid == 0;
+  if (!trusted) return not_ours(made.path_);
+  const bool shared = made.share(made.folder(), folder_mode(made.file_mode_));
+  if (fresh && !shared) return explain_errno(errno, "setting the rights of " + made.path_);
+  return made;
+}
+
+// Also what was made earlier follows, once the rights of the database have been changed.
+bool sidecar::share(int file, mode_t mode) const noexcept {
+  struct stat found{};
+  if (::fstat(file, &found) != 0) return false;
+  const bool give = ::geteuid() == 0 && (found.st_uid != owner_ || found.st_gid != group_);
+  if (give && ::fchown(file, owner_, group_) != 0) return false;
+  return (found.st_mode & 0777) == mode || ::fchmod(file, mode) == 0;
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <holdfast/result.hpp>
+
+#include <string>
+#include <string_view>
+#include "store/sqlite/file_descriptor.hpp"
+
+namespace holdfast::store::sqlite {
+
+/// Checks where the database is to be, before anything is made: its canonical path, so that all
+/// who reach it by different links agree on what lies beside it.
+result<std::string> locate(std::string_view path, bool allow_network);
+
+/// Fails for a database, a file beside it, or a link of another user in a folder like /tmp, where
+/// anybody may put one: its owner could forge every lock in it. Root and the owner of the folder
+/// are trusted.
+status check_not_planted(const std::string& path);
+
+/// False if the file is not there and the rights of its directory forbid making it.
+bool can_be_made(const std::string& file) noexcept;
+
+/// The name of a kind of file system (statfs f_type) that several machines may share, or null.
+const char* network_file_system_name(unsigned long magic) noexcept;
+
+/// The folder PATH-holdfast: where the writer queue and the inboxes are. Whoever may write to the
+/// database may write here; nobody else.
+class sidecar {
+ public:
+  /// Makes it if need be. The database file is there already.
+  static result<sidecar> open(const std::string& database);
+
+  int folder() const noexcept { return folder_.get(); }
+  const std::string& path() const noexcept { return path_; }
+  /// For files that all users of the database read and write.
+  mode_t file_mode() const noexcept { return file_mode_; }
+  /// Gives a file made here to the owner of the database (if root made it) and those rights.
+  bool share(int file, mode_t mode) const noexcept;
+
+ private:
+  file_descriptor folder_;
+  std::string path_;
+  mode_t file_mode_ = 0600;
+  uid_t owner_ = 0;
+  gid_t group_ = 0;
+};
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,200 @@
+#include "store/contender_text/text.hpp"
+#include "store/zookeeper/zookeeper_store.hpp"
+
+namespace holdfast::store::zookeeper {
+
+namespace {
+
+contender_store::entered entered_at(const std::string& path, const struct Stat& stat,
+                                    bool replaced) {
+  contender_store::entered in;
+  in.node = path.substr(path.rfind('/') + 1);
+  in.fence = static_cast<std::uint64_t>(stat.czxid);
+  in.session = static_cast<std::uint64_t>(stat.ephemeralOwner);
+  in.replaced = replaced;
+  return in;
+}
+
+contender_data contender_data_of(const answer& a) {
+  contender_data p = contender_text::read_contender_data(a.text);
+  p.fence = static_cast<std::uint64_t>(a.stat.czxid);
+  p.since_wall_at = a.stat.ctime * 1'000;
+  p.session = static_cast<std::uint64_t>(a.stat.ephemeralOwner);
+  return p;
+}
+
+}  // namespace
+
+result<contender_store::entered> zookeeper_store::enter(std::string_view name, const contender& who,
+                                                        const contender_data& says,
+                                                        std::span<const std::string> leaving) {
+  const std::string prefix = path_of(name, node_prefix(who));
+  const std::string data = contender_text::write(says);
+  if (!leaving.empty()) {
+    auto in = enter_in_place_of(name, prefix, data, leaving);
+    if (!in || in->replaced) return in;
+  }
+  for (int i = 0; i < max_attempts; ++i) {
+    const auto made = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
+      return zoo_acreate2(c.handle(), prefix.c_str(), data.data(), static_cast<int>(data.size()),
+                          acl(), ZOO_EPHEMERAL_SEQUENTIAL, &requests::on_text_stat, token);
+    });
+    if (!made) return made.error();
+    const answer& a = made->front();
+    if (a.rc == ZOK) {
+      know_time(options_.clock->now(), a.stat.ctime);
+      return entered_at(a.text, a.stat, false);
+    }
+    if (a.rc != ZNONODE) return wrong(a.rc, true);
+    if (auto ok = make(path_of(name), ZOO_CONTAINER); !ok) {
+      return failure{ok.error().code, std::move(ok.error().what)};
+    }
+  }
+  return failure{errc::unavailable, "the node of the name was removed each time it was made"};
+}
+
+// One step for both; if those that leave are gone already, nothing was done.
+result<contender_store::entered> zookeeper_store::enter_in_place_of(
+    std::string_view name, const std::string& prefix, const std::string& data,
+    std::span<const std::string> leaving) {
+  std::vector<std::string> paths;
+  for (const auto& node : leaving) paths.push_back(path_of(name, node));
+  std::vector<zoo_op_t> steps(paths.size() + 1);
+  if (steps.size() > requests::max_steps) return entered{};
+  const auto made = ask(1, true, [&](auto, connection& c, requests& r, auto* token) {
+    for (std::size_t p = 0; p < paths.size(); ++p) {
+      zoo_delete_op_init(&steps[p], paths[p].c_str(), -1);
+    }
+    const auto room = r.path_made();
+    zoo_create_op_init(&steps.back(), prefix.c_str(), data.data(), static_cast<int>(data.size()),
+                       acl(), ZOO_EPHEMERAL_SEQUENTIAL, room.data(), static_cast<int>(room.size()));
+    return zoo_amulti(c.handle(), static_cast<int>(steps.size()), steps.data(), r.results(),
+                      &requests::on_made, token);
+  });
+  if (!made) return made.error();
+  const answer& a = made->front();
+  if (a.rc == ZNONODE) return entered{};
+  if (a.rc != ZOK) return wrong(a.rc, true);
+  const auto stat = ask(1, false, [&](auto, connection& c, requests&, auto* token) {
+    return zoo_aexists(c.handle(), a.text.c_str(), 0, &requests::on_stat, token);
+  });
+  if (!stat) return failure{errc::unavailable, stat.error().what, true};
+  if (stat->front().rc != ZOK) return wrong(stat->front().rc, true);
+  return entered_at(a.text, stat->front().stat, true);
+}
+
+// What a session asks for is carried out in the order in which it asks, also when it goes on with
+// another server: the leader refuses what still comes through the one before. So the latest is
+// settled as well.
+result<std::vector<contender>> zookeeper_store::contenders(std::string_view name, as_of when,
+                                                           alarm on_arrival) {
+  const std::string path = path_of(name);
+  const bool latest = when != as_of::seen;
+  void* watch = nullptr;
+  const auto answers =
+      ask(latest ? 2 : 1, latest, [&](std::size_t i, connection& c, requests&, auto* token) {
+        if (latest && i == 0) return ask_all(c, token);
+        if (!on_arrival) {
+          return zoo_aget_children(c.handle(), path.c_str(), 0, &requests::on_names, token);
+        }
+        watch = c.watch(std::move(on_arrival));
+        return zoo_awget_children(c.handle(), path.c_str(), &connection::on_watch, watch,
+                                  &requests::on_names, token);
+      });
+  if (!answers) return answers.error();
+  if (latest && !leader_answered(answers->front().rc)) return wrong(answers->front().rc);
+  const answer& a = answers->back();
+  if (a.rc == ZNONODE) return std::vector<contender>{};
+  if (a.rc != ZOK) return wrong(a.rc);
+  return in_order(a.names);
+}
+
+result<bool> zookeeper_store::leave(std::string_view name, std::span<const std::string> nodes) {
+  const auto gone =
+      ask(nodes.size(), true, [&](std::size_t i, connection& c, requests&, auto* token) {
+        return zoo_adelete(c.handle(), path_of(name, nodes[i]).c_str(), -1, &requests::on_void,
+                           token);
+      });
+  if (!gone) return gone.error();
+  bool any = false;
+  for (const answer& a : *gone) {
+    if (a.rc != ZOK && a.rc != ZNONODE) return wrong(a.rc, true);
+    any |= a.rc == ZOK;
+  }
+  return any;
+}
+
+result<std::optional<contender_data>> zookeeper_store::read(std::string_view name,
+                                                            const std::string& node,
+                                                            alarm on_change) {
+  const std::string path = path_of(name, node);
+  void* watch = nullptr;
+  const auto answers = ask(1, false, [&](auto, connection& c, requests&, auto* token) {
+    if (!on_change) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
+    watch = c.watch(std::move(on_change));
+    return zoo_awget(c.handle(), path.c_str(), &connection::on_watch, watch, &requests::on_data,
+                     token);
+  });
+  if (!answers) return answers.error();
+  const answer& a = answers->front();
+  if (a.rc != ZOK && watch != nullptr) present()->unwatch(watch);
+  if (a.rc == ZNONODE) return std::optional<contender_data>{};
+  if (a.rc != ZOK) return wrong(a.rc);
+  return std::optional(contender_data_of(a));
+}
+
+result<std::vector<std::optional<contender_data>>> zookeeper_store::read(
+    std::string_view name, std::span<const contender> line) {
+  std::vector<std::optional<contender_data>> said(line.size());
+  if (line.empty()) return said;
+  const auto answers =
+      ask(line.size(), false, [&](std::size_t i, connection& c, requests&, auto* token) {
+        return zoo_aget(c.handle(), path_of(name, line[i].node).c_str(), 0, &requests::on_data,
+                        token);
+      });
+  if (!answers) return answers.error();
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const answer& a = (*answers)[i];
+    if (a.rc == ZOK) said[i] = contender_data_of(a);
+    if (a.rc != ZOK && a.rc != ZNONODE) return wrong(a.rc);
+  }
+  return said;
+}
+
+result<bool> zookeeper_store::write(std::string_view name, const std::string& node,
+                                    const contender_data& says) {
+  const std::string path = path_of(name, node);
+  const std::string data = contender_text::write(says);
+  const auto answers = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
+    return zoo_aset(c.handle(), path.c_str(), data.data(), static_cast<int>(data.size()), -1,
+                    &requests::on_stat, token);
+  });
+  if (!answers) return answers.error();
+  const int rc = answers->front().rc;
+  if (rc == ZOK || rc == ZNONODE) return rc == ZOK;
+  return wrong(rc, true);
+}
+
+// The member that we are connected to may have lost the others: what it knows of our places is
+// worth something after the leader has answered through it.
+std::vector<result<bool>> zookeeper_store::confirm(std::span<const node_of> nodes) {
+  const auto answers =
+      ask(nodes.size() + 1, true, [&](std::size_t i, connection& c, requests&, auto* token) {
+        if (i == 0) return ask_all(c, token);
+        const auto& p = nodes[i - 1];
+        return zoo_aexists(c.handle(), path_of(p.name, p.node).c_str(), 0, &requests::on_stat,
+                           token);
+      });
+  using each = std::vector<result<bool>>;
+  if (!answers) return each(nodes.size(), answers.error());
+  if (!leader_answered(answers->front().rc)) return each(nodes.size(), wrong(answers->front().rc));
+  each there;
+  for (std::size_t i = 1; i <= nodes.size(); ++i) {
+    const int rc = (*answers)[i].rc;
+    const bool known = rc == ZOK || rc == ZNONODE;
+    there.push_back(known ? result<bool>(rc == ZOK) : result<bool>(wrong(rc)));
+  }
+  return there;
+}
+
+}  // namespace holdfast::store::zookeeper

@@ -1,0 +1,471 @@
+#include "wait/acquire.hpp"
+
+#include <algorithm>
+
+#include "diagnose/trace.hpp"
+#include "session/left_call.hpp"
+#include "session/sealed_id.hpp"
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+// Three quarters to the whole of it, so that those who wait do not look all at once.
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
+  const auto quarter = static_cast<std::uint64_t>(std::max<std::int64_t>(d.count() / 4, 0));
+  return d - std::chrono::nanoseconds(jitter(quarter));
+}
+
+/// Whoever is so near to the front looks for himself; who is not, so seldom: to be told may fail.
+constexpr std::uint32_t first_few = 3;
+constexpr std::chrono::nanoseconds look_oneself = 30s;
+
+/// The first pause between attempts to reach a store that is away, and the longest.
+constexpr std::chrono::nanoseconds first_pause = 5ms;
+constexpr std::chrono::nanoseconds longest_pause = 1s;
+
+// Whether the hold is of interest to somebody who hears that it is wanted.
+bool listens(const lock_config& s, const acquire_params& c) noexcept {
+  return s.linger > s.linger.zero() || c.notify_when_wanted;
+}
+
+std::string describe(store::kind kind, std::uint32_t capacity) {
+  std::string text = "a " + std::string(to_string(kind));
+  if (kind == store::kind::semaphore) text += " of " + std::to_string(capacity) + " permits";
+  return text;
+}
+
+}  // namespace
+
+failure waited_in_vain(errc why) {
+  return {why, why == errc::cancelled ? "asked to stop while waiting"
+                                      : "still held by somebody else at the deadline"};
+}
+
+// Before a second is over it may only be slow, and not to have it in time is no failure.
+failure unanswered(session_impl& session, boot_time began, bool answered_before) {
+  constexpr auto is_away = 1s;
+  const bool slow = answered_before || session.now() - began < is_away;
+  return {slow ? errc::timed_out : errc::unavailable,
+          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
+}
+
+std::optional<store::named_command> request::command(bool) { return std::nullopt; }
+
+result<std::optional<wait_hint>> request::learn(result<store::permits_reply>, boot_time) {
+  return failure{errc::internal, "an answer to what was not asked"};
+}
+
+wait_steps::wait_steps(session_impl& session, request& q, const time_frame& time)
+    : session_(session),
+      request_(q),
+      deadline_(time.deadline()),
+      began_(session.now()),
+      limit_(std::min(time.limit(), call_limit::present())),
+      until_(deadline_),
+      pause_(first_pause) {}
+
+bool wait_steps::at_deadline() const noexcept {
+  return deadline_ != forever && session_.now() >= deadline_;
+}
+
+// By those of the session who look anyway.
+bool wait_steps::left_to_others() {
+  const boot_time now = session_.now();
+  const boot_time until = last_ ? now : request_.put_off(now);
+  if (until <= now) return false;
+  until_ = std::min(deadline_, until + jittered(250ms));
+  return true;
+}
+
+std::optional<status> wait_steps::ask() {
+  last_ = at_deadline();
+  if (left_to_others()) return std::nullopt;
+  const call_limit until{limit_};
+  left_a_call() = false;
+  return judge(request_.ask(last_));
+}
+
+std::optional<store::named_command> wait_steps::command() {
+  last_ = at_deadline();
+  if (left_to_others()) return std::nullopt;
+  return request_.command(last_);
+}
+
+std::optional<status> wait_steps::answered(result<store::permits_reply> reply, boot_time sent) {
+  left_a_call() = false;
+  return judge(request_.learn(std::move(reply), sent));
+}
+
+std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer) {
+  if (!answer) return judge_failure(std::move(answer.error()));
+  if (!*answer) return done{};
+  if (last_) return waited_in_vain(errc::timed_out);
+  answered_ = true;
+  in_vain_.reset();
+  give_up_ = forever;
+  pause_ = first_pause;
+  watched_ = std::move((*answer)->watch);
+  until_ = std::min(deadline_, session_.now() + jittered((*answer)->retry_after));
+  return std::nullopt;
+}
+
+std::optional<status> wait_steps::judge_failure(failure f) {
+  const boot_time now = session_.now();
+  const boot_time give_up = gives_up_at(f, now);
+  const bool hopeless = f.code != errc::unavailable;
+  if (!hopeless && left_a_call()) return left_at_deadline();
+  if (f.ack_missing) in_vain_ = f;
+  if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))
+    return status(std::move(f));
+  pause_ = std::min(pause_ * 2, longest_pause);
+  until_ = std::min(deadline_, now + jittered(pause_));
+  return std::nullopt;
+}
+
+// One that is let wait after it was granted in vain may be granted in vain next: it gives up as if
+// the store had been away since, unless that is long ago.
+boot_time wait_steps::gives_up_at(const failure& f, boot_time now) {
+  const auto patience = saturated_nanoseconds(session_.options().store_timeout);
+  if (give_up_ == forever) give_up_ = saturated_add(now, patience);
+  if (!f.ack_missing) return give_up_;
+  if (!last_in_vain_ || now > saturated_add(*last_in_vain_, patience)) in_vain_since_ = now;
+  last_in_vain_ = now;
+  return std::min(give_up_, saturated_add(in_vain_since_, patience));
+}
+
+// Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
+// grant may take longer than the last answer is waited for.
+failure wait_steps::left_at_deadline() {
+  if (!in_vain_) return unanswered(session_, began_, answered_);
+  failure f = std::move(*in_vain_);
+  f.what += "; the last try was not answered in time";
+  f.outcome_unknown = true;
+  return f;
+}
+
+status wait_until_settled(session_impl& session, dispatcher::registration& slot, request& q,
+                          const timed_call& call, std::stop_token stop) {
+  const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
+  wait_steps steps(session, q, call);
+  while (!stop.stop_requested()) {
+    if (auto end = steps.ask()) return std::move(*end);
+    slot.watch(steps.watched());
+    const auto news = slot.wait(steps.until());
+    if (!news) continue;
+    if (auto end = steps.notified(*news)) return std::move(*end);
+  }
+  return waited_in_vain(errc::cancelled);
+}
+
+acquisition::acquisition(session_impl& session, const lock_config& s, const acquire_params& c,
+                         waker* w)
+    : contender(s, w), session_(session), params_(c) {
+  grant_.owner = session.ids().next();
+  if (s.kind != store::kind::mutex || !session.can().secret_proves) return;
+  grant_.secret = grant_.owner;
+  grant_.owner = sealed(grant_.secret);
+}
+
+store::permits_command acquire_command(const session_impl& session, const lock_config& s,
+                                       const acquire_params& how, const store::owner_id& owner,
+                                       bool wait) noexcept {
+  store::permits_command c;
+  c.verb = permits_verb::acquire;
+  c.owner = owner;
+  c.kind = s.kind;
+  c.capacity = s.capacity;
+  c.weight = how.weight;
+  c.priority = how.priority;
+  c.lease_us = std::chrono::microseconds(s.lease).count();
+  c.queue_lease_us = queue_lease.count();
+  c.peer = session.peer();
+  c.note = s.note;
+  c.outlives_session = s.outlives_session;
+  c.lingers = listens(s, how);
+  c.wait = wait;
+  return c;
+}
+
+store::permits_command acquisition::acquire_command(bool wait) noexcept {
+  gaps_ = session_.dispatcher().gaps();  // before it asks: what is missed later is news
+  behind_ = {};
+  return engine::acquire_command(session_, config_, params_, grant_.owner, wait);
+}
+
+result<std::optional<wait_hint>> acquisition::ask(bool last) {
+  if (answer_) {
+    auto answer = std::move(*answer_);
+    answer_.reset();
+    const bool settled = answer && !*answer;
+    if (settled || !last) return answer;
+  }
+  const boot_time sent = session_.now();
+  return learn(session_.permits(config_.name, acquire_command(!last)), sent);
+}
+
+std::optional<store::named_command> acquisition::command(bool last) {
+  if (answer_) return std::nullopt;
+  return store::named_command{config_.name, acquire_command(!last)};
+}
+
+result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept try {
+  auto c = acquire_command(true);
+  c.replaces = leaving.owner();
+  c.secret = leaving.secret();
+  const call_limit until{saturated_add(local_queue_deadline(), last_answer_within)};
+  const boot_time sent = session_.now();
+  auto reply = session_.permits(config_.name, c);
+  const result<bool> replaced = reply ? result<bool>(reply->replaced) : result<bool>(reply.error());
+  answer_ = learn(std::move(reply), sent);
+  return replaced;
+} catch (...) {
+  return failure{errc::internal, "no memory", true};
+}
+
+boot_time acquisition::put_off(boot_time now) {
+  if (answer_ || now >= look_by_ || session_.dispatcher().gaps() != gaps_) return now;
+  if (place_at_store_->losses() != losses_) return now;
+  return place_at_store_->put_off(now);
+}
+
+// Far from the front it is told when it is its turn, or that it may have missed that.
+void acquisition::keep_place(const store::permits_reply& queued, boot_time sent) {
+  look_by_ = boot_time{};
+  if (!session_.can().shared_queue_leases || !session_.can().notifications || !gaps_) return;
+  const bool first = !place_at_store_;
+  if (first) place_at_store_ = session_.shared_queue_leases().at(config_.name);
+  const unsigned losses = place_at_store_->losses();
+  const bool news = !first && queued.fresh && losses == losses_;
+  losses_ = news ? place_at_store_->lost() : losses;
+  place_at_store_->seen(sent);
+  if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
+}
+
+// What a notification is judged by. Others of the same store may pass secrets on where this session
+// has to ask: for the replicas, say.
+void acquisition::stand_behind(const store::permits_reply& queued, boot_time sent) {
+  behind_ = session_.can().secret_proves ? queued.behind : store::owner_id{};
+  asked_at_ = sent;
+  store_now_at_ = queued.now_at;
+}
+
+void acquisition::notified_before() {
+  look_by_ = boot_time{};
+  behind_ = {};
+}
+
+// The secret of whoever was before it at the store. Nobody knows it before that one releases; the
+// store passes it on to the next without a priority; and that is this one, for as long as its own
+// place is sure to be there. The first notification with it is the true one, if none was missed:
+// others can read it only where it was sent to. So a second one says nothing (ADR 97).
+bool acquisition::proves(const store::notification& n) {
+  if (n.what != store::notification_kind::granted || !n.secret || !behind_) return false;
+  if (sealed(n.secret) != behind_) return false;
+  behind_ = {};
+  const bool here = session_.now() < lease_timer::sure_until(asked_at_, queue_lease);
+  return here && gaps_ && session_.dispatcher().gaps() == gaps_;
+}
+
+// What nobody renews has to be claimed at once, by asking again.
+bool acquisition::notified(const store::notification& n) {
+  look_by_ = boot_time{};
+  if (!proves(n) || config_.outlives_session || !config_.renew) return false;
+  const std::chrono::microseconds lasts(n.expires_at - store_now_at_);
+  if (!is_granted(n.fence, asked_at_, lasts)) return false;
+  // Two times of the store, between which its clock may have been set forward: but the grant is no
+  // older than the notification, and was made for so long at most.
+  const auto claim = std::min<std::chrono::microseconds>(
+      std::chrono::microseconds(session_.can().claim_us), config_.lease);
+  grant_.valid_until = std::min(grant_.valid_until, lease_timer::sure_until(session_.now(), claim));
+  if (grant_.valid_until <= session_.now()) return false;
+  session_impl::observe();
+  return true;
+}
+
+// So long after it asked, by the store's time. False if it is over by now.
+bool acquisition::is_granted(std::uint64_t fence, boot_time sent, std::chrono::microseconds lasts) {
+  grant_.fence = fence;
+  grant_.valid_until = lease_timer::sure_until(sent, lasts);
+  return grant_.valid_until > session_.now();
+}
+
+result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply> reply,
+                                                    boot_time sent) {
+  if (!reply) {
+    look_by_ = boot_time{};
+    if (place_at_store_) place_at_store_->lost();
+    return std::move(reply.error());
+  }
+  switch (reply->outcome) {
+    case permits_outcome::granted: {
+      // From far behind, and nobody told it: the line was lost, and with it the others' places.
+      if (look_by_ != boot_time{}) place_at_store_->lost();
+      if (!is_granted(reply->fence, sent, lease_of(*reply))) {
+        return failure{errc::unavailable, "the store's answer came later than the lease lasts",
+                       true};
+      }
+      return std::optional<wait_hint>{};
+    }
+    case permits_outcome::queued:
+    case permits_outcome::busy: {
+      keep_place(*reply, sent);
+      stand_behind(*reply, sent);
+      return std::optional<wait_hint>{hint_of(session_, *reply)};
+    }
+    case permits_outcome::kind_mismatch:
+    case permits_outcome::capacity_mismatch:
+      return mismatch_of(*reply, config_);
+    default:
+      return failure{errc::internal, "the store gave an answer that does not fit"};
+  }
+}
+
+wait_hint hint_of(const session_impl& session, store::permits_reply& reply) {
+  wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
+  if (reply.position == 1 && session.can().sees_death) hint.watch = std::move(reply.blockers);
+  return hint;
+}
+
+grant granted_to(const store::owner_id& owner, const store::permits_reply& reply, boot_time sent) {
+  return {owner, reply.fence, lease_timer::sure_until(sent, lease_of(reply))};
+}
+
+failure mismatch_of(const store::permits_reply& reply, const lock_config& s) {
+  const bool kind = reply.outcome == permits_outcome::kind_mismatch;
+  return {kind ? errc::kind_mismatch : errc::capacity_mismatch,
+          "the name is in use as " + describe(reply.found.kind, reply.found.capacity) +
+              ", and this is " + describe(s.kind, s.capacity) +
+              ": choose another name, or the same kind and capacity everywhere"};
+}
+
+// After a definite no to the last try nothing is there. Else it may have been granted, or may be in
+// the queue.
+bool leaves_nothing(const failure& why) noexcept {
+  if (why.outcome_unknown) return false;
+  return why.code == errc::timed_out || why.code == errc::kind_mismatch ||
+         why.code == errc::capacity_mismatch || why.code == errc::forked;
+}
+
+bool left_to_keeper(const failure& why) noexcept {
+  return why.code == errc::unavailable || why.outcome_unknown;
+}
+
+void leave_nothing_behind(session_impl& session, const lock_config& s, const store::owner_id& owner,
+                          const failure& why) {
+  if (leaves_nothing(why)) return;
+  if (!left_to_keeper(why) && !session.out_of_time()) {
+    const call_limit until{saturated_add(session.now(), last_answer_within)};
+    if (session.permits(s.name, release_command(owner))) return;
+  }
+  session.keeper().abandon(s.name, owner, s.lease);
+}
+
+failure gave_up(session_impl& session, const lock_config& s, boot_time began, failure f) {
+  event e;
+  e.kind = event_kind::gave_up;
+  e.name = s.name;
+  e.waited = session.now() - began;
+  e.code = f.code;
+  e.detail = f.what;
+  session.tell(e);
+  return f;
+}
+
+status ready(session_impl& session, const lock_config& s, const acquire_params& c) {
+  if (auto usable = session.usable(); !usable) return usable;
+  if (auto keeper = session.keeper().start(); !keeper) return keeper;
+  return listens(s, c) ? session.idle_lock_timer().start() : done{};
+}
+
+failure kept_out(local_queue::entry why, const lock_config& s) {
+  if (why == local_queue::entry::overloaded) {
+    return {errc::overloaded,
+            std::to_string(s.max_waiters) + " of this process wait for it already (max_waiters)"};
+  }
+  return waited_in_vain(why == local_queue::entry::cancelled ? errc::cancelled : errc::timed_out);
+}
+
+namespace {
+
+// At the store, by the one who represents the process.
+result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
+                  dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
+  const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
+  if (settled) return a.granted();
+  leave_nothing_behind(session, s, a.owner(), settled.error());
+  return settled.error();
+}
+
+// Through the local queue: either it gives what the process holds already, or its place at the
+// store.
+result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
+                              const std::shared_ptr<const lock_config>& s, const acquire_params& c,
+                              const timed_call& call, std::stop_token stop) {
+  waits w{call.began(), call.began()};
+  const boot_time deadline = call.deadline();
+  acquisition a(*session, *s, c);
+  // Before the local queue: whoever takes us along may have us granted before we are awake.
+  dispatcher::registration slot(session->dispatcher(), a.owner());
+  if (s->local_queue) {
+    auto in = s->local_queue->enter(a, deadline, stop);
+    for (; in == local_queue::entry::passed; in = s->local_queue->enter(a, deadline, stop)) {
+      w.past_local_queue = session->now();
+      if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
+    }
+    if (in != local_queue::entry::first && in != local_queue::entry::asked) return kept_out(in, *s);
+    w.past_local_queue = session->now();
+  }
+  local_turn place(s->local_queue.get());
+  return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
+    const auto won = win(*session, *s, a, slot, call, std::move(stop));
+    if (!won) return won.error();
+    lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
+    place.keep();  // until the hold is given back
+    return mine;
+  });
+}
+
+result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
+                               const std::shared_ptr<const lock_config>& s, const acquire_params& c,
+                               const timed_call& call, std::stop_token stop) {
+  if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
+  if (s->local_queue) {
+    if (auto idle = s->local_queue->take_idle(*s)) {
+      if (auto mine = hold::next_turn(std::move(idle), {call.began(), call.began()})) return mine;
+    }
+  }
+  auto got = acquire_in_turn(session, s, c, call, std::move(stop));
+  if (!got) return gave_up(*session, *s, call.began(), trace::judged(got.error()));
+  return got;
+}
+
+}  // namespace
+
+result<lease> acquire(const std::shared_ptr<session_impl>& session,
+                      const std::shared_ptr<const lock_config>& s, const acquire_params& c,
+                      const timed_call& call, std::stop_token stop) {
+  if (!s->traced) return acquire_untraced(session, s, c, call, std::move(stop));
+  const trace seen(session, *s, c, call.wait(), std::move(stop));
+  auto got = acquire_untraced(session, s, c, call, seen.stop());
+  if (got) trace::got(*got);
+  return got;
+}
+
+result<grant> acquire_permit(session_impl& session, const lock_config& s, wait_time wait,
+                             std::stop_token stop) {
+  if (auto can = ready(session, s, {}); !can) return std::move(can.error());
+  const timed_call call(session.now(), wait);
+  acquisition a(session, s, {});
+  dispatcher::registration slot(session.dispatcher(), a.owner());
+  auto won = or_abandon(session, s, a.owner(),
+                        [&] { return win(session, s, a, slot, call, std::move(stop)); });
+  if (!won) return gave_up(session, s, call.began(), won.error());
+  return won;
+}
+
+}  // namespace holdfast::engine

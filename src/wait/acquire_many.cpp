@@ -1,0 +1,291 @@
+#include "wait/acquire_many.hpp"
+
+#include <algorithm>
+
+namespace holdfast::engine {
+
+using store::permits_outcome;
+using store::permits_verb;
+
+namespace {
+
+constexpr std::string_view operation_name = "multi_lock";
+
+/// All that is wanted, as one request: asks each session for its names together, from the first to
+/// the last, up to the first that is not to be had. Who asks again renews what it has already; so
+/// at the end all of it was granted, or renewed, a moment ago.
+class joint_acquisition final : public request {
+ public:
+  explicit joint_acquisition(std::span<const wanted> all)
+      : all_(all), grants_(all.size()), owner_(all.front().session->ids().next()) {}
+
+  result<std::optional<wait_hint>> ask(bool last) override {
+    for (std::size_t from = 0; from < all_.size(); from = end_of_session(from)) {
+      const auto together = all_.subspan(from, end_of_session(from) - from);
+      asked_ = std::max(asked_, from + together.size());
+      auto stopped = ask_one_session(together, from, last);
+      if (!stopped || *stopped || refused_) return stopped;
+    }
+    return check_still_held();
+  }
+
+  /// The name that is not to be had.
+  const wanted& in_the_way() const noexcept { return all_[stopped_at_]; }
+  /// From now on it is that session's notifications that are waited for.
+  void wait_there() noexcept { waits_at_ = all_[stopped_at_].session.get(); }
+  bool moved_on() const noexcept { return waits_at_ != all_[stopped_at_].session.get(); }
+  bool complete() const noexcept { return complete_; }
+
+  const store::owner_id& owner() const noexcept { return owner_; }
+  const grant& granted(std::size_t i) const noexcept { return grants_[i]; }
+
+  /// Gives back everything that it may have, by the same way as it was asked for.
+  void leave_nothing_behind(const failure& why) {
+    if (!std::exchange(in_doubt_, false)) return;
+    const call_limit until{saturated_add(all_.front().session->now(), last_answer_within)};
+    for (std::size_t from = 0; from < asked_; from = end_of_session(from)) {
+      const auto some = all_.subspan(from, end_of_session(from) - from);
+      const bool away = left_to_keeper(why) || some.front().session->out_of_time();
+      std::vector<store::named_command> releases;
+      for (const auto& w : some) releases.push_back({w.what->name, release_command(owner_)});
+      const auto replies = away ? std::vector<result<store::permits_reply>>{}
+                                : some.front().session->permits(releases);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        if (!away && replies[i]) continue;
+        abandon(some[i]);
+      }
+    }
+  }
+
+  /// The same where there is no memory for it: the keepers do it.
+  void abandon_all() const noexcept {
+    for (std::size_t i = 0; i < asked_; ++i) abandon(all_[i]);
+  }
+
+ private:
+  void abandon(const wanted& w) const noexcept {
+    w.session->keeper().abandon(w.what->name, owner_, w.what->lease);
+  }
+
+  std::size_t end_of_session(std::size_t from) const noexcept {
+    std::size_t end = from;
+    while (end < all_.size() && all_[end].session == all_[from].session) ++end;
+    return end;
+  }
+
+  result<std::optional<wait_hint>> ask_one_session(std::span<const wanted> some, std::size_t from,
+                                                   bool last) {
+    session_impl& session = *some.front().session;
+    std::vector<store::named_command> batch;
+    for (const auto& w : some) batch.push_back({w.what->name, asks_for(w, !last)});
+    const boot_time sent = session.now();
+    const bool was_in_doubt = std::exchange(in_doubt_, true);
+    auto replies = session.acquire_together(batch);
+    stopped_at_ = from;
+    refused_ = false;
+    // All but a definite no to the first request may leave something.
+    in_doubt_ = was_in_doubt || !last || !replies || from > 0;
+    if (!replies) return replies.error();
+    for (auto& reply : *replies) {
+      if (reply.outcome != permits_outcome::granted) return on_refusal(reply, last);
+      note(stopped_at_, reply, sent);
+      ++stopped_at_;
+    }
+    in_doubt_ = true;
+    stopped_at_ = std::min(stopped_at_, all_.size() - 1);
+    return std::optional<wait_hint>{};
+  }
+
+  void note(std::size_t i, const store::permits_reply& reply, boot_time sent) {
+    grants_[i] = granted_to(owner_, reply, sent);
+  }
+
+  result<std::optional<wait_hint>> on_refusal(store::permits_reply& reply, bool last) {
+    refused_ = true;
+    const wanted& w = in_the_way();
+    if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
+      return mismatch_of(reply, *w.what);
+    }
+    if (moved_on() && !last) return std::optional<wait_hint>{};  // to wait there
+    auto hint = hint_of(*w.session, reply);
+    hint.retry_after = std::min<std::chrono::microseconds>(hint.retry_after, w.what->lease / 3);
+    return std::optional<wait_hint>{std::move(hint)};
+  }
+
+  // The first may have ended while the last was asked for.
+  result<std::optional<wait_hint>> check_still_held() {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (grants_[i].valid_until > all_[i].session->now()) continue;
+      stopped_at_ = i;
+      return failure{errc::unavailable, "the stores' answers came later than the lease lasts",
+                     true};
+    }
+    complete_ = true;
+    return std::optional<wait_hint>{};
+  }
+
+  store::permits_command asks_for(const wanted& w, bool wait) const {
+    return acquire_command(*w.session, *w.what, w.how, owner_, wait);
+  }
+
+  const std::span<const wanted> all_;
+  std::vector<grant> grants_;
+  const store::owner_id owner_;
+  const session_impl* waits_at_ = nullptr;
+  std::size_t stopped_at_ = 0;
+  std::size_t asked_ = 0;
+  bool in_doubt_ = false;
+  bool refused_ = false;  ///< the last request, so that nothing behind is asked for
+  bool complete_ = false;
+};
+
+// Waits where it was stopped, until all is there.
+status win_all(joint_acquisition& q, const timed_call& call, const std::stop_token& stop) {
+  while (true) {
+    const auto session = q.in_the_way().session;
+    q.wait_there();
+    const auto settled = wait_until_settled(*session, q.owner(), q, call, stop);
+    if (!settled || q.complete()) return settled;
+  }
+}
+
+std::vector<lease> begin_leases(std::span<const wanted> all, const joint_acquisition& q,
+                                const std::shared_ptr<session_impl>& session, const waits& waited) {
+  std::vector<lease> leases;
+  leases.reserve(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // Those of one session do not own it: `session` does.
+    const auto& owner = all[i].session == session ? session : all[i].session;
+    leases.push_back(hold::start(std::make_shared<hold>(owner, owner->for_holds(), all[i].what,
+                                                        all[i].how, q.granted(i), waited)));
+  }
+  return leases;
+}
+
+/// What is asked for without a thread, by the runner of one session after the other.
+struct joint {
+  // What waits does not keep its session. Those of others it has to.
+  explicit joint(std::vector<wanted> w) : all(std::move(w)), q(all) {
+    const auto* const first = all.front().session.get();
+    for (const auto& one : all) {
+      if (one.session.get() != first) return;
+    }
+    for (auto& one : all) one.session = {std::shared_ptr<void>{}, one.session.get()};
+  }
+  std::vector<wanted> all;
+  joint_acquisition q;
+};
+
+/// Waits where it was stopped, and then goes on where it is stopped next.
+class pending_joint final : public telling<pending_wait, std::vector<lease>> {
+ public:
+  pending_joint(async_request o, std::shared_ptr<joint> what)
+      : telling(o), stop_(std::move(o.stop)), what_(std::move(what)) {}
+  const store::owner_id& owner() const noexcept override { return what_->q.owner(); }
+
+  void start(detail::receiver<std::vector<lease>>& to) override {
+    receiver_ = &to;
+    what_->q.wait_there();
+    begin(to.stop());
+  }
+
+ private:
+  request& asked() override { return what_->q; }
+
+  std::uint32_t commands_of_a_try() const override {
+    return static_cast<std::uint32_t>(what_->all.size());
+  }
+  next come_in() override {
+    for (const auto& w : what_->all) {
+      if (auto can = ready(*w.session, *w.what, w.how); !can) return end(std::move(can.error()));
+    }
+    return at_store();
+  }
+  void won(std::shared_ptr<session_impl> session) override {
+    if (what_->q.complete()) return tell(begin_leases(what_->all, what_->q, session, waited_));
+    const wanted& w = what_->q.in_the_way();
+    async_request o{w.session, w.what, tried(), time_, stop_};
+    std::make_shared<pending_joint>(std::move(o), what_)->start(*receiver_);
+    receiver_ = nullptr;
+  }
+  std::optional<store::named_command> leaving(const failure& why) override {
+    what_->q.leave_nothing_behind(why);
+    return std::nullopt;
+  }
+  void leave_to_keeper() noexcept override { what_->q.abandon_all(); }
+  failure observed(failure f) override {
+    const wanted& w = what_->q.in_the_way();
+    return gave_up(*w.session, *w.what, waited_.began, std::move(f));
+  }
+  void fail_overdue(failure f) override {
+    tell(session_.located(std::move(f), tried(), config_->name));
+  }
+  // Also where this session never began: those before have given something.
+  void fail(failure f) override {
+    what_->q.leave_nothing_behind(f);
+    const wanted& w = what_->q.in_the_way();
+    tell(w.session->located(std::move(f), tried(), w.what->name));
+  }
+
+  const std::stop_token stop_;
+  const std::shared_ptr<joint> what_;
+};
+
+}  // namespace
+
+std::string store_in_order(std::string_view url) {
+  const auto start = url.find("://");
+  if (start == url.npos) return std::string(url);
+  const auto scheme = url.substr(0, start + 3);
+  auto hosts = url.substr(scheme.size());
+  const auto rest = hosts.substr(std::min(hosts.find_first_of("/?"), hosts.size()));
+  hosts.remove_suffix(rest.size());
+  if (const auto at = hosts.rfind('@'); at != hosts.npos) hosts.remove_prefix(at + 1);
+  std::vector<std::string_view> all;
+  while (!hosts.empty()) {
+    const auto comma = std::min(hosts.find(','), hosts.size());
+    all.push_back(hosts.substr(0, comma));
+    hosts.remove_prefix(std::min(comma + 1, hosts.size()));
+  }
+  std::sort(all.begin(), all.end());
+  std::string ordered(scheme);
+  for (const auto& host : all) (ordered += host) += ',';
+  return ordered += rest;
+}
+
+pending<std::vector<lease>> async_acquire_all(std::vector<wanted> all, wait_limit limit,
+                                              std::stop_token stop) {
+  const wanted first = all.front();
+  async_request o{first.session,
+                  first.what,
+                  operation_name,
+                  {first.session->now(), limit.wait()},
+                  std::move(stop)};
+  return pending<std::vector<lease>>(
+      std::make_shared<pending_joint>(std::move(o), std::make_shared<joint>(std::move(all))));
+}
+
+result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wait,
+                                       std::stop_token stop) {
+  for (const auto& w : all) {
+    if (auto can = ready(*w.session, *w.what, w.how); !can) {
+      return w.session->located(std::move(can.error()), operation_name, w.what->name);
+    }
+  }
+  const timed_call call(all.front().session->now(), wait);
+  joint_acquisition q(all);
+  try {
+    if (auto won = win_all(q, call, stop); !won) {
+      q.leave_nothing_behind(won.error());
+      const wanted& w = q.in_the_way();
+      auto why = gave_up(*w.session, *w.what, call.began(), std::move(won.error()));
+      return w.session->located(std::move(why), operation_name, w.what->name);
+    }
+    return begin_leases(all, q, all.front().session, {call.began(), call.began()});
+  } catch (...) {
+    q.abandon_all();
+    throw;
+  }
+}
+
+}  // namespace holdfast::engine

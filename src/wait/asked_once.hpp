@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "session/no_memory.hpp"
+#include "session/session_impl.hpp"
+#include "wait/runner.hpp"
+
+namespace holdfast::engine {
+
+/// One command to one store, by the session's runner: nobody waits for the store, and what the
+/// session asks in the same moment goes with it. In the order in which they are begun.
+class asked_once final : public operation {
+ public:
+  using answered = std::function<void(result<store::permits_reply>, boot_time sent, bool trusted)>;
+  /// Whether who granted it can be trusted. Asked on the runner's thread, and after the grant: it
+  /// may have been started anew until then. A failure is then the answer.
+  using doubt = std::function<result<bool>()>;
+
+  /// `command` may point into `keeps`. `then` is called once, on the thread of the runner; on the
+  /// caller's if there is none to be had.
+  static void begin(std::shared_ptr<session_impl> session, std::string name,
+                    store::permits_command command, std::shared_ptr<const void> keeps,
+                    answered then, doubt trusted = {}) {
+    const auto self =
+        std::make_shared<asked_once>(std::move(session), std::move(name), command, std::move(keeps),
+                                     std::move(then), std::move(trusted));
+    auto can = self->session_->usable();
+    if (can) can = self->session_->runner().start();
+    if (!can) return self->then_(std::move(can.error()), boot_time{}, true);
+    self->wake();
+  }
+
+  asked_once(std::shared_ptr<session_impl> session, std::string name,
+             store::permits_command command, std::shared_ptr<const void> keeps, answered then,
+             doubt trusted)
+      : operation(session->runner()),
+        session_(std::move(session)),
+        id_(session_->ids().next()),
+        name_(std::move(name)),
+        command_(command),
+        keeps_(std::move(keeps)),
+        then_(std::move(then)),
+        trusted_(std::move(trusted)) {}
+
+  next step() override {
+    if (std::exchange(asked_, true)) return {};
+    return {.ask = store::named_command{name_, command_}};
+  }
+  next answer(result<store::permits_reply> reply, boot_time sent) override {
+    if (!trusted_ || !reply || reply->outcome != store::permits_outcome::granted) {
+      return tell(std::move(reply), sent, true);
+    }
+    auto trusted = trusted_();
+    if (!trusted) return tell(std::move(trusted.error()), sent, true);
+    return tell(std::move(reply), sent, *trusted);
+  }
+  next take(const store::notification&) override { return {}; }
+  const store::owner_id& owner() const noexcept override { return id_; }
+
+ private:
+  void tell_no_memory() noexcept override try {
+    if (then_) (void)tell(without_memory(), boot_time{}, true);
+  } catch (...) {
+    return;  // no answer is waited for longer than the vote lasts
+  }
+  next tell(result<store::permits_reply> how, boot_time sent, bool trusted) {
+    std::exchange(then_, {})(std::move(how), sent, trusted);
+    return {.over = true};
+  }
+
+  const std::shared_ptr<session_impl> session_;
+  const store::owner_id id_;
+  const std::string name_;
+  const store::permits_command command_;
+  const std::shared_ptr<const void> keeps_;
+  answered then_;
+  const doubt trusted_;
+  bool asked_ = false;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,86 @@
+#include "wait/pending_acquire.hpp"
+
+namespace holdfast::engine {
+
+pending_acquire::pending_acquire(async_request o, const acquire_params& c)
+    : pending_wait(std::move(o)), params_(c), acquisition_(session_, *config_, c, this) {}
+
+operation::next pending_acquire::come_in() {
+  local_queue* const at = config_->local_queue.get();
+  if (in_line_) return on_entry(at->look(acquisition_, time_.deadline(), stop()));
+  in_line_ = true;
+  if (at == nullptr) return at_store();
+  if (auto idle = at->take_idle(*config_)) {
+    if (auto mine = hold::next_turn(std::move(idle), waited_))
+      return won_in_local_queue(std::move(mine));
+  }
+  return on_entry(at->join(acquisition_, time_.deadline()));
+}
+
+operation::next pending_acquire::on_entry(local_queue::entry in) {
+  for (; in == local_queue::entry::passed;
+       in = config_->local_queue->join(acquisition_, time_.deadline())) {
+    waited_.past_local_queue = session_.now();
+    if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
+      return won_in_local_queue(std::move(mine));
+    }
+  }
+  // One who is chosen waits for what comes of it, also after the deadline.
+  if (in == local_queue::entry::waiting) {
+    return retry_after(session_.now() < time_.deadline() ? time_.deadline() : forever);
+  }
+  if (in == local_queue::entry::cancelled) return end(stopped());
+  if (in != local_queue::entry::first && in != local_queue::entry::asked)
+    return end(kept_out(in, *config_));
+  waited_.past_local_queue = session_.now();
+  place_.emplace(config_->local_queue.get());
+  return at_store();
+}
+
+operation::next pending_acquire::won_in_local_queue(lease mine) {
+  if (may_tell()) won(std::move(mine));
+  return over();
+}
+
+bool pending_acquire::come_out() noexcept {
+  return !in_line_ || place_ || !config_->local_queue ||
+         config_->local_queue->give_up(acquisition_);
+}
+
+std::optional<store::named_command> pending_acquire::leaving(const failure& why) {
+  return leaves_nothing(why) ? std::nullopt : release_of(why);
+}
+
+lease pending_lease::begin_lease(std::shared_ptr<session_impl> session) {
+  const auto& its = session->for_holds();
+  lease mine = hold::start(std::make_shared<hold>(std::move(session), its, config_, params_,
+                                                  acquisition_.granted(), waited_));
+  if (place_) place_->keep();  // until the hold is given back
+  return mine;
+}
+
+namespace {
+
+class pending_permit final : public telling_wait<pending_acquire, permit> {
+ public:
+  using telling_wait::telling_wait;
+
+ private:
+  void won(lease) override {}  // there is no local queue
+  void won(std::shared_ptr<session_impl>) override {
+    const grant& g = acquisition_.granted();
+    tell(permit{to_string(g.owner), public_fence(g.fence), config_->lease});
+  }
+};
+
+}  // namespace
+
+pending<lease> async_acquire(async_request o, const acquire_params& c) {
+  return pending<lease>(std::make_shared<pending_lease>(std::move(o), c));
+}
+
+pending<permit> async_acquire_permit(async_request o) {
+  return pending<permit>(std::make_shared<pending_permit>(std::move(o), acquire_params{}));
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "session/no_memory.hpp"
+#include "wait/pending_wait.hpp"
+
+/// What most operations are without a thread, each a line or two: a command and what its reply
+/// means, a request that is asked until it is settled, work of a moment, another one's result.
+namespace holdfast::engine {
+
+/// Work of a moment, done on the session's thread.
+template <class T>
+class pending_work final : public telling<short_operation, T> {
+ public:
+  pending_work(std::shared_ptr<session_impl> session, std::function<result<T>()> work)
+      : telling<short_operation, T>(std::move(session)), work_(std::move(work)) {}
+
+  void start(detail::receiver<T>& to) override {
+    this->receiver_ = &to;
+    if (auto ok = this->begin(); !ok) this->tell(std::move(ok.error()));
+  }
+  operation::next step() override {
+    this->tell(work_());
+    return {.over = true};
+  }
+
+ private:
+  const std::function<result<T>()> work_;
+};
+
+template <class T = done>
+pending<T> async_do(std::shared_ptr<session_impl> session,
+                    std::type_identity_t<std::function<result<T>()>> work) {
+  return pending<T>(std::make_shared<pending_work<T>>(std::move(session), std::move(work)));
+}
+
+/// What the reply to a command means.
+template <class T>
+using meaning = std::function<result<T>(store::permits_reply&)>;
+
+template <class T>
+class pending_reply final : public pending_command<T> {
+ public:
+  pending_reply(const async_request& o, const store::permits_command& c, meaning<T> m)
+      : pending_command<T>(o.session),
+        config_(o.what),
+        operation_(o.operation),
+        asks_(c),
+        meaning_(std::move(m)) {}
+
+ private:
+  std::optional<store::named_command> ask() override {
+    return store::named_command{config_->name, asks_};
+  }
+  result<T> learn(result<store::permits_reply> reply) override {
+    auto learned = reply ? meaning_(*reply) : result<T>(std::move(reply.error()));
+    if (learned) return learned;
+    return this->session_->located(std::move(learned.error()), operation_, config_->name);
+  }
+
+  const std::shared_ptr<const lock_config> config_;
+  const std::string_view operation_;
+  const store::permits_command asks_;
+  const meaning<T> meaning_;
+};
+
+/// One command, once, in one round trip with those of others. Of the order: session, name, and who
+/// asks.
+template <class T>
+pending<T> async_command(const async_request& o, const store::permits_command& c,
+                         std::type_identity_t<meaning<T>> m) {
+  return pending<T>(std::make_shared<pending_reply<T>>(o, c, std::move(m)));
+}
+
+/// A request that leaves nothing behind, whatever comes of it; or what its give_back() gives back.
+/// One with `ends_before_it_is_told` shares something with its caller, and the caller is told on
+/// the runner's thread only, when the request is gone: that may be later than its limit.
+template <class T, class Request>
+class pending_request final : public telling_wait<pending_wait, T> {
+ public:
+  using outcome = std::function<result<T>(std::unique_ptr<Request>)>;
+  pending_request(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
+                  outcome f)
+      : telling_wait<pending_wait, T>(std::move(o)),
+        owner_(owner),
+        request_(std::move(q)),
+        outcome_(std::move(f)) {}
+  const store::owner_id& owner() const noexcept override { return owner_; }
+
+ private:
+  request& asked() override { return *request_; }
+  bool can_be_left() const override {
+    return !requires { Request::ends_before_it_is_told; };
+  }
+  void won(std::shared_ptr<session_impl> session) override {
+    const std::string_view tried = this->tried();
+    result<T> how = outcome_(std::move(request_));
+    if (how) return this->tell(std::move(how));
+    this->tell(session->located(std::move(how.error()), tried, this->config_->name));
+  }
+  std::optional<store::named_command> leaving(const failure&) override {
+    if constexpr (requires(Request& q) { q.give_back(); }) request_->give_back();
+    return std::nullopt;
+  }
+  void leave_to_keeper() noexcept override {
+    if constexpr (requires(Request& q) { q.give_back(); }) {
+      try {
+        if (request_) request_->give_back();
+      } catch (...) {
+        return;  // it ends by itself
+      }
+    }
+  }
+  void let_go() override { request_.reset(); }
+
+  const store::owner_id owner_;
+  std::unique_ptr<Request> request_;
+  const outcome outcome_;
+};
+
+/// Asks until it is settled. `outcome` is given the request then, and says what came of it; what
+/// the request needs stays as long as that.
+template <class T, class Request>
+pending<T> async_ask(async_request o, const store::owner_id& owner, std::unique_ptr<Request> q,
+                     typename pending_request<T, Request>::outcome f) {
+  return pending<T>(std::make_shared<pending_request<T, Request>>(std::move(o), owner, std::move(q),
+                                                                  std::move(f)));
+}
+
+/// Another operation, with something made of its value.
+template <class From, class To, class F>
+class pending_made final : public detail::operation<To>,
+                           public detail::receiver<From>,
+                           public std::enable_shared_from_this<pending_made<From, To, F>> {
+ public:
+  pending_made(pending<From> from, F make) : from_(std::move(from)), make_(std::move(make)) {}
+
+  void start(detail::receiver<To>& to) override {
+    to_ = &to;
+    self_ = this->shared_from_this();
+    detail::start_kept(from_, *this, self_);
+  }
+  std::stop_token stop() const noexcept override { return to_->stop(); }
+  void receive(result<From> how) noexcept override {
+    const auto self = std::move(self_);
+    if (!how) return to_->receive(std::move(how.error()));
+    to_->receive(made_of(std::move(*how)));
+  }
+
+ private:
+  result<To> made_of(From value) noexcept try { return make_(std::move(value)); } catch (...) {
+    return without_memory();
+  }
+
+  pending<From> from_;
+  F make_;
+  detail::receiver<To>* to_ = nullptr;
+  std::shared_ptr<pending_made> self_;
+};
+
+template <class To, class From, class F>
+pending<To> async_then(pending<From> from, F make) {
+  return pending<To>(std::make_shared<pending_made<From, To, F>>(std::move(from), std::move(make)));
+}
+
+}  // namespace holdfast::engine

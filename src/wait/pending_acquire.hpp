@@ -1,0 +1,56 @@
+#pragma once
+
+#include "local/local_queue.hpp"
+#include "wait/pending_wait.hpp"
+
+namespace holdfast::engine {
+
+/// acquire(), step by step.
+class pending_acquire : public pending_wait {
+ public:
+  pending_acquire(async_request o, const acquire_params& c);
+
+  const store::owner_id& owner() const noexcept final { return acquisition_.owner(); }
+
+ protected:
+  /// What the process holds already.
+  virtual void won(lease mine) = 0;
+  using pending_wait::won;
+
+  next come_in() override;
+  next won_in_local_queue(lease mine);
+  void let_go() override { place_.reset(); }
+  failure observed(failure f) final {
+    return gave_up(session_, *config_, waited_.began, std::move(f));
+  }
+
+  void leave_to_keeper() noexcept final { abandon(); }
+  bool come_out() noexcept final;
+
+  const acquire_params params_;
+  acquisition acquisition_;
+  std::optional<local_turn> place_;
+
+ private:
+  acquire_params asks_for() const final { return params_; }
+  request& asked() final { return acquisition_; }
+  next on_entry(local_queue::entry in);
+  std::optional<store::named_command> leaving(const failure& why) final;
+
+  bool in_line_ = false;
+};
+
+/// … of which a lease is to come.
+class pending_lease : public telling_wait<pending_acquire, lease> {
+ public:
+  using telling_wait::telling_wait;
+
+ protected:
+  void won(lease mine) override { tell(std::move(mine)); }
+  void won(std::shared_ptr<session_impl> session) override {
+    tell(begin_lease(std::move(session)));
+  }
+  lease begin_lease(std::shared_ptr<session_impl> session);
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,201 @@
+#pragma once
+
+#include <holdfast/async.hpp>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include "session/no_memory.hpp"
+#include "wait/acquire.hpp"
+
+namespace holdfast::engine {
+
+/// What somebody wants to wait for without a thread.
+struct async_request {
+  std::shared_ptr<session_impl> session;  ///< let go of when it is begun
+  std::shared_ptr<const lock_config> what;
+  std::string_view operation;  ///< "mutex", for messages
+  time_frame time;
+  std::stop_token stop{};
+};
+
+/// One wait without a thread: the steps of wait_steps, with questions that go out together with
+/// those of others, and every way to end. Subclasses say what is asked, and who is told. If the
+/// store hangs, that is told soon after the deadline all the same, and what is under way goes on:
+/// what comes of it is given back.
+class pending_wait : public operation {
+ public:
+  explicit pending_wait(async_request o);
+
+  next step() final;
+  next answer(result<store::permits_reply> reply, boot_time sent) final;
+  next take(const store::notification& n) final;
+  std::vector<std::string> watched() const final;
+  void overdue() noexcept final;
+  bool broken() noexcept final;
+
+ protected:
+  void begin(std::stop_token stop);
+
+  virtual request& asked() = 0;
+  virtual acquire_params asks_for() const { return {}; }
+  /// What comes before the store.
+  virtual next come_in() { return at_store(); }
+  virtual void won(std::shared_ptr<session_impl> session) = 0;
+  /// What is to be sent so that nothing stays behind, if anything.
+  virtual std::optional<store::named_command> leaving(const failure& why) = 0;
+  void abandon() noexcept;
+  /// That for permits: their release, or nothing if the keeper has to send it, behind a call that
+  /// was left.
+  std::optional<store::named_command> release_of(const failure& why);
+  /// … and what after the answer to that, if anything.
+  virtual std::optional<store::named_command> after_leaving(const store::permits_reply&) {
+    return {};
+  }
+  virtual void fail(failure f) = 0;
+  /// Whether the wait can end while the runner's thread is stuck …
+  virtual bool can_be_left() const { return true; }
+  /// As many as a driver may send one after the other.
+  virtual std::uint32_t commands_of_a_try() const { return 1; }
+  /// … and how it is told then, by another thread: with nothing that is the runner's.
+  virtual void fail_overdue(failure f) {
+    fail(session_.located(observed(std::move(f)), operation_, config_->name));
+  }
+  /// Where it is broken: false as long as somebody else is at work for it, who will wake it …
+  virtual bool come_out() noexcept { return true; }
+  /// … and, as far as there is no memory to do it here, what `leaving` says is the keeper's.
+  virtual void leave_to_keeper() noexcept {}
+  /// Before the receiver is told: true for one thread only; for that of the runner.
+  bool may_tell() noexcept { return telling_ = !told_.exchange(true); }
+  /// Tells the observer, where the synchronous form does.
+  virtual failure observed(failure f) { return f; }
+  /// Before anybody is told.
+  virtual void let_go() {}
+
+  next at_store();
+  next retry_after(boot_time until);
+  next over();
+  next end(failure f);
+  /// The one that asked to stop, if any did; else one that did not.
+  const std::stop_token& stop() const noexcept;
+  failure stopped() const;
+  std::string_view tried() const noexcept { return operation_; }
+
+  session_impl& session_;
+  const std::shared_ptr<const lock_config> config_;
+  const time_frame time_;
+  waits waited_{};
+
+ private:
+  struct rouse {
+    operation* who;
+    void operator()() const { who->wake(); }
+  };
+  using on_stop = std::optional<std::stop_callback<rouse>>;
+
+  next ask();
+  next settle(std::optional<status> ended);
+  next succeed();
+  next give_up(failure f);
+  void told_overdue();
+
+  std::shared_ptr<session_impl> keeps_session_;
+  std::weak_ptr<session_impl> weak_session_;
+  const std::string_view operation_;
+  const std::stop_token stop_;
+  std::stop_token receivers_stop_;
+  const std::stop_token closing_;
+
+  std::atomic<bool> told_{false};
+  std::atomic<wait_steps::heard> heard_{};
+
+  // Of the runner's thread.
+  on_stop on_stop_;
+  on_stop on_receivers_stop_;
+  boot_time until_ = forever;
+  boot_time limit_ = forever;          ///< no answer is waited for any longer
+  std::unique_ptr<wait_steps> steps_;  // of few: most stand at a local queue
+  bool told_early_ = false;
+  bool begun_ = false;
+  bool telling_ = false;
+  std::unique_ptr<failure> leaving_;
+};
+
+/// Something short that is done on the runner's thread.
+class short_operation : public operation {
+ public:
+  explicit short_operation(std::shared_ptr<session_impl> session)
+      : operation(session->runner()), session_(std::move(session)), id_(session_->ids().next()) {}
+  next answer(result<store::permits_reply>, boot_time) override { return {}; }
+  next take(const store::notification&) final { return {}; }
+  const store::owner_id& owner() const noexcept final { return id_; }
+
+ protected:
+  /// Whether somebody will do it.
+  status begin();
+  const std::shared_ptr<session_impl> session_;
+
+ private:
+  const store::owner_id id_;
+};
+
+/// An operation that tells a receiver how it ended.
+template <class Base, class T>
+class telling : public Base, public detail::operation<T> {
+ public:
+  using Base::Base;
+
+ protected:
+  void tell(result<T> how) {
+    const call_limit users{call_limit::none::at_all};
+    std::exchange(receiver_, nullptr)->receive(std::move(how));
+  }
+  void tell_no_memory() noexcept final {
+    if (receiver_ != nullptr) tell(without_memory());
+  }
+  detail::receiver<T>* receiver_ = nullptr;
+};
+
+template <class Base, class T>
+class telling_wait : public telling<Base, T> {
+ public:
+  using telling<Base, T>::telling;
+  void start(detail::receiver<T>& to) final {
+    this->receiver_ = &to;
+    this->begin(to.stop());
+  }
+
+ protected:
+  void fail(failure f) final { this->tell(std::move(f)); }
+};
+
+/// One command, which goes out together with those of others.
+template <class T>
+class pending_command : public telling<short_operation, T> {
+ public:
+  using telling<short_operation, T>::telling;
+  void start(detail::receiver<T>& to) final {
+    this->receiver_ = &to;
+    if (auto ok = this->begin(); !ok) this->tell(std::move(ok.error()));
+  }
+  operation::next step() final {
+    auto request = ask();
+    if (!request) return {.over = true};
+    return {.ask = request};
+  }
+  operation::next answer(result<store::permits_reply> reply, boot_time) final {
+    this->tell(learn(std::move(reply)));
+    return {.over = true};
+  }
+
+ protected:
+  /// What to send; if nothing, the receiver has been told.
+  virtual std::optional<store::named_command> ask() = 0;
+  virtual result<T> learn(result<store::permits_reply> reply) = 0;
+};
+
+pending<lease> async_acquire(async_request o, const acquire_params& c);
+pending<permit> async_acquire_permit(async_request o);
+
+}  // namespace holdfast::engine

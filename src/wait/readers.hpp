@@ -1,0 +1,21 @@
+#pragma once
+
+#include "local/reader_group.hpp"
+#include "wait/pending_wait.hpp"
+
+namespace holdfast::engine {
+
+/// A reader's lease: it shares the hold of its process, and the first asks for all.
+/// `passes_writers`: it joins also if a writer waits.
+result<lease> read(const std::shared_ptr<session_impl>& session,
+                   const std::shared_ptr<const lock_config>& s, const acquire_params& c,
+                   const std::shared_ptr<reader_group>& at, bool passes_writers, wait_time wait,
+                   std::stop_token stop);
+/// The same without a thread.
+pending<lease> async_read(async_request o, const acquire_params& c,
+                          std::shared_ptr<reader_group> at, bool passes_writers);
+/// Nobody joins the readers of this process while it waits.
+pending<lease> async_write(async_request o, const acquire_params& c,
+                           std::shared_ptr<reader_group> at);
+
+}  // namespace holdfast::engine

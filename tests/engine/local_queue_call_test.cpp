@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+#include <thread>
+
+#include "session/session_impl.hpp"
+#include "stage.hpp"
+
+// Who is called to take what lies idle for it, and does not come.
+namespace {
+
+using namespace engine_test;
+using holdfast::lease;
+using holdfast::mutex;
+using verb = holdfast::store::permits_verb;
+
+TEST(local_queue, a_waiter_that_gives_up_when_it_is_called_has_the_next_one_called) {
+  stage s;
+  mutex m{s.session, "m"}, other{s.session, "other"};
+  lease held = m.acquire();
+  const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+  std::stop_source stop;
+  auto first = async_acquire(m, {}, stop.get_token()).future();
+  harness::eventually("one in line", [&] { return line->waiting() == 1; });
+  std::atomic<bool> got{false};
+  const std::jthread second(
+      [&](const std::stop_token& enough) { got = m.try_acquire_for(1h, enough).has_value(); });
+  harness::eventually("two in line", [&] { return line->waiting() == 2; });
+  s.script->hang(verb::acquire);
+  auto busy = async_acquire(other).future();
+  s.script->await(verb::acquire, 2);  // the thread of the first is in the store
+  stop.request_stop();
+  EXPECT_FALSE(held.release());  // idle, for the first, which has not looked yet
+  EXPECT_FALSE(got);
+  s.script->let_go();
+  EXPECT_EQ(first.get().error().code, holdfast::errc::cancelled);
+  harness::eventually("the second has it", [&] { return got.load(); });
+  EXPECT_TRUE(busy.get());
+}
+
+/// One in line without a thread of its own, whose session's thread is kept in the store: it does
+/// not look when it is called.
+struct drowsy : testing::Test {
+  void stand_in_line(mutex& m) {
+    first.emplace(async_acquire(m).future());
+    const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+    harness::eventually("in line", [&] { return line->waiting() == 1; });
+    const auto asked = s.script->count(verb::acquire);
+    s.script->hang(verb::acquire);
+    busy.emplace(async_acquire(other).future());
+    s.script->await(verb::acquire, asked + 1);
+  }
+  void wake_up() {
+    s.script->let_go();
+    EXPECT_TRUE(busy->get());
+    EXPECT_TRUE(async_acquire(third).future().get()) << "by the same thread, after its look";
+  }
+  bool served() {
+    harness::eventually("the first is served",
+                        [&] { return first->wait_for(0s) == std::future_status::ready; });
+    return first->get().ok();
+  }
+  stage s;
+  mutex other{s.session, "other"}, third{s.session, "third"};
+  std::optional<std::future<holdfast::result<lease>>> first, busy;
+};
+
+// The one that was quicker gives it to who came too late, and to nobody else.
+TEST_F(drowsy, who_found_taken_what_lay_idle_for_it_is_served_next) {
+  mutex m{s.session, "m"};
+  lease held = m.acquire();
+  stand_in_line(m);
+  EXPECT_FALSE(held.release());
+  auto quick = m.try_acquire();
+  ASSERT_TRUE(quick) << "it lay idle";
+  wake_up();
+  EXPECT_FALSE(quick->release());
+  EXPECT_FALSE(m.try_acquire());
+  EXPECT_TRUE(served());
+}
+
+TEST_F(drowsy, who_is_first_in_line_is_bypassed_as_often_as_max_bypass_and_no_more) {
+  mutex m{s.session, "m", {.max_bypass = 2}};
+  lease held = m.acquire();
+  stand_in_line(m);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(held.release());
+    auto quick = m.try_acquire();
+    ASSERT_TRUE(quick) << i;
+    held = std::move(*quick);
+  }
+  EXPECT_FALSE(held.release());
+  EXPECT_FALSE(m.try_acquire()) << "it is the first's";
+  wake_up();
+  EXPECT_TRUE(served());
+}
+
+struct next_in_process : testing::Test {
+  /// How often the store was asked for it when it has gone from one to the next of the process.
+  std::size_t asked_when_passed_to(const holdfast::lock_options& wanted,
+                                   std::chrono::milliseconds extended_to = 30s) {
+    stage s;
+    mutex m{s.session, "m"}, of_next{s.session, "m", wanted};
+    lease held = m.acquire();
+    held.extend(extended_to);
+    auto next = async_acquire(of_next).future();
+    const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+    harness::eventually("in line", [&] { return line->waiting() == 1; });
+    EXPECT_FALSE(held.release());
+    EXPECT_TRUE(next.get());
+    return s.script->count(verb::acquire);
+  }
+};
+
+TEST_F(next_in_process, gets_what_it_asked_for_and_not_the_hold_of_another) {
+  EXPECT_EQ(asked_when_passed_to({}), 1U);
+  EXPECT_EQ(asked_when_passed_to({.lease = 20s}), 2U);
+  EXPECT_EQ(asked_when_passed_to({.max_hold = 1h}), 2U);
+  EXPECT_EQ(asked_when_passed_to({}, 60s), 2U) << "it was made longer for the one";
+}
+
+}  // namespace

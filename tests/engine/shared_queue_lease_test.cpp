@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <future>
+#include <span>
+
+#include "session/session_impl.hpp"
+#include "stage.hpp"
+
+// Many of one session who wait for a name keep their places by one look a second.
+namespace {
+
+using namespace engine_test;
+using holdfast::errc;
+using holdfast::fair_mutex;
+using holdfast::lease;
+using holdfast::result;
+using holdfast::testing::fault;
+using verb = holdfast::store::permits_verb;
+
+struct shared_queue_lease : testing::Test {
+  void queue(std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      waiting_.push_back(async_acquire(lock_, {}, stop_[i < 4 ? 0 : 1].get_token()).future());
+      stage_.await_waiters("m", i + 1);  // so that each knows how far behind it is
+    }
+  }
+  /// And somebody looks.
+  void pass_a_second() {
+    const auto before = stage_.script->count(verb::acquire);
+    stage_.clock->advance(1s);
+    harness::eventually("a look", [&] {
+      stage_.clock->advance(1ms);  // it may just have looked
+      return stage_.script->count(verb::acquire) > before;
+    });
+  }
+  bool all_ended() const {
+    return std::all_of(waiting_.begin(), waiting_.end(),
+                       [](const auto& w) { return w.wait_for(0s) == std::future_status::ready; });
+  }
+
+  /// As if none had looked for longer than a place lasts.
+  bool all_gone() { return gone_behind(0); }
+  /// As if those behind the first `n` had lost their places.
+  bool gone_behind(std::size_t n) {
+    lost_at_ = stage_.clock->now();
+    auto& store = *stage_.session.impl();
+    const auto there = store.permits("m", {});
+    for (const auto& w : std::span(there->found.queue).subspan(n)) {
+      holdfast::store::permits_command leave;
+      leave.verb = verb::release;
+      leave.owner = w.owner;
+      EXPECT_TRUE(store.permits("m", leave));
+    }
+    return stage_.session.show("m").waiters.size() == n;
+  }
+
+  stage stage_;
+  fair_mutex lock_{stage_.session, "m"};
+  lease held_ = lock_.acquire();
+  std::array<std::stop_source, 2> stop_;  // of the first four, and of the others
+  std::vector<std::future<result<lease>>> waiting_;
+  holdfast::boot_time lost_at_{};
+};
+
+TEST_F(shared_queue_lease, of_twenty_who_wait_the_first_few_look_and_one_for_the_others) {
+  queue(20);
+  const auto began = stage_.clock->now();
+  const auto before = stage_.script->count(verb::acquire);
+  for (int i = 0; i < 12; ++i) pass_a_second();
+  const auto seconds = static_cast<std::size_t>((stage_.clock->now() - began) / 1s);
+  EXPECT_LE(stage_.script->count(verb::acquire) - before, 12 * seconds) << "else 17 and more";
+  ASSERT_EQ(stage_.session.show("m").waiters.size(), 20U) << "their places last four seconds";
+  EXPECT_FALSE(held_.release());
+  for (auto& w : waiting_) EXPECT_TRUE(w.get());
+}
+
+TEST_F(shared_queue_lease, who_stood_far_behind_finds_out_about_a_lost_notification_too) {
+  queue(5);
+  stop_[0].request_stop();
+  harness::eventually("only the last one waits",
+                      [&] { return stage_.session.show("m").waiters.size() == 1; });
+  stage_.script->set(verb::release, fault::drop_notification);
+  const auto before = stage_.clock->now();
+  EXPECT_FALSE(held_.release());
+  harness::eventually("it looks", [&] {
+    stage_.clock->advance(1ms);
+    return all_ended();
+  });
+  EXPECT_TRUE(waiting_.back().get());
+  EXPECT_LT(stage_.clock->now() - before, 20s) << "it looks for itself after half a minute";
+}
+
+// One of sixteen looks a second, and only one of them has it: what one of them missed is news to
+// each.
+TEST_F(shared_queue_lease, all_who_stand_far_behind_look_after_a_lost_notification) {
+  queue(20);
+  stop_[0].request_stop();
+  harness::eventually("sixteen wait",
+                      [&] { return stage_.session.show("m").waiters.size() == 16; });
+  stage_.script->set(verb::release, fault::drop_notification);
+  const auto before = stage_.script->count(verb::acquire);
+  EXPECT_FALSE(held_.release());
+  harness::eventually("the notice is lost",
+                      [&] { return stage_.session.impl()->dispatcher().gaps() > 0; });
+  stage_.clock->advance(1'500ms);
+  stage_.script->await(verb::acquire, before + 16);
+}
+
+TEST_F(shared_queue_lease, when_it_is_lost_all_come_again) {
+  queue(12);
+  ASSERT_TRUE(all_gone());
+  harness::eventually("all wait again", [&] {
+    stage_.clock->advance(2ms);
+    return stage_.session.show("m").waiters.size() == 12;
+  });
+  EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
+}
+
+// Those before it have theirs, so that nobody tells it.
+TEST_F(shared_queue_lease, who_alone_lost_its_own_finds_out_by_itself) {
+  queue(4);
+  ASSERT_TRUE(gone_behind(3));
+  harness::eventually("it waits again", [&] {
+    stage_.clock->advance(20ms);
+    return stage_.session.show("m").waiters.size() == 4;
+  });
+}
+
+TEST_F(shared_queue_lease, when_it_is_lost_and_the_lock_is_free_all_come_again) {
+  queue(12);
+  ASSERT_TRUE(all_gone());
+  EXPECT_FALSE(held_.release());
+  harness::eventually("all have had it", [&] {
+    stage_.clock->advance(2ms);
+    for (auto& w : waiting_) {
+      if (!w.valid() || w.wait_for(0s) != std::future_status::ready) continue;
+      EXPECT_TRUE(w.get());
+    }
+    return std::none_of(waiting_.begin(), waiting_.end(), [](auto& w) { return w.valid(); });
+  });
+  EXPECT_LT(stage_.clock->now() - lost_at_, 20s) << "they look for themselves after half a minute";
+}
+
+TEST_F(shared_queue_lease, who_had_it_from_far_behind_and_was_not_told_calls_the_others) {
+  queue(12);
+  stop_[0].request_stop();
+  harness::eventually("eight wait", [&] { return stage_.session.show("m").waiters.size() == 8; });
+  ASSERT_TRUE(all_gone());
+  EXPECT_FALSE(held_.release());
+  stage_.clock->advance(1'500ms);
+  harness::eventually("one looks and has it",
+                      [&] { return stage_.session.show("m").holders.size() == 1; });
+  stage_.clock->advance(1'500ms);
+  harness::eventually("the others wait again",
+                      [&] { return stage_.session.show("m").waiters.size() == 7; });
+}
+
+TEST_F(shared_queue_lease, each_learns_that_the_store_is_away) {
+  queue(12);
+  stage_.script->set(verb::acquire, fault::drop_request);
+  const auto before = stage_.clock->now();
+  harness::eventually("all give up", [&] {
+    stage_.clock->advance(1s);
+    return all_ended();
+  });
+  for (auto& w : waiting_) EXPECT_EQ(w.get().error().code, errc::unavailable);
+  EXPECT_GE(stage_.clock->now() - before, stage_.session.impl()->options().store_timeout);
+}
+
+}  // namespace
