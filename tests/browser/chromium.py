@@ -35,6 +35,7 @@ class Chromium:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         self.size(width, height)
 
     def __enter__(self):
@@ -95,7 +96,8 @@ class Chromium:
         end = time.monotonic() + self.LIMIT
         while time.monotonic() < end:
             # What the page has not yet is not true yet.
-            value = self.run(f"(() => {{ try {{ return {expression} }} catch {{ return false }} }})()")
+            value = self.run(f"(() => {{ try {{ const v = {expression}; return v instanceof Element || v }} "
+                             "catch { return false } })()")
             if value:
                 return value
             select.select([], [], [], 0.02)

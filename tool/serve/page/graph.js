@@ -10,11 +10,11 @@ const lockLink = (store, lock) => (lock
   ? element("a", { href: lockAddress(store, lock) }, visible(lock)) : "the end of its command");
 
 function ringText(store, said, ring) {
-  const steps = ring.flatMap((p, i) => {
+  const steps = ring.map((p, i) => {
     const next = ring[(i + 1) % ring.length];
     const wait = said.waits.find((w) => w.from === p && w.to === next && w.in_ring);
-    return [element("li", {}, element("b", {}, processName(said.processes[p])), " waits for ", lockLink(store, wait?.lock),
-      ", held by ", element("b", {}, processName(said.processes[next])))];
+    return element("li", {}, element("b", {}, processName(said.processes[p])), " waits for ", lockLink(store, wait?.lock),
+      wait?.lock ? ", held by " : ", ", element("b", {}, processName(said.processes[next])));
   });
   return element("div", { className: "ring", role: "alert" },
     element("b", { className: "bad" }, "A ring: none of these moves."), element("ol", {}, steps),
@@ -37,7 +37,8 @@ function columnsOf(said) {
     return (depth[p] = deepest + 1);
   };
   said.processes.forEach((_, p) => visit(p, new Set()));
-  return depth;
+  const least = Math.min(...depth); // where all are in rings, nobody is left of the others
+  return depth.map((d) => d - least);
 }
 
 function picture(said) {
@@ -53,7 +54,7 @@ function picture(said) {
     at.set(p, { x: 10 + depth[p] * 260, y: 10 + row * 64 });
   }
   const width = 180 + 260 * Math.max(0, ...filled.keys());
-  const height = 64 * Math.max(1, ...filled.values()) + 10;
+  const height = 64 * Math.max(1, ...filled.values()) + 40;
   const svg = drawn("svg", { viewBox: "0 0 " + width + " " + height, width: String(width), role: "img",
     "aria-label": "Processes; an arrow goes from one that waits to one that holds" });
   svg.append(drawn("defs", {}, drawn("marker", { id: "tip", viewBox: "0 0 8 8", refX: "7", refY: "4", markerWidth: "7",

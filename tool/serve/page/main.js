@@ -54,7 +54,7 @@ function onKey(e) {
   const places = { 1: "#/locks", 2: "#/waits", 3: "#/elections", 4: "#/stores" };
   if (e.key in places) location.hash = places[e.key];
   if (e.key === "/") {
-    location.hash = "#/locks";
+    if (document.getElementById("locks").hidden) location.hash = "#/locks";
     show("locks");
     focusSearch();
     e.preventDefault();

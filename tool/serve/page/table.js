@@ -192,6 +192,7 @@ export function startTable() {
 
 export function showTable() {
   choose();
-  grid.focus({ preventScroll: true });
+  // Somebody who has begun to search goes on.
+  if (document.activeElement !== search) grid.focus({ preventScroll: true });
 }
 export const focusSearch = () => search.focus();
