@@ -3,7 +3,8 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench lint format clean $(LANES:%=test-%)
+.PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench docs docs-check lint format clean \
+  $(LANES:%=test-%) package deb test-deb test-deploy release-check
 
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
@@ -18,6 +19,10 @@ help:
 	@echo "make chaos     kills, stops, cuts and failovers on a real server (STORE=redis MINUTES=3; docs/reliability.md)"
 	@echo "make mutants   a test of the tests: put in seeded faults one by one, and print those that no test finds"
 	@echo "make bench     measure the workloads against their floors; results in bench/results/"
+	@echo "make package   a tarball of programs, libraries and drivers that runs from any folder; into build/package"
+	@echo "make deb       Debian packages, into build/deb   (make test-deb: install, use, upgrade and purge them in a fresh Debian)"
+	@echo "make release-check  what a release must pass: suites, packages, ABI, docs, versions, licences; long"
+	@echo "make docs      the site: build/site/site/index.html, with the API reference (docs-check also opens it in a browser)"
 	@echo "make lint      formatting, clang-tidy and the house rules   (make format rewrites the files)"
 
 demo:
@@ -56,7 +61,7 @@ $(LANES:%=test-%): test-%:
 
 # What costs too much for each commit: a program that embeds the library compiles it with every store.
 test-nightly:
-	scripts/install-deps.sh test
+	scripts/install-deps.sh nightly
 	scripts/lane.sh gcc -L nightly
 
 # Until it is stopped: each core from a random seed of its own. What fails is printed, and replayed with --seed.
@@ -80,6 +85,38 @@ bench:
 	scripts/install-deps.sh bench
 	scripts/build.sh release holdfast_bench
 	scripts/bench.sh
+
+package:
+	scripts/install-deps.sh demo
+	scripts/build.sh package holdfast_tool
+	cd build/package && cpack -G TGZ
+
+deb:
+	scripts/install-deps.sh deb
+	scripts/deb.sh
+
+# As root: it makes a root of its own.
+test-deb:
+	scripts/install-deps.sh deb
+	scripts/test-deb.sh
+
+test-deploy:
+	scripts/install-deps.sh deb
+	scripts/build.sh release holdfast_tool
+	python3 -B tests/deploy/examples_test.py build/release/bin/holdfast
+
+release-check:
+	scripts/install-deps.sh deb
+	scripts/release-check.sh
+
+docs:
+	scripts/install-deps.sh docs
+	python3 -B scripts/site.py build/site
+
+docs-check:
+	scripts/install-deps.sh docs-check
+	python3 -B scripts/site.py build/site
+	python3 -B tests/docs/browser.py build/site/site build/site/pictures
 
 lint:
 	scripts/install-deps.sh lint

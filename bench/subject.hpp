@@ -113,6 +113,7 @@ inline void nothing(const place&) {}
 
 extern const subject_kind holdfast_subject;
 extern const subject_kind fair_mutex_baseline;
+extern const subject_kind metrics_baseline;
 extern const subject_kind std_baseline;
 extern const subject_kind flock_baseline;
 extern const subject_kind pthread_baseline;

@@ -32,8 +32,8 @@ class leader_grip final : public handle {
 template <class Mutex>
 class holdfast_locks final : public subject {
  public:
-  explicit holdfast_locks(const place& at)
-      : session_{holdfast::open(at.url)}, elects_{at.variant == "election"} {
+  explicit holdfast_locks(const place& at, holdfast::session_options o = {})
+      : session_{holdfast::open(at.url, std::move(o))}, elects_{at.variant == "election"} {
     for (unsigned i = 0; i < max_locks; ++i) {
       mutexes_[i].emplace(session_, "bench:" + std::to_string(i), options_for(at.variant));
     }
@@ -62,6 +62,17 @@ bool has_queue(std::string_view url) {
 template <class Mutex>
 std::unique_ptr<subject> open_holdfast(const place& at) {
   return std::make_unique<holdfast_locks<Mutex>>(at);
+}
+
+/// What is measured of it on other stores than these would be the store.
+bool counts_there(std::string_view url) {
+  return scheme_of(url) == "memory" || scheme_of(url).starts_with("redis");
+}
+
+std::unique_ptr<subject> open_counted(const place& at) {
+  const auto counted = std::make_shared<holdfast::metrics>();
+  return std::make_unique<holdfast_locks<holdfast::mutex>>(
+      at, holdfast::session_options{.observer = counted});
 }
 
 }  // namespace
@@ -94,6 +105,16 @@ const subject_kind fair_mutex_baseline{
     .across_processes = several_processes,
     .prepare = nothing,
     .open = open_holdfast<holdfast::fair_mutex>,
+};
+
+// What metrics cost: the same locks, with an observer that counts.
+const subject_kind metrics_baseline{
+    .name = "metrics",
+    .counts_operations = true,
+    .fits = counts_there,
+    .across_processes = several_processes,
+    .prepare = nothing,
+    .open = open_counted,
 };
 
 }  // namespace bench

@@ -9,6 +9,7 @@ std::span<const subject_kind> all_subjects() {
   static const std::array all{
       holdfast_subject,
       fair_mutex_baseline,
+      metrics_baseline,
       std_baseline,
       flock_baseline,
       pthread_baseline,

@@ -13,7 +13,7 @@ function(holdfast_c_library)
   file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/holdfast/c/*.h")
   target_sources(holdfast_c PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include"
     FILES "${PROJECT_SOURCE_DIR}/include/holdfast/holdfast.h" ${headers})
-  target_link_libraries(holdfast_c PRIVATE holdfast)
+  target_link_libraries(holdfast_c PRIVATE ${HOLDFAST_FOR_PROGRAMS})
   target_link_options(holdfast_c PRIVATE "LINKER:--version-script=${map}")
   if(NOT HOLDFAST_SANITIZE)  # whose functions come with the program
     target_link_options(holdfast_c PRIVATE LINKER:--no-undefined)
@@ -21,6 +21,7 @@ function(holdfast_c_library)
   set_target_properties(holdfast_c PROPERTIES
     EXPORT_NAME c
     OUTPUT_NAME holdfast-c
+    INSTALL_RPATH "$ORIGIN"
     LINK_DEPENDS "${map}"
     LINKER_LANGUAGE CXX
     DEFINE_SYMBOL ""

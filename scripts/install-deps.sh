@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|browser|bench|lint|make: installs the Debian packages that one of the Makefile's commands needs, and for
-# the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
+# install-deps.sh demo|test|nightly|browser|bench|lint|deb|docs|docs-check|make: installs the Debian packages that one of the
+# Makefile's commands needs, and for the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,19 +13,25 @@ case "${1:-}" in
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
                    etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server
                    python3-redis) ;;
-  test)  packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
+  test|nightly)
+         packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
-                   postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy) ;;
+                   postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev)
+         if [[ $1 == nightly ]]; then packages+=(prometheus); fi ;;
   browser) packages=(python3 chromium fonts-dejavu-core) ;;  # 100 MB
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
-                   clang-format-19 clang-tidy-19 mypy spin) ;;
-  *)     echo "usage: $0 demo|test|browser|bench|lint" >&2; exit 2 ;;
+                   clang-format-19 clang-tidy-19 mypy spin libspdlog-dev) ;;
+  deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync
+                   git scdoc systemd) ;;
+  docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
+  docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
+  *)     echo "usage: $0 demo|test|nightly|browser|bench|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
 # Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.
 peers=tests/interop
 installed=build/npm
-if [[ $1 == test ]] && ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
+if [[ $1 == test || $1 == nightly ]] && ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
 
 missing=()
 for package in "${packages[@]}"; do
@@ -72,4 +78,4 @@ install_peers() {
 }
 
 ((${#missing[@]} == 0)) || install_packages "$1"
-[[ $1 != test ]] || install_peers
+[[ $1 != test && $1 != nightly ]] || install_peers

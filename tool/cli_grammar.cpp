@@ -74,8 +74,8 @@ class lock_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("LOCK", name_, "the lock's name")->required()->type_name("");
-    app.add_flag("-s,--shared", shared_, "with other -s (read-write lock)");
-    app.add_flag("-x,--exclusive", exclusive_, "alone (read-write lock)");
+    app.add_flag("-s,--shared", shared_, "shared with other -s (read-write lock)");
+    app.add_flag("-x,--exclusive", exclusive_, "alone, against -s and -x (read-write lock)");
     app.add_option("--slots", slots_, "one of N permits (semaphore)")->type_name("N");
   }
   lock_choice convert() const {
@@ -108,12 +108,12 @@ class take_words {
   void add_to(CLI::App& app) {
     lock_.add_to(app);
     app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 as -n")
+    app.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 is -n")
         ->type_name("DURATION");
     add_busy_code(app, busy_code_);
     app.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
         ->type_name("DURATION");
-    app.add_flag("--fair", fair_, "in order of arrival, strictly");
+    app.add_flag("--fair", fair_, "strictly in order of arrival");
     app.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
   }
   take_options convert(const std::string& default_reason) const {
@@ -139,17 +139,19 @@ class child_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
-    app.add_option("--min-hold", min_hold_, "keep the lock so long at least")
+    app.add_option("--min-hold", min_hold_, "keep the lock at least this long")
         ->type_name("DURATION");
     app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");
-    app.add_option("--kill-after", kill_after_, "from TERM to KILL; default 5s or a third of --ttl")
+    app.add_option("--kill-after", kill_after_,
+                   "time from TERM to KILL; default 5s or a third of --ttl")
         ->type_name("DURATION");
     app.add_option("--on-lost", on_lost_, "term, kill or warn; default term")->type_name("ACTION");
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    app.add_option("--token-file", token_file_, "write the fencing token there")->type_name("PATH");
-    app.add_option("--status-file", status_file_, "write how it went there, as JSON")
+    app.add_option("--token-file", token_file_, "write the fencing token to this file")
+        ->type_name("PATH");
+    app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }
 
@@ -220,7 +222,7 @@ class sem_grammar : public common_grammar {
     app_.add_option("NAME", name_, "the semaphore's name")->required()->type_name("");
     app_.add_option("COUNT", count_, "how many permits there are")->required()->type_name("");
     app_.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 as -n")
+    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 is -n")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
     app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
@@ -525,6 +527,65 @@ class serve_grammar : public common_grammar {
   bool allow_unlock_ = false;
 };
 
+class ping_grammar : public common_grammar {
+ public:
+  explicit ping_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("-c,--count", count_, "how many round trips; 0 until a signal; default 4")
+        ->type_name("N");
+    app_.add_option("-i,--interval", interval_, "from one to the next; default 1s")
+        ->type_name("DURATION");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    ping_options p;
+    p.count = number_or({"--count", count_}, 0, 1U << 30, p.count);
+    p.interval = duration_or({"--interval", interval_}, p.interval);
+    return {common(), p};
+  }
+
+ private:
+  word count_, interval_;
+};
+
+class doctor_grammar : public common_grammar {
+ public:
+  explicit doctor_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("URL", url_, "the store, as --store")->type_name("");
+    app_.add_option("--stuck", stuck_, "a wait as long as this is reported; default 5m")
+        ->type_name("DURATION");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    doctor_options d;
+    d.stuck = duration_or({"--stuck", stuck_}, d.stuck);
+    common_options c = common();
+    if (!url_.empty() && !c.store.empty()) refuse("URL and --store are two stores; give one");
+    if (!url_.empty()) c.store = url_;
+    return {std::move(c), d};
+  }
+
+ private:
+  std::string url_;
+  word stuck_;
+};
+
+class metrics_grammar : public common_grammar {
+ public:
+  explicit metrics_grammar(const command_help& about) : common_grammar(about) {
+    app_.add_option("--format", format_, "prometheus or openmetrics; default prometheus")
+        ->type_name("FORMAT");
+    app_.add_option("-o,--output", output_, "replace this file, in one step, instead of stdout")
+        ->type_name("PATH");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    scrape_options s;
+    s.format = metrics_format_or({"--format", format_}, s.format);
+    s.output = output_path({"--output", output_});
+    return {common(), std::move(s)};
+  }
+
+ private:
+  word format_, output_;
+};
+
 class version_grammar : public common_grammar {
  public:
   explicit version_grammar(const command_help& about) : common_grammar(about) {}
@@ -545,8 +606,9 @@ const std::map<std::string, maker, std::less<>> grammars{
     {"show", make<show_grammar>},       {"force-unlock", make<force_unlock_grammar>},
     {"limit", make<limit_grammar>},     {"elect", make<elect_grammar>},
     {"sem", make<sem_grammar>},         {"latch", make<latch_grammar>},
-    {"barrier", make<barrier_grammar>}, {"serve", make<serve_grammar>},
-    {"version", make<version_grammar>},
+    {"barrier", make<barrier_grammar>}, {"version", make<version_grammar>},
+    {"ping", make<ping_grammar>},       {"doctor", make<doctor_grammar>},
+    {"metrics", make<metrics_grammar>}, {"serve", make<serve_grammar>},
 };
 
 }  // namespace

@@ -127,6 +127,12 @@ color_when color_or(const given& g, color_when fallback) {
                                     {"never", color_when::never}}});
 }
 
+metrics_format metrics_format_or(const given& g, metrics_format fallback) {
+  return choice_or<metrics_format, 2>(
+      g, fallback,
+      {{{"prometheus", metrics_format::prometheus}, {"openmetrics", metrics_format::openmetrics}}});
+}
+
 std::string sort_or(const given& g, std::string fallback) {
   return choice_or<std::string, 3>(g, std::move(fallback),
                                    {{{"name", "name"}, {"age", "age"}, {"waiters", "waiters"}}});

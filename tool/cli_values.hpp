@@ -29,6 +29,7 @@ int exit_code_or(const given& g, int fallback);
 on_lost on_lost_or(const given& g, on_lost fallback);
 log_format log_format_or(const given& g, log_format fallback);
 color_when color_or(const given& g, color_when fallback);
+metrics_format metrics_format_or(const given& g, metrics_format fallback);
 std::string sort_or(const given& g, std::string fallback);
 
 /// One line of UTF-8 that the library takes as a reason.

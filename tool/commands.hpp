@@ -18,6 +18,9 @@ int force_unlock(const common_options& common, const force_unlock_options& o, lo
 int limit(const common_options& common, const limit_options& o, log& to);
 int meet(const common_options& common, const meet_options& o, log& to);
 int serve(const common_options& common, const serve_options& o, log& to);
+int ping(const common_options& common, const ping_options& o, log& to);
+int doctor(const common_options& common, const doctor_options& o, log& to);
+int scrape(const common_options& common, const scrape_options& o, log& to);
 int version(const common_options& common, const version_options& o, log& to);
 
 /// Ends the program without giving anything back: there is nothing left to give, and a store that

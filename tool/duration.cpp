@@ -129,4 +129,12 @@ std::string format_duration(nanoseconds d) {
   return with_unit(duration_cast<days>(d).count(), "d", s / 3600 % 24, "h");
 }
 
+std::string format_short_time(nanoseconds d) {
+  using namespace std::chrono;
+  const std::int64_t us = duration_cast<microseconds>(std::max(d, nanoseconds::zero())).count();
+  if (us < 1000) return std::to_string(us) + "us";
+  if (us < 10'000) return with_unit(us / 1000, us / 100 % 10 ? "." : "ms", us / 100 % 10, "ms");
+  return format_duration(d);
+}
+
 }  // namespace holdfast::tool

@@ -48,7 +48,7 @@ constexpr std::string_view limit_footer =
     "rates (else 78); to change them, give the new ones with a greater --rules-version.\n";
 
 constexpr std::string_view elect_footer =
-    "Of all that campaign, one leads and runs the command; the others wait. The leader and its\n"
+    "One of the candidates leads and runs the command; the others wait. The leader and its\n"
     "note: holdfast show NAME. If leadership is lost, the command is ended before another leads,\n"
     "and this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
     "Environment and exit codes as of run.\n";
@@ -75,7 +75,28 @@ constexpr std::string_view serve_footer =
     "Only this machine can see the page (http://127.0.0.1:7440/), and it changes nothing, unless\n"
     "you say so. Ends with a signal. Exit code: 0, 78 if it cannot listen.\n";
 
-constexpr std::array<command_help, 13> commands{{
+constexpr std::string_view ping_footer =
+    "A round trip asks for one name and changes nothing. Ctrl-C ends it with the summary.\n"
+    "Exit code: 0 all were answered, 69 one was not.\n";
+
+constexpr std::string_view doctor_footer =
+    "Examples:\n"
+    "  holdfast doctor                           the store that other commands use\n"
+    "  holdfast doctor redis://cache.internal    another one\n\n"
+    "Tries to connect, to take and release locks under a name of its own, and to be notified; "
+    "asks\n"
+    "the servers for their settings; looks for stuck waiters and leftovers. Each finding says "
+    "what\n"
+    "to do.\n"
+    "Exit code: 0 all is well, 1 warnings only, 69 the store is away or unwell, 77 a right is\n"
+    "missing, 78 a setting can lose locks.\n";
+
+constexpr std::string_view metrics_footer =
+    "Example, for node_exporter's textfile collector, from cron:\n"
+    "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
+    "Exit code: 0, or 69 if the store is away: the text then says holdfast_store_up 0.\n";
+
+constexpr std::array<command_help, 16> commands{{
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
      "as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until it is stopped.",
@@ -89,7 +110,7 @@ constexpr std::array<command_help, 13> commands{{
      "the same as JSON", ""},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
      "what was done as JSON", force_footer},
-    {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while it leads.",
+    {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while leading.",
      "as --log-format=json", elect_footer},
     {"limit", "holdfast limit NAME --rate RATE… [OPTIONS]",
      "Takes tokens of a rate limit, or says when there will be some.", "the answer as JSON",
@@ -102,6 +123,13 @@ constexpr std::array<command_help, 13> commands{{
      "the answer as JSON", barrier_footer},
     {"serve", "holdfast serve [OPTIONS]", "Shows in a browser who holds what and who waits, live.",
      "one JSON line when it listens, with the address and the token", serve_footer},
+    {"ping", "holdfast ping [OPTIONS]", "Measures round trips to the store.",
+     "one JSON line a round trip, and the summary", ping_footer},
+    {"doctor", "holdfast doctor [URL] [OPTIONS]",
+     "Looks for what is wrong with a store, and says what to do.", "the findings as JSON",
+     doctor_footer},
+    {"metrics", "holdfast metrics [OPTIONS]", "Prints the store's state for Prometheus.",
+     "no effect: the text is for Prometheus", metrics_footer},
     {"version", "holdfast version [OPTIONS]",
      "Prints the version and the stores that are built in.", "the same as JSON", ""},
 }};
@@ -129,6 +157,9 @@ std::string overview() {
          "  holdfast latch NAME 3                     wait until three have counted down\n"
          "  holdfast barrier NAME 3                   wait until three have arrived\n"
          "  holdfast serve                            show it in a browser, live\n"
+         "  holdfast ping                             how long a round trip takes\n"
+         "  holdfast doctor [URL]                     what is wrong with a store, and what to do\n"
+         "  holdfast metrics                          the store's state for Prometheus\n"
          "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "

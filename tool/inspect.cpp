@@ -4,11 +4,12 @@
 #include <array>
 #include <chrono>
 #include <string_view>
+#include <tuple>
 
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
-#include "tool/listed_name.hpp"
+#include "tool/look_at.hpp"
 #include "tool/open_store.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"
@@ -59,28 +60,39 @@ void check_fits(const name_info& info, const lock_choice& c) {
                                             "; ask with the same -s, -x or --slots");
 }
 
+void sort(std::vector<listed_name>& names, const std::string& by) {
+  const auto age = [](const listed_name& n) {
+    const bool known = !n.info.holders.empty() && is_known(n.info.holders.front().since);
+    return known ? n.info.holders.front().since : system_clock::time_point::max();
+  };
+  if (by == "age")
+    std::sort(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+      return std::tuple(age(a), std::string_view(a.info.name)) <
+             std::tuple(age(b), std::string_view(b.info.name));
+    });
+  if (by == "waiters")
+    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+      return std::tuple(b.info.waiters.size(), std::string_view(a.info.name)) <
+             std::tuple(a.info.waiters.size(), std::string_view(b.info.name));
+    });
+}
+
 bool is_asked_for(const listed_name& n, const list_options& o) {
-  if (!n.error.empty()) return true;      // it may be held
-  if (n.info.kind.empty()) return false;  // given back since the names were read
+  if (!n.error.empty()) return true;  // it may be held
   return !(o.held && n.info.holders.empty()) && !(o.waiting && n.info.waiters.empty());
 }
 
 std::vector<listed_name> look_up(const session& s, const list_options& o) {
-  auto names = s.names(o.pattern);
-  std::sort(names.begin(), names.end());
-  std::vector<listed_name> found;
-  for (const auto& name : names) {
-    auto one = look_at(s, name);
-    if (is_asked_for(one, o)) found.push_back(std::move(one));
-  }
-  sort_names(found, o.sort);
+  auto found = look_at_all(s, o.pattern);
+  std::erase_if(found, [&](const listed_name& n) { return !is_asked_for(n, o); });
+  sort(found, o.sort);
   return found;
 }
 
 }  // namespace
 
 int try_lock(const common_options& common, const try_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.lock.name);
   check_fits(info, o.lock);
   const bool free = is_free(info, o.lock);
@@ -90,7 +102,7 @@ int try_lock(const common_options& common, const try_options& o, log& to) {
 }
 
 int list(const common_options& common, const list_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const auto names = look_up(s, o);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
@@ -99,7 +111,7 @@ int list(const common_options& common, const list_options& o, log& to) {
 }
 
 int show(const common_options& common, const show_options& o, log& to) {
-  const auto [s, url] = open_store(common, to);
+  const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.name);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);

@@ -249,6 +249,45 @@ std::string serve_json(std::string_view url, std::string_view token) {
   return line(j);
 }
 
+std::string ping_json(std::string_view store, std::size_t number,
+                      std::optional<std::chrono::nanoseconds> took, std::string_view error) {
+  json j = document();
+  j["store"] = store;
+  j["number"] = number;
+  j["seconds"] = took ? json(exact_seconds(*took)) : json();
+  if (!error.empty()) j["error"] = error;
+  return line(j);
+}
+
+std::string ping_summary_json(std::string_view store, const ping_summary& s) {
+  json j = document();
+  j["store"] = store;
+  j["asked"] = s.asked;
+  j["answered"] = s.answered;
+  if (s.answered > 0) {
+    j["least_seconds"] = exact_seconds(s.least);
+    j["median_seconds"] = exact_seconds(s.median);
+    j["mean_seconds"] = exact_seconds(s.mean);
+    j["most_seconds"] = exact_seconds(s.most);
+  }
+  return line(j);
+}
+
+std::string doctor_json(std::string_view store, std::span<const finding> all, int exit_code,
+                        wall_time now) {
+  json j = document();
+  j["store"] = store;
+  j["time"] = rfc3339(now);
+  j["exit_code"] = exit_code;
+  j["findings"] = json::array();
+  for (const auto& f : all) {
+    json one = {{"level", to_string(f.level)}, {"topic", f.topic}, {"message", f.message}};
+    add_text(one, "remedy", f.remedy);
+    j["findings"].push_back(std::move(one));
+  }
+  return line(j);
+}
+
 std::string version_json(std::string_view version, std::span<const std::string> stores) {
   json j = document();
   j["version"] = version;

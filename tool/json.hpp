@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tool/finding.hpp"
 #include "tool/listed_name.hpp"
 #include "tool/lock_events.hpp"
 #include "tool/report.hpp"
@@ -32,6 +33,13 @@ struct held_facts {
   std::uint64_t fence = 0;
   std::chrono::nanoseconds lease{};
   std::chrono::nanoseconds waited{};
+};
+
+/// What ping has measured; without an answer the times are zero.
+struct ping_summary {
+  std::size_t asked = 0;
+  std::size_t answered = 0;
+  std::chrono::nanoseconds least{}, median{}, mean{}, most{};
 };
 
 std::string hold_json(const held_facts& f, wall_time now);
@@ -58,6 +66,12 @@ std::string watch_json(std::string_view lock, std::string_view store, const lock
 std::string graph_json(const wait_graph& g, std::string_view store, wall_time now);
 /// serve listens. `token` may be empty.
 std::string serve_json(std::string_view url, std::string_view token);
+/// One round trip; without a time it failed, and `error` says how.
+std::string ping_json(std::string_view store, std::size_t number,
+                      std::optional<std::chrono::nanoseconds> took, std::string_view error);
+std::string ping_summary_json(std::string_view store, const ping_summary& s);
+std::string doctor_json(std::string_view store, std::span<const finding> all, int exit_code,
+                        wall_time now);
 std::string version_json(std::string_view version, std::span<const std::string> stores);
 std::string status_json(const run_report& r);
 

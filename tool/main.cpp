@@ -30,6 +30,9 @@ int perform(const command& c, log& to) {
         if constexpr (std::is_same_v<options, limit_options>) return limit(c.common, o, to);
         if constexpr (std::is_same_v<options, meet_options>) return meet(c.common, o, to);
         if constexpr (std::is_same_v<options, serve_options>) return serve(c.common, o, to);
+        if constexpr (std::is_same_v<options, ping_options>) return ping(c.common, o, to);
+        if constexpr (std::is_same_v<options, doctor_options>) return doctor(c.common, o, to);
+        if constexpr (std::is_same_v<options, scrape_options>) return scrape(c.common, o, to);
         if constexpr (std::is_same_v<options, version_options>) return version(c.common, o, to);
         if constexpr (std::is_same_v<options, force_unlock_options>)
           return force_unlock(c.common, o, to);

@@ -1,6 +1,5 @@
 #include "tool/open_store.hpp"
 
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 #include <utility>
 
 #include "tool/default_store.hpp"
-#include "tool/duration.hpp"
 #include "tool/failure.hpp"
 #include "tool/store_url.hpp"
 #include "tool/text.hpp"
@@ -47,7 +45,8 @@ class log_observer final : public observer {
       case event_kind::renew_failed:
         return log_.write(level::detail, "renew_failed", name + ": renewal failed: " + why);
       case event_kind::warning:
-        return log_.write(level::warning, "warning", why);
+        return log_.write(level::warning,
+                          e.code == errc::unavailable ? "waiting_for_store" : "warning", why);
       case event_kind::misuse:
         return log_.write(level::warning, "misuse", name + ": " + why);
       case event_kind::lock_order:
@@ -56,6 +55,8 @@ class log_observer final : public observer {
       case event_kind::acquired:  // the command says these itself, with more to tell
       case event_kind::released:
       case event_kind::gave_up:
+      case event_kind::busy:
+      case event_kind::renewed:
       case event_kind::release_failed:
         return;
     }
@@ -71,36 +72,15 @@ session_options options_for(log& to) {
   return o;
 }
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds first_pause{50};
-constexpr milliseconds longest_pause{500};
-
-/// Said once: on a terminal as in a log nobody wants a line for each attempt.
-void say_that_it_is_away(const error& e, boot_time until, log& to) {
-  to.write(level::warning, "waiting_for_store",
-           std::string(unsigned_message(e.what())) + "; waiting for the store for up to " +
-               format_duration(until - boot_clock::now()));
-}
-
 /// A server that starts beside us (at boot, in containers) is away for a moment.
-session open_in_time(const std::string& url, log& to, boot_time until) {
-  milliseconds pause = first_pause;
-  for (bool said = false;; said = true) {
-    try {
-      return open(url, options_for(to));
-    } catch (const error& e) {
-      if (e.reason() != errc::unavailable || boot_clock::now() >= until) throw;
-      if (!said) say_that_it_is_away(e, until, to);
-    }
-    const auto left = std::chrono::ceil<milliseconds>(time_left(until));
-    ::poll(nullptr, 0, static_cast<int>(std::min(pause, left).count()));
-    pause = std::min(2 * pause, longest_pause);
-  }
+session_options waiting_until(boot_time until, session_options o) {
+  o.store_timeout = std::chrono::ceil<std::chrono::milliseconds>(
+      std::max(until - boot_clock::now(), boot_clock::duration::zero()));
+  return o;
 }
 
-opened_store open_at(const std::string& url, log& to, boot_time until) {
-  opened_store made{open_in_time(url, to, until), url_for_others(url)};
+opened_store open_at(const std::string& url, boot_time until, const session_options& options) {
+  opened_store made{open(url, waiting_until(until, options)), url_for_others(url)};
   if (!made.session.can().several_processes)
     throw failure_exit(exit_code::config, "the store " + made.url +
                                               " lives inside one process: no other could see what "
@@ -114,9 +94,10 @@ const char* from_environment() {
   return url && *url ? url : nullptr;
 }
 
-opened_store open_from_environment(const char* url, log& to, boot_time until) {
+opened_store open_from_environment(const char* url, boot_time until,
+                                   const session_options& options) {
   try {
-    return open_at(url, to, until);
+    return open_at(url, until, options);
   } catch (const error& e) {
     // Nobody typed it: it is the configuration that is wrong.
     if (e.reason() != errc::invalid_argument) throw;
@@ -134,7 +115,29 @@ opened_store open_store(const common_options& how, log& to) {
   return open_store(how, to, boot_clock::now());
 }
 
+opened_store open_to_read(const common_options& how, log& to) {
+  try {
+    return open_store(how, to);
+  } catch (const error& e) {
+    const char* const from = from_environment();
+    const std::string url = !how.store.empty() ? how.store : from ? from : "";
+    const bool lacks_rights = e.reason() == errc::read_only || e.reason() == errc::not_permitted;
+    if (!lacks_rights || !url.starts_with("sqlite:")) throw;
+    const std::string to_read = url + (url.find('?') == url.npos ? "?" : "&") + "access=read";
+    try {
+      return {open(to_read, options_for(to)), url_for_others(url)};
+    } catch (const error&) {  // the first failure names what is missing
+    }
+    throw;
+  }
+}
+
 opened_store open_store(const common_options& how, log& to, boot_time deadline) {
+  return open_store(how, to, deadline, options_for(to));
+}
+
+opened_store open_store(const common_options& how, log& to, boot_time deadline,
+                        const session_options& options) {
   const boot_time until = deadline == forever
                               ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
                               : deadline;
@@ -143,9 +146,9 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
       to.write(level::warning, "password",
                "others may have seen the secret in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
-    return open_at(how.store, to, until);
+    return open_at(how.store, until, options);
   }
-  if (const char* url = from_environment()) return open_from_environment(url, to, until);
+  if (const char* url = from_environment()) return open_from_environment(url, until, options);
   default_store found = find_default_store();
   if (found.first_time)
     to.write(level::warning, "default_store",
@@ -154,10 +157,10 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
              {{"store", found.url}});
   static unique_fd in_use;  // until the program ends, as the locks are
   in_use = std::move(found.in_use);
-  return open_at(found.url, to, until);
+  return open_at(found.url, until, options);
 }
 
-std::string url_of(const common_options& how) {
+std::string shown_store(const common_options& how) {
   if (!how.store.empty()) return url_for_others(how.store);
   if (const char* url = from_environment()) return url_for_others(url);
   return find_default_store().url;

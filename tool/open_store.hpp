@@ -21,12 +21,20 @@ struct opened_store {
 /// holdfast::error, failure_exit.
 opened_store open_store(const common_options& how, log& to);
 
+/// The same for a command that only reads: a file that this user may not write to is opened with
+/// ?access=read.
+opened_store open_to_read(const common_options& how, log& to);
+
 /// The same for a command that waits until `deadline`: it waits for a store that is not up yet,
 /// too, and says so. Without a deadline for as long as a session keeps trying.
 opened_store open_store(const common_options& how, log& to, boot_time deadline);
 
-/// The URL of the store that open_store() would open, without its secrets.
-std::string url_of(const common_options& how);
+/// The same with the caller's own observer and decorator.
+opened_store open_store(const common_options& how, log& to, boot_time deadline,
+                        const session_options& options);
+
+/// The URL of that store, without secrets, whether or not it answers.
+std::string shown_store(const common_options& how);
 
 /// What is left of a wait until `deadline`: at least one try.
 wait_time time_left(boot_time deadline);

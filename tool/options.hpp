@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <holdfast/metrics_text.hpp>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/timed.hpp>
 #include <optional>
@@ -141,12 +142,29 @@ struct serve_options {
   double share = 0.01;     ///< of the time, that questions to a store may take
 };
 
+struct ping_options {
+  std::uint32_t count = 4;  ///< 0: until a signal
+  std::chrono::nanoseconds interval{std::chrono::seconds(1)};
+};
+
+struct doctor_options {
+  /// A waiter that has waited for so long is stuck.
+  std::chrono::nanoseconds stuck{std::chrono::minutes(5)};
+};
+
+/// metrics
+struct scrape_options {
+  metrics_format format = metrics_format::prometheus;
+  std::string output;  ///< a file to be replaced; empty: stdout
+};
+
 struct version_options {};
 
 struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
-               force_unlock_options, limit_options, meet_options, serve_options, version_options>
+               force_unlock_options, limit_options, meet_options, ping_options, doctor_options,
+               scrape_options, serve_options, version_options>
       what;
 };
 

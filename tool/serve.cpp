@@ -14,6 +14,7 @@
 #include "tool/serve/dashboard.hpp"
 #include "tool/serve/host_check.hpp"
 #include "tool/signals.hpp"
+#include "tool/store_metrics.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -63,7 +64,7 @@ watched_store watch(const common_options& how, log& to) {
     url = first->url;
   } catch (const error& e) {
     if (!e.retryable()) throw;
-    url = url_of(how);
+    url = shown_store(how);
     to.write(level::warning, "store_away", unsigned_message(e.what()));
   }
   auto waiting = std::make_shared<std::optional<opened_store>>(std::move(first));
@@ -88,6 +89,17 @@ std::vector<watched_store> watch_all(const common_options& common, const serve_o
 std::string address_of(const serve_options& o, int port) {
   const auto host = o.listen.substr(0, o.listen.rfind(':'));
   return "http://" + (host.empty() ? "127.0.0.1" : host) + ':' + std::to_string(port) + '/';
+}
+
+std::string metrics_of(std::span<const snapshot> all) {
+  std::vector<store_snapshot> stores;
+  for (const snapshot& one : all) {
+    store_snapshot s{one.store, one.health.reachable, {}, one.health.round, one.names};
+    if (s.up) s.round_trip = one.health.round_trip;
+    if (!s.up) s.names.clear();
+    stores.push_back(std::move(s));
+  }
+  return store_metrics(stores, std::chrono::system_clock::now(), metrics_format::openmetrics);
 }
 
 void announce(const common_options& common, const serve_options& o, const std::string& url,
@@ -117,6 +129,7 @@ int serve(const common_options& common, const serve_options& o, log& to) {
   d.token = token;
   d.plan.share = o.share;
   d.limits = page_limits;
+  d.metrics = metrics_of;
   dashboard page{watch_all(common, o, to), std::move(d), to};
   if (!is_loopback(o.listen))
     to.write(level::warning, "open_to_others",

@@ -140,6 +140,10 @@ double seconds_of(std::chrono::nanoseconds d) {
   return static_cast<double>(std::chrono::round<std::chrono::milliseconds>(d).count()) / 1000;
 }
 
+double exact_seconds(std::chrono::nanoseconds d) {
+  return std::chrono::duration<double>(d).count();
+}
+
 std::size_t columns_of(std::string_view text) {
   const wide_letters known;
   std::size_t n = 0;

@@ -25,7 +25,10 @@ bool is_known(std::chrono::system_clock::time_point t) noexcept;
 /// 1st, 2nd, 3rd, 4th, 11th, 21st
 std::string ordinal(std::size_t n);
 
+/// To the millisecond: for waits and holds.
 double seconds_of(std::chrono::nanoseconds d);
+/// With all digits: for round trips.
+double exact_seconds(std::chrono::nanoseconds d);
 
 /// Columns that it takes on a terminal: two for a wide letter, none for a mark on the letter
 /// before.

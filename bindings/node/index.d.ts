@@ -218,7 +218,10 @@ export interface SessionOptions {
   findDeadlocks?: boolean;
 }
 
-/** Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores. */
+/**
+ * Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores. Waits storeTimeout (10 s) for a
+ * store that is away, and then rejects.
+ */
 export function open(url: string, options?: SessionOptions): Promise<Session>;
 /** All of several locks, or none. */
 export function multiLock(...members: Lock[]): Lock;

@@ -10,7 +10,7 @@
 
 namespace holdfast {
 
-/// What stood in the way: what a server answers is 503 for permits, 429 for tokens.
+/// What was missing. A web server answers 503 for permits and 429 for tokens.
 enum class refused_by { nothing, permits, tokens };
 
 /// What came of asking to be let in.
@@ -41,8 +41,8 @@ struct [[nodiscard]] admitted {
 /// rate_limiter_options::local_tokens are not used. Thread-safe. Errors as mutex and rate_limiter.
 class admission {
  public:
-  /// Both on the same session, which errc::invalid_argument says, also if it is one name. The
-  /// limiter has to stay; the lock object may go. No round trip.
+  /// Throws errc::invalid_argument unless both are of one session and have different names. The
+  /// limiter must outlive this object; the lock object need not. No round trip.
   ///
   ///     admission door{limiter, slots};              // a permit of a semaphore
   ///     admission door{limiter, permits(slots, 3)};  // three
@@ -55,8 +55,8 @@ class admission {
   admitted try_admit(std::uint64_t n = 1, const rate_key& key = {}) {
     return admit_within(n, key, one_try, {});
   }
-  /// Until both are had, or it is asked to stop: then it was refused by what it waited for. One
-  /// round trip if both are free, else one for each time that it might be.
+  /// Waits until both are taken. If it is asked to stop, it is refused by what it waited for. One
+  /// round trip if both are free, else one each time it asks again.
   admitted admit(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return admit_within(n, key, no_limit, std::move(stop));
   }
@@ -80,8 +80,8 @@ class admission {
   std::unique_ptr<state> state_;
 };
 
-/// admit() without a thread (async.hpp): who is refused, also at the limit, has a decision; who is
-/// asked to stop, errc::cancelled.
+/// admit() without a thread (async.hpp). A refusal, also at the limit, is a decision and no
+/// failure. A call that was asked to stop fails with errc::cancelled.
 pending<admitted> async_admit(admission& door, std::uint64_t n = 1, const rate_key& key = {},
                               wait_limit limit = {}, std::stop_token stop = {});
 

@@ -27,17 +27,17 @@ namespace holdfast {
 ///
 /// However it ends, a `result<T>` says so: the value, or a `failure`, whose code is timed_out,
 /// cancelled, or what the synchronous form would throw; `.value()` throws that. Nothing stays
-/// behind at the store after a failure: a place in the queue is given up, what was won too late is
-/// released. If the session goes first (with the last object that uses it; what was begun here does
-/// not count), it ends with errc::cancelled before the session's destruction returns.
+/// behind at the store after a failure: the operation leaves the queue, and releases what it was
+/// granted too late. A pending operation does not keep its session alive: if the session goes
+/// first, the operation ends with errc::cancelled before the session's destruction returns.
 ///
-/// The result comes on a thread of the session, one for all that wait (a second one tells who is
-/// over its limit while the first is kept by a store that hangs), or on the calling thread if
-/// it could not even begin (errc::forked; errc::unavailable without a thread). Without memory it
-/// ends with errc::unavailable, or to begin it throws std::bad_alloc and nobody is called. Who
-/// blocks there holds up the others, and a synchronous wait there for what one of them has to give
-/// back never ends. What is called must not throw. In a child of fork() nothing ends that was begun
-/// before.
+/// The result comes on a thread of the session, which serves all its waits. (A second thread ends
+/// waits at their limits while the store keeps the first one waiting.) It comes on the calling
+/// thread if the operation could not begin (errc::forked; errc::unavailable without a thread).
+/// Without memory the operation ends with errc::unavailable, or beginning it throws std::bad_alloc
+/// and calls nobody. A callback that blocks holds up the other waits of the session; one that waits
+/// there for a lock which another of them has to release never returns. A callback must not throw.
+/// In a child of fork() operations that were begun before it never end.
 template <class T>
 class [[nodiscard]] pending {
  public:
@@ -68,8 +68,8 @@ class [[nodiscard]] pending {
     return made;
   }
 
-  /// In any coroutine, which goes on where the result comes. While it waits it must not be
-  /// destroyed: stop it.
+  /// In any coroutine, which is resumed where the result comes. It must not be destroyed while it
+  /// waits: stop it.
   detail::awaiter<T> operator co_await() && noexcept {
     return detail::awaiter<T>(std::move(what_));
   }
@@ -113,9 +113,9 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
 pending<done> async_wait(const latch& l, wait_limit limit = {}, std::stop_token stop = {});
 pending<done> async_count_down(latch& l, std::uint32_t n = 1);
 
-/// As lease::release() and extend(), on the session's thread, one round trip each: nobody here
-/// waits for it. A release that is never begun is made when it is destroyed. Throw errc::not_owner
-/// for an empty lease.
+/// As lease::release() and extend(), on the session's thread, one round trip each: the caller does
+/// not wait for it. A release that is never begun is made when it is destroyed. Throw
+/// errc::not_owner for an empty lease.
 pending<done> async_release(lease held);
 pending<done> async_extend(const lease& held);
 pending<done> async_extend(const lease& held, std::chrono::milliseconds length);

@@ -15,8 +15,8 @@
 namespace holdfast {
 
 struct barrier_options {
-  /// How long the others wait for a participant that died where nobody sees it, before they are
-  /// told that the barrier is broken. Zero: the session's.
+  /// How long the others wait for a participant whose death the store cannot see; then the barrier
+  /// is broken. Zero: the session's.
   std::chrono::milliseconds lease{0};
   /// Called when all have arrived and before anybody goes on, by the last, on its thread (async:
   /// its session's, and must be short there). Must not throw. Give it everywhere, or nowhere.
@@ -35,19 +35,19 @@ struct barrier_options {
 ///
 /// A participant is a thread that has arrived and has not dropped: from its first arrival on its
 /// session keeps a lease for it, also between two phases. If that ends (the process died, or slept
-/// for longer), the phase is broken: who waits and who arrives next gets errc::lost, once each, and
-/// after that the name begins anew with the whole count. On a store that sees deaths this takes
-/// about a second, else a lease and a second. Who never arrived is missed by nobody: use a
-/// deadline. An object that is destroyed takes its participants out: their places are free for
-/// others, nothing is broken.
+/// for longer), the phase is broken: each participant that waits, and each that arrives next, gets
+/// errc::lost once; then the name begins anew with the whole count. On a store that sees deaths
+/// this takes about a second, else a lease and a second. A participant that never arrives is not
+/// detected: use a deadline. Destroying an object takes its participants out: others may take their
+/// places, and nothing is broken.
 ///
 /// All name the same count (errc::capacity_mismatch, also for one participant too many). A thread
 /// that shares the object with others stands for any of its participants, as with std::barrier.
 /// Thread-safe. Errors as mutex; unsupported: docs/matrix.md.
 class barrier {
  public:
-  /// That one has arrived in a phase. Move-only. Destroyed without wait(): the arrival stands, and
-  /// the next one on the object waits for this phase to end first.
+  /// The arrival of one participant in a phase. Move-only. Destroyed without wait(): the arrival
+  /// stands, and the next one on the object waits for this phase to end first.
   class [[nodiscard]] arrival;
 
   /// Count from 1 to 10,000. No round trip.

@@ -30,7 +30,7 @@ class [[nodiscard]] both_leases {
   const lease& old() const noexcept { return old_; }
   const lease& next() const noexcept { return next_; }
 
-  /// That of the new lock: the one that will be left. No round trip.
+  /// The fence of the new lock, the one that will remain. No round trip.
   std::uint64_t fence() const noexcept { return next_.fence(); }
 
   /// Throws errc::lost if either is lost. No round trip.
@@ -39,8 +39,8 @@ class [[nodiscard]] both_leases {
     next_.check();
   }
 
-  /// Gives back the new one, then the old one, whatever comes of the first, and says what went
-  /// wrong first (see lease::release). Empty afterwards. One round trip each.
+  /// Releases the new one, then the old one, also if the first release failed, and returns the
+  /// first error (see lease::release). Empty afterwards. One round trip each.
   std::error_code release() noexcept {
     // Who is told of the loss of the one may let this object go.
     lease old = std::move(old_), next = std::move(next_);
@@ -61,8 +61,8 @@ pending<done> async_release(both_leases held);
 /// Two locks held as one, while a fleet moves from the old to the new: programs that know the one
 /// only, the other only, or both exclude each other. Taken in that order, both or none; given back
 /// the other way round. All that take both have to name them in the same order, or they may wait
-/// for each other for ever. Time counts on the clock of the session of the old one. A moment's wait
-/// at the new lock holds up whoever waits for the old one.
+/// for each other for ever. Time counts on the clock of the session of the old one. While it waits
+/// for the new lock it keeps the old one, and the old one's waiters wait.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
 /// forms), or anything with the same functions; they must outlive this object. As thread-safe as
@@ -81,7 +81,7 @@ class both {
   /// Nothing if either is taken.
   std::optional<both_leases> try_acquire() { return try_acquire_for(one_try); }
 
-  /// Nothing if they could not both be had in that time, or were cancelled.
+  /// Nothing if it could not take both in that time, or was cancelled.
   template <class Rep, class Period>
   std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
                                              std::stop_token stop = {}) {

@@ -62,7 +62,7 @@ class condition_variable {
   void wait(std::unique_lock<M>& lock, P satisfied) {
     (void)wait_while(lock, forever, {}, satisfied);
   }
-  /// What the predicate says when it has come true, or somebody asked to stop.
+  /// Returns what the predicate says once it is true, or once a stop was requested.
   template <std::derived_from<mutex> M, std::predicate P>
   bool wait(std::unique_lock<M>& lock, std::stop_token stop, P satisfied) {
     return wait_while(lock, forever, std::move(stop), satisfied);
@@ -79,7 +79,7 @@ class condition_variable {
                             const std::chrono::time_point<Clock, Duration>& t) {
     return wait_once(held<M>(lock), deadline(holdfast::wait_until(t)), {});
   }
-  /// What the predicate says in the end.
+  /// Returns what the predicate says in the end.
   template <std::derived_from<mutex> M, class Rep, class Period, std::predicate P>
   bool wait_for(std::unique_lock<M>& lock, const std::chrono::duration<Rep, Period>& timeout,
                 P satisfied) {
@@ -136,11 +136,11 @@ class condition_variable {
   std::unique_ptr<state> state_;
 };
 
-/// Waiting without a thread (async.hpp), with the lease of a mutex or fair_mutex, which is given up
-/// once this stands in line, and keeps its session until then. Look at what was waited for, and
-/// wait again with `woken::held`. The limit is that of being woken, and its end no failure: the
-/// mutex is taken again however long that lasts. After any failure, also errc::cancelled, the mutex
-/// is not held, and if this was woken the next is woken instead. Throws errc::not_owner for a lease
+/// Waiting without a thread (async.hpp), with the lease of a mutex or fair_mutex, which is released
+/// once this wait is queued, and keeps its session until then. Check the condition, and wait again
+/// with `woken::held`. The limit is that of being woken, and reaching it is no failure: the mutex
+/// is taken again however long that lasts. After any failure, also errc::cancelled, the mutex is
+/// not held, and if this was woken the next is woken instead. Throws errc::not_owner for a lease
 /// that is empty, or of anything else. Costs as wait().
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit = {},
                           std::stop_token stop = {});

@@ -37,7 +37,7 @@ struct leader {
   bool after_gap = false;  ///< observed: others may have led since the one that was given before
 };
 
-/// What a campaign that was won gives; the destructor resigns. As lease: move-only, thread-safe but
+/// What a successful campaign returns; the destructor resigns. As lease: move-only, thread-safe but
 /// for moving, destroying and resign().
 class [[nodiscard]] leadership {
  public:
@@ -52,7 +52,7 @@ class [[nodiscard]] leadership {
   lease_state state() const noexcept { return held_.state(); }
   /// Throws errc::lost unless it leads.
   void check() const { held_.check(); }
-  /// As lease::release(). One round trip; the next in line leads.
+  /// As lease::release(). One round trip; the next candidate leads.
   std::error_code resign() noexcept { return held_.release(); }
   /// The lease that it is, for what works with leases.
   lease as_lease() && noexcept { return std::move(held_); }
@@ -68,9 +68,9 @@ class [[nodiscard]] leadership {
 /// the leader at the time of the poll, always after a gap. For one thread at a time.
 class leaders {
  public:
-  /// The next leader after the one that was given last: at first whoever leads now. It may have
-  /// gone again. Throws errc::cancelled if asked to stop. Asks about twice a second, one round trip
-  /// each.
+  /// The next leader after the one that was returned last; the first call returns the present one.
+  /// It may have gone meanwhile. Throws errc::cancelled if asked to stop. Asks about twice a
+  /// second, one round trip each.
   leader next(std::stop_token stop = {});
   /// Nothing if there is no other in time, or it is asked to stop.
   template <class Rep, class Period>
@@ -122,7 +122,7 @@ class election {
     return campaign_within(holdfast::wait_until(t), std::move(stop));
   }
 
-  /// Who leads now, if anybody does. One round trip.
+  /// The present leader, if there is one. One round trip.
   std::optional<leader> current() const;
   /// The stream of leaders, which may outlive this object.
   leaders observe() const;

@@ -12,10 +12,13 @@
 #include <holdfast/condition_variable.hpp>
 #include <holdfast/election.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/event_log.hpp>
 #include <holdfast/fair_mutex.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/lock_order.hpp>
+#include <holdfast/metrics.hpp>
+#include <holdfast/metrics_text.hpp>
 #include <holdfast/multi_lock.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>

@@ -42,10 +42,10 @@ class [[nodiscard]] lease {
   /// (docs/guarantees.md says where it may not grow). No round trip.
   std::uint64_t fence() const noexcept;
 
-  /// Stops when the lease is lost: before the store can give the lock to somebody else, also if
-  /// the store is away; after a force_release at the next renewal, after a pause of the process as
-  /// soon as its threads run. Not by release(). Callbacks run on a thread of the session and must
-  /// not wait for others: the news of other leases waits for them. No round trip.
+  /// Stops when the lease is lost: before the store can give the lock to somebody else, also if the
+  /// store is away; after a force_release at the next renewal, after a pause of the process as soon
+  /// as its threads run. Not by release(). Callbacks run on a thread of the session and must not
+  /// block, because it reports the losses of other leases as well. No round trip.
   std::stop_token lost() const;
 
   /// No round trip; judged by the clock at the moment of the call.
@@ -64,9 +64,9 @@ class [[nodiscard]] lease {
   void extend();
   void extend(std::chrono::milliseconds lease);
 
-  /// Gives it back and says how that went: no error; errc::lost if it had ended before (then
-  /// nothing of another holder is touched); errc::unavailable if the store could not be told, and
-  /// it ends by itself. Empty afterwards in every case. One round trip.
+  /// Releases the lock. Returns no error; errc::lost if the lease had ended before (no other holder
+  /// is affected); errc::unavailable if the store could not be reached (then the lease ends by
+  /// itself). Empty afterwards in every case. One round trip.
   std::error_code release() noexcept;
 
   /// The name as the store knows it (with the session's prefix).

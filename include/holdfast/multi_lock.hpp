@@ -91,9 +91,9 @@ class [[nodiscard]] multi_lease {
 ///     try_lock_for(wait)         │ until then      │ wait       │ yes     │ the caller
 ///     try_lock_for(wait, lease)  │ until then      │ wait       │ no      │ the caller, or its end
 ///
-/// acquire(), try_acquire() and try_acquire_for() are the same with a multi_lease. No store may
-/// fail: an unavailable one makes the call fail, and everything is given back, also what did not
-/// answer. The time to wait is one for all of them.
+/// acquire(), try_acquire() and try_acquire_for() are the same with a multi_lease. If one store is
+/// unavailable the call fails, and gives everything back, also where no answer came. One deadline
+/// holds for all of them.
 ///
 /// What is free is taken in one atomic step for each session (memory, SQLite, PostgreSQL, MariaDB,
 /// a Redis server or slot), else name by name. Names are taken in one order, by store and name, in
@@ -132,7 +132,7 @@ class multi_lock {
                                     std::optional<std::chrono::milliseconds> lease = {}) {
     return lock_within(wait_until(t), lease, {});
   }
-  /// Never throws; by a thread that does not hold it: no effect but an observer event.
+  /// Never throws. Called by a thread that does not hold it, it only reports an event.
   void unlock() noexcept;
 
   // -- the native handle
@@ -165,9 +165,9 @@ class multi_lock {
   std::unique_ptr<state> state_;
 };
 
-/// acquire() and release() without a thread (async.hpp), on the session's: who waits there waits
-/// for their round trips. Throws errc::not_owner for an empty lease. Members on several sessions
-/// keep those sessions until it has ended: stop it before you want them to go.
+/// acquire() and release() without a thread (async.hpp). They run on the session's thread, and hold
+/// up its other waits for their round trips. Throws errc::not_owner for an empty lease. Members on
+/// several sessions keep those sessions until it has ended: stop it before you want them to go.
 pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit = {},
                                    std::stop_token stop = {});
 pending<done> async_release(multi_lease held);

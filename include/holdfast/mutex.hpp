@@ -20,13 +20,13 @@ namespace holdfast {
 ///     from      │ lock, acquire            │ unlock, release │ the holder dies, or its lease ends
 ///     ──────────┼──────────────────────────┼─────────────────┼───────────────────────────────────
 ///     free      │ held by the caller       │ –               │ –
-///     held      │ the caller queues        │ next in line    │ next in line, or free
+///     held      │ the caller queues        │ the next waiter │ the next waiter, or free
 ///
 /// Meets Lockable and TimedLockable: works with std::lock_guard, unique_lock and scoped_lock. The
-/// std forms belong to the calling thread; acquire() gives a lease, which belongs to whoever has
-/// it. Within a process waiters are served in order, but running threads may pass the first in line
-/// lock_options::max_bypass times while it wakes up. Between processes: what the store gave stays
-/// in the process for lock_options::local_time while its threads want it, then the others are
+/// std forms belong to the calling thread; acquire() returns a lease, which belongs to no thread.
+/// Within a process waiters are served in order, but running threads may overtake the first waiter
+/// lock_options::max_bypass times while it wakes up. Between processes: the lock stays in the
+/// process for lock_options::local_time while its threads want it, then the other processes are
 /// served. Strictly in order of arrival, between processes too: fair_mutex. Thread-safe. Not
 /// recursive: the holding thread's second lock() of the same object throws errc::deadlock, its try
 /// forms give false.
@@ -44,7 +44,7 @@ class mutex {
   mutex(session s, std::string name, lock_options options = {});
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
-  /// Gives back what std-style holds are left, whichever thread's they are.
+  /// Releases the std-style holds that are left, of all threads.
   ~mutex();
 
   // -- Lockable, TimedLockable ---------------------------------------------------------------
@@ -63,14 +63,14 @@ class mutex {
   }
   /// As lock(), but ends with false when asked to stop.
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
-  /// Gives back this thread's hold. Never throws: what goes wrong is told to the observer, and the
-  /// store is told again until the lease ends. By a thread that does not hold it: no effect but an
-  /// observer event.
+  /// Releases this thread's hold. Never throws: a failure is reported to the observer, and the
+  /// release is repeated until the lease ends. Called by a thread that does not hold it, it only
+  /// reports an event.
   void unlock() noexcept;
 
   // -- the native handle ----------------------------------------------------------------------
   lease acquire() { return acquire(std::stop_token{}); }
-  /// Throws errc::cancelled when asked to stop; what was won in that moment is released.
+  /// Throws errc::cancelled when asked to stop; a grant of that moment is released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
   template <class Rep, class Period>

@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace holdfast {
 
@@ -11,15 +14,17 @@ enum class event_kind {
   acquired,        ///< `waited` says how long it took
   released,        ///< the store knows: `held` says how long it was kept
   gave_up,         ///< a wait ended without the lock: `code` says why
+  busy,            ///< a call that does not wait found the lock held
   suspect,         ///< renewals fail, or do not return; the lease still runs
-  held_again,      ///< a renewal succeeded after all
+  renewed,         ///< a renewal succeeded: `margin` says how much of the lease was left
+  held_again,      ///< the same, after renewals that failed
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
   renew_failed,    ///< one renewal failed; the keeper tries again
-  release_failed,  ///< the store was not told: it is told again, until the lease ends
+  release_failed,  ///< a release failed: it is repeated until the lease ends
   misuse,          ///< unlock() without holding it, and the like
   warning,         ///< something about the store that a person should know
   lock_order,      ///< two names are taken in both orders: `detail` says where
-  deadlock,        ///< this wait was ended, it would never have: `detail` says who waited for whom
+  deadlock,        ///< a wait that would never end was ended: `detail` says who waits for whom
 };
 std::string_view to_string(event_kind kind) noexcept;
 
@@ -28,11 +33,14 @@ struct event {
   event_kind kind{};
   std::string_view name{};
   std::string_view store{};
+  std::string_view lock_kind{};  ///< as name_info::kind: mutex, shared_mutex, semaphore …
   std::uint64_t fence = 0;
   std::chrono::nanoseconds waited{};
   std::chrono::nanoseconds
       waited_in_local_queue{};  ///< the part of it behind threads of this process
   std::chrono::nanoseconds held{};
+  std::chrono::nanoseconds margin{};
+  unsigned leases = 1;  ///< lost: how many leases of this process it was; an idle lock has none
   std::error_code code{};
   std::string_view detail{};
 };
@@ -44,6 +52,24 @@ class observer {
  public:
   virtual ~observer() = default;
   virtual void on_event(const event& what) = 0;
+};
+
+/// Several in the place of one, each told in turn; what one of them throws keeps no other from
+/// being told. Null ones are left out.
+class observers final : public observer {
+ public:
+  explicit observers(std::vector<std::shared_ptr<observer>> all) : all_(std::move(all)) {}
+  void on_event(const event& what) override {
+    for (const auto& one : all_) tell(one.get(), what);
+  }
+
+ private:
+  static void tell(observer* one, const event& what) noexcept try {
+    if (one != nullptr) one->on_event(what);
+  } catch (...) {
+    return;  // as the session does
+  }
+  const std::vector<std::shared_ptr<observer>> all_;
 };
 
 }  // namespace holdfast

@@ -22,7 +22,7 @@ struct session_options {
   std::chrono::milliseconds lease{30'000};
   /// Put before every name, as written: "shop:" makes "order:1" into "shop:order:1".
   std::string name_prefix{};
-  /// How long a call without a deadline keeps trying while the store is away.
+  /// How long open(), and a call without a deadline, keep trying while the store is away.
   std::chrono::milliseconds store_timeout{10'000};
   /// Receives events. May be null.
   std::shared_ptr<holdfast::observer> observer{};
@@ -63,8 +63,8 @@ struct lock_options {
   /// From zero, which is off, to max_lease; others are errc::invalid_argument. Starts one thread a
   /// session.
   std::chrono::microseconds linger{0};
-  /// How often running threads of this process may pass its first in line, which has to wake up
-  /// first. Zero: strictly in order, at the price of a context switch each time.
+  /// How often running threads of this process may overtake its first waiter while that one wakes
+  /// up. Zero: strictly in order, at the price of a context switch each time.
   unsigned max_bypass = 250;
   /// If this many threads of this process wait already, another fails with errc::overloaded at
   /// once.

@@ -81,11 +81,10 @@ struct rate_limiter_options {
 ///     in debt      │ refused, or         │ less debt           │ less debt
 ///                  │ reserved behind it  │                     │
 ///
-/// A bucket that is full is like one that never was: nothing stays in the store. A take whose reply
-/// was lost may be counted twice, never less than once; a refund is counted once. Two that name the
-/// same version and other rules: errc::capacity_mismatch. Thread-safe. Errors as mutex; on stores
-/// that keep one record a name (all but Redis) errc::overloaded beyond 10,000 buckets that are not
-/// full.
+/// A full bucket leaves nothing in the store. A take whose reply was lost may be counted twice,
+/// never less than once; a refund is counted once. Other rules under the same version:
+/// errc::capacity_mismatch. Thread-safe. Errors as mutex; on stores that keep one record a name
+/// (all but Redis) errc::overloaded beyond 10,000 buckets that are not full.
 class rate_limiter {
  public:
   /// 1 to 16 rules. Throws errc::invalid_argument for a rate of nothing, one that cannot be counted
@@ -102,9 +101,9 @@ class rate_limiter {
   /// than a rule's burst: that could never succeed.
   [[nodiscard]] rate_decision try_take(std::uint64_t n = 1, const rate_key& key = {});
 
-  /// As try_take(), and waits until the tokens are there: in the order of asking, without asking
-  /// again. Not taken if it would last beyond the time, which is known at once; nor if it is asked
-  /// to stop, when what was reserved is given back. One round trip.
+  /// As try_take(), and waits until the tokens are there, in the order of the requests. A wait that
+  /// would exceed the time is refused at once. If it is asked to stop it gives back what was
+  /// reserved. One round trip.
   rate_decision take(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return take_within(n, key, no_limit, std::move(stop));
   }
@@ -133,11 +132,10 @@ class rate_limiter {
   /// What try_take() would say, and takes nothing. One round trip.
   [[nodiscard]] rate_decision peek(std::uint64_t n = 1, const rate_key& key = {}) const;
 
-  /// From now on these rules, of a version greater than the last. Buckets go over to them when they
-  /// are asked next, by anybody who knows them, and then are judged by them for everybody until
-  /// they are full. Of what was used, whole tokens stay used, up to the new burst: nobody gets a
-  /// second burst out of it; what was reserved beyond that is kept by those who have it, and
-  /// forgotten. No round trip.
+  /// Uses these rules from now on, under a version greater than the last. A bucket changes to them
+  /// when a program that knows them asks it next, and then follows them for every program until it
+  /// is full. Whole tokens that were used stay used, up to the new burst: no program gets a second
+  /// burst. Reservations beyond that stay valid, and are no longer counted. No round trip.
   void change_rules(std::vector<rate_rule> rules, std::uint32_t version);
 
   const std::string& name() const noexcept;

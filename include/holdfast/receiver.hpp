@@ -12,7 +12,7 @@ namespace holdfast {
 
 namespace detail {
 
-/// Who is told how an operation ended, once.
+/// Receives how an operation ended, once.
 template <class T>
 class receiver {
  public:

@@ -28,7 +28,8 @@ class recursive_mutex {
     return lock_within(wait_until(t), {});
   }
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
-  /// One level down; the last one releases. Never throws; by another thread: no effect, an event.
+  /// One level down; the last one releases. Never throws. Called by another thread, it only reports
+  /// an event.
   void unlock() noexcept;
 
   /// How many levels this thread holds. No round trip.

@@ -25,10 +25,10 @@ struct redlock_options {
   std::chrono::milliseconds lease{0};
   /// How long a node may take to answer before it counts as silent.
   std::chrono::milliseconds node_timeout{200};
-  /// A node has no vote for so long after it was started, flushed, put in the place of another by a
-  /// failover, or used with this for the first time: it may have forgotten a hold. To be safe, the
-  /// longest lease that any program takes. Only for nodes that tell (Redis); costs one more round
-  /// trip for each acquisition. Zero: off.
+  /// A node has no vote for this long after its start, a flush, a failover to it, or its first use
+  /// with this option, because it may have forgotten a hold. It is safe if it is at least the
+  /// longest lease that any program takes. Only for stores that report these (Redis); costs one
+  /// more round trip for each acquisition. Zero: off.
   std::chrono::milliseconds trust_after{0};
   /// As lock_options::reason.
   std::string reason{};
@@ -65,8 +65,8 @@ class [[nodiscard]] quorum_lease {
   void check() const;
   /// What each node said last, in the order of the sessions. No round trip.
   std::vector<vote> votes() const;
-  /// Gives it back on all nodes at the same time, and waits until a majority has answered, at most
-  /// node_timeout. errc::lost if it had ended; errc::unavailable if no majority could be told.
+  /// Releases it on all nodes at the same time, and waits until a majority has answered, at most
+  /// node_timeout. errc::lost if it had ended; errc::unavailable if no majority answered.
   std::error_code release() noexcept;
 
  private:

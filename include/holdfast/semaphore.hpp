@@ -14,10 +14,9 @@
 namespace holdfast {
 
 /// `capacity` permits by name. A permit is owned and leased: a crash gives it back. An acquisition
-/// takes `weight` permits or none. Served in order of arrival: a large request is not passed by
-/// smaller ones for ever, and holds up those behind it.
-/// Thread-safe. Errors and costs as mutex; errc::capacity_mismatch if the name is in use with
-/// another capacity; errc::invalid_argument for a weight of 0 or above the capacity.
+/// takes `weight` permits or none. Served in order of arrival: a large request holds up the smaller
+/// ones behind it. Thread-safe. Errors and costs as mutex; errc::capacity_mismatch if the name is
+/// in use with another capacity; errc::invalid_argument for a weight of 0 or above the capacity.
 class semaphore {
  public:
   /// Capacity from 1 to 2^30. No round trip.
@@ -121,9 +120,9 @@ class expiring_semaphore {
     return acquire_within(lease, wait_until(t), std::move(stop));
   }
 
-  /// From now on it lasts `lease`. False if that permit has ended. One round trip.
+  /// The permit lasts `lease` from now on. False if it has ended. One round trip.
   [[nodiscard]] bool try_extend(std::string_view id, std::chrono::milliseconds lease);
-  /// False if that permit had ended: nothing of anybody else's is touched. One round trip.
+  /// False if the permit had ended; no other holder is affected. One round trip.
   bool release(std::string_view id);
 
   std::uint32_t available() const;

@@ -14,8 +14,8 @@ namespace engine {
 class session_impl;
 }
 
-/// A holder of a name, or a waiter. What is not known is empty or zero, and `since` then
-/// the epoch: a lock that another program holds tells little.
+/// A holder of a name, or a waiter. Unknown fields are empty or zero, and an unknown `since` is the
+/// epoch: locks of other libraries' programs say little.
 struct participant {
   std::string short_id;  ///< enough to tell participants apart, too little to release for them
   std::string host;
@@ -57,14 +57,18 @@ class session {
   /// without it. A name whose record cannot be read is among them; show() of it throws
   /// errc::corrupt, newer_format, foreign_data or kind_mismatch. Costs a scan of the store.
   std::vector<std::string> names(std::string_view pattern = "*") const;
-  /// Who holds a name and who waits. One round trip; two for a latch and a name not in use.
+  /// The holders and the waiters of a name. One round trip; two for a latch and a name not in use.
   /// Throws errc::invalid_name as the primitives do.
   name_info show(std::string_view name) const;
   /// Takes the lock away from its holders (or only from the one whose short id is given): the next
-  /// in line gets it, with a greater fence; the former holder finds out at its next renewal, and
-  /// the resource refuses it by the fence. Returns how many holders were removed. One round trip,
-  /// and one for each holder removed.
+  /// waiter gets it, with a greater fence; the former holder finds out at its next renewal, and the
+  /// resource refuses it by the fence. Returns how many holders were removed. One round trip, and
+  /// one for each holder removed.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
+
+  /// What the store's servers say of themselves: version, settings, state, as far as they bear on
+  /// locks. Empty where a store has nothing of the kind. A round trip or two a server.
+  store::facts facts() const;
 
   /// Commands sent to the store since the session was opened (benchmarks and tests ask).
   std::uint64_t store_operations() const noexcept;
@@ -75,8 +79,8 @@ class session {
   std::shared_ptr<engine::session_impl> impl_;
 };
 
-/// names(), show() and force_release() without a thread (async.hpp): on the session's thread, one
-/// after the other, so that others who wait there wait for these too.
+/// names(), show() and force_release() without a thread (async.hpp): They run one after another on
+/// the session's thread, and hold up its other waits.
 pending<std::vector<std::string>> async_names(const session& s, std::string pattern = "*");
 pending<name_info> async_show(const session& s, std::string name);
 pending<std::size_t> async_force_release(const session& s, std::string name,
@@ -86,12 +90,14 @@ pending<std::size_t> async_force_release(const session& s, std::string name,
 /// `mariadb:`, `zookeeper:`, `etcd:`, `memcached:` (docs/stores has a page each); `file:PATH` where
 /// the URL is the first line of a file, for one with a password. Throws errc::invalid_argument for
 /// a URL it does not understand (naming the nearest valid one), errc::unsupported for a store that
-/// was not built in, and what the store's page says. No message shows a secret of the URL.
+/// was not built in, and what the store's page says. No message shows a secret of the URL. A store
+/// that is away (errc::unavailable) is tried again for session_options::store_timeout; the observer
+/// is told once (event_kind::warning). Other failures are thrown at once.
 session open(std::string_view url, session_options options = {});
 
 /// The parts of a store's URL that are secret or may be: the password, the value of an option that
-/// is not known to be harmless, what stands where a password would in a malformed URL. In their
-/// order; views into `url`.
+/// is not known to be harmless, and whatever is in the place of a password in a malformed URL. In
+/// their order; views into `url`.
 std::vector<std::string_view> secrets_in(std::string_view url);
 /// The URL with *** in place of each: to be shown.
 std::string without_secrets(std::string_view url);

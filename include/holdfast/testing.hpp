@@ -10,15 +10,14 @@
 /// For the tests of programs that use holdfast.
 namespace holdfast::testing {
 
-/// A clock that stands still until it is told to go on. Give it to session_options::clock with a
-/// `memory:` store, which then judges leases by it too: a 30-second lease ends without a wait.
-/// Thread-safe.
+/// A clock that moves only by advance(). Give it to session_options::clock with a `memory:` store,
+/// which then judges leases by it too: a 30-second lease ends without a wait. Thread-safe.
 class fake_clock final : public clock {
  public:
   fake_clock();
   ~fake_clock() override;
-  /// Moves the time on, and wakes everyone who waits on this clock. Returns when all have been
-  /// told, not when they have acted.
+  /// Moves the time forward, and wakes all waits on this clock. Returns when all were woken, not
+  /// when they have acted.
   void advance(std::chrono::nanoseconds by);
 
   boot_time now() const noexcept override;

@@ -17,7 +17,7 @@ constexpr text shown_options[]{
     "connect_timeout", "command_timeout", "password_env", "password_file", "prefix", "session",
     "ca", "cert", "key", "server_name", "connections", "mode",
     // SQLite
-    "synchronous", "busy_timeout", "network",
+    "synchronous", "busy_timeout", "network", "group", "access",
     // Redis
     "database", "dialect", "setnx_unit", "ack", "ack_timeout", "replicas", "sentinel_user",
     "sentinel_password_env", "sentinel_password_file",

@@ -45,6 +45,7 @@ class contender_family final : public store::session_store {
   const store::capabilities& can() const noexcept override { return port_->can(); }
   const std::string& url() const noexcept override { return port_->url(); }
   store::inbox& inbox() noexcept override { return inbox_; }
+  result<store::facts> facts() override { return port_->facts(); }
   result<std::vector<std::string>> names() override { return port_->names(); }
 
   result<store::countdown_reply> countdown(std::string_view name,

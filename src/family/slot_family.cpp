@@ -56,6 +56,7 @@ class slot_family final : public store::session_store {
   store::inbox& inbox() noexcept override { return port_->inbox(); }
   result<std::vector<std::string>> names() override { return port_->names(); }
   result<store::identity> identify() override { return port_->identify(); }
+  result<store::facts> facts() override { return port_->facts(); }
   result<std::optional<std::chrono::microseconds>> remembers_for() override {
     return port_->remembers_for();
   }

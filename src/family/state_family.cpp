@@ -357,6 +357,7 @@ class state_family final : public store::session_store {
   }
 
   result<store::identity> identify() override { return port_->identify(); }
+  result<store::facts> facts() override { return port_->facts(); }
 
   result<std::vector<permits_reply>> acquire_together(
       std::span<const store::named_command> all) override {

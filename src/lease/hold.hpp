@@ -151,9 +151,13 @@ class hold final : public std::enable_shared_from_this<hold>,
   void forget_loss();
   void publish() noexcept override;
   void announce_lost(std::string_view why) noexcept override;
-  void announce(event_kind kind, const failure* why = nullptr) noexcept override;
+  void announce(event_kind kind, const failure* why = nullptr,
+                std::chrono::nanoseconds margin = {}) noexcept override;
+  void tell_lost(std::string_view why, unsigned leases) noexcept;
   /// What happened to the present turn.
-  event about(event_kind kind) noexcept;
+  event about(event_kind kind) const noexcept;
+  /// The same without how long it was held.
+  event described(event_kind kind) const noexcept;
   store::permits_command command(store::permits_verb verb) const noexcept;
   bool leaves_local_queue() noexcept { return in_local_queue_.exchange(false); }
 

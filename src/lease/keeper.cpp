@@ -110,10 +110,13 @@ void keeper::begin_renewal(renewable& h) {
 // The three ends of a renewal, with the mutex held. What is to be told is told without it.
 keeper::news keeper::on_renewed(renewable& h, boot_time sent,
                                 std::chrono::nanoseconds lease) noexcept {
-  const bool again = h.timer_.renewed(session_.now(), sent, lease);
+  const boot_time now = session_.now();
+  const auto margin = h.timer_.valid_until() - now;
+  const bool again = h.timer_.renewed(now, sent, lease);
   reschedule(h);
-  if (!again) return {};
-  return {.about = &h, .what = event_kind::held_again};
+  if (h.timer_.state() == lease_state::lost) return {};
+  return {
+      .about = &h, .what = again ? event_kind::held_again : event_kind::renewed, .margin = margin};
 }
 
 keeper::news keeper::on_failed(renewable& h, const failure& why) noexcept {
@@ -133,8 +136,8 @@ keeper::news keeper::on_lost(renewable& h, std::string_view why) noexcept {
 void keeper::tell(const news& n) noexcept {
   if (!n.what) return;
   if (*n.what == event_kind::lost) return n.about->announce_lost(n.lost);
-  n.about->announce(*n.what, n.failed);
-  if (n.suspect) n.about->announce(event_kind::suspect, n.failed);
+  n.about->announce(*n.what, n.failed, n.margin);
+  if (n.suspect) n.about->announce(event_kind::suspect, n.failed, {});
 }
 
 template <class End>
@@ -221,7 +224,7 @@ void keeper::tell_due(told_line& to_tell) noexcept {
   while (const auto h = to_tell.pop()) {
     const bool suspect = std::exchange(h->to_tell_suspect_, false);
     const bool lost = std::exchange(h->to_tell_lost_, false);
-    if (suspect) h->announce(event_kind::suspect, nullptr);
+    if (suspect) h->announce(event_kind::suspect, nullptr, {});
     if (lost) h->announce_lost(lease_ended);
   }
 }

@@ -45,7 +45,8 @@ class renewable {
 
   /// The timer's verdict has changed. With the keeper's mutex held.
   virtual void publish() noexcept = 0;
-  virtual void announce(event_kind kind, const failure* why) noexcept = 0;
+  virtual void announce(event_kind kind, const failure* why,
+                        std::chrono::nanoseconds margin) noexcept = 0;
   virtual void announce_lost(std::string_view why) noexcept = 0;
 
   // Guarded by the keeper's mutex.
@@ -130,6 +131,7 @@ class keeper {
     bool suspect = false;
     const failure* failed = nullptr;
     std::string_view lost{};
+    std::chrono::nanoseconds margin{};
   };
 
   void reschedule(renewable& h) noexcept;

@@ -142,7 +142,7 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
     abandon();
   }
   failure observed(failure f) override {
-    return engine::gave_up(session_, *config_, waited_.began, std::move(f));
+    return engine::gave_up(session_, *config_, time_, std::move(f));
   }
   void fail_overdue(failure f) override {
     f = observed(std::move(f));
@@ -179,13 +179,13 @@ struct admission::state {
   }
 
   // A wait that only ran out is a decision, not a failure.
-  admitted refused(entry& e, boot_time began, failure why) const {
+  admitted refused(entry& e, const engine::time_frame& time, failure why) const {
     auto& session = *permits.session;
     e.give_back_tokens();
     const failure called_off{errc::cancelled, {}};
     const bool stands = e.waited() && !engine::left_to_keeper(why);
     engine::leave_nothing_behind(session, *permits.what, e.owner(), stands ? called_off : why);
-    why = engine::gave_up(session, *permits.what, began, std::move(why));
+    why = engine::gave_up(session, *permits.what, time, std::move(why));
     if (why.code != errc::timed_out && why.code != errc::cancelled) fail(std::move(why));
     return std::move(e.found);
   }
@@ -212,7 +212,7 @@ admitted admission::admit_within(std::uint64_t n, const rate_key& key, wait_time
   return engine::or_abandon(session, *permits.what, e.owner(), [&] {
     auto settled = engine::wait_until_settled(session, e.owner(), e, call, std::move(stop));
     if (settled) return e.given(permits.session, {call.began(), call.began()});
-    return state_->refused(e, call.began(), std::move(settled.error()));
+    return state_->refused(e, call, std::move(settled.error()));
   });
 }
 

@@ -147,6 +147,7 @@ void subject::report_misuse(std::string_view detail) const noexcept {
   event e;
   e.kind = event_kind::misuse;
   e.name = config->name;
+  e.lock_kind = to_string(config->kind);
   e.code = errc::not_owner;
   e.detail = detail;
   session->tell(e);

@@ -135,11 +135,17 @@ struct redlock::state {
     return {std::move(hold), won};
   }
 
-  [[noreturn]] void fail_unavailable(const std::vector<vote>& votes) const {
-    fail({errc::unavailable,
-          "too few of " + std::to_string(votes.size()) + " nodes answer for a majority (" +
-              in_words(votes) + "): bring them back, or look at redlock_options::node_timeout",
-          true});
+  failure gave_up(const engine::time_frame& asked, failure why) const {
+    return engine::gave_up(nodes->first(), *nodes->nodes.front()->what(), asked, std::move(why));
+  }
+
+  [[noreturn]] void fail_unavailable(const std::vector<vote>& votes,
+                                     const engine::time_frame& asked) const {
+    fail(gave_up(asked, {errc::unavailable,
+                         "too few of " + std::to_string(votes.size()) +
+                             " nodes answer for a majority (" + in_words(votes) +
+                             "): bring them back, or look at redlock_options::node_timeout",
+                         true}));
   }
 };
 
@@ -181,8 +187,10 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
     if (auto ok = base::check_lease(*lease); !ok) s.fail(std::move(ok.error()));
   }
   auto& first = s.nodes->first();
-  const boot_time deadline = saturated_add(first.now(), wait);
-  const engine::vote_time time{s.patience(wait), wait == one_try ? forever : deadline};
+  const engine::time_frame asked(first.now(), wait);
+  const boot_time deadline = asked.deadline();
+  const engine::vote_time time{s.patience(wait), asked.is_try() ? forever : deadline,
+                               asked.began()};
   s.make_ready(time.deadline);
   boot_time give_up = forever;
   pauses pause(time.each);
@@ -204,9 +212,11 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
       now = first.now();
     }
     if (now < deadline && (deadline != forever || now < give_up)) continue;
-    if (away) s.fail_unavailable(votes);
+    if (away) s.fail_unavailable(votes, asked);
+    (void)s.gave_up(asked, engine::waited_in_vain(errc::timed_out));
     return std::nullopt;
   }
+  (void)s.gave_up(asked, engine::waited_in_vain(errc::cancelled));
   return std::nullopt;
 }
 

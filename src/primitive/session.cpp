@@ -157,6 +157,12 @@ pending<std::vector<std::string>> async_names(const session& s, std::string patt
       });
 }
 
+store::facts session::facts() const {
+  auto found = impl_->facts();
+  if (!found) throw_failure(impl_->located(std::move(found.error()), "facts", ""));
+  return std::move(*found);
+}
+
 name_info session::show(std::string_view name) const {
   return look_at(*impl_, checked_name(*impl_, "show", name)).value();
 }
@@ -186,8 +192,12 @@ std::string_view to_string(event_kind kind) noexcept {
       return "released";
     case event_kind::gave_up:
       return "gave_up";
+    case event_kind::busy:
+      return "busy";
     case event_kind::suspect:
       return "suspect";
+    case event_kind::renewed:
+      return "renewed";
     case event_kind::held_again:
       return "held_again";
     case event_kind::lost:

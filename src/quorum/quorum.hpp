@@ -59,6 +59,7 @@ class quorum_node {
 struct vote_time {
   std::chrono::nanoseconds each{};
   boot_time deadline = forever;
+  boot_time began{};  ///< the wait that this vote is part of
   boot_time until(boot_time now) const noexcept {
     return std::min(saturated_add(now, each), deadline);
   }

@@ -141,6 +141,8 @@ bool quorum_hold::vote_for(const vote_time& time) {
   const boot_time valid_until = lease_timer::sure_until(began, lasts);
   if (valid_until <= now) return fail(votes, began, time);
   note(votes);
+  began_ = time.began;
+  since_ = now;
   timer_.emplace(lease_timer::terms{lease_, renew_, forever}, now, valid_until);
   tell(event_kind::acquired);
   return true;
@@ -278,13 +280,15 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, const answer
   const bool in_vain = what.said != holdfast::vote::granted && yes_ < quorum_->majority() &&
                        votes_.size() - no_ + 1 == quorum_->majority();
   bool changed = false;
+  const auto margin = timer_->valid_until() - now;
   if (enough || in_vain) round_until_ = forever;
   if (enough) changed = timer_->renewed(now, round_sent_, lease_);
   if (in_vain) changed = timer_->failed(now);
   lock.unlock();
   if (!enough && !in_vain) return;
   if (in_vain) tell(event_kind::renew_failed);
-  if (changed) tell(enough ? event_kind::held_again : event_kind::suspect);
+  if (enough) tell(changed ? event_kind::held_again : event_kind::renewed, margin);
+  if (in_vain && changed) tell(event_kind::suspect);
   renewer_->wake();
 }
 
@@ -354,11 +358,15 @@ std::vector<holdfast::vote> quorum_hold::votes() const {
   return votes_;
 }
 
-void quorum_hold::tell(event_kind kind) const {
+void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
   event e;
   e.kind = kind;
   e.name = quorum_->name;
+  e.lock_kind = to_string(quorum_->nodes.front()->what()->kind);
   e.fence = fence();
+  e.waited = since_ - began_;
+  e.held = quorum_->now() - since_;
+  e.margin = margin;
   if (kind == event_kind::lost) e.code = errc::lost;
   quorum_->first().tell(e);
 }

@@ -58,13 +58,15 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   void renew();
   void tell_lost();
   void on_renewal(std::uint64_t round, std::size_t node, const answer& what);
-  void tell(event_kind kind) const;
+  void tell(event_kind kind, std::chrono::nanoseconds margin = {}) const;
 
   const std::shared_ptr<const quorum> quorum_;
   const std::chrono::milliseconds lease_;
   const bool renew_;
   const store::owner_id owner_;
   std::uint64_t fence_ = 0;
+  boot_time began_{};  ///< of the wait, and …
+  boot_time since_{};  ///< … its end
   std::optional<failure> hopeless_;
   bool too_few_answered_ = false;
   std::shared_ptr<quorum_renewer> renewer_;

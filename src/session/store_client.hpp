@@ -59,6 +59,7 @@ class store_client {
   result<store::admission> admit(const store::named_command& permits, std::string_view limiter,
                                  const store::rate_command& take);
   result<store::identity> identify();
+  result<store::facts> facts();
   result<std::optional<std::chrono::microseconds>> remembers_for();
   result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
 

@@ -365,12 +365,14 @@ void leave_nothing_behind(session_impl& session, const lock_config& s, const sto
   session.keeper().abandon(s.name, owner, s.lease);
 }
 
-failure gave_up(session_impl& session, const lock_config& s, boot_time began, failure f) {
+failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f) {
+  const bool busy = time.is_try() && f.code == errc::timed_out;
   event e;
-  e.kind = event_kind::gave_up;
+  e.kind = busy ? event_kind::busy : event_kind::gave_up;
   e.name = s.name;
-  e.waited = session.now() - began;
-  e.code = f.code;
+  e.lock_kind = to_string(s.kind);
+  e.waited = session.now() - time.began();
+  e.code = busy ? errc::busy : f.code;
   e.detail = f.what;
   session.tell(e);
   return f;
@@ -440,7 +442,7 @@ result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
     }
   }
   auto got = acquire_in_turn(session, s, c, call, std::move(stop));
-  if (!got) return gave_up(*session, *s, call.began(), trace::judged(got.error()));
+  if (!got) return gave_up(*session, *s, call, trace::judged(got.error()));
   return got;
 }
 
@@ -464,7 +466,7 @@ result<grant> acquire_permit(session_impl& session, const lock_config& s, wait_t
   dispatcher::registration slot(session.dispatcher(), a.owner());
   auto won = or_abandon(session, s, a.owner(),
                         [&] { return win(session, s, a, slot, call, std::move(stop)); });
-  if (!won) return gave_up(session, s, call.began(), won.error());
+  if (!won) return gave_up(session, s, call, won.error());
   return won;
 }
 

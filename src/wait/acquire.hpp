@@ -188,8 +188,8 @@ auto or_abandon(session_impl& session, const lock_config& s, const store::owner_
     throw;
   }
 }
-/// Tells the observer.
-failure gave_up(session_impl& session, const lock_config& s, boot_time began, failure f);
+/// Tells the observer: of a call that does not wait, that the lock was busy.
+failure gave_up(session_impl& session, const lock_config& s, const time_frame& time, failure f);
 
 /// Gets permits: through the local queue if the lock_config has one, then at the store. Whatever it
 /// fails with, nothing stays behind: what was won too late is released.

@@ -215,7 +215,7 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
   void leave_to_keeper() noexcept override { what_->q.abandon_all(); }
   failure observed(failure f) override {
     const wanted& w = what_->q.in_the_way();
-    return gave_up(*w.session, *w.what, waited_.began, std::move(f));
+    return gave_up(*w.session, *w.what, time_, std::move(f));
   }
   void fail_overdue(failure f) override {
     tell(session_.located(std::move(f), tried(), config_->name));
@@ -278,7 +278,7 @@ result<std::vector<lease>> acquire_all(std::span<const wanted> all, wait_time wa
     if (auto won = win_all(q, call, stop); !won) {
       q.leave_nothing_behind(won.error());
       const wanted& w = q.in_the_way();
-      auto why = gave_up(*w.session, *w.what, call.began(), std::move(won.error()));
+      auto why = gave_up(*w.session, *w.what, call, std::move(won.error()));
       return w.session->located(std::move(why), operation_name, w.what->name);
     }
     return begin_leases(all, q, all.front().session, {call.began(), call.began()});

@@ -20,9 +20,7 @@ class pending_acquire : public pending_wait {
   next come_in() override;
   next won_in_local_queue(lease mine);
   void let_go() override { place_.reset(); }
-  failure observed(failure f) final {
-    return gave_up(session_, *config_, waited_.began, std::move(f));
-  }
+  failure observed(failure f) final { return gave_up(session_, *config_, time_, std::move(f)); }
 
   void leave_to_keeper() noexcept final { abandon(); }
   bool come_out() noexcept final;

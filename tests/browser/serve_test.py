@@ -203,7 +203,8 @@ class Serve(unittest.TestCase):
         browser.run("""(() => { window.longest = 0; let last = performance.now();
           const beat = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now;
             requestAnimationFrame(beat); }; beat(); })()""")
-        browser.run("document.querySelector('#search').value = 'order:0999'; document.querySelector('#search').dispatchEvent(new Event('input'))")
+        browser.run("document.querySelector('#search').value = 'order:0999'; "
+                    "document.querySelector('#search').dispatchEvent(new Event('input'))")
         browser.until("it is found", "document.querySelector('#shown').textContent.startsWith('10 of')")
         print(f"the longest frame with 10,000 names: {browser.run('window.longest'):.0f} ms")
 

@@ -166,7 +166,7 @@ TEST_P(losing, the_observer_hears_of_every_hold_and_of_every_wait_that_was_in_va
   const auto lock = make(another({.observer = watcher}));
   lease blocks = rival_->acquire();
   EXPECT_FALSE(lock->try_acquire());
-  EXPECT_EQ(watcher->count(event_kind::gave_up), 1);
+  EXPECT_EQ(watcher->count(event_kind::busy), 1);
   blocks = {};
   lease held = lock->acquire();
   const auto fence = held.fence();
@@ -175,7 +175,7 @@ TEST_P(losing, the_observer_hears_of_every_hold_and_of_every_wait_that_was_in_va
   EXPECT_EQ(watcher->count(event_kind::released), 1);
   for (const auto& e : watcher->all()) {
     EXPECT_EQ(e.name, name_);
-    EXPECT_TRUE(e.kind == event_kind::gave_up || e.fence == fence);
+    EXPECT_TRUE(e.kind == event_kind::busy || e.fence == fence);
   }
 }
 

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "conformance/cell.hpp"
@@ -25,6 +26,29 @@ class sessions : public suite {
 INSTANTIATE_TEST_SUITE_P(
     stores, sessions,
     testing::ValuesIn(cells({"mutex", "fair_mutex", "shared_mutex", "semaphore"})), cell_name);
+
+/// What a server of that kind says of itself at least, by the beginning of its URL.
+std::string said_by(const std::string& url) {
+  const std::vector<std::pair<std::string, std::string>> known{
+      {"sqlite:", "sqlite_version"}, {"redis", "redis_version"}, {"postgres:", "server_version"},
+      {"mariadb:", "version"},       {"memcached:", "version"},  {"etcd:", "version"},
+      {"zookeeper:", "session_ms"},
+  };
+  for (const auto& [scheme, fact] : known) {
+    if (url.starts_with(scheme)) return fact;
+  }
+  return {};
+}
+
+TEST_P(sessions, tell_what_their_servers_say_of_themselves) {
+  const auto facts = here_.facts();
+  const std::string expected = said_by(here_.url());
+  const bool of_a_mode = here_.url().find("mode=session") != std::string::npos;
+  if (expected.empty() || of_a_mode) return;
+  EXPECT_TRUE(std::any_of(facts.begin(), facts.end(), [&](const auto& f) {
+    return f.name == expected && !f.value.empty();
+  })) << expected;
+}
 
 TEST_P(sessions, show_tells_who_holds_who_waits_and_why) {
   const auto before = std::chrono::system_clock::now() - 2s;

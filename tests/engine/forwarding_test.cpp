@@ -46,6 +46,9 @@ class witness final : public session_store, public posting_store {
     return note("standing_of"), standing{};
   }
   result<identity> identify() override { return note("identify"), identity{}; }
+  result<holdfast::store::facts> facts() override {
+    return note("facts"), holdfast::store::facts{};
+  }
   result<std::vector<std::string>> names() override {
     return note("names"), std::vector<std::string>{};
   }
@@ -87,6 +90,7 @@ int ask_everything(session_store& s) {
   (void)s.admit(one, "limit", {});
   (void)s.standing_of("m", {});
   (void)s.identify();
+  (void)s.facts();
   (void)s.names();
   auto* const posting = dynamic_cast<posting_store*>(&s);
   EXPECT_TRUE(posting != nullptr && posting->post("m", {}, then));
@@ -97,8 +101,9 @@ int ask_everything(session_store& s) {
 }
 
 const std::multiset<std::string> everything{
-    "permits", "countdown",   "permits_later", "settle", "rate", "renew",   "acquire_together",
-    "admit",   "standing_of", "identify",      "names",  "post", "answers", "collect"};
+    "permits",          "countdown", "permits_later", "settle",   "rate",  "renew",
+    "acquire_together", "admit",     "standing_of",   "identify", "names", "post",
+    "answers",          "collect",   "facts"};
 
 TEST(forwarding_store, passes_on_each_call_as_it_is) {
   std::multiset<std::string> asked;

@@ -21,6 +21,7 @@ TEST(keeper, renews_at_a_third_and_keeps_the_fence) {
     s.clock->advance(10s);
     s.script->await(verb::renew, round);
     harness::eventually("renewed", [&] { return held.remaining() > 28s; });
+    s.seen->await(event_kind::renewed, round);
   }
   EXPECT_EQ(held.state(), lease_state::held);
   EXPECT_EQ(held.fence(), fence);
@@ -94,6 +95,7 @@ TEST(keeper, a_late_renewal_never_lengthens_the_lease_of_the_next_holder) {
   lease first = m.acquire();
   s.clock->advance(31s);
   s.seen->await(event_kind::lost);
+  EXPECT_EQ(s.seen->leases_lost(), 1U);
   auto second = m.try_acquire();
   ASSERT_TRUE(second);
   EXPECT_GT(second->fence(), first.fence());

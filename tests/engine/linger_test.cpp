@@ -236,6 +236,7 @@ TEST(linger, what_is_lost_while_idle_is_not_given_out) {
   s.script->set(verb::renew, fault::drop_request);
   s.clock->advance(31s);
   s.seen->await(holdfast::event_kind::lost);
+  EXPECT_EQ(s.seen->leases_lost(), 0U) << "it was nobody's";
   const lease again = m.acquire();
   EXPECT_GT(again.fence(), before);
   EXPECT_EQ(again.state(), holdfast::lease_state::held);

@@ -136,6 +136,7 @@ TEST(reader_group, a_loss_reaches_all_of_them) {
   s.script->set(verb::renew, fault::drop_request);
   s.clock->advance(31s);
   s.seen->await(holdfast::event_kind::lost);
+  EXPECT_EQ(s.seen->leases_lost(), 2U);
   EXPECT_TRUE(told_one.stop_requested());
   EXPECT_TRUE(told_two.stop_requested());
   EXPECT_EQ(one.release(), holdfast::errc::lost);

@@ -14,7 +14,7 @@ using holdfast::without_secrets;
 
 std::string message_of(const std::string& url) {
   try {
-    (void)holdfast::open(url);
+    (void)holdfast::open(url, {.store_timeout = std::chrono::milliseconds(0)});
   } catch (const holdfast::error& e) {
     return e.what();
   }

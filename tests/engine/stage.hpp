@@ -27,6 +27,11 @@ class recorder final : public holdfast::observer {
     const std::lock_guard guard{mutex_};
     kinds_.push_back(e.kind);
     details_.emplace_back(e.detail);
+    if (e.kind == holdfast::event_kind::lost) leases_lost_ += e.leases;
+  }
+  unsigned leases_lost() const {
+    const std::lock_guard guard{mutex_};
+    return leases_lost_;
   }
   std::size_t count(holdfast::event_kind kind) const {
     const std::lock_guard guard{mutex_};
@@ -41,6 +46,7 @@ class recorder final : public holdfast::observer {
   mutable std::mutex mutex_;
   std::vector<holdfast::event_kind> kinds_;
   std::vector<std::string> details_;
+  unsigned leases_lost_ = 0;
 };
 
 /// Decides what happens to commands, and can hold them up.

@@ -11,6 +11,7 @@
 #include "harness/crowd.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/opened_late.hpp"
 #include "harness/process.hpp"
 #include "harness/seed.hpp"
 
@@ -53,8 +54,12 @@ void the_majority_is_gone(server_group& servers) {
   EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
   EXPECT_TRUE(e.retryable());
   eventually("the loss is told", [&] { return held.lost().stop_requested(); });
-  servers.start(leader);
-  servers.start(other);
+  const auto late = opened_before(
+      [&] {
+        servers.start(leader);
+        servers.start(other);
+      },
+      servers.url(std::string(brief) + "&connect_timeout=500ms"));
   servers.until_whole();
   std::optional<lease> again;
   eventually("it is let in", [&] {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/error.hpp>
+#include <holdfast/session.hpp>
 #include <string>
 
 namespace harness {
@@ -22,6 +23,13 @@ failing outcome_of(Call call) {
     return {true, e.reason(), e.what(), e.retryable(), e.outcome_unknown()};
   }
   return {};
+}
+
+/// What open() fails with at its first try: it does not wait for a server that is away.
+inline failing outcome_of_opening(const std::string& url) {
+  holdfast::session_options once;
+  once.store_timeout = std::chrono::milliseconds::zero();
+  return outcome_of([&] { (void)holdfast::open(url, once); });
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -84,7 +84,7 @@ std::string rights_on_page(const std::string& page) {
   std::ifstream in(std::string(HOLDFAST_SOURCE_DIR) + "/docs/stores/" + page + ".md");
   std::string all;
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with("    grant ")) all += line;
+    if (line.starts_with("grant ")) all += line;
   }
   if (all.empty()) throw std::runtime_error("docs/stores/" + page + ".md grants nothing");
   return all;

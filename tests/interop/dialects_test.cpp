@@ -181,8 +181,7 @@ TEST_F(dialects, redisson_s_other_objects_are_refused_each_with_its_reason) {
 TEST_F(dialects, options_that_do_not_fit_are_refused) {
   for (const char* bad : {"?dialect=redlok", "?dialect=redlock&ack=all", "?setnx_unit=ms",
                           "?dialect=setnx&setnx_unit=h", "?dialect=redisson&setnx_unit=ms"}) {
-    EXPECT_EQ(outcome_of([&] { holdfast::open(server_.url(bad)); }).reason, errc::invalid_argument)
-        << bad;
+    EXPECT_EQ(harness::outcome_of_opening(server_.url(bad)).reason, errc::invalid_argument) << bad;
   }
 }
 

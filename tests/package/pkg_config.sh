@@ -12,3 +12,11 @@ pkg-config --print-errors --exists 'holdfast >= 0.1' 'holdfast < 0.2' holdfast-c
 # shellcheck disable=SC2046
 "$compiler" -std=c++20 "$here/consumer/main.cpp" -o consumer $(pkg-config --cflags --libs holdfast)
 LD_LIBRARY_PATH="$(pkg-config --variable=libdir holdfast)" ./consumer
+
+# Each component: all that it asks to be linked is there.
+echo 'int main() {}' > empty.cpp
+for file in "$2"/holdfast*.pc; do
+  name=$(basename "$file" .pc)
+  # shellcheck disable=SC2046
+  "$compiler" empty.cpp -o empty $(pkg-config --cflags --libs "$name")
+done

@@ -15,8 +15,8 @@ class listener final : public holdfast::observer {
   explicit listener(scene& of) : of_(of) {}
   void on_event(const holdfast::event& e) override {
     using kind = holdfast::event_kind;
-    const bool good =
-        e.kind == kind::acquired || e.kind == kind::released || e.kind == kind::gave_up;
+    const bool good = e.kind == kind::acquired || e.kind == kind::released ||
+                      e.kind == kind::gave_up || e.kind == kind::busy || e.kind == kind::renewed;
     if (of_.log.on() && !good) {
       of_.log.add("(" + std::string(to_string(e.kind)) + " " + std::string(e.name) + " " +
                   std::string(e.detail) + ")");

@@ -70,4 +70,12 @@ TEST(duration, shown_text_can_be_read_again) {
     EXPECT_EQ(parse_duration(format_duration(d)), d);
 }
 
+TEST(duration, a_short_time_is_shown_to_the_microsecond) {
+  EXPECT_EQ(format_short_time(999us), "999us");
+  EXPECT_EQ(format_short_time(3'150us), "3.1ms");
+  EXPECT_EQ(format_short_time(4ms), "4ms");
+  EXPECT_EQ(format_short_time(12'345us), "12ms");
+  EXPECT_EQ(format_short_time(-1ns), "0us");
+}
+
 }  // namespace holdfast::tool

@@ -48,6 +48,7 @@ TEST_F(opening_a_store, gives_up_one_that_does_not_start_in_time) {
   const auto r = tool({"run", "l", "-w", "200ms", "--store", url, "--", "true"});
   EXPECT_EQ(r.code, 69) << r.err;
   EXPECT_TRUE(has(r.err, waits)) << r.err;
+  EXPECT_EQ(r.err.find(waits), r.err.rfind(waits)) << "said once: " << r.err;
 }
 
 TEST_F(opening_a_store, is_one_try_for_a_command_that_does_not_wait) {
@@ -80,6 +81,22 @@ TEST_F(opening_a_store, a_file_that_may_not_be_read_is_not_permitted) {
   std::filesystem::permissions(file, std::filesystem::perms::none);
   around.unprivileged = true;
   EXPECT_TRUE(has(refusal("file:" + file, 77), "cannot read the URL from"));
+}
+
+TEST_F(opening_a_store, one_that_may_only_be_read_can_be_listed) {
+  namespace fs = std::filesystem;
+  const holder h(*this, {"l"});
+  for (const auto& one : fs::recursive_directory_iterator(folder.path()))
+    fs::permissions(one.path(), fs::perms(one.is_directory() ? 0755 : 0644));
+  fs::permissions(folder.path(), fs::perms(0755));
+  around.unprivileged = true;
+  EXPECT_TRUE(has(tool({"list"}).out, "l ")) << tool({"list"}).err;
+  EXPECT_TRUE(has(tool({"show", "l"}).out, "holder")) << tool({"show", "l"}).out;
+  EXPECT_EQ(tool({"try", "l"}).code, 75);
+  const auto refused = tool({"run", "l", "--", "true"});
+  EXPECT_EQ(refused.code, 77);
+  EXPECT_TRUE(has(refused.err, "may not write to the folder " + folder.path().string()))
+      << refused.err;
 }
 
 TEST_F(opening_a_store, a_busy_lock_is_told_with_its_holder_where_details_are_wanted) {

@@ -285,6 +285,16 @@ TEST_F(serve, a_store_that_is_away_at_first_is_shown_as_away) {
   harness::eventually("it has come", [&] { return p.get("/api/health")["reachable"] == true; });
 }
 
+TEST_F(serve, metrics_are_those_of_holdfast_metrics) {
+  page p(*this, {});
+  holder h(*this, {"deploy"});
+  harness::eventually("it is seen", [&] { return p.get("/api/locks")["locks"].size() == 1; });
+  const said metrics = p.ask("GET /metrics");
+  EXPECT_NE(metrics.head.find("Content-Type: application/openmetrics-text"), std::string::npos);
+  EXPECT_NE(metrics.body.find("holdfast_store_up"), std::string::npos) << metrics.body;
+  EXPECT_TRUE(metrics.body.ends_with("# EOF\n"));
+}
+
 TEST_F(serve, bad_options_end_with_one_line) {
   EXPECT_EQ(tool({"serve", "--listen", "nowhere"}).code, 78);
   EXPECT_EQ(tool({"serve", "--share", "0"}).code, 64);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tool/look_at.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {

@@ -93,6 +93,10 @@ def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
     return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=stop._handle if stop else None)
 
 
+# A signal that comes when Python has looked for it, and has not begun to poll, does not interrupt the poll.
+_a_signal_is_seen_within_ms: typing.Final = 500
+
+
 def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None, event: _abi.Event | None = None) -> _abi.Event:
     """In the main thread, where a wait inside the library would keep signals (Ctrl-C) waiting as well. `event`: the caller's, which
     has what was granted also if this is interrupted."""
@@ -103,7 +107,7 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
         poll = select.poll()
         poll.register(queue.fd, select.POLLIN)
         while True:
-            poll.poll()
+            poll.poll(_a_signal_is_seen_within_ms)
             came = queue.next(event)
             if came:
                 break

@@ -8,8 +8,7 @@ extern "C" {
 #endif
 
 /// What a lease is acquired from: a mutex, shared mutex, semaphore, election, multi-lock or
-/// redlock. It belongs to no thread: who has the lease handle has the lock. Making one costs no
-/// round trip.
+/// redlock. It belongs to no thread: the lease handle has the lock. Making one costs no round trip.
 typedef struct holdfast_lock holdfast_lock;
 
 typedef struct holdfast_lock_options {

@@ -15,7 +15,7 @@ typedef struct holdfast_session_options {
   uint8_t find_deadlocks;  ///< 1: a wait that would never end gets HOLDFAST_DEADLOCK
   uint8_t unused[2];
   int64_t lease_ms;          ///< how long a lock outlives a crash nobody sees. 0: 30,000
-  int64_t store_timeout_ms;  ///< how long calls without a limit try a store that is away. 0: 10,000
+  int64_t store_timeout_ms;  ///< how long open, and calls without a limit, try on. 0: 10,000
   const char* name_prefix;   ///< put before every name. NULL: none
 } holdfast_session_options;
 
@@ -44,7 +44,8 @@ int holdfast_open(const char* url, const holdfast_session_options* options,
 /// or HOLDFAST_INVALID_ARGUMENT. No round trip.
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
 
-/// Who holds a name and how many are queued. One round trip; two for a latch and a free name.
+/// The holders of a name, and how many requests are queued. One round trip; two for a latch and a
+/// free name.
 int holdfast_show(holdfast_session* session, const char* name, holdfast_name_info* info,
                   holdfast_error* why);
 

@@ -20,7 +20,7 @@ struct capabilities {
   bool election = false;      ///< an exclusive lock of that kind, its holder's note readable by all
   bool barrier = false;       ///< and condition_variable: every state store has them by its family
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
-  bool finds_deadlocks = false;  ///< who holds a name is shown with lease and note, on one clock
+  bool finds_deadlocks = false;  ///< holders are shown with lease and note, on one clock
   bool learns_fences = false;    ///< heeds permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow for ever, also when the store lost data
   bool notifications = true;     ///< waiters are notified; if false they poll, at a cost
@@ -29,10 +29,9 @@ struct capabilities {
   /// Passes permits_command::secret on in the step that grants, says permits_reply::behind, and its
   /// inbox brings the notifications of one name in the order of their steps, or a gap.
   bool secret_proves = false;
-  std::int64_t claim_us =
-      500'000;  ///< so long a waiter has to claim what it is told it was granted
+  std::int64_t claim_us = 500'000;   ///< how long a notified waiter has to claim its grant
   bool shared_queue_leases = false;  ///< one poll renews every queue entry of the session
-  bool lists_waiters = true;         ///< who waits can be shown
+  bool lists_waiters = true;         ///< waiters can be shown
   bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;

@@ -28,7 +28,7 @@ enum class permits_verb : std::uint8_t {
   resize,   ///< change the weight of what is held: down always, up only if there is room
   evict,    ///< remove `owner`, or everyone if none is named: an operator's force-unlock
   inspect,  ///< change nothing, report
-  notify,   ///< wake the first `weight` who wait for a condition_variable
+  notify,   ///< wake the first `weight` waiters of a condition_variable
 };
 
 struct permits_command {
@@ -38,7 +38,7 @@ struct permits_command {
   std::uint32_t capacity = 1;
   std::uint32_t weight = 1;
   std::int32_t priority = 0;  ///< greater comes first in the queue; equals in order of arrival
-  bool wait = false;          ///< queue up if it cannot be had now; if false, also leave the queue
+  bool wait = false;          ///< queue if it is not free now; if false, also leave the queue
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
   std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =
@@ -90,7 +90,7 @@ struct permits_record {
 enum class permits_outcome : std::uint8_t {
   granted,  ///< held: `fence` and `expires_at` say how
   queued,   ///< in line, or arrived: ask again after `retry_after_us`, or when told
-  busy,     ///< not to be had now, and nothing was left behind
+  busy,     ///< not free now, and nothing was left behind
   done,     ///< released, resized, evicted, inspected
   absent,   ///< this owner neither holds nor waits; at a barrier: one of them has died
   kind_mismatch,

@@ -5,6 +5,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/store/capabilities.hpp>
 #include <holdfast/store/command.hpp>
+#include <holdfast/store/identity.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,8 +38,8 @@ struct contender_data {
 
 /// The port of a contender store (ZooKeeper, etcd): places in line that the store orders, and
 /// removes when the session that took them ends; and one record a name, for what has to outlive
-/// sessions. Who has what is decided by the family. Thread-safe; one round trip a call if it does
-/// not say otherwise.
+/// sessions. The family decides which of them holds the name. Thread-safe; one round trip a call if
+/// it does not say otherwise.
 class contender_store {
  public:
   /// Called once, from a thread of the store, and must not wait for anything.
@@ -64,7 +65,7 @@ class contender_store {
     bool repeated = false;  ///< it was asked for twice: the one that is still on its way may come
                             ///< after all, as as_of::settled says
     std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
-    std::uint64_t session = 0;      ///< as contender data::session
+    std::uint64_t session = 0;      ///< as contender_data::session
   };
   /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
   /// they are still there (`replaced`). Asks the leader. Who was told nothing (outcome_unknown), or
@@ -120,6 +121,9 @@ class contender_store {
   /// The store's clock, to judge records; it stands still where there is none. No round trip but
   /// now and then.
   virtual result<moment> time() = 0;
+
+  /// As session_store::facts.
+  virtual result<store::facts> facts() { return store::facts{}; }
 
   /// All names with somebody in line, or a record; as session_store::names says of those that
   /// cannot be read. Costs a scan.

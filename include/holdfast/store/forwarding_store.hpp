@@ -49,6 +49,7 @@ class forwarding_store : public session_store, public posting_store {
     return inner_->standing_of(name, owner);
   }
   result<store::identity> identify() override { return inner_->identify(); }
+  result<store::facts> facts() override { return inner_->facts(); }
   result<std::optional<std::chrono::microseconds>> remembers_for() override {
     return inner_->remembers_for();
   }

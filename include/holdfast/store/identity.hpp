@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace holdfast::store {
 
@@ -13,6 +14,14 @@ struct identity {
   /// How long it has been up; nothing if what it granted outlives its restart.
   std::optional<std::chrono::microseconds> up_for{};
 };
+
+/// One thing that a server says of itself, in its own words: `maxmemory_policy`, `allkeys-lru`.
+struct fact {
+  std::string server;  ///< which one, where the store has several; else empty
+  std::string name;
+  std::string value;
+};
+using facts = std::vector<fact>;
 
 /// What stands for a lease among the store's data, for as long as it is held.
 struct standing {

@@ -21,7 +21,7 @@ struct slot {
   store::kind kind = kind::mutex;  ///< for stores where not all kinds look alike
 };
 
-/// What stands in a slot.
+/// The content of a slot.
 struct slot_entry {
   owner_id owner{};  ///< none: of a program that is not ours
   store::kind kind = kind::mutex;
@@ -58,6 +58,8 @@ class slot_store {
   virtual const std::string& url() const noexcept = 0;
   /// As session_store::identify.
   virtual result<store::identity> identify() { return store::identity{url(), {}}; }
+  /// As session_store::facts.
+  virtual result<store::facts> facts() { return store::facts{}; }
   /// As session_store::remembers_for.
   virtual result<std::optional<std::chrono::microseconds>> remembers_for() {
     auto who = identify();

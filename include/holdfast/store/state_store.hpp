@@ -48,14 +48,16 @@ class state_store {
   };
   virtual std::vector<status> transact(std::span<const step> steps);
 
-  /// Several names, all different, in one transaction. After each step `judge` is told its number
-  /// and says how it goes on. The default is errc::unsupported, and changes nothing.
+  /// Several names, all different, in one transaction. After each step `judge` gets its number and
+  /// decides how to continue. The default is errc::unsupported, and changes nothing.
   enum class verdict { go_on, keep, undo };
   using judge = std::function<verdict(std::size_t step)>;
   virtual status transact_together(std::span<const step> steps, const judge& after);
 
   /// As session_store::identify.
   virtual result<store::identity> identify() { return store::identity{url(), {}}; }
+  /// As session_store::facts.
+  virtual result<store::facts> facts() { return store::facts{}; }
 
   /// All names that have a record, with it. What the record says is not judged here: one that is
   /// damaged or foreign comes as it is, as text, and does not make this fail. Costs a scan.

@@ -80,13 +80,17 @@ class session_store {
   /// The default knows the URL.
   virtual result<store::identity> identify();
 
+  /// Version, settings and state of the servers, as far as they bear on locks and this user may ask
+  /// for them: holdfast doctor judges them. A round trip or two a server. The default knows none.
+  virtual result<store::facts> facts() { return store::facts{}; }
+
   /// For how long it is known to have kept what it granted: no longer than since a restart, a
-  /// failover or a flush that it can notification. Nothing if it does not forget. It may leave a
-  /// mark at the store. The default says identify()'s up_for.
+  /// failover or a flush that it can notice. Nothing if it does not forget. It may leave a mark at
+  /// the store. The default says identify()'s up_for.
   virtual result<std::optional<std::chrono::microseconds>> remembers_for();
 
   /// All names in use. A record that cannot be read (damaged, newer, foreign) is in use: its name
-  /// is among them, and only who asks for that name is told why. No single entry makes this fail.
+  /// is among them, and only a request for that name says why. No single entry makes this fail.
   /// Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 

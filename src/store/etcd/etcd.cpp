@@ -93,6 +93,7 @@ class etcd_store final : public contender_store {
                                               std::int64_t version, std::int64_t keep_us) override;
   /// etcd has no clock that can be asked for: a record ends with a lease of its own.
   result<moment> time() override { return moment{1, 1, false}; }
+  result<store::facts> facts() override;
   result<std::vector<std::string>> names() override;
 
  private:
@@ -168,6 +169,20 @@ status etcd_store::open() {
   std::snprintf(id, sizeof id, "e%llx", static_cast<unsigned long long>((*mine)->id()));
   peer_ = id;
   return done{};
+}
+
+// Of the member that answers.
+result<store::facts> etcd_store::facts() {
+  wire::StatusResponse said;
+  if (auto up = to_.call(method::status, wire::StatusRequest(), said); !up) {
+    return std::move(up.error());
+  }
+  store::facts found{{{}, "version", said.version()},
+                     {{}, "db_size", std::to_string(said.db_size())},
+                     {{}, "leader", said.leader() == 0 ? "none" : "known"},
+                     {{}, "members_named", std::to_string(options_.hosts.size())}};
+  for (const auto& error : said.errors()) found.push_back({{}, "alarm", error});
+  return found;
 }
 
 result<wire::TxnResponse> etcd_store::transact(const wire::TxnRequest& t, bool* repeated) {

@@ -319,6 +319,19 @@ result<std::vector<state_store::entry>> link::entries(boot_time) {
 }
 
 // All columns: there may be none of that name.
+result<store::facts> link::facts() {
+  auto got = ask(
+      "show global variables where variable_name in ('version', 'innodb_flush_log_at_trx_commit', "
+      "'sync_binlog', 'log_bin', 'read_only', 'rpl_semi_sync_master_enabled', 'max_connections')");
+  if (!got) return std::move(got.error());
+  store::facts found;
+  for (auto& row : got->front().rows) {
+    if (row.size() < 2) continue;
+    found.push_back({{}, row[0].value_or(""), row[1].value_or("")});
+  }
+  return found;
+}
+
 result<std::string> link::id_of_tables() {
   auto got = ask("select * from " + tables_.meta);
   if (!got) return std::move(got.error());

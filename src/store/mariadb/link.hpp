@@ -45,6 +45,8 @@ class link final : public sql::row_link {
   int fd() const noexcept { return static_cast<int>(mysql_get_socket(connection_)); }
   /// What tells these tables from others; empty if they were made before there was such a thing.
   result<std::string> id_of_tables();
+  /// The server's settings, as far as they bear on locks.
+  result<store::facts> facts();
   /// The server's number of this connection, as the handshake said.
   std::int64_t id() const noexcept {
     return static_cast<std::int64_t>(mysql_thread_id(connection_));

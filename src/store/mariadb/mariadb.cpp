@@ -41,6 +41,11 @@ class mariadb_store final : public sql::over_rows {
     return store::identity{id->empty() ? url() : std::move(*id), {}};
   }
 
+  result<store::facts> facts() override {
+    return rows_.with_link(
+        [](sql::row_link& over, boot_time) { return static_cast<link&>(over).facts(); });
+  }
+
   bool tell(const notification&) override { return true; }
 
  private:

@@ -128,6 +128,14 @@ class memcached_store final : public slot_store {
     return found;
   }
 
+  result<store::facts> facts() override {
+    store::facts found;
+    for (auto& s : servers_) {
+      if (auto ok = add_facts(s, found); !ok) return std::move(ok.error());
+    }
+    return found;
+  }
+
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
     for (auto& s : servers_) {
@@ -139,6 +147,31 @@ class memcached_store final : public slot_store {
   }
 
  private:
+  // `evictions` is a number among the first, and a setting among the second.
+  static status add_facts(server& s, store::facts& found) {
+    const std::string at = to_string(s.where());
+    store::facts its;  // of a conversation that is had twice, only the second counts
+    const auto ok = s.talk(0, [&](link& l) -> status {
+      its.clear();
+      const auto take = [&](std::string_view line, std::string_view key, const char* name) {
+        const std::string begins = "STAT " + std::string(key) + " ";
+        if (line.starts_with(begins))
+          its.push_back({at, name, std::string(line.substr(begins.size()))});
+      };
+      const auto asked = l.list("stats\r\n", [&](std::string_view line) {
+        take(line, "version", "version");
+        take(line, "evictions", "evicted");
+        take(line, "limit_maxbytes", "limit_maxbytes");
+        take(line, "bytes", "bytes");
+      });
+      if (!asked) return asked;
+      return l.list("stats settings\r\n",
+                    [&](std::string_view line) { take(line, "evictions", "evictions"); });
+    });
+    found.insert(found.end(), its.begin(), its.end());
+    return ok;
+  }
+
   // One conversation about a slot.
   template <class Talk>
   result<slot_reply> over(const slot& where, const owner_id& owner, Talk talk) {

@@ -223,6 +223,23 @@ result<std::string> link::id(boot_time deadline) {
   return a.rows() == 1 ? std::string(a.text(0, 0)) : std::string();
 }
 
+result<store::facts> link::facts(boot_time deadline) {
+  static constexpr const char* asked =
+      "select name, setting from pg_settings where name in ('server_version', 'fsync',"
+      " 'synchronous_commit', 'synchronous_standby_names', 'max_connections')"
+      " union all select 'connections', count(*)::text from pg_stat_activity"
+      " union all select 'replicas', count(*)::text from pg_stat_replication";
+  const auto got = wire_->ask({{asked}}, deadline);
+  if (!got) return got.error();
+  const answer& a = got->front();
+  store::facts found;
+  for (int row = 0; row < a.rows(); ++row) {
+    found.push_back({{}, std::string(a.text(row, 0)), std::string(a.text(row, 1))});
+  }
+  if (wire_->pooled()) found.push_back({{}, "pooler", "on"});
+  return found;
+}
+
 status link::tell(std::string_view channel, std::string_view line, boot_time deadline) {
   const auto got = wire_->ask({{sql_.tell, {std::string(channel), std::string(line)}}}, deadline);
   return got ? status(done{}) : status(got.error());

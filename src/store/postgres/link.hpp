@@ -38,6 +38,9 @@ class link final : public sql::row_link {
   /// What tells these tables from others; empty if they were made before there was such a thing.
   result<std::string> id(boot_time deadline);
 
+  /// Its settings, as far as they bear on locks.
+  result<store::facts> facts(boot_time deadline);
+
   /// Publishes a line to whoever listens there.
   status tell(std::string_view channel, std::string_view line, boot_time deadline);
 

@@ -49,6 +49,12 @@ class postgres_store final : public sql::over_rows {
     return store::identity{id->empty() ? url() : std::move(*id), {}};
   }
 
+  result<store::facts> facts() override {
+    return rows_.with_link([](sql::row_link& over, boot_time deadline) {
+      return static_cast<link&>(over).facts(deadline);
+    });
+  }
+
   // A notification that could not be sent costs its reader a second.
   bool tell(const notification& to) override {
     std::string line = sql::encode(to);

@@ -90,6 +90,7 @@ class dialect_store final : public slot_store {
   const capabilities& can() const noexcept override { return capabilities_; }
   const std::string& url() const noexcept override { return url_; }
   result<store::identity> identify() override { return servers_->identify(); }
+  result<store::facts> facts() override { return servers_->facts(); }
   result<std::optional<std::chrono::microseconds>> remembers_for() override {
     return servers_->remembers_for();
   }

@@ -200,6 +200,7 @@ class redis_store final : public session_store, public posting_store {
   }
 
   result<store::identity> identify() override { return servers_->identify(); }
+  result<store::facts> facts() override { return servers_->facts(); }
   result<std::optional<std::chrono::microseconds>> remembers_for() override {
     return servers_->remembers_for();
   }

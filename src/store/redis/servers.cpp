@@ -1,6 +1,7 @@
 #include "store/redis/servers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -20,7 +21,43 @@ std::string line_of(const std::string& info, std::string_view begins) {
   return info.substr(from, info.find_first_of("\r\n", from) - from);
 }
 
+constexpr std::array<std::string_view, 13> telling{
+    "redis_version",        "valkey_version", "redis_mode",       "role",
+    "connected_slaves",     "maxmemory",      "maxmemory_policy", "evicted_keys",
+    "aof_enabled",          "loading",        "rdb_saves",        "rdb_last_bgsave_status",
+    "aof_last_write_status"};
+
+void add_facts(store::facts& to, const std::string& server, const std::string& info) {
+  for (const auto name : telling) {
+    auto value = line_of(info, "\n" + std::string(name) + ":");
+    if (!value.empty()) to.push_back({server, std::string(name), std::move(value)});
+  }
+}
+
 }  // namespace
+
+// A user that may not ask is no failure: that it may not is one of the facts.
+result<store::facts> servers::facts() {
+  store::facts found;
+  const auto ok = for_each([&](node& n) -> status {
+    std::string bytes;
+    append_command(bytes, {"INFO"});
+    const auto answer = n.ask(bytes);
+    if (!answer) return answer.error();
+    const auto& at = n.options();
+    const std::string server =
+        at.unix_path.empty() ? at.host + ":" + std::to_string(at.port) : at.unix_path;
+    const auto& info = answer->replies.front();
+    if (info.is_error()) {
+      found.push_back({server, "denied", "INFO"});
+    } else {
+      add_facts(found, server, info.text);
+    }
+    return done{};
+  });
+  if (!ok) return ok.error();
+  return found;
+}
 
 // That a server was started anew, and has forgotten what it did not save, shows here only.
 result<store::identity> servers::identify() {

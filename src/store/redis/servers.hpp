@@ -42,6 +42,8 @@ class servers {
   virtual node* only_one() noexcept { return nullptr; }
   /// Who they are, and since when the one runs that was started last.
   result<store::identity> identify();
+  /// Of each, what INFO says.
+  result<store::facts> facts();
   /// As session_store::remembers_for.
   result<std::optional<std::chrono::microseconds>> remembers_for();
   /// How to get a connection for notifications.

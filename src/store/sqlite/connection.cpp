@@ -18,6 +18,23 @@ status connection::open(const std::string& file) {
   return done{};
 }
 
+status connection::open_to_read(const std::string& file, bool at_rest) {
+  std::string url = "file:";
+  for (const char c : file) {
+    if (c == '%' || c == '?' || c == '#') {
+      url += c == '%' ? "%25" : c == '?' ? "%3f" : "%23";
+    } else {
+      url += c;
+    }
+  }
+  url += at_rest ? "?immutable=1" : "";
+  constexpr int how =
+      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  const int code = sqlite3_open_v2(url.c_str(), &db_, how, nullptr);
+  if (code != SQLITE_OK) return explain(db_, code, "opening " + file);
+  return done{};
+}
+
 status connection::execute(const char* sql, std::string_view tried) {
   const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return explain(db_, code, tried);

@@ -25,6 +25,8 @@ class connection {
 
   /// Makes the file if it is not there.
   status open(const std::string& file);
+  /// `at_rest`: nobody has it open, and this user may not make the files beside it.
+  status open_to_read(const std::string& file, bool at_rest);
   sqlite3* get() const noexcept { return db_; }
 
   status execute(const char* sql, std::string_view tried);

@@ -80,11 +80,6 @@ result<std::string> check_text(std::string_view path) {
   return std::string{path};
 }
 
-std::string directory_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
 result<std::string> resolve_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   auto found = canonical(directory);
@@ -100,7 +95,8 @@ result<std::string> resolve_file(std::string path) {
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) return path;
-    return refuse(explain_errno(errno, "looking at " + path).what);
+    auto why = explain_errno(errno, "looking at " + path);
+    return why.code == errc::not_permitted ? why : refuse(why.what);
   }
   if (S_ISLNK(found.st_mode)) {
     auto target = canonical(path);
@@ -124,6 +120,15 @@ constexpr mode_t folder_mode(mode_t file) noexcept {
   return (file & 0666) | ((file & 0444) >> 2) | ((file & 0222) >> 1);
 }
 
+/// Whoever made the folder beside the database had to be let into the folder of both. If all of
+/// those may write to the database anyway, it does not matter who it was.
+bool only_users_could_make_it(const std::string& database, const struct stat& file) noexcept {
+  struct stat home{};
+  if (::stat(directory_of(database).c_str(), &home) != 0) return false;
+  return (file.st_mode & S_IWGRP) != 0 && home.st_gid == file.st_gid &&
+         (home.st_mode & S_IWOTH) == 0;
+}
+
 failure not_ours(const std::string& path) {
   return {errc::not_permitted,
           path +
@@ -132,6 +137,11 @@ failure not_ours(const std::string& path) {
 }
 
 }  // namespace
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+}
 
 // In a sticky folder (/tmp) anybody may have put there what we are about to open: a database in
 // which they hold our locks, or the link to a file of ours.
@@ -150,12 +160,6 @@ status check_not_planted(const std::string& path) {
                        "Users who share locks need a folder that only they can write to"};
   }
   return done{};
-}
-
-bool can_be_made(const std::string& file) noexcept {
-  struct stat found{};
-  return ::lstat(file.c_str(), &found) == 0 ||
-         ::faccessat(AT_FDCWD, directory_of(file).c_str(), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 const char* network_file_system_name(unsigned long magic) noexcept {
@@ -187,7 +191,7 @@ result<sidecar> sidecar::open(const std::string& database) {
     return explain_errno(errno, "looking at " + database);
   }
   sidecar made;
-  made.path_ = database + "-holdfast";
+  made.path_ = path_of(database);
   made.file_mode_ = file.st_mode & 0666;
   made.owner_ = file.st_uid;
   made.group_ = file.st_gid;
@@ -197,21 +201,24 @@ result<sidecar> sidecar::open(const std::string& database) {
   if (!made.folder_) return explain_errno(errno, "opening the folder " + made.path_);
   struct stat folder{};
   ::fstat(made.folder(), &folder);
-  const bool trusted =
-      folder.st_uid == file.st_uid || folder.st_uid == ::geteuid() || folder.st_uid == 0;
+  const bool trusted = folder.st_uid == file.st_uid || folder.st_uid == ::geteuid() ||
+                       folder.st_uid == 0 || only_users_could_make_it(database, file);
   if (!trusted) return not_ours(made.path_);
   const bool shared = made.share(made.folder(), folder_mode(made.file_mode_));
   if (fresh && !shared) return explain_errno(errno, "setting the rights of " + made.path_);
   return made;
 }
 
-// Also what was made earlier follows, once the rights of the database have been changed.
+// Also what was made earlier follows, once the rights of the database have been changed. A folder
+// that passes its group on goes on to do so.
 bool sidecar::share(int file, mode_t mode) const noexcept {
   struct stat found{};
   if (::fstat(file, &found) != 0) return false;
-  const bool give = ::geteuid() == 0 && (found.st_uid != owner_ || found.st_gid != group_);
-  if (give && ::fchown(file, owner_, group_) != 0) return false;
-  return (found.st_mode & 0777) == mode || ::fchmod(file, mode) == 0;
+  const uid_t owner = ::geteuid() == 0 ? owner_ : found.st_uid;
+  const bool give = found.st_uid != owner || found.st_gid != group_;
+  if (give && ::fchown(file, owner, group_) != 0) return false;
+  const bool as_wanted = (found.st_mode & 0777) == mode;
+  return as_wanted || ::fchmod(file, mode | (found.st_mode & S_ISGID)) == 0;
 }
 
 }  // namespace holdfast::store::sqlite

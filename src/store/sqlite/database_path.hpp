@@ -19,8 +19,8 @@ result<std::string> locate(std::string_view path, bool allow_network);
 /// are trusted.
 status check_not_planted(const std::string& path);
 
-/// False if the file is not there and the rights of its directory forbid making it.
-bool can_be_made(const std::string& file) noexcept;
+/// "." for a bare name.
+std::string directory_of(const std::string& path);
 
 /// The name of a kind of file system (statfs f_type) that several machines may share, or null.
 const char* network_file_system_name(unsigned long magic) noexcept;
@@ -29,6 +29,7 @@ const char* network_file_system_name(unsigned long magic) noexcept;
 /// database may write here; nobody else.
 class sidecar {
  public:
+  static std::string path_of(const std::string& database) { return database + "-holdfast"; }
   /// Makes it if need be. The database file is there already.
   static result<sidecar> open(const std::string& database);
 
@@ -36,7 +37,8 @@ class sidecar {
   const std::string& path() const noexcept { return path_; }
   /// For files that all users of the database read and write.
   mode_t file_mode() const noexcept { return file_mode_; }
-  /// Gives a file made here to the owner of the database (if root made it) and those rights.
+  /// Gives a file made here those rights, the group of the database and, if root made it, its
+  /// owner.
   bool share(int file, mode_t mode) const noexcept;
 
  private:

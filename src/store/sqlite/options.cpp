@@ -23,6 +23,11 @@ constexpr base::option<sqlite_options> known_options[]{
      [](own& to, std::string_view, const std::string& value) -> status {
        return to.network = value, done{};
      }},
+    base::text_option<own, &own::group>("group"),
+    {"access",
+     [](own& to, std::string_view, const std::string& value) -> status {
+       return to.access = value, done{};
+     }},
     {"busy_timeout", set_busy_timeout}};
 
 }  // namespace

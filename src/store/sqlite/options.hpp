@@ -16,6 +16,10 @@ struct sqlite_options {
   /// `off`, which may damage the file; `normal`, which may undo the last commits, all of processes
   /// that the power cut ended; `full`, which waits for the disk each time.
   std::string synchronous = "normal";
+  /// Whose members share the file: a name or a number. Empty: it keeps the rights that it has.
+  std::string group{};
+  /// `write`, or `read` what others hold without the right to write.
+  std::string access = "write";
   /// `refuse` a network file system, or `allow` one that this machine alone uses.
   std::string network = "refuse";
   /// The longest wait for somebody else's transaction on the file, in all. At most an hour.

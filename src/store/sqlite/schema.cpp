@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "store/sql/is_free.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
 
@@ -181,6 +182,24 @@ DELETE FROM holdfast_locks WHERE name = ?1 AND (record = '' OR
 RETURNING CASE WHEN record = '' OR json_extract(record, '$[1]') = 'latch' THEN 0
                ELSE json_extract(record, '$[3]') + 1 END
 )sql";
+
+result<std::vector<state_store::entry>> entries_of(
+    connection& db, const std::string& file,
+    const std::function<void(std::string_view name)>& on_free) {
+  const std::string tried = "listing the names in " + file;
+  const auto listing = db.prepare("SELECT name, record FROM holdfast_locks ORDER BY name", tried);
+  if (!listing) return listing.error();
+  std::vector<state_store::entry> found;
+  int code = SQLITE_OK;
+  while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
+    state_store::entry one{std::string{text_column(listing->get(), 0)},
+                           std::string{text_column(listing->get(), 1)}};
+    if (sql::is_free(one.record)) on_free(one.name);
+    if (!one.record.empty()) found.push_back(std::move(one));
+  }
+  if (code != SQLITE_DONE) return explain(db.get(), code, tried);
+  return found;
+}
 
 status raise_fence_floor(connection& db, std::int64_t floor) {
   constexpr const char* sql =

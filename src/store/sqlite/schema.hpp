@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <holdfast/result.hpp>
+#include <holdfast/store/state_store.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/sqlite/connection.hpp"
 
@@ -19,6 +22,11 @@ status make_tables(connection& db, const std::string& file);
 
 /// Removes the row of a name (?1) if nobody uses it, and returns a fence greater than its last.
 extern const char* const remove_free_sql;
+/// All records but the empty ones, by name; `on_free` is told the names that nobody uses.
+result<std::vector<state_store::entry>> entries_of(
+    connection& db, const std::string& file,
+    const std::function<void(std::string_view name)>& on_free);
+
 /// What comes after a removed row: no new name starts with a smaller fence.
 status raise_fence_floor(connection& db, std::int64_t floor);
 

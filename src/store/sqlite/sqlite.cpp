@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "store/sqlite/explain.hpp"
+#include "store/sqlite/reader.hpp"
 #include "store/sqlite/store.hpp"
 
 namespace holdfast::store::sqlite {
@@ -46,6 +47,12 @@ class sqlite_store final : public state_store {
     if (file_->forked()) return explain_forked();
     return file_->identify();
   }
+  result<store::facts> facts() override {
+    const auto& o = file_->options();
+    return store::facts{{{}, "sqlite_version", sqlite3_libversion()},
+                        {{}, "synchronous", o.synchronous},
+                        {{}, "network", o.network}};
+  }
   result<moment> time() override { return read_moment(); }
   bool departed(std::string_view peer) override {
     return !file_->forked() && file_->inbox().departed(peer);
@@ -72,6 +79,7 @@ status check(const sqlite_options& options) {
     return good;
   }
   if (auto good = check_word("network", options.network, {"refuse", "allow"}); !good) return good;
+  if (auto good = check_word("access", options.access, {"read", "write"}); !good) return good;
   if (options.busy_timeout.count() < 0 || options.busy_timeout > longest_busy_timeout) {
     return failure{errc::invalid_argument, "busy_timeout is from 0 ms to one hour"};
   }
@@ -88,6 +96,7 @@ status check(const sqlite_options& options) {
 result<std::unique_ptr<state_store>> open_sqlite(sqlite_options options) {
   if (auto good = check(options); !good) return good.error();
   if (options.url.empty()) options.url = "sqlite:" + options.path;
+  if (options.access == "read") return open_to_read(std::move(options));
   auto file = std::make_unique<lock_file>(std::move(options));
   if (auto opened = file->open(); !opened) return opened.error();
   return std::unique_ptr<state_store>{std::make_unique<sqlite_store>(std::move(file))};

@@ -7,6 +7,7 @@
 #include "store/sql/is_free.hpp"
 #include "store/sqlite/explain.hpp"
 #include "store/sqlite/moment.hpp"
+#include "store/sqlite/rights.hpp"
 #include "store/sqlite/schema.hpp"
 
 namespace holdfast::store::sqlite {
@@ -21,7 +22,6 @@ constexpr const char* update_sql =
 constexpr const char* insert_sql =
     "INSERT INTO holdfast_locks(name, record) SELECT ?1, holdfast_next() WHERE holdfast_decide("
     "'', (SELECT value FROM holdfast_meta WHERE key = 'fence_floor')) ON CONFLICT DO NOTHING";
-constexpr const char* entries_sql = "SELECT name, record FROM holdfast_locks ORDER BY name";
 
 constexpr std::size_t free_rows_kept = 256;
 constexpr int races_lost_in_a_row = 16;
@@ -34,11 +34,6 @@ lock_file& self_of(sqlite3_context* context) noexcept {
 std::string_view text_of(sqlite3_value* value) noexcept {
   const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
   return {text, text == nullptr ? 0 : static_cast<std::size_t>(sqlite3_value_bytes(value))};
-}
-
-failure read_only(const std::string& what) {
-  return {errc::read_only,
-          "this user may not " + what + ", and taking a lock is a write; grant it"};
 }
 
 }  // namespace
@@ -66,12 +61,11 @@ status lock_file::open() {
 }
 
 status lock_file::open_connection() {
-  if (auto opened = db_.open(file_); !opened) {
-    return can_be_made(file_) ? opened : read_only("make files beside " + file_);
+  if (!options_.group.empty()) {
+    if (auto given = give_to_group(file_, options_.group); !given) return given;
   }
-  if (sqlite3_db_readonly(db_.get(), "main") == 1) {
-    return read_only("write to " + file_);
-  }
+  if (auto may = check_rights(file_); !may) return may;
+  if (auto opened = db_.open(file_); !opened) return opened;
   // Half of the patience is for the writer queue.
   sqlite3_busy_timeout(db_.get(), static_cast<int>(options_.busy_timeout.count() / 2));
   return db_.execute(("PRAGMA synchronous = " + options_.synchronous).c_str(), "opening " + file_);
@@ -302,18 +296,8 @@ status lock_file::step_all(std::span<const state_store::step> steps) {
 result<std::vector<state_store::entry>> lock_file::entries() {
   const std::lock_guard lock{mutex()};
   if (auto there = check_still_there(); !there) return there.error();
-  const auto listing = db_.prepare(entries_sql, "listing " + file_);
-  if (!listing) return listing.error();
-  std::vector<state_store::entry> found;
-  int code = SQLITE_OK;
-  while ((code = sqlite3_step(listing->get())) == SQLITE_ROW) {
-    state_store::entry one{std::string{text_column(listing->get(), 0)},
-                           std::string{text_column(listing->get(), 1)}};
-    if (sql::is_free(one.record)) note_free(one.name);  // left behind by a process that was killed
-    if (!one.record.empty()) found.push_back(std::move(one));
-  }
-  if (code != SQLITE_DONE) return failed(code, "listing the names");
-  return found;
+  // Left behind by a process that was killed.
+  return entries_of(db_, file_, [this](std::string_view name) { note_free(name); });
 }
 
 // ---- rows that nobody needs

@@ -103,6 +103,17 @@ status zookeeper_store::make_base() {
   }
 }
 
+// The client knows these two: the rest of its server's state is told to administrators only.
+result<store::facts> zookeeper_store::facts() {
+  auto to = current();
+  if (!to) return std::move(to.error());
+  zhandle_t* const handle = (*to)->handle();
+  const char* const server = zoo_get_current_server(handle);
+  return store::facts{{{}, "server", server != nullptr ? server : ""},
+                      {{}, "session_ms", std::to_string(zoo_recv_timeout(handle))},
+                      {{}, "session_ms_asked", std::to_string(options_.session.count())}};
+}
+
 // ---- records
 
 result<contender_store::versioned> zookeeper_store::record(std::string_view name, alarm on_change) {

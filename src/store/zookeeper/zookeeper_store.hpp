@@ -57,6 +57,7 @@ class zookeeper_store final : public contender_store {
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t keep_us) override;
   result<moment> time() override;
+  result<store::facts> facts() override;
   result<std::vector<std::string>> names() override;
 
  private:

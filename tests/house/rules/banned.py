@@ -23,6 +23,7 @@ BANS = (
         {"include/holdfast/session.hpp": "participant::since, a label for people",
          "include/holdfast/election.hpp": "leader::since, the same",
          "src/primitive/common.cpp": "the same",
+         "src/observe/event_log.cpp": "the time of a line, a label for people",
          "src/store/etcd/etcd.cpp": "the same: etcd knows no time",
          "src/store/memory": "it is the store: its time begins at the wall clock, so that fences grow across restarts",
          "src/store/sqlite": "the same: the machine's clock is the store's"}),

@@ -66,14 +66,14 @@ def _anchors(text):
     return found
 
 
-def _prose(file):
-    """The numbered lines outside of code blocks, without inline code."""
+def _prose(file, code="dropped"):
+    """The numbered lines outside of code blocks; inline code is dropped, or kept."""
     fenced = False
     for number, line in enumerate(file.lines, 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced:
-            yield number, re.sub(r"`[^`]*`", "", line)
+            yield number, line if code == "kept" else re.sub(r"`[^`]*`", "", line)
 
 
 def _blocks(file):
@@ -112,13 +112,31 @@ def _documents(tree):
     return [f for f in tree.files if f.suffix == ".md"]
 
 
+def _is_for_users(file):
+    return file.path == "README.md" or file.path.startswith("docs/")
+
+
+def _indented_blocks(file):
+    """The lines that begin a code block without fences. A paragraph of a list may be indented."""
+    before, in_list = "", False
+    for number, line in _prose(file, code="kept"):
+        if line.strip() and not line.startswith(" "):
+            in_list = bool(re.match(r"([-*]|\d+\.)\s", line))
+        elif line.startswith("    ") and not before.strip() and not in_list:
+            yield number
+        before = line
+
+
 def check_snippets(tree):
     for file in _documents(tree):
+        for number in _indented_blocks(file) if _is_for_users(file) else ():
+            yield Finding(file.path, number, "snippets", "a block of code has fences that name its language (```sh blocks are run by "
+                          "tests/docs/shell_blocks.py)")
         for first, content, example, region, mark in _blocks(file):
             if not example:
-                if file.path == "README.md":
-                    yield Finding(file.path, first + 1, "snippets", "C++ in the README is copied from a compiled example: put "
-                                  "<!-- examples/FILE.cpp#region --> before the block")
+                if _is_for_users(file):
+                    yield Finding(file.path, first + 1, "snippets", "C++ in the documentation is copied from a compiled example: "
+                                  "put <!-- examples/FILE.cpp#region --> before the block")
                 continue
             source = tree.get(example)
             wanted = source and _region(source, region)

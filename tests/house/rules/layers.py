@@ -15,6 +15,7 @@ ROOMS = {
     "family": ("family", "kernel"),
     "kernel": ("kernel",),
     "base": ("base",),
+    "observe": ("observe", "base"),
     "testing": ("testing",),
     "c": ("c",),  # sees what users see
 }
@@ -26,8 +27,8 @@ SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb"),
           "store/contender_text": ("store/zookeeper", "store/etcd")}
 # What is under both stacks.
 BASE = "base"
-# The one file that knows every store.
-OPENER = "src/open.cpp"
+# Where stores and families are joined, a file for each store; and open(), which finds them.
+OPENERS = ("src/open.cpp", "src/drivers")
 
 # What kernel, family and drivers see of the public headers: the ports, and the words used in them.
 PORTS = ("holdfast/store", "holdfast/error.hpp", "holdfast/result.hpp", "holdfast/clock.hpp")
@@ -110,7 +111,7 @@ def _judge(tree, file, name, rooms):
         if target and target.startswith("store/") and not allowed:
             return f"only tests/{target} may know the driver {name}; other tests open it by its URL"
         return None
-    if room is None or file.path == OPENER or file.path.startswith(JOINER + "."):
+    if room is None or is_under(file.path, OPENERS) or file.path.startswith(JOINER + "."):
         return None
     return _judge_public(room, name) or _judge_room(room, target, name)
 
@@ -132,7 +133,7 @@ def _judge_room(room, target, name):
     if target.startswith(DRIVERS + "/"):
         if target == room or room in SHARED.get(target, ()):
             return None
-        return f"{name} belongs to the driver {target}: only {OPENER} includes drivers"
+        return f"{name} belongs to the driver {target}: only {OPENERS[1]} includes drivers"
     if room.startswith(DRIVERS + "/") and target == BASE:
         return None
     if room.startswith(DRIVERS + "/"):

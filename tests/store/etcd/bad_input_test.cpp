@@ -8,7 +8,8 @@ namespace {
 using holdfast::errc;
 
 errc reason_of(const std::string& url) {
-  const auto e = thrown_by([&] { (void)holdfast::open(url); });
+  const auto e = thrown_by(
+      [&] { (void)holdfast::open(url, {.store_timeout = std::chrono::milliseconds(0)}); });
   EXPECT_EQ(e.operation(), "open") << e.what();
   EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
   return e.reason();

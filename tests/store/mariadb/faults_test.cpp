@@ -60,7 +60,7 @@ TEST_F(mariadb_store, a_user_with_one_connection_is_told_when_there_is_none_left
   (void)open();
   let_user(" with max_user_connections 1");
   auto s = holdfast::open(url_of_user());
-  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "max_connections")) << refused.text;
 }
@@ -124,15 +124,14 @@ TEST_F(mariadb_store, sessions_that_write_the_same_row_at_once_all_get_their_tur
 TEST_F(mariadb_store, logins_and_addresses_that_are_wrong_are_refused_without_the_password) {
   std::string secret = url();
   secret.replace(secret.find("admin@"), 6, "nobody:hunter2@");
-  const auto refused = outcome_of([&] { (void)holdfast::open(secret); });
+  const auto refused = harness::outcome_of_opening(secret);
   EXPECT_EQ(refused.reason, errc::not_permitted);
   EXPECT_FALSE(contains(refused.text, "hunter2")) << refused.text;
   for (const char* option : {"?connections=0", "?command_timeout=x", "?tls=maybe", "?shcema=x"}) {
     EXPECT_EQ(outcome_of([&] { (void)open(option); }).reason, errc::invalid_argument) << option;
   }
   for (const char* address : {"mariadb:h/d", "mariadb://h", "mysql://h:0/d", "mysql://h,i/d"}) {
-    EXPECT_EQ(outcome_of([&] { (void)holdfast::open(address); }).reason, errc::invalid_argument)
-        << address;
+    EXPECT_EQ(harness::outcome_of_opening(address).reason, errc::invalid_argument) << address;
   }
 }
 

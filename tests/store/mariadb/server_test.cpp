@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fixture.hpp"
+#include "harness/opened_late.hpp"
 #include "harness/redis_server.hpp"
 
 // What takes a server of the test's own: crashes, clocks, and what it is configured to.
@@ -37,7 +38,7 @@ TEST(mariadb_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_an
   eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
   server.kill();
   EXPECT_EQ(outcome_of([&] { (void)a.show("m"); }).reason, errc::unavailable);
-  server.start();
+  const auto late = harness::opened_before([&] { server.start(); }, server.url() + "locks");
   await_use(a);
   EXPECT_EQ(held.state(), lease_state::held);
   EXPECT_FALSE(held.release());
@@ -133,7 +134,7 @@ TEST(mariadb_server_faults, a_node_of_galera_is_refused_with_the_reason) {
        "--binlog-format=ROW"});
   for (const std::string options : {"", "?mode=session"}) {
     eventually("the node to be one", [&] {
-      return outcome_of([&] { (void)holdfast::open(node.url() + "locks" + options); }).reason ==
+      return harness::outcome_of_opening(node.url() + "locks" + options).reason ==
              errc::unsupported;
     });
   }

@@ -64,7 +64,7 @@ TEST_F(mariadb_store, programs_that_make_the_tables_at_the_same_moment_all_succe
 }
 
 TEST_F(mariadb_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {
-  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::not_permitted);
   auto script = refused.text.substr(refused.text.find("create database"));
   script.resize(script.rfind(';') + 1);

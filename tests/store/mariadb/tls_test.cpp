@@ -33,8 +33,8 @@ TEST_F(mariadb_tls, all_connections_of_a_session_are_encrypted_in_both_modes) {
 }
 
 TEST_F(mariadb_tls, a_server_that_is_not_trusted_is_refused) {
-  const auto refused = outcome_of(
-      [&] { (void)holdfast::open(server_.url() + trusting(signed_.file("stranger.pem"))); });
+  const auto refused =
+      harness::outcome_of_opening(server_.url() + trusting(signed_.file("stranger.pem")));
   EXPECT_TRUE(refused.failed);
   EXPECT_TRUE(contains(refused.text, "ertificate")) << refused.text;
 }

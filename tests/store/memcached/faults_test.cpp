@@ -1,4 +1,5 @@
 #include "harness/fault_proxy.hpp"
+#include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
 #include "store/memcached/fixture.hpp"
 
@@ -58,7 +59,7 @@ TEST_F(memcached_store, while_the_server_is_away_it_is_unavailable_and_then_as_b
   orders.unlock();
   server_.kill();
   EXPECT_EQ(outcome_of([&] { orders.lock(); }).reason, errc::unavailable);
-  server_.start();
+  const auto late = harness::opened_before([&] { server_.start(); }, server_.url());
   EXPECT_TRUE(orders.try_lock_for(60s));
   orders.unlock();
 }
@@ -97,7 +98,7 @@ TEST_F(memcached_store, a_server_that_is_none_is_refused_at_once) {
     return "-ERR unknown command 'mn'\r\n";
   });
   const auto wrong =
-      outcome_of([&] { holdfast::open("memcached://127.0.0.1:" + std::to_string(redis.port())); });
+      harness::outcome_of_opening("memcached://127.0.0.1:" + std::to_string(redis.port()));
   EXPECT_EQ(wrong.reason, errc::unsupported);
   EXPECT_TRUE(contains(wrong.text, "unknown command")) << wrong.text;
   server_.kill();

@@ -186,7 +186,7 @@ TEST_F(postgres_store, what_nobody_contends_for_costs_one_transaction_each_time_
 TEST_F(postgres_store, no_message_has_the_password_in_it) {
   std::string secret = base_;
   secret.replace(secret.find("postgres@"), 9, "nobody:hunter2@");
-  const auto refused = outcome_of([&] { (void)holdfast::open(secret); });
+  const auto refused = harness::outcome_of_opening(secret);
   EXPECT_TRUE(refused.failed);
   EXPECT_FALSE(contains(refused.text, "hunter2")) << refused.text;
   EXPECT_TRUE(contains(refused.text, "nobody")) << refused.text;
@@ -194,15 +194,14 @@ TEST_F(postgres_store, no_message_has_the_password_in_it) {
 
 TEST_F(postgres_store, a_database_that_is_not_there_and_options_that_are_not_are_refused) {
   std::string elsewhere = base_.substr(0, base_.rfind('/')) + "/nowhere";
-  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(elsewhere); }).reason, errc::invalid_argument);
+  EXPECT_EQ(harness::outcome_of_opening(elsewhere).reason, errc::invalid_argument);
   for (const char* option : {"&connections=0", "&connections=x", "&command_timeout=0",
                              "&schema=", "&listen=perhaps", "&sslmode=maybe", "&shcema=x"}) {
     EXPECT_EQ(outcome_of([&] { (void)open(option); }).reason, errc::invalid_argument) << option;
   }
   for (const char* address :
        {"postgres:host", "postgres://h:0/d", "postgres://h:99999/d", "postgres://::1/d"}) {
-    EXPECT_EQ(outcome_of([&] { (void)holdfast::open(address); }).reason, errc::invalid_argument)
-        << address;
+    EXPECT_EQ(harness::outcome_of_opening(address).reason, errc::invalid_argument) << address;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/opened_late.hpp"
 
 // What takes a server of the test's own: restarts, clocks, logins, a standby, a pooler.
 namespace postgres_test {
@@ -42,7 +43,7 @@ TEST(postgres_server_faults, a_server_that_crashes_and_comes_back_keeps_holder_a
     auto tried = outcome_of([&] { (void)a.show("m"); });
     EXPECT_EQ(tried.reason, errc::unavailable) << tried.text;
   }
-  server.start();
+  const auto late = harness::opened_before([&] { server.start(); }, server.url());
   eventually("the server to be used again",
              [&] { return !outcome_of([&] { (void)a.show("m"); }).failed; });
   EXPECT_EQ(held.state(), holdfast::lease_state::held);
@@ -149,7 +150,7 @@ TEST(postgres_server_faults, what_time_it_is_there_is_not_guessed_when_the_clock
 TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_the_primary) {
   postgres_server primary;
   postgres_server standby(primary, {});
-  const auto refused = outcome_of([&] { (void)holdfast::open(standby.url()); });
+  const auto refused = harness::outcome_of_opening(standby.url());
   EXPECT_EQ(refused.reason, errc::read_only);
   EXPECT_TRUE(contains(refused.text, "target_session_attrs")) << refused.text;
   const std::string both = "postgres://postgres@127.0.0.1:" + std::to_string(standby.port()) +
@@ -168,9 +169,8 @@ class postgres_logins : public testing::Test {
         .ask("create role app login password 'hunter2'; grant all on schema public to app");
     server_.let_in("host all app 127.0.0.1/32 scram-sha-256");
     server_.reload();
-    eventually("the rule to be there", [&] {
-      return outcome_of([&] { (void)holdfast::open(url_); }).reason == errc::not_permitted;
-    });
+    eventually("the rule to be there",
+               [&] { return harness::outcome_of_opening(url_).reason == errc::not_permitted; });
   }
   ~postgres_logins() override {
     ::unsetenv("PGPASSWORD");
@@ -182,7 +182,7 @@ class postgres_logins : public testing::Test {
 
 TEST_F(postgres_logins, a_password_comes_from_where_libpq_looks_and_is_never_shown) {
   ::setenv("PGPASSWORD", "wrong", 1);
-  const auto refused = outcome_of([&] { (void)holdfast::open(url_); });
+  const auto refused = harness::outcome_of_opening(url_);
   EXPECT_EQ(refused.reason, errc::not_permitted);
   EXPECT_TRUE(contains(refused.text, ".pgpass")) << refused.text;
   EXPECT_FALSE(contains(refused.text, "wrong")) << refused.text;

@@ -122,7 +122,7 @@ TEST_F(postgres_session, a_connection_that_is_dropped_frees_what_it_held) {
 TEST(postgres_session_pooler, a_pooler_in_between_is_seen_and_refused) {
   const harness::postgres_server server;
   const harness::pgbouncer pooler(server);
-  const auto refused = outcome_of([&] { (void)holdfast::open(pooler.url("?mode=session")); });
+  const auto refused = harness::outcome_of_opening(pooler.url("?mode=session"));
   EXPECT_EQ(refused.reason, errc::unsupported);
   EXPECT_TRUE(contains(refused.text, "mode=lease")) << refused.text;
 }

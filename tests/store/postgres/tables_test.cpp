@@ -95,7 +95,7 @@ TEST_F(postgres_store, a_schema_may_have_any_name) {
 }
 
 TEST_F(postgres_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {
-  const auto refused = outcome_of([&] { (void)holdfast::open(url_of_user()); });
+  const auto refused = harness::outcome_of_opening(url_of_user());
   EXPECT_EQ(refused.reason, errc::not_permitted);
   auto script = refused.text.substr(refused.text.find("create schema"));
   script.resize(script.rfind(';') + 1);

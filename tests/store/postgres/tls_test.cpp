@@ -41,7 +41,7 @@ TEST_F(postgres_tls, all_connections_of_a_session_are_encrypted_in_both_modes) {
 TEST_F(postgres_tls, a_server_that_is_not_trusted_or_another_s_is_refused) {
   const auto good = server("good"), other = server("elsewhere");
   for (const auto& url : {good.url(trusting("stranger")), other.url(trusting("ca"))}) {
-    const auto refused = outcome_of([&] { (void)holdfast::open(url); });
+    const auto refused = harness::outcome_of_opening(url);
     EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
     EXPECT_TRUE(contains(refused.text, "certificate")) << refused.text;
   }

@@ -249,9 +249,7 @@ TEST_F(redis_clusters, nodes_that_are_down_are_no_obstacle_to_opening) {
 
 TEST_F(redis_clusters, what_cannot_work_is_said_at_open) {
   const auto node = std::to_string(cluster_.nodes()[0]->port());
-  const auto opening = [](const std::string& url) {
-    return outcome_of([&] { (void)holdfast::open(url); });
-  };
+  const auto opening = [](const std::string& url) { return harness::outcome_of_opening(url); };
   const auto as_one = opening("redis://127.0.0.1:" + node);
   EXPECT_EQ(as_one.reason, errc::unsupported);
   EXPECT_TRUE(contains(as_one.text, "redis+cluster://")) << as_one.text;

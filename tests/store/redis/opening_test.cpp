@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
 
 // What open() says of servers and URLs that cannot work.
@@ -12,9 +13,7 @@ using holdfast::errc;
 using redis_test::contains;
 using redis_test::outcome_of;
 
-redis_test::outcome opening(const std::string& url) {
-  return outcome_of([&] { (void)holdfast::open(url); });
-}
+redis_test::outcome opening(const std::string& url) { return harness::outcome_of_opening(url); }
 
 TEST(redis_opening, bad_urls_are_refused_with_what_to_write_instead) {
   const std::vector<std::pair<const char*, const char*>> bad{
@@ -51,6 +50,14 @@ TEST(redis_opening, nobody_there_is_unavailable_and_says_where) {
 
 std::string at(const harness::fake_server& server) {
   return "redis://127.0.0.1:" + std::to_string(server.port());
+}
+
+TEST(redis_opening, waits_for_a_server_that_starts_later) {
+  harness::redis_server server;
+  server.kill();
+  EXPECT_NO_THROW(harness::opened_before([&] { server.start(); }, server.url()));
+  server.kill();
+  EXPECT_NO_THROW(harness::opened_before([&] { server.start(); }, server.tcp_url()));
 }
 
 TEST(redis_opening, a_web_server_is_recognised_by_what_it_says) {

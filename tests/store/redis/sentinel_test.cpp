@@ -13,9 +13,7 @@ using holdfast::errc;
 using redis_test::contains;
 using redis_test::outcome_of;
 
-redis_test::outcome opening(const std::string& url) {
-  return outcome_of([&] { (void)holdfast::open(url); });
-}
+redis_test::outcome opening(const std::string& url) { return harness::outcome_of_opening(url); }
 
 class redis_sentinels : public testing::Test {
  protected:

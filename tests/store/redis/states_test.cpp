@@ -45,7 +45,7 @@ TEST(redis_states, a_server_that_reads_its_data_is_unavailable_until_it_has) {
   server.save_and_end();
   server.start_loading();
   expect_unavailable(trying(s), "reading its data");
-  expect_unavailable(outcome_of([&] { (void)holdfast::open(server.url()); }), "reading its data");
+  expect_unavailable(harness::outcome_of_opening(server.url()), "reading its data");
   server.ask({"CONFIG", "SET", "key-load-delay", "0"});
   EXPECT_TRUE(holdfast::mutex(s, "m").try_lock_for(60s));
 }

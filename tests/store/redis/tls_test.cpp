@@ -48,7 +48,7 @@ TEST_F(redis_tls, locks_work_over_an_encrypted_connection) {
 TEST_F(redis_tls, an_unknown_authority_is_refused_with_the_reason) {
   const server s("good");
   for (const auto& options : {std::string(), "?ca=" + file("stranger.pem")}) {
-    const auto o = outcome_of([&] { (void)holdfast::open(s.url(options)); });
+    const auto o = harness::outcome_of_opening(s.url(options));
     EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
     EXPECT_TRUE(contains(o.text, "certificate")) << o.text;
   }
@@ -56,7 +56,7 @@ TEST_F(redis_tls, an_unknown_authority_is_refused_with_the_reason) {
 
 TEST_F(redis_tls, a_certificate_for_another_host_is_refused_unless_that_host_is_named) {
   const server s("elsewhere");
-  const auto o = outcome_of([&] { (void)holdfast::open(s.url(trusting())); });
+  const auto o = harness::outcome_of_opening(s.url(trusting()));
   EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
   EXPECT_TRUE(contains(o.text, "server_name")) << o.text;
   EXPECT_NO_THROW((void)holdfast::open(s.url(trusting() + "&server_name=elsewhere.example")));
@@ -64,37 +64,36 @@ TEST_F(redis_tls, a_certificate_for_another_host_is_refused_unless_that_host_is_
 
 TEST_F(redis_tls, a_certificate_that_has_expired_is_refused_with_the_reason) {
   const server s("yesterday");
-  const auto o = outcome_of([&] { (void)holdfast::open(s.url(trusting())); });
+  const auto o = harness::outcome_of_opening(s.url(trusting()));
   EXPECT_EQ(o.reason, errc::not_permitted) << o.text;
   EXPECT_TRUE(contains(o.text, "expired")) << o.text;
 }
 
 TEST_F(redis_tls, a_server_that_wants_a_client_certificate_gets_it) {
   const server s("good", "yes");
-  EXPECT_TRUE(outcome_of([&] { (void)holdfast::open(s.url(trusting())); }).failed);
+  EXPECT_TRUE(harness::outcome_of_opening(s.url(trusting())).failed);
   EXPECT_NO_THROW((void)holdfast::open(
       s.url(trusting() + "&cert=" + file("client.pem") + "&key=" + file("client.key"))));
 }
 
 TEST_F(redis_tls, tls_to_a_plain_port_and_plain_to_a_tls_port_are_named) {
   const server s("good");
-  const auto tls_to_plain = outcome_of([&] {
-    (void)holdfast::open("rediss://127.0.0.1:" + std::to_string(s.redis.port()) + trusting());
-  });
+  const auto tls_to_plain = harness::outcome_of_opening(
+      "rediss://127.0.0.1:" + std::to_string(s.redis.port()) + trusting());
   EXPECT_EQ(tls_to_plain.reason, errc::unavailable) << tls_to_plain.text;
   EXPECT_TRUE(contains(tls_to_plain.text, "redis://")) << tls_to_plain.text;
   const auto plain_to_tls =
-      outcome_of([&] { (void)holdfast::open("redis://127.0.0.1:" + std::to_string(s.port)); });
+      harness::outcome_of_opening("redis://127.0.0.1:" + std::to_string(s.port));
   EXPECT_EQ(plain_to_tls.reason, errc::unavailable) << plain_to_tls.text;
   EXPECT_TRUE(contains(plain_to_tls.text, "rediss://")) << plain_to_tls.text;
 }
 
 TEST_F(redis_tls, files_that_cannot_be_read_are_named) {
   const server s("good");
-  const auto o = outcome_of([&] { (void)holdfast::open(s.url("?ca=/does/not/exist.pem")); });
+  const auto o = harness::outcome_of_opening(s.url("?ca=/does/not/exist.pem"));
   EXPECT_EQ(o.reason, errc::invalid_argument);
   EXPECT_TRUE(contains(o.text, "/does/not/exist.pem")) << o.text;
-  EXPECT_EQ(outcome_of([&] { (void)holdfast::open(s.url(trusting() + "&cert=x.pem")); }).reason,
+  EXPECT_EQ(harness::outcome_of_opening(s.url(trusting() + "&cert=x.pem")).reason,
             errc::invalid_argument);
 }
 

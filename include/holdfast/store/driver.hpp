@@ -1,0 +1,42 @@
+#pragma once
+
+#include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/store/store.hpp>
+#include <memory>
+#include <string_view>
+
+namespace holdfast {
+class observer;
+}
+
+/// What open(url) needs of a store, and what a driver that is loaded exports. docs/drivers.md is
+/// the page: where drivers are looked for, and which of them are refused.
+namespace holdfast::store {
+
+/// One call of open(). The references last as long as the call; the clock outlives the store.
+struct opening {
+  std::string_view url;  ///< as the caller wrote it, with its secrets
+  holdfast::clock& clock;
+  std::shared_ptr<holdfast::observer> observer;  ///< for warnings about the server; may be null
+};
+
+/// Everlasting, like the library it is in, which is never unloaded.
+struct driver {
+  /// `redis`: part of the file's name, and of the package's.
+  std::string_view name;
+  /// Connects, or fails as the store's page says. Thread-safe. May throw what starting a thread
+  /// throws, nothing else.
+  result<std::unique_ptr<session_store>> (*open)(const opening& how);
+};
+
+/// The function that a driver's file defines, below. The number grows with each change of this
+/// header, or of one that it includes: a driver for another number lacks the function, and is
+/// refused.
+inline constexpr char driver_function[] = "holdfast_store_driver_1";
+
+}  // namespace holdfast::store
+
+/// Only a driver's file has it, not the library: it returns that file's driver.
+extern "C" [[gnu::visibility("default")]] const holdfast::store::driver*
+holdfast_store_driver_1() noexcept;

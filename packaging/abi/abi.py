@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""What the shared libraries export, against the lists in this folder, which are those of the last release.
+
+abi.py c LIBRARY        libholdfast-c: what the list has must be there; what is new must be added to the list
+abi.py cpp LIBRARY      libholdfast, the functions and objects of its public version node (inline ones belong to the program)
+abi.py --update c|cpp LIBRARY   writes the list anew
+abi.py --drivers LIBRARY        libholdfast shows its own names only, and each driver beside it one function
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+UPDATE = "python3 packaging/abi/abi.py --update {} {}"
+
+
+def exported(library):
+    """[(kind of symbol, name, version node)]"""
+    said = subprocess.run(["nm", "--dynamic", "--defined-only", "--with-symbol-versions", library], check=True, capture_output=True,
+                          text=True).stdout
+    found = re.findall(r"^[0-9a-f]+ (\w) ([^\s@]+)(?:@+(\S+))?$", said, re.M)
+    return [(kind, name, node) for kind, name, node in found if kind != "A"]
+
+
+def strong(library, node):
+    return sorted(name for kind, name, of in exported(library) if re.fullmatch(node, of) and kind in "TDBR")
+
+
+def list_of(which):
+    return HERE / {"c": "libholdfast-c.symbols", "cpp": "libholdfast.symbols"}[which]
+
+
+def symbols(which, library):
+    return strong(library, r"HOLDFAST_\d+" if which == "c" else r"HOLDFAST_\d+\.\d+")
+
+
+def readable(names):
+    return subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def compare(which, library):
+    path = list_of(which)
+    listed, now = set(path.read_text(encoding="utf-8").split()), set(symbols(which, library))
+    if not now:
+        sys.exit(f"{library} exports nothing: is it the right library?")
+    for what, names in (("no longer exported, so a program that was linked with it does not start", listed - now),
+                        ("new, and not in the list", now - listed)):
+        for name in readable(sorted(names)):
+            print(f"{name}: {what}")
+    if listed != now:
+        sys.exit(f"{path.relative_to(HERE.parents[1])} differs from {library}. If that is meant (docs/stability.md): "
+                 + UPDATE.format(which, library))
+    print(f"{len(now)} names, as in {path.name}")
+
+
+def namespaces(folder):
+    found = set()
+    for path in (*(HERE.parents[1] / folder).rglob("*.hpp"), *(HERE.parents[1] / folder).rglob("*.cpp")):
+        found |= set(re.findall(r"^namespace (holdfast[\w:]*) \{", path.read_text(encoding="utf-8"), re.M))
+    return found
+
+
+def private_names_shown(library):
+    """What is in the public version node, and in a namespace that no public header has."""
+    own = tuple(f"{name}::" for name in namespaces("src") - namespaces("include"))
+    public = [name for _, name, node in exported(library) if re.fullmatch(r"HOLDFAST_\d+\.\d+", node)]
+    of = re.compile(r"^(?:typeinfo (?:name )?for |vtable for )?(.*)")
+    return [name for name in readable(public) if of.match(name)[1].startswith(own)]
+
+
+def check_drivers(library):
+    """That nothing of the C++ library's templates, or of a client, leaks out, to be taken by somebody's program."""
+    leaks = [name for _, name, node in exported(library) if not node.startswith("HOLDFAST_")]
+    leaks += [f"{name} (HOLDFAST_PRIVATE_NAMESPACES lacks its namespace)" for name in private_names_shown(library)]
+    drivers = list(pathlib.Path(library).parent.glob("holdfast-*/*.so"))
+    if not drivers:
+        sys.exit(f"there are no drivers beside {library}")
+    for driver in drivers:
+        names = [name for _, name, _ in exported(driver)]
+        leaks += [f"{driver.name}: {name}" for name in names if not re.fullmatch(r"holdfast_store_driver_\d+", name)]
+        if not names:
+            sys.exit(f"{driver} exports no driver")
+    if leaks:
+        sys.exit("exported, and should not be: " + ", ".join(leaks))
+
+
+def main(words):
+    if words[:1] == ["--update"] and len(words) == 3:
+        list_of(words[1]).write_text("\n".join(symbols(words[1], words[2])) + "\n", encoding="utf-8")
+    elif words[:1] == ["--drivers"] and len(words) == 2:
+        check_drivers(words[1])
+    elif len(words) == 2 and words[0] in ("c", "cpp"):
+        compare(*words)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

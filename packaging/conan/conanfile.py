@@ -1,0 +1,81 @@
+"""Conan 2: conan create packaging/conan, from a clone. The stores are options; ZooKeeper's client is not in Conan Center."""
+from pathlib import Path
+
+from conan import ConanFile
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
+from conan.tools.files import copy
+from conan.tools.gnu import PkgConfigDeps
+
+STORES = {
+    "etcd": ("grpc/1.54.3", "protobuf/3.21.12"),
+    "mariadb": ("mariadb-connector-c/3.3.3",),
+    "memcached": (),
+    "postgres": ("libpq/15.5",),
+    "redis": ("openssl/[>=3.0 <4]",),
+    "sqlite": ("sqlite3/[>=3.40 <4]",),
+}
+
+
+class Holdfast(ConanFile):
+    name = "holdfast"
+    version = "0.1.0"
+    license = "Apache-2.0"
+    description = "The standard library's synchronization primitives, across processes and machines"
+    package_type = "static-library"
+    settings = "os", "compiler", "build_type", "arch"
+    options = {store: [True, False] for store in STORES}
+    default_options = {store: store in ("sqlite", "redis", "memcached") for store in STORES}
+
+    def export_sources(self):
+        root = Path(self.recipe_folder).parent.parent
+        for folder in ("cmake", "include", "src"):
+            copy(self, f"{folder}/*", root, self.export_sources_folder)
+        for file in ("CMakeLists.txt", "LICENSE"):
+            copy(self, file, root, self.export_sources_folder)
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+
+    def stores(self):
+        return [store for store in STORES if self.options.get_safe(store)]
+
+    def requirements(self):
+        for store in self.stores():
+            for client in STORES[store]:
+                self.requires(client)
+
+    def build_requirements(self):
+        self.tool_requires("cmake/[>=3.23 <5]")
+        if self.options.etcd:
+            self.tool_requires("protobuf/<host_version>")
+
+    def layout(self):
+        cmake_layout(self)
+
+    def generate(self):
+        CMakeDeps(self).generate()
+        PkgConfigDeps(self).generate()
+        toolchain = CMakeToolchain(self)
+        for store in STORES:
+            toolchain.variables[f"HOLDFAST_{store.upper()}"] = "ON" if store in self.stores() else "OFF"
+        toolchain.variables["HOLDFAST_ZOOKEEPER"] = "OFF"
+        for part in ("TOOL", "TESTS", "BENCH", "EXAMPLES", "C"):
+            toolchain.variables[f"HOLDFAST_BUILD_{part}"] = "OFF"
+        toolchain.generate()
+
+    def build(self):
+        cmake = CMake(self)
+        cmake.configure()
+        cmake.build()
+
+    def package(self):
+        copy(self, "LICENSE", self.source_folder, Path(self.package_folder) / "licenses")
+        CMake(self).install()
+
+    def package_info(self):
+        # The package brings its own CMake files, with a target for each store.
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.builddirs.append("lib/cmake/holdfast")
+        self.cpp_info.libs = ["holdfast", *(f"holdfast-{store}" for store in self.stores()), "holdfast-core"]
+        self.cpp_info.system_libs = ["pthread"]

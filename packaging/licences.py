@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""licences.py: docs/licences.md names each package that those of build/deb need, and none that they do not."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# The system's own: each program of the system needs them.
+SYSTEM = {"libc6", "libgcc-s1", "libstdc++6", "python3", "dpkg", "debconf"}
+
+
+def needed():
+    found = set()
+    for package in (ROOT / "build/deb").glob("*.deb"):
+        fields = subprocess.run(["dpkg-deb", "--field", package, "Depends"], check=True, capture_output=True, text=True).stdout
+        found |= {re.match(r"[^ (:]+", need.strip())[0] for need in re.split(r"[,|]", fields) if need.strip()}
+    return {name for name in found - SYSTEM if not name.startswith(("libholdfast", "holdfast", "python3-holdfast"))}
+
+
+def listed():
+    text = (ROOT / "docs/licences.md").read_text(encoding="utf-8")
+    return set(re.findall(r"`(lib[a-z0-9.+-]+)`", text))
+
+
+packages = needed()
+if not packages:
+    sys.exit("build/deb has no packages: make deb builds them")
+wrong = [f"{name} is not in docs/licences.md" for name in sorted(packages - listed())]
+wrong += [f"docs/licences.md names {name}, which no package needs" for name in sorted(listed() - packages)]
+if wrong:
+    sys.exit("; ".join(wrong))
+print(f"{len(packages)} packages, each with its licence")

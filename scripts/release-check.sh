@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# release-check.sh [STEP...]: what a release must pass (docs/stability.md), all of it or the named steps. A failed step does not stop the
+# others. The result is in build/release-check.txt, with the commit that was checked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+declare -A does=(
+  [clean]="no file of the tree is changed or unknown to git"
+  [versions]="every file that has the version has the same, and the changelog has a date"
+  [lint]="formatting, clang-tidy, house rules; the links and snippets of the pages"
+  [suites]="every test, in the gcc and the sanitizer lanes"
+  [nightly]="what the lanes leave out"
+  [deb]="Debian packages without an error of lintian"
+  [test-deb]="installed in a fresh Debian, used, upgraded, purged: nothing is left"
+  [package]="a tarball that runs from another folder"
+  [abi]="what the libraries export is what the stored lists say"
+  [licences]="docs/licences.md names each library that the packages need"
+  [deploy]="the examples of deployment"
+)
+order=(clean versions lint suites nightly deb test-deb package abi licences deploy)
+
+clean() { [[ -z $(git status --porcelain) ]] || { git status --short; return 1; }; }
+versions() { python3 -B packaging/versions.py --released; }
+lint() { make lint; }
+suites() { make test-all; }
+nightly() { make test-nightly; }
+deb() { make deb; }
+test-deb() { make test-deb; }
+package() { make package && scripts/test-package.sh; }
+abi() { scripts/abi.sh; }
+licences() { python3 -B packaging/licences.py; }
+deploy() { make test-deploy; }
+
+steps=("$@")
+((${#steps[@]})) || steps=("${order[@]}")
+mkdir -p build
+report=build/release-check.txt
+{ echo "commit $(git rev-parse HEAD)"; echo "began  $(date --utc +%FT%TZ)"; } >"$report"
+failed=0
+for step in "${steps[@]}"; do
+  [[ -n ${does[$step]:-} ]] || { echo "release-check: there is no step $step; there are ${order[*]}" >&2; exit 2; }
+  echo "==== $step: ${does[$step]}"
+  if "$step"; then result=passed; else result=FAILED failed=1; fi
+  printf '%-9s %s: %s\n' "$result" "$step" "${does[$step]}" >>"$report"
+done
+echo "ended  $(date --utc +%FT%TZ)" >>"$report"
+cat "$report"
+exit "$failed"

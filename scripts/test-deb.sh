@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# test-deb.sh [MIRROR]: installs the packages of build/deb in a fresh Debian 12, uses them, upgrades, removes and purges them: nothing is
+# left. Needs root, and the mirror (or a proxy of it in http_proxy).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+debs=$PWD/build/deb
+mirror=${1:-http://deb.debian.org/debian}
+fail() { echo "test-deb: $*" >&2; exit 1; }
+compgen -G "$debs/libholdfast0_*.deb" >/dev/null || fail "there are no packages in build/deb; make deb builds them"
+work=$(mktemp --directory --tmpdir holdfast-deb-XXXXXX)
+root=$work/root
+mkdir "$work/built"
+cp "$debs"/*.deb "$work/built/"  # make deb may go on meanwhile
+mounted=()
+clean_up() {
+  local started
+  for started in "$root"/tmp/{hold,redis}.pid; do
+    [[ ! -e $started ]] || kill "$(cat "$started")" 2>/dev/null || true
+  done
+  for at in "${mounted[@]}"; do umount --recursive "$at"; done
+  rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
+step() { echo "---- $*"; }
+
+step "a fresh Debian 12 from $mirror"
+mmdebstrap --quiet --variant=apt bookworm "$root" "$mirror"
+for at in proc dev; do
+  mount --rbind --make-rslave "/$at" "$root/$at"
+  mounted=("$root/$at" "${mounted[@]}")
+done
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+[[ ! -e /etc/apt/apt.conf ]] || cp /etc/apt/apt.conf "$root/etc/apt/apt.conf"
+cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+in_root() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
+  ${http_proxy:+http_proxy=$http_proxy} ${https_proxy:+https_proxy=$https_proxy} "$@"; }
+apt() { in_root apt-get -qq -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 ||
+  { cat "$work/apt.log"; return 1; }; }
+# What programs leave behind on purpose: the package manager's own records, and caches.
+files() {
+  local each prune=()
+  for each in /proc /dev /tmp /var/lib/dpkg /var/lib/apt /var/cache /var/log /usr/share/doc /usr/share/man; do
+    prune+=(-path "$each" -o)
+  done
+  in_root find / -xdev \( "${prune[@]}" -false \) -prune -o -print | grep -v -e /__pycache__ -e '^/etc/ld.so.cache$' | sort
+}
+doc_files() { in_root find /usr/share/doc /usr/share/man -path '*holdfast*' | sort; }
+# says EXPECTED STATUS COMMAND...: what it prints has the words, and it ends with the status.
+says() {
+  local words=$1 status=$2 printed ended=0
+  shift 2
+  printed=$(in_root "$@" 2>&1) || ended=$?
+  [[ $ended == "$status" ]] || fail "$* ended with $ended, not $status: $printed"
+  [[ $printed == *"$words"* ]] || fail "$* does not say '$words': $printed"
+}
+
+step "what others need is there before, so that what is left over is ours"
+apt update
+apt install python3-minimal python3 redis-server g++ cmake make pkg-config
+files >"$work/before"
+in_root dpkg --get-selections | sort >"$work/packages-before"
+
+step "install: the tool alone, without the client of any server"
+mkdir "$root/tmp/debs"
+cp "$work"/built/*.deb "$root/tmp/debs/"
+# The files of these packages, as the root sees them.
+place() { for name in "$@"; do (cd "$root" && compgen -G "tmp/debs/${name}_*.deb" | sed 's,^,/,'); done; }
+# shellcheck disable=SC2046  # names without spaces
+apt install $(place libholdfast0 holdfast)
+for client in libgrpc++1.51 libpq5 libmariadb3 libzookeeper-mt2; do
+  ! in_root dpkg-query --show "$client" >/dev/null 2>&1 || fail "the tool brought $client along"
+done
+says "stores: memory sqlite memcached" 0 holdfast version
+says done 0 holdfast run --store sqlite:/tmp/locks.db nightly -- echo done
+says "holdfast-store-redis" 78 holdfast run --store redis://127.0.0.1 nightly -- echo done
+says "holdfast-store-etcd" 78 holdfast run --store etcd://127.0.0.1/x nightly -- echo done
+
+step "install: all of it, and a lock over each language"
+# shellcheck disable=SC2046
+apt install $(place holdfast-store-redis holdfast-store-postgres holdfast-store-mariadb holdfast-store-zookeeper holdfast-store-etcd \
+  libholdfast-dev python3-holdfast holdfast-faultproxy)
+says "stores: memory sqlite redis postgres mariadb zookeeper etcd memcached" 0 holdfast version
+says "" 0 redis-server --port 0 --unixsocket /tmp/redis.sock --daemonize yes --pidfile /tmp/redis.pid --save ""
+store=redis+unix:///tmp/redis.sock
+says done 0 holdfast run --store "$store" nightly -- echo done
+says "Connection refused" 69 holdfast run -w 0s --store postgres://127.0.0.1:1/x nightly -- echo done
+cp examples/first_program.cpp examples/first_program.c examples/first_program.py "$root/tmp/"
+cp -r tests/package/consumer "$root/tmp/consumer"
+says "" 0 sh -ec 'cd /tmp && g++ -std=c++20 first_program.cpp -o first_cpp $(pkg-config --cflags --libs holdfast) && ./first_cpp
+  ldd first_cpp | grep -q libholdfast.so.0.1 && gcc first_program.c -o first_c $(pkg-config --cflags --libs holdfast-c) && ./first_c
+  python3 first_program.py && holdfast-faultproxy --version'
+says "" 0 sh -ec 'mkdir /tmp/shared && cd /tmp/shared && cmake -DHOW=find_shared /tmp/consumer && make && ./consumer'
+says 7 0 python3 -c "import holdfast
+with holdfast.open('$store').mutex('order') as lease:
+    print(7 if lease.fence else 'no fence')"
+
+step "upgrade to a greater version, with a lock in use"
+mkfifo "$root/tmp/held"
+says "" 0 sh -c "holdfast run --store $store upgraded -- sh -c 'echo held >/tmp/held; exec sleep 600' >/dev/null 2>&1 &
+  echo \$! >/tmp/hold.pid"
+says held 0 timeout 60 cat /tmp/held
+mkdir "$work/next"
+for deb in "$work"/built/*.deb; do
+  [[ $deb != *-dbgsym* ]] || continue
+  dpkg-deb --raw-extract "$deb" "$work/next/tree"
+  version=$(sed -n 's/^Version: //p' "$work/next/tree/DEBIAN/control")
+  sed -i -e "s/^Version: .*/Version: $version+next/" -e "s/(= $version)/(= $version+next)/g" "$work/next/tree/DEBIAN/control"
+  dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/next/tree" "$root/tmp/debs/$(basename "${deb/_$version/_$version+next}")" >/dev/null
+  rm -rf "$work/next/tree"
+  rm "$root/tmp/debs/$(basename "$deb")"
+done
+# shellcheck disable=SC2046
+apt install $(cd "$root" && compgen -G 'tmp/debs/*.deb' | grep -v dbgsym | sed 's,^,/,')
+says "+next" 0 dpkg-query --show holdfast
+says done 0 holdfast run --store "$store" nightly -- echo done
+says "" 75 holdfast run -n --store "$store" upgraded -- echo done
+in_root sh -c 'kill "$(cat /tmp/hold.pid)" "$(cat /tmp/redis.pid)"'
+
+step "remove, and purge: nothing is left"
+apt purge --autoremove libholdfast0 holdfast-faultproxy python3-holdfast libholdfast-dev holdfast 'holdfast-store-*'
+files >"$work/after"
+in_root dpkg --get-selections | sort >"$work/packages-after"
+diff "$work/packages-before" "$work/packages-after" || fail "packages differ from those before"
+diff "$work/before" "$work/after" || fail "files differ from those before"
+left=$(doc_files)
+[[ -z $left ]] || fail "left over: $left"
+echo "test-deb: installed, used, upgraded, removed and purged; nothing is left"

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# test-package.sh: the tarball of make package, unpacked in a folder of its own, runs there, with the drivers beside its library.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+place=$(mktemp --directory --tmpdir holdfast-package-XXXXXX)
+trap 'rm -rf "$place"' EXIT
+tar -xzf build/package/holdfast-*.tar.gz -C "$place" --strip-components=1
+fail() { echo "test-package: $*" >&2; exit 1; }
+holdfast=$place/bin/holdfast
+[[ $("$holdfast" version) == *"memory sqlite redis postgres mariadb zookeeper etcd memcached"* ]] || fail "it does not find its drivers"
+[[ $("$holdfast" run --store "sqlite:$place/locks.db" nightly -- echo done) == done ]] || fail "it does not run a command"
+library=$(ldd "$holdfast" | sed -n 's/.*libholdfast\.so[^ ]* => \([^ ]*\).*/\1/p')
+[[ $(realpath "$library") == "$place"/lib*/libholdfast.so.* ]] || fail "it uses another libholdfast than its own"
+echo "test-package: runs from $place"

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "base/store_url.hpp"
+#include "drivers/drivers.hpp"
+#include "family/contender_family.hpp"
+#include "family/slot_family.hpp"
+#include "family/state_family.hpp"
+
+/// What the drivers' files have alike: the URL's options, and the family over the port.
+namespace holdfast::drivers {
+
+/// `read_options` of a store: what the URL says, with the session's clock.
+template <auto read_options>
+auto options_of(const store::opening& how) -> decltype(read_options(base::store_url{})) {
+  auto u = base::parse_url(how.url);
+  if (!u) return std::move(u.error());
+  auto options = read_options(*u);
+  if (options) options->clock = &how.clock;
+  return options;
+}
+
+template <class Port>
+opened over(result<std::unique_ptr<Port>> port, clock& on) {
+  if (!port) return std::move(port.error());
+  if constexpr (requires { family::over(std::move(*port), on); }) {
+    return family::over(std::move(*port), on);
+  } else {
+    return family::over(std::move(*port));
+  }
+}
+
+/// The driver of a store with one way to open it.
+template <auto read_options, auto open_port>
+opened open_over_family(const store::opening& how) {
+  auto options = options_of<read_options>(how);
+  if (!options) return std::move(options.error());
+  return over(open_port(std::move(*options)), how.clock);
+}
+
+}  // namespace holdfast::drivers

@@ -1,0 +1,23 @@
+#include "store/mariadb/mariadb.hpp"
+
+#include "drivers/join.hpp"
+
+namespace holdfast::drivers {
+
+namespace {
+
+opened open_mariadb(const store::opening& how) {
+  auto options = options_of<store::mariadb::read_options>(how);
+  if (!options) return std::move(options.error());
+  if (options->session_mode) return store::mariadb::open_mariadb_session(std::move(*options));
+  return over(store::mariadb::open_mariadb(std::move(*options)), how.clock);
+}
+
+}  // namespace
+
+const store::driver& mariadb() noexcept {
+  static constexpr store::driver all{"mariadb", open_mariadb};
+  return all;
+}
+
+}  // namespace holdfast::drivers

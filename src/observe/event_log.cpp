@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <holdfast/error.hpp>
+#include <holdfast/event_log.hpp>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/names.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using seconds = std::chrono::duration<double>;
+
+constexpr std::string_view hex = "0123456789abcdef";
+
+std::string time_of_day() {
+  using namespace std::chrono;
+  const auto now = system_clock::now().time_since_epoch();
+  const std::time_t whole = duration_cast<std::chrono::seconds>(now).count();
+  const auto rest = duration_cast<milliseconds>(now).count() % 1000;
+  std::tm utc{};
+  ::gmtime_r(&whole, &utc);
+  std::array<char, 32> text{};
+  const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::array<char, 16> ms{};
+  std::snprintf(ms.data(), ms.size(), ".%03dZ", static_cast<int>(rest));
+  return std::string(text.data(), size) + ms.data();
+}
+
+std::string in_seconds(std::chrono::nanoseconds d) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6f", seconds(d).count());
+  return text.data();
+}
+
+bool needs_quotes(std::string_view text) noexcept {
+  if (text.empty()) return true;
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte >= 0x7F || c == '"' || c == '=' || c == '\\';
+  });
+}
+
+/// In quotes, with escapes that JSON knows. What is no UTF-8 is escaped byte by byte, as if each
+/// were a character.
+std::string quoted(std::string_view text) {
+  const bool utf8 = base::is_utf8(text);
+  std::string out = "\"";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto byte = static_cast<unsigned char>(c);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    const bool c1 = utf8 && byte == 0xC2 && next < 0xA0;
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c1 || byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8)) {
+      const unsigned code = c1 ? next : byte;
+      out += "\\u00";
+      out += hex[code >> 4];
+      out += hex[code & 15];
+      if (c1) ++i;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// Builds a line of either form.
+class line_maker {
+ public:
+  explicit line_maker(log_form form) : json_(form == log_form::json) {}
+
+  void text(std::string_view key, std::string_view value) {
+    if (value.empty()) return;
+    put(key, json_ || needs_quotes(value) ? quoted(value) : std::string(value));
+  }
+  void number(std::string_view key, std::string value) { put(key, std::move(value)); }
+  void span(std::string_view key, std::chrono::nanoseconds d) {
+    if (d > std::chrono::nanoseconds::zero()) put(key, in_seconds(d));
+  }
+  std::string finish() && { return json_ ? line_ + '}' : std::move(line_); }
+
+ private:
+  void put(std::string_view key, std::string value) {
+    if (json_) {
+      line_ += (line_.empty() ? "{\"" : ",\"") + std::string(key) + "\":" + std::move(value);
+    } else {
+      line_ += (line_.empty() ? "" : " ") + std::string(key) + '=' + std::move(value);
+    }
+  }
+  const bool json_;
+  std::string line_;
+};
+
+void add_fence(line_maker& to, std::uint64_t fence) {
+  // A number of JSON is a double for many readers, which a fence does not fit into.
+  if (fence != 0) to.text("fence", std::to_string(fence));
+}
+
+std::string line_of(const event& e, log_form form, std::uint64_t dropped) {
+  line_maker to(form);
+  to.text("time", time_of_day());
+  to.text("level", to_string(level_of(e.kind)));
+  to.text("event", to_string(e.kind));
+  to.text("lock", e.name);
+  to.text("kind", e.lock_kind);
+  to.text("store", e.store);
+  add_fence(to, e.fence);
+  to.span("waited", e.waited);
+  to.span("held", e.held);
+  to.span("margin", e.margin);
+  if (e.code) to.text("reason", e.code.message());
+  to.text("detail", e.detail);
+  if (dropped > 0) to.number("dropped", std::to_string(dropped));
+  return std::move(to).finish();
+}
+
+/// So many at once, and so many a second.
+class allowance {
+ public:
+  allowance(double burst, boot_time now) : left_(burst), at_(now) {}
+
+  /// How many were refused since the last one that was not; nothing for one that is refused.
+  std::optional<std::uint64_t> take(const event_log_options& o, boot_time now) {
+    left_ = std::min<double>(o.burst, left_ + seconds(now - at_).count() * o.per_second);
+    at_ = now;
+    if (left_ < 1) return ++refused_, std::nullopt;
+    left_ -= 1;
+    return std::exchange(refused_, 0);
+  }
+
+ private:
+  double left_;
+  boot_time at_;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace
+
+std::string_view to_string(log_level level) noexcept {
+  if (level == log_level::error) return "error";
+  return level == log_level::warning ? "warning" : "info";
+}
+
+bool is_routine(event_kind kind) noexcept {
+  return kind == event_kind::acquired || kind == event_kind::released || kind == event_kind::busy ||
+         kind == event_kind::gave_up || kind == event_kind::renewed;
+}
+
+log_level level_of(event_kind kind) noexcept {
+  if (is_routine(kind)) return log_level::info;
+  const bool bad = kind == event_kind::lost || kind == event_kind::deadlock;
+  return bad ? log_level::error : log_level::warning;
+}
+
+struct event_log::state {
+  explicit state(event_log_options o) : options(std::move(o)) {
+    if (options.write) return;
+    throw_failure({errc::invalid_argument, "there is nowhere to write to: set options.write", false,
+                   "event_log"});
+  }
+  boot_time now() const { return (options.clock ? *options.clock : real_clock()).now(); }
+
+  event_log_options options;
+  std::mutex mutex;
+  std::map<event_kind, allowance> allowed;
+};
+
+event_log::event_log(event_log_options options)
+    : state_(std::make_unique<state>(std::move(options))) {}
+event_log::~event_log() = default;
+
+void event_log::on_event(const event& what) {
+  auto& s = *state_;
+  if (is_routine(what.kind) && !s.options.routine) return;
+  const std::lock_guard guard{s.mutex};
+  const boot_time now = s.now();
+  auto& rate = s.allowed.try_emplace(what.kind, s.options.burst, now).first->second;
+  const auto dropped = rate.take(s.options, now);
+  if (!dropped) return;
+  s.options.write(level_of(what.kind), line_of(what, s.options.form, *dropped));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,63 @@
+#include "observe/lock_series.hpp"
+
+#include <functional>
+
+namespace holdfast::observe {
+
+namespace {
+
+constexpr lock_key for_the_rest{"other", "other", "other"};
+
+// The stores of a program are few, and so are its kinds of locks.
+std::size_t hash_of(const lock_key& k) noexcept {
+  constexpr std::hash<std::string_view> hash;
+  return hash(k.group) + 31 * k.kind.size() + 131 * k.store.size();
+}
+
+}  // namespace
+
+// That of the key, or the empty one where it belongs: there are four times as many as series.
+std::atomic<lock_series*>& lock_table::slot_of(const lock_key& k) const noexcept {
+  std::size_t i = hash_of(k) % slots;
+  while (true) {
+    const lock_series* const found = slots_[i].load(std::memory_order_acquire);
+    if (found == nullptr || found->key() == k) return slots_[i];
+    i = (i + 1) % slots;
+  }
+}
+
+std::uint64_t lock_table::next_id() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// A thread mostly comes for what it came for the last time.
+lock_series* lock_table::find(const lock_key& k) const noexcept {
+  thread_local std::uint64_t of_table = 0;
+  thread_local lock_series* last = nullptr;
+  if (of_table == id_ && last->key() == k) return last;
+  lock_series* const found = slot_of(k).load(std::memory_order_acquire);
+  if (found == nullptr) return nullptr;
+  of_table = id_;
+  return last = found;
+}
+
+lock_series& lock_table::at(const lock_key& k) {
+  const std::lock_guard guard{mutex_};
+  if (auto* const there = find(k)) return *there;
+  const lock_key& key = all_.size() < most ? k : for_the_rest;
+  if (auto* const there = find(key)) return *there;
+  all_.push_back(std::make_unique<lock_series>(key));
+  slot_of(key).store(all_.back().get(), std::memory_order_release);
+  return *all_.back();
+}
+
+std::vector<const lock_series*> lock_table::all() const {
+  const std::lock_guard guard{mutex_};
+  std::vector<const lock_series*> copy;
+  copy.reserve(all_.size());
+  for (const auto& one : all_) copy.push_back(one.get());
+  return copy;
+}
+
+}  // namespace holdfast::observe

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "observe/counters.hpp"
+
+namespace holdfast::observe {
+
+/// What the series of a lock are told apart by.
+struct lock_key {
+  std::string_view store;
+  std::string_view kind;
+  std::string_view group;
+  bool operator==(const lock_key&) const = default;
+};
+
+/// What is counted about the locks of one key.
+struct lock_series {
+  explicit lock_series(const lock_key& k) : store(k.store), kind(k.kind), group(k.group) {}
+  lock_key key() const noexcept { return {store, kind, group}; }
+
+  const std::string store, kind, group;
+  busy_histogram<wait_bounds> acquired, busy;
+  histogram<wait_bounds> timed_out, cancelled, failed;
+  busy_histogram<hold_bounds> released;
+  histogram<hold_bounds> lost, not_released;
+  std::atomic<std::uint64_t> leases_lost{0};
+};
+
+/// The series of all keys. Who looks one up that is there takes no mutex: a series never moves and
+/// never goes, so that their number has to be bounded, and is.
+class lock_table {
+ public:
+  lock_table() : id_(next_id()), slots_(std::make_unique<std::atomic<lock_series*>[]>(slots)) {}
+
+  /// Null if there is none, or no room for another one.
+  lock_series* find(const lock_key& k) const noexcept;
+  /// Made if need be; where there is no room, that of the key "other" of all.
+  lock_series& at(const lock_key& k);
+  /// In the order of their first events.
+  std::vector<const lock_series*> all() const;
+
+ private:
+  static constexpr std::size_t slots = 4096;  // a power of two
+  static constexpr std::size_t most = 1000;
+
+  static std::uint64_t next_id() noexcept;
+  std::atomic<lock_series*>& slot_of(const lock_key& k) const noexcept;
+
+  const std::uint64_t id_;  ///< of all tables that ever were: what a thread remembers is of one
+  const std::unique_ptr<std::atomic<lock_series*>[]> slots_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<lock_series>> all_;
+};
+
+}  // namespace holdfast::observe

@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <array>
+#include <holdfast/metrics.hpp>
+#include <set>
+
+#include "observe/lock_series.hpp"
+#include "observe/store_series.hpp"
+#include "observe/timing_store.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using observe::lock_key;
+using observe::lock_series;
+using observe::reading;
+using observe::store_series;
+
+std::string_view group_in(std::string_view name) {
+  return name.substr(0, std::min(name.find_first_of(":/"), name.size()));
+}
+
+/// One column of results, and what is counted there.
+template <class Visit>
+void for_each_result(const lock_series& s, Visit visit) {
+  visit("acquired", s.acquired);
+  visit("busy", s.busy);
+  visit("timeout", s.timed_out);
+  visit("cancelled", s.cancelled);
+  visit("error", s.failed);
+}
+
+template <class Visit>
+void for_each_end(const lock_series& s, Visit visit) {
+  visit("released", s.released);
+  visit("lost", s.lost);
+  visit("unknown", s.not_released);
+}
+
+using columns = std::vector<std::pair<std::string_view, std::string_view>>;
+
+columns columns_of(const lock_series& s) {
+  return {{"store", s.store}, {"kind", s.kind}, {"group", s.group}};
+}
+
+columns with(columns c, std::string_view key, std::string_view value) {
+  c.emplace_back(key, value);
+  return c;
+}
+
+// A lease is counted out when the store does not confirm it, too: nobody has it any more.
+double held(const lock_series& s) {
+  const auto in = reading(s.acquired).total();
+  const auto out = reading(s.released).total() + reading(s.not_released).total() + s.leases_lost;
+  return in > out ? static_cast<double>(in - out) : 0;
+}
+
+using locks = std::vector<const lock_series*>;
+
+void write_acquired(metrics_text& to, const locks& all) {
+  to.family("holdfast_acquire", metric_type::counter, "Attempts to acquire a lock, by their end.");
+  for (const auto* s : all) {
+    for_each_result(*s, [&](std::string_view how, const auto& counted) {
+      to.sample(with(columns_of(*s), "result", how), static_cast<double>(reading(counted).total()));
+    });
+  }
+  to.family("holdfast_acquire_wait_seconds", metric_type::histogram,
+            "How long attempts to acquire a lock took, by their end.");
+  for (const auto* s : all) {
+    for_each_result(*s, [&](std::string_view how, const auto& counted) {
+      const reading now(counted);
+      if (now.total() == 0 && how != "acquired") return;  // a family of zeros for each result
+      to.histogram(with(columns_of(*s), "result", how), observe::wait_bounds, now.counts, now.sum);
+    });
+  }
+}
+
+void write_held(metrics_text& to, const locks& all) {
+  to.family("holdfast_held", metric_type::gauge, "Leases that this process holds.");
+  for (const auto* s : all) to.sample(columns_of(*s), held(*s));
+  to.family("holdfast_hold_seconds", metric_type::histogram,
+            "How long locks were held, by how that ended.");
+  for (const auto* s : all) {
+    for_each_end(*s, [&](std::string_view how, const auto& counted) {
+      const reading now(counted);
+      if (now.total() == 0 && how != "released") return;
+      to.histogram(with(columns_of(*s), "end", how), observe::hold_bounds, now.counts, now.sum);
+    });
+  }
+  to.family("holdfast_lost", metric_type::counter, "Locks that were lost while they were held.");
+  for (const auto* s : all) {
+    to.sample(columns_of(*s), static_cast<double>(reading(s->lost).total()));
+  }
+}
+
+using stores = std::vector<std::shared_ptr<const store_series>>;
+
+constexpr std::array rare{event_kind::suspect, event_kind::held_again, event_kind::release_failed,
+                          event_kind::misuse,  event_kind::warning,    event_kind::lock_order,
+                          event_kind::deadlock};
+
+void write_renewals(metrics_text& to, const stores& all) {
+  to.family("holdfast_renew", metric_type::counter, "Renewals of leases.");
+  for (const auto& s : all) {
+    to.sample({{"store", s->store}, {"result", "ok"}}, static_cast<double>(s->renewed));
+    to.sample({{"store", s->store}, {"result", "error"}}, static_cast<double>(s->renew_failed));
+  }
+  to.family("holdfast_lease_margin_seconds", metric_type::histogram,
+            "What was left of a lease when it had been renewed.");
+  for (const auto& s : all) {
+    const reading now(s->margin);
+    to.histogram(columns{{"store", s->store}}, observe::margin_bounds, now.counts, now.sum);
+  }
+  to.family("holdfast_events", metric_type::counter, "Other events, by their kind.");
+  for (const auto& s : all) {
+    const std::lock_guard guard{s->mutex};
+    for (const auto kind : rare) {  // from zero on: an alert sees the first one
+      const auto n = s->events.find(kind);
+      to.sample({{"store", s->store}, {"event", to_string(kind)}},
+                n == s->events.end() ? 0 : static_cast<double>(n->second));
+    }
+  }
+}
+
+void write_operations(metrics_text& to, const stores& all) {
+  to.family("holdfast_store_op_seconds", metric_type::histogram,
+            "How long operations at the store took.");
+  for (const auto& s : all) {
+    for (std::size_t i = 0; i < observe::operations; ++i) {
+      const reading now(s->took[i]);
+      if (now.total() == 0) continue;
+      const auto op = to_string(static_cast<observe::operation>(i));
+      to.histogram(columns{{"store", s->store}, {"op", op}}, observe::operation_bounds, now.counts,
+                   now.sum);
+    }
+  }
+  to.family("holdfast_store_errors", metric_type::counter, "Operations at the store that failed.");
+  for (const auto& s : all) {
+    const std::lock_guard guard{s->mutex};
+    for (const auto& [what, n] : s->errors) {
+      const auto why = observe::word_of(what.second);
+      to.sample({{"store", s->store}, {"op", to_string(what.first)}, {"error", why}},
+                static_cast<double>(n));
+    }
+  }
+}
+
+}  // namespace
+
+struct metrics::state {
+  explicit state(metrics_options o)
+      : options(std::move(o)),
+        always(options.always.begin(), options.always.end()),
+        full(options.max_groups == 0) {}
+
+  // A group beyond the limit is counted among the others, from its first event on.
+  std::string_view group_of(std::string_view name) {
+    if (!always.empty() && always.contains(name)) return name;
+    return options.group ? options.group(name) : group_in(name);
+  }
+
+  lock_series& at(const event& e) {
+    lock_key key{e.store, e.lock_kind, group_of(e.name)};
+    if (auto* const there = locks.find(key)) return *there;
+    if (!admits(key.group)) key.group = "other";
+    if (auto* const there = locks.find(key)) return *there;
+    return locks.at(key);
+  }
+
+  // When they are full nobody changes them any more, and nobody needs the mutex to read them.
+  bool admits(std::string_view group) {
+    if (always.contains(group)) return true;
+    if (full.load(std::memory_order_acquire)) return groups.contains(group);
+    const std::lock_guard guard{mutex};
+    if (groups.contains(group)) return true;
+    if (groups.size() >= options.max_groups) return false;
+    groups.emplace(group);
+    full.store(groups.size() >= options.max_groups, std::memory_order_release);
+    return true;
+  }
+
+  void gave_up(const event& e) {
+    auto& s = at(e);
+    if (e.code == errc::timed_out) return s.timed_out.add(e.waited);
+    if (e.code == errc::cancelled) return s.cancelled.add(e.waited);
+    s.failed.add(e.waited);
+  }
+
+  void lost(const event& e) {
+    auto& s = at(e);
+    s.lost.add(e.held);
+    observe::add(s.leases_lost, e.leases);
+  }
+
+  void renewed(const event& e) {
+    const auto s = stores.at(e.store);
+    observe::add(s->renewed);
+    s->margin.add(e.margin);
+  }
+
+  const metrics_options options;
+  const std::set<std::string, std::less<>> always;
+  observe::lock_table locks;
+  observe::store_table stores;
+  std::mutex mutex;
+  std::set<std::string, std::less<>> groups;
+  std::atomic<bool> full;
+};
+
+metrics::metrics(metrics_options options) : state_(std::make_shared<state>(std::move(options))) {}
+metrics::~metrics() = default;
+
+void metrics::on_event(const event& what) {
+  auto& s = *state_;
+  switch (what.kind) {
+    case event_kind::acquired:
+      return s.at(what).acquired.add(what.waited);
+    case event_kind::busy:
+      return s.at(what).busy.add(what.waited);
+    case event_kind::gave_up:
+      return s.gave_up(what);
+    case event_kind::released:
+      return s.at(what).released.add(what.held);
+    case event_kind::lost:
+      return s.lost(what);
+    case event_kind::renewed:
+      return s.renewed(what);
+    case event_kind::held_again:
+      s.renewed(what);
+      break;
+    case event_kind::renew_failed:
+      return observe::add(s.stores.at(what.store)->renew_failed);
+    case event_kind::release_failed:
+      s.at(what).not_released.add(what.held);
+      break;
+    case event_kind::suspect:
+    case event_kind::misuse:
+    case event_kind::warning:
+    case event_kind::lock_order:
+    case event_kind::deadlock:
+      break;
+  }
+  s.stores.at(what.store)->happened(what.kind);
+}
+
+std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)>
+metrics::timer() const {
+  return [to = state_](std::unique_ptr<store::session_store> inner) {
+    auto series = to->stores.at(inner->url());
+    return observe::timing(std::move(inner), std::move(series));
+  };
+}
+
+void metrics::preregister(std::string_view store_url, std::string_view lock_kind,
+                          std::string_view group) {
+  const bool has_its_own = state_->admits(group);
+  (void)state_->locks.at({store_url, lock_kind, has_its_own ? group : "other"});
+}
+
+std::string metrics::text(metrics_format format) const {
+  const auto of_locks = state_->locks.all();
+  const auto of_stores = state_->stores.all();
+  metrics_text to(format);
+  to.family("holdfast_build", metric_type::info, "The version of the library.");
+  to.sample({{"version", HOLDFAST_VERSION}}, 1);
+  write_acquired(to, of_locks);
+  write_held(to, of_locks);
+  write_renewals(to, of_stores);
+  write_operations(to, of_stores);
+  return std::move(to).finish();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,117 @@
+#include "store/sqlite/reader.hpp"
+
+#include <sys/stat.h>
+
+#include <holdfast/store/queue_inbox.hpp>
+#include <mutex>
+#include <utility>
+
+#include "store/sqlite/connection.hpp"
+#include "store/sqlite/explain.hpp"
+#include "store/sqlite/moment.hpp"
+#include "store/sqlite/peer.hpp"
+#include "store/sqlite/database_path.hpp"
+#include "store/sqlite/schema.hpp"
+
+namespace holdfast::store::sqlite {
+namespace {
+
+constexpr int changes_in_a_row = 16;
+
+bool has_log(const std::string& file) noexcept {
+  struct stat found{};
+  return ::lstat((file + "-wal").c_str(), &found) == 0;
+}
+
+/// In memory, where the records of an earlier boot can be struck out as on the first opening.
+class snapshot {
+ public:
+  status read(const std::string& file) {
+    if (auto made = copy_.open(":memory:"); !made) return made;
+    for (int attempt = 0; attempt < changes_in_a_row; ++attempt) {
+      // Without the log nobody has the file open, and SQLite could not make one here.
+      const bool at_rest = !has_log(file);
+      if (auto taken = take(file, at_rest); !taken) return taken;
+      if (at_rest && has_log(file)) continue;  // somebody opened it meanwhile, and may have written
+      return settle(file);
+    }
+    return failure{errc::unavailable, file + " is opened and closed all the time; try again"};
+  }
+  connection& db() noexcept { return copy_; }
+
+ private:
+  status take(const std::string& file, bool at_rest) {
+    connection from;
+    if (auto opened = from.open_to_read(file, at_rest); !opened) return opened;
+    sqlite3_backup* const all = sqlite3_backup_init(copy_.get(), "main", from.get(), "main");
+    if (all != nullptr) sqlite3_backup_step(all, -1);
+    const int code = all != nullptr ? sqlite3_backup_finish(all) : sqlite3_errcode(copy_.get());
+    if (code != SQLITE_OK) return explain(from.get(), code, "reading " + file);
+    return done{};
+  }
+  status settle(const std::string& file) {
+    const auto owner = whose(copy_, file);
+    if (!owner) return owner.error();
+    if (*owner == ownership::nobodys) return make_tables(copy_, file);
+    const auto boot = boot_id();
+    if (!boot) return boot.error();
+    return settle_in(copy_, *boot);
+  }
+
+  connection copy_;
+};
+
+class reading_store final : public state_store {
+ public:
+  reading_store(sqlite_options options, std::string file)
+      : options_(std::move(options)),
+        file_(std::move(file)),
+        inbox_("", options_.clock != nullptr ? *options_.clock : real_clock()) {}
+
+  const capabilities& can() const noexcept override { return can_; }
+  const std::string& url() const noexcept override { return options_.url; }
+
+  status transact(std::string_view name, transition& change) override {
+    snapshot now;
+    if (auto read = now.read(file_); !read) return read;
+    const auto asked =
+        now.db().prepare("SELECT record FROM holdfast_locks WHERE name = ?1", "reading " + file_);
+    if (!asked) return asked.error();
+    bind_text(asked->get(), 1, name);
+    const int code = sqlite3_step(asked->get());
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+      return explain(now.db().get(), code, "reading " + file_);
+    const std::string record{code == SQLITE_ROW ? text_column(asked->get(), 0)
+                                                : std::string_view{}};
+    if (change.apply(record, read_moment()) == nullptr) return done{};
+    return failure{errc::read_only,
+                   file_ + " was opened with access=read, and this would change the record"};
+  }
+  result<std::vector<entry>> entries() override {
+    snapshot now;
+    if (auto read = now.read(file_); !read) return read.error();
+    return entries_of(now.db(), file_, [](std::string_view) {});
+  }
+  result<moment> time() override { return read_moment(); }
+  bool tell(const notification&) override { return true; }
+  store::inbox& inbox() noexcept override { return inbox_; }
+
+ private:
+  static constexpr capabilities can_{.sees_death = true};
+  const sqlite_options options_;
+  const std::string file_;
+  queue_inbox inbox_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<state_store>> open_to_read(sqlite_options options) {
+  auto file = locate(options.path, options.network == "allow");
+  if (!file) return file.error();
+  snapshot first;
+  if (auto read = first.read(*file); !read) return read.error();
+  return std::unique_ptr<state_store>{
+      std::make_unique<reading_store>(std::move(options), std::move(*file))};
+}
+
+}  // namespace holdfast::store::sqlite

@@ -1,0 +1,254 @@
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::event;
+using holdfast::event_kind;
+using holdfast::metrics;
+using holdfast::metrics_format;
+
+event about(event_kind kind, std::string_view name = "order:1") {
+  event e;
+  e.kind = kind;
+  e.name = name;
+  e.store = "redis://cache";
+  e.lock_kind = "mutex";
+  return e;
+}
+
+event ended(event_kind kind, std::chrono::nanoseconds after, errc why = {}) {
+  event e = about(kind);
+  e.waited = e.held = after;
+  if (why != errc{}) e.code = why;
+  return e;
+}
+
+/// The value of a sample, as it is written; empty if there is none.
+std::string value_of(const metrics& m, const std::string& series,
+                     metrics_format format = metrics_format::openmetrics) {
+  const std::string text = '\n' + m.text(format);
+  const auto at = text.find('\n' + series + ' ');
+  if (at == text.npos) return {};
+  const auto from = at + series.size() + 2;
+  return text.substr(from, text.find('\n', from) - from);
+}
+
+const std::string of_orders = R"(store="redis://cache",kind="mutex",group="order")";
+
+std::string attempts(const metrics& m, const std::string& result) {
+  return value_of(m, "holdfast_acquire_total{" + of_orders + ",result=\"" + result + "\"}");
+}
+
+std::string held(const metrics& m) { return value_of(m, "holdfast_held{" + of_orders + "}"); }
+
+TEST(metrics, count_each_end_of_an_attempt_apart) {
+  metrics m;
+  m.on_event(ended(event_kind::acquired, 3ms));
+  m.on_event(ended(event_kind::busy, 0ms, errc::busy));
+  m.on_event(ended(event_kind::busy, 0ms, errc::busy));
+  m.on_event(ended(event_kind::gave_up, 1s, errc::timed_out));
+  m.on_event(ended(event_kind::gave_up, 1s, errc::cancelled));
+  m.on_event(ended(event_kind::gave_up, 1s, errc::overloaded));
+  EXPECT_EQ(attempts(m, "acquired"), "1");
+  EXPECT_EQ(attempts(m, "busy"), "2");
+  EXPECT_EQ(attempts(m, "timeout"), "1");
+  EXPECT_EQ(attempts(m, "cancelled"), "1");
+  EXPECT_EQ(attempts(m, "error"), "1");
+}
+
+TEST(metrics, put_a_wait_into_its_bucket_and_all_above) {
+  metrics m;
+  m.on_event(ended(event_kind::acquired, 10ms));
+  m.on_event(ended(event_kind::acquired, 301s));
+  const std::string wait = "holdfast_acquire_wait_seconds";
+  const std::string labels = of_orders + ",result=\"acquired\"";
+  const auto bucket = [&](const std::string& le) {
+    return value_of(m, wait + "_bucket{" + labels + ",le=\"" + le + "\"}");
+  };
+  EXPECT_EQ(bucket("0.005"), "0");
+  EXPECT_EQ(bucket("0.01"), "1") << "a bound belongs to its bucket";
+  EXPECT_EQ(bucket("300.0"), "1");
+  EXPECT_EQ(bucket("+Inf"), "2");
+  EXPECT_EQ(value_of(m, wait + "_sum{" + labels + "}"), "301.01");
+  EXPECT_EQ(value_of(m, wait + "_count{" + labels + "}"), "2");
+}
+
+TEST(metrics, know_how_many_leases_are_held) {
+  metrics m;
+  for (int i = 0; i < 6; ++i) m.on_event(about(event_kind::acquired));
+  EXPECT_EQ(held(m), "6");
+  m.on_event(about(event_kind::released));
+  m.on_event(about(event_kind::release_failed));
+  EXPECT_EQ(held(m), "4");
+  event shared = about(event_kind::lost);
+  shared.leases = 3;
+  m.on_event(shared);
+  event idle = about(event_kind::lost);
+  idle.leases = 0;
+  m.on_event(idle);
+  EXPECT_EQ(held(m), "1");
+  EXPECT_EQ(value_of(m, "holdfast_lost_total{" + of_orders + "}"), "2");
+}
+
+TEST(metrics, have_no_more_groups_than_they_may) {
+  metrics m({.always = {"vip:7"}, .max_groups = 2});
+  for (const auto* const name : {"a:1", "b/1", "c:1", "d", "a:2", "vip:7", "vip:8"}) {
+    m.on_event(about(event_kind::acquired, name));
+  }
+  const auto of = [&](const std::string& group) {
+    return value_of(m,
+                    R"(holdfast_held{store="redis://cache",kind="mutex",group=")" + group + "\"}");
+  };
+  EXPECT_EQ(of("a"), "2");
+  EXPECT_EQ(of("b"), "1");
+  EXPECT_EQ(of("vip:7"), "1") << "always one of its own";
+  EXPECT_EQ(of("c"), "");
+  EXPECT_EQ(of("other"), "3") << "c, d, and vip";
+}
+
+TEST(metrics, group_names_as_they_are_told_to) {
+  metrics m({.group = [](std::string_view name) { return name.substr(name.find(':') + 1); }});
+  m.on_event(about(event_kind::acquired, "1:order"));
+  EXPECT_EQ(held(m), "1");
+}
+
+TEST(metrics, have_room_for_a_thousand_series_and_count_the_rest_together) {
+  metrics m({.max_groups = 5'000});
+  for (int i = 0; i < 3'000; ++i) {
+    const std::string name = "g" + std::to_string(i);
+    m.on_event(about(event_kind::acquired, name));
+  }
+  EXPECT_EQ(value_of(m, R"(holdfast_held{store="other",kind="other",group="other"})"), "2000");
+}
+
+TEST(metrics, show_a_series_at_zero_before_its_first_event) {
+  metrics m;
+  m.preregister("redis://cache", "mutex", "order");
+  EXPECT_EQ(attempts(m, "acquired"), "0");
+  EXPECT_EQ(held(m), "0");
+}
+
+TEST(metrics, count_renewals_and_what_was_left_of_the_leases) {
+  metrics m;
+  event e = about(event_kind::renewed);
+  e.margin = 20s;
+  m.on_event(e);
+  m.on_event(about(event_kind::renew_failed));
+  e.kind = event_kind::held_again;
+  m.on_event(e);
+  EXPECT_EQ(value_of(m, R"(holdfast_renew_total{store="redis://cache",result="ok"})"), "2");
+  EXPECT_EQ(value_of(m, R"(holdfast_renew_total{store="redis://cache",result="error"})"), "1");
+  EXPECT_EQ(value_of(m, R"(holdfast_lease_margin_seconds_sum{store="redis://cache"})"), "40");
+  EXPECT_EQ(value_of(m, R"(holdfast_events_total{store="redis://cache",event="held_again"})"), "1");
+}
+
+TEST(metrics, are_two_texts_of_which_one_is_for_text_files) {
+  metrics m;
+  m.on_event(about(event_kind::acquired));
+  const std::string open = m.text();
+  const std::string old = m.text(metrics_format::prometheus);
+  EXPECT_TRUE(open.ends_with("\n# EOF\n"));
+  EXPECT_NE(open.find("# TYPE holdfast_acquire counter\n"), open.npos);
+  EXPECT_NE(open.find("# UNIT holdfast_hold_seconds seconds\n"), open.npos);
+  EXPECT_EQ(old.find("# EOF"), old.npos);
+  EXPECT_NE(old.find("# TYPE holdfast_acquire_total counter\n"), old.npos);
+  EXPECT_NE(old.find("# TYPE holdfast_build_info gauge\n"), old.npos);
+  EXPECT_NE(content_type(metrics_format::openmetrics), content_type(metrics_format::prometheus));
+}
+
+TEST(metrics, escape_what_a_label_may_hold) {
+  metrics m;
+  m.on_event(about(event_kind::acquired, "a\"b\\c\nd"));
+  EXPECT_NE(m.text().find(R"(group="a\"b\\c\nd")"), std::string::npos);
+}
+
+TEST(metrics, lose_no_count_of_many_threads) {
+  metrics m;
+  constexpr int threads = 4, each = 2'000;
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&, t] {
+      const std::string name = "g" + std::to_string(t % 2) + ":x";
+      for (int i = 0; i < each; ++i) {
+        m.on_event(about(event_kind::acquired));
+        m.on_event(about(event_kind::acquired, name));
+        m.on_event(about(event_kind::released));
+        if (i % 500 == 0) (void)m.text();
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(attempts(m, "acquired"), std::to_string(threads * each));
+  EXPECT_EQ(held(m), "0");
+}
+
+/// A session over memory that is counted.
+struct counted {
+  explicit counted(holdfast::testing::fault_plan plan = {}) {
+    holdfast::session_options o;
+    o.observer = numbers;
+    const auto faulty = holdfast::testing::faulty(std::move(plan), nullptr);
+    o.decorate = [faulty, timed = numbers->timer()](auto inner) {
+      return timed(faulty(std::move(inner)));
+    };
+    session.emplace(holdfast::open("memory:", std::move(o)));
+  }
+  std::string of(const std::string& series) const { return value_of(*numbers, series); }
+
+  std::shared_ptr<metrics> numbers = std::make_shared<metrics>();
+  std::optional<holdfast::session> session;
+};
+
+TEST(metrics, time_what_the_store_is_asked) {
+  counted c;
+  holdfast::fair_mutex m{*c.session, "a"};
+  (void)m.acquire();
+  (void)c.session->names();
+  const auto count = [&](const std::string& op) {
+    return c.of(R"(holdfast_store_op_seconds_count{store="memory:",op=")" + op + "\"}");
+  };
+  EXPECT_EQ(count("acquire"), "1");
+  EXPECT_EQ(count("release"), "1");
+  EXPECT_EQ(count("names"), "1");
+  EXPECT_EQ(count("renew"), "");
+}
+
+TEST(metrics, count_what_the_store_failed_at_by_the_reason) {
+  holdfast::testing::fault_plan plan;
+  plan.choose = [](auto, auto, auto verb) {
+    return verb == holdfast::store::permits_verb::inspect ? holdfast::testing::fault::drop_request
+                                                          : holdfast::testing::fault::none;
+  };
+  counted c(std::move(plan));
+  EXPECT_THROW((void)c.session->show("a"), holdfast::error);
+  EXPECT_EQ(c.of(R"(holdfast_store_errors_total{store="memory:",op="inspect",)"
+                 R"(error="unavailable"})"),
+            "1");
+}
+
+TEST(metrics, hear_of_a_whole_life_of_a_lock) {
+  counted c;
+  holdfast::mutex m{*c.session, "job:1"};
+  {
+    const auto held = m.acquire();
+    EXPECT_FALSE(m.try_acquire());
+    EXPECT_EQ(c.of(R"(holdfast_held{store="memory:",kind="mutex",group="job"})"), "1");
+  }
+  EXPECT_EQ(c.of(R"(holdfast_held{store="memory:",kind="mutex",group="job"})"), "0");
+  EXPECT_EQ(
+      c.of(R"(holdfast_acquire_total{store="memory:",kind="mutex",group="job",result="busy"})"),
+      "1");
+  EXPECT_EQ(c.of(R"(holdfast_hold_seconds_count{store="memory:",kind="mutex",group="job",)"
+                 R"(end="released"})"),
+            "1");
+}
+
+}  // namespace

@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+// A call that does not wait and finds the lock held says so by an event of its own: a wait whose
+// time is over is another thing.
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::event_kind;
+using holdfast::mutex;
+using holdfast::one_try;
+using holdfast::wait_limit;
+
+/// What was told, and of which kind of lock.
+class listener final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    const std::lock_guard guard{mutex_};
+    told_.push_back({e.kind, std::string(e.lock_kind), e.code});
+  }
+  struct one {
+    event_kind kind;
+    std::string lock_kind;
+    std::error_code code;
+    bool operator==(const one&) const = default;
+  };
+  std::vector<one> take() {
+    const std::lock_guard guard{mutex_};
+    return std::exchange(told_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<one> told_;
+};
+
+using told = std::vector<listener::one>;
+
+/// Attempts of a session whose lock another session holds.
+class busy : public testing::Test {
+ protected:
+  using attempt = std::function<void(holdfast::wait_time)>;
+
+  /// It is told of a try that it found it held, and of a short wait that its time was over.
+  void expect_told_apart(const std::string& kind, const attempt& acquire) {
+    seen_->take();
+    acquire(one_try);
+    EXPECT_EQ(seen_->take(), (told{{event_kind::busy, kind, errc::busy}})) << kind;
+    acquire(2ms);
+    EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, kind, errc::timed_out}})) << kind;
+  }
+
+  template <class Pending>
+  static void ends_in_vain(Pending p) {
+    EXPECT_FALSE(std::move(p).future().get());
+  }
+
+  const std::shared_ptr<listener> seen_ = std::make_shared<listener>();
+  const holdfast::session theirs_ = holdfast::open("memory:busy");
+  const holdfast::session ours_ = holdfast::open("memory:busy", {.observer = seen_});
+};
+
+TEST_F(busy, a_mutex_in_each_of_its_forms) {
+  mutex other{theirs_, "m"};
+  const auto held = other.acquire();
+  mutex m{ours_, "m"};
+  holdfast::fair_mutex fair{ours_, "m"};
+  holdfast::recursive_mutex again{ours_, "m"};
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(m.try_acquire_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(m.try_lock_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(fair.try_acquire_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(again.try_lock_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait))); });
+  EXPECT_FALSE(m.try_lock());
+  EXPECT_EQ(seen_->take(), (told{{event_kind::busy, "mutex", errc::busy}}));
+}
+
+TEST_F(busy, a_mutex_that_another_thread_of_this_process_holds) {
+  mutex m{ours_, "local"};
+  const auto held = m.acquire();
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(m.try_acquire_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait))); });
+}
+
+TEST_F(busy, both_sides_of_a_shared_mutex) {
+  holdfast::shared_mutex other{theirs_, "rw"};
+  const auto held = other.acquire();
+  holdfast::shared_mutex m{ours_, "rw"};
+  const std::string kind = "shared_mutex";
+  expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_acquire_for(wait)); });
+  expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_acquire_shared_for(wait)); });
+  expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_lock_for(wait)); });
+  expect_told_apart(kind, [&](auto wait) { EXPECT_FALSE(m.try_lock_shared_for(wait)); });
+  expect_told_apart(kind, [&](auto wait) { ends_in_vain(async_acquire(m, wait_limit(wait))); });
+  expect_told_apart(kind,
+                    [&](auto wait) { ends_in_vain(async_acquire_shared(m, wait_limit(wait))); });
+}
+
+TEST_F(busy, semaphores_of_each_kind) {
+  holdfast::semaphore other{theirs_, "s", 1};
+  const auto held = other.acquire();
+  holdfast::semaphore s{ours_, "s", 1};
+  holdfast::counting_semaphore counts{ours_, "s", 1};
+  expect_told_apart("semaphore", [&](auto wait) { EXPECT_FALSE(s.try_acquire_for(wait)); });
+  expect_told_apart("semaphore", [&](auto wait) { EXPECT_FALSE(counts.try_acquire_for(wait)); });
+  expect_told_apart("semaphore",
+                    [&](auto wait) { ends_in_vain(async_acquire(s, 1, wait_limit(wait))); });
+
+  holdfast::expiring_semaphore others{theirs_, "e", 1};
+  const auto permit = others.acquire(1min);
+  holdfast::expiring_semaphore e{ours_, "e", 1};
+  expect_told_apart("semaphore", [&](auto wait) { EXPECT_FALSE(e.try_acquire_for(1min, wait)); });
+  expect_told_apart("semaphore",
+                    [&](auto wait) { ends_in_vain(async_acquire(e, 1min, wait_limit(wait))); });
+}
+
+TEST_F(busy, an_election_that_another_leads) {
+  holdfast::election other{theirs_, "elect"};
+  const auto leads = other.campaign();
+  holdfast::election e{ours_, "elect"};
+  expect_told_apart("election", [&](auto wait) { EXPECT_FALSE(e.campaign_for(wait)); });
+  expect_told_apart("election",
+                    [&](auto wait) { ends_in_vain(async_campaign(e, wait_limit(wait))); });
+}
+
+TEST_F(busy, several_locks_at_once) {
+  mutex other{theirs_, "b"};
+  const auto held = other.acquire();
+  mutex a{ours_, "a"}, b{ours_, "b"};
+  holdfast::multi_lock all{a, b};
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(all.try_acquire_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(all.try_lock_for(wait)); });
+  expect_told_apart("mutex",
+                    [&](auto wait) { ends_in_vain(async_acquire(all, wait_limit(wait))); });
+}
+
+TEST_F(busy, an_admission_without_a_permit) {
+  holdfast::semaphore other{theirs_, "room", 1};
+  const auto held = other.acquire();
+  holdfast::semaphore room{ours_, "room", 1};
+  holdfast::rate_limiter rate{ours_, "rate", {{.tokens = 5, .per = 1min}}};
+  holdfast::admission door{rate, room};
+  const auto refused = [](const holdfast::admitted& a) { return !a; };
+  expect_told_apart("semaphore", [&](auto wait) { EXPECT_TRUE(refused(door.admit_for(wait))); });
+  expect_told_apart("semaphore", [&](auto wait) {
+    EXPECT_TRUE(refused(async_admit(door, 1, {}, wait_limit(wait)).future().get().value()));
+  });
+}
+
+TEST_F(busy, a_redlock_that_a_majority_refuses) {
+  const std::vector nodes{holdfast::open("memory:busy-1", {.observer = seen_}),
+                          holdfast::open("memory:busy-2"), holdfast::open("memory:busy-3")};
+  const std::vector others{holdfast::open("memory:busy-1"), holdfast::open("memory:busy-2"),
+                           holdfast::open("memory:busy-3")};
+  holdfast::redlock other{others, "q"};
+  const auto held = other.acquire();
+  holdfast::redlock q{nodes, "q"};
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(q.try_acquire_for(wait)); });
+  expect_told_apart("mutex", [&](auto wait) { EXPECT_FALSE(q.try_lock_for(wait)); });
+}
+
+TEST_F(busy, a_wait_that_is_called_off_is_neither) {
+  mutex other{theirs_, "stop"};
+  const auto held = other.acquire();
+  mutex m{ours_, "stop"};
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(m.try_acquire_for(1min, stop.get_token()));
+  EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, "mutex", errc::cancelled}}));
+}
+
+}  // namespace

@@ -1,0 +1,170 @@
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "fixture.hpp"
+
+// Several users of one file. Only root can be somebody else: without it these tests see one user.
+namespace sqlite_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr gid_t group = 64'999;
+constexpr uid_t one_user = 64'001, other_user = 64'002;
+
+/// In a child process of a user who is in the group, too, and whose files are for nobody else.
+bool as(uid_t user, const std::function<bool()>& body) {
+  return in_child([&] {
+    ::umask(077);
+    if (::geteuid() != 0) return body();
+    const gid_t more = group;
+    return ::setgroups(1, &more) == 0 && ::setresgid(user, user, user) == 0 &&
+           ::setresuid(user, user, user) == 0 && body();
+  });
+}
+
+bool lock_something(const std::string& file, const std::string& shared_with = {}) {
+  sqlite_options options;
+  options.path = file;
+  options.group = shared_with;
+  rule change = increments();
+  return open(options)->transact("name", change).ok();
+}
+
+class users : public sqlite_store {
+ protected:
+  users() {
+    fs::permissions(dir_.path(), fs::perms{0755});
+    fs::create_directory(folder_);
+    give(folder_, 0);
+    EXPECT_EQ(::chmod(folder_.c_str(), 02770), 0);
+  }
+  static void give(const std::string& what, uid_t user) {
+    const bool as_root = ::geteuid() == 0;
+    EXPECT_TRUE(!as_root || ::chown(what.c_str(), user, group) == 0) << what;
+  }
+  std::string group_of_the_folder() const {
+    struct stat found{};
+    ::stat(folder_.c_str(), &found);
+    return std::to_string(found.st_gid);
+  }
+  sqlite_options reading() const {
+    sqlite_options options;
+    options.path = file_;
+    options.access = "read";
+    return options;
+  }
+  std::set<std::string> everything() const {
+    std::set<std::string> all;
+    for (const auto& one : fs::recursive_directory_iterator(dir_.path())) all.insert(one.path());
+    return all;
+  }
+
+  const std::string folder_ = path("shared");
+  const std::string file_ = folder_ + "/locks.db";
+};
+
+TEST_F(users, the_members_of_a_group_share_a_file_that_any_of_them_made) {
+  EXPECT_TRUE(as(one_user, [&] { return lock_something(file_, group_of_the_folder()); }));
+  EXPECT_TRUE(as(other_user, [&] { return lock_something(file_, group_of_the_folder()); }));
+  EXPECT_TRUE(as(one_user, [&] { return lock_something(file_); })) << "it is shared for good";
+  EXPECT_EQ(record_of(*open(file_), "name"), "3");
+}
+
+TEST_F(users, a_file_made_by_hand_for_a_group_may_be_opened_first_by_any_member) {
+  write_bytes(file_, "");
+  give(file_, one_user);
+  fs::permissions(file_, fs::perms{0660});
+  EXPECT_TRUE(as(other_user, [&] { return lock_something(file_); }));
+  EXPECT_TRUE(as(one_user, [&] { return lock_something(file_); }));
+}
+
+TEST_F(users, all_that_is_made_beside_the_file_belongs_to_the_group) {
+  EXPECT_TRUE(as(one_user, [&] {
+    sqlite_options options;
+    options.path = file_;
+    options.group = group_of_the_folder();
+    const session open_one = open(options);
+    rule change = increments();
+    if (!open_one->transact("name", change)) return false;
+    bool good = true;
+    for (const auto& one : fs::recursive_directory_iterator(folder_)) {
+      struct stat found{};
+      ::stat(one.path().c_str(), &found);
+      const bool shared = std::to_string(found.st_gid) == options.group &&
+                          (found.st_mode & 0620) == 0620 && (found.st_mode & 0007) == 0;
+      if (!shared) ADD_FAILURE() << one.path();
+      good = good && shared;
+    }
+    return good;
+  }));
+}
+
+TEST_F(users, a_group_that_the_folder_does_not_pass_on_is_refused_with_what_to_do) {
+  sqlite_options options;
+  options.path = file_;
+  options.group = group_of_the_folder();
+  EXPECT_EQ(::chmod(folder_.c_str(), 0770), 0);
+  const failure f = refusal(options);
+  EXPECT_EQ(f.code, errc::not_permitted);
+  EXPECT_NE(f.what.find("chmod g+rwxs " + folder_), std::string::npos) << f.what;
+  options.group = "no such group";
+  EXPECT_EQ(refusal(options).code, errc::invalid_argument);
+  EXPECT_FALSE(fs::exists(file_));
+}
+
+TEST_F(users, one_message_names_all_the_rights_that_are_missing) {
+  (void)open(file_);
+  for (const auto& one : fs::recursive_directory_iterator(folder_))
+    ::chmod(one.path().c_str(), one.is_directory() ? 0755 : 0644);
+  ::chmod(folder_.c_str(), 0755);
+  const as_ordinary_user now;
+  const failure f = refusal(file_);
+  EXPECT_EQ(f.code, errc::read_only) << f.what;
+  for (const std::string& one :
+       {"the folder " + folder_ + ",", "write to " + file_ + ",",
+        "the folder " + file_ + "-holdfast,", std::string("/writer-queue-")}) {
+    EXPECT_NE(f.what.find(one), std::string::npos) << one << " in: " << f.what;
+  }
+}
+
+TEST_F(users, a_user_who_may_only_read_sees_what_others_hold_and_changes_nothing) {
+  session writer = open(file_);
+  rule change = writes("[held]");
+  ASSERT_TRUE(writer->transact("name", change).ok());
+  for (const auto& one : fs::recursive_directory_iterator(folder_))
+    ::chmod(one.path().c_str(), one.is_directory() ? 0755 : 0644);
+  ::chmod(folder_.c_str(), 0755);
+  for (const bool at_rest : {false, true}) {
+    if (at_rest) writer.reset();
+    const auto before = everything();
+    const as_ordinary_user now;
+    const session reader = open(reading());
+    EXPECT_EQ(record_of(*reader, "name"), "[held]");
+    const auto all = reader->entries();
+    ASSERT_TRUE(all.ok());
+    EXPECT_EQ(all->size(), 1U);
+    rule forbidden = writes("mine");
+    const auto refused = reader->transact("name", forbidden);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, errc::read_only);
+    EXPECT_EQ(everything(), before);
+  }
+}
+
+TEST_F(users, a_reader_sees_each_change) {
+  const session writer = open(file_);
+  const session reader = open(reading());
+  for (const char* const next : {"one", "two"}) {
+    rule change = writes(next);
+    ASSERT_TRUE(writer->transact("name", change).ok());
+    EXPECT_EQ(record_of(*reader, "name"), next);
+  }
+}
+
+}  // namespace
+}  // namespace sqlite_test

@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "harness/memcached_server.hpp"
+#include "harness/redis_server.hpp"
+#include "tool/fixture.hpp"
+
+namespace tool_test {
+
+namespace {
+
+using nlohmann::json;
+
+class doctor : public holdfast_tool {
+ protected:
+  json examined(words more = {}) const {
+    more.insert(more.begin(), {"doctor", "--json"});
+    return json::parse(tool(more).out);
+  }
+
+  /// The findings of a topic, as "level: message".
+  static std::vector<std::string> of(const json& all, const std::string& topic) {
+    std::vector<std::string> found;
+    for (const auto& f : all["findings"])
+      if (f["topic"] == topic)
+        found.push_back(f["level"].get<std::string>() + ": " + f["message"].get<std::string>());
+    return found;
+  }
+
+  static bool any(const std::vector<std::string>& all, const std::string& begins) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const std::string& one) { return one.starts_with(begins); });
+  }
+};
+
+}  // namespace
+
+TEST_F(doctor, a_store_that_is_well_has_no_finding_and_nothing_is_left_there) {
+  const json all = examined();
+  EXPECT_EQ(all["schema"], 1);
+  EXPECT_EQ(all["exit_code"], 0) << all;
+  for (const auto* const topic :
+       {"connection", "round trip", "rights", "clock", "notifications", "version", "names"}) {
+    EXPECT_TRUE(any(of(all, topic), "ok: ")) << topic << " in " << all;
+  }
+  EXPECT_EQ(tool({"list"}).out.find("holdfast-doctor"), std::string::npos);
+  EXPECT_EQ(tool({"doctor"}).code, 0);
+}
+
+TEST_F(doctor, for_people_each_finding_is_a_row_and_the_last_line_counts) {
+  const auto said = tool({"doctor", "sqlite:" + folder.file("other.db") + "?synchronous=off"});
+  EXPECT_EQ(said.code, 1) << said.out;
+  EXPECT_NE(said.out.find("warning  persistence"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("→ ?synchronous=normal"), std::string::npos) << said.out;
+  EXPECT_TRUE(said.out.ends_with("0 problems, 1 warning\n")) << said.out;
+}
+
+TEST_F(doctor, a_store_that_is_away_is_69_and_says_what_to_check) {
+  const auto said = tool({"doctor", "--json", "redis://127.0.0.1:1"});
+  EXPECT_EQ(said.code, 69) << said.out << said.err;
+  const json all = json::parse(said.out);
+  EXPECT_EQ(all["findings"].size(), 1U);
+  EXPECT_EQ(all["findings"][0]["topic"], "connection");
+  EXPECT_EQ(all["findings"][0]["level"], "problem");
+  EXPECT_FALSE(all["findings"][0]["remedy"].get<std::string>().empty());
+}
+
+TEST_F(doctor, a_url_that_cannot_be_is_64_and_two_stores_are_one_too_many) {
+  EXPECT_EQ(tool({"doctor", "rediss:/x"}).code, 64);
+  const auto two = tool({"doctor", "sqlite:a", "--store", "sqlite:b"});
+  EXPECT_EQ(two.code, 64);
+  EXPECT_NE(two.err.find("two stores"), std::string::npos) << two.err;
+}
+
+TEST_F(doctor, who_waits_too_long_is_named_with_who_is_in_the_way) {
+  const holder blocks(*this, {"job"});
+  program waiter(command({"run", "job", "--", "true"}), around);
+  wait_for_waiter("job");
+  const auto found = of(examined({"--stuck", "0"}), "stuck");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(found[0].starts_with("warning: job: the first of 1 waiter has waited for "))
+      << found[0];
+  EXPECT_NE(found[0].find("; held by "), std::string::npos) << found[0];
+  EXPECT_EQ(examined()["exit_code"], 0) << "not yet, by default";
+}
+
+TEST_F(doctor, redis_that_drops_locks_is_78_with_the_command_that_ends_it) {
+  harness::redis_server server({"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"});
+  const auto said = tool({"doctor", server.url()});
+  EXPECT_EQ(said.code, 78) << said.out;
+  EXPECT_NE(said.out.find("config set maxmemory-policy noeviction"), std::string::npos) << said.out;
+  EXPECT_EQ(said.out.find("maxmemory-policy is"), said.out.rfind("maxmemory-policy is"))
+      << "said once: " << said.out;
+  server.ask({"config", "set", "maxmemory-policy", "noeviction"});
+  server.ask({"config", "set", "appendonly", "yes"});
+  const json well = examined({server.url()});
+  EXPECT_EQ(well["exit_code"], 0) << well;
+  EXPECT_TRUE(any(of(well, "version"), "ok: " + server.socket())) << "which server: " << well;
+}
+
+TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_one_without_channels_is_not_notified) {
+  harness::redis_server server;
+  server.ask({"acl", "setuser", "reader", "on", ">pw", "~*", "&*", "+@connection", "+@read",
+              "+info", "+time", "+subscribe", "+unsubscribe"});
+  const std::string url = "redis+unix://reader:pw@" + server.socket();
+  const auto said = tool({"doctor", "--json", url});
+  EXPECT_EQ(said.code, 77) << said.out << said.err;
+  EXPECT_EQ(said.out.find("pw@"), std::string::npos) << "no password is shown";
+}
+
+TEST_F(doctor, memcached_may_drop_locks_and_says_how_to_forbid_it) {
+  const harness::memcached_server server;
+  const json all = examined({server.url()});
+  EXPECT_EQ(all["exit_code"], 1) << all;
+  EXPECT_TRUE(any(of(all, "eviction"), "warning: ")) << all;
+  EXPECT_TRUE(any(of(all, "rights"), "ok: ")) << all;
+}
+
+}  // namespace tool_test

@@ -1,0 +1,125 @@
+#include "tool/store_metrics.hpp"
+
+#include <fstream>
+#include <iterator>
+
+#include "tool/fixture.hpp"
+
+namespace tool_test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::metrics_format;
+using holdfast::participant;
+using holdfast::tool::listed_name;
+using holdfast::tool::store_snapshot;
+
+const std::chrono::system_clock::time_point noon{1'000'000s};
+
+participant since(std::chrono::seconds ago) {
+  participant p;
+  p.since = noon - ago;
+  return p;
+}
+
+listed_name named(const std::string& name, const std::string& kind,
+                  std::vector<participant> holders, std::vector<participant> waiters = {}) {
+  listed_name n;
+  n.info.name = name;
+  n.info.kind = kind;
+  n.info.holders = std::move(holders);
+  n.info.waiters = std::move(waiters);
+  return n;
+}
+
+store_snapshot snapshot(std::vector<listed_name> names) {
+  return {"redis://h", true, 1ms, 2ms, std::move(names)};
+}
+
+std::string text_of(const store_snapshot& s) {
+  return holdfast::tool::store_metrics({&s, 1}, noon, metrics_format::prometheus);
+}
+
+testing::AssertionResult has(const std::string& text, const std::string& line) {
+  if (('\n' + text).find('\n' + line + '\n') != text.npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << line << " is not in\n" << text;
+}
+
+std::string of(const std::string& name, const std::string& kind, const std::string& group) {
+  return name + "{store=\"redis://h\",kind=\"" + kind + "\",group=\"" + group + "\"} ";
+}
+
+class store_metrics_command : public holdfast_tool {};
+
+}  // namespace
+
+TEST(store_metrics, sum_up_the_names_of_a_kind_and_group) {
+  const auto text = text_of(snapshot({named("a:1", "mutex", {since(5s)}, {since(2s), since(1s)}),
+                                      named("a:2", "mutex", {since(9s)}),
+                                      named("a:3", "semaphore", {since(1s), since(1s)})}));
+  EXPECT_TRUE(has(text, of("holdfast_store_names", "mutex", "a") + "2"));
+  EXPECT_TRUE(has(text, of("holdfast_store_held", "mutex", "a") + "2"));
+  EXPECT_TRUE(has(text, of("holdfast_store_waiting", "mutex", "a") + "2"));
+  EXPECT_TRUE(has(text, of("holdfast_store_oldest_hold_seconds", "mutex", "a") + "9"));
+  EXPECT_TRUE(has(text, of("holdfast_store_oldest_wait_seconds", "mutex", "a") + "2"));
+  EXPECT_TRUE(has(text, of("holdfast_store_held", "semaphore", "a") + "2"));
+  EXPECT_TRUE(has(text, "holdfast_store_round_trip_seconds{store=\"redis://h\"} 0.001"));
+}
+
+TEST(store_metrics, the_smallest_groups_of_too_many_are_counted_together) {
+  std::vector<listed_name> names;
+  for (int i = 0; i < 70; ++i) {
+    const std::string group = "g" + std::to_string(i);
+    for (int n = 0; n <= i; ++n) {
+      names.push_back(named(group + ':' + std::to_string(n), "mutex", {}));
+    }
+  }
+  const auto text = text_of(snapshot(std::move(names)));
+  EXPECT_TRUE(has(text, of("holdfast_store_names", "mutex", "g69") + "70"));
+  EXPECT_TRUE(has(text, of("holdfast_store_names", "mutex", "other") + "21")) << "1+2+3+4+5+6";
+}
+
+TEST(store_metrics, an_election_without_a_leader_shows) {
+  const auto text =
+      text_of(snapshot({named("with", "election", {since(1s)}), named("without", "election", {})}));
+  EXPECT_TRUE(has(text, "holdfast_store_leader{store=\"redis://h\",election=\"with\"} 1"));
+  EXPECT_TRUE(has(text, "holdfast_store_leader{store=\"redis://h\",election=\"without\"} 0"));
+}
+
+TEST(store_metrics, what_cannot_be_read_is_counted) {
+  auto bad = named("x", "", {});
+  bad.error = "damaged";
+  EXPECT_TRUE(has(text_of(snapshot({bad})), "holdfast_store_unreadable{store=\"redis://h\"} 1"));
+}
+
+TEST(store_metrics, of_a_store_that_is_away_only_that_is_known) {
+  store_snapshot away;
+  away.url = "redis://h";
+  const auto text = text_of(away);
+  EXPECT_TRUE(has(text, "holdfast_store_up{store=\"redis://h\"} 0"));
+  EXPECT_EQ(text.find("holdfast_store_scan_seconds{"), text.npos);
+}
+
+TEST_F(store_metrics_command, shows_who_holds_and_waits_and_replaces_a_file_in_one_step) {
+  const holder held(*this, {"job:1"});
+  const auto said = tool({"metrics"});
+  EXPECT_EQ(said.code, 0) << said.err;
+  const std::string labels = "{store=\"" + store + "\",kind=\"mutex\",group=\"job\"} ";
+  EXPECT_TRUE(has(said.out, "holdfast_store_held" + labels + "1"));
+  EXPECT_TRUE(has(said.out, "holdfast_store_up{store=\"" + store + "\"} 1"));
+
+  const std::string file = folder.file("holdfast.prom");
+  EXPECT_EQ(tool({"metrics", "-o", file, "--format", "openmetrics"}).out, "");
+  std::ifstream in(file);
+  const std::string written{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_TRUE(written.ends_with("# EOF\n")) << written;
+}
+
+TEST_F(store_metrics_command, a_store_that_is_away_is_a_state_to_be_shown) {
+  const auto said = tool({"metrics", "--store", "redis://127.0.0.1:1"});
+  EXPECT_EQ(said.code, 69);
+  EXPECT_TRUE(has(said.out, "holdfast_store_up{store=\"redis://127.0.0.1:1\"} 0"));
+}
+
+}  // namespace tool_test

@@ -1,0 +1,110 @@
+#include "tool/doctor_names.hpp"
+
+#include <algorithm>
+
+#include "tool/duration.hpp"
+#include "tool/progress.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+/// More would be a list, and list prints a better one.
+constexpr std::size_t most_of_a_kind = 10;
+
+std::string count(std::size_t n, const std::string& of) {
+  return std::to_string(n) + ' ' + of + (n == 1 ? "" : "s");
+}
+
+finding census(std::span<const listed_name> names) {
+  std::size_t holders = 0, waiters = 0;
+  for (const auto& n : names) {
+    holders += n.info.holders.size();
+    waiters += n.info.waiters.size();
+  }
+  return {severity::ok,
+          "names",
+          count(names.size(), "name") + ", " + count(holders, "holder") + ", " +
+              count(waiters, "waiter"),
+          {}};
+}
+
+/// Those of one kind: at most ten, and how many more there are.
+class limited {
+ public:
+  limited(findings& to, std::string topic, std::string more)
+      : to_(to), topic_(std::move(topic)), more_(std::move(more)) {}
+  void add(std::string message, std::string remedy) {
+    if (++seen_ > most_of_a_kind) return;
+    to_.push_back({severity::warning, topic_, std::move(message), std::move(remedy)});
+  }
+  void finish() {
+    if (seen_ <= most_of_a_kind) return;
+    to_.push_back({severity::warning, topic_,
+                   "and " + std::to_string(seen_ - most_of_a_kind) + " more", more_});
+  }
+
+ private:
+  findings& to_;
+  const std::string topic_;
+  const std::string more_;
+  std::size_t seen_ = 0;
+};
+
+void judge_unreadable(std::span<const listed_name> names, findings& to) {
+  limited all(to, "unreadable", "holdfast list");
+  for (const auto& n : names) {
+    if (n.error.empty()) continue;
+    all.add(printable(n.info.name) + ": " + printable(n.error),
+            "remove the entry with the store's own client if nobody needs it");
+  }
+  all.finish();
+}
+
+void judge_waiters(std::span<const listed_name> names, const circumstances& c, findings& to) {
+  limited all(to, "stuck", "holdfast list --waiting");
+  for (const auto& n : names) {
+    if (n.info.waiters.empty()) continue;
+    const auto& first = n.info.waiters.front();
+    if (!is_known(first.since) || c.now - first.since < c.stuck) continue;
+    std::string message = printable(n.info.name) + ": the first of " +
+                          count(n.info.waiters.size(), "waiter") + " has waited for " +
+                          format_duration(c.now - first.since);
+    if (!n.info.holders.empty())
+      message += "; held by " + holder_phrase(n.info.holders.front(), c.now);
+    all.add(std::move(message), "holdfast show " + printable(n.info.name) +
+                                    "; stop the holder, or take the lock away with force-unlock");
+  }
+  all.finish();
+}
+
+bool has_died(const participant& p, const circumstances& c) {
+  return p.pid != 0 && p.host == c.host && !c.is_alive(p.pid);
+}
+
+// A container has the same host name now and then, and other processes.
+void judge_leftovers(std::span<const listed_name> names, const circumstances& c, findings& to) {
+  limited all(to, "leftover", "holdfast list --held");
+  for (const auto& n : names) {
+    for (const auto& p : n.info.holders) {
+      if (!has_died(p, c)) continue;
+      all.add(printable(n.info.name) + ": process " + std::to_string(p.pid) +
+                  " of this machine holds it, and does not run (in this container)",
+              "it is free in " + format_duration(p.expires_in) + ", or at once with force-unlock");
+    }
+  }
+  all.finish();
+}
+
+}  // namespace
+
+findings judge_names(std::span<const listed_name> names, const circumstances& c) {
+  findings found{census(names)};
+  judge_unreadable(names, found);
+  judge_waiters(names, c, found);
+  judge_leftovers(names, c, found);
+  return found;
+}
+
+}  // namespace holdfast::tool

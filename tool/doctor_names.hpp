@@ -1,0 +1,24 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "tool/finding.hpp"
+#include "tool/listed_name.hpp"
+
+namespace holdfast::tool {
+
+/// What the names of a store are judged by.
+struct circumstances {
+  std::chrono::system_clock::time_point now;
+  std::chrono::nanoseconds stuck;                   ///< a wait as long as this is reported
+  std::string host;                                 ///< this machine, as it is written into locks
+  std::function<bool(std::uint32_t pid)> is_alive;  ///< whether this machine has that process
+};
+
+/// Stuck waiters, holders that have died, and entries that cannot be read. Pure but for is_alive.
+findings judge_names(std::span<const listed_name> names, const circumstances& c);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,169 @@
+#include "tool/doctor_probes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <holdfast/latch.hpp>
+#include <holdfast/mutex.hpp>
+#include <utility>
+#include <vector>
+
+#include "tool/duration.hpp"
+#include "tool/exit_code.hpp"
+#include "tool/progress.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+using std::chrono::system_clock;
+
+constexpr int samples = 9;
+constexpr auto slow_round_trip = 100ms;
+constexpr auto clocks_differ = 5s;
+/// A waiter that is not notified polls after about a second.
+constexpr auto notified_within = 700ms;
+constexpr auto longest_hand_over = 10s;
+/// So short that a doctor who is killed leaves nothing behind for long.
+constexpr std::chrono::milliseconds lease_of_probes{5'000};
+
+std::string scratch_name() {
+  const auto us = who_we_are();
+  return "holdfast-doctor:" + us.host + ':' + std::to_string(us.pid);
+}
+
+lock_options briefly() { return {.lease = lease_of_probes, .reason = "holdfast doctor"}; }
+
+std::string remedy_for(errc why) {
+  switch (why) {
+    case errc::unavailable:
+      return "start the server; check host, port and firewall; holdfast ping shows when it answers";
+    case errc::not_permitted:
+      return "check user and password; docs/security.md lists the least rights of each store";
+    case errc::read_only:
+      return "name the primary, or a file that may be written";
+    case errc::no_space:
+      return "make room on the server";
+    default:
+      return "docs/errors.md explains '" + make_error_code(why).message() + "'";
+  }
+}
+
+// So long both clocks may have been read apart.
+finding judge_clock(system_clock::time_point before, system_clock::time_point theirs,
+                    system_clock::time_point after) {
+  nanoseconds off{};
+  if (theirs < before) off = before - theirs;
+  if (theirs > after) off = theirs - after;
+  if (off < clocks_differ) {
+    const std::string how = off < 1s ? "less than a second" : format_duration(off);
+    return {severity::ok, "clock", "this machine and the store differ by " + how, {}};
+  }
+  return {severity::warning, "clock",
+          "the store's clock is " + format_duration(off) +
+              (theirs < before ? " behind" : " ahead") +
+              ": ages are shown wrongly (no lock depends on it)",
+          "set both clocks by NTP"};
+}
+
+void await_waiter(const session& s, const std::string& name, boot_time until) {
+  while (s.show(name).waiters.empty() && boot_clock::now() < until) ::usleep(1'000);
+}
+
+}  // namespace
+
+finding problem_of(const std::string& topic, const error& e) {
+  return {severity::problem, topic, std::string(unsigned_message(e.what())), remedy_for(e.reason()),
+          exit_code::of(e.reason())};
+}
+
+probes::probes(session s, stopwatch watch)
+    : session_(std::move(s)), watch_(std::move(watch)), name_(scratch_name()) {}
+
+finding probes::tried(const std::string& what, const std::function<void()>& act) const {
+  try {
+    act();
+    return {severity::ok, "rights", what, {}};
+  } catch (const error& e) {
+    return problem_of("rights", e);
+  }
+}
+
+findings probes::round_trip() {
+  std::vector<nanoseconds> times;
+  for (int i = 0; i < samples; ++i) {
+    (void)session_.show(name_);
+    if (const auto took = watch_.take()) times.push_back(*took);
+  }
+  if (times.empty()) return {};
+  std::sort(times.begin(), times.end());
+  const nanoseconds median = times[times.size() / 2];
+  const std::string text = format_short_time(median) + " is the median of " +
+                           std::to_string(times.size()) + ", " + format_short_time(times.back()) +
+                           " the longest";
+  if (median < slow_round_trip) return {{severity::ok, "round trip", text, {}}};
+  return {{severity::warning, "round trip", text + ": a lock and its release cost two",
+           "bring the store nearer, or keep locks longer: linger, local_time (docs/tuning.md)"}};
+}
+
+findings probes::rights() {
+  findings found;
+  found.push_back(tried("lists names", [&] { (void)session_.names(name_ + "*"); }));
+  found.push_back(tried("takes and releases a lock", [&] {
+    mutex m{session_, name_, briefly()};
+    lease held = m.acquire();
+    if (const auto why = held.release()) throw error({errc::lost, why.message(), false, "release"});
+  }));
+  if (!session_.can().latch) return found;
+  found.push_back(tried("counts down a latch", [&] {
+    latch l{session_, name_ + ":latch", 1};
+    l.count_down();
+    l.remove();
+  }));
+  return found;
+}
+
+findings probes::clock() {
+  mutex m{session_, name_, briefly()};
+  const auto before = system_clock::now();
+  const lease held = m.acquire();
+  const auto after = system_clock::now();
+  const auto holders = session_.show(name_).holders;
+  if (holders.empty() || !is_known(holders.front().since)) return {};
+  return {judge_clock(before, holders.front().since, after)};
+}
+
+findings probes::notifications(const std::function<session()>& another) {
+  const auto& can = session_.can();
+  if (!can.notifications || !can.lists_waiters) {
+    return {{severity::note,
+             "notifications",
+             "this store has none: waiters poll (docs/choosing-a-store.md)",
+             {}}};
+  }
+  const session other = another();
+  mutex first{session_, name_, briefly()};
+  mutex second{other, name_, briefly()};
+  lease held = first.acquire();
+  const boot_time until = boot_clock::now() + longest_hand_over;
+  auto got = std::async(std::launch::async, [&] {
+    const auto mine = second.try_acquire_for(longest_hand_over);
+    return mine ? boot_clock::now() : forever;
+  });
+  await_waiter(session_, name_, until);
+  const boot_time released = boot_clock::now();
+  held = {};
+  const nanoseconds took = got.get() - released;
+  const std::string text =
+      "a waiter got the lock " + format_short_time(took) + " after its release";
+  if (took < notified_within) return {{severity::ok, "notifications", text, {}}};
+  return {{severity::warning, "notifications", text + ": it was not notified, and polled",
+           "let this user publish and subscribe (docs/security.md); Redis: +@pubsub and &*"}};
+}
+
+}  // namespace holdfast::tool

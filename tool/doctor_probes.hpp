@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <holdfast/session.hpp>
+#include <string>
+
+#include "tool/finding.hpp"
+#include "tool/stopwatch.hpp"
+
+namespace holdfast::tool {
+
+/// What doctor finds out by doing it, under a name that no other program uses; at its end nothing
+/// of it is left at the store.
+class probes {
+ public:
+  /// `watch` is the session's decorator.
+  probes(session s, stopwatch watch);
+
+  findings round_trip();
+  /// Takes and releases what this store has: a failure says which right is missing.
+  findings rights();
+  /// The difference between this machine's clock and the store's, which ages are shown by.
+  findings clock();
+  /// Whether a waiter of another session is notified. `another` opens one.
+  findings notifications(const std::function<session()>& another);
+
+ private:
+  finding tried(const std::string& what, const std::function<void()>& act) const;
+
+  const session session_;
+  const stopwatch watch_;
+  const std::string name_;
+};
+
+/// A failure of the library as a finding, with what to do.
+finding problem_of(const std::string& topic, const error& e);
+
+}  // namespace holdfast::tool

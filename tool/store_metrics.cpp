@@ -1,0 +1,161 @@
+#include "tool/store_metrics.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "tool/look_at.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr std::size_t most_groups = 64;
+constexpr std::size_t most_elections = 64;
+
+/// What is known of the locks of one kind and group.
+struct totals {
+  double names = 0;
+  double held = 0;
+  double waiting = 0;
+  double oldest_hold = 0;
+  double oldest_wait = 0;
+};
+
+double age_of(const participant& p, system_clock::time_point now) {
+  return is_known(p.since) ? std::max(0.0, seconds_of(now - p.since)) : 0;
+}
+
+double oldest(const std::vector<participant>& all, system_clock::time_point now) {
+  double age = 0;
+  for (const auto& p : all) age = std::max(age, age_of(p, now));
+  return age;
+}
+
+void add(totals& to, const name_info& n, system_clock::time_point now) {
+  to.names += 1;
+  to.held += static_cast<double>(n.holders.size());
+  to.waiting += static_cast<double>(n.waiters.size());
+  to.oldest_hold = std::max(to.oldest_hold, oldest(n.holders, now));
+  to.oldest_wait = std::max(to.oldest_wait, oldest(n.waiters, now));
+}
+
+/// What stands before the first ':' or '/', as holdfast::metrics groups by default.
+std::string group_of(const std::string& name) {
+  return name.substr(0, std::min(name.find_first_of(":/"), name.size()));
+}
+
+using key = std::tuple<std::string, std::string, std::string>;  // store, kind, group
+
+/// The greatest groups of a store have series of their own.
+std::set<std::string> groups_shown(const store_snapshot& s) {
+  std::map<std::string, std::size_t> sizes;
+  for (const auto& n : s.names) ++sizes[group_of(n.info.name)];
+  std::vector<std::pair<std::size_t, std::string>> by_size;
+  for (const auto& [group, size] : sizes) by_size.emplace_back(size, group);
+  std::sort(by_size.rbegin(), by_size.rend());
+  if (by_size.size() > most_groups) by_size.resize(most_groups);
+  std::set<std::string> shown;
+  for (auto& [size, group] : by_size) shown.insert(std::move(group));
+  return shown;
+}
+
+std::map<key, totals> summed(std::span<const store_snapshot> stores, system_clock::time_point now) {
+  std::map<key, totals> all;
+  for (const auto& s : stores) {
+    const auto shown = groups_shown(s);
+    for (const auto& n : s.names) {
+      if (!n.error.empty()) continue;
+      const std::string group = group_of(n.info.name);
+      const std::string& label = shown.contains(group) ? group : "other";
+      add(all[{s.url, n.info.kind, label}], n.info, now);
+    }
+  }
+  return all;
+}
+
+void write_stores(metrics_text& to, std::span<const store_snapshot> stores) {
+  const auto each = [&](auto value) {
+    for (const auto& s : stores) {
+      if (const std::optional<double> v = value(s)) to.sample({{"store", s.url}}, *v);
+    }
+  };
+  using maybe = std::optional<double>;
+  to.family("holdfast_store_up", metric_type::gauge, "Whether the store answers.");
+  each([](const store_snapshot& s) { return maybe(s.up ? 1 : 0); });
+  to.family("holdfast_store_round_trip_seconds", metric_type::gauge, "One command about one name.");
+  each([](const store_snapshot& s) {
+    return s.round_trip ? maybe(exact_seconds(*s.round_trip)) : std::nullopt;
+  });
+  to.family("holdfast_store_scan_seconds", metric_type::gauge,
+            "How long it took to look at all names.");
+  each([](const store_snapshot& s) { return s.up ? maybe(exact_seconds(s.scan)) : std::nullopt; });
+  to.family("holdfast_store_unreadable", metric_type::gauge,
+            "Names whose entries cannot be read: damaged, newer or foreign.");
+  each([](const store_snapshot& s) {
+    const auto bad = std::count_if(s.names.begin(), s.names.end(),
+                                   [](const listed_name& n) { return !n.error.empty(); });
+    return s.up ? maybe(static_cast<double>(bad)) : std::nullopt;
+  });
+}
+
+void write_locks(metrics_text& to, const std::map<key, totals>& all) {
+  const auto each = [&](std::string_view name, std::string_view help, double totals::* value) {
+    to.family(name, metric_type::gauge, help);
+    for (const auto& [k, t] : all) {
+      const auto& [store, kind, group] = k;
+      to.sample({{"store", store}, {"kind", kind}, {"group", group}}, t.*value);
+    }
+  };
+  each("holdfast_store_names", "Names in use.", &totals::names);
+  each("holdfast_store_held", "Holders of these names.", &totals::held);
+  each("holdfast_store_waiting", "Waiters for these names.", &totals::waiting);
+  each("holdfast_store_oldest_hold_seconds", "How long the oldest holder has held its lock.",
+       &totals::oldest_hold);
+  each("holdfast_store_oldest_wait_seconds", "How long the first waiter has waited.",
+       &totals::oldest_wait);
+}
+
+void write_elections(metrics_text& to, std::span<const store_snapshot> stores) {
+  to.family("holdfast_store_leader", metric_type::gauge, "Whether an election has a leader.");
+  for (const auto& s : stores) {
+    std::size_t shown = 0;
+    for (const auto& n : s.names) {
+      if (n.info.kind != "election" || ++shown > most_elections) continue;
+      to.sample({{"store", s.url}, {"election", n.info.name}}, n.info.holders.empty() ? 0 : 1);
+    }
+  }
+}
+
+}  // namespace
+
+store_snapshot look_at_store(const session& s, const std::string& url) {
+  store_snapshot found;
+  found.url = url;
+  try {
+    const auto began = std::chrono::steady_clock::now();
+    found.names = look_at_all(s, "*");
+    found.scan = std::chrono::steady_clock::now() - began;
+    found.up = true;
+  } catch (const error& e) {
+    if (!e.retryable()) throw;
+    found.names.clear();
+  }
+  return found;
+}
+
+std::string store_metrics(std::span<const store_snapshot> stores, system_clock::time_point now,
+                          metrics_format format) {
+  metrics_text to(format);
+  write_stores(to, stores);
+  write_locks(to, summed(stores, now));
+  write_elections(to, stores);
+  return std::move(to).finish();
+}
+
+}  // namespace holdfast::tool
