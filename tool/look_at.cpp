@@ -6,8 +6,6 @@
 
 namespace holdfast::tool {
 
-namespace {
-
 listed_name look_at(const session& s, const std::string& name) {
   listed_name found;
   try {
@@ -19,8 +17,6 @@ listed_name look_at(const session& s, const std::string& name) {
   found.info.name = name;
   return found;
 }
-
-}  // namespace
 
 std::vector<listed_name> look_at_all(const session& s, std::string_view pattern) {
   auto names = s.names(pattern);

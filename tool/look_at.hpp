@@ -1,11 +1,15 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "tool/listed_name.hpp"
 
 namespace holdfast::tool {
+
+/// The same of one name, which need not be in use: a round trip or two.
+listed_name look_at(const session& s, const std::string& name);
 
 /// Everything that the store knows of the names that match, in their order. One entry that cannot
 /// be read does not hide the others: its error is its row. Where the store does not answer, it
