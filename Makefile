@@ -3,8 +3,8 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
-.PHONY: help demo install test test-all test-nightly check soak chaos mutants bench docs docs-check lint format clean $(LANES:%=test-%) \
-  package deb test-deb test-deploy release-check
+.PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench docs docs-check lint format clean \
+  $(LANES:%=test-%) package deb test-deb test-deploy release-check
 
 help:
 	@echo "make demo      build the program and run the flash sale: 8 processes share stock, with and without a lock"
@@ -14,6 +14,7 @@ help:
 	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
 	@echo "make test-LANE one lane of $(LANES); clang compiles every source by itself"
 	@echo "make test-nightly  what \"make test\" leaves out, because it costs too much"
+	@echo "make test-browser  the page of holdfast serve in a headless Chromium"
 	@echo "make soak      look for new failures in the simulator until stopped (docs/testing.md)"
 	@echo "make chaos     kills, stops, cuts and failovers on a real server (STORE=redis MINUTES=3; docs/reliability.md)"
 	@echo "make mutants   a test of the tests: put in seeded faults one by one, and print those that no test finds"
@@ -42,6 +43,13 @@ test-all:
 	scripts/install-deps.sh test
 	set -e; for lane in gcc asan tsan; do scripts/lane.sh $$lane; done
 	python3 -B scripts/summary.py build/gcc build/asan build/tsan
+
+# The page of holdfast serve in a real browser.
+test-browser:
+	scripts/install-deps.sh demo
+	scripts/install-deps.sh browser
+	scripts/build.sh release holdfast_tool
+	python3 -B tests/browser/serve_test.py build/release/bin/holdfast
 
 check:
 	scripts/install-deps.sh test

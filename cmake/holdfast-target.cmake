@@ -125,9 +125,9 @@ function(holdfast_library target component)
   set_property(GLOBAL PROPERTY HOLDFAST_TARGET_${component} ${target})
 endfunction()
 
-# holdfast_program(<target> <name of the program> <folder>): main.cpp, and the rest as <target>_parts, which tests can link.
+# holdfast_program(<target> <name of the program> <folder> [<folder>...]): main.cpp, and the rest as <target>_parts, which tests can link.
 function(holdfast_program target name folder)
-  holdfast_glob(sources ${folder})
+  holdfast_glob(sources ${folder} ${ARGN})
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   set(parts ${target}_parts)
   add_library(${parts} STATIC ${sources})

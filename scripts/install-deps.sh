@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# install-deps.sh demo|test|nightly|bench|lint|deb|docs|docs-check|make: installs the Debian packages that one of the Makefile's
-# commands needs, and for the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
+# install-deps.sh demo|test|nightly|browser|bench|lint|deb|docs|docs-check|make: installs the Debian packages that one of the
+# Makefile's commands needs, and for the tests some of npm's in build/npm. Does nothing, and needs no network, when all of them are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 library=(g++ cmake pkg-config libsqlite3-dev libssl-dev libpq-dev libmariadb-dev libzookeeper-mt-dev libgrpc++-dev
          libprotobuf-dev protobuf-compiler)
-programs=(libcli11-dev nlohmann-json3-dev libfmt-dev)
+programs=(libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev)
 case "${1:-}" in
   make)  packages=(make) ;;
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
@@ -19,13 +19,14 @@ case "${1:-}" in
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev tmux
                    scdoc groff-base)
          if [[ $1 == nightly ]]; then packages+=(prometheus); fi ;;
+  browser) packages=(python3 chromium fonts-dejavu-core) ;;  # 100 MB
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin libspdlog-dev) ;;
   deb)   packages=("${library[@]}" "${programs[@]}" build-essential debhelper dh-python python3 python3-yaml lintian mmdebstrap rsync
                    git scdoc systemd) ;;
   docs)  packages=(python3 doxygen mkdocs mkdocs-material) ;;
   docs-check) packages=(python3 doxygen mkdocs mkdocs-material chromium) ;;
-  *)     echo "usage: $0 demo|test|nightly|bench|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
+  *)     echo "usage: $0 demo|test|nightly|browser|bench|lint|deb|docs|docs-check|make" >&2; exit 2 ;;
 esac
 
 # Programs of others that the tests share locks with; Node's own distribution brings npm along, and does not go with Debian's.

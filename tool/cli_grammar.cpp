@@ -622,6 +622,42 @@ class barrier_grammar : public meet_grammar {
   word ttl_;
 };
 
+class serve_grammar : public common_grammar {
+ public:
+  explicit serve_grammar(const command_help& about) : common_grammar(about) {
+    app_.remove_option(app_.get_option("--store"));
+    app_.add_option("--store", stores_, "where the locks are; several: all of them are shown")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("URL");
+    app_.add_option("--listen", listen_, "where the page is: :PORT, or ADDRESS:PORT")
+        ->type_name("ADDRESS");
+    app_.add_flag("--allow-unlock", allow_unlock_,
+                  "viewers who have the token may take locks away");
+    app_.add_option("--token-file", token_file_, "the token is the first line of this file")
+        ->type_name("PATH");
+    app_.add_option("--share", share_,
+                    "how much of the time a store is asked, in percent; default 1")
+        ->type_name("PERCENT");
+  }
+  tool::command convert(const std::optional<words>&) const override {
+    if (token_file_ && !allow_unlock_) refuse("--token-file is for --allow-unlock; give both");
+    serve_options s;
+    for (const auto& url : stores_)
+      if (url.empty()) refuse("--store: the URL is empty; write sqlite:PATH");
+    s.stores = stores_;
+    s.listen = listen_.value_or(s.listen);
+    s.allow_unlock = allow_unlock_;
+    s.token_file = token_file_.value_or("");
+    s.share = number_or({"--share", share_}, 1, 50, 1) / 100.0;
+    return {common(), std::move(s)};
+  }
+
+ private:
+  words stores_;
+  word listen_, token_file_, share_;
+  bool allow_unlock_ = false;
+};
+
 class ping_grammar : public common_grammar {
  public:
   explicit ping_grammar(const command_help& about) : common_grammar(about) {
@@ -704,9 +740,9 @@ const std::map<std::string, maker, std::less<>> grammars{
     {"barrier", make<barrier_grammar>}, {"version", make<version_grammar>},
     {"top", make<top_grammar>},         {"watch", make<watch_grammar>},
     {"graph", make<graph_grammar>},     {"completion", make<completion_grammar>},
-    {"manual", make<manual_grammar>},
-    {"ping", make<ping_grammar>},       {"doctor", make<doctor_grammar>},
-    {"metrics", make<metrics_grammar>},
+    {"manual", make<manual_grammar>},   {"ping", make<ping_grammar>},
+    {"doctor", make<doctor_grammar>},   {"metrics", make<metrics_grammar>},
+    {"serve", make<serve_grammar>},
 };
 
 }  // namespace

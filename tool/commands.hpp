@@ -22,6 +22,7 @@ int watch(const common_options& common, const watch_options& o, log& to);
 int graph(const common_options& common, const graph_options& o, log& to);
 int completion(const common_options& common, const completion_options& o, log& to);
 int manual(const common_options& common, const manual_options& o, log& to);
+int serve(const common_options& common, const serve_options& o, log& to);
 int ping(const common_options& common, const ping_options& o, log& to);
 int doctor(const common_options& common, const doctor_options& o, log& to);
 int scrape(const common_options& common, const scrape_options& o, log& to);

@@ -11,7 +11,7 @@
 #include "tool/doctor_probes.hpp"
 #include "tool/duration.hpp"
 #include "tool/json.hpp"
-#include "tool/look_at.hpp"
+#include "tool/listed_name.hpp"
 #include "tool/open_store.hpp"
 #include "tool/progress.hpp"
 #include "tool/table.hpp"
@@ -69,7 +69,7 @@ class examination {
       examine("clock", [&] { return probe.clock(); });
       examine("notifications", [&] { return probe.notifications([&] { return open(); }); });
     }
-    examine("names", [&] { return judge_names(look_at_all(*s, "*"), present()); });
+    examine("names", [&] { return judge_names(look_up(*s, {}), present()); });
     add(warnings_->take());
     return found_;
   }

@@ -112,6 +112,13 @@ constexpr std::string_view manual_footer =
     "  holdfast manual                                   the pages\n"
     "  holdfast manual holdfast-run | scdoc | man -l -   one of them\n";
 
+constexpr std::string_view serve_footer =
+    "Examples:\n"
+    "  holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n\n"
+    "Only this machine can see the page (http://127.0.0.1:7440/), and it changes nothing, unless\n"
+    "you say so. Ends with a signal.\n\n"
+    "Exit code: 0, 78 if it cannot listen.\n";
+
 constexpr std::string_view ping_footer =
     "A round trip asks for one name and changes nothing. Ctrl-C ends it with the summary.\n"
     "Exit code: 0 all were answered, 69 one was not.\n";
@@ -129,8 +136,9 @@ constexpr std::string_view doctor_footer =
     "missing, 78 a setting can lose locks.\n";
 
 constexpr std::string_view metrics_footer =
-    "Example, for node_exporter's textfile collector, from cron:\n"
+    "Examples:\n"
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
+    "From cron that is for node_exporter's textfile collector.\n\n"
     "Exit code: 0, or 69 if the store is away: the text then says holdfast_store_up 0.\n";
 
 constexpr auto commands = std::to_array<command_help>({
@@ -166,6 +174,8 @@ constexpr auto commands = std::to_array<command_help>({
      "Waits until COUNT have counted down, or counts down.", "the answer as JSON", latch_footer},
     {"barrier", "holdfast barrier NAME COUNT [OPTIONS]", "Waits until COUNT have arrived.",
      "the answer as JSON", barrier_footer},
+    {"serve", "holdfast serve [OPTIONS]", "Shows in a browser who holds what and who waits, live.",
+     "one JSON line when it listens, with the address and the token", serve_footer},
     {"completion", "holdfast completion bash|zsh|fish",
      "Prints the script that lets a shell complete commands, options and names.", "no effect here",
      completion_footer},
@@ -218,6 +228,7 @@ std::string overview() {
          "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
          "  holdfast latch NAME 3                     wait until three have counted down\n"
          "  holdfast barrier NAME 3                   wait until three have arrived\n"
+         "  holdfast serve                            show it in a browser, live\n"
          "  holdfast ping                             how long a round trip takes\n"
          "  holdfast doctor [URL]                     what is wrong with a store, and what to do\n"
          "  holdfast metrics                          the store's state for Prometheus\n"

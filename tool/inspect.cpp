@@ -8,7 +8,6 @@
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
-#include "tool/look_at.hpp"
 #include "tool/open_store.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"

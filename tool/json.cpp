@@ -13,9 +13,8 @@ using json = nlohmann::ordered_json;
 json document() { return {{"schema", 1}}; }
 
 /// What a store holds may not be UTF-8, and must not end us.
-std::string line(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
-}
+std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string line(const json& j) { return dumped(j) + '\n'; }
 
 /// What is not known is absent.
 void add_text(json& j, const char* key, const std::string& value) {
@@ -57,6 +56,17 @@ void add_name(json& j, const name_info& info, wall_time now) {
   add_fence(j, "last_fence", info.last_fence);
   add_participants(j, "holders", info.holders, true, now);
   add_participants(j, "waiters", info.waiters, false, now);
+}
+
+json listed_json(const listed_name& n, wall_time now) {
+  json one = json::object();
+  if (n.error.empty()) {
+    add_name(one, n.info, now);
+  } else {
+    one["lock"] = n.info.name;
+    one["error"] = n.error;
+  }
+  return one;
 }
 
 json capabilities_json(const store::capabilities& can) {
@@ -110,21 +120,18 @@ std::string try_json(const name_info& info, bool free, wall_time now) {
   return line(j);
 }
 
+std::string lock_json(const listed_name& one, wall_time now) {
+  return dumped(listed_json(one, now));
+}
+
+std::string json_text(std::string_view text) { return dumped(json(text)); }
+
 std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now) {
   json j = document();
   j["store"] = store;
   j["time"] = rfc3339(now);
   j["locks"] = json::array();
-  for (const auto& n : names) {
-    json one = json::object();
-    if (n.error.empty()) {
-      add_name(one, n.info, now);
-    } else {
-      one["lock"] = n.info.name;
-      one["error"] = n.error;
-    }
-    j["locks"].push_back(std::move(one));
-  }
+  for (const auto& n : names) j["locks"].push_back(listed_json(n, now));
   return line(j);
 }
 
@@ -231,6 +238,14 @@ std::string graph_json(const wait_graph& g, std::string_view store, wall_time no
     j["waits"].push_back(std::move(one));
   }
   j["rings"] = g.rings;
+  return line(j);
+}
+
+std::string serve_json(std::string_view url, std::string_view token) {
+  json j = document();
+  j["event"] = "listening";
+  j["url"] = url;
+  if (!token.empty()) j["token"] = token;
   return line(j);
 }
 

@@ -46,6 +46,10 @@ std::string hold_json(const held_facts& f, wall_time now);
 /// A later line of hold: "released" or "lost".
 std::string hold_end_json(std::string_view event, const held_facts& f, wall_time now);
 std::string try_json(const name_info& info, bool free, wall_time now);
+/// One element of list_json's `locks`, without a newline.
+std::string lock_json(const listed_name& one, wall_time now);
+/// A text as JSON has it, with its quotes; what is not UTF-8 is replaced.
+std::string json_text(std::string_view text);
 std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now);
 std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
                       wall_time now);
@@ -60,6 +64,8 @@ std::string leader_json(std::string_view name, const std::optional<leader>& lead
 std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
                        wall_time now);
 std::string graph_json(const wait_graph& g, std::string_view store, wall_time now);
+/// serve listens. `token` may be empty.
+std::string serve_json(std::string_view url, std::string_view token);
 /// One round trip; without a time it failed, and `error` says how.
 std::string ping_json(std::string_view store, std::size_t number,
                       std::optional<std::chrono::nanoseconds> took, std::string_view error);

@@ -35,6 +35,7 @@ int perform(const command& c, log& to) {
         if constexpr (std::is_same_v<options, manual_options>) return manual(c.common, o, to);
         if constexpr (std::is_same_v<options, completion_options>)
           return completion(c.common, o, to);
+        if constexpr (std::is_same_v<options, serve_options>) return serve(c.common, o, to);
         if constexpr (std::is_same_v<options, ping_options>) return ping(c.common, o, to);
         if constexpr (std::is_same_v<options, doctor_options>) return doctor(c.common, o, to);
         if constexpr (std::is_same_v<options, scrape_options>) return scrape(c.common, o, to);

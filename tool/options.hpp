@@ -168,6 +168,14 @@ struct meet_options {
   int busy_code = exit_code::busy;
 };
 
+struct serve_options {
+  std::vector<std::string> stores;  ///< empty: the one of common_options
+  std::string listen = "127.0.0.1:7440";
+  bool allow_unlock = false;
+  std::string token_file;  ///< where the token is that unlocks; empty: a new one
+  double share = 0.01;     ///< of the time, that questions to a store may take
+};
+
 struct ping_options {
   std::uint32_t count = 4;  ///< 0: until a signal
   std::chrono::nanoseconds interval{std::chrono::seconds(1)};
@@ -190,8 +198,8 @@ struct command {
   common_options common;
   std::variant<run_options, hold_options, try_options, list_options, show_options,
                force_unlock_options, limit_options, meet_options, ping_options, doctor_options,
-               scrape_options, version_options, top_options, watch_options, graph_options,
-               completion_options, manual_options>
+               scrape_options, serve_options, version_options, top_options, watch_options,
+               graph_options, completion_options, manual_options>
       what;
 };
 

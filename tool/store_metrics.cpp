@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "tool/look_at.hpp"
+#include "tool/listed_name.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -139,7 +139,7 @@ store_snapshot look_at_store(const session& s, const std::string& url) {
   found.url = url;
   try {
     const auto began = std::chrono::steady_clock::now();
-    found.names = look_at_all(s, "*");
+    found.names = look_up(s, {});
     found.scan = std::chrono::steady_clock::now() - began;
     found.up = true;
   } catch (const error& e) {

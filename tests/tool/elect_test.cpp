@@ -64,7 +64,8 @@ TEST_F(elect, it_answers_over_http_who_leads) {
   for (const char* ours : {"127.0.0.1", "localhost:8080", "LOCALHOST", "[::1]:80", "10.1.2.3:80"})
     EXPECT_EQ(ask(std::string("GET / HTTP/1.1\r\nhost: ") + ours + "\r\n\r\n").find("200"), 9u)
         << ours;
-  EXPECT_EQ(ask("whatever, without a host\r\n\r\n").find("200"), 9u);
+  EXPECT_EQ(ask("GET / HTTP/1.0\r\n\r\n").find("200"), 9u);  // without a host
+  EXPECT_EQ(ask("whatever\r\n\r\n").find("400"), 9u);
   leads.close_stdin();
   EXPECT_EQ(leads.wait(), 0);
   EXPECT_EQ(tool({"elect", "e", "--http", "nowhere", "--", "true"}).code, 78);

@@ -1,0 +1,22 @@
+# holdfast_page(<target> <folder>): puts the files of a folder into a program, so that it needs none beside it: the page of
+# holdfast serve. A changed file is taken in by the next build.
+function(holdfast_page target folder)
+  set(type_html "text/html")
+  set(type_css "text/css")
+  set(type_js "text/javascript")
+  set(type_svg "image/svg+xml")
+  set(HOLDFAST_PAGE_FILES "")
+  file(GLOB paths CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*")
+  foreach(path IN LISTS paths)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+    file(READ "${path}" text)
+    get_filename_component(name "${path}" NAME)
+    string(REGEX REPLACE ".*\\." "" ending "${name}")
+    string(REGEX REPLACE "^index.html$" "" name "${name}")
+    string(APPEND HOLDFAST_PAGE_FILES
+      "    page_file{\"/${name}\", \"${type_${ending}}; charset=utf-8\", R\"=page=(${text})=page=\"},\n")
+  endforeach()
+  set(made "${PROJECT_BINARY_DIR}/generated/page_files.cpp")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/page-files.cpp.in" "${made}" @ONLY)
+  target_sources(${target} PRIVATE "${made}")
+endfunction()

@@ -1,0 +1,460 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <string>
+
+#include "harness/eventually.hpp"
+#include "harness/seed.hpp"
+#include "harness/tcp.hpp"
+#include "tool/failure.hpp"
+#include "tool/serve/board.hpp"
+#include "tool/serve/dashboard.hpp"
+#include "tool/serve/history.hpp"
+#include "tool/serve/host_check.hpp"
+#include "tool/serve/http_server.hpp"
+#include "tool/serve/pace.hpp"
+#include "tool/serve/page.hpp"
+#include "tool/serve/scanner.hpp"
+#include "tool/serve/url_query.hpp"
+
+// The parts of holdfast serve, each by itself.
+namespace tool_test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::tool::board;
+using holdfast::tool::hold_change;
+using holdfast::tool::http_answer;
+using holdfast::tool::http_reply;
+using holdfast::tool::http_request;
+using holdfast::tool::http_server;
+using holdfast::tool::listed_name;
+using holdfast::tool::pace;
+using wall = std::chrono::system_clock;
+using std::chrono::nanoseconds;
+
+const wall::time_point noon{std::chrono::hours(24 * 365 * 50 + 12)};
+
+holdfast::participant person(const std::string& id, std::uint64_t fence, wall::time_point since) {
+  holdfast::participant p;
+  p.short_id = id;
+  p.host = "web-1";
+  p.pid = 812;
+  p.fence = fence;
+  p.since = since;
+  p.expires_in = 30s;
+  return p;
+}
+
+listed_name held(const std::string& name, const std::string& by, std::uint64_t fence) {
+  listed_name n;
+  n.info.name = name;
+  n.info.kind = "mutex";
+  n.info.capacity = 1;
+  n.info.holders = {person(by, fence, noon)};
+  return n;
+}
+
+listed_name not_in_use(const std::string& name) {
+  listed_name n;
+  n.info.name = name;
+  return n;
+}
+
+/// A browser: the rows it has after the pieces that it took.
+struct browser {
+  std::map<std::string, std::string> rows{};  ///< name: owner
+  std::uint64_t number = 0;
+  int forgot = 0;
+
+  /// False if there was nothing.
+  bool take(board& from) {
+    const auto piece = from.since(number);
+    if (!piece.text) return false;
+    number = piece.upto;
+    std::string_view text = *piece.text;
+    while (!text.empty()) {
+      const auto end = text.find("\n\n");
+      take_event(text.substr(0, end));
+      text.remove_prefix(end + 2);
+    }
+    return true;
+  }
+
+ private:
+  void take_event(std::string_view event) {
+    const auto data = event.find("\ndata: ");
+    const auto said = nlohmann::json::parse(event.substr(data + 7));
+    if (event.starts_with("event: forget")) {
+      rows.clear();
+      ++forgot;
+      return;
+    }
+    for (const auto& l : said["locks"]) rows[l["lock"]] = l["holders"][0]["owner"];
+    for (const auto& name : said["gone"]) rows.erase(name);
+  }
+};
+
+}  // namespace
+
+TEST(serve_pace, what_is_spent_stays_below_the_share_whatever_a_question_takes) {
+  std::mt19937_64 random(harness::seed());
+  for (const double share : {0.01, 0.05, 0.5}) {
+    const holdfast::boot_time began{1h};
+    holdfast::boot_time now = began;
+    pace p{share, now};
+    nanoseconds spent{};
+    while (now - began < 10min) {
+      if (!p.may_ask(now)) now = p.rested_at();
+      const nanoseconds one{random() % 5'000'000};
+      p.spent(now, now + one);
+      now += one;
+      spent += one;
+    }
+    now = std::max(now, p.rested_at());
+    EXPECT_LE(spent, (now - began) * share + 1us) << share;
+    EXPECT_GE(spent, (now - began) * share * 0.9) << "it may be asked more often";
+    EXPECT_LE(p.used(now), share * 1.2);
+  }
+}
+
+TEST(serve_pace, a_long_question_is_followed_by_a_long_rest) {
+  const holdfast::boot_time began{1h};
+  pace p{0.01, began};
+  p.spent(began, began + 2s);
+  EXPECT_FALSE(p.may_ask(began + 100s));
+  EXPECT_TRUE(p.may_ask(began + 200s));
+  EXPECT_EQ(p.rested_at(), began + 200s);
+}
+
+TEST(serve_board, a_viewer_gets_each_change_once_and_is_owed_no_more_than_the_rows) {
+  board b{0, "memory:"};
+  browser early, late;
+  EXPECT_TRUE(b.put(held("a", "one", 1), noon));
+  EXPECT_TRUE(early.take(b));
+  EXPECT_FALSE(early.take(b));
+  // Much happens, and a viewer that was away sees only what came of it.
+  for (std::uint64_t i = 2; i < 1000; ++i) b.put(held("a", "id" + std::to_string(i), i), noon);
+  b.put(held("b", "two", 2000), noon);
+  b.put(not_in_use("b"), noon);
+  b.put(held("c", "three", 3000), noon);
+  const std::map<std::string, std::string> now{{"a", "id999"}, {"c", "three"}};
+  EXPECT_TRUE(early.take(b));
+  EXPECT_FALSE(early.take(b));
+  EXPECT_EQ(early.rows, now);
+  EXPECT_TRUE(late.take(b));
+  EXPECT_EQ(late.rows, now);
+  EXPECT_EQ(late.forgot, 0);
+}
+
+TEST(serve_board, a_look_that_finds_the_same_is_no_change_but_a_renewal_is) {
+  board b{0, "memory:"};
+  auto n = held("a", "one", 1);
+  EXPECT_TRUE(b.put(n, noon));
+  n.info.holders.front().expires_in = 20s;
+  EXPECT_FALSE(b.put(n, noon + 10s));
+  n.info.holders.front().expires_in = 30s;
+  EXPECT_TRUE(b.put(n, noon + 10s));
+  EXPECT_EQ(b.find("a", noon + 15s)->info.holders.front().expires_in, 25s);
+  EXPECT_EQ(b.find("a", noon + 100s)->info.holders.front().expires_in, 0s);
+  EXPECT_FALSE(b.put(not_in_use("unknown"), noon));
+  EXPECT_FALSE(b.find("unknown", noon));
+}
+
+TEST(serve_board, ten_thousand_rows_come_in_pieces) {
+  board b{0, "memory:"};
+  for (int i = 0; i < 10'000; ++i) b.put(held("n" + std::to_string(i), "one", 1), noon);
+  browser v;
+  int pieces = 0;
+  while (v.take(b)) ++pieces;
+  EXPECT_EQ(v.rows.size(), 10'000u);
+  EXPECT_EQ(pieces, 10'000 / static_cast<int>(board::max_rows_a_piece));
+}
+
+TEST(serve_board, a_viewer_that_was_away_for_too_many_ends_begins_anew) {
+  board b{0, "memory:"};
+  b.put(held("stays", "one", 1), noon);
+  b.put(held("goes", "one", 1), noon);
+  browser v;
+  while (v.take(b)) {
+  }
+  b.put(not_in_use("goes"), noon);
+  for (std::size_t i = 0; i <= board::max_gone; ++i) {
+    b.put(held("n" + std::to_string(i), "one", 1), noon);
+    b.put(not_in_use("n" + std::to_string(i)), noon);
+  }
+  while (v.take(b)) {
+  }
+  EXPECT_EQ(v.forgot, 1);
+  EXPECT_EQ(v.rows, (std::map<std::string, std::string>{{"stays", "one"}}));
+}
+
+// Whatever bytes a store holds: an event is one line of JSON, and the text comes back as text.
+TEST(serve_board, no_bytes_of_a_name_or_a_reason_leave_their_quotes) {
+  std::mt19937_64 random(harness::seed());
+  const std::vector<std::string> evil{"</script><img src=x onerror=alert(1)>",
+                                      "\x1b[31mred\x1b[0m",
+                                      "\xe2\x80\xae"
+                                      "evil",
+                                      "a\n\ndata: {\"store\":0}\n\n",
+                                      "\r\revent: hello\r",
+                                      "\"}],\"gone\":[\"x",
+                                      std::string(3, '\0'),
+                                      "\xff\xfe",
+                                      "\xe2\x80\xa8"};
+  for (std::size_t i = 0; i < 1000; ++i) {
+    std::string name;
+    if (i < evil.size()) name = evil[i];
+    while (i >= evil.size() && name.size() < 200) name += static_cast<char>(random());
+    board b{0, "memory:"};
+    auto n = held(name, "one", 1);
+    n.info.holders.front().reason = name;
+    b.put(n, noon);
+    const auto piece = b.since(0);
+    const std::string& text = *piece.text;
+    ASSERT_EQ(text.find("event: rows\ndata: {"), 0u);
+    ASSERT_EQ(text.find('\n', 20), text.size() - 2) << "more than one line";
+    ASSERT_EQ(text.find('\r'), text.npos);
+    const auto said = nlohmann::json::parse(text.substr(18));
+    ASSERT_EQ(said["locks"].size(), 1u);
+    ASSERT_TRUE(said["gone"].empty());
+    ASSERT_EQ(said["locks"][0]["lock"], said["locks"][0]["holders"][0]["reason"]);
+  }
+}
+
+TEST(serve_history, hand_overs_have_their_waits_and_holds) {
+  holdfast::tool::history h;
+  auto first = held("l", "one", 1).info;
+  first.waiters = {person("two", 0, noon + 5s)};
+  auto then = held("l", "two", 2).info;
+  then.holders.front().since = noon + 12s;
+  h.note({}, first, noon + 6s);
+  h.note(first, then, noon + 13s);
+  const auto seen = h.about("l");
+  ASSERT_EQ(seen.changes.size(), 3u);
+  EXPECT_EQ(seen.changes[0].happened, hold_change::what::taken);
+  EXPECT_EQ(seen.changes[0].who.short_id, "two");
+  EXPECT_EQ(seen.changes[0].length, 7s);  // of waiting
+  EXPECT_EQ(seen.changes[1].happened, hold_change::what::given_up);
+  EXPECT_EQ(seen.changes[1].length, 12s);  // of holding: to when the next one began
+  EXPECT_EQ(seen.held.count(), 1u);
+  EXPECT_EQ(seen.waited.count(), 1u);
+  EXPECT_DOUBLE_EQ(seen.held.seconds(), 12);
+  EXPECT_TRUE(h.about("other").changes.empty());
+}
+
+TEST(serve_history, it_is_bounded_and_counts_the_busiest) {
+  holdfast::tool::history h;
+  for (std::uint64_t i = 1; i <= holdfast::tool::history::max_kept; ++i)
+    h.note({}, held(i % 3 == 0 ? "rare" : "often", "one", i).info, noon);
+  h.note({}, held("last", "one", 1).info, noon);
+  const auto busiest = h.busiest(2);
+  ASSERT_EQ(busiest.size(), 2u);
+  EXPECT_EQ(busiest[0].first, "often");
+  EXPECT_EQ(busiest[1].first, "rare");
+  EXPECT_EQ(busiest[0].second + busiest[1].second, holdfast::tool::history::max_kept - 1);
+  EXPECT_EQ(h.about("often").changes.size(), holdfast::tool::history::max_shown);
+}
+
+TEST(serve_durations, each_length_is_in_the_first_bucket_that_is_not_less) {
+  holdfast::tool::durations d;
+  for (const auto length : {0ms, 10ms, 11ms, 3600s + 0ms, 3601s + 0ms}) d.add(length);
+  EXPECT_EQ(d.buckets().front(), 2u);
+  EXPECT_EQ(d.buckets()[1], 1u);
+  EXPECT_EQ(d.buckets()[d.bounds.size() - 1], 1u);
+  EXPECT_EQ(d.buckets().back(), 1u);
+}
+
+TEST(serve_host, addresses_and_this_machine_s_names_are_its_own) {
+  using holdfast::tool::is_own_host;
+  for (const char* own : {"127.0.0.1", "localhost:8080", "LOCALHOST", "[::1]:80", "10.1.2.3:80",
+                          "locks.example", "Locks.Example:7440"})
+    EXPECT_TRUE(is_own_host(own, "locks.example")) << own;
+  for (const char* other : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
+                            "[evil]", "", "evil.example:80", "::1.evil"})
+    EXPECT_FALSE(is_own_host(other, "locks.example")) << other;
+  EXPECT_FALSE(is_own_host("", ""));
+  for (const char* here : {":80", "127.0.0.1:80", "127.8.8.8:1", "localhost:1", "[::1]:80"})
+    EXPECT_TRUE(holdfast::tool::is_loopback(here)) << here;
+  for (const char* open : {"0.0.0.0:80", "[::]:80", "127.evil.example:80", "10.0.0.1:80"})
+    EXPECT_FALSE(holdfast::tool::is_loopback(open)) << open;
+}
+
+TEST(serve_query, values_are_decoded_and_bad_ones_are_none) {
+  using holdfast::tool::query_value;
+  EXPECT_EQ(query_value("a=1&lock=x%20y%2fz%C3%A4+w&b", "lock"), "x y/z\xc3\xa4 w");
+  EXPECT_EQ(query_value("lock=", "lock"), "");
+  for (const char* none : {"", "locks=1", "lock", "lock=%", "lock=%2", "lock=%zz", "lock=%-1"})
+    EXPECT_FALSE(query_value(none, "lock")) << none;
+}
+
+TEST(serve_page, nothing_in_it_comes_from_elsewhere_or_makes_markup_of_text) {
+  std::set<std::string_view> paths;
+  for (const auto& f : holdfast::tool::page_files()) {
+    paths.insert(f.path);
+    for (const char* banned : {"innerHTML", "outerHTML", "insertAdjacent", "document.write",
+                               "eval(", "https:", " style=", "<script>", " onclick", "javascript:"})
+      EXPECT_EQ(f.text.find(banned), f.text.npos) << f.path << " has " << banned;
+  }
+  EXPECT_TRUE(paths.contains("/"));
+  EXPECT_TRUE(paths.contains("/main.js"));
+}
+
+namespace {
+
+/// What one server says to one request.
+std::string ask(int port, const std::string& request) {
+  const harness::tcp_client client(port);
+  client.say(request);
+  return const_cast<harness::tcp_client&>(client).hear_all();
+}
+
+void echo(const http_request& r, const http_reply& reply) {
+  http_answer a;
+  a.body = r.method + " " + r.path + " ? " + r.query + " " + r.body + "\n";
+  reply(std::move(a));
+}
+
+/// As much as anybody takes.
+class flood : public holdfast::tool::http_stream {
+ public:
+  explicit flood(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~flood() override { --alive_; }
+  std::shared_ptr<const std::string> next() override { return piece_; }
+
+ private:
+  std::atomic<int>& alive_;
+  const std::shared_ptr<const std::string> piece_ =
+      std::make_shared<const std::string>(std::string(1 << 16, 'x'));
+};
+
+/// Says nothing.
+class silence : public holdfast::tool::http_stream {
+ public:
+  explicit silence(std::atomic<int>& alive) : alive_(alive) { ++alive_; }
+  ~silence() override { --alive_; }
+  std::shared_ptr<const std::string> next() override { return nullptr; }
+
+ private:
+  std::atomic<int>& alive_;
+};
+
+}  // namespace
+
+TEST(serve_http, requests_are_taken_apart_and_bad_ones_refused) {
+  http_server s{"--listen", ":0", {}, echo};
+  s.start();
+  const std::string host = " HTTP/1.1\r\nHost: localhost\r\n";
+  const auto answer = ask(s.port(), "POST /a/b?c=d&e" + host + "Content-Length: 2\r\n\r\nhi");
+  EXPECT_TRUE(answer.ends_with("\r\n\r\nPOST /a/b ? c=d&e hi\n")) << answer;
+  for (const char* header :
+       {"Content-Security-Policy: default-src 'none';", "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store", "Cross-Origin-Resource-Policy: same-origin"})
+    EXPECT_NE(answer.find(header), answer.npos) << header;
+  EXPECT_EQ(ask(s.port(), "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").find("421"), 9u);
+  EXPECT_EQ(ask(s.port(), "GET /" + host + "Host: localhost\r\n\r\n").find("421"), 9u);
+  EXPECT_EQ(ask(s.port(), "what is this\r\n\r\n").find("400"), 9u);
+  EXPECT_EQ(ask(s.port(), "GET /" + host + "Content-Length: 5000\r\n\r\n").find("413"), 9u);
+  EXPECT_EQ(ask(s.port(), "GET /" + std::string(9000, 'x') + host + "\r\n").find("413"), 9u);
+}
+
+TEST(serve_http, a_reader_that_takes_nothing_is_dropped) {
+  std::atomic<int> alive{0};
+  http_server s{"--listen",
+                ":0",
+                {.streams = 4, .stream_patience = 100ms},
+                [&](const http_request&, const http_reply& reply) {
+                  http_answer a;
+                  a.stream = std::make_unique<flood>(alive);
+                  reply(std::move(a));
+                }};
+  s.start();
+  harness::tcp_client reads_nothing(s.port());
+  reads_nothing.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(reads_nothing.hear(8), "HTTP/1.1");
+  harness::eventually("it is dropped", [&] { return alive == 0; });
+}
+
+TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
+  std::atomic<int> alive{0};
+  http_server s{
+      "--listen", ":0", {.streams = 2}, [&](const http_request&, const http_reply& reply) {
+        http_answer a;
+        a.stream = std::make_unique<silence>(alive);
+        reply(std::move(a));
+      }};
+  s.start();
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  auto first = std::make_unique<harness::tcp_client>(s.port());
+  first->say(request);
+  harness::tcp_client second(s.port());
+  second.say(request);
+  harness::eventually("both are served", [&] { return alive == 2; });
+  EXPECT_EQ(ask(s.port(), request).find("503"), 9u);
+  first.reset();
+  harness::eventually("its end is seen", [&] { return alive == 1; });
+  harness::tcp_client third(s.port());
+  third.say(request);
+  EXPECT_NE(third.hear(15).find("200"), std::string::npos);
+}
+
+TEST(serve_http, what_it_cannot_listen_on_is_refused) {
+  for (const char* nowhere : {"nowhere", "256.1.1.1:80", ":99999", ":x", ""})
+    EXPECT_THROW(http_server("--listen", nowhere, {}, echo), holdfast::tool::failure_exit)
+        << nowhere;
+}
+
+TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
+  const auto s = holdfast::open("memory:serve-scanner");
+  board b{0, "memory:"};
+  holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, {.share = 0.5, .lingers = 0s}};
+  std::atomic<int> fresh{0};
+  looks.when_fresh([&] { ++fresh; });
+  harness::eventually("it has looked", [&] { return fresh == 1; });
+  std::uint64_t asked = 0;
+  harness::eventually("it asks nothing any more", [&] {
+    const auto before = std::exchange(asked, s.store_operations());
+    return before == asked && asked != 0;
+  });
+  holdfast::mutex m{s, "late"};
+  const auto held = m.acquire();
+  std::optional<listed_name> seen;
+  looks.when_fresh([&] {
+    seen = b.find("late", wall::now());
+    ++fresh;
+  });
+  harness::eventually("it is fresh again", [&] { return fresh == 2; });
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->info.holders.size(), 1u);
+}
+
+TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh) {
+  using namespace holdfast::tool;
+  const auto s = holdfast::open("memory:serve-metrics");
+  holdfast::mutex m{s, "here"};
+  const auto held = m.acquire();
+  dashboard_options o;
+  o.listen = ":0";
+  o.metrics = [](std::span<const snapshot> all) {
+    std::string text;
+    for (const snapshot& one : all) {
+      text += one.store + " " + std::to_string(one.health.reachable);
+      for (const listed_name& n : one.names) text += " " + n.info.name;
+      text += "\n";
+    }
+    return text + "# EOF\n";
+  };
+  log to{common_options{}, 2};
+  const auto open = [&] { return s; };
+  dashboard page{{{"one", open}, {"two", open}}, std::move(o), to};
+  const auto answer = ask(page.port(), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(answer.ends_with("\r\n\r\none 1 here\ntwo 1 here\n# EOF\n")) << answer;
+  EXPECT_NE(answer.find("Content-Type: application/openmetrics-text"), answer.npos);
+}
+
+}  // namespace tool_test

@@ -1,0 +1,306 @@
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "harness/redis_server.hpp"
+#include "harness/tcp.hpp"
+#include "tool/fixture.hpp"
+
+// holdfast serve, as a browser sees it.
+namespace tool_test {
+
+namespace {
+
+using nlohmann::json;
+
+/// An answer, taken apart.
+struct said {
+  int status = 0;
+  std::string head;
+  std::string body;
+  json parsed() const { return json::parse(body); }
+};
+
+class serve : public holdfast_tool {
+ protected:
+  /// The server, and what it said when it listened.
+  class page {
+   public:
+    page(const serve& test, words options)
+        : process(command(with_serve(std::move(options))), test.around),
+          facts(json::parse(process.out.line())) {}
+
+    int port() const {
+      const std::string url = facts["url"];
+      return std::stoi(url.substr(url.rfind(':') + 1));
+    }
+    said ask(const std::string& what, const std::string& headers = {},
+             const std::string& body = {}) const {
+      harness::tcp_client client(port());
+      client.say(what + " HTTP/1.1\r\nHost: localhost\r\n" + headers +
+                 "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+      const std::string all = client.hear_all();
+      const auto end = all.find("\r\n\r\n");
+      if (end == all.npos) throw std::runtime_error("no answer to " + what + ": " + all);
+      return {std::stoi(all.substr(9, 3)), all.substr(0, end), all.substr(end + 4)};
+    }
+    json get(const std::string& path) const { return ask("GET " + path).parsed(); }
+    said unlock(const std::string& token, const json& what) const {
+      return ask("POST /api/unlock", "Authorization: Bearer " + token + "\r\n", what.dump());
+    }
+
+    program process;
+    json facts;
+
+   private:
+    static words with_serve(words options) {
+      options.insert(options.begin(), {"serve", "--json", "--listen", ":0", "--share", "20"});
+      return options;
+    }
+  };
+
+  /// A browser's stream.
+  class viewer {
+   public:
+    explicit viewer(const page& of) : client_(of.port()) {
+      client_.say("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    /// Returns when that has come.
+    void hear(const std::string& text) {
+      while (heard_.find(text) == heard_.npos) {
+        const std::string one = client_.hear(1);
+        if (one.empty()) throw std::runtime_error("the stream ended: " + heard_);
+        heard_ += one;
+      }
+      heard_.clear();
+    }
+
+   private:
+    harness::tcp_client client_;
+    std::string heard_;
+  };
+};
+
+}  // namespace
+
+TEST_F(serve, viewers_see_what_another_process_takes_and_gives_back) {
+  page p(*this, {});
+  viewer v(p);
+  v.hear("event: hello\ndata: {\"schema\":1,");
+  holder h(*this, {"deploy", "--reason", "<b>why</b>"});
+  v.hear("{\"lock\":\"deploy\",\"kind\":\"mutex\"");
+  EXPECT_EQ(p.get("/api/locks")["locks"][0]["holders"][0]["reason"], "<b>why</b>");
+  EXPECT_EQ(h.let_go(), 0);
+  v.hear("\"gone\":[\"deploy\"]");
+  p.process.signal(SIGTERM);
+  EXPECT_EQ(p.process.wait(), 0);
+}
+
+TEST_F(serve, its_locks_have_the_fields_of_list_json) {
+  page p(*this, {});
+  viewer v(p);
+  holder h(*this, {"deploy", "--reason", "why"});
+  v.hear("\"lock\":\"deploy\"");
+  const auto keys = [](const json& j) {
+    std::set<std::string> all;
+    for (const auto& [key, value] : j.items()) all.insert(key);
+    return all;
+  };
+  const json ours = p.get("/api/locks");
+  const json theirs = json::parse(tool({"list", "--json"}).out);
+  EXPECT_EQ(keys(ours), keys(theirs));
+  EXPECT_EQ(keys(ours["locks"][0]), keys(theirs["locks"][0]));
+  EXPECT_EQ(keys(ours["locks"][0]["holders"][0]), keys(theirs["locks"][0]["holders"][0]));
+  EXPECT_EQ(ours["locks"][0]["last_fence"], theirs["locks"][0]["last_fence"]);
+}
+
+TEST_F(serve, a_lock_s_page_has_the_queue_in_order_and_a_killed_holder_s_end) {
+  page p(*this, {});
+  holder h(*this, {"deploy", "--reason", "first"});
+  std::vector<std::unique_ptr<program>> waiting;
+  for (const char* reason : {"second", "third"}) {
+    waiting.push_back(std::make_unique<program>(
+        command({"hold", "deploy", "--json", "--fair", "--reason", reason}), around));
+    harness::eventually("it waits",
+                        [&] { return shown("deploy")["waiters"].size() == waiting.size(); });
+  }
+  const std::string path = "/api/lock?lock=deploy";
+  harness::eventually("the page shows both", [&] { return p.get(path)["waiters"].size() == 2; });
+  const json before = p.get(path);
+  EXPECT_EQ(before["holders"][0]["reason"], "first");
+  EXPECT_EQ(before["waiters"][0]["reason"], "second");
+  EXPECT_EQ(before["waiters"][1]["reason"], "third");
+  h.process.signal(SIGKILL);
+  harness::eventually("the next one has it",
+                      [&] { return p.get(path)["holders"][0]["reason"] == "second"; });
+  const json after = p.get(path);
+  EXPECT_EQ(after["waiters"].size(), 1u);
+  EXPECT_EQ(after["changes"][0]["what"], "taken");
+  EXPECT_EQ(after["changes"][0]["reason"], "second");
+  EXPECT_TRUE(after["changes"][0].contains("waited_seconds"));
+  EXPECT_EQ(after["changes"][1]["what"], "given_up");
+  EXPECT_EQ(after["changes"][1]["reason"], "first");
+  EXPECT_EQ(after["waited"]["count"], 1);
+  harness::eventually("it is counted", [&] {
+    const json busiest = p.get("/api/busiest")["locks"];
+    return !busiest.empty() && busiest[0]["lock"] == "deploy";
+  });
+}
+
+TEST_F(serve, processes_that_wait_for_each_other_are_a_ring) {
+  page p(*this, {});
+  const auto nested = [&](const std::string& has, const std::string& wants) {
+    return std::make_unique<program>(
+        command(run_sh(has, {}, "read go; exec \"" HOLDFAST_TOOL "\" run " + wants + " -- true")),
+        around);
+  };
+  const auto one = nested("a", "b");
+  const auto two = nested("b", "a");
+  for (const char* name : {"a", "b"})
+    harness::eventually("it is held", [&] { return !shown(name)["holders"].empty(); });
+  EXPECT_TRUE(p.get("/api/graph")["rings"].empty());
+  one->tell("go\n");
+  two->tell("go\n");
+  harness::eventually("there is a ring", [&] { return !p.get("/api/graph")["rings"].empty(); });
+  const json graph = p.get("/api/graph");
+  EXPECT_EQ(graph["rings"].size(), 1u);
+  EXPECT_EQ(graph["rings"][0].size(), 4u) << "each holder, and its command that waits";
+}
+
+TEST_F(serve, only_the_token_unlocks) {
+  holder h(*this, {"deploy"});
+  const json what{{"lock", "deploy"}, {"reason", "it is stuck"}};
+  {
+    const page read_only(*this, {});
+    EXPECT_FALSE(read_only.facts.contains("token"));
+    EXPECT_EQ(read_only.unlock("", what).status, 403);
+  }
+  page p(*this, {"--allow-unlock"});
+  const std::string token = p.facts["token"];
+  EXPECT_EQ(token.size(), 32u);
+  EXPECT_EQ(p.unlock("", what).status, 401);
+  EXPECT_EQ(p.unlock(token.substr(1), what).status, 401);
+  EXPECT_EQ(p.unlock(std::string(32, '0'), what).status, 401);
+  EXPECT_EQ(p.ask("POST /api/unlock?token=" + token, {}, what.dump()).status, 401);
+  EXPECT_EQ(p.unlock(token, json{{"lock", 1}}).status, 400);
+  EXPECT_EQ(p.unlock(token, json{{"lock", "deploy"}, {"owner", "00000000"}}).status, 409);
+  EXPECT_EQ(shown("deploy")["holders"].size(), 1u);
+  const said done = p.unlock(token, what);
+  EXPECT_EQ(done.status, 200) << done.body;
+  EXPECT_EQ(done.parsed()["removed"], 1);
+  EXPECT_TRUE(shown("deploy")["holders"].empty());
+  const std::string line = p.process.err.line();
+  EXPECT_NE(line.find("it is stuck"), line.npos) << line;
+  EXPECT_EQ(h.let_go(), 79);
+}
+
+TEST_F(serve, a_token_of_a_file_is_the_owner_s_alone_and_is_not_printed) {
+  const std::string path = folder.file("token");
+  const auto write = [&](const std::string& text, mode_t mode) {
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), mode);
+  };
+  const auto refused = [&] {
+    return tool({"serve", "--listen", ":0", "--allow-unlock", "--token-file", path}).code;
+  };
+  EXPECT_EQ(refused(), 78);
+  write("0123456789abcdef\n", 0644);
+  EXPECT_EQ(refused(), 78);
+  write("0123456789\n", 0600);
+  EXPECT_EQ(refused(), 78);
+  write("0123456789abcdef\n", 0600);
+  const page p(*this, {"--allow-unlock", "--token-file", path});
+  EXPECT_FALSE(p.facts.contains("token"));
+  EXPECT_EQ(p.unlock("0123456789abcdef", json{{"lock", "free"}}).status, 200);
+  EXPECT_EQ(tool({"serve", "--token-file", path}).code, 64);
+}
+
+TEST_F(serve, other_names_and_other_sites_get_nothing) {
+  const page p(*this, {});
+  for (const char* path : {"/", "/main.js", "/api/locks", "/api/events", "/nothing"}) {
+    harness::tcp_client client(p.port());
+    client.say(std::string("GET ") + path + " HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    EXPECT_EQ(client.hear_all().find("421"), 9u) << path;
+  }
+  for (const char* site : {"cross-site", "same-site"})
+    EXPECT_EQ(p.ask("GET /api/locks", std::string("Sec-Fetch-Site: ") + site + "\r\n").status, 403);
+  EXPECT_EQ(p.ask("GET /api/locks", "Sec-Fetch-Site: same-origin\r\n").status, 200);
+  EXPECT_EQ(p.ask("GET /nothing").status, 404);
+  EXPECT_EQ(p.ask("GET /../main.js").status, 404);
+  EXPECT_EQ(p.ask("GET /api/locks?store=1").status, 404);
+  EXPECT_EQ(p.ask("GET /api/lock").status, 400);
+  EXPECT_EQ(p.ask("POST /api/locks").status, 405);
+  const said start = p.ask("GET /");
+  EXPECT_NE(start.head.find("text/html"), start.head.npos);
+  EXPECT_NE(start.head.find("require-trusted-types-for 'script'"), start.head.npos);
+  EXPECT_EQ(start.head.find("Access-Control"), start.head.npos);
+}
+
+TEST_F(serve, two_hundred_viewers_share_one_scan) {
+  page p(*this, {});
+  std::vector<std::unique_ptr<viewer>> all;
+  for (int i = 0; i < 200; ++i) all.push_back(std::make_unique<viewer>(p));
+  for (const auto& v : all) v->hear("event: hello");
+  holder h(*this, {"deploy"});
+  for (const auto& v : all) v->hear("\"lock\":\"deploy\"");
+  const json health = p.get("/api/health");
+  EXPECT_LE(health["used_share"], health["allowed_share"].get<double>() * 1.5 + 0.1);
+}
+
+TEST_F(serve, several_stores_and_one_that_goes_away_and_comes_back) {
+  harness::redis_server redis;
+  page p(*this, {"--store", store, "--store", redis.tcp_url()});
+  viewer v(p);
+  v.hear("event: hello");
+  holder here(*this, {"here"});
+  holder there(*this, {"there", "--store", redis.tcp_url()});
+  v.hear("\"lock\":\"there\"");
+  EXPECT_EQ(p.get("/api/locks?store=0")["locks"][0]["lock"], "here");
+  EXPECT_EQ(p.get("/api/locks?store=1")["locks"][0]["lock"], "there");
+  redis.kill();
+  v.hear("\"reachable\":false");
+  const json away = p.get("/api/health?store=1");
+  EXPECT_GT(away["errors"], 0);
+  EXPECT_FALSE(away["error"].get<std::string>().empty());
+  EXPECT_EQ(p.get("/api/locks?store=0")["locks"].size(), 1u) << "the other store goes on";
+  redis.start();
+  harness::eventually("it is back",
+                      [&] { return p.get("/api/health?store=1")["reachable"] == true; });
+}
+
+TEST_F(serve, a_store_that_is_away_at_first_is_shown_as_away) {
+  harness::redis_server redis;
+  const std::string url = redis.tcp_url();
+  redis.kill();
+  page p(*this, {"--store", url});
+  harness::eventually("it is away", [&] {
+    const json health = p.get("/api/health");
+    return health["reachable"] == false && health["errors"] > 0;
+  });
+  redis.start();
+  harness::eventually("it has come", [&] { return p.get("/api/health")["reachable"] == true; });
+}
+
+TEST_F(serve, metrics_are_those_of_holdfast_metrics) {
+  page p(*this, {});
+  holder h(*this, {"deploy"});
+  harness::eventually("it is seen", [&] { return p.get("/api/locks")["locks"].size() == 1; });
+  const said metrics = p.ask("GET /metrics");
+  EXPECT_NE(metrics.head.find("Content-Type: application/openmetrics-text"), std::string::npos);
+  EXPECT_NE(metrics.body.find("holdfast_store_up"), std::string::npos) << metrics.body;
+  EXPECT_TRUE(metrics.body.ends_with("# EOF\n"));
+}
+
+TEST_F(serve, bad_options_end_with_one_line) {
+  EXPECT_EQ(tool({"serve", "--listen", "nowhere"}).code, 78);
+  EXPECT_EQ(tool({"serve", "--share", "0"}).code, 64);
+  EXPECT_EQ(tool({"serve", "--share", "51"}).code, 64);
+  EXPECT_EQ(tool({"serve", "--store", ""}).code, 64);
+  EXPECT_EQ(tool({"serve", "--store", "memory:"}).code, 78);
+}
+
+}  // namespace tool_test

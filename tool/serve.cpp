@@ -1,0 +1,144 @@
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "tool/commands.hpp"
+#include "tool/failure.hpp"
+#include "tool/json.hpp"
+#include "tool/open_store.hpp"
+#include "tool/serve/dashboard.hpp"
+#include "tool/serve/host_check.hpp"
+#include "tool/signals.hpp"
+#include "tool/store_metrics.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+constexpr std::size_t shortest_token = 16;
+constexpr http_limits page_limits{.connections = 64, .streams = 256};
+
+/// 128 random bits.
+std::string random_token() {
+  std::random_device source;
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string token;
+  for (int i = 0; i < 32; ++i) token += digits[source() % digits.size()];
+  return token;
+}
+
+std::string token_in(const std::string& path) {
+  struct stat s{};
+  std::string token;
+  std::ifstream file(path);
+  if (::stat(path.c_str(), &s) != 0 || !std::getline(file, token))
+    throw failure_exit(exit_code::config, "--token-file " + printable(path) + ": can not be read");
+  if ((s.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    throw failure_exit(exit_code::config,
+                       "--token-file " + printable(path) +
+                           ": others may read or change it; make it yours alone: chmod 600");
+  if (token.size() < shortest_token)
+    throw failure_exit(exit_code::config, "--token-file " + printable(path) +
+                                              ": the first line has to be a token of at least " +
+                                              std::to_string(shortest_token) + " characters");
+  return token;
+}
+
+std::string token_of(const serve_options& o) {
+  if (!o.allow_unlock) return {};
+  return o.token_file.empty() ? random_token() : token_in(o.token_file);
+}
+
+/// Bad configuration is said at once; a store that is away is shown as away.
+watched_store watch(const common_options& how, log& to) {
+  std::optional<opened_store> first;
+  std::string url;
+  try {
+    first = open_store(how, to);
+    url = first->url;
+  } catch (const error& e) {
+    if (!e.retryable()) throw;
+    url = shown_store(how);
+    to.write(level::warning, "store_away", unsigned_message(e.what()));
+  }
+  auto waiting = std::make_shared<std::optional<opened_store>>(std::move(first));
+  return {url, [waiting, how, &to] {
+            if (*waiting) return std::exchange(*waiting, std::nullopt)->session;
+            return open_store(how, to).session;
+          }};
+}
+
+std::vector<watched_store> watch_all(const common_options& common, const serve_options& o,
+                                     log& to) {
+  common_options how = common;
+  if (o.stores.empty()) return {watch(how, to)};
+  std::vector<watched_store> all;
+  for (const std::string& url : o.stores) {
+    how.store = url;
+    all.push_back(watch(how, to));
+  }
+  return all;
+}
+
+std::string address_of(const serve_options& o, int port) {
+  const auto host = o.listen.substr(0, o.listen.rfind(':'));
+  return "http://" + (host.empty() ? "127.0.0.1" : host) + ':' + std::to_string(port) + '/';
+}
+
+std::string metrics_of(std::span<const snapshot> all) {
+  std::vector<store_snapshot> stores;
+  for (const snapshot& one : all) {
+    store_snapshot s{one.store, one.health.reachable, {}, one.health.round, one.names};
+    if (s.up) s.round_trip = one.health.round_trip;
+    if (!s.up) s.names.clear();
+    stores.push_back(std::move(s));
+  }
+  return store_metrics(stores, std::chrono::system_clock::now(), metrics_format::openmetrics);
+}
+
+void announce(const common_options& common, const serve_options& o, const std::string& url,
+              const std::string& token) {
+  const std::string shown = o.token_file.empty() ? token : "";
+  if (common.json) return print(serve_json(url, shown));
+  print("holdfast serve: " + url + "\n" +
+        (shown.empty() ? "" : "token for unlocking, shown once: " + shown + "\n"));
+}
+
+void wait_for_signal(const signal_inbox& signals) {
+  for (;;) {
+    pollfd one{signals.fd(), POLLIN, 0};
+    ::poll(&one, 1, -1);
+    while (const auto s = signals.next())
+      if (asks_to_stop(static_cast<int>(s->ssi_signo))) return;
+  }
+}
+
+}  // namespace
+
+int serve(const common_options& common, const serve_options& o, log& to) {
+  const signal_inbox signals;
+  const std::string token = token_of(o);
+  dashboard_options d;
+  d.listen = o.listen;
+  d.token = token;
+  d.plan.share = o.share;
+  d.limits = page_limits;
+  d.metrics = metrics_of;
+  dashboard page{watch_all(common, o, to), std::move(d), to};
+  if (!is_loopback(o.listen))
+    to.write(level::warning, "open_to_others",
+             "whoever reaches " + printable(o.listen) +
+                 " can read every name, holder and reason, without encryption; docs/serve.md says "
+                 "how to put a proxy with a password before it");
+  announce(common, o, address_of(o, page.port()), token);
+  wait_for_signal(signals);
+  return exit_code::ok;
+}
+
+}  // namespace holdfast::tool

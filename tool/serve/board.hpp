@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <holdfast/clock.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tool/serve/history.hpp"
+#include "tool/serve/snapshot.hpp"
+
+namespace holdfast::tool {
+
+/// What is known about one store: the scanner writes, the viewers read. Each change has a number,
+/// so that a viewer that is slow, or new, gets the rows that changed since, each once and as they
+/// are now, and is owed nothing else. Thread-safe.
+class board {
+ public:
+  /// `index` tells the stores of one server apart.
+  board(std::size_t index, std::string url) : index_(index), url_(std::move(url)) {}
+  const std::string& url() const noexcept { return url_; }
+
+  /// What a look at a name found. True if viewers see a change.
+  bool put(listed_name found, std::chrono::system_clock::time_point now);
+  /// Every name has been looked at: from now on, names that appear are changes.
+  void settle();
+  void set_health(store_health health);
+  store_health health() const;
+
+  /// A piece of the changes, as events for a browser.
+  struct piece {
+    std::uint64_t upto = 0;                     ///< the viewer's number from now on
+    std::shared_ptr<const std::string> text{};  ///< null: nothing has changed
+  };
+  /// The changes after that number; 0: every row. A viewer that was away for too long is told to
+  /// forget its rows and begins anew.
+  piece since(std::uint64_t number);
+
+  snapshot take(std::chrono::system_clock::time_point now) const;
+  std::optional<listed_name> find(std::string_view lock,
+                                  std::chrono::system_clock::time_point now) const;
+  history::of_name history_of(std::string_view lock) const;
+  std::vector<std::pair<std::string, std::uint64_t>> busiest(std::size_t most) const;
+
+  /// A viewer looks at this name: the scanner looks at it more often for some seconds.
+  void want(std::string_view lock, boot_time now);
+  std::vector<std::string> wanted(boot_time now);
+
+  static constexpr std::size_t max_rows_a_piece = 400;
+  static constexpr std::size_t max_gone = 10'000;
+
+ private:
+  struct row {
+    listed_name name{};
+    std::uint64_t number = 0;
+    bool gone = false;
+    std::chrono::system_clock::time_point seen_at{};
+    std::chrono::system_clock::time_point shown_end{};  ///< of the first holder's lease
+    std::string json{};                                 ///< as list --json has it
+  };
+  static listed_name aged(const row& r, std::chrono::system_clock::time_point now);
+  void note(const row& before, const listed_name& found, std::chrono::system_clock::time_point now);
+  void renumber(row& r);
+  void forget_old();
+  std::string event_of(std::uint64_t& upto) const;
+
+  const std::size_t index_;
+  const std::string url_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, row> rows_;
+  std::map<std::uint64_t, row*> changes_;
+  std::map<std::uint64_t, row*> gone_;  ///< those of them that are not in use any more
+  std::uint64_t last_ = 0;
+  std::uint64_t forgotten_ = 0;  ///< names that went before this change are not known any more
+  std::map<std::string, boot_time, std::less<>> wanted_;
+  std::uint64_t cached_from_ = 0;
+  std::optional<piece> cached_;  ///< many viewers are at the same number
+  store_health health_;
+  history history_;
+  bool settled_ = false;
+};
+
+}  // namespace holdfast::tool

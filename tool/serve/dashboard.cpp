@@ -1,0 +1,281 @@
+#include "tool/serve/dashboard.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "tool/failure.hpp"
+#include "tool/json.hpp"
+#include "tool/serve/api_json.hpp"
+#include "tool/serve/page.hpp"
+#include "tool/serve/url_query.hpp"
+#include "tool/take_away.hpp"
+#include "tool/text.hpp"
+#include "tool/wait_graph.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr std::chrono::seconds between_healths{1};
+constexpr std::size_t busiest_shown = 20;
+
+http_answer json_answer(std::string body, unsigned status = 200) {
+  http_answer a;
+  a.status = status;
+  a.body = std::move(body);
+  return a;
+}
+
+http_answer refusal(unsigned status, std::string_view why) {
+  return json_answer("{\"schema\":1,\"error\":" + json_text(why) + "}\n", status);
+}
+
+/// In a time that does not depend on where they differ.
+bool same_secret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned different = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    different |=
+        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  return different == 0;
+}
+
+std::string event(std::string_view name, const std::string& json_line) {
+  return "event: " + std::string(name) + "\ndata: " + json_line + "\n";  // the line has an end
+}
+
+http_answer file_answer(const page_file& f) {
+  http_answer a;
+  a.type = f.type;
+  a.body = f.text;
+  return a;
+}
+
+/// What a page says that asks for an unlock.
+struct unlock_request {
+  std::string lock;
+  std::string owner;
+  std::string reason;
+};
+
+std::optional<unlock_request> unlock_request_of(const std::string& body) {
+  const auto j = nlohmann::json::parse(body, nullptr, false);
+  if (!j.is_object()) return std::nullopt;
+  const auto text = [&](const char* key) -> std::optional<std::string> {
+    const auto at = j.find(key);
+    if (at == j.end()) return std::string{};
+    if (!at->is_string()) return std::nullopt;
+    return at->get<std::string>();
+  };
+  const auto lock = text("lock"), owner = text("owner"), reason = text("reason");
+  if (!lock || lock->empty() || !owner || !reason) return std::nullopt;
+  return unlock_request{*lock, *owner, *reason};
+}
+
+http_answer unlock_at(const session* s, const unlock_request& what, const std::string& url,
+                      log& to) {
+  if (s == nullptr) return refusal(503, "the store is away");
+  try {
+    const name_info info = s->show(what.lock);
+    refuse_without_holders(info);
+    const auto from = targets(info, what.owner);
+    if (from.empty() && !info.holders.empty())
+      return refusal(409, "it is held, but not by " + what.owner);
+    const taken_away came = take_away(*s, what.lock, what.owner, from);
+    for (const participant& p : from)
+      to.write(level::warning, "unlocked",
+               printable(what.lock) + ": taken away by a viewer from " + printable(p.host) +
+                   " pid " + std::to_string(p.pid) +
+                   (what.reason.empty() ? "" : " (" + printable(what.reason) + ")"),
+               {{"lock", what.lock}, {"store", url}, {"owner", p.short_id}});
+    return json_answer(force_unlock_json(what.lock, url, came.removed, came.left, what.reason,
+                                         system_clock::now()),
+                       came.left == 0 ? 200 : 409);
+  } catch (const failure_exit& e) {
+    return refusal(409, e.what());
+  } catch (const error& e) {
+    return refusal(e.retryable() ? 503 : 409, unsigned_message(e.what()));
+  }
+}
+
+}  // namespace
+
+/// What one browser has seen.
+class dashboard::viewer : public http_stream {
+ public:
+  explicit viewer(dashboard& of) : of_(of), seen_(of.stores_.size()) {}
+
+  std::shared_ptr<const std::string> next() override {
+    if (!std::exchange(greeted_, true))
+      return std::make_shared<const std::string>(
+          "retry: 1000\n" + event("hello", hello_json(of_.urls(), !of_.options_.token.empty())));
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      auto piece = of_.stores_[i]->what.since(seen_[i]);
+      if (!piece.text) continue;
+      seen_[i] = piece.upto;
+      return piece.text;
+    }
+    return healths();
+  }
+
+ private:
+  std::shared_ptr<const std::string> healths() {
+    const boot_time now = boot_clock::now();
+    for (const auto& w : of_.stores_) w->by->viewed();
+    if (now < healths_again_) return nullptr;
+    healths_again_ = now + between_healths;
+    std::string text;
+    for (std::size_t i = 0; i < of_.stores_.size(); ++i) {
+      const board& b = of_.stores_[i]->what;
+      text += event("health", health_json(i, b.url(), b.health(), system_clock::now()));
+    }
+    return std::make_shared<const std::string>(std::move(text));
+  }
+
+  dashboard& of_;
+  std::vector<std::uint64_t> seen_;  ///< by store
+  bool greeted_ = false;
+  boot_time healths_again_{};
+};
+
+dashboard::dashboard(std::vector<watched_store> stores, dashboard_options options, log& to)
+    : options_(std::move(options)), log_(to) {
+  for (auto& s : stores) {
+    stores_.push_back(std::unique_ptr<watched>(new watched{{stores_.size(), std::move(s.url)}}));
+  }
+  server_ = std::make_unique<http_server>(
+      options_.option, options_.listen, options_.limits,
+      [this](const http_request& r, http_reply reply) { handle(r, reply); });
+  for (std::size_t i = 0; i < stores.size(); ++i)
+    stores_[i]->by = std::make_unique<scanner>(
+        stores_[i]->what, std::move(stores[i].open), [this] { server_->wake(); }, options_.plan);
+  server_->start();
+}
+
+dashboard::~dashboard() {
+  server_->stop();
+  for (const auto& w : stores_) w->by.reset();
+}
+
+std::vector<std::string> dashboard::urls() const {
+  std::vector<std::string> all;
+  for (const auto& w : stores_) all.push_back(w->what.url());
+  return all;
+}
+
+/// The store whose number stands in the query; the first one if none does.
+dashboard::watched* dashboard::store_of(const http_request& r) {
+  const std::string text = query_value(r.query, "store").value_or("0");
+  std::size_t index = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (wrong != std::errc{} || end != text.data() + text.size() || index >= stores_.size())
+    return nullptr;
+  return stores_[index].get();
+}
+
+http_answer dashboard::locks(watched& w, const http_request&) {
+  const snapshot all = w.what.take(system_clock::now());
+  return json_answer(list_json(all.names, all.store, all.taken_at));
+}
+
+http_answer dashboard::lock(watched& w, const http_request& r) {
+  const auto name = query_value(r.query, "lock");
+  if (!name) return refusal(400, "say which: ?lock=NAME");
+  w.what.want(*name, boot_clock::now());
+  const auto now = system_clock::now();
+  auto found = w.what.find(*name, now);
+  if (!found) {
+    found.emplace();
+    found->info.name = *name;
+  }
+  return json_answer(lock_page_json(w.what.url(), *found, w.what.history_of(*name), now));
+}
+
+http_answer dashboard::graph(watched& w, const http_request&) {
+  const snapshot all = w.what.take(system_clock::now());
+  std::vector<name_info> names;
+  for (const listed_name& n : all.names)
+    if (!n.info.waiters.empty()) names.push_back(n.info);
+  return json_answer(graph_json(make_wait_graph(names, pids_above_here), all.store, all.taken_at));
+}
+
+http_answer dashboard::busiest(watched& w, const http_request&) {
+  return json_answer(busiest_json(w.what.url(), w.what.busiest(busiest_shown)));
+}
+
+http_answer dashboard::health(watched& w, const http_request&) {
+  const auto at =
+      std::find_if(stores_.begin(), stores_.end(), [&](const auto& s) { return s.get() == &w; });
+  return json_answer(health_json(static_cast<std::size_t>(at - stores_.begin()), w.what.url(),
+                                 w.what.health(), system_clock::now()));
+}
+
+/// When the stores from the first on are fresh, too.
+void dashboard::metrics(std::size_t first, const http_reply& reply) {
+  if (first < stores_.size())
+    return stores_[first]->by->when_fresh([this, first, reply] { metrics(first + 1, reply); });
+  std::vector<snapshot> all;
+  for (const auto& w : stores_) all.push_back(w->what.take(system_clock::now()));
+  http_answer a;
+  a.type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+  a.body = options_.metrics(all);
+  reply(std::move(a));
+}
+
+http_answer dashboard::events() {
+  http_answer a;
+  a.type = "text/event-stream";
+  a.stream = std::make_unique<viewer>(*this);
+  return a;
+}
+
+void dashboard::unlock(const http_request& r, const http_reply& reply) {
+  if (options_.token.empty())
+    return reply(refusal(403, "this page is read-only: start holdfast serve with --allow-unlock"));
+  if (!same_secret(r.authorization, "Bearer " + options_.token))
+    return reply(refusal(401, "the token is missing or wrong"));
+  const auto what = unlock_request_of(r.body);
+  watched* const at = store_of(r);
+  if (!what || at == nullptr)
+    return reply(refusal(400, "send {\"lock\":…,\"owner\":…,\"reason\":…} to ?store=NUMBER"));
+  at->by->perform(what->lock, [this, reply, what = *what, url = at->what.url()](const session* s) {
+    reply(unlock_at(s, what, url, log_));
+  });
+}
+
+void dashboard::handle(const http_request& r, const http_reply& reply) {
+  // A page of another site could open many streams, though it may not read them.
+  if (r.path.starts_with("/api/") && (r.site == "cross-site" || r.site == "same-site"))
+    return reply(refusal(403, "another site's page must not ask"));
+  if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
+  if (r.method != "GET") return reply(refusal(405, "GET only"));
+  if (r.path == "/metrics" && options_.metrics) return metrics(0, reply);
+  static constexpr std::array<std::pair<std::string_view, question>, 5> questions{
+      {{"/api/locks", &dashboard::locks},
+       {"/api/lock", &dashboard::lock},
+       {"/api/graph", &dashboard::graph},
+       {"/api/busiest", &dashboard::busiest},
+       {"/api/health", &dashboard::health}}};
+  for (const auto& [path, ask] : questions) {
+    if (r.path != path) continue;
+    watched* const at = store_of(r);
+    if (at == nullptr) return reply(refusal(404, "there is no such store"));
+    return at->by->when_fresh([this, reply, r, at, ask = ask] { reply((this->*ask)(*at, r)); });
+  }
+  reply(answer(r));
+}
+
+http_answer dashboard::answer(const http_request& r) {
+  if (r.path == "/api/events") return events();
+  for (const page_file& f : page_files())
+    if (f.path == r.path) return file_answer(f);
+  return refusal(404, "there is no such page");
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,57 @@
+#include "tool/serve/host_check.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+namespace holdfast::tool {
+
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool alike(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool is_address(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> ignored{};
+  return ::inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), ignored.data()) == 1;
+}
+
+/// This machine's name, whole or up to the first dot.
+bool is_own_name(std::string_view host) {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const std::string_view whole = name.data();
+  if (whole.empty()) return false;
+  return alike(host, whole) || alike(host.substr(0, host.find('.')), whole) ||
+         alike(host, whole.substr(0, whole.find('.')));
+}
+
+}  // namespace
+
+std::string host_of(std::string_view address) {
+  if (address.starts_with('[')) return std::string(address.substr(1, address.find(']') - 1));
+  return std::string(address.substr(0, address.rfind(':')));
+}
+
+bool is_loopback(std::string_view address) {
+  const std::string host = host_of(address);
+  return host.empty() || alike(host, "localhost") || host == "::1" ||
+         (host.starts_with("127.") && is_address(host));
+}
+
+bool is_own_host(std::string_view host, std::string_view listening) {
+  const bool port = !host.starts_with('[') && host.rfind(':') != host.npos;
+  const std::string bare = port || host.starts_with('[') ? host_of(host) : std::string(host);
+  return is_address(bare) || alike(bare, "localhost") || is_own_name(bare) ||
+         (!listening.empty() && alike(bare, listening));
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,354 @@
+#include "tool/serve/http_server.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <charconv>
+#include <list>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "tool/exit_code.hpp"
+#include "tool/failure.hpp"
+#include "tool/serve/host_check.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+namespace net = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+using tcp = net::ip::tcp;
+
+constexpr std::uint32_t longest_head = 8192;
+constexpr std::uint64_t longest_body = 4096;
+
+/// What a browser may do with an answer: nothing that the page does not need. Trusted types make
+/// every attempt to write HTML from text an error.
+constexpr std::string_view content_policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'";
+
+[[noreturn]] void refuse(const std::string& option, const std::string& address,
+                         const std::string& why) {
+  throw failure_exit(exit_code::config, option + " " + printable(address) + ": " + why);
+}
+
+tcp::endpoint resolve(net::io_context& io, const std::string& option, const std::string& address) {
+  const auto colon = address.rfind(':');
+  const std::string port = colon == address.npos ? "" : address.substr(colon + 1);
+  std::uint16_t number = 0;
+  const auto [end, bad] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (port.empty() || bad != std::errc{} || end != port.data() + port.size())
+    refuse(option, address, "write :PORT, or ADDRESS:PORT");
+  std::string host = host_of(address);
+  if (host.empty()) host = "127.0.0.1";
+  error_code wrong;
+  tcp::resolver resolver{io};
+  const auto found = resolver.resolve(host, port, tcp::resolver::numeric_service, wrong);
+  if (wrong) refuse(option, address, wrong.message());
+  return found.begin()->endpoint();
+}
+
+tcp::acceptor listen_on(net::io_context& io, const std::string& option,
+                        const std::string& address) {
+  const tcp::endpoint at = resolve(io, option, address);
+  tcp::acceptor acceptor{io};
+  error_code wrong;
+  acceptor.open(at.protocol(), wrong);
+  if (!wrong) acceptor.set_option(net::socket_base::reuse_address(true), wrong);
+  if (!wrong) acceptor.bind(at, wrong);
+  if (!wrong) acceptor.listen(net::socket_base::max_listen_connections, wrong);
+  if (wrong) refuse(option, address, wrong.message());
+  return acceptor;
+}
+
+template <class Body>
+http::response<Body> head_of(unsigned status, const std::string& type) {
+  http::response<Body> made{http::int_to_status(status), 11};
+  made.set(http::field::content_type, type);
+  made.set(http::field::cache_control, "no-store");
+  made.set("Content-Security-Policy",
+           beast::string_view(content_policy.data(), content_policy.size()));
+  made.set("X-Content-Type-Options", "nosniff");
+  made.set("Referrer-Policy", "no-referrer");
+  made.set("Cross-Origin-Resource-Policy", "same-origin");
+  made.set("Cross-Origin-Opener-Policy", "same-origin");
+  made.keep_alive(false);
+  return made;
+}
+
+http_answer error_answer(unsigned status, std::string_view why) {
+  http_answer a;
+  a.status = status;
+  a.body = "{\"schema\":1,\"error\":\"" + std::string(why) + "\"}\n";
+  return a;
+}
+
+std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
+
+using request_message = http::request<http::string_body>;
+
+http_request request_of(const request_message& from) {
+  const std::string target = text_of(from.target());
+  const auto question = target.find('?');
+  http_request r;
+  r.method = text_of(from.method_string());
+  r.path = target.substr(0, question);
+  if (question != target.npos) r.query = target.substr(question + 1);
+  r.authorization = text_of(from[http::field::authorization]);
+  r.site = text_of(from["Sec-Fetch-Site"]);
+  r.body = from.body();
+  return r;
+}
+
+/// More than one Host is an attempt to be understood in two ways; none comes from no browser.
+bool is_meant(const request_message& from, const std::string& listening) {
+  const auto hosts = from.count(http::field::host);
+  return hosts == 0 || (hosts == 1 && is_own_host(text_of(from[http::field::host]), listening));
+}
+
+}  // namespace
+
+class http_server::impl : public std::enable_shared_from_this<http_server::impl> {
+ public:
+  impl(const std::string& option, const std::string& address, http_limits limits,
+       http_handler handler)
+      : limits_(limits),
+        handler_(std::move(handler)),
+        host_(host_of(address)),
+        acceptor_(listen_on(io_, option, address)),
+        port_(acceptor_.local_endpoint().port()) {}
+
+  void begin() {
+    accept();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  void end() {
+    if (!thread_.joinable()) return;
+    io_.stop();
+    thread_.join();
+    clients_.clear();
+  }
+  int port() const noexcept { return port_; }
+  void wake();
+
+ private:
+  class client;
+
+  void accept();
+  void welcome(tcp::socket socket);
+  bool make_room();
+
+  const http_limits limits_;
+  const http_handler handler_;
+  const std::string host_;  ///< as it was given; may be empty
+  net::io_context io_{1};
+  tcp::acceptor acceptor_;
+  const int port_;
+  net::steady_timer pause_{io_};
+  std::list<std::shared_ptr<client>> clients_;  ///< the oldest first
+  std::size_t streams_ = 0;
+  std::thread thread_;
+};
+
+/// One connection: a request, and its answer.
+class http_server::impl::client : public std::enable_shared_from_this<client> {
+ public:
+  client(impl& of, tcp::socket socket) : of_(of), socket_(std::move(socket)) {
+    parser_.header_limit(longest_head);
+    parser_.body_limit(longest_body);
+  }
+
+  void read();
+  void answer(http_answer what);
+  /// Sends what its stream has, unless a piece is on its way.
+  void pump();
+  bool streams() const noexcept { return stream_ != nullptr; }
+  void close();
+
+ private:
+  void heard(error_code wrong);
+  void send_head();
+  void send_whole(http_answer what);
+  void watch_for_end();
+
+  impl& of_;
+  beast::tcp_stream socket_;
+  beast::flat_buffer buffer_{longest_head + longest_body};
+  http::request_parser<http::string_body> parser_;
+  std::optional<http::response<http::string_body>> whole_;
+  std::optional<http::response<http::empty_body>> head_;
+  std::optional<http::response_serializer<http::empty_body>> head_writer_;
+  std::unique_ptr<http_stream> stream_;
+  std::shared_ptr<const std::string> piece_;  ///< on its way
+  bool busy_ = false;
+  bool answered_ = false;
+  bool closed_ = false;
+  char ignored_ = 0;
+};
+
+void http_server::impl::client::read() {
+  socket_.expires_after(of_.limits_.patience);
+  http::async_read(
+      socket_, buffer_, parser_,
+      [self = shared_from_this()](error_code wrong, std::size_t) { self->heard(wrong); });
+}
+
+void http_server::impl::client::heard(error_code wrong) {
+  if (closed_) return;
+  if (wrong == http::error::header_limit || wrong == http::error::body_limit ||
+      wrong == http::error::buffer_overflow)
+    return answer(error_answer(413, "the request is too long"));
+  if (wrong.category() == make_error_code(http::error::bad_target).category() &&
+      wrong != http::error::end_of_stream && wrong != http::error::partial_message)
+    return answer(error_answer(400, "this is not an HTTP request"));
+  if (wrong) return close();
+  const request_message& request = parser_.get();
+  if (!is_meant(request, of_.host_))
+    return answer(error_answer(
+        421, "ask under an address, localhost, the machine's name or the name that it listens on"));
+  // The answer may come when this server is gone.
+  of_.handler_(request_of(request),
+               [self = weak_from_this(), server = of_.weak_from_this()](http_answer what) {
+                 const auto alive = server.lock();
+                 if (!alive) return;
+                 auto shared = std::make_shared<http_answer>(std::move(what));
+                 net::post(alive->io_, [self, shared] {
+                   if (const auto to = self.lock()) to->answer(std::move(*shared));
+                 });
+               });
+}
+
+void http_server::impl::client::answer(http_answer what) {
+  if (closed_ || answered_) return;
+  answered_ = true;
+  socket_.expires_after(of_.limits_.patience);
+  if (what.stream && of_.streams_ >= of_.limits_.streams)
+    return send_whole(error_answer(503, "too many viewers"));
+  if (!what.stream) return send_whole(std::move(what));
+  stream_ = std::move(what.stream);
+  ++of_.streams_;
+  head_ = head_of<http::empty_body>(what.status, what.type);
+  send_head();
+}
+
+void http_server::impl::client::send_whole(http_answer what) {
+  whole_ = head_of<http::string_body>(what.status, what.type);
+  for (const auto& [name, value] : what.headers) whole_->set(name, value);
+  whole_->body() = std::move(what.body);
+  whole_->prepare_payload();
+  http::async_write(socket_, *whole_,
+                    [self = shared_from_this()](error_code, std::size_t) { self->close(); });
+}
+
+void http_server::impl::client::send_head() {
+  busy_ = true;
+  head_writer_.emplace(*head_);
+  http::async_write_header(socket_, *head_writer_,
+                           [self = shared_from_this()](error_code wrong, std::size_t) {
+                             self->busy_ = false;
+                             if (wrong) return self->close();
+                             self->watch_for_end();
+                             self->pump();
+                           });
+}
+
+/// A client that leaves is noticed before the next piece.
+void http_server::impl::client::watch_for_end() {
+  socket_.expires_never();
+  socket_.async_read_some(net::buffer(&ignored_, 1),
+                          [self = shared_from_this()](error_code wrong, std::size_t) {
+                            if (wrong) return self->close();
+                            if (!self->closed_ && !self->busy_) self->watch_for_end();
+                          });
+}
+
+void http_server::impl::client::pump() {
+  if (closed_ || busy_ || !stream_) return;
+  piece_ = stream_->next();
+  if (!piece_) return;
+  busy_ = true;
+  socket_.expires_after(of_.limits_.stream_patience);
+  net::async_write(socket_, net::buffer(*piece_),
+                   [self = shared_from_this()](error_code wrong, std::size_t) {
+                     self->busy_ = false;
+                     if (wrong) return self->close();
+                     self->pump();
+                   });
+}
+
+void http_server::impl::client::close() {
+  if (std::exchange(closed_, true)) return;
+  if (stream_) --of_.streams_;
+  error_code ignored;
+  // What was sent reaches the client although it may have sent more than was read.
+  socket_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  socket_.close();
+  of_.clients_.remove(shared_from_this());
+}
+
+void http_server::impl::accept() {
+  acceptor_.async_accept([this](error_code wrong, tcp::socket socket) {
+    if (!wrong) {
+      welcome(std::move(socket));
+      return accept();
+    }
+    // Without a file for the next one, the system would say so again at once.
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([this](error_code) { accept(); });
+  });
+}
+
+/// The oldest is the slowest.
+bool http_server::impl::make_room() {
+  if (clients_.size() < limits_.connections + streams_) return true;
+  for (const auto& c : clients_) {
+    if (c->streams()) continue;
+    const auto oldest = c;
+    oldest->close();
+    return true;
+  }
+  return false;
+}
+
+void http_server::impl::welcome(tcp::socket socket) {
+  if (!make_room()) return;
+  clients_.push_back(std::make_shared<client>(*this, std::move(socket)));
+  clients_.back()->read();
+}
+
+void http_server::impl::wake() {
+  net::post(io_, [this] {
+    const auto all = clients_;  // one that fails leaves the list
+    for (const auto& c : all) c->pump();
+  });
+}
+
+http_server::http_server(const std::string& option, const std::string& address, http_limits limits,
+                         http_handler handler)
+    : impl_(std::make_shared<impl>(option, address, limits, std::move(handler))) {}
+
+http_server::~http_server() { impl_->end(); }
+
+void http_server::start() { impl_->begin(); }
+void http_server::stop() { impl_->end(); }
+
+int http_server::port() const noexcept { return impl_->port(); }
+void http_server::wake() { impl_->wake(); }
+
+}  // namespace holdfast::tool

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// HTTP for the pages of this program, over Boost.Beast, which is known to http_server.cpp only.
+namespace holdfast::tool {
+
+struct http_request {
+  std::string method;
+  std::string path;           ///< without the query, as it came
+  std::string query;          ///< behind the question mark, as it came
+  std::string authorization;  ///< the header of that name
+  std::string site;           ///< Sec-Fetch-Site: what a browser says of the page that asks
+  std::string body;
+};
+
+/// An answer that goes on until the client leaves. Used by the server's thread only.
+class http_stream {
+ public:
+  virtual ~http_stream() = default;
+  /// What is to be sent now; nothing if there is none: the server asks again after wake(). It asks
+  /// when the piece before has left for the client, so a slow client is not owed more than one.
+  virtual std::shared_ptr<const std::string> next() = 0;
+};
+
+struct http_answer {
+  unsigned status = 200;
+  std::string type = "application/json";
+  std::string body{};
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::unique_ptr<http_stream> stream{};  ///< instead of a body
+};
+
+/// To be called once, by any thread.
+using http_reply = std::function<void(http_answer)>;
+/// Called by the server's thread, which must not be kept.
+using http_handler = std::function<void(const http_request&, http_reply)>;
+
+struct http_limits {
+  std::size_t connections = 64;  ///< beyond it the oldest one that is no stream is closed
+  std::size_t streams = 0;       ///< beyond it: 503
+  /// For a whole request, and for a whole answer; the most that one piece of a stream may take.
+  std::chrono::milliseconds patience{2000};
+  std::chrono::milliseconds stream_patience{20'000};
+};
+
+/// Answers requests, one a connection. A request under a name that is not this machine's gets 421
+/// (host_check.hpp). Has a thread of its own, from start() to stop().
+class http_server {
+ public:
+  /// Listens on [ADDRESS]:PORT; without an address only this machine can ask. `option` is what the
+  /// address was given as. Throws failure_exit.
+  http_server(const std::string& option, const std::string& address, http_limits limits,
+              http_handler handler);
+  http_server(const http_server&) = delete;
+  http_server& operator=(const http_server&) = delete;
+  ~http_server();
+
+  void start();
+  /// Closes all connections; replies that come later are ignored.
+  void stop();
+  /// Where it listens: what the system chose, if the port was 0.
+  int port() const noexcept;
+  /// Each stream is asked again. Thread-safe.
+  void wake();
+
+ private:
+  class impl;
+  std::shared_ptr<impl> impl_;
+};
+
+}  // namespace holdfast::tool

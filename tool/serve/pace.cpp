@@ -1,0 +1,37 @@
+#include "tool/serve/pace.hpp"
+
+#include <algorithm>
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::seconds remembered{60};
+/// Neighbouring commands are one burst: a minute of them stays small.
+constexpr std::chrono::milliseconds one_burst{100};
+
+}  // namespace
+
+void pace::spent(boot_time from, boot_time to) {
+  const nanoseconds length = to - from;
+  const auto cost = std::chrono::duration<double, std::nano>(length) / share_;
+  rested_at_ = std::max(rested_at_, from) + std::chrono::duration_cast<nanoseconds>(cost);
+  if (!bursts_.empty() && from - bursts_.back().at < one_burst) {
+    bursts_.back().length += length;
+  } else {
+    bursts_.push_back({from, length});
+  }
+  while (bursts_.front().at + remembered < to) bursts_.pop_front();
+}
+
+double pace::used(boot_time now) const {
+  nanoseconds sum{};
+  for (const burst& b : bursts_)
+    if (b.at + remembered >= now) sum += b.length;
+  const nanoseconds span = std::clamp<nanoseconds>(now - began_, one_burst, remembered);
+  return std::chrono::duration<double>(sum) / std::chrono::duration<double>(span);
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,87 @@
+// What the server has said: the rows of all stores, and how the stores are. One stream for the page.
+
+export const state = {
+  stores: [],
+  unlocks: false,
+  rows: new Map(), // by keyOf
+  healths: [],
+  connected: false,
+  behind: 0, // the server's clock less this one's, in milliseconds
+};
+
+const listeners = new Map();
+
+/** what: "rows", "health" or "connection". */
+export function on(what, listener) {
+  if (!listeners.has(what)) listeners.set(what, []);
+  listeners.get(what).push(listener);
+}
+function tell(what) {
+  for (const listener of listeners.get(what) ?? []) listener();
+}
+
+export const keyOf = (store, lock) => store + "\n" + lock;
+
+/** The server's time. */
+export const now = () => Date.now() + state.behind;
+
+const timeOf = (text) => (text ? Date.parse(text) : NaN);
+
+/** What is sorted and searched is computed once, when the row comes. */
+function rowOf(store, lock) {
+  const holders = lock.holders ?? [];
+  const waiters = lock.waiters ?? [];
+  const since = waiters.map((w) => timeOf(w.since)).filter(Number.isFinite);
+  const first = holders[0];
+  return {
+    store, lock, holders, waiters,
+    key: keyOf(store, lock.lock),
+    name: lock.lock,
+    kind: lock.error ? "unreadable" : lock.kind,
+    heldSince: first ? timeOf(first.since) : NaN,
+    leaseEnd: first ? timeOf(first.expires_at) : NaN,
+    oldestWait: since.length ? Math.min(...since) : NaN,
+    text: [lock.lock, lock.kind, lock.error ?? ""]
+      .concat(holders.concat(waiters).flatMap((p) => [p.host, p.pid, p.program, p.reason, p.owner]))
+      .join(" ").toLowerCase(),
+  };
+}
+
+function takeRows(said) {
+  for (const lock of said.locks) state.rows.set(keyOf(said.store, lock.lock), rowOf(said.store, lock));
+  for (const name of said.gone) state.rows.delete(keyOf(said.store, name));
+  tell("rows");
+}
+
+function forget(store) {
+  for (const [key, row] of state.rows) if (row.store === store) state.rows.delete(key);
+  tell("rows");
+}
+
+function greet(said) {
+  state.stores = said.stores;
+  state.unlocks = said.unlocks;
+  state.behind = Date.parse(said.time) - Date.now();
+  state.rows.clear();
+  state.connected = true;
+  tell("connection");
+  tell("rows");
+}
+
+export function connect() {
+  const stream = new EventSource("/api/events");
+  const listen = (event, does) => stream.addEventListener(event, (e) => does(JSON.parse(e.data)));
+  listen("hello", greet);
+  listen("rows", takeRows);
+  listen("forget", (said) => forget(said.store));
+  listen("health", (said) => {
+    state.healths[said.store] = said;
+    tell("health");
+  });
+  stream.addEventListener("error", () => {
+    state.connected = false;
+    tell("connection");
+    // A server that said no is not asked again by the browser itself.
+    if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+  });
+}

@@ -1,0 +1,53 @@
+// Text and elements. What a store says becomes text nodes, never markup.
+
+const hidden = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
+
+/** Characters that cannot be seen, or that turn the text around, are written out. */
+export function visible(text) {
+  return String(text ?? "").replace(hidden, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));
+}
+
+/** element("td", {className: "number"}, "text", other) */
+export function element(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children.flat().filter((c) => c !== null && c !== undefined));
+  return made;
+}
+
+const svg = "http://www.w3.org/2000/svg";
+export function drawn(tag, attributes, ...children) {
+  const made = document.createElementNS(svg, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** Milliseconds as people read them: 850ms, 12s, 3m 20s, 5h 2m, 2d 4h. */
+export function duration(ms) {
+  if (!Number.isFinite(ms)) return "";
+  if (ms < 0) ms = 0;
+  if (ms < 1000) return Math.round(ms) + "ms";
+  const s = Math.floor(ms / 1000);
+  if (s < 60) return s + "s";
+  if (s < 3600) return Math.floor(s / 60) + "m " + (s % 60) + "s";
+  if (s < 86400) return Math.floor(s / 3600) + "h " + Math.floor((s % 3600) / 60) + "m";
+  return Math.floor(s / 86400) + "d " + Math.floor((s % 86400) / 3600) + "h";
+}
+
+/** "web-3:812 backup", as far as it is known. */
+export function processName(p) {
+  if (!p.host && !p.pid) return p.owner ? "owner " + visible(p.owner) : "another program";
+  return visible(p.host ?? "") + (p.pid ? ":" + p.pid : "");
+}
+
+export function lockAddress(store, lock) {
+  return "#/lock/" + store + "/" + encodeURIComponent(lock);
+}
+
+/** An answer of the API as JSON; throws what it says is wrong. */
+export async function ask(path, options) {
+  const answer = await fetch(path, options);
+  const said = await answer.json();
+  if (!answer.ok) throw new Error(said.error ?? "HTTP " + answer.status);
+  return said;
+}

@@ -1,0 +1,255 @@
+#include "tool/serve/scanner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tool/listed_name.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::system_clock;
+
+constexpr milliseconds between_bursts{200};
+constexpr milliseconds between_ticks{1000};
+constexpr milliseconds before_next_try{1000};
+
+}  // namespace
+
+scanner::scanner(board& onto, std::function<session()> open, std::function<void()> tick, plan how)
+    : board_(onto),
+      open_(std::move(open)),
+      tick_(std::move(tick)),
+      plan_(how),
+      pace_(std::max(how.share, how.first_share), boot_clock::now()),
+      viewed_until_(boot_clock::now() + how.lingers),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+scanner::~scanner() {
+  thread_.request_stop();
+  thread_.join();
+  for (const job& j : jobs_) j.work(nullptr);
+}
+
+/// With the mutex held.
+void scanner::wake_up() {
+  const boot_time now = boot_clock::now();
+  if (viewed_until_ < now) catching_up_ = slept_ = true;
+  viewed_until_ = now + plan_.lingers;
+  woken_.notify_all();
+}
+
+void scanner::viewed() {
+  const std::lock_guard guard{mutex_};
+  wake_up();
+}
+
+void scanner::when_fresh(std::function<void()> then) {
+  {
+    const std::lock_guard guard{mutex_};
+    wake_up();
+    if (catching_up_) return fresh_waiters_.push_back(std::move(then));
+  }
+  then();
+}
+
+void scanner::perform(std::string lock, std::function<void(const session*)> work) {
+  const std::lock_guard guard{mutex_};
+  jobs_.push_back({std::move(lock), std::move(work)});
+  woken_.notify_all();
+}
+
+void scanner::run(const std::stop_token& stop) {
+  boot_time next{};
+  while (!stop.stop_requested()) {
+    sleep_unless_viewed(stop);
+    do_jobs();
+    if (boot_clock::now() >= next) {
+      next = boot_clock::now() + between_bursts;
+      work_once();
+      next = std::max({next, pace_.rested_at(), try_again_});
+    }
+    report();
+    rest(stop, std::min(next, boot_clock::now() + between_ticks));
+  }
+}
+
+void scanner::sleep_unless_viewed(const std::stop_token& stop) {
+  {
+    std::unique_lock lock{mutex_};
+    woken_.wait(lock, stop, [&] {
+      return viewed_until_ >= boot_clock::now() || !jobs_.empty() || !fresh_waiters_.empty();
+    });
+    if (!std::exchange(slept_, false)) return;
+  }
+  catch_up();
+}
+
+void scanner::rest(const std::stop_token& stop, boot_time until) {
+  std::unique_lock lock{mutex_};
+  const auto left = until - boot_clock::now();
+  if (left > left.zero()) woken_.wait_for(lock, stop, left, [&] { return !jobs_.empty(); });
+}
+
+void scanner::catch_up() {
+  next_name_ = 0;
+  list_again_ = {};
+  round_began_ = boot_clock::now();
+  pace_.set_share(std::max(plan_.share, plan_.first_share));
+}
+
+void scanner::tell_fresh() {
+  std::vector<std::function<void()>> waiters;
+  {
+    const std::lock_guard guard{mutex_};
+    waiters.swap(fresh_waiters_);
+    if (health_.reachable) catching_up_ = false;
+  }
+  for (const auto& w : waiters) w();
+}
+
+void scanner::do_jobs() {
+  std::vector<job> jobs;
+  {
+    const std::lock_guard guard{mutex_};
+    jobs.swap(jobs_);
+  }
+  for (const job& j : jobs) {
+    j.work(session_ ? &*session_ : nullptr);
+    if (session_) look(j.lock);
+  }
+}
+
+void scanner::work_once() {
+  if (!session_) connect();
+  if (!session_) return;
+  if (boot_clock::now() >= list_again_ || !health_.reachable) list_names();
+  if (health_.reachable) look_at_some();
+}
+
+void scanner::connect() {
+  try {
+    session_.emplace(open_());
+  } catch (const error& e) {
+    away(e);
+  }
+}
+
+/// One question of any kind: its time is counted. False if the store did not answer.
+bool scanner::ask(const std::function<void(const session&)>& question) {
+  const boot_time from = boot_clock::now();
+  const auto commands = session_->store_operations();
+  bool answered = true;
+  try {
+    question(*session_);
+  } catch (const error& e) {
+    away(e);
+    answered = false;
+  }
+  const boot_time to = boot_clock::now();
+  pace_.spent(from, to);
+  const auto asked = session_->store_operations() - commands;
+  health_.commands += asked;
+  if (!answered) return false;
+  health_.round_trip = (to - from) / static_cast<std::int64_t>(std::max<std::uint64_t>(asked, 1));
+  if (!std::exchange(health_.reachable, true)) health_.changed_at = system_clock::now();
+  return true;
+}
+
+void scanner::away(const error& why) {
+  ++health_.errors;
+  health_.error = unsigned_message(why.what());
+  if (std::exchange(health_.reachable, false) || health_.errors == 1)
+    health_.changed_at = system_clock::now();
+  try_again_ = boot_clock::now() + before_next_try;
+  report();
+  tell_fresh();
+}
+
+void scanner::list_names() {
+  std::vector<std::string> found;
+  const boot_time from = boot_clock::now();
+  if (!ask([&](const session& s) { found = s.names(); })) return;
+  const auto took = boot_clock::now() - from;
+  // At most half of the time that may be spent goes into lists.
+  const auto pause = std::chrono::duration<double, std::nano>(took) * (2 / pace_.share());
+  list_again_ =
+      boot_clock::now() + std::max(std::chrono::duration_cast<std::chrono::nanoseconds>(pause),
+                                   std::chrono::nanoseconds(between_bursts / 2));
+  std::sort(found.begin(), found.end());
+  const auto now = system_clock::now();
+  for (const auto& name : names_) {
+    if (std::binary_search(found.begin(), found.end(), name)) continue;
+    listed_name gone;
+    gone.info.name = name;
+    board_.put(std::move(gone), now);
+  }
+  for (const auto& name : found)
+    if (!std::binary_search(names_.begin(), names_.end(), name)) fresh_.push_back(name);
+  if (!listed_) round_began_ = from;
+  names_ = std::move(found);
+  // At first all of them are new.
+  next_name_ = std::exchange(listed_, true) ? std::min(next_name_, names_.size()) : names_.size();
+}
+
+bool scanner::look(const std::string& name) {
+  listed_name found;
+  if (!ask([&](const session& s) { found = look_at(s, name); })) return false;
+  const auto at = std::lower_bound(queued_.begin(), queued_.end(), name);
+  const bool noted = at != queued_.end() && *at == name;
+  if (found.info.waiters.empty() && noted) queued_.erase(at);
+  if (!found.info.waiters.empty() && !noted) queued_.insert(at, name);
+  board_.put(std::move(found), system_clock::now());
+  return true;
+}
+
+void scanner::round_is_done() {
+  const boot_time now = boot_clock::now();
+  health_.round = now - std::exchange(round_began_, now);
+  next_name_ = 0;
+  pace_.set_share(plan_.share);
+  board_.settle();
+  report();
+  tell_fresh();
+}
+
+/// Names with waiters change more often: every second look is for them.
+std::optional<std::string> scanner::next_in_turn() {
+  queued_turn_ = !queued_turn_;
+  if (queued_turn_ && !queued_.empty()) {
+    next_queued_ = (next_queued_ + 1) % queued_.size();
+    return queued_[next_queued_];
+  }
+  if (next_name_ == names_.size()) return std::nullopt;
+  return names_[next_name_++];
+}
+
+void scanner::look_at_some() {
+  for (const auto& name : board_.wanted(boot_clock::now()))
+    if (pace_.may_ask(boot_clock::now()) && !look(name)) return;
+  while (!fresh_.empty() && pace_.may_ask(boot_clock::now())) {
+    const std::string name = std::move(fresh_.back());
+    fresh_.pop_back();
+    if (!look(name)) return;
+  }
+  // Each name once at most: a short list is not looked at again and again.
+  for (std::size_t n = names_.size() + queued_.size();
+       n > 0 && fresh_.empty() && pace_.may_ask(boot_clock::now()); --n) {
+    const auto name = next_in_turn();
+    if (!name) break;
+    if (!look(*name)) return;
+  }
+  if (fresh_.empty() && next_name_ == names_.size()) round_is_done();
+}
+
+void scanner::report() {
+  health_.allowed_share = pace_.share();
+  health_.used_share = pace_.used(boot_clock::now());
+  board_.set_health(health_);
+  tick_();
+}
+
+}  // namespace holdfast::tool

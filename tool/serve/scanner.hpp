@@ -1,0 +1,100 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <holdfast/clock.hpp>
+#include <holdfast/session.hpp>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tool/serve/board.hpp"
+#include "tool/serve/pace.hpp"
+
+namespace holdfast::tool {
+
+/// Looks at one store again and again, on a thread of its own, for all viewers together: lists the
+/// names, then looks at some of them: first at those that a viewer has opened and those that are
+/// new, then in turn at those with waiters and at all the others. So much, and no more, as its
+/// share of the time allows. After a while without viewers it sleeps until there is one.
+class scanner {
+ public:
+  struct plan {
+    double share = 0.01;
+    /// Until every name was looked at, at first and after a sleep.
+    double first_share = 0.25;
+    /// So long after the last viewer.
+    std::chrono::seconds lingers{60};
+  };
+  /// `open` is called on the scanner's thread, again and again while it throws holdfast::error.
+  /// `tick` is called there when viewers may have something to see, once a second at least.
+  scanner(board& onto, std::function<session()> open, std::function<void()> tick, plan how);
+  scanner(const scanner&) = delete;
+  scanner& operator=(const scanner&) = delete;
+  ~scanner();
+
+  /// Somebody looks. Thread-safe.
+  void viewed();
+  /// Calls `then` when what the board knows is fresh, or the store is away: at once, unless the
+  /// scanner slept or has just begun. On the scanner's thread, or on this one. Thread-safe.
+  void when_fresh(std::function<void()> then);
+  /// Does something with the store between two looks, then looks at this name. A job that finds no
+  /// store gets null. Thread-safe.
+  void perform(std::string lock, std::function<void(const session*)> job);
+
+ private:
+  struct job {
+    std::string lock;
+    std::function<void(const session*)> work;
+  };
+  void wake_up();
+  void run(const std::stop_token& stop);
+  void sleep_unless_viewed(const std::stop_token& stop);
+  void rest(const std::stop_token& stop, boot_time until);
+  void catch_up();
+  void tell_fresh();
+  void work_once();
+  void do_jobs();
+  void connect();
+  void list_names();
+  void look_at_some();
+  bool look(const std::string& name);
+  std::optional<std::string> next_in_turn();
+  void round_is_done();
+  bool ask(const std::function<void(const session&)>& question);
+  void away(const error& why);
+  void report();
+
+  board& board_;
+  const std::function<session()> open_;
+  const std::function<void()> tick_;
+  const plan plan_;
+  std::optional<session> session_;
+  pace pace_;
+  store_health health_;
+  std::vector<std::string> names_;
+  std::vector<std::string> fresh_;
+  std::vector<std::string> queued_;  ///< names with waiters
+  std::size_t next_name_ = 0;
+  std::size_t next_queued_ = 0;
+  bool queued_turn_ = false;
+  bool listed_ = false;  ///< at least once
+  boot_time round_began_{};
+  boot_time list_again_{};
+  boot_time try_again_{};
+
+  std::mutex mutex_;
+  std::condition_variable_any woken_;
+  std::vector<job> jobs_;
+  std::vector<std::function<void()>> fresh_waiters_;
+  bool catching_up_ = true;  ///< until every name was looked at
+  bool slept_ = false;
+  boot_time viewed_until_;
+  std::jthread thread_;  // last: it uses everything above
+};
+
+}  // namespace holdfast::tool

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::tool {
+
+/// The value of `key` in `a=1&b=x%20y`, decoded; nothing if it is not there, or not well formed.
+std::optional<std::string> query_value(std::string_view query, std::string_view key);
+
+}  // namespace holdfast::tool

@@ -1,0 +1,55 @@
+#include "tool/take_away.hpp"
+
+#include <algorithm>
+
+#include "tool/exit_code.hpp"
+#include "tool/failure.hpp"
+#include "tool/text.hpp"
+
+namespace holdfast::tool {
+
+namespace {
+
+/// A holder of another program may have no id that the store could find it by.
+std::size_t still_held(const session& s, const std::string& name, const std::string& owner,
+                       const std::vector<participant>& before) {
+  const auto now = targets(s.show(name), owner);
+  return static_cast<std::size_t>(std::count_if(now.begin(), now.end(), [&](const participant& p) {
+    return std::any_of(before.begin(), before.end(), [&](const participant& b) {
+      return b.short_id == p.short_id && b.reason == p.reason && b.fence == p.fence;
+    });
+  }));
+}
+
+}  // namespace
+
+std::vector<participant> targets(const name_info& info, const std::string& owner) {
+  std::vector<participant> out;
+  for (const participant& p : info.holders)
+    if (owner.empty() || p.short_id == owner) out.push_back(p);
+  return out;
+}
+
+void refuse_without_holders(const name_info& info) {
+  const std::string name = printable(info.name);
+  if (info.kind == "rate_limiter")
+    throw failure_exit(exit_code::config, "force-unlock: " + name +
+                                              " is a rate_limiter, which nobody holds; holdfast "
+                                              "limit " +
+                                              name + " --rate RATE --reset fills it");
+  if (info.kind == "latch")
+    throw failure_exit(exit_code::config, "force-unlock: " + name +
+                                              " is a latch, which nobody holds; holdfast latch " +
+                                              name + ' ' + std::to_string(info.capacity) +
+                                              " --remove removes it");
+}
+
+taken_away take_away(const session& s, const std::string& name, const std::string& owner,
+                     const std::vector<participant>& from) {
+  taken_away came;
+  if (!from.empty()) came.removed = s.force_release(name, owner);
+  if (came.removed < from.size()) came.left = still_held(s, name, owner, from);
+  return came;
+}
+
+}  // namespace holdfast::tool

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <holdfast/session.hpp>
+#include <string>
+#include <vector>
+
+namespace holdfast::tool {
+
+/// The holders of a name that force-unlock is about: all, or the one with that short id.
+std::vector<participant> targets(const name_info& info, const std::string& owner);
+
+/// Throws failure_exit if the name is of a kind that nobody holds: to say that it was free would
+/// mislead.
+void refuse_without_holders(const name_info& info);
+
+/// What came of it: those who were removed, and those who still hold it though they were asked for.
+struct taken_away {
+  std::size_t removed = 0;
+  std::size_t left = 0;
+};
+/// `from` is what targets() said.
+taken_away take_away(const session& s, const std::string& name, const std::string& owner,
+                     const std::vector<participant>& from);
+
+}  // namespace holdfast::tool
