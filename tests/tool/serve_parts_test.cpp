@@ -449,7 +449,7 @@ TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh
     }
     return text + "# EOF\n";
   };
-  log to{common_options{}, 2};
+  holdfast::tool::log to{common_options{}, 2};
   const auto open = [&] { return s; };
   dashboard page{{{"one", open}, {"two", open}}, std::move(o), to};
   const auto answer = ask(page.port(), "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
