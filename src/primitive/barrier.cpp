@@ -143,9 +143,9 @@ struct barrier::round final : engine::request {
 
   round(std::shared_ptr<state> of, comes_again again)
       : of_(std::move(of)),
+        others_(session().shared_phases().at(of_->of.config->name)),
         one_(of_->take()),
-        who_(one_.front()),
-        others_(session().shared_phases().at(of_->of.config->name)) {
+        who_(one_.front()) {
     const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
@@ -317,9 +317,9 @@ struct barrier::round final : engine::request {
   }
 
   const std::shared_ptr<state> of_;
-  participations one_;
-  participation& who_;
   engine::shared_phase::place others_;
+  participations one_;  // last: what takes memory after it would lose it
+  participation& who_;
   store::permits_command command_;
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
   until until_ = until::released;
