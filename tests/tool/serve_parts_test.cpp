@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <holdfast/mutex.hpp>
+#include <holdfast/session.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
