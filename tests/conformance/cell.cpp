@@ -148,7 +148,8 @@ std::string fresh_user_lock_url(const harness::temp_dir& dir) {
 }
 #endif
 
-// They know no kinds, and of the locks of others no more than the connection.
+// They know no kinds, of the locks of others no more than the connection, and of the server
+// nothing.
 std::vector<std::string> rules_not_for_sessions() {
   return {"bad_input.another_kind_on_a_name_in_use_is_refused_by_name_and_changes_nothing",
           "bad_input.another_capacity_on_a_name_in_use_is_refused_and_names_the_right_one",
@@ -160,6 +161,7 @@ std::vector<std::string> rules_not_for_sessions() {
           "std_forms.std_lock_takes_several_or_none",
           "sessions.show_tells_who_holds_who_waits_and_why",
           "sessions.names_lists_what_is_in_use_and_picks_by_pattern",
+          "sessions.tell_what_their_servers_say_of_themselves",
           "faults.a_lost_reply_to_acquire_is_repaired_by_asking_again",
           "faults.a_renewal_that_hangs_does_not_keep_the_loss_from_being_told",
           "order_of_arrival.is_kept_over_threads_and_sessions",
