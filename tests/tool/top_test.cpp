@@ -154,8 +154,12 @@ TEST_F(live_commands, top_without_a_terminal_says_what_to_use) {
 }
 
 TEST_F(live_commands, watch_prints_a_line_for_each_change) {
+  std::optional<holder> before(std::in_place, *this, std::vector<std::string>{"l"});
   program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);
   const auto next = [&] { return json::parse(watch.out.line()); };
+  EXPECT_EQ(next()["event"], "holding");  // from now on it sees each change
+  before->let_go();
+  EXPECT_EQ(next()["event"], "released");
   holder first(*this, {"l", "--reason", "one"});
   auto e = next();
   EXPECT_EQ(e["event"], "granted");
@@ -198,7 +202,7 @@ TEST_F(live_commands, watch_ends_when_what_until_names_has_happened) {
 }
 
 TEST_F(live_commands, watch_tells_a_lease_that_ended_from_a_release) {
-  const holder h(*this, {"l", "--ttl", "200ms"});
+  const holder h(*this, {"l", "--ttl", "1s"});
   program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);
   EXPECT_EQ(json::parse(watch.out.line())["event"], "holding");
   h.process.stop();
