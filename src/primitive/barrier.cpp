@@ -142,10 +142,7 @@ struct barrier::round final : engine::request {
   static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
   round(std::shared_ptr<state> of, comes_again again)
-      : of_(std::move(of)),
-        others_(session().shared_phases().at(of_->of.config->name)),
-        one_(of_->take()),
-        who_(one_.front()) {
+      : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
     const auto& s = *of_->of.config;
     const std::chrono::microseconds lease = s.lease;
     command_.verb = permits_verb::acquire;
@@ -161,7 +158,12 @@ struct barrier::round final : engine::request {
     command_.peer = session().peer();
     command_.note = s.note;
     if (who_.kept) command_.replaces = who_.kept->owner();
-    if (!who_.phase_over) begin_with_the_last_phase();
+    try {
+      if (!who_.phase_over) begin_with_the_last_phase();
+    } catch (...) {  // no memory: what has arrived stays the barrier's
+      of_->put(one_);
+      throw;
+    }
   }
 
   ~round() override {
@@ -181,11 +183,6 @@ struct barrier::round final : engine::request {
 
   result<std::optional<engine::wait_hint>> ask(bool last) override {
     if (released_) return settled();
-    if (others_.goes_on(session().clock(), engine::call_limit::present())) {
-      engine::store_client::observe();
-      return on_released();
-    }
-    tell_the_others tells{others_};
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
     const boot_time sent = session().now();
@@ -194,7 +191,6 @@ struct barrier::round final : engine::request {
     in_doubt_ = was_in_doubt;
     if (!reply) return not_answered(std::move(reply.error()));
     in_doubt_ = false;
-    tells.outcome(*reply);
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
@@ -218,22 +214,6 @@ struct barrier::round final : engine::request {
  private:
   using answer = result<std::optional<engine::wait_hint>>;
   static answer settled() { return std::optional<engine::wait_hint>{}; }
-
-  // What the answer means for those of its session that wait here, too. The last one to arrive goes
-  // on alone, if it has something to complete.
-  struct tell_the_others {
-    engine::shared_phase::place& others;
-    bool told = false;
-    void outcome(const store::permits_reply& r) noexcept {
-      const bool granted = r.outcome == permits_outcome::granted, alone = r.position == 1;
-      told = granted || r.outcome == permits_outcome::queued;
-      if (granted && !alone) return others.ended(r.fence);
-      if (told) others.goes_on_waiting();
-    }
-    ~tell_the_others() {
-      if (!told) others.failed();
-    }
-  };
 
   // The lease of its last arrival goes with this one. Nobody renews it from when that may be
   // carried out: that the store does not know it any more is no loss.
@@ -283,7 +263,6 @@ struct barrier::round final : engine::request {
 
   void call_the_others() {
     of_->complete();
-    others_.leave();
     command_.replaces = std::exchange(command_.owner, session().ids().next());
     command_.lingers = arrived_ = false;
     who_.completed = true;
@@ -294,7 +273,6 @@ struct barrier::round final : engine::request {
       return end(), settled();
     command_.verb = permits_verb::renew;
     who_.phase_over = false;
-    if (!last_phase_) others_.enter(reply.fence);
     if (until_ == until::arrived && !last_phase_) return settled();
     engine::wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
     if (session().can().sees_death) hint.watch = std::move(reply.blockers);
@@ -303,7 +281,6 @@ struct barrier::round final : engine::request {
 
   answer on_released() {
     who_.phase_over = true;
-    others_.leave();
     if (!last_phase_) return released_ = true, settled();
     command_ = *std::exchange(last_phase_, nullptr);
     arrived_ = false;
@@ -317,8 +294,7 @@ struct barrier::round final : engine::request {
   }
 
   const std::shared_ptr<state> of_;
-  engine::shared_phase::place others_;
-  participations one_;  // last: what takes memory after it would lose it
+  participations one_;
   participation& who_;
   store::permits_command command_;
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it

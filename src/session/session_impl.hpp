@@ -8,7 +8,6 @@
 #include "local/idle_lock_timer.hpp"
 #include "local/local_queue.hpp"
 #include "local/reader_group.hpp"
-#include "local/shared_phase.hpp"
 #include "local/shared_queue_lease.hpp"
 #include "session/by_name.hpp"
 #include "session/store_client.hpp"
@@ -36,7 +35,6 @@ class session_impl final : public store_client {
   by_name<local_queue>& local_queues() noexcept { return local_queues_; }
   by_name<reader_group>& reader_groups() noexcept { return reader_groups_; }
   by_name<shared_queue_lease>& shared_queue_leases() noexcept { return shared_queue_leases_; }
-  by_name<shared_phase>& shared_phases() noexcept { return shared_phases_; }
   engine::runner& runner() noexcept { return *runner_; }
   const hold_services& for_holds() const noexcept { return for_holds_; }
 
@@ -47,7 +45,6 @@ class session_impl final : public store_client {
   by_name<local_queue> local_queues_;
   by_name<reader_group> reader_groups_;
   by_name<shared_queue_lease> shared_queue_leases_;
-  by_name<shared_phase> shared_phases_;
   // Last: their threads use everything above.
   std::unique_ptr<engine::runner> runner_;
   std::unique_ptr<engine::keeper> keeper_;

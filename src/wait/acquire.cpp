@@ -114,7 +114,10 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   pause_ = first_pause;
   watched_ = std::move((*answer)->watch);
   const std::chrono::nanoseconds pause((*answer)->retry_after);
-  until_ = (*answer)->alone ? sent + pause : session_.now() + jittered(pause);
+  const boot_time now = session_.now();
+  // Never at once: a store whose answer takes longer than the pause has enough to do.
+  const auto least = std::min(pause / 4, (now - sent) / 2);
+  until_ = (*answer)->alone ? std::max(sent + pause, now + least) : now + jittered(pause);
   until_ = std::min(deadline_, until_);
   return std::nullopt;
 }

@@ -71,15 +71,14 @@ listed_name not_in_use(const std::string& name) {
 /// A browser: the rows it has after the pieces that it took.
 struct browser {
   std::map<std::string, std::string> rows{};  ///< name: owner
-  std::uint64_t number = 0;
+  board::cursor at{};
   int forgot = 0;
 
   /// False if there was nothing.
   bool take(board& from) {
-    const auto piece = from.since(number);
-    if (!piece.text) return false;
-    number = piece.upto;
-    std::string_view text = *piece.text;
+    const auto piece = from.since(at);
+    if (!piece) return false;
+    std::string_view text = *piece;
     while (!text.empty()) {
       const auto end = text.find("\n\n");
       take_event(text.substr(0, end));
@@ -196,6 +195,25 @@ TEST(serve_board, a_viewer_that_was_away_for_too_many_ends_begins_anew) {
   EXPECT_EQ(v.rows, (std::map<std::string, std::string>{{"stays", "one"}}));
 }
 
+TEST(serve_board, who_comes_after_many_ends_gets_all_rows_once) {
+  board b{0, "memory:"};
+  std::map<std::string, std::string> all;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "stays" + std::to_string(i);
+    b.put(held(name, "one", 1), noon);
+    all[name] = "one";
+  }
+  for (std::size_t i = 0; i <= board::max_gone; ++i) {
+    b.put(held("n" + std::to_string(i), "one", 1), noon);
+    b.put(not_in_use("n" + std::to_string(i)), noon);
+  }
+  browser v;
+  int pieces = 0;
+  while (v.take(b)) ASSERT_LT(++pieces, 100);
+  EXPECT_EQ(v.forgot, 0);
+  EXPECT_EQ(v.rows, all);
+}
+
 // Whatever bytes a store holds: an event is one line of JSON, and the text comes back as text.
 TEST(serve_board, no_bytes_of_a_name_or_a_reason_leave_their_quotes) {
   std::mt19937_64 random(harness::seed());
@@ -217,8 +235,9 @@ TEST(serve_board, no_bytes_of_a_name_or_a_reason_leave_their_quotes) {
     auto n = held(name, "one", 1);
     n.info.holders.front().reason = name;
     b.put(n, noon);
-    const auto piece = b.since(0);
-    const std::string& text = *piece.text;
+    board::cursor from_the_start;
+    const auto piece = b.since(from_the_start);
+    const std::string& text = *piece;
     ASSERT_EQ(text.find("event: rows\ndata: {"), 0u);
     ASSERT_EQ(text.find('\n', 20), text.size() - 2) << "more than one line";
     ASSERT_EQ(text.find('\r'), text.npos);

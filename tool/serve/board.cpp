@@ -121,20 +121,31 @@ std::string board::event_of(std::uint64_t& upto) const {
          "],\"gone\":[" + gone + "]}\n\n";
 }
 
-board::piece board::since(std::uint64_t number) {
+// One that began after the names went that are forgotten never had them.
+std::shared_ptr<const std::string> board::since(cursor& viewer) {
   const std::lock_guard guard{mutex_};
-  if (number == last_) return {number, nullptr};
-  if (cached_ && cached_from_ == number) return *cached_;
+  const std::uint64_t number = viewer.number;
+  if (number == last_) return nullptr;
+  const bool anew = number != 0 && number < forgotten_ && viewer.began < forgotten_;
+  if (number == 0 || anew) viewer.began = last_;
+  if (!cached_ || cached_from_ != number || cached_anew_ != anew) {
+    cached_ = piece_from(number, anew);
+    cached_from_ = number;
+    cached_anew_ = anew;
+  }
+  viewer.number = cached_->upto;
+  return cached_->text;
+}
+
+board::piece board::piece_from(std::uint64_t number, bool anew) const {
   std::string text;
   std::uint64_t upto = number;
-  if (number != 0 && number < forgotten_) {
+  if (anew) {
     text = "event: forget\ndata: {\"store\":" + std::to_string(index_) + "}\n\n";
     upto = 0;
   }
   text += event_of(upto);
-  cached_from_ = number;
-  cached_ = piece{upto, std::make_shared<const std::string>(std::move(text))};
-  return *cached_;
+  return {upto, std::make_shared<const std::string>(std::move(text))};
 }
 
 /// What was seen a while ago, with what is left of the leases now.

@@ -36,12 +36,17 @@ class board {
 
   /// A piece of the changes, as events for a browser.
   struct piece {
-    std::uint64_t upto = 0;                     ///< the viewer's number from now on
-    std::shared_ptr<const std::string> text{};  ///< null: nothing has changed
+    std::uint64_t upto = 0;
+    std::shared_ptr<const std::string> text{};
   };
-  /// The changes after that number; 0: every row. A viewer that was away for too long is told to
-  /// forget its rows and begins anew.
-  piece since(std::uint64_t number);
+  /// Where a viewer is: what it has seen, and what was the latest when it began.
+  struct cursor {
+    std::uint64_t number = 0;
+    std::uint64_t began = 0;
+  };
+  /// The changes after what it has seen, from every row on; it has seen them then. A viewer that
+  /// was away for too long is told to forget its rows and begins anew.
+  std::shared_ptr<const std::string> since(cursor& viewer);  // null: nothing has changed
 
   snapshot take(std::chrono::system_clock::time_point now) const;
   std::optional<listed_name> find(std::string_view lock,
@@ -70,6 +75,7 @@ class board {
   void renumber(row& r);
   void forget_old();
   std::string event_of(std::uint64_t& upto) const;
+  piece piece_from(std::uint64_t number, bool anew) const;
 
   const std::size_t index_;
   const std::string url_;
@@ -81,6 +87,7 @@ class board {
   std::uint64_t forgotten_ = 0;  ///< names that went before this change are not known any more
   std::map<std::string, boot_time, std::less<>> wanted_;
   std::uint64_t cached_from_ = 0;
+  bool cached_anew_ = false;
   std::optional<piece> cached_;  ///< many viewers are at the same number
   store_health health_;
   history history_;

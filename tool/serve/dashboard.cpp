@@ -116,10 +116,7 @@ class dashboard::viewer : public http_stream {
       return std::make_shared<const std::string>(
           "retry: 1000\n" + event("hello", hello_json(of_.urls(), !of_.options_.token.empty())));
     for (std::size_t i = 0; i < seen_.size(); ++i) {
-      auto piece = of_.stores_[i]->what.since(seen_[i]);
-      if (!piece.text) continue;
-      seen_[i] = piece.upto;
-      return piece.text;
+      if (auto piece = of_.stores_[i]->what.since(seen_[i])) return piece;
     }
     return healths();
   }
@@ -139,7 +136,7 @@ class dashboard::viewer : public http_stream {
   }
 
   dashboard& of_;
-  std::vector<std::uint64_t> seen_;  ///< by store
+  std::vector<board::cursor> seen_;  ///< by store
   bool greeted_ = false;
   boot_time healths_again_{};
 };

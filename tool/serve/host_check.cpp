@@ -30,8 +30,7 @@ bool is_own_name(std::string_view host) {
   ::gethostname(name.data(), name.size() - 1);
   const std::string_view whole = name.data();
   if (whole.empty()) return false;
-  return alike(host, whole) || alike(host.substr(0, host.find('.')), whole) ||
-         alike(host, whole.substr(0, whole.find('.')));
+  return alike(host, whole) || alike(host, whole.substr(0, whole.find('.')));
 }
 
 }  // namespace

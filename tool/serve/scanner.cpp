@@ -133,8 +133,8 @@ void scanner::work_once() {
 void scanner::connect() {
   try {
     session_.emplace(open_());
-  } catch (const error& e) {
-    away(e);
+  } catch (const std::exception& e) {  // also a configuration that has become wrong
+    away(e.what());
   }
 }
 
@@ -146,7 +146,7 @@ bool scanner::ask(const std::function<void(const session&)>& question) {
   try {
     question(*session_);
   } catch (const error& e) {
-    away(e);
+    away(e.what());
     answered = false;
   }
   const boot_time to = boot_clock::now();
@@ -159,9 +159,9 @@ bool scanner::ask(const std::function<void(const session&)>& question) {
   return true;
 }
 
-void scanner::away(const error& why) {
+void scanner::away(std::string_view why) {
   ++health_.errors;
-  health_.error = unsigned_message(why.what());
+  health_.error = unsigned_message(std::string(why));
   if (std::exchange(health_.reachable, false) || health_.errors == 1)
     health_.changed_at = system_clock::now();
   try_again_ = boot_clock::now() + before_next_try;
@@ -187,17 +187,44 @@ void scanner::list_names() {
     gone.info.name = name;
     board_.put(std::move(gone), now);
   }
+  forget_ended(found);
   for (const auto& name : found)
     if (!std::binary_search(names_.begin(), names_.end(), name)) fresh_.push_back(name);
-  if (!listed_) round_began_ = from;
+  if (!listed_) round_began_ = from, owed_ = fresh_.size();
   names_ = std::move(found);
   // At first all of them are new.
   next_name_ = std::exchange(listed_, true) ? std::min(next_name_, names_.size()) : names_.size();
 }
 
+/// New names that have ended before they were looked at.
+void scanner::forget_ended(const std::vector<std::string>& listed) {
+  std::deque<std::string> left;
+  std::size_t owed = 0;
+  for (std::size_t i = 0; i < fresh_.size(); ++i) {
+    if (!std::binary_search(listed.begin(), listed.end(), fresh_[i])) continue;
+    if (i < owed_) ++owed;
+    left.push_back(std::move(fresh_[i]));
+  }
+  fresh_ = std::move(left);
+  owed_ = owed;
+}
+
+/// A name that a viewer asked for, and that the store did not list: it is known from now on, so
+/// that the next list can say that it went. False if the store cannot say anything of it.
+bool scanner::keep_listed(const listed_name& found, const std::string& name) {
+  if (found.error.empty() && found.info.kind.empty()) return true;
+  const auto place = std::lower_bound(names_.begin(), names_.end(), name);
+  if (place != names_.end() && *place == name) return true;
+  if (!found.error.empty()) return false;
+  if (static_cast<std::size_t>(place - names_.begin()) < next_name_) ++next_name_;
+  names_.insert(place, name);
+  return true;
+}
+
 bool scanner::look(const std::string& name) {
   listed_name found;
   if (!ask([&](const session& s) { found = look_at(s, name); })) return false;
+  if (!keep_listed(found, name)) return true;
   const auto at = std::lower_bound(queued_.begin(), queued_.end(), name);
   const bool noted = at != queued_.end() && *at == name;
   if (found.info.waiters.empty() && noted) queued_.erase(at);
@@ -230,19 +257,32 @@ std::optional<std::string> scanner::next_in_turn() {
 void scanner::look_at_some() {
   for (const auto& name : board_.wanted(boot_clock::now()))
     if (pace_.may_ask(boot_clock::now()) && !look(name)) return;
-  while (!fresh_.empty() && pace_.may_ask(boot_clock::now())) {
-    const std::string name = std::move(fresh_.back());
-    fresh_.pop_back();
-    if (!look(name)) return;
-  }
-  // Each name once at most: a short list is not looked at again and again.
-  for (std::size_t n = names_.size() + queued_.size();
-       n > 0 && fresh_.empty() && pace_.may_ask(boot_clock::now()); --n) {
-    const auto name = next_in_turn();
+  // Each name once at most: a short list is not looked at again and again. What has come since the
+  // round began takes every second turn: names that come faster than that do not keep out the rest.
+  std::size_t turns = names_.size() + queued_.size();
+  for (bool fresh_turn = true; pace_.may_ask(boot_clock::now()); fresh_turn = !fresh_turn) {
+    std::optional<std::string> name;
+    const bool others_done = turns == 0 || next_name_ == names_.size();
+    if (!fresh_.empty() && (owed_ > 0 || fresh_turn || others_done)) {
+      name = next_fresh();
+    } else if (turns > 0) {
+      --turns;
+      name = next_in_turn();
+    }
     if (!name) break;
     if (!look(*name)) return;
   }
-  if (fresh_.empty() && next_name_ == names_.size()) round_is_done();
+  if (owed_ == 0 && next_name_ == names_.size()) {
+    round_is_done();
+    owed_ = fresh_.size();
+  }
+}
+
+std::string scanner::next_fresh() {
+  std::string name = std::move(fresh_.front());
+  fresh_.pop_front();
+  if (owed_ > 0) --owed_;
+  return name;
 }
 
 void scanner::report() {

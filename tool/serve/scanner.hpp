@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/session.hpp>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -61,12 +63,15 @@ class scanner {
   void do_jobs();
   void connect();
   void list_names();
+  void forget_ended(const std::vector<std::string>& listed);
+  std::string next_fresh();
+  bool keep_listed(const listed_name& found, const std::string& name);
   void look_at_some();
   bool look(const std::string& name);
   std::optional<std::string> next_in_turn();
   void round_is_done();
   bool ask(const std::function<void(const session&)>& question);
-  void away(const error& why);
+  void away(std::string_view why);
   void report();
 
   board& board_;
@@ -77,7 +82,8 @@ class scanner {
   pace pace_;
   store_health health_;
   std::vector<std::string> names_;
-  std::vector<std::string> fresh_;
+  std::deque<std::string> fresh_;    ///< listed, and not looked at yet
+  std::size_t owed_ = 0;             ///< of them: there when the round began
   std::vector<std::string> queued_;  ///< names with waiters
   std::size_t next_name_ = 0;
   std::size_t next_queued_ = 0;

@@ -297,6 +297,18 @@ void link::pause_before_next(failure why) noexcept {
 // ---- writing
 // -------------------------------------------------------------------------------------
 
+namespace {
+
+// A transport may need memory to say what went wrong.
+io write_or_fail(transport& to, std::string_view bytes, std::chrono::milliseconds within) noexcept
+    try {
+  return write_all(to, bytes, {boot_clock::now() + within});
+} catch (...) {
+  return io::failed;
+}
+
+}  // namespace
+
 // One writes at a time. What others add meanwhile goes out with the next write of the same thread.
 void link::flush(lock& l) noexcept {
   flushing_ = true;
@@ -306,7 +318,7 @@ void link::flush(lock& l) noexcept {
     bytes.swap(out_);
     const auto to = connection_;
     l.unlock();
-    const auto wrote = write_all(*to->wire, bytes, {boot_clock::now() + options_.command_timeout});
+    const auto wrote = write_or_fail(*to->wire, bytes, options_.command_timeout);
     l.lock();
     if (wrote == io::done || connection_ != to) continue;
     break_off_as(

@@ -29,6 +29,9 @@ std::string_view next_word(std::string_view& text, char between = ' ') {
   return word;
 }
 
+constexpr std::size_t longest_key = 4'096;
+constexpr std::size_t longest_owners = 33 * 10'000;  // a barrier's, of one session
+
 template <class Number>
 bool read_number(std::string_view word, Number& number) {
   const auto [after, wrong] = std::from_chars(word.data(), word.data() + word.size(), number);
@@ -50,6 +53,8 @@ std::vector<notification> parse_notifications(std::string_view text) {
       (passed && !parse_owner_id(next_word(text), n.secret))) {
     return {};
   }
+  // Each owner has a copy of the name, and anybody may publish.
+  if (text.size() > longest_key || owners.size() > longest_owners) return {};
   n.name = name_of_key(text);
   std::vector<notification> all;
   do {
@@ -232,11 +237,16 @@ void subscription::read_all() {
   heard_at_ = boot_clock::now();
   useful_ = true;
   pinged_ = false;
-  connection_->reader.put(std::string_view(buffer.data(), r.bytes));
-  resp_value v;
-  auto got = connection_->reader.next(v);
-  for (; got == resp_reader::progress::ready; got = connection_->reader.next(v)) take(v);
-  if (got == resp_reader::progress::broken) disconnect();
+  try {
+    connection_->reader.put(std::string_view(buffer.data(), r.bytes));
+    resp_value v;
+    auto got = connection_->reader.next(v);
+    for (; got == resp_reader::progress::ready; got = connection_->reader.next(v)) take(v);
+    if (got == resp_reader::progress::broken) disconnect();
+  } catch (...) {  // no memory: the rest of what came would begin in the middle of a message
+    if (connection_) disconnect();
+    throw;
+  }
 }
 
 // Three words: message, channel, text. Anything else is an answer to PING or SUBSCRIBE.

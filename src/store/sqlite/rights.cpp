@@ -15,6 +15,7 @@
 
 #include "store/sqlite/database_path.hpp"
 #include "store/sqlite/explain.hpp"
+#include "store/sqlite/file_descriptor.hpp"
 
 namespace holdfast::store::sqlite {
 namespace {
@@ -111,15 +112,26 @@ status give_to_group(const std::string& file, const std::string& group) {
   if (!id) return failure{errc::invalid_argument, "there is no group '" + group + "'"};
   if (auto ok = check_passes_on(directory_of(file), group, *id); !ok) return ok;
   // Made without a descriptor: to close one would drop SQLite's locks of another session here.
-  struct stat found{};
-  if ((::mknod(file.c_str(), S_IFREG | shared, 0) != 0 && errno != EEXIST) ||
-      ::stat(file.c_str(), &found) != 0) {
+  // (One that only names the file does not.) Who may write to the folder may put a link there, to
+  // a file that is none of theirs.
+  if (::mknod(file.c_str(), S_IFREG | shared, 0) != 0 && errno != EEXIST) {
     return explain_errno(errno, "making " + file);
+  }
+  const file_descriptor named(::open(file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat found{};
+  if (!named || ::fstat(named.get(), &found) != 0) {
+    return explain_errno(errno, "looking at " + file);
+  }
+  if (!S_ISREG(found.st_mode) || found.st_nlink != 1) {
+    return failure{errc::not_permitted,
+                   file + " is not a file with this name only: it is not given to " + group};
   }
   if (found.st_gid == *id && (found.st_mode & shared) == shared) return done{};
   const mode_t mode = (found.st_mode & 0777) | shared;
-  if ((found.st_gid == *id || ::chown(file.c_str(), static_cast<uid_t>(-1), *id) == 0) &&
-      ::chmod(file.c_str(), mode) == 0) {
+  const std::string itself = "/proc/self/fd/" + std::to_string(named.get());
+  if ((found.st_gid == *id ||
+       ::fchownat(named.get(), "", static_cast<uid_t>(-1), *id, AT_EMPTY_PATH) == 0) &&
+      ::chmod(itself.c_str(), mode) == 0) {
     return done{};
   }
   return failure{errc::not_permitted, file + " belongs to another user and is not shared with " +

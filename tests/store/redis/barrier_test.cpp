@@ -61,35 +61,4 @@ TEST(redis_barrier, of_many_more_lets_all_of_them_go_on) {
   EXPECT_EQ(there.waiters.size(), 0U);
 }
 
-TEST(redis_barrier, is_asked_about_once_by_each_session) {
-  const harness::redis_server server;
-  // By its clock nobody looks again.
-  holdfast::session_options o;
-  o.clock = std::make_shared<holdfast::testing::fake_clock>();
-  std::vector<holdfast::session> all;
-  std::deque<holdfast::barrier> barriers;
-  for (std::uint32_t i = 0; i < sessions; ++i) {
-    all.push_back(holdfast::open(server.url(), o));
-    barriers.emplace_back(all.back(), "b", many);
-  }
-  const auto asked = [&] {
-    std::uint64_t sum = 0;
-    for (const auto& s : all) sum += s.store_operations();
-    return sum;
-  };
-  std::vector<holdfast::barrier::arrival> arrived(many - 1);
-  for (std::uint32_t i = 0; i < many - 1; ++i) arrived[i] = barriers[i % sessions].arrive();
-  const auto began = asked();
-  std::vector<std::thread> waiting;
-  for (std::uint32_t i = 0; i < many - 1; ++i) {
-    waiting.emplace_back([&, i] { barriers[i % sessions].wait(std::move(arrived[i])); });
-  }
-  harness::eventually("they wait", [&] { return asked() == began + many - 1; });
-  const auto before = asked();
-  auto last = barriers.back().arrive();
-  barriers.back().wait(std::move(last));
-  for (auto& t : waiting) t.join();
-  EXPECT_LE(asked() - before, 2 + sessions);
-}
-
 }  // namespace

@@ -21,7 +21,7 @@ function holders(said) {
   const rows = said.holders.map((h) => {
     const row = [visible(h.owner), processName(h), visible(h.program), visible(h.reason), since(h.since),
       duration(Date.parse(h.expires_at) - now()), h.weight, h.fence ?? ""];
-    if (state.unlocks) row.push(unlockButton(h));
+    if (state.unlocks) row.push(h.owner ? unlockButton(h) : "");
     return row;
   });
   const heads = ["Owner", "Process", "Program", "Reason", "Held for", "Lease left", "Weight", "Fence"];
@@ -144,15 +144,16 @@ function openDialog(holder) {
   field("trouble").textContent = "";
   field("token").value = token;
   dialog.holder = holder;
+  dialog.lock = { store: current.store, name: current.name };
   dialog.showModal();
   (token ? field("no") : field("token")).focus();
 }
 
 async function unlock() {
   token = field("token").value;
-  const what = { lock: current.name, owner: dialog.holder.owner ?? "", reason: field("reason").value };
+  const what = { lock: dialog.lock.name, owner: dialog.holder.owner, reason: field("reason").value };
   try {
-    await ask("/api/unlock?store=" + current.store,
+    await ask("/api/unlock?store=" + dialog.lock.store,
       { method: "POST", headers: { Authorization: "Bearer " + token }, body: JSON.stringify(what) });
     dialog.close();
     load();
