@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <condition_variable>
 #include <holdfast/session.hpp>
-#include <mutex>
 #include <string>
 
 #include "base/files.hpp"
@@ -10,6 +8,7 @@
 #include "base/warning.hpp"
 #include "drivers/drivers.hpp"
 #include "session/no_thread.hpp"
+#include "session/sleeper.hpp"
 
 // Where the two stacks meet: URL scheme → driver (src/drivers) → session.
 namespace holdfast {
@@ -28,13 +27,6 @@ drivers::opened try_to_open(const store::driver& d, std::string_view url, clock&
   } catch (const std::system_error&) {
     return engine::no_thread("for the store's own work");
   }
-}
-
-void sleep_until(clock& on, boot_time until) {
-  std::mutex nobody_elses;
-  std::condition_variable never_notified;
-  std::unique_lock lock{nobody_elses};
-  while (on.now() < until) on.wait_until(lock, never_notified, until);
 }
 
 std::string rounded(std::chrono::nanoseconds d) {
@@ -61,7 +53,7 @@ drivers::opened open_in_time(const store::driver& d, std::string_view url, const
       base::warn(options.observer.get(), shown,
                  store.error().what + "; waiting for the store for " + limit, errc::unavailable);
     }
-    sleep_until(on, std::min(until, saturated_add(now, pause)));
+    engine::sleeper(on).sleep(std::min(until, saturated_add(now, pause)));
     pause = std::min(2 * pause, longest_pause);
   }
 }

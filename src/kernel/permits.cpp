@@ -206,7 +206,6 @@ void describe_wait(const permits_record& r, const permits_command& c, const mome
     add_blocker(reply.blockers, w.peer);
   }
   if (r.kind == kind::barrier) {
-    reply.fence = r.last_fence;  // whoever goes on with it has a greater one
     for (const waiter& w : r.queue) add_blocker(reply.blockers, w.peer);
   }
   wait = std::min(wait, retry_step_us * reply.position);

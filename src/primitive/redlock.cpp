@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <holdfast/redlock.hpp>
 
 #include "base/names.hpp"
@@ -8,6 +7,7 @@
 #include "primitive/common.hpp"
 #include "primitive/distinct_nodes.hpp"
 #include "quorum/quorum_hold.hpp"
+#include "session/sleeper.hpp"
 
 namespace holdfast {
 
@@ -60,17 +60,6 @@ boot_time next_vote(boot_time now, std::chrono::nanoseconds pause, std::chrono::
   if (deadline - now > pause) return now + pause;
   const boot_time last = deadline - 2 * std::max<std::chrono::nanoseconds>(took, 1ms);
   return last > now ? last : deadline;
-}
-
-void sleep(engine::session_impl& on, boot_time until, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  const std::stop_callback wake{stop, [&] {
-                                  const std::lock_guard guard{mutex};
-                                  changed.notify_all();
-                                }};
-  std::unique_lock lock{mutex};
-  while (!stop.stop_requested() && on.now() < until) on.clock().wait_until(lock, changed, until);
 }
 
 }  // namespace
@@ -197,6 +186,8 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
   s.make_ready(time.deadline);
   boot_time give_up = forever;
   pauses pause(time.each);
+  engine::sleeper me(first.clock());
+  const std::stop_callback on_stop{stop, [&] { me.wake(); }};
   while (!stop.stop_requested()) {
     const boot_time began = first.now();
     auto [hold, won] = s.vote_once(lease, time);
@@ -211,7 +202,7 @@ std::optional<quorum_lease> redlock::acquire_within(wait_time wait, lease_time l
     if (!away) give_up = forever;
     if (away && give_up == forever) give_up = saturated_add(now, first.options().store_timeout);
     if (now < deadline && (deadline != forever || now < give_up)) {
-      sleep(first, next_vote(now, pause.after(votes, now - began), now - began, deadline), stop);
+      me.sleep(next_vote(now, pause.after(votes, now - began), now - began, deadline));
       now = first.now();
     }
     if (now < deadline && (deadline != forever || now < give_up)) continue;

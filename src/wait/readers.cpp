@@ -1,5 +1,6 @@
 #include "wait/readers.hpp"
 
+#include "session/sleeper.hpp"
 #include "wait/pending_acquire.hpp"
 
 namespace holdfast::engine {
@@ -10,28 +11,6 @@ acquire_params notify_when_wanted(acquire_params c) noexcept {
   c.notify_when_wanted = true;
   return c;
 }
-
-/// A reader's thread, which sleeps until there may be news.
-class sleeper final : public waker {
- public:
-  explicit sleeper(clock& on) : clock_(on) {}
-  void wake() noexcept override {
-    const std::lock_guard guard{mutex_};
-    woken_ = true;
-    changed_.notify_one();
-  }
-  void sleep(boot_time until) {
-    std::unique_lock lock{mutex_};
-    while (!woken_ && clock_.now() < until) clock_.wait_until(lock, changed_, until);
-    woken_ = false;
-  }
-
- private:
-  clock& clock_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool woken_ = false;
-};
 
 class pending_reader final : public pending_lease {
  public:

@@ -118,7 +118,7 @@ struct notification {
 
 struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
-  std::uint64_t fence = 0;  ///< granted; queued at a barrier: of whoever went on last
+  std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::int64_t now_at = 0;          ///< the store's time of this reply
   std::int64_t wall_at = 0;         ///< … since 1970; 0 where fences do not follow it

@@ -276,7 +276,6 @@ function r.describe_wait(position)
     if ends then wait = math.min(wait, ends - r.now) end
   end
   r.reply[5], r.reply[6] = math.max(wait, 100), position
-  if r.kind == 'barrier' then r.reply[2] = r.fence end  -- whoever goes on with it has a greater one
 end
 
 function r.report_holding(h)
