@@ -44,8 +44,9 @@ class [[nodiscard]] lease {
 
   /// Stops when the lease is lost: before the store can give the lock to somebody else, also if the
   /// store is away; after a force_release at the next renewal, after a pause of the process as soon
-  /// as its threads run. Not by release(). Callbacks run on a thread of the session and must not
-  /// block, because it reports the losses of other leases as well. No round trip.
+  /// as its threads run. Not by release(), unless that finds out that the lease had ended.
+  /// Callbacks run on a thread of the session, or on the one whose call finds it out, and must not
+  /// block, because the session's thread reports the losses of other leases as well. No round trip.
   std::stop_token lost() const;
 
   /// No round trip; judged by the clock at the moment of the call.

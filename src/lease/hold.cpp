@@ -343,6 +343,8 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
 std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   auto& client = self->client_;
   const auto session_lives = self->session_;
+  if (self->state() == lease_state::lost)
+    self->announce_lost("the lease had ended when one of its users left");
   const event released = self->about(event_kind::released);
   if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
   if (self->state() == lease_state::lost) return errc::lost;
@@ -421,18 +423,21 @@ std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
 std::error_code hold::ended(const ending& e, const status& told) noexcept {
   state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
   ended_.store(e.at, std::memory_order_relaxed);
-  if (told && !e.was_lost) {
-    if (e.what == was::in_use) announce(event_kind::released);
-    return {};
-  }
-  if (told || told.error().code == errc::lost) {
-    const unsigned leases = e.what == was::in_use ? 1 : 0;
-    if (!e.was_lost) tell_lost("it was no longer held when it was given back", leases);
+  const unsigned leases = e.what == was::in_use ? 1 : 0;
+  const bool not_told = !told && told.error().code != errc::lost;
+  if (not_told) keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
+  if (e.was_lost || (!told && !not_told)) {
+    tell_lost(e.was_lost ? "the lease had ended when it was given back"
+                         : "it was no longer held when it was given back",
+              leases);
     return errc::lost;
   }
-  keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
-  announce(event_kind::release_failed, &told.error());
-  return told.error().code;
+  if (not_told) {
+    announce(event_kind::release_failed, &told.error(), {}, leases);
+    return told.error().code;
+  }
+  if (e.what == was::in_use) announce(event_kind::released);
+  return {};
 }
 
 // By whoever tells the loss: a thread of the keeper, which must not wait for the store.
@@ -464,10 +469,12 @@ event hold::about(event_kind kind) const noexcept {
   return e;
 }
 
-void hold::announce(event_kind kind, const failure* why, std::chrono::nanoseconds margin) noexcept {
+void hold::announce(event_kind kind, const failure* why, std::chrono::nanoseconds margin,
+                    unsigned leases) noexcept {
   if (!client_.options().observer) return;
   event e = about(kind);
   e.margin = margin;
+  e.leases = leases;
   if (why != nullptr) {
     e.code = why->code;
     e.detail = why->what;
@@ -481,7 +488,18 @@ void hold::announce_lost(std::string_view why) noexcept {
   tell_lost(why, idle ? 0 : std::max(users(), 1U));
 }
 
+// Once, by whoever finds it out first. What seemed idle then may be in the middle of a release: the
+// release counts that lease.
+bool hold::is_first_to_tell(unsigned leases) noexcept {
+  unsigned told = told_lost_.load();
+  while (told == 0 || (told == 1 && leases > 0)) {
+    if (told_lost_.compare_exchange_weak(told, leases + 1)) return true;
+  }
+  return false;
+}
+
 void hold::tell_lost(std::string_view why, unsigned leases) noexcept {
+  if (!is_first_to_tell(leases)) return;
   {
     const call_limit users{call_limit::none::at_all};
     if (auto asked = loss_if_asked()) asked->request_stop();

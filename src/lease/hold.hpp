@@ -152,7 +152,12 @@ class hold final : public std::enable_shared_from_this<hold>,
   void publish() noexcept override;
   void announce_lost(std::string_view why) noexcept override;
   void announce(event_kind kind, const failure* why = nullptr,
-                std::chrono::nanoseconds margin = {}) noexcept override;
+                std::chrono::nanoseconds margin = {}) noexcept override {
+    announce(kind, why, margin, 1);
+  }
+  void announce(event_kind kind, const failure* why, std::chrono::nanoseconds margin,
+                unsigned leases) noexcept;
+  bool is_first_to_tell(unsigned leases) noexcept;
   void tell_lost(std::string_view why, unsigned leases) noexcept;
   /// What happened to the present turn.
   event about(event_kind kind) const noexcept;
@@ -182,6 +187,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::atomic<boot_time> valid_until_;
   std::atomic<bool> given_back_{false};  ///< session_ goes now
 
+  std::atomic<unsigned> told_lost_{0};     ///< one more than the leases that it was, if it was told
   std::atomic<boot_time> ended_{forever};  ///< when it was given back
 
   // The present turn; written by whoever has it, read for events.

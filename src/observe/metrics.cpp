@@ -187,6 +187,7 @@ struct metrics::state {
   }
 
   void lost(const event& e) {
+    if (e.leases == 0) return;  // it lingered, and nobody held it
     auto& s = at(e);
     s.lost.add(e.held);
     observe::add(s.leases_lost, e.leases);
@@ -231,7 +232,7 @@ void metrics::on_event(const event& what) {
     case event_kind::renew_failed:
       return observe::add(s.stores.at(what.store)->renew_failed);
     case event_kind::release_failed:
-      s.at(what).not_released.add(what.held);
+      if (what.leases > 0) s.at(what).not_released.add(what.held);
       break;
     case event_kind::suspect:
     case event_kind::misuse:

@@ -19,8 +19,9 @@ using holdfast::mutex;
 class slow_listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
-    if (e.kind != event_kind::lost || e.name != "bait") return;
     std::unique_lock lock{mutex_};
+    if (e.name != "bait") told_.push_back({e.kind, e.leases});
+    if (e.kind != event_kind::lost || e.name != "bait") return;
     listening_ = true;
     changed_.wait(lock, [&] { return let_go_; });
   }
@@ -33,8 +34,17 @@ class slow_listener final : public holdfast::observer {
     let_go_ = true;
     changed_.notify_all();
   }
+  std::vector<unsigned> leases_of(event_kind kind) {
+    const std::lock_guard guard{mutex_};
+    std::vector<unsigned> all;
+    for (const auto& [of, leases] : told_) {
+      if (of == kind) all.push_back(leases);
+    }
+    return all;
+  }
 
  private:
+  std::vector<std::pair<event_kind, unsigned>> told_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool listening_ = false, let_go_ = false;
@@ -47,6 +57,9 @@ struct unnoticed_end : testing::Test {
     o.clock = clock;
     o.observer = listener;
     o.lease = 30s;
+    holdfast::testing::fault_plan plan;
+    plan.choose = [s = script](auto, auto, auto verb) { return s->choose(verb); };
+    o.decorate = holdfast::testing::faulty(plan, clock);
     return holdfast::open("memory:", o);
   }
   void pass_the_lease() {
@@ -58,6 +71,7 @@ struct unnoticed_end : testing::Test {
   std::shared_ptr<holdfast::testing::fake_clock> clock =
       std::make_shared<holdfast::testing::fake_clock>();
   std::shared_ptr<slow_listener> listener = std::make_shared<slow_listener>();
+  std::shared_ptr<engine_test::script> script = std::make_shared<engine_test::script>();
   holdfast::session session = open();
   lease bait = mutex(session, "bait", {.lease = 1s, .renew = false}).acquire();
 };
@@ -82,6 +96,37 @@ TEST_F(unnoticed_end, is_told_to_who_releases_though_another_of_the_process_wait
   const auto got = next.get();
   ASSERT_TRUE(got);
   EXPECT_EQ(got->state(), lease_state::held);
+}
+
+TEST_F(unnoticed_end, is_told_by_the_release_that_finds_it_and_not_again) {
+  lease held = mutex(session, "m").acquire();
+  const auto lost = held.lost();
+  pass_the_lease();
+  EXPECT_EQ(held.release(), holdfast::errc::lost);
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_EQ(listener->leases_of(event_kind::lost), std::vector{1U});
+  listener->let_go();
+  lease next = mutex(session, "m").acquire();
+  EXPECT_EQ(next.release(), std::error_code{});
+  EXPECT_EQ(listener->leases_of(event_kind::lost), std::vector{1U});
+}
+
+TEST_F(unnoticed_end, is_a_loss_also_where_the_release_does_not_reach_the_store) {
+  lease held = mutex(session, "m").acquire();
+  script->set(holdfast::store::permits_verb::release, holdfast::testing::fault::drop_request);
+  pass_the_lease();
+  EXPECT_EQ(held.release(), holdfast::errc::lost);
+  EXPECT_EQ(listener->leases_of(event_kind::lost), std::vector{1U});
+  EXPECT_EQ(listener->leases_of(event_kind::release_failed), std::vector<unsigned>{});
+}
+
+TEST_F(unnoticed_end, counts_all_readers_when_the_first_of_them_leaves) {
+  holdfast::shared_mutex m{session, "m"};
+  std::vector<lease> readers;
+  for (int i = 0; i < 3; ++i) readers.push_back(m.acquire_shared());
+  pass_the_lease();
+  for (auto& r : readers) EXPECT_EQ(r.release(), holdfast::errc::lost);
+  EXPECT_EQ(listener->leases_of(event_kind::lost), std::vector{3U});
 }
 
 TEST_F(unnoticed_end, of_an_idle_lock_gives_it_to_nobody) {
