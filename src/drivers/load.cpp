@@ -91,13 +91,14 @@ result<const store::driver*> load(std::string_view store) {
   if (loaded == nullptr) return not_loaded(file);
   using function = const store::driver* (*)();
   const auto get = reinterpret_cast<function>(dlsym(loaded, store::driver_function));
-  if (get == nullptr) {
+  const store::driver* const driver = get == nullptr ? nullptr : get();
+  if (driver == nullptr) {
     return failure{errc::unsupported, "the driver " + file +
                                           " is for another version of holdfast: "
                                           "it does not export " +
                                           store::driver_function};
   }
-  return get();
+  return driver;
 }
 
 }  // namespace holdfast::drivers

@@ -39,13 +39,18 @@ std::string_view word_of(errc code) noexcept;
 struct store_series {
   explicit store_series(std::string_view url) : store(url) {}
 
-  void failed(operation op, errc why) {
+  // Without memory for a first one it is not counted: the answer matters more.
+  void failed(operation op, errc why) noexcept try {
     const std::lock_guard guard{mutex};
     ++errors[{op, why}];
+  } catch (...) {
+    return;
   }
-  void happened(event_kind kind) {
+  void happened(event_kind kind) noexcept try {
     const std::lock_guard guard{mutex};
     ++events[kind];
+  } catch (...) {
+    return;
   }
 
   const std::string store;

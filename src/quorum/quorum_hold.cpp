@@ -307,6 +307,8 @@ std::error_code quorum_hold::release() noexcept {
     return give_back_now(was_lost);
   } catch (...) {
     give_back_later();
+    if (was_lost) return tell_lost(), errc::lost;
+    tell(event_kind::release_failed);
     return errc::unavailable;
   }
 }
@@ -316,9 +318,9 @@ std::error_code quorum_hold::give_back_now(bool was_lost) {
   for (const auto v : votes()) wait_for.push_back(v == holdfast::vote::granted);
   const auto said = give_back({quorum_->patience}, wait_for);
   if (was_lost) return tell_lost(), errc::lost;
-  tell(event_kind::released);
-  if (count(said, holdfast::vote::granted) >= quorum_->majority()) return {};
-  return errc::unavailable;
+  const bool told = count(said, holdfast::vote::granted) >= quorum_->majority();
+  tell(told ? event_kind::released : event_kind::release_failed);
+  return told ? std::error_code{} : errc::unavailable;
 }
 
 // Where there was no memory for it: behind what has been asked, as long as that takes.
@@ -369,6 +371,7 @@ void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
   e.held = quorum_->now() - since_;
   e.margin = margin;
   if (kind == event_kind::lost) e.code = errc::lost;
+  if (kind == event_kind::release_failed) e.code = errc::unavailable;
   quorum_->first().tell(e);
 }
 

@@ -87,15 +87,15 @@ bool quorum_round::post(std::size_t node, const store::permits_command& c,
                         std::shared_ptr<const void> keeps) {
   const auto& to = *quorum_->nodes[node];
   if (!to.may_post()) return false;
-  {
-    const std::lock_guard guard{mutex_};
-    posted_[node] = {true, {}, c, std::move(keeps)};
-  }
   const boot_time sent = quorum_->now();
   store::posting_store::listener then = [self = shared_from_this(), node,
                                          sent](result<store::permits_reply> reply) {
     self->on_posted(node, std::move(reply), sent);
   };
+  {
+    const std::lock_guard guard{mutex_};
+    posted_[node] = {true, {}, c, std::move(keeps)};
+  }
   const auto give_up = [&] {
     const std::lock_guard guard{mutex_};
     if (!posted_[node].under_way) return false;  // it has been answered

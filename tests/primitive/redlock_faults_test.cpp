@@ -132,6 +132,8 @@ TEST_F(redlock_faults, a_release_that_a_busy_store_refused_is_tried_again) {
   harness::eventually("everywhere", [&] { return held_at_odd() == nodes; });
   for (const auto& way : ways_) way->busy_releases = 1;
   EXPECT_EQ(held.release(), errc::unavailable);
+  EXPECT_EQ(w_.seen->count(event_kind::release_failed), 1U);
+  EXPECT_EQ(w_.seen->count(event_kind::released), 0U) << "a majority of the stores does not know";
   harness::eventually("told again", [&] { return held_at_odd() == 0; });
   for (const auto& way : ways_) EXPECT_GE(way->releases, 2);
 }
