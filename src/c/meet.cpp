@@ -37,48 +37,61 @@ namespace {
 /// A wait for a condition, which has the lease meanwhile.
 class condition_wait {
  public:
-  explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {}
-
-  pending<woken> start(condition_variable& cv, const waiting& w) {
+  explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {
     of_->with([](held& l) {
       if (!as_single(l).of_a_mutex()) refuse(errc::not_owner, "the lease is not of a mutex");
     });
-    const auto taken = of_->empty();
-    try {
-      return async_wait(cv, std::move(as_single(*taken).itself()), w.limit, w.stop);
-    } catch (...) {
-      give_up();
-      throw;
-    }
   }
+
+  /// What waits with the lease, for its owner: in vain where it throws.
+  static pending<woken> start(condition_variable& cv, held& taken, const waiting& w) {
+    return async_wait(cv, std::move(as_single(taken).itself()), w.limit, w.stop);
+  }
+  lease_handle& at() const noexcept { return *of_; }
+  void* key() const noexcept { return key_; }
   /// 1 if it was notified.
-  std::uint32_t take_back(woken&& got) {
+  std::uint32_t take_back(woken&& got) const {
     of_->fill(as_held(std::move(got.held), true), key_);
     return got.status == std::cv_status::no_timeout ? 1 : 0;
   }
   /// The mutex is not held.
-  void give_up() { (void)take_out(key_); }
+  void give_up() const { (void)take_out(key_); }
 
  private:
   std::shared_ptr<lease_handle> of_;
   void* key_;
 };
 
-void begin_condition_wait(condition_variable& cv, condition_wait mine, const waiting& w,
-                          void* key) {
-  auto begun = mine.start(cv, w);
-  begin(
-      std::move(begun), w,
-      [mine, key](woken&& got, event_of& e) mutable {
-        e.number = mine.take_back(std::move(got));
-        e.known = key;
-      },
-      [mine]() mutable { mine.give_up(); });
+/// Begins when nobody uses the lease any more, which may be in another thread's call. The limit
+/// counts from now.
+void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_wait& mine,
+                          const waiting& w) {
+  const boot_time deadline = saturated_add(boot_clock::now(), w.limit);
+  const auto without_memory = std::make_shared<prepared>(1);
+  without_memory->front().tag = w.tag;
+  without_memory->front().how = failure{errc::overloaded, ""};
+  mine.at().empty_later([of = std::move(of), mine, w = waiting(w), deadline,
+                         without_memory](std::unique_ptr<held> taken) mutable noexcept {
+    try {
+      if (w.limit != no_limit) w.limit = std::max(wait_time{}, deadline - boot_clock::now());
+      begin(
+          condition_wait::start(of->itself, *taken, w), w,
+          [mine](woken&& got, event_of& e) {
+            e.number = mine.take_back(std::move(got));
+            e.known = mine.key();
+          },
+          [mine] { mine.give_up(); });
+    } catch (...) {
+      mine.give_up();
+      w.to->push(std::move(*without_memory));
+    }
+  });
 }
 
-std::uint32_t wait_now(condition_variable& cv, condition_wait mine, const waiting& w) {
-  auto how = mine.start(cv, w).future().get();
+std::uint32_t wait_now(condition_variable& cv, const condition_wait& mine, const waiting& w) {
+  const auto taken = mine.at().empty();
   try {
+    auto how = condition_wait::start(cv, *taken, w).future().get();
     if (how) return mine.take_back(std::move(*how));
     throw_failure(std::move(how.error()));
   } catch (...) {
@@ -215,7 +228,7 @@ int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease
     const auto w = read(how);
     const auto of = get<condition_handle>(condition, "condition");
     if (w.to) {
-      begin_condition_wait(of->itself, condition_wait(lease), w, lease);
+      begin_condition_wait(of, condition_wait(lease), w);
     } else {
       auto& there = out(notified, "notified");
       there = wait_now(of->itself, condition_wait(lease), w);

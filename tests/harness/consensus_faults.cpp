@@ -11,6 +11,7 @@
 #include "harness/crowd.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
 #include "harness/process.hpp"
 #include "harness/seed.hpp"
@@ -94,6 +95,13 @@ void a_holder_is_killed(const server_group& servers, const std::string& base) {
   victim.kill();
   auto here = holdfast::open(url);
   EXPECT_GT(holdfast::mutex(here, "job").acquire().fence(), fence);
+}
+
+void limited_calls_to_a_server_that_hangs(const server_group& servers, const std::string& base) {
+  fault_proxy proxy(servers.port(1));
+  calls_end_at_their_limit_while_it_hangs(
+      proxy, servers.url_at(proxy.port(), base + "?session=100s&command_timeout=3600s"),
+      servers.url(base));
 }
 
 void a_holder_is_cut_off(const server_group& servers, const std::string& base,

@@ -463,6 +463,7 @@ class Hanging(unittest.TestCase):
         self.addCleanup(self.server.end)
         session = holdfast.open(self.server.url + "?command_timeout=5s")
         self.addCleanup(session.close)
+        self.session = session
         self.lock = session.shared_mutex("s")
         self.lease = self.lock.acquire()
 
@@ -498,6 +499,22 @@ class Hanging(unittest.TestCase):
         asyncio.run(give_back())
         thread.join()
         self.assertEqual(ended, [None])
+
+    def test_a_wait_at_a_condition_that_need_not_block_waits_for_no_other_call(self):
+        condition, lease = self.session.condition("c"), self.session.mutex("m").acquire()
+        thread, ended = self.beside(lease.extend)
+
+        async def wait():
+            waiting = asyncio.create_task(condition.wait_async(lease, 30))
+            await asyncio.sleep(0)
+            self.server.resume()
+            while condition.notify_one() == 0:
+                await asyncio.sleep(0.01)
+            return await waiting
+        self.assertTrue(asyncio.run(wait()))
+        thread.join()
+        self.assertEqual(ended, [None])
+        lease.check()
 
     def test_what_is_known_here_waits_for_no_other_call(self):
         thread, ended = self.beside(lambda: self.lock.downgrade(self.lease))

@@ -3,6 +3,7 @@
 
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
@@ -180,6 +181,14 @@ TEST_F(mariadb_network, an_answer_to_a_guess_cut_at_any_byte_is_none) {
     EXPECT_FALSE(held.release()) << byte;
     EXPECT_TRUE(holders().empty()) << byte;
   }
+}
+
+TEST_F(mariadb_network, calls_end_at_their_limit_while_the_server_hangs) {
+  harness::calls_end_at_their_limit_while_it_hangs(
+      proxy_,
+      harness::mariadb_server::url_of(proxy_.port()) + database_ +
+          "?connect_timeout=3600s&command_timeout=3600s",
+      harness::mariadb_server::url_of(port()) + database_);
 }
 
 TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {

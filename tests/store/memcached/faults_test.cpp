@@ -1,4 +1,5 @@
 #include "harness/fault_proxy.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
 #include "store/memcached/fixture.hpp"
@@ -77,6 +78,14 @@ TEST_F(memcached_store, a_server_that_hangs_costs_the_time_out_and_leaves_nothin
   const auto other = open();
   harness::eventually("what was got late is given back",
                       [&] { return mutex(other, "orders").try_lock(); });
+}
+
+TEST_F(memcached_store, calls_end_at_their_limit_while_the_server_hangs) {
+  harness::fault_proxy proxy(server_.port());
+  const auto url = [](int port) { return "memcached://127.0.0.1:" + std::to_string(port); };
+  harness::calls_end_at_their_limit_while_it_hangs(
+      proxy, url(proxy.port()) + "?connect_timeout=3600s&command_timeout=3600s",
+      url(server_.port()));
 }
 
 TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_stays) {

@@ -3,6 +3,7 @@
 
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
@@ -224,6 +225,15 @@ class postgres_network : public postgres_store {
   harness::fault_proxy proxy_{port()};
   holdfast::session direct_ = open();
 };
+
+TEST_F(postgres_network, calls_end_at_their_limit_while_the_server_hangs) {
+  const std::string rest = "?schema=" + schema_;
+  harness::calls_end_at_their_limit_while_it_hangs(
+      proxy_,
+      harness::postgres_server::url_of(proxy_.port(),
+                                       rest + "&connect_timeout=3600s&command_timeout=3600s"),
+      harness::postgres_server::url_of(port(), rest));
+}
 
 TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
   auto s = behind("&listen=never");

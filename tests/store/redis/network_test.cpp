@@ -5,6 +5,7 @@
 
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/tcp.hpp"
 #include "session/session_impl.hpp"
 
@@ -36,6 +37,13 @@ class redis_network : public testing::Test {
   harness::fault_proxy proxy_{server_.port()};
   holdfast::session direct_ = holdfast::open(server_.url());
 };
+
+TEST_F(redis_network, calls_end_at_their_limit_while_the_server_hangs) {
+  const auto url = [](int port) { return "redis://127.0.0.1:" + std::to_string(port) + "/0"; };
+  harness::calls_end_at_their_limit_while_it_hangs(
+      proxy_, url(proxy_.port()) + "?connect_timeout=3600s&command_timeout=3600s",
+      url(server_.port()));
+}
 
 TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
   auto s = behind();

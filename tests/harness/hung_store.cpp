@@ -1,0 +1,93 @@
+#include "harness/hung_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <vector>
+
+#include "harness/eventually.hpp"
+
+namespace harness {
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::errc;
+using holdfast::session;
+
+constexpr auto limit = 150ms;
+
+struct limited_call {
+  const char* what;
+  std::function<bool(const session&)> succeeds;
+};
+
+const std::vector<limited_call>& calls_with_a_limit() {
+  static const std::vector<limited_call> all{
+      {"a free mutex",
+       [](const session& s) {
+         return holdfast::mutex(s, "free").try_acquire_for(limit).has_value();
+       }},
+      {"a mutex that is held",
+       [](const session& s) {
+         return holdfast::mutex(s, "held").try_acquire_for(limit).has_value();
+       }},
+      {"a free mutex, without a thread",
+       [](const session& s) {
+         holdfast::mutex m(s, "async");
+         return bool(async_acquire(m, limit).future().get());
+       }},
+      {"a reader",
+       [](const session& s) {
+         return holdfast::shared_mutex(s, "shared").try_acquire_shared_for(limit).has_value();
+       }},
+      {"a semaphore",
+       [](const session& s) {
+         return holdfast::semaphore(s, "permits", 2).try_acquire_for(limit).has_value();
+       }},
+      {"a latch", [](const session& s) { return holdfast::latch(s, "latch", 1).wait_for(limit); }},
+      {"two locks at once",
+       [](const session& s) {
+         holdfast::mutex one(s, "one"), two(s, "two");
+         return holdfast::multi_lock{one, two}.try_acquire_for(limit).has_value();
+       }},
+  };
+  return all;
+}
+
+// Not in time, or the store is away: whatever it is, the caller has it back.
+void ends(const limited_call& call, const session& hung) {
+  SCOPED_TRACE(call.what);
+  try {
+    EXPECT_FALSE(call.succeeds(hung));
+  } catch (const holdfast::error& e) {
+    if (e.reason() == errc::unsupported) return;  // the matrix says which stores have it
+    EXPECT_TRUE(e.reason() == errc::unavailable || e.reason() == errc::timed_out) << e.what();
+  }
+}
+
+}  // namespace
+
+void calls_end_at_their_limit_while_it_hangs(fault_proxy& proxy, const std::string& through,
+                                             const std::string& direct) {
+  const session beside = holdfast::open(direct), hung = holdfast::open(through);
+  auto held = holdfast::mutex(beside, "held").acquire();
+  // Whatever a session makes ready at its first use is there.
+  {
+    const auto used = holdfast::mutex(hung, "free").acquire();
+  }
+  proxy.with([](relay& r) {
+    r.stall(way::up);
+    r.stall(way::down);
+  });
+  for (const auto& call : calls_with_a_limit()) ends(call, hung);
+  proxy.heal();
+  EXPECT_FALSE(held.release());
+  for (const auto* const name : {"free", "held", "async", "one", "two"}) {
+    eventually(std::string(name) + " is free again",
+               [&] { return holdfast::mutex(beside, name).try_acquire().has_value(); });
+  }
+}
+
+}  // namespace harness
