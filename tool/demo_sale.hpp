@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tool/demo_shop.hpp"
+#include "examples/shop/shop.hpp"
 #include "tool/demo_worker.hpp"
 
 namespace holdfast::tool::demo {

@@ -2,8 +2,8 @@
 
 #include <holdfast/session.hpp>
 
-#include "tool/demo_shop_server.hpp"
-#include "tool/demo_shop_sqlite.hpp"
+#include "examples/shop/server.hpp"
+#include "examples/shop/sqlite.hpp"
 #include "tool/exit_code.hpp"
 #include "tool/failure.hpp"
 #include "tool/store_url.hpp"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "tool/demo_shop.hpp"
+#include "examples/shop/shop.hpp"
 
 namespace holdfast::tool::demo {
 

@@ -10,11 +10,11 @@ namespace holdfast {
 ///
 /// A waiter that dies, sleeps for longer than its place lasts (4 s), or does not take its turn in
 /// time (0.5 s; 2 s on stores that see a death, 2.5 s where the store notifies nobody) loses the
-/// place; the order of the others is unchanged. Never lingers, nor stays in the process
-/// (lock_options::linger, local_time). Shares names with mutex and recursive_mutex.
+/// place; the order of the others is unchanged. Shares names with mutex and recursive_mutex.
 class fair_mutex : public mutex {
  public:
-  /// As mutex.
+  /// As mutex, but errc::invalid_argument for the options of the local queue: linger, local_time,
+  /// max_bypass, max_waiters.
   fair_mutex(session s, std::string name, lock_options options = {});
 };
 

@@ -41,7 +41,9 @@ struct session_options {
   bool detect_deadlocks = false;
 };
 
-/// For one lock.
+/// For one lock. local_time, linger, max_bypass and max_waiters are about the line that threads of
+/// this process form for a mutex or a recursive_mutex: other locks, whose waiters all stand in line
+/// at the store, refuse them (errc::invalid_argument).
 struct lock_options {
   /// Zero: the session's.
   std::chrono::milliseconds lease{0};
@@ -49,16 +51,16 @@ struct lock_options {
   bool renew = true;
   /// The longest time that renewal may keep one hold alive: a stuck job does not lock for ever.
   std::chrono::milliseconds max_hold{std::chrono::milliseconds::max()};
-  /// How long threads of this process may pass the lock on without asking the store (mutex,
-  /// recursive_mutex). After that the next thread of this process queues behind the other
-  /// processes. With 10 ms, each process makes the others wait that long, and a contended lock
-  /// costs the store at most a hundred commands a second. Zero: the store decides each time.
+  /// How long threads of this process may pass the lock on without asking the store. After that the
+  /// next thread of this process queues behind the other processes. With 10 ms, each process makes
+  /// the others wait that long, and a contended lock costs the store at most a hundred commands a
+  /// second. Zero: the store decides each time.
   std::chrono::microseconds local_time{10'000};
   /// How long an idle lock may stay with this process: locking it again costs no round trip. (One
   /// that is used again and again may go back after half of that time.) It is released when another
   /// process asks for it, when the last lock object of the name is destroyed, and when the time is
-  /// over. Stores without notifications (docs/matrix.md) refuse it: errc::unsupported. For mutex
-  /// and recursive_mutex without max_hold. A process that dies meanwhile blocks the others as a
+  /// over. Stores without notifications (docs/matrix.md) refuse it: errc::unsupported. A lock with
+  /// max_hold does not linger. A process that dies meanwhile blocks the others as a
   /// holder does: until its death is seen, or for its lease.
   /// From zero, which is off, to max_lease; others are errc::invalid_argument. Starts one thread a
   /// session.

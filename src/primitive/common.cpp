@@ -41,6 +41,21 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
+/// Threads of one process that want a fair_mutex, a semaphore … stand in line at the store.
+status check_local_queue_options(const lock_options& o) {
+  const lock_options unset;
+  const char* const set = o.linger != unset.linger             ? "linger"
+                          : o.local_time != unset.local_time   ? "local_time"
+                          : o.max_bypass != unset.max_bypass   ? "max_bypass"
+                          : o.max_waiters != unset.max_waiters ? "max_waiters"
+                                                               : nullptr;
+  if (set == nullptr) return done{};
+  return failure{errc::invalid_argument,
+                 std::string(set) +
+                     " would have no effect: only mutex and recursive_mutex let the threads of a "
+                     "process stand in line here; leave it out"};
+}
+
 /// What is not known is written as "-". Others may write what they like, and as much.
 std::string known(std::string_view word) {
   return word == "-" ? std::string{} : base::shortened(word, base::max_reason_bytes);
@@ -94,7 +109,10 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
   made->unconfirmed_release = options.unconfirmed_release;
-  if (!through_local_queue) return;
+  if (!through_local_queue) {
+    require(c, what, made->name, check_local_queue_options(options));
+    return;
+  }
   made->local_queue = session->local_queues().at(made->name, session->clock());
   if (options.linger == options.linger.zero()) return;
   made->linger = options.linger;

@@ -443,11 +443,11 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
   holdfast::lock_options o;
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
-  o.local_time = std::chrono::microseconds(does.local_time / microsecond);
-  o.max_bypass = does.max_bypass;
   o.unconfirmed_release = does.unconfirmed;
   const auto& n = of.whole.names[i];
   if (n.kind == lock_kind::mutex || n.kind == lock_kind::recursive) {
+    o.local_time = std::chrono::microseconds(does.local_time / microsecond);
+    o.max_bypass = does.max_bypass;
     if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
   }
   locks all;

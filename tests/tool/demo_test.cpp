@@ -10,7 +10,7 @@
 
 #include "harness/eventually.hpp"
 #include "tool/demo_report.hpp"
-#include "tool/demo_shop_sqlite.hpp"
+#include "examples/shop/sqlite.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {

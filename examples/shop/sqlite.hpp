@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <memory>
 
-#include "tool/demo_shop.hpp"
+#include "examples/shop/shop.hpp"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 
 /// An SQLite file. Writes are made cheap (WAL, no sync), because the locks are what is compared.
 /// Who finds the database locked asks again after a moment of 50 to 250 µs: SQLite's own steps of
@@ -52,4 +52,4 @@ class sqlite_shop final : public shop {
   bool in_transaction_ = false;
 };
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale

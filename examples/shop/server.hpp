@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tool/demo_shop.hpp"
+#include "examples/shop/shop.hpp"
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 
 /// One connection to a database server, for one thread. Errors are std::runtime_error.
 class shop_connection {
@@ -61,4 +61,4 @@ std::unique_ptr<shop_connection> connect_mariadb(const std::string& url);
 bool has_postgres() noexcept;
 bool has_mariadb() noexcept;
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale

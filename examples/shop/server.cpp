@@ -1,11 +1,11 @@
-#include "tool/demo_shop_server.hpp"
+#include "examples/shop/server.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 namespace {
 
 constexpr std::size_t rows_at_once = 500;
@@ -140,4 +140,4 @@ ledger server_shop::audit() {
   return found;
 }
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale

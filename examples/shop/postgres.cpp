@@ -1,4 +1,4 @@
-#include "tool/demo_shop_server.hpp"
+#include "examples/shop/server.hpp"
 
 // Only where libpq was found when this was built.
 #ifdef HOLDFAST_TOOL_POSTGRES
@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 namespace {
 
 using answer_of_libpq = std::unique_ptr<PGresult, decltype([](PGresult* r) { PQclear(r); })>;
@@ -72,10 +72,10 @@ std::unique_ptr<shop_connection> connect_postgres(const std::string& url) {
 }
 bool has_postgres() noexcept { return true; }
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale
 #else
-namespace holdfast::tool::demo {
+namespace flash_sale {
 std::unique_ptr<shop_connection> connect_postgres(const std::string&) { return nullptr; }
 bool has_postgres() noexcept { return false; }
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale
 #endif

@@ -1,4 +1,4 @@
-#include "tool/demo_shop_sqlite.hpp"
+#include "examples/shop/sqlite.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 namespace {
 
 constexpr const char* schema = R"(
@@ -222,4 +222,4 @@ void sqlite_shop::fail(const char* doing) {
       fmt::format("the shop's database: {}: {}", doing, sqlite3_errmsg(db_.get()))};
 }
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale

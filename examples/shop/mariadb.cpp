@@ -1,4 +1,4 @@
-#include "tool/demo_shop_server.hpp"
+#include "examples/shop/server.hpp"
 
 // Only where Connector/C was found when this was built.
 #ifdef HOLDFAST_TOOL_MARIADB
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <stdexcept>
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 namespace {
 
 /// What stands between `//` and the options: user:password@host:port/database.
@@ -127,10 +127,10 @@ std::unique_ptr<shop_connection> connect_mariadb(const std::string& url) {
 }
 bool has_mariadb() noexcept { return true; }
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale
 #else
-namespace holdfast::tool::demo {
+namespace flash_sale {
 std::unique_ptr<shop_connection> connect_mariadb(const std::string&) { return nullptr; }
 bool has_mariadb() noexcept { return false; }
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale
 #endif

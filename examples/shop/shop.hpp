@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tool/demo_orders.hpp"
+#include "examples/shop/orders.hpp"
 
-namespace holdfast::tool::demo {
+namespace flash_sale {
 
 /// What a buyer saw when it looked at a product.
 struct seen {
@@ -54,4 +54,4 @@ class shop {
   virtual ledger audit() = 0;
 };
 
-}  // namespace holdfast::tool::demo
+}  // namespace flash_sale

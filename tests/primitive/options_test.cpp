@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <holdfast/holdfast.hpp>
+#include <map>
+#include <string>
+
+#include "harness/failing.hpp"
+
+// What a lock is asked for, and could not do, is no secret.
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::lock_options;
+using holdfast::session;
+
+using maker = std::function<void(const session&, const lock_options&)>;
+
+const std::map<std::string, maker> without_local_queue{
+    {"fair_mutex",
+     [](const session& s, const lock_options& o) { holdfast::fair_mutex(s, "fair", o); }},
+    {"shared_mutex",
+     [](const session& s, const lock_options& o) {
+       holdfast::shared_mutex(s, "shared", holdfast::shared_mutex_options{o});
+     }},
+    {"semaphore",
+     [](const session& s, const lock_options& o) { holdfast::semaphore(s, "permits", 2, o); }},
+    {"counting_semaphore",
+     [](const session& s, const lock_options& o) {
+       holdfast::counting_semaphore(s, "counted", 2, o);
+     }},
+    {"expiring_semaphore",
+     [](const session& s, const lock_options& o) {
+       holdfast::expiring_semaphore(s, "expiring", 2, o);
+     }},
+};
+
+const std::map<std::string, maker> with_local_queue{
+    {"mutex", [](const session& s, const lock_options& o) { holdfast::mutex(s, "m", o); }},
+    {"recursive_mutex",
+     [](const session& s, const lock_options& o) { holdfast::recursive_mutex(s, "r", o); }},
+};
+
+const std::map<std::string, lock_options> about_the_local_queue{
+    {"linger", {.linger = 1ms}},
+    {"local_time", {.local_time = 0us}},
+    {"max_bypass", {.max_bypass = 0}},
+    {"max_waiters", {.max_waiters = 5}},
+};
+
+TEST(lock_options, of_the_local_queue_are_refused_where_there_is_none) {
+  const session s = holdfast::open("memory:");
+  for (const auto& [primitive, make] : without_local_queue) {
+    EXPECT_NO_THROW(make(s, {})) << primitive;
+    for (const auto& [option, set] : about_the_local_queue) {
+      const auto refused = harness::outcome_of([&] { make(s, set); });
+      EXPECT_EQ(refused.reason, holdfast::errc::invalid_argument) << primitive << ' ' << option;
+      EXPECT_TRUE(harness::contains(refused.text, primitive)) << refused.text;
+      EXPECT_TRUE(harness::contains(refused.text, option + " would have no effect"))
+          << refused.text;
+    }
+  }
+}
+
+TEST(lock_options, of_the_local_queue_are_taken_where_there_is_one) {
+  const session s = holdfast::open("memory:");
+  for (const auto& [primitive, make] : with_local_queue) {
+    for (const auto& [option, set] : about_the_local_queue) {
+      EXPECT_NO_THROW(make(s, set)) << primitive << ' ' << option;
+    }
+  }
+}
+
+}  // namespace
