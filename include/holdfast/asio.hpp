@@ -78,7 +78,8 @@ auto pending<T>::operator()(CompletionToken&& token) && {
   return asio::async_initiate<CompletionToken, void(result<T>)>(
       [](auto handler, pending what) {
         auto to = std::make_unique<detail::asio_receiver<T, decltype(handler)>>(std::move(handler));
-        std::move(what).start(*to.release());
+        std::move(what).start(*to);
+        (void)to.release();
       },
       token, std::move(*this));
 }

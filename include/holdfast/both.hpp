@@ -39,13 +39,14 @@ class [[nodiscard]] both_leases {
     next_.check();
   }
 
-  /// Releases the new one, then the old one, also if the first release failed, and returns the
-  /// first error (see lease::release). Empty afterwards. One round trip each.
+  /// Releases the new one, then the old one, also if the first release failed. Returns errc::lost
+  /// if either was lost, else the first error (see lease::release). Empty afterwards. One round
+  /// trip each.
   std::error_code release() noexcept {
     // Who is told of the loss of the one may let this object go.
     lease old = std::move(old_), next = std::move(next_);
     const std::error_code of_next = next.release(), of_old = old.release();
-    return of_next ? of_next : of_old;
+    return of_old == errc::lost || !of_next ? of_old : of_next;
   }
 
  private:

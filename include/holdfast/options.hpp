@@ -42,8 +42,9 @@ struct session_options {
 };
 
 /// For one lock. local_time, linger, max_bypass and max_waiters are about the line that threads of
-/// this process form for a mutex or a recursive_mutex: other locks, whose waiters all stand in line
-/// at the store, refuse them (errc::invalid_argument).
+/// this process form for a mutex or a recursive_mutex (max_waiters: also the readers of a
+/// shared_mutex). Other locks, whose waiters all stand in line at the store, refuse them
+/// (errc::invalid_argument).
 struct lock_options {
   /// Zero: the session's.
   std::chrono::milliseconds lease{0};
@@ -60,10 +61,9 @@ struct lock_options {
   /// that is used again and again may go back after half of that time.) It is released when another
   /// process asks for it, when the last lock object of the name is destroyed, and when the time is
   /// over. Stores without notifications (docs/matrix.md) refuse it: errc::unsupported. A lock with
-  /// max_hold does not linger. A process that dies meanwhile blocks the others as a
-  /// holder does: until its death is seen, or for its lease.
-  /// From zero, which is off, to max_lease; others are errc::invalid_argument. Starts one thread a
-  /// session.
+  /// max_hold, or without renewal, does not linger. A process that dies meanwhile blocks the others
+  /// as a holder does: until its death is seen, or for its lease. From zero, which is off, to
+  /// max_lease; others are errc::invalid_argument. Starts one thread a session.
   std::chrono::microseconds linger{0};
   /// How often running threads of this process may overtake its first waiter while that one wakes
   /// up. Zero: strictly in order, at the price of a context switch each time.

@@ -47,17 +47,17 @@ lease hold::start(std::shared_ptr<hold> self) {
 
 lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
   auto self = std::static_pointer_cast<hold>(std::move(passed));
+  if (self->state(w.past_local_queue) == lease_state::lost) {  // it was nobody's
+    if (self->leaves_local_queue()) self->config_->local_queue->leave();
+    self->forget();
+    return {};
+  }
   self->began_.store(w.began, std::memory_order_relaxed);
   self->past_local_queue_.store(w.past_local_queue, std::memory_order_relaxed);
   self->since_.store(w.past_local_queue, std::memory_order_relaxed);
   ++self->turn_;
   self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
   self->forget_loss();
-  if (self->state(w.past_local_queue) == lease_state::lost) {
-    if (self->leaves_local_queue()) self->config_->local_queue->leave();
-    self->forget();
-    return {};
-  }
   self->announce(event_kind::acquired);
   return lease(std::move(self));
 }
@@ -65,7 +65,9 @@ lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
 bool hold::fits(const lock_config& wanted) const noexcept {
   const lock_config& mine = *config_;
   return &mine == &wanted || (mine.lease == wanted.lease && mine.renew == wanted.renew &&
-                              mine.max_hold == wanted.max_hold && mine.note == wanted.note);
+                              mine.max_hold == wanted.max_hold && mine.note == wanted.note &&
+                              mine.local_time == wanted.local_time &&
+                              mine.unconfirmed_release == wanted.unconfirmed_release);
 }
 
 // What limits a single hold, or was changed for one, is not for the next.
@@ -377,12 +379,18 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
   }
 }
 
+namespace {
+/// Of several ends the first failure, but that one was lost before any other.
+void note(std::error_code& all, std::error_code one) noexcept {
+  if (!all || one == errc::lost) all = one;
+}
+}  // namespace
+
 // Where there is no memory for a batch. Those that were in one have been told of already.
 std::error_code hold::end_each(std::span<const std::shared_ptr<hold>> all) noexcept {
   std::error_code first;
   for (const auto& h : all) {
-    const auto why = h->session_ ? h->end(was::in_use) : std::error_code{};
-    if (!first) first = why;
+    note(first, h->session_ ? h->end(was::in_use) : std::error_code{});
   }
   return first;
 }
@@ -413,11 +421,10 @@ std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
   std::error_code first;
   for (std::size_t i = 0; i < of_one.size(); ++i) {
     const status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory());
-    const auto why = of_one[i]->ended(endings[i], told);
-    if (!first) first = why;
+    note(first, of_one[i]->ended(endings[i], told));
   }
-  const auto rest = end_all(others);
-  return first ? first : rest;
+  note(first, end_all(others));
+  return first;
 }
 
 std::error_code hold::ended(const ending& e, const status& told) noexcept {

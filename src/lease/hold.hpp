@@ -55,7 +55,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   enum class was { in_use, idle };
   std::error_code end(was what, wants w = wants::nothing) noexcept;
   /// Many at once, of which none is at a local queue or shared: one round trip for each session
-  /// where the store can. What the first one says that did not go well.
+  /// where the store can. What the first one says that did not go well, but that one was lost
+  /// before anything else.
   static std::error_code end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
   void give_back() noexcept override { (void)end(was::idle); }
   void forget() noexcept override;

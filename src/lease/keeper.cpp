@@ -215,6 +215,7 @@ boot_time keeper::take_due(told_line& to_tell) noexcept {
       (step == lease_timer::step::lost ? h->to_tell_lost_ : h->to_tell_suspect_) = true;
       if (!in_line) to_tell.push(h);
     }
+    if (step == lease_timer::step::lost) renewal_over_.notify_all();  // nobody waits for it now
     reschedule(*h);
   }
   return schedule_.empty() ? forever : schedule_.begin()->first;

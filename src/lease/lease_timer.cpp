@@ -62,7 +62,7 @@ bool lease_timer::failed(boot_time now) noexcept {
   if (state_ == lease_state::lost) return false;
   // Soon, and sooner if little is left: a grant that has to be claimed ends in less than a second.
   const auto pause = std::min(terms_.lease / 30, (valid_until_ - now) / 4);
-  renew_at_ = now + std::max<std::chrono::nanoseconds>(pause, 10ms);
+  if (terms_.renew) renew_at_ = now + std::max<std::chrono::nanoseconds>(pause, 10ms);
   const bool was_held = state_ == lease_state::held;
   state_ = lease_state::suspect;
   return was_held;

@@ -42,7 +42,7 @@ std::string_view next_word(std::string_view& text) {
 }
 
 /// Threads of one process that want a fair_mutex, a semaphore … stand in line at the store.
-status check_local_queue_options(const lock_options& o) {
+status check_local_queue_options(const lock_options& o, store::kind of) {
   const lock_options unset;
   const char* const set = o.linger != unset.linger             ? "linger"
                           : o.local_time != unset.local_time   ? "local_time"
@@ -50,6 +50,8 @@ status check_local_queue_options(const lock_options& o) {
                           : o.max_waiters != unset.max_waiters ? "max_waiters"
                                                                : nullptr;
   if (set == nullptr) return done{};
+  const bool of_readers = set == std::string_view("max_waiters");
+  if (of_readers && of == store::kind::shared_mutex) return done{};
   return failure{errc::invalid_argument,
                  std::string(set) +
                      " would have no effect: only mutex and recursive_mutex let the threads of a "
@@ -110,7 +112,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->max_waiters = options.max_waiters;
   made->unconfirmed_release = options.unconfirmed_release;
   if (!through_local_queue) {
-    require(c, what, made->name, check_local_queue_options(options));
+    require(c, what, made->name, check_local_queue_options(options, kind));
     return;
   }
   made->local_queue = session->local_queues().at(made->name, session->clock());
@@ -124,6 +126,10 @@ subject::~subject() {
   if (const auto unused = config->local_queue->expect_one_less()) {
     unused->give_back();
   }
+}
+
+void subject::require_usable() const {
+  if (auto can = session->usable(); !can) fail(std::move(can.error()));
 }
 
 std::optional<lease> subject::acquire(const engine::acquire_params& c, wait_time wait,

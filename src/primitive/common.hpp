@@ -34,6 +34,9 @@ struct subject {
   /// What it let linger goes back to the store.
   ~subject();
 
+  /// Before any mutex of this process is locked: one that another thread held when this process was
+  /// forked stays locked. Throws errc::forked.
+  void require_usable() const;
   /// Nothing if it could not be had in time or was cancelled; else throws what went wrong.
   std::optional<lease> acquire(const engine::acquire_params& c, wait_time wait,
                                std::stop_token stop) const;

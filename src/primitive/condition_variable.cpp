@@ -145,8 +145,11 @@ class relock final : public detail::receiver<lease> {
 
  private:
   relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
-  void pass_on() const {
+  // Without memory the one that is behind finds out when its wait ends.
+  void pass_on() const noexcept try {
     if (by_) by_->pass_on();
+  } catch (...) {
+    return;
   }
   const std::optional<wake_up> by_;
   detail::receiver<woken>& to_;

@@ -33,6 +33,7 @@ void mutex::lock() { (void)lock_within(no_limit, {}); }
 bool mutex::try_lock() { return lock_within(one_try, {}); }
 
 bool mutex::lock_within(wait_time wait, std::stop_token stop) {
+  state_->of.require_usable();
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
     state_->of.fail(

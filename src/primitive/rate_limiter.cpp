@@ -164,8 +164,8 @@ class reservation final : public engine::request {
   /// What there is to say of a wait that ended before the tokens were there. They go back.
   rate_decision refused() {
     if (!made_) return {};
+    if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
     give_back();
-    made_->wait = std::chrono::ceil<microseconds>(session_.now() - began_);
     return std::move(*made_);
   }
   void give_back() {
@@ -219,6 +219,7 @@ class pending_take final : public engine::telling<engine::pending_wait, rate_dec
 
 rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
                                                         std::uint64_t n) const {
+  of.require_usable();
   request r{current(), {}, {}};
   auto buckets = r.rules->buckets_of(key);
   if (!buckets) of.fail(std::move(buckets.error()));
@@ -233,7 +234,6 @@ rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait) const {
   auto& session = *of.session;
-  if (auto usable = session.usable(); !usable) of.fail(std::move(usable.error()));
   store::rate_command c{verb,          session.ids().next(), static_cast<std::int64_t>(n),
                         ahead.count(), r.rules->version(),   r.choices};
   rate_request q(session, of.config->name, c);

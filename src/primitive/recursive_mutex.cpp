@@ -40,6 +40,7 @@ recursive_mutex::recursive_mutex(session s, std::string name, lock_options optio
 recursive_mutex::~recursive_mutex() = default;
 
 bool recursive_mutex::lock_within(wait_time wait, std::stop_token stop) {
+  state_->of.require_usable();
   const std::uint32_t level = state_->level();
   if (level > 0) {
     if (level > std::numeric_limits<std::int32_t>::max()) {

@@ -41,6 +41,7 @@ struct shared_mutex::state {
   }
 
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
+    if (auto can = of.session->usable(); !can) return std::move(can.error());
     if (m == shared && readers_share()) {
       if (!of.config->traced)
         return engine::read(of.session, of.config, claim(m), group, readers_pass(), wait,
@@ -78,6 +79,7 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
 shared_mutex::~shared_mutex() = default;
 
 bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
+  state_->of.require_usable();
   if (state_->writers.mine() || state_->readers.mine()) {
     if (wait != no_limit) return false;
     state_->of.fail(

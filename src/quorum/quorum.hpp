@@ -118,6 +118,12 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
     std::shared_ptr<const void> keeps{};
   };
   class bell;
+  /// Also where there is no memory for the answers.
+  struct leaves_its_bell {
+    quorum_round& of;
+    std::unique_lock<std::mutex>& lock;
+    ~leaves_its_bell();
+  };
 
   bool post(std::size_t node, const store::permits_command& c, std::shared_ptr<const void> keeps);
   /// Without memory to ask it, that is its answer.

@@ -190,6 +190,7 @@ quorum_round::answers quorum_round::wait(boot_time until,
   std::unique_lock lock{mutex_};
   std::optional<bell> mine;
   if (anything_posted()) waiter_ = &mine.emplace();
+  const leaves_its_bell when_it_throws{*this, lock};
   while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
     if (mine && mine->fd() >= 0 && anything_posted()) {
       read_answers(lock, *mine, until);
@@ -201,6 +202,16 @@ quorum_round::answers quorum_round::wait(boot_time until,
   waiter_ = nullptr;
   give_up_broken(lock);
   return answers_;
+}
+
+quorum_round::leaves_its_bell::~leaves_its_bell() {
+  if (!lock.owns_lock()) lock.lock();
+  of.waiter_ = nullptr;
+  try {
+    of.give_up_broken(lock);
+  } catch (...) {
+    return;  // no memory for that either
+  }
 }
 
 void quorum_round::read_answers(std::unique_lock<std::mutex>& lock, bell& by, boot_time until) {

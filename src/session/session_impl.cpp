@@ -47,7 +47,11 @@ session_impl::~session_impl() {
     idle_lock_timer_.reset();
     keeper_->stop();
     callers().close();  // what they get is given back behind them
-    settle();           // answers that are still to come are told to the keeper
+    try {
+      settle();  // answers that are still to come are told to the keeper
+    } catch (...) {
+      // No memory for them: what they are about ends with its lease.
+    }
     return;
   }
   (void)deadlock_watch_.release();

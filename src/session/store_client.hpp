@@ -11,6 +11,7 @@
 
 #include "session/callers.hpp"
 #include "session/dispatcher.hpp"
+#include "session/outage.hpp"
 #include "session/owner_ids.hpp"
 
 namespace holdfast::engine {
@@ -71,6 +72,7 @@ class store_client {
   boot_time now() const noexcept { return clock_->now(); }
   engine::dispatcher& dispatcher() noexcept { return *dispatcher_; }
   engine::callers& callers() noexcept { return *callers_; }
+  engine::outage& outage() noexcept { return outage_; }
   owner_ids& ids() noexcept { return ids_; }
   std::uint64_t operations() const noexcept { return operations_.load(std::memory_order_relaxed); }
 
@@ -123,6 +125,7 @@ class store_client {
   std::unique_ptr<engine::dispatcher> dispatcher_;
   std::function<void()> answers_to_come_;
   // Last: its threads use everything above.
+  engine::outage outage_;
   std::unique_ptr<engine::callers> callers_;
 };
 

@@ -64,6 +64,7 @@ wait_steps::wait_steps(session_impl& session, request& q, const time_frame& time
     : session_(session),
       request_(q),
       deadline_(time.deadline()),
+      called_(time.began()),
       began_(session.now()),
       limit_(std::min(time.limit(), call_limit::present())),
       until_(deadline_),
@@ -105,7 +106,8 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
 // Nobody looks beside the first in line, which asks when the lease in its way ends: counted from
 // the request, as the next one will be as long on its way.
 std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
-  if (!answer) return judge_failure(std::move(answer.error()));
+  if (!answer) return judge_failure(std::move(answer.error()), sent);
+  session_.outage().answered();
   if (!*answer) return done{};
   if (last_) return waited_in_vain(errc::timed_out);
   answered_ = true;
@@ -122,9 +124,9 @@ std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer,
   return std::nullopt;
 }
 
-std::optional<status> wait_steps::judge_failure(failure f) {
+std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
   const boot_time now = session_.now();
-  const boot_time give_up = gives_up_at(f, now);
+  const boot_time give_up = gives_up_at(f, sent, now);
   const bool hopeless = f.code != errc::unavailable;
   if (!hopeless && left_a_call()) return left_at_deadline();
   if (f.ack_missing) in_vain_ = f;
@@ -135,11 +137,15 @@ std::optional<status> wait_steps::judge_failure(failure f) {
   return std::nullopt;
 }
 
+// Counted from the call, or from when another of the session found the store away: who stood behind
+// that one in a line of this process has waited for the same.
 // One that is let wait after it was granted in vain may be granted in vain next: it gives up as if
 // the store had been away since, unless that is long ago.
-boot_time wait_steps::gives_up_at(const failure& f, boot_time now) {
+boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time now) {
   const auto patience = saturated_nanoseconds(session_.options().store_timeout);
-  if (give_up_ == forever) give_up_ = saturated_add(now, patience);
+  const bool away = f.code == errc::unavailable && !f.ack_missing;
+  const boot_time since = away ? session_.outage().failed(sent, now) : now;
+  if (give_up_ == forever) give_up_ = saturated_add(std::max(since, called_), patience);
   if (!f.ack_missing) return give_up_;
   if (!last_in_vain_ || now > saturated_add(*last_in_vain_, patience)) in_vain_since_ = now;
   last_in_vain_ = now;

@@ -82,13 +82,14 @@ class wait_steps {
   bool at_deadline() const noexcept;
   bool left_to_others();
   std::optional<status> judge(result<std::optional<wait_hint>> answer, boot_time sent);
-  std::optional<status> judge_failure(failure f);
-  boot_time gives_up_at(const failure& f, boot_time now);
+  std::optional<status> judge_failure(failure f, boot_time sent);
+  boot_time gives_up_at(const failure& f, boot_time sent, boot_time now);
   failure left_at_deadline();
 
   session_impl& session_;
   request& request_;
   const boot_time deadline_;
+  const boot_time called_;  ///< when the user's call began
   const boot_time began_;
   const boot_time limit_;  ///< no answer is waited for any longer
   boot_time until_;

@@ -165,7 +165,17 @@ void pending_wait::overdue() noexcept {
   }
 }
 
+// The runner's thread sees to it, unless it is stuck in the store.
+void pending_wait::stop_soon() noexcept {
+  wake();
+  if (!can_be_left()) return;
+  if (const auto self = weak_from_this().lock()) {
+    (void)session_.runner().tell_at(saturated_add(session_.now(), last_answer_within), self);
+  }
+}
+
 void pending_wait::told_overdue() {
+  if (stop().stop_requested()) return fail_overdue(stopped());
   using heard = wait_steps::heard;
   const heard last = heard_;
   failure why = unanswered(session_, waited_.began, last != heard::nothing);

@@ -89,8 +89,8 @@ class pending_wait : public operation {
 
  private:
   struct rouse {
-    operation* who;
-    void operator()() const { who->wake(); }
+    pending_wait* who;
+    void operator()() const { who->stop_soon(); }
   };
   using on_stop = std::optional<std::stop_callback<rouse>>;
 
@@ -99,6 +99,7 @@ class pending_wait : public operation {
   next succeed();
   next give_up(failure f);
   void told_overdue();
+  void stop_soon() noexcept;
 
   std::shared_ptr<session_impl> keeps_session_;
   std::weak_ptr<session_impl> weak_session_;

@@ -102,7 +102,7 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
         me.sleep(call.deadline());
         continue;
       case way::overloaded:
-        return kept_out(local_queue::entry::overloaded, *s);
+        return gave_up(*session, *s, call, kept_out(local_queue::entry::overloaded, *s));
       case way::asks:
         break;
     }

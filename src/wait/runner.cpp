@@ -49,8 +49,10 @@ status runner::start() noexcept try {
 
 status runner::tell_at(boot_time when, const std::shared_ptr<operation>& e) noexcept try {
   const std::lock_guard guard{mutex_};
+  if (e->limit_ && (*e->limit_)->first <= when) return done{};
   if (!watch_thread_.joinable()) watch_thread_ = std::thread([this] { watch_time(); });
   const auto at = deadlines_.emplace(when, e);
+  if (e->limit_) deadlines_.erase(*e->limit_);
   e->limit_ = at;
   if (at == deadlines_.begin()) deadlines_changed_.notify_one();
   return done{};

@@ -97,8 +97,8 @@ class runner {
     return me == id_.load() || me == watch_id_.load();
   }
 
-  /// Calls overdue() then, if there is still such an operation. errc::unavailable if the system
-  /// gives no thread.
+  /// Calls overdue() then, or when it was asked to before, if there is still such an operation.
+  /// errc::unavailable if the system gives no thread.
   status tell_at(boot_time when, const std::shared_ptr<operation>& e) noexcept;
 
   void push(std::shared_ptr<operation> e) noexcept;

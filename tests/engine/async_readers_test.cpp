@@ -182,6 +182,9 @@ TEST(async_readers, that_are_too_many_are_sent_away) {
   s.await_waiters("m", 1);
   auto waits = read(m), shed = read(m);
   EXPECT_EQ(why(shed), errc::overloaded);
+  EXPECT_EQ(s.seen->count(holdfast::event_kind::gave_up), 1U);
+  EXPECT_THROW((void)m.acquire_shared(), holdfast::error);
+  EXPECT_EQ(s.seen->count(holdfast::event_kind::gave_up), 2U) << "with a thread, too";
   EXPECT_FALSE(writer.release());
   EXPECT_TRUE(asks.get());
   EXPECT_TRUE(waits.get());

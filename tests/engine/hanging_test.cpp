@@ -149,6 +149,22 @@ TEST_F(hanging_store, keeps_no_wait_behind_one_without_a_deadline) {
   await_free("b");
 }
 
+TEST_F(hanging_store, keeps_nobody_who_is_asked_to_stop) {
+  mutex a{session, "a"}, b{session, "b"};
+  const lease held = a.acquire();
+  std::stop_source stop;
+  auto waiting = async_acquire(a, {}, stop.get_token()).future();
+  const auto line = session.impl()->local_queues().at("a", session.impl()->clock());
+  harness::eventually("it stands in line", [&] { return line->waiting() == 1; });
+  store->hang();
+  auto patient = async_acquire(b).future();
+  store->await_hanging(1);  // the session's thread is in the store
+  stop.request_stop();
+  EXPECT_EQ(waiting.get().error().code, errc::cancelled);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+}
+
 TEST_F(hanging_store, at_the_limit_of_a_wait_for_a_condition_is_no_failure_of_it) {
   mutex m{session, "m"};
   holdfast::condition_variable changed{session, "c"};

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <future>
+
+#include "harness/failing.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -158,6 +161,30 @@ TEST(keeper, a_release_that_fails_is_repeated_until_the_store_is_back) {
     s.clock->advance(200ms);
     return s.session.show("m").holders.empty();
   });
+}
+
+TEST(keeper, an_extension_behind_a_renewal_that_hangs_ends_with_the_loss) {
+  stage s;
+  lease held = mutex{s.session, "m"}.acquire();
+  s.script->hang(verb::renew);
+  s.clock->advance(10s);
+  s.script->await(verb::renew, 1);
+  auto extended = std::async(std::launch::async,
+                             [&] { return harness::outcome_of([&] { held.extend(); }).reason; });
+  s.clock->advance(30s);
+  EXPECT_EQ(extended.get(), holdfast::errc::lost) << "and the renewal hangs still";
+}
+
+TEST(keeper, an_extension_that_failed_does_not_begin_to_renew_what_is_not_renewed) {
+  stage s;
+  lease held = mutex{s.session, "m", {.renew = false}}.acquire();
+  s.script->set(verb::renew, fault::drop_request);
+  EXPECT_THROW(held.extend(), holdfast::error);
+  s.script->set(verb::renew, fault::none);
+  s.clock->advance(29s);
+  s.clock->advance(2s);
+  s.seen->await(event_kind::lost);
+  EXPECT_EQ(s.script->count(verb::renew), 1U);
 }
 
 TEST(keeper, an_observer_that_throws_stops_nothing) {

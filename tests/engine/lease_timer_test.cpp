@@ -33,6 +33,15 @@ TEST(lease_timer, counts_the_renewed_lease_from_before_it_was_sent) {
   EXPECT_EQ(t.next(), start + 20s);
 }
 
+TEST(lease_timer, an_extension_that_failed_begins_no_renewal_of_what_is_not_renewed) {
+  auto t = granted(false);
+  ASSERT_TRUE(t.begin(start + 1s));
+  (void)t.failed(start + 2s);
+  EXPECT_EQ(t.next(), t.valid_until());
+  EXPECT_EQ(t.due(start + 20s), step::none);
+  EXPECT_EQ(t.due(start + 30s), step::lost);
+}
+
 TEST(lease_timer, is_lost_at_the_margin_before_the_end_whatever_the_renewal_does) {
   auto t = granted();
   ASSERT_EQ(t.due(start + 10s), step::renew);

@@ -269,18 +269,24 @@ TEST(linger, it_is_renewed_while_idle) {
   EXPECT_TRUE(held_at_store(s.session));
 }
 
-TEST(linger, what_is_limited_or_strictly_fair_does_not_linger) {
+TEST(linger, what_is_limited_does_not_linger) {
   stage s;
   auto options = lingering(1h);
-  {
-    holdfast::fair_mutex fair{s.session, "m", options};
-    fair.lock(), fair.unlock();
-    EXPECT_FALSE(held_at_store(s.session));
-  }
   options.max_hold = 1h;
   mutex limited{s.session, "m", options};
   limited.lock(), limited.unlock();
   EXPECT_FALSE(held_at_store(s.session));
+}
+
+TEST(linger, of_one_lock_object_is_not_for_another_that_keeps_it_for_less) {
+  stage s;
+  auto strict = lingering(1h);
+  strict.local_time = 0us;
+  mutex m{s.session, "m", lingering(1h)}, other{s.session, "m", strict};
+  m.lock(), m.unlock();
+  const auto before = s.script->count(verb::acquire);
+  other.lock(), other.unlock();
+  EXPECT_EQ(s.script->count(verb::acquire), before + 1) << "the store decides each time";
 }
 
 TEST(linger, local_fences_never_run_into_the_store_s_next) {

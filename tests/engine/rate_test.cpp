@@ -35,6 +35,19 @@ TEST(rate, one_who_waits_goes_on_when_the_token_is_due_after_one_round_trip) {
   EXPECT_EQ(s.session.store_operations() - before, 1u);
 }
 
+TEST(rate, one_who_is_stopped_hears_when_its_token_would_have_been_there) {
+  stage s;
+  rate_limiter l(s.session, "n", {{.tokens = 1, .per = 1h}});
+  EXPECT_TRUE(l.try_take());
+  std::stop_source stop;
+  auto waiter = std::async(std::launch::async, [&] { return l.take(1, {}, stop.get_token()); });
+  harness::eventually("it has reserved", [&] { return s.script->count(verb::acquire) == 2; });
+  stop.request_stop();
+  const auto d = waiter.get();
+  EXPECT_FALSE(d);
+  EXPECT_GT(d.wait, 59min);
+}
+
 TEST(rate, a_store_that_is_away_for_a_moment_is_asked_again_by_those_who_wait) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);

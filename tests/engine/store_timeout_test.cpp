@@ -2,6 +2,8 @@
 
 #include <future>
 
+#include "harness/failing.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 #include "waiting_room.hpp"
 
@@ -81,6 +83,29 @@ TEST_F(store_timeout, is_for_who_has_no_deadline) {
   pass(1);
   EXPECT_FALSE(held.release());
   EXPECT_TRUE(waiter.got.get());
+}
+
+// The first in line asks for all of them: those behind it have waited for the same.
+TEST(store_timeouts, are_not_added_up_along_a_line_of_this_process) {
+  stage s;
+  holdfast::mutex m{s.session, "m"};
+  s.script->set(verb::acquire, fault::drop_request);
+  const auto reason = [&] { return harness::outcome_of([&] { (void)m.acquire(); }).reason; };
+  std::vector<std::future<holdfast::errc>> all;
+  all.push_back(std::async(std::launch::async, reason));
+  s.script->await(verb::acquire, 1);
+  for (int i = 0; i < 2; ++i) all.push_back(std::async(std::launch::async, reason));
+  const auto line = s.session.impl()->local_queues().at("m", *s.clock);
+  harness::eventually("two in line", [&] { return line->waiting() == 2; });
+  const auto is_over = [](const auto& f) { return f.wait_for(0s) == std::future_status::ready; };
+  while (!is_over(all.front())) {
+    const auto tries = s.script->count(verb::acquire);
+    s.clock->advance(1s);
+    harness::eventually("another try, or none", [&] {
+      return s.script->count(verb::acquire) > tries || is_over(all.front());
+    });
+  }
+  for (auto& one : all) EXPECT_EQ(one.get(), holdfast::errc::unavailable);
 }
 
 }  // namespace

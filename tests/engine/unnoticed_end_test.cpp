@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <holdfast/both.hpp>
 #include <thread>
 
+#include "harness/failing.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -127,6 +129,32 @@ TEST_F(unnoticed_end, counts_all_readers_when_the_first_of_them_leaves) {
   pass_the_lease();
   for (auto& r : readers) EXPECT_EQ(r.release(), holdfast::errc::lost);
   EXPECT_EQ(listener->leases_of(event_kind::lost), std::vector{3U});
+}
+
+TEST_F(unnoticed_end, is_thrown_by_with_lock_also_where_the_store_is_away) {
+  mutex m{session, "m"};
+  script->set(holdfast::store::permits_verb::release, holdfast::testing::fault::drop_request);
+  const auto outcome = harness::outcome_of([&] { with_lock(m, [&] { pass_the_lease(); }); });
+  EXPECT_EQ(outcome.reason, holdfast::errc::lost) << outcome.text;
+}
+
+TEST_F(unnoticed_end, of_one_of_two_locks_is_told_before_any_other_failure) {
+  const holdfast::session other = holdfast::open("memory:other", {.clock = clock});
+  mutex next{session, "m", {.lease = holdfast::max_lease}};
+  mutex old{other, "m", {.renew = false}};
+  auto held = holdfast::both<mutex, mutex>{old, next}.acquire();
+  script->set(holdfast::store::permits_verb::release, holdfast::testing::fault::drop_request);
+  pass_the_lease();
+  EXPECT_EQ(held.release(), holdfast::errc::lost);
+}
+
+TEST_F(unnoticed_end, of_one_of_several_locks_is_told_before_any_other_failure) {
+  const holdfast::session other = holdfast::open("memory:other", {.clock = clock});
+  mutex first{session, "m"}, second{other, "m"};
+  auto held = holdfast::multi_lock{first, second}.acquire();
+  (void)holdfast::open("memory:other", {.clock = clock}).force_release("m");
+  script->set(holdfast::store::permits_verb::release, holdfast::testing::fault::drop_request);
+  EXPECT_EQ(held.release(), holdfast::errc::lost);
 }
 
 TEST_F(unnoticed_end, of_an_idle_lock_gives_it_to_nobody) {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <holdfast/clock.hpp>
+#include <mutex>
+
+namespace holdfast::engine {
+
+/// Since when a session's store answers none of those who wait. They ask one after the other where
+/// they stand in a line of this process, and the time for which each keeps trying
+/// (session_options::store_timeout) is the same for all of them.
+class outage {
+ public:
+  void answered() noexcept {
+    if (since_.load(std::memory_order_relaxed) == forever) return;
+    const std::lock_guard guard{mutex_};
+    since_.store(forever, std::memory_order_relaxed);
+  }
+  /// Of a request that was sent then. If nobody asked for a while before it, nobody knows that it
+  /// was away.
+  boot_time failed(boot_time sent, boot_time now) noexcept {
+    const std::lock_guard guard{mutex_};
+    const boot_time known = since_.load(std::memory_order_relaxed);
+    const bool unknown = known == forever || sent > saturated_add(last_, unknown_after);
+    if (unknown) since_.store(now, std::memory_order_relaxed);
+    last_ = now;
+    return unknown ? now : known;
+  }
+
+ private:
+  /// Longer than the longest pause between two attempts.
+  static constexpr std::chrono::seconds unknown_after{2};
+
+  std::mutex mutex_;
+  std::atomic<boot_time> since_{forever};
+  boot_time last_{};
+};
+
+}  // namespace holdfast::engine
