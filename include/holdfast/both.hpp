@@ -39,9 +39,8 @@ class [[nodiscard]] both_leases {
     next_.check();
   }
 
-  /// Releases the new one, then the old one, also if the first release failed. Returns errc::lost
-  /// if either was lost, else the first error (see lease::release). Empty afterwards. One round
-  /// trip each.
+  /// Releases the new one, then the old one, also if the first release failed. errc::lost if either
+  /// was lost, else the first error (lease::release). Empty afterwards. One round trip each.
   std::error_code release() noexcept {
     // Who is told of the loss of the one may let this object go.
     lease old = std::move(old_), next = std::move(next_);
