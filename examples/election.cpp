@@ -10,7 +10,7 @@ int main() {
   holdfast::election importer{session, "importer", {.note = "10.0.0.1:8080"}};
 
   importer.on_leader([&](std::stop_token end, const holdfast::leadership& lead) {
-    // Until it resigns, is lost, or somebody asks it to stop.
+    // Work until the leadership is lost or the program asks to stop.
     for (int batch = 0; batch < 3 && !end.stop_requested(); ++batch) {
       std::cout << "importing in term " << lead.term() << '\n';
     }

@@ -33,7 +33,7 @@ void work_on_some_jobs(PGconn* c) {
 
 int main(int argc, char** argv) {
   // #region guard
-  const std::uint64_t fence = 4711;  // lease.fence() of who writes
+  const std::uint64_t fence = 4711;  // the fence of the lease that writes
   const std::string sql =
       holdfast::guard::fenced_update("stock", "left_over = left_over - 1", "id = 7", fence);
   // update stock set left_over = left_over - 1, fence = 4711 where (id = 7) and fence <= 4711

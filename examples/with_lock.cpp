@@ -12,8 +12,8 @@ int main() {
   holdfast::mutex account{session, "account:7"};
 
   const int after = holdfast::with_lock(account, [&](holdfast::lease& held) {
+    held.check();  // throws if the lock was lost, before anything is changed
     balance -= 30;
-    held.check();  // throws if the lock was lost: nothing of the work below is done then
     return balance;
   });
 

@@ -23,7 +23,7 @@ To make it again: `build/gcc/tests/test_conformance --print-matrix > docs/matrix
 
 The numbers are rules: tests of the conformance suite that run for this primitive on this store.
 A dash: the store cannot do that, and the primitive refuses at construction (`unsupported`).
-An equals sign: not run, as nothing in it differs from the store to the left.
+An equals sign: not run, because nothing differs from the store to the left.
 The stores with faults are the same stores behind the fault injector of `holdfast/testing.hpp`,
 which repeats commands and drops notifications.
 
@@ -41,7 +41,7 @@ with `linger` what counts commands for a lock that is idle.
 constexpr const char* promises = R"(
 ## What each store promises
 
-What the words mean stands in `include/holdfast/store/capabilities.hpp`.
+`include/holdfast/store/capabilities.hpp` explains each promise.
 
 )";
 
@@ -118,7 +118,7 @@ void print_promises(std::ostream& out) {
   using c = capabilities;
   const std::pair<const char*, capability> lines[] = {
       {"fences grow for ever", &c::fences},
-      {"waiters are told", &c::notifications},
+      {"waiters are notified", &c::notifications},
       {"order of arrival across processes", &c::fair},
       {"shows who waits", &c::lists_waiters},
       {"finds deadlocks", &c::finds_deadlocks},
