@@ -149,7 +149,8 @@ class child_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("-c,--command", shell_, "run this with /bin/sh -c")->type_name("STRING");
-    app.add_option("--min-hold", min_hold_, "keep the lock at least this long")
+    app.add_option("--min-hold", min_hold_,
+                   "keep the lock at least this long; run itself stays until then")
         ->type_name("DURATION");
     app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");
@@ -160,8 +161,7 @@ class child_words {
         ->type_name(one_of(on_lost_words));
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
-    app.add_option("--token-file", token_file_, "write the fencing token to this file")
-        ->type_name("PATH");
+    app.add_option("--token-file", token_file_, "write the fence to this file")->type_name("PATH");
     app.add_option("--status-file", status_file_, "write the outcome to this file, as JSON")
         ->type_name("PATH");
   }

@@ -62,9 +62,14 @@ std::string default_folder() { return "/var/tmp/holdfast-" + std::to_string(::ge
 
 default_store find_default_store(const std::string& folder) {
   auto in_use = make_and_keep(folder);
-  const std::string marker = folder + "/told";
+  return {"sqlite:" + folder + "/locks.db", folder, std::move(in_use)};
+}
+
+bool is_to_be_told(const default_store& store, bool a_person_reads) {
+  if (!a_person_reads) return false;
+  const std::string marker = store.folder + "/told";
   const unique_fd made{::open(marker.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600)};
-  return {"sqlite:" + folder + "/locks.db", static_cast<bool>(made), std::move(in_use)};
+  return static_cast<bool>(made);
 }
 
 }  // namespace holdfast::tool

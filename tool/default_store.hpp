@@ -8,7 +8,7 @@ namespace holdfast::tool {
 
 struct default_store {
   std::string url;
-  bool first_time = false;  ///< nobody has been told about this file yet
+  std::string folder;
   /// Locked for as long as the store is in use: what cleans /var/tmp of old files
   /// (systemd-tmpfiles) leaves such a folder alone.
   unique_fd in_use{};
@@ -21,5 +21,8 @@ std::string default_folder();
 /// `sqlite:FOLDER/locks.db`. Makes the folder (0700), and refuses one that others own or can enter.
 /// Throws failure_exit.
 default_store find_default_store(const std::string& folder = default_folder());
+
+/// True once for a store: a person reads what we say, and nobody has been told about this file yet.
+bool is_to_be_told(const default_store& store, bool a_person_reads);
 
 }  // namespace holdfast::tool

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tool/died.hpp"
 #include "tool/duration.hpp"
 #include "tool/progress.hpp"
 #include "tool/text.hpp"
@@ -33,22 +34,23 @@ finding census(std::span<const listed_name> names) {
 /// Those of one kind: at most ten, and how many more there are.
 class limited {
  public:
-  limited(findings& to, std::string topic, std::string more)
-      : to_(to), topic_(std::move(topic)), more_(std::move(more)) {}
+  limited(findings& to, std::string topic, std::string more, severity level = severity::warning)
+      : to_(to), topic_(std::move(topic)), more_(std::move(more)), level_(level) {}
   void add(std::string message, std::string remedy) {
     if (++seen_ > most_of_a_kind) return;
-    to_.push_back({severity::warning, topic_, std::move(message), std::move(remedy)});
+    to_.push_back({level_, topic_, std::move(message), std::move(remedy)});
   }
   void finish() {
     if (seen_ <= most_of_a_kind) return;
-    to_.push_back({severity::warning, topic_,
-                   "and " + std::to_string(seen_ - most_of_a_kind) + " more", more_});
+    to_.push_back(
+        {level_, topic_, "and " + std::to_string(seen_ - most_of_a_kind) + " more", more_});
   }
 
  private:
   findings& to_;
   const std::string topic_;
   const std::string more_;
+  const severity level_;
   std::size_t seen_ = 0;
 };
 
@@ -57,7 +59,8 @@ void judge_unreadable(std::span<const listed_name> names, findings& to) {
   for (const auto& n : names) {
     if (n.error.empty()) continue;
     all.add(printable(n.info.name) + ": " + printable(n.error),
-            "remove the entry with the store's own client if nobody needs it");
+            n.not_permitted ? "give this user the right to read it"
+                            : "remove the entry with the store's own client if nobody needs it");
   }
   all.finish();
 }
@@ -79,8 +82,9 @@ void judge_waiters(std::span<const listed_name> names, const circumstances& c, f
   all.finish();
 }
 
-bool has_died(const participant& p, const circumstances& c) {
-  return p.pid != 0 && p.host == c.host && !c.is_alive(p.pid);
+/// As this machine shows it. Where the store sees that itself, the next request passes it over.
+bool has_died_unseen(const participant& p, const circumstances& c) {
+  return !p.died && p.pid != 0 && p.host == c.host && !c.is_alive(p.pid);
 }
 
 // A container has the same host name now and then, and other processes.
@@ -88,7 +92,7 @@ void judge_leftovers(std::span<const listed_name> names, const circumstances& c,
   limited all(to, "leftover", "holdfast list --held");
   for (const auto& n : names) {
     for (const auto& p : n.info.holders) {
-      if (!has_died(p, c)) continue;
+      if (!has_died_unseen(p, c)) continue;
       all.add(printable(n.info.name) + ": process " + std::to_string(p.pid) +
                   " of this machine holds it, and does not run (in this container)",
               "it is free in " + format_duration(p.expires_in) + ", or at once with force-unlock");
@@ -99,11 +103,21 @@ void judge_leftovers(std::span<const listed_name> names, const circumstances& c,
 
 }  // namespace
 
+void note_the_dead(std::span<const listed_name> names, findings& to) {
+  limited all(to, "died", "holdfast list --held", severity::note);
+  for (const auto& n : names) {
+    const std::string death = death_phrase(n.info);
+    if (!death.empty()) all.add(printable(n.info.name) + ": " + death, {});
+  }
+  all.finish();
+}
+
 findings judge_names(std::span<const listed_name> names, const circumstances& c) {
   findings found{census(names)};
   judge_unreadable(names, found);
   judge_waiters(names, c, found);
   judge_leftovers(names, c, found);
+  note_the_dead(names, found);
   return found;
 }
 

@@ -26,7 +26,7 @@ bool agreed(const name_info& info, const std::vector<participant>& from, log& to
   for (const participant& p : from)
     question += (&p == from.data() ? "" : ", ") + holder_phrase(p, system_clock::now());
   to.write(level::warning, "question",
-           question + ". It may still be working: only the fencing token keeps it off then.");
+           question + ". It may still be working: only the fence keeps it off then.");
   std::cerr << "Take the lock away? Type yes: " << std::flush;
   std::string answer;
   std::getline(std::cin, answer);

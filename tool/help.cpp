@@ -15,7 +15,7 @@ constexpr std::string_view run_footer =
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -s -c 'make report | mail ops'\n\n"
-    "The command finds HOLDFAST_LOCK, HOLDFAST_TOKEN (the fencing token), HOLDFAST_OWNER and\n"
+    "The command finds HOLDFAST_LOCK, HOLDFAST_TOKEN (the fence), HOLDFAST_OWNER and\n"
     "HOLDFAST_STORE in its environment.\n\n"
     "Exit code: the command's own, 128+N if it died of signal N; else 64 usage, 69 store\n"
     "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"
@@ -33,8 +33,8 @@ constexpr std::string_view try_footer =
     "Exit code: 0 free, 75 busy (-E). Takes nothing: the answer is stale when it is printed.\n";
 
 constexpr std::string_view force_footer =
-    "The next waiter gets the lock with a greater fencing token. The former holder finds out at\n"
-    "its next renewal; until then only the token keeps it off the resource.\n"
+    "The next waiter gets the lock with a greater fence. The former holder finds out at\n"
+    "its next renewal; until then only the fence keeps it off the resource.\n"
     "Asks on a terminal; without one it needs --yes. Exit code: 0 done, or the lock was free; 1\n"
     "you answered no; 75 held, but not by --owner; 78 a limit or a latch, which has no holders.\n";
 
@@ -51,7 +51,8 @@ constexpr std::string_view elect_footer =
     "One of the candidates leads and runs the command; the others wait. The leader and its\n"
     "note: holdfast show NAME. If leadership is lost, the command is ended before another leads,\n"
     "and this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
-    "Environment and exit codes as of run.\n";
+    "Of run it has every option but -n (here -w 0), -s, -x, --slots, --fair and --reason (here\n"
+    "--note). Environment and exit codes as of run.\n";
 
 constexpr std::string_view sem_footer =
     "The same as holdfast run NAME --slots COUNT. Environment and exit codes as of run.\n";

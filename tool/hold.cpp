@@ -51,8 +51,8 @@ end wait_for_end(const lease& held, const signal_inbox& signals) {
 }
 
 std::string for_people(const held_facts& f) {
-  const std::string token = f.fence == 0 ? "no token" : "token " + std::to_string(f.fence);
-  return "holding " + printable(f.lock) + " (" + token + ", owner " + f.owner +
+  const std::string fence = f.fence == 0 ? "no fence" : "fence " + std::to_string(f.fence);
+  return "holding " + printable(f.lock) + " (" + fence + ", owner " + f.owner +
          ") until ^C or the end of stdin\n";
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tool/commands.hpp"
+#include "tool/died.hpp"
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
 #include "tool/open_store.hpp"
@@ -64,7 +65,7 @@ int try_lock(const common_options& common, const try_options& o, log& to) {
   const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.lock.name);
   check_fits(info, o.lock);
-  const bool free = is_free(info, o.lock);
+  const bool free = is_free(without_the_dead(info), o.lock);
   const auto now = system_clock::now();
   print(common.json ? try_json(info, free, now) : try_text(info, free, now));
   return free ? exit_code::ok : o.busy_code;
@@ -76,7 +77,7 @@ int list(const common_options& common, const list_options& o, log& to) {
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
   print(common.json ? list_json(names, url, now) : list_text(names, now, o.wide, bold));
-  return exit_code::ok;
+  return may_read_none(names) ? exit_code::not_permitted : exit_code::ok;
 }
 
 int show(const common_options& common, const show_options& o, log& to) {

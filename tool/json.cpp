@@ -37,6 +37,7 @@ json participant_json(const participant& p, bool holds, wall_time now) {
     j["since"] = rfc3339(p.since);
     j[holds ? "held_seconds" : "waiting_seconds"] = seconds_of(now - p.since);
   }
+  if (p.died) j["died"] = true;
   j["expires_in_seconds"] = seconds_of(p.expires_in);
   j["expires_at"] = rfc3339(now + p.expires_in);
   return j;
@@ -65,6 +66,7 @@ json listed_json(const listed_name& n, wall_time now) {
   } else {
     one["lock"] = n.info.name;
     one["error"] = n.error;
+    one["not_permitted"] = n.not_permitted;
   }
   return one;
 }

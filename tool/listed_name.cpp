@@ -32,9 +32,15 @@ listed_name look_at(const session& s, const std::string& name) {
   } catch (const error& e) {
     if (e.retryable()) throw;
     found.error = unsigned_message(e.what());
+    found.not_permitted = e.reason() == errc::not_permitted;
   }
   found.info.name = name;
   return found;
+}
+
+bool may_read_none(std::span<const listed_name> names) {
+  return !names.empty() && std::all_of(names.begin(), names.end(),
+                                       [](const listed_name& n) { return n.not_permitted; });
 }
 
 bool is_shown(const listed_name& n, const name_choice& which) {

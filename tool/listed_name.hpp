@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <holdfast/session.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +14,16 @@ namespace holdfast::tool {
 /// What list has found out about a name: everything, or why it could not.
 struct listed_name {
   name_info info{};
-  std::string error{};  ///< not empty: of `info` only the name is known
+  std::string error{};         ///< not empty: of `info` only the name is known
+  bool not_permitted = false;  ///< that is the error: this user may not read it
 };
 
 /// One round trip. An entry that cannot be read must not hide the others: its error is its row.
 /// Throws holdfast::error where the store does not answer.
 listed_name look_at(const session& s, const std::string& name);
+
+/// There are names, and this user may read none of them.
+bool may_read_none(std::span<const listed_name> names);
 
 /// What --held and --waiting leave. One that cannot be read may be held, and may have
 /// waiters; one that is not in use is nothing to show.

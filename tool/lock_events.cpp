@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "tool/died.hpp"
 #include "tool/duration.hpp"
 #include "tool/text.hpp"
 
@@ -42,8 +43,8 @@ std::string duration_phrase(const char* what, const participant& p,
   return std::string(", ") + what + ' ' + format_duration(until - p.since);
 }
 
-std::string token_phrase(const participant& p) {
-  return p.fence == 0 ? std::string{} : ", token " + std::to_string(p.fence);
+std::string fence_phrase(const participant& p) {
+  return p.fence == 0 ? std::string{} : ", fence " + std::to_string(p.fence);
 }
 
 }  // namespace
@@ -57,10 +58,16 @@ std::string_view to_string(lock_event_kind k) noexcept {
 std::vector<lock_event> events_between(const name_info& before, const name_info& now,
                                        std::chrono::nanoseconds since_last) {
   std::vector<lock_event> events;
-  auto gone = those_not_in(before.holders, now.holders);
-  auto come = those_not_in(now.holders, before.holders);
-  const auto ran_out = [&](const participant& p) { return p.expires_in <= since_last; };
-  const bool exclusive = gone.size() == 1 && come.size() == 1 && now.holders.size() == 1;
+  const name_info living = without_the_dead(now);
+  const name_info lived = without_the_dead(before);
+  auto gone = those_not_in(lived.holders, living.holders);
+  auto come = those_not_in(living.holders, lived.holders);
+  for (participant& p : gone) {
+    const participant* const still_shown = found_among(now.holders, p);
+    p.died = still_shown != nullptr && still_shown->died;
+  }
+  const auto ran_out = [&](const participant& p) { return p.died || p.expires_in <= since_last; };
+  const bool exclusive = gone.size() == 1 && come.size() == 1 && living.holders.size() == 1;
   if (exclusive && !ran_out(gone.front())) {
     events.push_back({lock_event_kind::handover, come.front(), gone.front()});
     gone.clear();
@@ -69,17 +76,18 @@ std::vector<lock_event> events_between(const name_info& before, const name_info&
   for (const participant& p : gone)
     events.push_back({ran_out(p) ? lock_event_kind::lost : lock_event_kind::released, p});
   for (const participant& p : come) events.push_back({lock_event_kind::granted, p});
-  for (const participant& p : those_not_in(before.waiters, now.waiters))
-    if (!found_among(now.holders, p)) events.push_back({lock_event_kind::left, p});
-  for (const participant& p : those_not_in(now.waiters, before.waiters))
+  for (const participant& p : those_not_in(lived.waiters, living.waiters))
+    if (!found_among(living.holders, p)) events.push_back({lock_event_kind::left, p});
+  for (const participant& p : those_not_in(living.waiters, lived.waiters))
     events.push_back({lock_event_kind::joined, p});
   return events;
 }
 
 std::vector<lock_event> events_at_start(const name_info& now) {
   std::vector<lock_event> events;
-  for (const participant& p : now.holders) events.push_back({lock_event_kind::holding, p});
-  for (const participant& p : now.waiters) events.push_back({lock_event_kind::waiting, p});
+  const name_info living = without_the_dead(now);
+  for (const participant& p : living.holders) events.push_back({lock_event_kind::holding, p});
+  for (const participant& p : living.waiters) events.push_back({lock_event_kind::waiting, p});
   return events;
 }
 
@@ -87,21 +95,22 @@ std::string event_text(const lock_event& e, std::chrono::system_clock::time_poin
   std::string line = rfc3339(now) + ' ' + padded(std::string(to_string(e.kind)), 10);
   switch (e.kind) {
     case lock_event_kind::granted:
-      line += participant_name(e.who) + token_phrase(e.who);
+      line += participant_name(e.who) + fence_phrase(e.who);
       break;
     case lock_event_kind::handover:
       line += participant_name(e.before) + duration_phrase("held", e.before, now) + " -> " +
-              participant_name(e.who) + token_phrase(e.who);
+              participant_name(e.who) + fence_phrase(e.who);
       break;
     case lock_event_kind::released:
     case lock_event_kind::lost:
       line += participant_name(e.who) + duration_phrase("held", e.who, now);
+      if (e.who.died) line += ", died";
       break;
     case lock_event_kind::joined:
       line += participant_name(e.who);
       break;
     case lock_event_kind::holding:
-      line += participant_name(e.who) + duration_phrase("held", e.who, now) + token_phrase(e.who);
+      line += participant_name(e.who) + duration_phrase("held", e.who, now) + fence_phrase(e.who);
       break;
     case lock_event_kind::left:
     case lock_event_kind::waiting:

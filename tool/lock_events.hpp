@@ -13,7 +13,7 @@ enum class lock_event_kind {
   granted,   ///< somebody holds it who did not before
   released,  ///< somebody gave it back, or it was taken away from somebody
   handover,  ///< one holder went and one came: the lock was free for no look
-  lost,      ///< its lease ended: a holder that did not renew
+  lost,      ///< its lease ended: a holder that did not renew; or it died, and the store sees it
   joined,    ///< somebody waits
   left,      ///< somebody waits no more, and does not hold it
   holding,   ///< held it already at the first look
@@ -36,7 +36,7 @@ std::vector<lock_event> events_between(const name_info& before, const name_info&
 /// What the first look finds.
 std::vector<lock_event> events_at_start(const name_info& now);
 
-/// One line: `2024-05-01T12:30:00.250Z granted   web-3 pid 812 (deploy), token 7`
+/// One line: `2024-05-01T12:30:00.250Z granted   web-3 pid 812 (deploy), fence 7`
 std::string event_text(const lock_event& e, std::chrono::system_clock::time_point now);
 
 }  // namespace holdfast::tool

@@ -12,6 +12,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "tool/default_store.hpp"
 #include "tool/failure.hpp"
@@ -137,6 +138,14 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline) 
 }
 
 opened_store open_store(const common_options& how, log& to, boot_time deadline,
+                        std::shared_ptr<observer> also) {
+  session_options both = options_for(to);
+  both.observer = std::make_shared<observers>(
+      std::vector<std::shared_ptr<observer>>{both.observer, std::move(also)});
+  return open_store(how, to, deadline, both);
+}
+
+opened_store open_store(const common_options& how, log& to, boot_time deadline,
                         const session_options& options) {
   const boot_time until = deadline == forever
                               ? saturated_add(boot_clock::now(), session_options{}.store_timeout)
@@ -150,7 +159,8 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline,
   }
   if (const char* url = from_environment()) return open_from_environment(url, until, options);
   default_store found = find_default_store();
-  if (found.first_time)
+  // Cron would mail it.
+  if (is_to_be_told(found, how.verbose || ::isatty(STDERR_FILENO) == 1))
     to.write(level::warning, "default_store",
              "no --store and no $HOLDFAST_STORE: locks are kept in " + found.url +
                  ", for this user on this machine (said once)",

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <holdfast/clock.hpp>
+#include <holdfast/observer.hpp>
 #include <holdfast/session.hpp>
 #include <holdfast/timed.hpp>
+#include <memory>
 #include <string>
 
 #include "tool/fd.hpp"
@@ -16,7 +18,8 @@ struct opened_store {
   std::string url;  ///< without its secrets, and good in every folder
 };
 
-/// The store of --store, else of $HOLDFAST_STORE, else the default one, which is told about once.
+/// The store of --store, else of $HOLDFAST_STORE, else the default one: on a terminal, and with -v,
+/// that is told once.
 /// What happens to its leases goes to the log. Refuses a store that no other process sees. Throws
 /// holdfast::error, failure_exit.
 opened_store open_store(const common_options& how, log& to);
@@ -28,6 +31,10 @@ opened_store open_to_read(const common_options& how, log& to);
 /// The same for a command that waits until `deadline`: it waits for a store that is not up yet,
 /// too, and says so. Without a deadline for as long as a session keeps trying.
 opened_store open_store(const common_options& how, log& to, boot_time deadline);
+
+/// The same, and `also` hears what the log does.
+opened_store open_store(const common_options& how, log& to, boot_time deadline,
+                        std::shared_ptr<observer> also);
 
 /// The same with the caller's own observer and decorator.
 opened_store open_store(const common_options& how, log& to, boot_time deadline,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include "tool/acquire.hpp"
@@ -16,6 +17,7 @@
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
 #include "tool/leader_page.hpp"
+#include "tool/loss_story.hpp"
 #include "tool/open_store.hpp"
 #include "tool/output_file.hpp"
 #include "tool/progress.hpp"
@@ -29,6 +31,8 @@ namespace holdfast::tool {
 namespace {
 
 using std::chrono::nanoseconds;
+
+constexpr std::chrono::seconds longest_wait_for_the_story{1};
 
 /// One `holdfast run`, from the first check to the exit code.
 class job {
@@ -53,12 +57,13 @@ class job {
   bool take(const signal_inbox& signals);
   std::string holder_at(const session& s) const;
   void say_acquired();
-  std::string token_phrase() const;
+  std::string fence_phrase() const;
   void open_page(const session& s);
   int stopped(int signal);
   int not_started(int exec_error);
   void write_token() const;
   int code_of(const ending& e);
+  std::string why_lost(const ending& e) const;
   /// True if the child ended before it was over.
   bool wait_out_min_hold(const signal_inbox& signals);
   bool give_back();
@@ -75,6 +80,7 @@ class job {
   std::optional<tool::dead_man> dead_man_;
   std::optional<leader_page> page_;
   store_for_child for_child_;
+  const std::shared_ptr<loss_story> story_ = std::make_shared<loss_story>();
   lease held_;
   boot_time acquired_at_{};
   bool nothing_to_give_back_ = false;
@@ -112,16 +118,16 @@ void job::say_acquired() {
                {"waited_seconds", seconds_of(report_.waited)}};
   if (report_.fence) facts.push_back({"fence", std::to_string(*report_.fence)});
   log_.write(level::detail, "acquired",
-             name_ + ": acquired after " + format_duration(report_.waited) + token_phrase(), facts);
+             name_ + ": acquired after " + format_duration(report_.waited) + fence_phrase(), facts);
   if (report_.fence) return;
   log_.write(level::warning, "no_token",
              name_ +
-                 ": the store has no fencing tokens, so HOLDFAST_TOKEN is not set: what the "
+                 ": the store has no fences, so HOLDFAST_TOKEN is not set: what the "
                  "command writes to cannot refuse a holder whose lock was lost");
 }
 
-std::string job::token_phrase() const {
-  return report_.fence ? ", token " + std::to_string(*report_.fence) : std::string{};
+std::string job::fence_phrase() const {
+  return report_.fence ? ", fence " + std::to_string(*report_.fence) : std::string{};
 }
 
 void job::refuse_impossible_times() const {
@@ -148,7 +154,7 @@ bool job::take(const signal_inbox& signals) {
   int stopped_by = 0;
   {
     waiting room{signals, log_, o_.take.lock.name};
-    const opened_store s = open_store(common_, log_, deadline);
+    const opened_store s = open_store(common_, log_, deadline, story_);
     report_.store = s.url;
     for_child_ = pass_on(common_, s.url);
     open_page(s.session);
@@ -193,7 +199,7 @@ int job::stopped(int signal) {
 
 int job::with_lock(const signal_inbox& signals) {
   write_token();
-  systemd_.ready("holding " + name_ + token_phrase());
+  systemd_.ready("holding " + name_ + fence_phrase());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // One that came in the moment of the acquisition ends the wait as well.
   while (const auto s = signals.next())
@@ -227,7 +233,7 @@ int job::after_child(const ending& e, const signal_inbox& signals) {
   // If it turns out to be gone, it was gone while the child ran: nothing lay in between.
   if (give_back() || waited || e.lost) return code;
   report_.lost = true;
-  return code_of({e.wait_status, e.why, true, e.killed, 0});
+  return code_of({e.wait_status, e.why, true, e.killed, e.paused, 0});
 }
 
 int job::code_of(const ending& e) {
@@ -235,7 +241,7 @@ int job::code_of(const ending& e) {
   if (WIFEXITED(e.wait_status)) report_.child_exit_code = WEXITSTATUS(e.wait_status);
   if (e.lost) {
     report_.outcome = "lost";
-    report_.message = name_ + ": the lock was lost while the command ran";
+    report_.message = name_ + ": the lock was lost while the command ran: " + why_lost(e);
     return o_.lost_code;
   }
   if (e.why == escalation::cause::max_run) {
@@ -244,6 +250,12 @@ int job::code_of(const ending& e) {
   }
   report_.outcome = report_.child_signal ? "signalled" : "exited";
   return exit_code::of_child(e.wait_status);
+}
+
+std::string job::why_lost(const ending& e) const {
+  // By the clock it may have ended a moment before the library tells it.
+  if (held_.state() == lease_state::lost) story_->wait_for_loss(longest_wait_for_the_story);
+  return story_->why(e.paused);
 }
 
 bool job::wait_out_min_hold(const signal_inbox& signals) {
@@ -293,7 +305,7 @@ int job::not_started(int exec_error) {
 void job::write_token() const {
   if (o_.token_file.empty()) return;
   if (!report_.fence)
-    throw failure_exit(exit_code::config, "--token-file: the store has no fencing tokens");
+    throw failure_exit(exit_code::config, "--token-file: the store has no fences");
   const std::string why = replace_file(o_.token_file, std::to_string(*report_.fence) + '\n');
   if (!why.empty())
     throw failure_exit(exit_code::own_failure,

@@ -1,5 +1,6 @@
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
+#include "tool/listed_name.hpp"
 #include "tool/open_store.hpp"
 #include "tool/output_file.hpp"
 #include "tool/stopwatch.hpp"
@@ -45,6 +46,7 @@ int scrape(const common_options& common, const scrape_options& o, log& to) {
     throw failure_exit(exit_code::own_failure,
                        "metrics: cannot write " + printable(o.output) + ": " + why);
   }
+  if (may_read_none(found.names)) return exit_code::not_permitted;
   return found.up ? exit_code::ok : exit_code::unavailable;
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tool/died.hpp"
 #include "tool/listed_name.hpp"
 #include "tool/text.hpp"
 
@@ -37,7 +38,8 @@ double oldest(const std::vector<participant>& all, system_clock::time_point now)
   return age;
 }
 
-void add(totals& to, const name_info& n, system_clock::time_point now) {
+void add(totals& to, const name_info& shown, system_clock::time_point now) {
+  const name_info n = without_the_dead(shown);
   to.names += 1;
   to.held += static_cast<double>(n.holders.size());
   to.waiting += static_cast<double>(n.waiters.size());
@@ -96,7 +98,7 @@ void write_stores(metrics_text& to, std::span<const store_snapshot> stores) {
             "How long it took to look at all names.");
   each([](const store_snapshot& s) { return s.up ? maybe(exact_seconds(s.scan)) : std::nullopt; });
   to.family("holdfast_store_unreadable", metric_type::gauge,
-            "Names whose entries cannot be read: damaged, newer or foreign.");
+            "Names whose entries cannot be read: damaged, newer or foreign, or not permitted.");
   each([](const store_snapshot& s) {
     const auto bad = std::count_if(s.names.begin(), s.names.end(),
                                    [](const listed_name& n) { return !n.error.empty(); });
@@ -127,7 +129,8 @@ void write_elections(metrics_text& to, std::span<const store_snapshot> stores) {
     std::size_t shown = 0;
     for (const auto& n : s.names) {
       if (n.info.kind != "election" || ++shown > most_elections) continue;
-      to.sample({{"store", s.url}, {"election", n.info.name}}, n.info.holders.empty() ? 0 : 1);
+      to.sample({{"store", s.url}, {"election", n.info.name}},
+                without_the_dead(n.info).holders.empty() ? 0 : 1);
     }
   }
 }

@@ -21,6 +21,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// A machine with much to do is late by less.
+constexpr std::chrono::nanoseconds shortest_pause = 500ms;
+
 std::chrono::nanoseconds grace_of(const run_options& o) {
   return o.kill_after.value_or(default_kill_after(o.take.ttl));
 }
@@ -115,6 +118,8 @@ void supervisor::sleep() noexcept {
       {{p_.signals.fd(), POLLIN, 0}, {lost_bell_.fd(), POLLIN, 0}, {alarm_.fd(), POLLIN, 0}}};
   ::poll(wait.data(), wait.size(), -1);
   lost_bell_.silence();
+  const auto late = boot_clock::now() - until;
+  if (late >= shortest_pause) ending_.paused = std::max(ending_.paused, late);
 }
 
 void supervisor::pass_on_signals() {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <holdfast/lease.hpp>
 #include <string>
@@ -19,8 +20,9 @@ namespace holdfast::tool {
 struct ending {
   int wait_status = 0;
   escalation::cause why = escalation::cause::none;
-  bool lost = false;            ///< the lock was lost while the child ran
-  bool killed = false;          ///< we sent KILL
+  bool lost = false;                  ///< the lock was lost while the child ran
+  bool killed = false;                ///< we sent KILL
+  std::chrono::nanoseconds paused{};  ///< so long we did not run when we were to, at most at once
   std::size_t left_behind = 0;  ///< processes that outlive the child; counted for details only
 };
 

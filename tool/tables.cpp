@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tool/died.hpp"
 #include "tool/duration.hpp"
 #include "tool/progress.hpp"
 #include "tool/table.hpp"
@@ -39,31 +40,45 @@ std::string age_cell(const std::vector<participant>& all, wall_time now) {
   return since == wall_time::max() ? "" : format_duration(now - since);
 }
 
+std::string lease_cell(const participant& p) {
+  return p.died ? "died" : format_duration(p.expires_in);
+}
+
+/// Why it is held or waited for; of a holder that died, that.
+std::string reason_cell(const name_info& info) {
+  if (std::string death = death_phrase(info); !death.empty()) return death;
+  const auto& people = info.holders.empty() ? info.waiters : info.holders;
+  return people.empty() ? "" : printable(people.front().reason);
+}
+
+/// In the place of the kind.
+std::string unread_cell(const listed_name& n) {
+  return n.not_permitted ? "not permitted" : "unreadable";
+}
+
 std::vector<std::string> list_row(const listed_name& n, wall_time now, std::size_t widest) {
   const name_info& info = n.info;
   const std::string name = shortened(printable(info.name), widest);
-  if (!n.error.empty()) return {name, "unreadable", "", "", "", "", printable(n.error)};
+  if (!n.error.empty()) return {name, unread_cell(n), "", "", "", "", printable(n.error)};
   const bool held = !info.holders.empty();
-  const auto& people = held ? info.holders : info.waiters;
-  const std::string reason = people.empty() ? "" : printable(people.front().reason);
   return {name,
           kind_cell(info),
           shortened(holder_cell(info), widest),
           held ? age_cell(info.holders.front(), now) : "",
-          held ? format_duration(info.holders.front().expires_in) : "",
+          held ? lease_cell(info.holders.front()) : "",
           info.waiters.empty() ? "" : std::to_string(info.waiters.size()),
-          shortened(reason, widest)};
+          shortened(reason_cell(info), widest)};
 }
 
 std::string participants_text(const std::vector<participant>& all, wall_time now, bool holders,
                               bool bold) {
   table t{{"OWNER", "HOST", "PID", "PROGRAM", holders ? "HELD" : "WAITING",
-           holders ? "LEASE" : "PLACE", "WEIGHT", holders ? "TOKEN" : "", "REASON"}};
+           holders ? "LEASE" : "PLACE", "WEIGHT", holders ? "FENCE" : "", "REASON"}};
   for (const participant& p : all)
     t.add({printable(p.short_id), p.host.empty() ? "another program" : printable(p.host),
            p.pid == 0 ? "" : std::to_string(p.pid), printable(p.program), age_cell(p, now),
-           format_duration(p.expires_in), std::to_string(p.weight),
-           p.fence == 0 ? "" : std::to_string(p.fence), printable(p.reason)});
+           lease_cell(p), std::to_string(p.weight), p.fence == 0 ? "" : std::to_string(p.fence),
+           printable(p.reason)});
   return t.text(bold);
 }
 
@@ -79,16 +94,19 @@ std::string state_line(const name_info& info) {
   return info.kind;
 }
 
-std::string promises(const store::capabilities& can) {
+std::string promises(const store::capabilities& can, std::string_view store) {
   std::string out;
   const auto add = [&](bool yes, const char* text) {
     out += std::string("  ") + (yes ? "yes  " : "no   ") + text + '\n';
   };
-  add(can.fences, "fencing tokens only grow, also when the store lost data");
+  add(can.fences, "fences only grow, also when the store lost data");
   add(can.sees_death, "a holder that died on this machine is noticed before its lease ends");
   add(can.notifications, "waiters are notified, and need not poll");
   add(can.fair, "order of arrival across processes");
-  add(can.survives_failover, "one holder also when the store fails over");
+  if (store.starts_with("sqlite:"))
+    out += "       there is no failover: the store is one file\n";
+  else
+    add(can.survives_failover, "one holder also when the store fails over");
   return out;
 }
 
@@ -96,7 +114,10 @@ std::string promises(const store::capabilities& can) {
 
 std::string try_text(const name_info& info, bool free, wall_time now) {
   std::string line = printable(info.name) + (free ? " is free" : " is busy");
-  if (!info.holders.empty()) line += " · held by " + holder_phrase(info.holders.front(), now);
+  if (const std::string death = death_phrase(info); free && !death.empty())
+    line += " · " + death;
+  else if (!info.holders.empty())
+    line += " · held by " + holder_phrase(info.holders.front(), now);
   if (!info.waiters.empty()) line += " · " + std::to_string(info.waiters.size()) + " waiting";
   return line + '\n';
 }
@@ -122,24 +143,24 @@ std::string top_text(std::span<const listed_name> names, wall_time now) {
 std::array<std::string, 8> top_cells(const listed_name& n, wall_time now) {
   const name_info& info = n.info;
   const std::string name = printable(info.name);
-  if (!n.error.empty()) return {name, "unreadable", "", "", "", "", "", printable(n.error)};
+  if (!n.error.empty()) return {name, unread_cell(n), "", "", "", "", "", printable(n.error)};
   const bool held = !info.holders.empty();
-  const auto& people = held ? info.holders : info.waiters;
   return {name,
           kind_cell(info),
           holder_cell(info),
           age_cell(info.holders, now),
-          held ? format_duration(info.holders.front().expires_in) : "",
+          held ? lease_cell(info.holders.front()) : "",
           info.waiters.empty() ? "" : std::to_string(info.waiters.size()),
           age_cell(info.waiters, now),
-          people.empty() ? "" : printable(people.front().reason)};
+          reason_cell(info)};
 }
 
 std::string name_text(const name_info& info, wall_time now, bool bold) {
   std::string out;
-  if (info.last_fence != 0) out += "last token: " + std::to_string(info.last_fence) + '\n';
+  if (info.last_fence != 0) out += "last fence: " + std::to_string(info.last_fence) + '\n';
   if (!info.holders.empty())
     out += "\nholders\n" + participants_text(info.holders, now, true, bold);
+  if (const std::string death = death_phrase(info); !death.empty()) out += death + '\n';
   if (!info.waiters.empty())
     out += "\nwaiting, in this order\n" + participants_text(info.waiters, now, false, bold);
   return out;
@@ -148,7 +169,7 @@ std::string name_text(const name_info& info, wall_time now, bool bold) {
 std::string show_text(const name_info& info, const std::string& store,
                       const store::capabilities& can, wall_time now, bool bold) {
   return printable(info.name) + ": " + state_line(info) + "\nstore: " + printable(store) + '\n' +
-         name_text(info, now, bold) + "\nwhat this store promises\n" + promises(can);
+         name_text(info, now, bold) + "\nwhat this store promises\n" + promises(can, store);
 }
 
 }  // namespace holdfast::tool

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tool/commands.hpp"
+#include "tool/died.hpp"
 #include "tool/duration.hpp"
 #include "tool/json.hpp"
 #include "tool/lock_events.hpp"
@@ -45,8 +46,8 @@ class watcher {
     }
     last_ = std::move(*info);
     looked_at_ = began;
-    return came || (o_.until == "free" && last_->holders.empty()) ||
-           (o_.until == "held" && !last_->holders.empty());
+    const bool is_held = !without_the_dead(*last_).holders.empty();
+    return came || (o_.until == "free" && !is_held) || (o_.until == "held" && is_held);
   }
 
   nanoseconds until_next_look() const { return std::max(o_.interval, rest_after(asked_)); }

@@ -26,6 +26,7 @@ struct participant {
   std::uint64_t fence = 0;                        ///< holders only
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
   std::chrono::milliseconds expires_in{};         ///< without renewal, by the store's clock
+  bool died = false;  ///< the store sees that its session is gone: the next request passes it over
 };
 
 /// What the store knows about one name.

@@ -282,7 +282,10 @@ class state_family final : public store::session_store {
   store::inbox& inbox() noexcept override { return port_->inbox(); }
 
   result<permits_reply> permits(std::string_view name, const permits_command& command) override {
-    return pass_over_dead(name, command, step(name, command, {}));
+    auto reply = pass_over_dead(name, command, step(name, command, {}));
+    if (reply && command.verb == permits_verb::inspect && port_->can().sees_death)
+      reply->blockers = departed(peers_of(reply->found));
+    return reply;
   }
 
   // Who waits behind the dead asks once more, without them.
@@ -482,6 +485,17 @@ class state_family final : public store::session_store {
     deliver(name, change.reply.tell);
     if (!port_->can().notifications) change.look_untold();
     return std::move(change.reply);
+  }
+
+  // Each once: a session may hold or wait many times.
+  static std::vector<std::string> peers_of(const permits_record& record) {
+    std::vector<std::string> all;
+    for (const auto& h : record.holders) all.push_back(h.peer);
+    for (const auto& w : record.queue) all.push_back(w.peer);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    std::erase(all, std::string{});
+    return all;
   }
 
   std::vector<std::string> departed(const std::vector<std::string>& peers) {

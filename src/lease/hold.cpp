@@ -434,9 +434,12 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
   const bool not_told = !told && told.error().code != errc::lost;
   if (not_told) keeper_.abandon(name(), owner_, lease_.load(std::memory_order_relaxed));
   if (e.was_lost || (!told && !not_told)) {
-    tell_lost(e.was_lost ? "the lease had ended when it was given back"
-                         : "it was no longer held when it was given back",
-              leases);
+    tell_lost(
+        e.was_lost
+            ? "the lease had ended when it was given back"
+            : "it was no longer held when it was given back: it was taken away (force-unlock), or "
+              "the store lost its data",
+        leases);
     return errc::lost;
   }
   if (not_told) {

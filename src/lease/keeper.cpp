@@ -19,10 +19,26 @@ constexpr auto abandoned_retry = 200ms;
 constexpr auto settle_after = 250ms;
 constexpr int last_tries = 3;
 constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
-constexpr std::string_view taken_away = "the store says that it is not held any more";
+constexpr std::string_view taken_away =
+    "the store says that it is not held any more: it was taken away (force-unlock), or the store "
+    "lost its data";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
+constexpr std::string_view unanswered = "the store did not answer until the lease ended";
+constexpr std::string_view refused = "renewals failed until the lease ended";
+constexpr std::string_view not_run = "the lease ended before this process ran again";
 constexpr std::string_view outcome_unknown =
     "the store did not say whether it made it weaker: others may be in beside it";
+}  // namespace
+
+namespace {
+/// Why the lease ends that is still held, or suspect, when it is looked at. It was to be looked at
+/// `then`: who was to look before its end, and comes after it, did not run.
+std::string_view why_it_ends(const lease_timer& timer, boot_time then) noexcept {
+  const bool suspect = timer.state() == lease_state::suspect;
+  if (!suspect && then < timer.valid_until()) return not_run;
+  if (timer.in_flight()) return unanswered;
+  return suspect ? refused : lease_ended;
+}
 }  // namespace
 
 std::chrono::microseconds lease_of(const store::permits_reply& granted) noexcept {
@@ -208,11 +224,13 @@ boot_time keeper::take_due(told_line& to_tell) noexcept {
   const boot_time now = session_.now();
   while (!schedule_.empty() && schedule_.begin()->first <= now) {
     const auto h = schedule_.begin()->second;
+    const std::string_view why = why_it_ends(h->timer_, schedule_.begin()->first);
     const auto step = h->timer_.due(now);
     if (step == lease_timer::step::renew) to_renew_.push(h);
     if (step == lease_timer::step::suspect || step == lease_timer::step::lost) {
-      const bool in_line = h->to_tell_suspect_ || h->to_tell_lost_;
-      (step == lease_timer::step::lost ? h->to_tell_lost_ : h->to_tell_suspect_) = true;
+      const bool in_line = h->to_tell_suspect_ || !h->to_tell_lost_.empty();
+      if (step == lease_timer::step::suspect) h->to_tell_suspect_ = true;
+      if (step == lease_timer::step::lost) h->to_tell_lost_ = why;
       if (!in_line) to_tell.push(h);
     }
     if (step == lease_timer::step::lost) renewal_over_.notify_all();  // nobody waits for it now
@@ -224,9 +242,9 @@ boot_time keeper::take_due(told_line& to_tell) noexcept {
 void keeper::tell_due(told_line& to_tell) noexcept {
   while (const auto h = to_tell.pop()) {
     const bool suspect = std::exchange(h->to_tell_suspect_, false);
-    const bool lost = std::exchange(h->to_tell_lost_, false);
+    const auto lost = std::exchange(h->to_tell_lost_, {});
     if (suspect) h->announce(event_kind::suspect, nullptr, {});
-    if (lost) h->announce_lost(lease_ended);
+    if (!lost.empty()) h->announce_lost(lost);
   }
 }
 

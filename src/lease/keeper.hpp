@@ -59,7 +59,7 @@ class renewable {
   // Of the keeper's thread that watches the time.
   std::shared_ptr<renewable> next_told_;
   bool to_tell_suspect_ = false;
-  bool to_tell_lost_ = false;
+  std::string_view to_tell_lost_{};  ///< why; empty: nothing is to be told
 };
 
 /// The lease keeper: one for a session, not one for a lock. Two threads, started with the first

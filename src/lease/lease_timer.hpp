@@ -65,6 +65,7 @@ class lease_timer {
 
   lease_state state() const noexcept { return state_; }
   boot_time valid_until() const noexcept { return valid_until_; }
+  bool in_flight() const noexcept { return in_flight_; }
 
  private:
   static std::chrono::nanoseconds margin(std::chrono::nanoseconds lease) noexcept;

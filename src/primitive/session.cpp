@@ -13,6 +13,11 @@ using primitive::describe;
 
 namespace {
 
+bool has_died(const std::string& peer, const store::permits_reply& reply) {
+  const auto& dead = reply.blockers;
+  return !peer.empty() && std::find(dead.begin(), dead.end(), peer) != dead.end();
+}
+
 void describe_permits(const store::permits_reply& reply, name_info& info) {
   const auto& r = reply.found;
   if (reply.outcome == store::permits_outcome::kind_mismatch && r.kind != store::kind::latch) {
@@ -27,10 +32,12 @@ void describe_permits(const store::permits_reply& reply, name_info& info) {
     info.holders.push_back(
         describe(h.owner, h.weight, h.note, h.since_wall_at, h.expires_at, reply.now_at));
     info.holders.back().fence = engine::public_fence(h.fence);
+    info.holders.back().died = has_died(h.peer, reply);
   }
   for (const auto& w : r.queue) {
     info.waiters.push_back(
         describe(w.owner, w.weight, w.note, w.since_wall_at, w.expires_at, reply.now_at));
+    info.waiters.back().died = has_died(w.peer, reply);
   }
 }
 

@@ -47,7 +47,17 @@ TEST(keeper, a_store_that_is_away_makes_it_suspect_at_once_and_lost_before_the_l
   EXPECT_EQ(held.state(), lease_state::lost);
   EXPECT_THROW(held.check(), holdfast::error);
   EXPECT_EQ(s.session.show("m").holders.size(), 1U) << "the store has not given it away yet";
+  EXPECT_EQ(s.seen->detail(event_kind::lost), "renewals failed until the lease ended");
   EXPECT_EQ(held.release(), holdfast::errc::lost);
+}
+
+TEST(keeper, a_process_that_did_not_run_until_the_lease_ended_is_told_that) {
+  stage s;
+  mutex m{s.session, "m"};
+  const lease held = m.acquire();
+  s.clock->advance(31s);  // who was to renew it after ten is woken now
+  s.seen->await(event_kind::lost);
+  EXPECT_EQ(s.seen->detail(event_kind::lost), "the lease ended before this process ran again");
 }
 
 TEST(keeper, a_renewal_that_succeeds_before_the_deadline_makes_it_held_again) {
@@ -76,6 +86,7 @@ TEST(keeper, the_loss_is_told_although_the_renewal_hangs) {
   s.clock->advance(15s);
   s.seen->await(event_kind::lost);
   harness::eventually("told", [&] { return lost.stop_requested(); });
+  EXPECT_EQ(s.seen->detail(event_kind::lost), "the store did not answer until the lease ended");
   s.script->let_go();
 }
 
@@ -98,6 +109,7 @@ TEST(keeper, a_late_renewal_never_lengthens_the_lease_of_the_next_holder) {
   lease first = m.acquire();
   s.clock->advance(31s);
   s.seen->await(event_kind::lost);
+  EXPECT_EQ(s.seen->detail(event_kind::lost), "the lease ended before it was renewed");
   EXPECT_EQ(s.seen->leases_lost(), 1U);
   auto second = m.try_acquire();
   ASSERT_TRUE(second);

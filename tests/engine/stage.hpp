@@ -37,6 +37,14 @@ class recorder final : public holdfast::observer {
     const std::lock_guard guard{mutex_};
     return static_cast<std::size_t>(std::count(kinds_.begin(), kinds_.end(), kind));
   }
+  /// Of the last event of that kind; empty if there was none.
+  std::string detail(holdfast::event_kind kind) const {
+    const std::lock_guard guard{mutex_};
+    std::string last;
+    for (std::size_t i = 0; i < kinds_.size(); ++i)
+      if (kinds_[i] == kind) last = details_[i];
+    return last;
+  }
   void await(holdfast::event_kind kind, std::size_t times = 1) const {
     harness::eventually("event " + std::string(to_string(kind)),
                         [&] { return count(kind) >= times; });

@@ -229,7 +229,8 @@ TEST_F(other_commands, list_of_an_unused_store_is_empty_and_fine) {
 TEST_F(other_commands, show_tells_everything_about_one_name) {
   const holder h(*this, {"l", "--reason", "why not"});
   const std::string text = tool({"show", "l"}).out;
-  for (const std::string word : {"l: mutex", "OWNER", "why not", "what this store promises"})
+  for (const std::string word : {"l: mutex", "OWNER", "FENCE", "last fence: ", "why not",
+                                 "what this store promises", "there is no failover"})
     EXPECT_NE(text.find(word), std::string::npos) << text;
   const auto j = shown("l");
   EXPECT_EQ(j["kind"], "mutex");
@@ -325,7 +326,7 @@ TEST_F(other_commands, systemd_hears_when_the_lock_is_had_and_given_back) {
   around.environment.push_back("NOTIFY_SOCKET=" + manager.path());
   EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 0);
   EXPECT_EQ(manager.hear(), "STATUS=waiting for l");
-  EXPECT_TRUE(manager.hear().starts_with("READY=1\nSTATUS=holding l, token "));
+  EXPECT_TRUE(manager.hear().starts_with("READY=1\nSTATUS=holding l, fence "));
   EXPECT_EQ(manager.hear(), "STOPPING=1");
 }
 

@@ -183,6 +183,23 @@ TEST(doctor_names, a_holder_that_has_died_on_this_machine_left_its_lock_behind) 
   }
 }
 
+TEST(doctor_names, a_holder_that_the_store_sees_dead_is_a_note_and_nothing_to_do) {
+  auto dead = someone(1s, "here", 100);
+  dead.died = true;
+  const auto found = judged({name_with({dead}, {})});
+  EXPECT_TRUE(about("leftover", found).empty());
+  ASSERT_EQ(about("died", found).size(), 1U);
+  EXPECT_EQ(about("died", found)[0].level, severity::note);
+  EXPECT_TRUE(about("died", found)[0].remedy.empty());
+}
+
+TEST(doctor_names, an_entry_that_this_user_may_not_read_is_no_damage) {
+  listed_name bad;
+  bad.error = "NOPERM";
+  bad.not_permitted = true;
+  EXPECT_EQ(about("unreadable", judged({bad}))[0].remedy, "give this user the right to read it");
+}
+
 TEST(doctor_names, an_entry_that_cannot_be_read_is_named) {
   listed_name bad;
   bad.info.name = "x\ny";

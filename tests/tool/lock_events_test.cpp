@@ -57,6 +57,17 @@ TEST(lock_events, a_holder_that_comes_is_granted_and_one_that_goes_has_released)
   EXPECT_EQ(between(lock({person("a")}), lock({})), "released a");
 }
 
+TEST(lock_events, a_holder_that_died_is_lost_once_and_holds_nothing) {
+  auto dead = person("a");
+  dead.died = true;
+  EXPECT_EQ(between(lock({person("a")}), lock({dead})), "lost a");
+  EXPECT_EQ(between(lock({dead}), lock({dead})), "");
+  EXPECT_EQ(between(lock({dead}), lock({person("b")})), "granted b");
+  EXPECT_EQ(told(events_at_start(lock({dead}, {person("b")}))), "waiting b");
+  const auto lost = events_between(lock({person("a")}), lock({dead}), 200ms).front();
+  EXPECT_TRUE(event_text(lost, noon).ends_with("held 42s, died\n")) << event_text(lost, noon);
+}
+
 TEST(lock_events, one_holder_after_another_is_a_hand_over_and_the_waiter_has_not_left) {
   const auto events =
       events_between(lock({person("a")}, {person("b")}), lock({person("b")}), 200ms);
@@ -88,10 +99,10 @@ TEST(lock_events, a_line_has_the_time_the_event_and_the_participant) {
   participant p = person("a");
   p.fence = 7;
   EXPECT_EQ(event_text({lock_event_kind::granted, p}, noon),
-            "2023-11-14T22:13:20.000Z granted   web-3 pid 812 (deploy), token 7\n");
+            "2023-11-14T22:13:20.000Z granted   web-3 pid 812 (deploy), fence 7\n");
   EXPECT_EQ(event_text({lock_event_kind::handover, p, person("b")}, noon),
             "2023-11-14T22:13:20.000Z hand-over web-3 pid 812 (deploy), held 42s -> web-3 pid 812 "
-            "(deploy), token 7\n");
+            "(deploy), fence 7\n");
   EXPECT_EQ(event_text({lock_event_kind::left, p}, noon),
             "2023-11-14T22:13:20.000Z left      web-3 pid 812 (deploy), waited 42s\n");
 }

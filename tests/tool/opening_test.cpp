@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/redis_rights.hpp"
 #include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
 
@@ -97,6 +98,18 @@ TEST_F(opening_a_store, one_that_may_only_be_read_can_be_listed) {
   EXPECT_EQ(refused.code, 77);
   EXPECT_TRUE(has(refused.err, "may not write to the folder " + folder.path().string()))
       << refused.err;
+}
+
+TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_ones) {
+  const harness::redis_server server;
+  const holder h(*this, {"l", "--store", server.url()});
+  EXPECT_EQ(server.ask({"ACL", "SETUSER", "app", "on", ">pw", "~none", "&*", "+@all"}), "OK");
+  const auto url = harness::as_documented_user(server.url());
+  const auto r = tool({"list", "--store", url});
+  EXPECT_EQ(r.code, 77) << r.err;
+  EXPECT_TRUE(has(r.out, "not permitted")) << r.out;
+  EXPECT_TRUE(has(r.out, "NOPERM")) << r.out;
+  EXPECT_EQ(tool({"metrics", "--store", url}).code, 77);
 }
 
 TEST_F(opening_a_store, a_busy_lock_is_told_with_its_holder_where_details_are_wanted) {

@@ -86,8 +86,9 @@ TEST(default_store, is_a_private_folder_that_is_told_about_once) {
   const std::string folder = below.file("locks");
   const auto first = find_default_store(folder);
   EXPECT_EQ(first.url, "sqlite:" + folder + "/locks.db");
-  EXPECT_TRUE(first.first_time);
-  EXPECT_FALSE(find_default_store(folder).first_time);
+  EXPECT_FALSE(is_to_be_told(first, false)) << "cron would mail it";
+  EXPECT_TRUE(is_to_be_told(first, true));
+  EXPECT_FALSE(is_to_be_told(find_default_store(folder), true));
   struct stat s{};
   ASSERT_EQ(::stat(folder.c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 0777U, 0700U);
@@ -118,7 +119,7 @@ TEST(default_store, is_not_used_while_it_is_being_cleaned_up) {
   });
   EXPECT_FALSE(std::filesystem::exists(below.file("told")));
   ASSERT_EQ(::flock(cleaner.get(), LOCK_UN), 0);
-  EXPECT_TRUE(found.get().first_time);
+  EXPECT_TRUE(is_to_be_told(found.get(), true));
 }
 
 TEST(default_store, is_refused_where_the_folder_above_it_is_missing) {

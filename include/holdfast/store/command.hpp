@@ -127,9 +127,10 @@ struct permits_reply {
   bool replaced = false;            ///< `replaces` was there until this step
   bool fresh = false;               ///< queued: and had no place before
   owner_id behind{};                ///< queued, passes_secrets, no priority: who is before it
-  std::vector<std::string> blockers{};  ///< queued first in line: the peers that hold it
-  std::vector<notification> tell{};     ///< to whom it matters; the family sends them on
-  permits_record found{};               ///< inspect, and the mismatches: what is there
+  /// Queued first in line: the peers that hold it. Inspect: those of `found` that have died.
+  std::vector<std::string> blockers{};
+  std::vector<notification> tell{};  ///< to whom it matters; the family sends them on
+  permits_record found{};            ///< inspect, and the mismatches: what is there
 };
 
 // ---- countdown: latch

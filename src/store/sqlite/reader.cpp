@@ -66,9 +66,10 @@ class snapshot {
 
 class reading_store final : public state_store {
  public:
-  reading_store(sqlite_options options, std::string file)
+  reading_store(sqlite_options options, std::string file, const peer& self)
       : options_(std::move(options)),
         file_(std::move(file)),
+        self_(self),
         inbox_("", options_.clock != nullptr ? *options_.clock : real_clock()) {}
 
   const capabilities& can() const noexcept override { return can_; }
@@ -97,6 +98,10 @@ class reading_store final : public state_store {
     return entries_of(now.db(), file_, [](std::string_view) {});
   }
   result<moment> time() override { return read_moment(); }
+  bool departed(std::string_view who) override {
+    const auto identity = parse_peer(who);
+    return identity && sqlite::departed(*identity, self_);
+  }
   bool tell(const notification&) override { return true; }
   store::inbox& inbox() noexcept override { return inbox_; }
 
@@ -104,6 +109,7 @@ class reading_store final : public state_store {
   static constexpr capabilities can_{.sees_death = true};
   const sqlite_options options_;
   const std::string file_;
+  const peer self_;
   queue_inbox inbox_;
 };
 
@@ -114,8 +120,10 @@ result<std::unique_ptr<state_store>> open_to_read(sqlite_options options) {
   if (!file) return file.error();
   snapshot first;
   if (auto read = first.read(*file); !read) return read.error();
+  const auto self = this_session();
+  if (!self) return self.error();
   return std::unique_ptr<state_store>{
-      std::make_unique<reading_store>(std::move(options), std::move(*file))};
+      std::make_unique<reading_store>(std::move(options), std::move(*file), *self)};
 }
 
 }  // namespace holdfast::store::sqlite

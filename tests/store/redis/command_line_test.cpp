@@ -135,7 +135,7 @@ TEST_F(foreign_holder, a_store_without_tokens_hands_none_to_the_child_and_says_s
   const auto r = tool({"run", "other", "--", "sh", "-c", "echo ${HOLDFAST_TOKEN-none}"});
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "none\n");
-  EXPECT_NE(r.err.find("no fencing tokens"), r.err.npos) << r.err;
+  EXPECT_NE(r.err.find("no fences"), r.err.npos) << r.err;
   const harness::temp_dir folder;
   const auto asked = tool({"run", "other", "--token-file", folder.file("token"), "--", "true"});
   EXPECT_EQ(asked.code, 78);

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <holdfast/session.hpp>
+#include <string>
+
+/// Holders whose process has ended, where the store sees that (participant::died).
+namespace holdfast::tool {
+
+/// What the next program that asks will find: those that died do not hold, and do not wait.
+name_info without_the_dead(name_info info);
+
+/// "the holder died; the next program that asks gets it", or how many of them; empty if all live.
+std::string death_phrase(const name_info& info);
+
+}  // namespace holdfast::tool
