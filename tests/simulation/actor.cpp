@@ -14,7 +14,8 @@ constexpr nanos deadline_slack = 105 * millisecond;
 void actor::judge_error(holdfast::errc code, const std::string& what) const {
   of.log.add("gets " + what);
   const bool had_a_limit = s.wait != never && code == errc::timed_out;
-  const bool due_to_trouble = code == errc::unavailable || code == errc::lost || had_a_limit;
+  const bool due_to_trouble =
+      code == errc::unavailable || code == errc::lost || code == errc::read_only || had_a_limit;
   const bool due_to_plan = code == errc::cancelled ? s.stop_after != never
                            : code == errc::lost    ? of.loses
                                                    : false;

@@ -22,6 +22,10 @@ class back_end {
   virtual std::string describe(std::string_view name) = 0;
   /// A restart without data. False if what it keeps outlives that.
   virtual bool forget() = 0;
+  /// The server has stopped: what was in progress is undone.
+  virtual void stopped() {}
+  /// That process is no more.
+  virtual void process_died(const process&) {}
 };
 
 }  // namespace simulation

@@ -53,7 +53,8 @@ bool is_told(const std::string& operation) {
 }
 
 bool possible(store_kind on, const std::string& operation, trouble t) {
-  const bool silent = on == store_kind::untold || on == store_kind::slots;
+  const bool silent =
+      on == store_kind::untold || on == store_kind::slots || on == store_kind::mariadb;
   if (t == trouble::slow_notification) return !silent && is_told(operation);
   if (t == trouble::data_lost) return on != store_kind::contenders;
   return true;

@@ -33,6 +33,15 @@ void scene::strike(const fault_plan& f) {
       return stores[f.store]->stop(until, true);
     case kind::freeze:
       return stores[f.store]->freeze(until);
+    case kind::read_only:
+      return stores[f.store]->only_read(until);
+    case kind::clock_forward:  // leases end before their holders are told
+      rules.forgot(until + 2 * whole.longest_lease());
+      notes.forgot(until + 2 * whole.longest_lease());
+      return stores[f.store]->set_clock(f.length);
+    case kind::clock_back:
+      notes.forgot(until + 2 * whole.longest_lease());
+      return stores[f.store]->set_clock(-f.length);
   }
 }
 

@@ -144,7 +144,14 @@ void judge::check_fence(const hold& mine) {
   };
   for (const auto& h : holds_) {
     if (h.g.name != mine.g.name || std::abs(h.id) == mine.id) continue;
-    if (h.last >= mine.g.asked || h.open) continue;
+    if (h.open || h.last >= mine.first) continue;
+    if (h.last >= mine.g.asked) {
+      // Two that fit beside each other may hear of their grants in any order, and contenders have
+      // their fences from when they came.
+      const bool fits = h.g.weight + mine.g.weight <= mine.g.capacity;
+      if (!fits && where_.empty() && h.g.fence > mine.g.fence) return refuse(h.who, h.g.fence);
+      continue;
+    }
     // Readers do not care which of them came first: those of a session share one fence.
     if (!whole && h.g.weight != h.g.capacity && many) continue;
     if (h.g.fence >= mine.g.fence) return refuse(h.who, h.g.fence);

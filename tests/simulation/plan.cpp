@@ -370,10 +370,92 @@ plan plan_of_scripts(std::uint64_t seed) {
   return p;
 }
 
+// A session that comes for a moment: what it leaves free it sweeps away when it goes, and the names
+// begin anew.
+process_plan make_passer_by(random_source& r, const plan& p, nanos lease) {
+  auto one = make_process(r, p, lease);
+  one.begins = r.between(0, 4 * lease);
+  one.renew = true;
+  one.linger = 0;
+  one.threads.resize(1);
+  for (auto left = 1 + r.below(3); left > 0; --left) {
+    const auto name = r.below(p.names.size());
+    const bool is_lock = p.names[name].kind < lock_kind::latch;
+    auto s = is_lock ? make_step(r, p, lease) : make_deed(r, p, lease, name);
+    s.think = r.one_in(2) ? 0 : r.between(0, 50 * millisecond);
+    one.threads.front().steps.push_back(s);
+  }
+  return one;
+}
+
+// Many sessions for a moment each: what one has read another one takes, gives back and sweeps.
+plan plan_of_a_crowd(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 13);
+  plan p;
+  p.seed = seed;
+  for (auto more = 1 + r.below(2); more > 0; --more) {
+    p.names.push_back(
+        {one_of<lock_kind, 3>(r, {lock_kind::mutex, lock_kind::fair, lock_kind::shared})});
+  }
+  const bool calm = r.one_in(6);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  const nanos span = one_of<nanos, 3>(r, {30 * millisecond, 300 * millisecond, second});
+  if (!calm) {
+    p.network.slow_request = 10 + static_cast<unsigned>(r.below(90));
+    p.network.slowest_late = span;
+  }
+  for (auto more = 6 + r.below(12); more > 0; --more) {
+    auto one = make_passer_by(r, p, lease);
+    one.begins = r.between(0, 2 * span);
+    if (r.one_in(2)) one.threads.front().steps.resize(1);
+    for (auto& s : one.threads.front().steps) {
+      s.hold = r.one_in(4) ? r.between(0, span / 4) : 0;
+      s.wait = r.one_in(2) ? 0 : r.between(0, span);
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!p.calm() && r.one_in(3)) make_faults(r, p, lease);
+  return p;
+}
+
+// What befalls a database server only.
+void make_faults_of_rows(random_source& r, plan& p) {
+  using kind = fault_plan::kind;
+  for (auto& f : p.faults) {
+    if (f.what == kind::freeze && r.one_in(2)) f.what = kind::read_only;
+    if (f.what == kind::restart && r.one_in(3)) f.what = kind::clock_back;
+    if (f.what == kind::forget && r.one_in(4)) f.what = kind::clock_forward;
+  }
+}
+
+// The same as of locks and meetings, where the drivers of PostgreSQL and MariaDB ask for rows.
+plan plan_of_rows(std::uint64_t seed) {
+  plan p = seed % 3 == 0   ? plan_of_meetings(seed)
+           : seed % 3 == 1 ? plan_of_locks(seed)
+                           : plan_of_a_crowd(seed);
+  random_source r(seed * 0x9E3779B97F4A7C15U + 11);
+  p.about = theme::rows;
+  p.store = r.one_in(2) ? store_kind::postgres : store_kind::mariadb;
+  const nanos lease = p.longest_lease();
+  const bool has_barrier = std::any_of(p.names.begin(), p.names.end(),
+                                       [](const auto& n) { return n.kind == lock_kind::barrier; });
+  for (auto more = has_barrier ? 0 : r.below(5); more > 0; --more) {
+    p.processes.push_back(make_passer_by(r, p, lease));
+  }
+  for (auto& one : p.processes) {
+    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would tell a holder
+  }
+  make_faults_of_rows(r, p);
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
+    case theme::rows:
+      return plan_of_rows(s.number);
     case theme::scripts:
       return plan_of_scripts(s.number);
     case theme::slots:

@@ -12,11 +12,14 @@
 namespace simulation {
 
 /// What a run is about. Each theme makes its own plans of a seed.
-enum class theme { locks, slots, meetings, stores, endings, scripts };
-inline constexpr theme all_themes[] = {theme::locks,  theme::slots,   theme::meetings,
-                                       theme::stores, theme::endings,
+enum class theme { locks, slots, meetings, stores, endings, scripts, rows };
+inline constexpr theme all_themes[] = {
+    theme::locks,   theme::slots, theme::meetings, theme::stores, theme::endings,
 #ifdef HOLDFAST_WITH_REDIS
-                                       theme::scripts
+    theme::scripts,
+#endif
+#ifdef HOLDFAST_WITH_SQL
+    theme::rows,
 #endif
 };
 
@@ -46,7 +49,17 @@ enum class lock_kind {
   both,       ///< the two mutexes before it as one
   redlock,    ///< on all stores
 };
-enum class store_kind { told, untold, sees_death, scripts, contenders, slots, told_slots };
+enum class store_kind {
+  told,
+  untold,
+  sees_death,
+  scripts,
+  contenders,
+  slots,
+  told_slots,
+  postgres,
+  mariadb
+};
 std::string_view to_string(store_kind k) noexcept;
 
 struct name_plan {
@@ -95,7 +108,17 @@ struct process_plan {
 };
 
 struct fault_plan {
-  enum class kind { pause, kill, cut, restart, forget, freeze };
+  enum class kind {
+    pause,
+    kill,
+    cut,
+    restart,
+    forget,
+    freeze,
+    read_only,      ///< rows: as a standby, or with default_transaction_read_only
+    clock_forward,  ///< rows: the server's clock is set, by `length`
+    clock_back
+  };
   kind what = kind::pause;
   nanos at = 0;
   nanos length = 0;
@@ -122,7 +145,7 @@ struct plan {
   /// Who waits is told at once.
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
-           store != store_kind::told_slots;
+           store != store_kind::told_slots && store != store_kind::mariadb;
   }
 };
 

@@ -8,8 +8,8 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks",  "slots",   "meetings",
-                                            "stores", "endings", "scripts"};
+constexpr std::string_view theme_names[] = {"locks",   "slots",   "meetings", "stores",
+                                            "endings", "scripts", "rows"};
 
 }  // namespace
 
@@ -22,7 +22,8 @@ std::string to_string(const seed_of& s) {
 std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
       "tells",          "tells nobody", "tells, and sees death", "runs scripts",
-      "has contenders", "has slots",    "has slots, and tells"};
+      "has contenders", "has slots",    "has slots, and tells",  "is PostgreSQL",
+      "is MariaDB"};
   return stores[static_cast<int>(k)];
 }
 
@@ -60,7 +61,9 @@ std::string describe(const plan& p) {
                                           "latch",        "barrier",    "condition_variable",
                                           "rate_limiter", "election",   "admission",
                                           "both",         "redlock"};
-  static constexpr const char* faults[] = {"pause", "kill", "cut", "restart", "forget", "freeze"};
+  static constexpr const char* faults[] = {"pause",     "kill",          "cut",
+                                           "restart",   "forget",        "freeze",
+                                           "read only", "clock forward", "clock back"};
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* insides[] = {
       "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};

@@ -9,6 +9,7 @@
 #include "simulation/consensus.hpp"
 #include "simulation/scripts.hpp"
 #include "simulation/slots.hpp"
+#include "simulation/sql_server.hpp"
 
 namespace simulation {
 
@@ -410,6 +411,12 @@ server::server(world& w, trace& to, std::string name, const server_traits& is,
     case server_traits::what::slots:
       back_ = std::make_unique<slots>(*this);
       break;
+    case server_traits::what::postgres_rows:
+    case server_traits::what::mariadb_rows:
+#ifdef HOLDFAST_WITH_SQL
+      back_ = std::make_unique<sql_server>(*this);
+#endif
+      break;
   }
 }
 
@@ -428,9 +435,10 @@ std::unique_ptr<holdfast::store::session_store> server::connect(process& of) {
 }
 
 holdfast::store::moment server::time() const noexcept {
-  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille;
-  return {(77'000 * second + here) / 1000, (1'700'000'000 * second + here) / 1000,
-          is_.wall_only_grows};
+  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille + clock_set_by_;
+  const auto wall = (1'700'000'000 * second + here) / 1000;
+  if (is_.keeps >= server_traits::what::postgres_rows) return {wall, wall};
+  return {(77'000 * second + here) / 1000, wall, is_.wall_only_grows};
 }
 
 nanos server::way() { return world_.random().between(net_.fastest, net_.slowest); }
@@ -486,6 +494,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
     return;
   }
   if (what->sequence < by->void_before || (what->never_late && what->over)) return;
+  what->lose_reply = lose_reply;
   by->carried_out = what->sequence;
   ++commands_;
   if (trace_.on()) {
@@ -493,8 +502,12 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
                              ": " + what->label);
   }
   what->carry_out();
+  if (!what->takes_time) reply(by, what);
+}
+
+void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what) {
   if (what->over) return;  // nobody waits for it any more
-  if (lose_reply) {
+  if (what->lose_reply) {
     disturbed(*by);
     by->of->meets(trouble::lost_reply);
     trace_.add("server", "(reply lost) " + what->label);
@@ -534,6 +547,7 @@ void server::fail(connection& at, std::string why, nanos away_until) {
     if (what->then) at.later.push_back(what);
     if (what->waiting != nullptr) world_.wake(*what->waiting);
   }
+  if (at.on_fail) at.on_fail();
 }
 
 bool server::departed(std::string_view peer) const {
@@ -580,6 +594,7 @@ void server::stop(nanos until, bool forgets) {
   disturbed_at_ = until;
   trace_.add("world", "the server stops until " + std::to_string(until / millisecond) + " ms" +
                           (forgets ? " and forgets everything" : ""));
+  back_->stopped();
   if (forgets && back_->forget()) forgot_at_ = until;
   for (auto& [peer, c] : connections_) {
     c->of->meets(forgot_at_ == until ? trouble::data_lost : trouble::restart);
@@ -599,6 +614,20 @@ void server::freeze(nanos until) {
   disturbed_at_ = until;
   for (const auto& [peer, c] : connections_) c->of->meets(trouble::freeze);
   trace_.add("world", "the server freezes until " + std::to_string(until / millisecond) + " ms");
+}
+
+void server::only_read(nanos until) {
+  read_only_until_ = std::max(read_only_until_, until);
+  disturbed_at_ = until;
+  for (const auto& [peer, c] : connections_) c->of->meets(trouble::restart);
+  trace_.add("world",
+             "the server writes nothing until " + std::to_string(until / millisecond) + " ms");
+}
+
+void server::set_clock(nanos ahead) {
+  clock_set_by_ += ahead;
+  trace_.add("world",
+             "the server's clock is set by " + std::to_string(ahead / millisecond) + " ms");
 }
 
 void server::cut(const process& of, nanos until) {
@@ -623,6 +652,7 @@ void server::cut(const process& of, nanos until) {
 }
 
 void server::process_died(const process& of) {
+  back_->process_died(of);
   for (auto& [peer, c] : connections_) {
     if (c->of != &of || c->closed) continue;
     c->closed = true;

@@ -37,8 +37,9 @@ struct server_traits {
   bool notifications = true;
   bool sees_death = false;
   /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
-  /// or another program's layout: slots; as Redis: the library's scripts.
-  enum class what { records, lines, slots, scripts };
+  /// or another program's layout: slots; as Redis: the library's scripts; as PostgreSQL and
+  /// MariaDB: rows, under the library's own drivers.
+  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows };
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
@@ -54,6 +55,8 @@ struct exchange {
   std::uint64_t sequence = 0;
   bool over = false;        ///< the client has its answer, or has given up
   bool never_late = false;  ///< not carried out when it is over
+  bool takes_time = false;  ///< at the server, which replies when it has done it
+  bool lose_reply = false;
   std::optional<holdfast::failure> failed;
   fiber* waiting = nullptr;
   std::function<void()> then;  ///< of a request whose answer nobody waits for
@@ -83,7 +86,8 @@ struct connection {
   std::vector<std::shared_ptr<exchange>> open;   ///< sent, and not over
   std::vector<std::shared_ptr<exchange>> later;  ///< over, and `then` is still to be called
   std::map<std::string, int, std::less<>> watched;
-  std::function<void()> on_gap;  ///< notifications may have been lost
+  std::function<void()> on_gap;   ///< notifications may have been lost
+  std::function<void()> on_fail;  ///< it is broken
 
   void wake_reader(world& w) const {
     if (reader != nullptr) w.wake(*reader);
@@ -102,6 +106,9 @@ class server {
   void stop(nanos until, bool forgets);
   void freeze(nanos until);
   void cut(const process& of, nanos until);
+  /// It writes nothing until then.
+  void only_read(nanos until);
+  void set_clock(nanos ahead);
   void process_died(const process& of);
   void end_of_faults() noexcept;
 
@@ -124,6 +131,8 @@ class server {
   friend class consensus_client;
   friend class slots;
   friend class slot_client;
+  friend class sql_server;
+  friend class sql_client;
   class records;
   class state_back_end;
   class script_back_end;
@@ -132,6 +141,7 @@ class server {
   void send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what);
   void arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
               bool lose_reply);
+  void reply(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what);
   void answer(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what);
   void fail(connection& at, std::string why, nanos away_until);
   bool tell(const holdfast::store::notification& n);
@@ -154,6 +164,8 @@ class server {
   int sessions_ = 0;
   nanos down_until_ = 0;
   nanos frozen_until_ = 0;
+  nanos read_only_until_ = 0;
+  nanos clock_set_by_ = 0;
   nanos forgot_at_ = -1;
   nanos disturbed_at_ = -1;
 };

@@ -246,4 +246,10 @@ TEST(simulation, seeds_at_random_break_no_rule) {
 #endif
 }
 
+#ifdef HOLDFAST_WITH_SQL
+TEST(rows, seeds_at_random_break_no_rule) {
+  search_and_tell(1, {.runs = 400, .about = {theme::rows}});
+}
+#endif
+
 }  // namespace

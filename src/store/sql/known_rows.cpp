@@ -39,6 +39,11 @@ void known_rows::learn(std::string_view name, std::int64_t found, row now) {
   at->second = {now.version, std::move(now.record), ours};
 }
 
+void known_rows::forget() noexcept {
+  const std::lock_guard guard{mutex_};
+  rows_.clear();
+}
+
 void known_rows::clock_said(std::int64_t now_at, boot_time sent) {
   const std::lock_guard guard{mutex_};
   if (sent < heard_) return;

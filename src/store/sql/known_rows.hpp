@@ -20,6 +20,10 @@ class known_rows {
   /// it for the first time, guesses the next time.
   void learn(std::string_view name, std::int64_t found, row now);
 
+  /// Another server may answer from now on, with the same versions of other records: a standby that
+  /// has taken over lacks the last changes, and counts on from there.
+  void forget() noexcept;
+
   /// The server's clock said so in the answer to what was sent at that time.
   void clock_said(std::int64_t now_at, boot_time sent);
 

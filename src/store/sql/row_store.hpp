@@ -14,7 +14,9 @@ namespace holdfast::store::sql {
 class row_store {
  public:
   row_store(link_pool::connect make, std::size_t connections, std::chrono::milliseconds timeout)
-      : pool_(std::move(make), connections), timeout_(timeout) {}
+      : pool_([this, make = std::move(make)](boot_time deadline) { return anew(make, deadline); },
+              connections),
+        timeout_(timeout) {}
   ~row_store();
 
   /// A connection that is there already.
@@ -42,6 +44,12 @@ class row_store {
 
   template <class Act>
   auto with_link(Act act, boot_time deadline);
+  /// What was known of the server's rows may not be so where a new connection leads.
+  result<std::unique_ptr<row_link>> anew(const link_pool::connect& make, boot_time deadline) {
+    auto made = make(deadline);
+    known_.forget();
+    return made;
+  }
   void run(changes open);
   status settle(row_link& link, changes& open, boot_time deadline);
   status replace_guessed(row_link& link, const changes& open, boot_time deadline);

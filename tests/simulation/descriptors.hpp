@@ -1,0 +1,21 @@
+#pragma once
+
+namespace simulation {
+
+struct fiber;
+
+/// What a simulated process may wait for with poll(), under a number of its own.
+class descriptor {
+ public:
+  virtual ~descriptor() = default;
+  /// Which of these events there are.
+  virtual short ready(short events) const noexcept = 0;
+  /// Wakes it when something changes; null: nobody any more.
+  virtual void wait_here(fiber* who) noexcept = 0;
+};
+
+/// Gives it a number that no file of this program has.
+int open_descriptor(descriptor& d);
+void close_descriptor(int number) noexcept;
+
+}  // namespace simulation

@@ -1,0 +1,512 @@
+#ifdef HOLDFAST_WITH_SQL
+#include "simulation/sql_server.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "family/state_family.hpp"
+#include "store/mariadb/mariadb.hpp"
+#include "store/postgres/postgres.hpp"
+
+namespace simulation {
+
+/// The server's end of a connection.
+struct sql_backend {
+  int number = 0;
+  std::weak_ptr<sql_client> client{};
+  std::shared_ptr<connection> way{};
+  sql_transaction transaction{};
+  bool begun = false;   ///< by a statement that says so
+  bool failed = false;  ///< PostgreSQL: nothing but a rollback helps
+  bool working = false;
+  bool leaves = false;  ///< its client has gone: it ends when it has done what it does
+  bool ended = false;
+  std::deque<std::shared_ptr<sql_exchange>> queue{};
+  std::size_t text = 0;       ///< of the first exchange, …
+  std::size_t statement = 0;  ///< … and of that text
+  std::uint64_t steps = 0;    ///< older alarms mean nothing
+  std::int64_t statement_began = 0;
+  nanos lock_timeout = 10 * second;
+  nanos lock_timeout_here = 0;  ///< of this transaction; 0: as ever
+  nanos idle_timeout = 0;
+  std::vector<std::string> listens{};
+};
+
+namespace {
+
+constexpr nanos deadlocks_are_looked_for_after = second;  // as PostgreSQL does
+
+std::map<std::string, sql_server*>& all_servers() {
+  static std::map<std::string, sql_server*> all;
+  return all;
+}
+
+std::string label_of(const std::vector<sql_text>& texts) {
+  std::string label;
+  for (const auto& t : texts) {
+    label += (label.empty() ? "" : "; ") + t.text.substr(0, t.text.find(' ')) + "(";
+    for (const auto& v : t.values) {
+      if (label.back() != '(') label += ' ';
+      label += v.null() ? "-" : v.as_text().substr(0, 60);
+    }
+    label += ')';
+  }
+  return label;
+}
+
+bool is_last(const sql_backend& b, const sql_exchange& e) { return b.text == e.texts.size(); }
+
+}  // namespace
+
+// ---- the client's end
+// ----------------------------------------------------------------------------
+
+sql_client::sql_client(server& of, std::shared_ptr<connection> way)
+    : of_(of), way_(std::move(way)), greeting_(std::make_shared<exchange>()) {
+  as_connected_ = way_->number;
+  way_->on_fail = [this] { wake(); };
+}
+
+sql_client::~sql_client() {
+  for (const auto& e : sent) e->over = true;
+  greeting_->over = true;
+  way_->on_fail = nullptr;
+  way_->on_gap = nullptr;
+  way_->closed = true;
+  auto& back = static_cast<sql_server&>(*of_.back_);
+  auto& machine = *back.machines_.at(way_->of);
+  machine.disturbed_at = std::max(machine.disturbed_at, way_->disturbed_at);
+  // What was sent before comes before.
+  const nanos when = std::max(
+      {of_.world_.now() + of_.way(), way_->last_arrival + 1, way_->away_until, machine.away_until});
+  of_.world_.at(when, [&back, n = number_] { back.leave(n); });
+  of_.connections_.erase(way_->peer);
+}
+
+bool sql_client::broken() const noexcept { return way_->number != as_connected_; }
+
+bool sql_client::has_input() const noexcept {
+  return broken() || !lines.empty() || (!sent.empty() && sent.front()->over);
+}
+
+void sql_client::wait_here(fiber* who) noexcept {
+  reader_ = who;
+  greeting_->waiting = who;
+  for (const auto& e : sent) e->waiting = who;
+}
+
+void sql_client::wake() {
+  if (reader_ != nullptr) of_.world_.wake(*reader_);
+}
+
+std::shared_ptr<sql_exchange> sql_client::send(std::vector<sql_text> texts) {
+  auto e = std::make_shared<sql_exchange>();
+  if (of_.trace_.on()) e->label = label_of(texts);
+  e->texts = std::move(texts);
+  e->takes_time = true;
+  auto* const raw = e.get();
+  e->carry_out = [back = static_cast<sql_server*>(of_.back_.get()), n = number_, raw,
+                  weak = std::weak_ptr(e)] {
+    if (const auto here = weak.lock(); here.get() == raw) back->take(n, here);
+  };
+  sent.push_back(e);
+  if (broken()) return e;
+  way_->open.push_back(e);
+  if (fiber* const me = world::self()) ++me->commands;
+  of_.send(way_, e);
+  return e;
+}
+
+bool sql_client::wait_for(const exchange& e, nanos until) {
+  world& w = of_.world_;
+  while (!e.over && !broken() && w.now() < until) {
+    wait_here(world::self());
+    (void)w.block(until, this);
+    wait_here(nullptr);
+  }
+  return e.over && !e.failed;
+}
+
+// ---- the server
+// ----------------------------------------------------------------------------------
+
+sql_server::sql_server(server& of)
+    : of_(of),
+      dialect_(of.is_.keeps == server_traits::what::postgres_rows ? sql_dialect::postgres
+                                                                  : sql_dialect::mariadb) {
+  all_servers()[of.name()] = this;
+}
+
+sql_server::~sql_server() { all_servers().erase(of_.name()); }
+
+sql_server& sql_server::named(const std::string& host) { return *all_servers().at(host); }
+
+namespace {
+
+template <class Options>
+Options with_limits(nanos command_timeout) {
+  Options o;
+  o.connect_timeout = o.command_timeout = std::chrono::milliseconds(command_timeout / millisecond);
+  return o;
+}
+
+}  // namespace
+
+// The driver itself, which does not open where the server is away.
+std::unique_ptr<holdfast::store::session_store> sql_server::connect(process& of) {
+  auto& machine = machines_[&of];
+  if (!machine) machine = of_.connect_to(of);
+  while (true) {
+    auto made = open_driver();
+    if (made) return holdfast::family::over(std::move(*made));
+    of_.world_.sleep(100 * millisecond);
+  }
+}
+
+holdfast::result<std::unique_ptr<holdfast::store::state_store>> sql_server::open_driver() {
+  namespace store = holdfast::store;
+  if (is_postgres()) {
+    auto o = with_limits<store::postgres::postgres_options>(of_.is_.command_timeout);
+    o.server.parameters = {{"host", of_.name()}};
+    o.url = o.server.shown = of_.name();
+    return store::postgres::open_postgres(std::move(o));
+  }
+  auto o = with_limits<store::mariadb::mariadb_options>(of_.is_.command_timeout);
+  o.url = o.host = of_.name();
+  o.database = "locks";
+  return store::mariadb::open_mariadb(std::move(o));
+}
+
+std::vector<std::string> sql_server::names() {
+  auto all = of_.family_->names();
+  return all ? std::move(*all) : std::vector<std::string>{"(" + all.error().what + ")"};
+}
+
+std::string sql_server::describe(std::string_view name) {
+  const auto at = of_.records_.find(name);
+  return at == of_.records_.end() ? std::string(name) + " is not there"
+                                  : std::string(name) + ": " + at->second;
+}
+
+bool sql_server::forget() {
+  tables_.restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});
+  mirror();
+  return true;
+}
+
+void sql_server::stopped() {
+  for (const auto& [number, b] : std::map(backends_)) end(b);
+}
+
+void sql_server::process_died(const process& of) {
+  for (const auto& [number, b] : backends_) {
+    if (b->way->of != &of) continue;
+    of_.world_.at(of_.world_.now() + of_.way(), [this, n = number] { leave(n); });
+  }
+}
+
+std::shared_ptr<sql_client> sql_server::open(process& of) {
+  auto& machine = *machines_.at(&of);
+  auto way = of_.connect_to(of);
+  way->away_until = machine.away_until;
+  auto c = std::make_shared<sql_client>(of_, way);
+  c->number_ = ++connections_made_;
+  auto& e = *c->greeting_;
+  e.label = "connects";
+  world& w = of_.world_;
+  if (w.now() < way->away_until) {
+    w.at(w.now() + w.random().between(50 * microsecond, millisecond), [c] {
+      c->greeting_->failed = holdfast::failure{holdfast::errc::unavailable, "refused"};
+      c->greeting_->over = true;
+      c->wake();
+    });
+    return c;
+  }
+  e.carry_out = [this, weak = std::weak_ptr(c)] {
+    if (const auto here = weak.lock()) greet(here);
+  };
+  way->open.push_back(c->greeting_);
+  of_.send(way, c->greeting_);
+  return c;
+}
+
+void sql_server::greet(const std::shared_ptr<sql_client>& c) {
+  auto b = std::make_shared<sql_backend>();
+  b->number = b->transaction.number = c->number_;
+  b->client = c;
+  b->way = c->way_;
+  backends_.emplace(b->number, b);
+}
+
+void sql_server::take(int number, const std::shared_ptr<sql_exchange>& e) {
+  const auto at = backends_.find(number);
+  if (at == backends_.end()) return;
+  at->second->queue.push_back(e);
+  if (!at->second->working) go_on(at->second);
+}
+
+void sql_server::leave(int number) {
+  const auto at = backends_.find(number);
+  if (at == backends_.end()) return;
+  const auto b = at->second;
+  b->leaves = true;
+  if (!b->working) end(b);
+}
+
+// ---- one statement after the other
+// ---------------------------------------------------------------
+
+void sql_server::go_on_later(const std::shared_ptr<sql_backend>& b, nanos after) {
+  of_.world_.at(of_.world_.now() + after, [this, b, step = b->steps] {
+    if (!b->ended && step == b->steps) go_on(b);
+  });
+}
+
+void sql_server::go_on(const std::shared_ptr<sql_backend>& b) {
+  world& w = of_.world_;
+  b->working = true;
+  ++b->steps;
+  if (w.now() < of_.frozen_until_) return go_on_later(b, of_.frozen_until_ - w.now());
+  while (!b->ended && !b->queue.empty()) {
+    if (!do_next(b)) return;
+    if (b->ended || b->queue.empty()) break;
+    if (is_slow(*b)) {
+      of_.disturbed(*b->way);
+      return go_on_later(b, w.random().between(0, of_.net_.slowest_late / 16));
+    }
+    if (w.random().one_in(3)) return go_on_later(b, w.random().between(0, 100 * microsecond));
+  }
+  b->working = false;
+  if (b->ended) return;
+  if (b->leaves) return end(b);
+  if (b->idle_timeout == 0 || !b->begun) return;
+  w.at(w.now() + b->idle_timeout, [this, b, step = b->steps] {
+    if (b->ended || step != b->steps || !b->begun) return;
+    of_.trace_.add("server", "ends an idle transaction");
+    if (!b->way->closed) of_.fail(*b->way, "simulated: idle in transaction", 0);
+    end(b);
+  });
+}
+
+// Its disk is, and a commit waits for it with all its locks.
+bool sql_server::is_slow(const sql_backend& b) {
+  auto& random = of_.world_.random();
+  const bool commits = is_last(b, *b.queue.front()) && !b.transaction.written.empty();
+  return random.permille(of_.net_.slow_request * (commits ? 5 : 1));
+}
+
+// False: it waits.
+bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
+  const auto e = b->queue.front();
+  if (is_last(*b, *e)) return finish(b), true;
+  if (of_.world_.random().permille(of_.net_.lose_reply / 8)) {
+    of_.trace_.add("server", "ends a connection in the middle of its work");
+    of_.disturbed(*b->way);
+    if (!b->way->closed) of_.fail(*b->way, "simulated: terminated", 0);
+    return end(b), true;
+  }
+  const auto& t = e->texts[b->text];
+  const auto& all = parse_sql(t.text);
+  if (!do_one(b, *all[b->statement], t.values)) return false;
+  if (b->ended || b->queue.empty() || b->queue.front() != e || is_last(*b, *e)) return true;
+  if (++b->statement < all.size()) return true;
+  b->statement = 0;
+  ++b->text;
+  return true;
+}
+
+bool sql_server::do_one(const std::shared_ptr<sql_backend>& b, const sql_statement& s,
+                        const std::vector<sql_value>& values) {
+  if (!b->transaction.snapshot) b->statement_began = of_.time().wall_at;
+  if (writes(s) && of_.world_.now() < of_.read_only_until_) {
+    refuse(*b, "25006", "1290", "it is read-only");
+    return true;
+  }
+  sql_answer a;
+  try {
+    a.result = run(*b, s, values);
+  } catch (const sql_must_wait& wait) {
+    begin_waiting(b, *wait.row);
+    return false;
+  }
+  b->queue.front()->answers.push_back(std::move(a));
+  if (!is_postgres() && !b->begun) end_transaction(*b, true);
+  return true;
+}
+
+sql_result sql_server::run(sql_backend& b, const sql_statement& s,
+                           const std::vector<sql_value>& values) {
+  using verb = sql_statement::verb;
+  sql_result r;
+  switch (s.what) {
+    case verb::begin:
+      b.begun = true;
+      return r;
+    case verb::commit:
+    case verb::rollback:
+      b.failed = false;
+      end_transaction(b, s.what == verb::commit);
+      return r;
+    case verb::set:
+      if (const auto at = s.text.find("innodb_lock_wait_timeout = "); at != s.text.npos) {
+        b.lock_timeout = second * values.back().as_number();
+      }
+      return r;
+    case verb::look:  // the tables are there
+      r.has_rows = true;
+      r.rows.push_back(
+          {sql_value::of(std::string(is_postgres() ? "t" : "1")), sql_value::of(std::string("t"))});
+      return r;
+    case verb::listen:
+      b.listens.push_back(s.text);
+      b.way->on_gap = [this, way = b.way] {
+        if (!way->closed) of_.fail(*way, "simulated: the connection broke", 0);
+      };
+      return r;
+    default:
+      break;
+  }
+  const sql_surroundings around{
+      dialect_, [&] { return is_postgres() ? of_.time().wall_at : b.statement_began; },
+      [&](const std::string& function, std::span<const sql_value> of) {
+        return call(b, function, of);
+      }};
+  return carry_out(s, values, tables_, b.transaction, around);
+}
+
+sql_value sql_server::call(sql_backend& b, const std::string& function,
+                           std::span<const sql_value> of) {
+  if (function == "pg_notify") {
+    b.transaction.tells.emplace_back(of[0].text, of[1].text);
+    return sql_value::of(std::string());
+  }
+  if (function == "set_config") {
+    const nanos length = millisecond * of[1].as_number();
+    if (of[0].text == "idle_in_transaction_session_timeout") {
+      b.idle_timeout = length;
+    } else {
+      (of[2].is_true() ? b.lock_timeout_here : b.lock_timeout) = length;
+    }
+    return of[1];
+  }
+  if (function == "pg_backend_pid") return sql_value::of(std::int64_t{b.number});
+  if (function == "pg_is_in_recovery") {
+    return sql_value::of(std::string(of_.world_.now() < of_.read_only_until_ ? "t" : "f"));
+  }
+  if (function == "current_setting") return sql_value::of(std::string("UTF8"));
+  throw std::logic_error("the simulated server has no function " + function);
+}
+
+// ---- waiting
+// -------------------------------------------------------------------------------------
+
+void sql_server::begin_waiting(const std::shared_ptr<sql_backend>& b, sql_row& row) {
+  auto& t = b->transaction;
+  t.waits_for = &row;
+  row.waiting.push_back(&t);
+  const auto alarm = [&](nanos after, auto what) {
+    of_.world_.at(of_.world_.now() + after, [b, step = b->steps, what] {
+      if (!b->ended && step == b->steps && b->transaction.waits_for != nullptr) what();
+    });
+  };
+  alarm(is_postgres() ? deadlocks_are_looked_for_after : microsecond, [this, b] {
+    if (!tables_.waits_in_a_ring(b->transaction)) return;
+    refuse(*b, "40P01", "1213", "deadlock detected");
+    go_on(b);
+  });
+  alarm(b->lock_timeout_here != 0 ? b->lock_timeout_here : b->lock_timeout, [this, b] {
+    refuse(*b, "55P03", "1205", "lock timeout");
+    go_on(b);
+  });
+}
+
+void sql_server::stop_waiting(sql_backend& b) {
+  auto& t = b.transaction;
+  if (t.waits_for == nullptr) return;
+  std::erase(t.waits_for->waiting, &t);
+  t.waits_for = nullptr;
+}
+
+// The rest of what was sent is not carried out. MariaDB undoes the whole transaction after a
+// deadlock, and the statement only after a time-out.
+void sql_server::refuse(sql_backend& b, const char* postgres, const char* mariadb,
+                        std::string said) {
+  stop_waiting(b);
+  of_.trace_.add("server", "(" + said + ")");
+  b.transaction.snapshot.reset();
+  const auto e = b.queue.front();
+  e->answers.push_back({is_postgres() ? postgres : mariadb, std::move(said), {}});
+  b.text = e->texts.size();
+  b.failed = true;
+  if (is_postgres() || !b.begun || e->answers.back().state == "1213") end_transaction(b, false);
+}
+
+// ---- ends
+// ----------------------------------------------------------------------------------------
+
+// Of what was sent together.
+void sql_server::finish(const std::shared_ptr<sql_backend>& b) {
+  const auto e = b->queue.front();
+  b->queue.pop_front();
+  b->text = b->statement = 0;
+  if (!b->begun) end_transaction(*b, !b->failed);
+  if (!is_postgres() || !b->begun) b->failed = false;
+  e->in_transaction = b->begun;
+  of_.reply(b->way, e);
+}
+
+void sql_server::end_transaction(sql_backend& b, bool well) {
+  auto& t = b.transaction;
+  const bool explicitly = b.begun;
+  if (!b.failed || !is_postgres() || well) b.begun = false;
+  b.lock_timeout_here = 0;
+  if (!explicitly && t.held.empty() && t.tells.empty()) return;
+  const bool changes = well && !t.written.empty();
+  const auto tells = well ? std::exchange(t.tells, {}) : decltype(t.tells){};
+  const auto go = well ? tables_.commit(t) : tables_.roll_back(t);
+  if (changes) mirror();
+  for (const auto& [channel, line] : tells) tell(channel, line);
+  for (const auto* const other : go) {
+    const auto at = backends_.find(other->number);
+    if (at == backends_.end()) continue;
+    stop_waiting(*at->second);
+    ++at->second->steps;
+    go_on_later(at->second, of_.world_.random().between(0, 20 * microsecond));
+  }
+}
+
+void sql_server::end(const std::shared_ptr<sql_backend>& b) {
+  if (b->ended) return;
+  stop_waiting(*b);
+  b->failed = false;
+  end_transaction(*b, false);
+  b->ended = true;
+  b->queue.clear();
+  backends_.erase(b->number);
+}
+
+void sql_server::tell(const std::string& channel, const std::string& line) {
+  for (const auto& [number, b] : backends_) {
+    const bool hears = std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
+    if (!hears) continue;
+    of_.post(b->way, [weak = b->client, line] {
+      const auto c = weak.lock();
+      if (!c || c->broken()) return;
+      c->lines.push_back(line);
+      c->wake();
+    });
+  }
+}
+
+// For whoever looks at the server from outside.
+void sql_server::mirror() {
+  of_.records_.clear();
+  const auto all = tables_.now();
+  for (const auto& [name, row] : all.records) {
+    if (row.record != "null") of_.records_.emplace(name, row.record);
+  }
+  if (of_.world_.random().one_in(8)) replica_ = all;
+}
+
+}  // namespace simulation
+#endif

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulation/server.hpp"
+#include "simulation/sql_run.hpp"
+
+/// A simulated PostgreSQL or MariaDB: connections with transactions over two tables. What is sent
+/// to it are the drivers' own texts.
+namespace simulation {
+
+/// What became of one statement.
+struct sql_answer {
+  std::string state{};  ///< PostgreSQL's SQLSTATE, or MariaDB's number; empty: no error
+  std::string said{};
+  sql_result result{};
+};
+
+/// Texts that go together, with their values.
+struct sql_text {
+  std::string text;
+  std::vector<sql_value> values{};
+};
+
+struct sql_exchange : exchange {
+  std::vector<sql_text> texts{};
+  std::vector<sql_answer> answers{};  ///< up to the first error
+  bool in_transaction = false;        ///< afterwards
+};
+
+struct sql_backend;
+
+/// The client's end of a connection, under a driver's client library.
+class sql_client {
+ public:
+  sql_client(server& of, std::shared_ptr<connection> way);
+  ~sql_client();
+  sql_client(const sql_client&) = delete;
+
+  /// One round trip.
+  std::shared_ptr<sql_exchange> send(std::vector<sql_text> texts);
+  /// Whether the server has answered that it is connected.
+  bool connected() const noexcept { return greeting_->over && !greeting_->failed; }
+  bool refused() const noexcept { return greeting_->over && greeting_->failed; }
+  bool broken() const noexcept;
+  int number() const noexcept { return number_; }
+
+  /// Something came that nobody has taken.
+  bool has_input() const noexcept;
+  /// Who waits for that; null: nobody any more.
+  void wait_here(fiber* who) noexcept;
+  /// Until the exchange is over, or that time. False: nothing came of it.
+  bool wait_for(const exchange& e, nanos until);
+  bool wait_until_connected(nanos until) { return wait_for(*greeting_, until); }
+
+  std::deque<std::shared_ptr<sql_exchange>> sent;
+  std::deque<std::string> lines;  ///< that were published on its channels
+
+ private:
+  friend class sql_server;
+  void wake();
+
+  server& of_;
+  std::shared_ptr<connection> way_;
+  std::shared_ptr<exchange> greeting_;
+  std::uint64_t as_connected_;
+  int number_ = 0;
+  fiber* reader_ = nullptr;
+};
+
+class sql_server final : public back_end {
+ public:
+  explicit sql_server(server& of);
+  ~sql_server() override;
+
+  std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
+  std::vector<std::string> names() override;
+  std::string describe(std::string_view name) override;
+  bool forget() override;
+  void stopped() override;
+  void process_died(const process& of) override;
+
+  /// What a driver reaches under that host's name.
+  static sql_server& named(const std::string& host);
+  std::shared_ptr<sql_client> open(process& of);
+
+ private:
+  friend class sql_client;
+
+  holdfast::result<std::unique_ptr<holdfast::store::state_store>> open_driver();
+  void greet(const std::shared_ptr<sql_client>& c);
+  void take(int number, const std::shared_ptr<sql_exchange>& e);
+  void leave(int number);
+
+  void go_on(const std::shared_ptr<sql_backend>& b);
+  void go_on_later(const std::shared_ptr<sql_backend>& b, nanos after);
+  bool is_slow(const sql_backend& b);
+  bool do_next(const std::shared_ptr<sql_backend>& b);
+  bool do_one(const std::shared_ptr<sql_backend>& b, const sql_statement& s,
+              const std::vector<sql_value>& values);
+  sql_result run(sql_backend& b, const sql_statement& s, const std::vector<sql_value>& values);
+  sql_value call(sql_backend& b, const std::string& function, std::span<const sql_value> of);
+  void begin_waiting(const std::shared_ptr<sql_backend>& b, sql_row& row);
+  void stop_waiting(sql_backend& b);
+  void refuse(sql_backend& b, const char* postgres, const char* mariadb, std::string said);
+  void finish(const std::shared_ptr<sql_backend>& b);
+  void end_transaction(sql_backend& b, bool well);
+  void end(const std::shared_ptr<sql_backend>& b);
+  void tell(const std::string& channel, const std::string& line);
+  void mirror();
+  bool is_postgres() const noexcept { return dialect_ == sql_dialect::postgres; }
+
+  server& of_;
+  const sql_dialect dialect_;
+  sql_tables tables_;
+  sql_tables::copy replica_;  ///< that knows less, and may take over
+  std::map<int, std::shared_ptr<sql_backend>> backends_;
+  std::map<const process*, std::shared_ptr<connection>> machines_;  ///< their ways here
+  int connections_made_ = 0;
+};
+
+}  // namespace simulation

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// The SQL that the drivers of PostgreSQL and MariaDB send, as far as they send it: read from their
+/// own texts, so that a change of a text is a change of what the simulated server does.
+namespace simulation {
+
+/// NULL, a whole number, or text.
+struct sql_value {
+  enum class kind { null, number, text };
+  kind is = kind::null;
+  std::int64_t number = 0;
+  std::string text{};
+
+  static sql_value of(std::int64_t n) { return {kind::number, n, {}}; }
+  static sql_value of(bool yes) { return of(std::int64_t{yes}); }
+  static sql_value of(std::string t) { return {kind::text, 0, std::move(t)}; }
+  bool null() const noexcept { return is == kind::null; }
+  /// As a number, 0 for what is none.
+  std::int64_t as_number() const noexcept;
+  std::string as_text() const { return is == kind::number ? std::to_string(number) : text; }
+  bool is_true() const noexcept { return is == kind::number && number != 0; }
+};
+
+/// Of both tables: no two have the same name.
+enum class sql_column { name, version, record, format, fence_floor, id, whole, fence };
+
+struct sql_statement;
+
+struct sql_expression {
+  enum class op {
+    literal,
+    parameter,
+    column,
+    call,
+    when,  ///< condition, value
+    to_number,
+    to_text,
+    element,  ///< of a JSON array
+    plus,
+    minus,
+    equal,
+    less,
+    less_or_equal,
+    greater,
+    between,
+    in,
+    matches,
+    is_null,
+    both,
+    either,
+    negation,
+    subquery,
+  };
+  op is = op::literal;
+  sql_value value{};   ///< a literal's; the number of a parameter, from 0
+  std::string word{};  ///< of a call
+  sql_column from = sql_column::name;
+  std::vector<sql_expression> of{};
+  std::shared_ptr<const sql_statement> asks{};
+};
+
+enum class sql_lock { none, share, exclusive };
+
+struct sql_statement {
+  enum class verb { select, insert, update, remove, begin, commit, rollback, set, listen, look };
+  verb what = verb::select;
+  std::string text{};  ///< its beginning, for a trace; a channel
+  bool meta = false;
+  bool records = false;
+  bool gone = false;       ///< what the statement before has removed
+  bool left_join = false;  ///< `where` says which record goes with the meta row
+  sql_lock locks_meta = sql_lock::none;
+  sql_lock locks_records = sql_lock::none;
+  bool has_where = false;
+  sql_expression where{};
+  std::vector<sql_expression> outputs{};
+  std::vector<std::pair<sql_column, sql_expression>> assignments{};
+  std::vector<sql_expression> returning{};
+  bool conflict_locks = false;                    ///< the row that is there already
+  std::shared_ptr<const sql_statement> source{};  ///< of an insert; or what comes before (with …)
+};
+
+using sql_statements = std::vector<std::shared_ptr<const sql_statement>>;
+
+/// One statement or several, with semicolons between. Parameters are $1, $2, … or ?, ?, …
+/// Throws std::logic_error for what no driver sends.
+const sql_statements& parse_sql(const std::string& text);
+
+/// Takes the values out of a text that has them written in it, and leaves ? in their place.
+std::string take_values(std::string_view text, std::vector<sql_value>& values);
+
+}  // namespace simulation
