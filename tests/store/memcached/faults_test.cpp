@@ -1,6 +1,7 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
+#include "harness/wire_cost.hpp"
 #include "store/memcached/fixture.hpp"
 
 namespace memcached_test {
@@ -77,6 +78,12 @@ TEST_F(memcached_store, a_server_that_hangs_costs_the_time_out_and_leaves_nothin
   const auto other = open();
   harness::eventually("what was got late is given back",
                       [&] { return mutex(other, "orders").try_lock(); });
+}
+
+TEST_F(memcached_store, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+  harness::fault_proxy proxy(server_.port());
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, session), 2);
 }
 
 TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_stays) {

@@ -4,6 +4,7 @@
 #include "fixture.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/seed.hpp"
+#include "harness/wire_cost.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
 namespace postgres_test {
@@ -224,6 +225,11 @@ class postgres_network : public postgres_store {
   harness::fault_proxy proxy_{port()};
   holdfast::session direct_ = open();
 };
+
+TEST_F(postgres_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+  const auto s = behind("&listen=never");
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2);
+}
 
 TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
   auto s = behind("&listen=never");
