@@ -20,6 +20,10 @@ class known_rows {
   /// it for the first time, guesses the next time.
   void learn(std::string_view name, std::int64_t found, row now);
 
+  /// Half of the time is over for which the server's clock counts as known: the next answer should
+  /// tell it again.
+  bool clock_ages();
+
   /// The server's clock said so in the answer to what was sent at that time.
   void clock_said(std::int64_t now_at, boot_time sent);
 
