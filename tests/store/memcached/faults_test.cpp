@@ -83,7 +83,7 @@ TEST_F(memcached_store, a_server_that_hangs_costs_the_time_out_and_leaves_nothin
 TEST_F(memcached_store, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
   harness::fault_proxy proxy(server_.port());
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
-  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, session), 2);
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, session), 2U);
 }
 
 TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_stays) {

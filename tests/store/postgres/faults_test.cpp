@@ -228,7 +228,7 @@ class postgres_network : public postgres_store {
 
 TEST_F(postgres_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
   const auto s = behind("&listen=never");
-  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2);
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
 }
 
 TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {

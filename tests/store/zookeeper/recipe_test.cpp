@@ -79,7 +79,7 @@ TEST_F(recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
 TEST_F(recipe, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
   harness::fault_proxy proxy(calm_ensemble().port(0));
   const auto s = holdfast::open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + base_);
-  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, s), 2);
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, s), 2U);
 }
 
 TEST_F(recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_ghost) {
