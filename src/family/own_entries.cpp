@@ -25,7 +25,7 @@ std::optional<own_entry> own_entries::find(std::string_view name,
 
 void own_entries::put(const store::owner_id& owner, own_entry node) {
   const std::lock_guard guard{mutex_};
-  if (node.ends < sleeping_until_) changed_.notify_one();
+  if (wake_time_.comes_before(node.ends)) changed_.notify_one();
   store::owned_name whose{node.name, owner};
   entries_.insert_or_assign(std::move(whose), std::move(node));
 }
@@ -41,7 +41,7 @@ bool own_entries::change(std::string_view name, const store::owner_id& owner,
   const auto at = entries_.find({std::string(name), owner});
   if (at == entries_.end()) return false;
   how(at->second);
-  if (at->second.ends < sleeping_until_) changed_.notify_one();
+  if (wake_time_.comes_before(at->second.ends)) changed_.notify_one();
   return true;
 }
 
@@ -109,18 +109,17 @@ own_entries::one_job own_entries::next() noexcept {
   given_up_.notify_all();
   while (!stopping_) {
     const boot_time now = clock_.now();
-    sleeping_until_ = now + memory_retry;
+    boot_time until = now + memory_retry;
     try {
       if (auto due = take_due(now); !due.empty()) {
         giving_up_ = &due.front();
         return due;
       }
-      sleeping_until_ = next_at();
+      until = wake_time_.sleep_until(next_at(), now);
     } catch (...) {
       // No memory for it: looked for again soon.
     }
-    clock_.wait_until(lock, changed_, sleeping_until_);
-    sleeping_until_ = boot_time::min();
+    clock_.wait_until(lock, changed_, until);
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 #include <holdfast/store/contender_store.hpp>
+#include <holdfast/store/wake_time.hpp>
 #include <list>
 #include <map>
 #include <mutex>
@@ -91,7 +92,7 @@ class own_entries {
   std::list<job> jobs_;
   const job* giving_up_ = nullptr;  ///< what the thread is about
   std::condition_variable given_up_;
-  boot_time sleeping_until_ = boot_time::min();
+  store::wake_time wake_time_;  ///< of the thread that waits in next()
   bool stopping_ = false;
 };
 

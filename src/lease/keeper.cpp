@@ -91,7 +91,7 @@ bool keeper::on_own_thread() const noexcept {
 void keeper::add(const std::shared_ptr<renewable>& h) {
   const std::lock_guard guard{mutex_};
   h->scheduled_ = schedule_.emplace(h->timer_.next(), h);
-  if (h->timer_.next() < sleeping_until_) time_changed_.notify_one();
+  if (wake_time_.comes_before(h->timer_.next())) time_changed_.notify_one();
 }
 
 void keeper::remove(renewable& h) noexcept {
@@ -109,7 +109,7 @@ void keeper::reschedule(renewable& h) noexcept {
   auto node = schedule_.extract(*h.scheduled_);
   node.key() = h.timer_.next();
   h.scheduled_ = schedule_.insert(std::move(node));
-  if (h.timer_.next() < sleeping_until_) time_changed_.notify_one();
+  if (wake_time_.comes_before(h.timer_.next())) time_changed_.notify_one();
 }
 
 void keeper::begin_renewal(renewable& h) {
@@ -255,9 +255,8 @@ void keeper::watch_time() {
     const boot_time next = take_due(to_tell);
     if (!to_renew_.empty()) work_changed_.notify_one();
     if (to_tell.empty()) {
-      sleeping_until_ = next;
-      session_.clock().wait_until(lock, time_changed_, next);
-      sleeping_until_ = boot_time::min();
+      const boot_time until = wake_time_.sleep_until(next, session_.now());
+      session_.clock().wait_until(lock, time_changed_, until);
       continue;
     }
     lock.unlock();

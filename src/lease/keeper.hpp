@@ -6,6 +6,7 @@
 #include <holdfast/observer.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
+#include <holdfast/store/wake_time.hpp>
 #include <list>
 #include <map>
 #include <memory>
@@ -167,7 +168,7 @@ class keeper {
   boot_time retry_abandoned_at_ = forever;
   boot_time settle_at_ = forever;
   std::atomic<bool> expecting_{false};
-  boot_time sleeping_until_ = forever;
+  store::wake_time wake_time_;  ///< of the thread that watches the time
   bool stopping_ = false;
   std::atomic<bool> started_{false};
   std::thread timer_thread_;

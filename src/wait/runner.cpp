@@ -54,7 +54,7 @@ status runner::tell_at(boot_time when, const std::shared_ptr<operation>& e) noex
   const auto at = deadlines_.emplace(when, e);
   if (e->limit_) deadlines_.erase(*e->limit_);
   e->limit_ = at;
-  if (at == deadlines_.begin()) deadlines_changed_.notify_one();
+  if (wake_time_.comes_before(when)) deadlines_changed_.notify_one();
   return done{};
 } catch (...) {
   return no_thread("to watch deadlines with");
@@ -66,7 +66,8 @@ void runner::watch_time() {
   while (!closed_) {
     const boot_time next = deadlines_.empty() ? forever : deadlines_.begin()->first;
     if (session_.now() < next) {
-      session_.clock().wait_until(lock, deadlines_changed_, next);
+      const boot_time until = wake_time_.sleep_until(next, session_.now());
+      session_.clock().wait_until(lock, deadlines_changed_, until);
       continue;
     }
     auto e = deadlines_.extract(deadlines_.begin()).mapped().lock();

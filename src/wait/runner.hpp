@@ -5,6 +5,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
+#include <holdfast/store/wake_time.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -134,6 +135,7 @@ class runner {
   std::atomic<std::thread::id> watch_id_{};
   std::multimap<boot_time, std::weak_ptr<operation>> deadlines_;
   std::condition_variable deadlines_changed_;
+  store::wake_time wake_time_;  ///< of the thread that watches them
   bool closed_ = false;
   std::thread thread_;
   std::thread watch_thread_;

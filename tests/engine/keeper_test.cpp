@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <holdfast/store/wake_time.hpp>
 
+#include "harness/counting_clock.hpp"
 #include "harness/failing.hpp"
 #include "stage.hpp"
 
@@ -382,6 +384,34 @@ TEST(fake_clock, a_session_may_be_closed_while_the_clock_is_moved) {
   });
   while (!over) clock->advance(1ms);
   opener.join();
+}
+
+// A thread that wakes up for nothing costs its caller as much as a round trip to the store.
+TEST(wakes, a_thread_is_woken_for_what_is_due_before_the_rest_and_once) {
+  const holdfast::boot_time now{1h};
+  holdfast::store::wake_time mine;
+  EXPECT_EQ(mine.sleep_until(holdfast::forever, now), holdfast::forever);
+  EXPECT_TRUE(mine.comes_before(now + 10s));
+  EXPECT_FALSE(mine.comes_before(now + 10s));
+  EXPECT_FALSE(mine.comes_before(now + 11s));
+  EXPECT_TRUE(mine.comes_before(now + 9s));
+  EXPECT_EQ(mine.sleep_until(now + 10s, now), now + 9s) << "what was due then has gone";
+  EXPECT_EQ(mine.sleep_until(holdfast::forever, now + 9s), holdfast::forever);
+  EXPECT_TRUE(mine.comes_before(now + 20s));
+}
+
+TEST(wakes, the_keeper_wakes_for_the_first_of_many_short_holds) {
+  constexpr int keepers_threads = 2;
+  const auto clock = std::make_shared<harness::counting_clock>();
+  holdfast::session_options o;
+  o.clock = clock;
+  const auto session = holdfast::open("memory:", o);
+  holdfast::mutex m{session, "m"};
+  for (int i = 0; i < 20; ++i) {
+    m.lock(), m.unlock();
+    clock->until_asleep(keepers_threads);
+  }
+  EXPECT_LE(clock->wakes(), 1);
 }
 
 }  // namespace

@@ -56,6 +56,22 @@ TEST_F(relaying, bytes_pass_unchanged_in_both_directions_at_once) {
   EXPECT_EQ(n.open, 0U) << "a stream that ended at both sides is over";
 }
 
+TEST_F(relaying, a_round_trip_is_what_is_said_until_it_is_answered) {
+  tcp_client c(proxy_.port());
+  for (int i = 0; i < 3; ++i) expect_echo(c);
+  EXPECT_EQ(proxy_.count().round_trips, 3U);
+  proxy_.with([](relay& r) { r.stall(way::down); });
+  c.say("a");
+  await_arrival(3 * 5 + 1);
+  c.say("b");
+  await_arrival(3 * 5 + 2);
+  EXPECT_EQ(proxy_.count().round_trips, 4U);
+  proxy_.heal();
+  EXPECT_EQ(c.hear(2), "ab");
+  proxy_.cut();
+  EXPECT_EQ(proxy_.count().round_trips, 4U) << "also of what is over";
+}
+
 TEST_F(relaying, latency_delays_each_byte_each_way) {
   proxy_.with([](relay& r) { r.set_latency(30ms); });
   tcp_client c(proxy_.port());

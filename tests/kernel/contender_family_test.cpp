@@ -1,5 +1,6 @@
 #include "kernel/contender_family_fixture.hpp"
 
+#include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
 
 // What the family does with a port, whatever the store: no server, and a clock that stands still.
@@ -24,6 +25,17 @@ TEST_F(contender_family, where_the_store_tells_the_line_nobody_looks) {
   EXPECT_EQ(acquire(1).outcome, granted);
   EXPECT_EQ(acquire(2, false).outcome, busy);
   EXPECT_EQ(port_.listed, 0);
+}
+
+TEST_F(contender_family, its_thread_wakes_for_the_first_of_many_short_holds) {
+  harness::counting_clock clock;
+  const auto family = holdfast::family::over(std::make_unique<fake_contender_store>(clock), clock);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(family->permits("n", command(permits_verb::acquire, 1))->outcome, granted);
+    EXPECT_EQ(family->permits("n", command(permits_verb::release, 1))->outcome, done);
+    clock.until_asleep(1);
+  }
+  EXPECT_LE(clock.wakes(), 1);
 }
 
 TEST_F(contender_family, fences_are_those_of_the_places) {

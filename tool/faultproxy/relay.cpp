@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace holdfast::faultproxy {
 
@@ -94,6 +95,7 @@ void relay::forget_ended() {
     if (!c.over) continue;
     gone_.up += c.up.passed();
     gone_.down += c.down.passed();
+    gone_.round_trips += c.round_trips;
   }
   connections_.remove_if([](const connection& c) { return c.over; });
 }
@@ -104,6 +106,7 @@ relay::counts relay::count() const {
   for (const auto& c : connections_) {
     all.up += c.up.passed();
     all.down += c.down.passed();
+    all.round_trips += c.round_trips;
   }
   return all;
 }
@@ -185,8 +188,11 @@ void relay::serve(connection& c, short from_client, short from_server, moment no
 
 void relay::write_both(connection& c, moment now) {
   using enum stream::result;
+  const auto [up, down] = std::pair(c.up.passed(), c.down.passed());
   const bool up_ok = !c.connected || c.up.write(c.server, of(c), way::up, now) == fine;
   const bool down_ok = c.down.write(c.client, of(c), way::down, now) == fine;
+  if (c.up.passed() > up && std::exchange(c.answered, false)) ++c.round_trips;
+  if (c.down.passed() > down) c.answered = true;
   if (c.up.cut_now() || c.down.cut_now()) return cut_one(c, false);
   const bool both_closed = c.up.closed() && c.down.closed();
   if (!up_ok || !down_ok || both_closed) end(c, !both_closed);

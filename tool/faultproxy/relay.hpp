@@ -50,6 +50,7 @@ class relay {
     std::size_t cut = 0;  ///< ended by cut(), reset(), heal() and cut_after()
     std::size_t up = 0;   ///< bytes passed on
     std::size_t down = 0;
+    std::size_t round_trips = 0;  ///< how often a client spoke after it was answered, or first
   };
   counts count() const;
 
@@ -64,6 +65,8 @@ class relay {
     bool connected = false;
     bool over = false;
     bool half_open = false;
+    bool answered = true;
+    std::size_t round_trips = 0;
     stream up;
     stream down;
   };

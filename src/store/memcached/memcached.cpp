@@ -46,8 +46,11 @@ std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'0
 
 std::string set_command(const std::string& key, const std::string& value, std::int64_t lease_us,
                         const std::string& mode) {
-  return "ms " + key + " " + std::to_string(value.size()) + " T" + ttl_of(lease_us) + " " + mode +
-         " c\r\n" + value + "\r\n";
+  std::string text;
+  text.reserve(key.size() + value.size() + 64);
+  text.append("ms ").append(key).append(" ").append(std::to_string(value.size()));
+  text.append(" T").append(ttl_of(lease_us)).append(" ").append(mode).append(" c\r\n");
+  return text.append(value).append("\r\n");
 }
 
 /// A slot on its server.
@@ -175,19 +178,21 @@ class memcached_store final : public slot_store {
   // One conversation about a slot.
   template <class Talk>
   result<slot_reply> over(const slot& where, const owner_id& owner, Talk talk) {
-    auto key = lock_key(options_.prefix, where.name, where.part);
     auto first = lock_key(options_.prefix, where.name, 0);
-    if (!key) return key.error();
-    const spot at{where.name, std::move(*key), counter_key(*first), &server_with(where.name)};
+    if (!first) return first.error();
+    auto key =
+        where.part == 0 ? *first : std::move(*lock_key(options_.prefix, where.name, where.part));
+    const spot at{where.name, std::move(key), counter_key(*first), &server_with(where.name)};
     const auto known = known_.find(where.name, owner);
     slot_reply reply;
     bool again = false;
-    const auto ok = at.on->talk(known ? known->link : 0, [&](link& l) -> status {
+    const auto converse = [&](link& l) -> status {
       auto r = talk(l, at, std::exchange(again, true));
       if (!r) return std::move(r.error());
       reply = std::move(*r);
       return done{};
-    });
+    };
+    const auto ok = at.on->talk(known ? known->link : 0, std::cref(converse));  // takes no memory
     if (!ok) return ok.error();
     return reply;
   }
@@ -196,19 +201,19 @@ class memcached_store final : public slot_store {
   // overtaken. If it is not ours, a number is left out.
   result<slot_reply> add_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
     who.since_wall_at = l.wall_at();
-    const auto replies =
-        l.ask(set_command(at.key, write_value(who), lease, "ME") + "ma " + at.counter + " N" +
-                  std::string(counter_lasts_s) + " T" + std::string(counter_lasts_s) + " J" +
-                  std::to_string(who.since_wall_at) + " v\r\n",
-              2);
+    auto commands = set_command(at.key, write_value(who), lease, "ME");
+    commands.append("ma ").append(at.counter).append(" N").append(counter_lasts_s);
+    commands.append(" T").append(counter_lasts_s).append(" J");
+    commands.append(std::to_string(who.since_wall_at)).append(" v\r\n");
+    const auto replies = l.ask(commands, 2);
     if (!replies) return replies.error();
     const meta_reply& set = (*replies)[0];
     const meta_reply& count = (*replies)[1];
     if (!set.is("HD") && !set.is("NS")) return server_says(set, at.on->where());
     if (set.is("NS")) return in_the_way(l, at, who, lease, count);
-    (void)remember(l, at, who, lease, set, 0);
     const auto fence = fence_in(count, at);
-    if (fence) return remember(l, at, who, lease, set, *fence);
+    auto reply = remember(l, at, who, lease, set, fence ? *fence : 0);
+    if (fence) return reply;
     if (auto back = remove_over(l, at, who.owner); !back) return back;
     return fence.error();
   }

@@ -25,7 +25,9 @@ bool read_number(std::string_view word, Number& number) {
 }  // namespace
 
 std::string write_value(const slot_entry& e) {
-  std::string text(format);
+  std::string text;
+  text.reserve(128 + e.note.size());
+  text += format;
   const auto add = [&](std::string_view word) { (text += ' ') += word; };
   add(to_string(e.owner));
   add(to_string(e.kind));

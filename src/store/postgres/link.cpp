@@ -67,18 +67,17 @@ statements::statements(const std::string& schema) {
   // one ahead, or three behind, is none.
   const std::string in_time =
       " and ($3::bigint is null or " + clock + " - $3 between -1000 and 3000)";
-  const std::string returning = " returning version, " + clock;
 
   read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
   // The floor and its row's lock: whoever sweeps raises it in the transaction that removes a row,
   // so that what was decided before is refused here.
   keep_floor = "select 1 from " + meta + " for share";
   insert = "insert into " + records + " select $1::text, $2::bigint, $3::json from " + meta +
-           " m where m.fence_floor <= $2::bigint for share of m on conflict (name) do nothing" +
-           returning;
+           " m where m.fence_floor <= $2::bigint for share of m on conflict (name) do nothing";
   update = "update " + records + " set record = $4, version = version + 1 where name = $1 and " +
-           "version = $2" + in_time + returning;
-  remove = "delete from " + records + " where name = $1 and version = $2" + in_time + returning;
+           "version = $2" + in_time;
+  update_telling_time = update + " returning " + clock;
+  remove = "delete from " + records + " where name = $1 and version = $2" + in_time;
 
   limit_session = "select pg_catalog.set_config('lock_timeout', $1, false)";
   limit = "select pg_catalog.set_config('lock_timeout', $1, true)";
@@ -143,7 +142,8 @@ statement link::replacing(const sql::replacement& r) const {
   std::optional<std::string> assumed;
   if (r.assumed_now) assumed = as_text(*r.assumed_now);
   if (r.record.empty()) return {sql_.remove, {name, as_text(r.version), assumed}};
-  return {sql_.update, {name, as_text(r.version), assumed, std::string(r.record)}};
+  return {r.asks_time ? sql_.update_telling_time : sql_.update,
+          {name, as_text(r.version), assumed, std::string(r.record)}};
 }
 
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all,
@@ -157,9 +157,14 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   const auto got = wire_->ask(texts, deadline);
   if (!got) return got.error();
   std::vector<sql::replaced> outcomes;
-  for (const answer& a : std::span(*got).last(all.size())) {
-    const bool done = a.rows() == 1;
-    outcomes.push_back({done, done ? a.number(0, 0) : 0, done ? a.number(0, 1) : 0});
+  outcomes.reserve(all.size());
+  const auto answers = std::span(*got).last(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const answer& a = answers[i];
+    const sql::replacement& r = all[i];
+    const bool tells_time = a.rows() == 1;
+    outcomes.push_back(
+        {a.changed() == 1, r.there ? r.version + 1 : r.version, tells_time ? a.number(0, 0) : 0});
   }
   return outcomes;
 }

@@ -40,6 +40,12 @@ PGconn* start(const address& to) {
   return PQconnectStartParams(names.data(), values.data(), 0);
 }
 
+std::int64_t number_in(std::string_view digits) noexcept {
+  std::int64_t n = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), n);
+  return n;
+}
+
 // The same name means the same text to everybody who shares a server's connection by mistake.
 std::string name_of(std::string_view sql) {
   return "holdfast_" + std::to_string(std::hash<std::string_view>{}(sql));
@@ -47,12 +53,9 @@ std::string name_of(std::string_view sql) {
 
 }  // namespace
 
-std::int64_t answer::number(int r, int c) const noexcept {
-  const auto digits = text(r, c);
-  std::int64_t n = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  return n;
-}
+std::int64_t answer::number(int r, int c) const noexcept { return number_in(text(r, c)); }
+
+std::int64_t answer::changed() const noexcept { return number_in(PQcmdTuples(get())); }
 
 // ---- connecting
 // ----------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ class answer {
   std::string_view text(int r, int c) const noexcept {
     return {PQgetvalue(get(), r, c), static_cast<std::size_t>(PQgetlength(get(), r, c))};
   }
+  /// How many rows the statement changed.
+  std::int64_t changed() const noexcept;
   /// 0 for what is no number, NULL among it.
   std::int64_t number(int r, int c) const noexcept;
 

@@ -13,6 +13,11 @@ constexpr auto clock_is_known_for = 10s;
 
 }  // namespace
 
+bool known_rows::clock_ages() {
+  const std::lock_guard guard{mutex_};
+  return boot_clock::now() - heard_ > clock_is_known_for / 2;
+}
+
 std::optional<row> known_rows::guess(std::string_view name) {
   const auto now = boot_clock::now();
   const std::lock_guard guard{mutex_};

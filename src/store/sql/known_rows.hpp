@@ -24,6 +24,10 @@ class known_rows {
   /// has taken over lacks the last changes, and counts on from there.
   void forget() noexcept;
 
+  /// Half of the time is over for which the server's clock counts as known: the next answer should
+  /// tell it again.
+  bool clock_ages();
+
   /// The server's clock said so in the answer to what was sent at that time.
   void clock_said(std::int64_t now_at, boot_time sent);
 

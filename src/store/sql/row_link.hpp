@@ -37,6 +37,7 @@ struct replacement {
   std::int64_t version = 0;   ///< … this version; if there was none, what its fence was decided at
   std::string_view record{};  ///< empty: remove the row
   std::optional<std::int64_t> assumed_now{};
+  bool asks_time = false;  ///< the answer should say what time it is there, if it can
 };
 
 /// What became of it.

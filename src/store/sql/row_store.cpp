@@ -159,8 +159,11 @@ void row_store::found(change& one, row now) {
 status row_store::replace(row_link& link, const changes& some, boot_time deadline) {
   if (some.empty()) return done{};
   std::vector<replacement> wanted;
+  wanted.reserve(some.size());
+  const bool asks_time = known_.clock_ages();
   for (change* c : some) {
     wanted.push_back(c->wanted());
+    wanted.back().asks_time = asks_time;
     c->sent = true;
   }
   const auto sent = boot_clock::now();

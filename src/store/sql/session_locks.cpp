@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <holdfast/store/wake_time.hpp>
 #include <mutex>
 #include <thread>
 
@@ -57,7 +58,7 @@ class session_locks final : public session_store, private inbox {
   std::condition_variable changed_;
   session_lock_service service_;
   bool ending_ = false;
-  boot_time sleeping_until_ = forever;
+  store::wake_time wake_time_;  ///< of the thread that tidies
   const int wake_fd_;
   std::atomic<bool> interrupted_{false};
   std::thread thread_;
@@ -105,7 +106,7 @@ result<std::vector<std::string>> session_locks::names() {
 // Only who begins to wait, or ends before all others, is news to them.
 void session_locks::tell_threads() noexcept {
   if (service_.began_to_wait()) wake_receiver();
-  if (service_.first_end() < sleeping_until_) changed_.notify_one();
+  if (wake_time_.comes_before(service_.first_end())) changed_.notify_one();
 }
 
 void session_locks::wake_receiver() noexcept {
@@ -144,12 +145,13 @@ std::optional<notification> session_locks::look_for_grants(std::vector<pollfd>& 
 void session_locks::tidy() {
   std::unique_lock lock{mutex_};
   while (!ending_) {
+    boot_time until = clock_.now() + std::chrono::milliseconds(10);
     try {
-      sleeping_until_ = service_.give_up_late();
+      until = wake_time_.sleep_until(service_.give_up_late(), clock_.now());
     } catch (...) {
-      sleeping_until_ = clock_.now() + std::chrono::milliseconds(10);  // no memory: again soon
+      // No memory for it: looked for again soon.
     }
-    clock_.wait_until(lock, changed_, sleeping_until_);
+    clock_.wait_until(lock, changed_, until);
   }
 }
 

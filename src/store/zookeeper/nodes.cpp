@@ -5,13 +5,16 @@ namespace holdfast::store::zookeeper {
 
 namespace {
 
-contender_store::entered entered_at(const std::string& path, const struct Stat& stat,
-                                    bool replaced) {
+// A session's requests are carried out in their order, so a list that was asked for together with
+// the place has it. One that did not come is asked for again.
+contender_store::entered entered_at(const std::string& path, const struct Stat& stat, bool replaced,
+                                    const answer& line) {
   contender_store::entered in;
   in.node = path.substr(path.rfind('/') + 1);
   in.fence = static_cast<std::uint64_t>(stat.czxid);
   in.session = static_cast<std::uint64_t>(stat.ephemeralOwner);
   in.replaced = replaced;
+  if (line.rc == ZOK) in.line = in_order(line.names);
   return in;
 }
 
@@ -28,6 +31,7 @@ contender_data contender_data_of(const answer& a) {
 result<contender_store::entered> zookeeper_store::enter(std::string_view name, const contender& who,
                                                         const contender_data& says,
                                                         std::span<const std::string> leaving) {
+  const std::string parent = path_of(name);
   const std::string prefix = path_of(name, node_prefix(who));
   const std::string data = contender_text::write(says);
   if (!leaving.empty()) {
@@ -35,7 +39,8 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
     if (!in || in->replaced) return in;
   }
   for (int i = 0; i < max_attempts; ++i) {
-    const auto made = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
+    const auto made = ask(2, true, [&](std::size_t r, connection& c, requests&, auto* token) {
+      if (r == 1) return ask_line(c, parent, token);
       return zoo_acreate2(c.handle(), prefix.c_str(), data.data(), static_cast<int>(data.size()),
                           acl(), ZOO_EPHEMERAL_SEQUENTIAL, &requests::on_text_stat, token);
     });
@@ -43,10 +48,10 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
     const answer& a = made->front();
     if (a.rc == ZOK) {
       know_time(options_.clock->now(), a.stat.ctime);
-      return entered_at(a.text, a.stat, false);
+      return entered_at(a.text, a.stat, false, made->back());
     }
     if (a.rc != ZNONODE) return wrong(a.rc, true);
-    if (auto ok = make(path_of(name), ZOO_CONTAINER); !ok) {
+    if (auto ok = make(parent, ZOO_CONTAINER); !ok) {
       return failure{ok.error().code, std::move(ok.error().what)};
     }
   }
@@ -61,7 +66,9 @@ result<contender_store::entered> zookeeper_store::enter_in_place_of(
   for (const auto& node : leaving) paths.push_back(path_of(name, node));
   std::vector<zoo_op_t> steps(paths.size() + 1);
   if (steps.size() > requests::max_steps) return entered{};
-  const auto made = ask(1, true, [&](auto, connection& c, requests& r, auto* token) {
+  const std::string parent = path_of(name);
+  const auto made = ask(2, true, [&](std::size_t i, connection& c, requests& r, auto* token) {
+    if (i == 1) return ask_line(c, parent, token);
     for (std::size_t p = 0; p < paths.size(); ++p) {
       zoo_delete_op_init(&steps[p], paths[p].c_str(), -1);
     }
@@ -80,7 +87,7 @@ result<contender_store::entered> zookeeper_store::enter_in_place_of(
   });
   if (!stat) return failure{errc::unavailable, stat.error().what, true};
   if (stat->front().rc != ZOK) return wrong(stat->front().rc, true);
-  return entered_at(a.text, stat->front().stat, true);
+  return entered_at(a.text, stat->front().stat, true, made->back());
 }
 
 // What a session asks for is carried out in the order in which it asks, also when it goes on with
@@ -94,9 +101,7 @@ result<std::vector<contender>> zookeeper_store::contenders(std::string_view name
   const auto answers =
       ask(latest ? 2 : 1, latest, [&](std::size_t i, connection& c, requests&, auto* token) {
         if (latest && i == 0) return ask_all(c, token);
-        if (!on_arrival) {
-          return zoo_aget_children(c.handle(), path.c_str(), 0, &requests::on_names, token);
-        }
+        if (!on_arrival) return ask_line(c, path, token);
         watch = c.watch(std::move(on_arrival));
         return zoo_awget_children(c.handle(), path.c_str(), &connection::on_watch, watch,
                                   &requests::on_names, token);

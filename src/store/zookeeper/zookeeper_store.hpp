@@ -79,6 +79,11 @@ class zookeeper_store final : public contender_store {
     return zoo_adelete(c.handle(), nobody.c_str(), -1, &requests::on_void, token);
   }
 
+  template <class Token>
+  static int ask_line(connection& c, const std::string& parent, Token* token) {
+    return zoo_aget_children(c.handle(), parent.c_str(), 0, &requests::on_names, token);
+  }
+
   /// Sends `count` requests by send(i, link, requests) and waits for their answers.
   template <class Send>
   result<std::vector<answer>> ask(std::size_t count, bool to_leader, Send send);

@@ -5,6 +5,7 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
+#include "harness/wire_cost.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
 namespace mariadb_test {
@@ -148,6 +149,11 @@ class mariadb_network : public mariadb_store {
   harness::fault_proxy proxy_{port()};
   holdfast::session direct_ = open();
 };
+
+TEST_F(mariadb_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+  const auto s = behind();
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
+}
 
 TEST_F(mariadb_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
   auto s = behind();

@@ -2,6 +2,7 @@
 #include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
 #include "harness/tcp.hpp"
+#include "harness/wire_cost.hpp"
 #include "store/memcached/fixture.hpp"
 
 namespace memcached_test {
@@ -86,6 +87,12 @@ TEST_F(memcached_store, calls_end_at_their_limit_while_the_server_hangs) {
   harness::calls_end_at_their_limit_while_it_hangs(
       proxy, url(proxy.port()) + "?connect_timeout=3600s&command_timeout=3600s",
       url(server_.port()));
+}
+
+TEST_F(memcached_store, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+  harness::fault_proxy proxy(server_.port());
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(proxy.port()));
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, session), 2U);
 }
 
 TEST_F(memcached_store, a_connection_that_was_cut_is_made_again_and_the_hold_stays) {

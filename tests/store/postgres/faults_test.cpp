@@ -5,6 +5,7 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/seed.hpp"
+#include "harness/wire_cost.hpp"
 
 // What the server does to us, by the names that it has for it, and the network.
 namespace postgres_test {
@@ -233,6 +234,11 @@ TEST_F(postgres_network, calls_end_at_their_limit_while_the_server_hangs) {
       harness::postgres_server::url_of(proxy_.port(),
                                        rest + "&connect_timeout=3600s&command_timeout=3600s"),
       harness::postgres_server::url_of(port(), rest));
+}
+
+TEST_F(postgres_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+  const auto s = behind("&listen=never");
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);
 }
 
 TEST_F(postgres_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {

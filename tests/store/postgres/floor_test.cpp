@@ -49,6 +49,32 @@ TEST_F(postgres_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
 }
 
+// An answer with a row in it is a good tenth of what such a statement costs the server.
+TEST_F(postgres_floor, a_replacement_answers_with_the_time_only_if_that_is_asked_for) {
+  const auto seen = read("m");
+  auto made = first("m", seen);
+  const auto outcome_of = [&](const holdfast::store::sql::replacement& r) {
+    auto got = link_->replace({&r, 1}, soon());
+    EXPECT_TRUE(got) << got.error().what;
+    return got ? got->front() : holdfast::store::sql::replaced{};
+  };
+  const auto first_one = outcome_of(made);
+  EXPECT_TRUE(first_one.done);
+  EXPECT_EQ(first_one.version, made.version);
+  EXPECT_EQ(first_one.now_at, 0);
+  made.there = true;
+  const auto second = outcome_of(made);
+  EXPECT_TRUE(second.done);
+  EXPECT_EQ(second.version, made.version + 1);
+  EXPECT_EQ(second.now_at, 0);
+  EXPECT_FALSE(outcome_of(made).done) << "of an old version";
+  made.version = second.version;
+  made.asks_time = true;
+  const auto third = outcome_of(made);
+  EXPECT_TRUE(third.done);
+  EXPECT_GE(third.now_at, seen.now_at);
+}
+
 TEST_F(postgres_floor, a_row_that_goes_while_its_lock_is_waited_for_is_made_anew) {
   ASSERT_TRUE(replace({first("m", read("m"))}));
   const client other{base_};

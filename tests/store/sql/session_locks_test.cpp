@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "harness/counting_clock.hpp"
+
 // mode=session over a server that fails as a test wants it: a lock that nobody holds stays with no
 // connection.
 namespace sql_test {
@@ -99,10 +101,11 @@ class fake_lock_link final : public lock_link {
 
 class lock_sessions : public testing::Test {
  protected:
-  std::unique_ptr<session_store> open() {
+  std::unique_ptr<session_store> open() { return open(clock_); }
+  std::unique_ptr<session_store> open(holdfast::clock& on) {
     session_lock_options o;
     o.can = session_capabilities(true, {});
-    o.clock = &clock_;
+    o.clock = &on;
     const auto connect = [this]() -> result<std::unique_ptr<lock_link>> {
       if (server_.full && ++server_.turned_away > 0) return refusal();
       return std::unique_ptr<lock_link>(std::make_unique<fake_lock_link>(server_));
@@ -130,6 +133,17 @@ class lock_sessions : public testing::Test {
   std::unique_ptr<session_store> mine_ = open();
   std::unique_ptr<session_store> other_ = open();
 };
+
+TEST_F(lock_sessions, the_thread_that_tidies_wakes_for_the_first_of_many_short_holds) {
+  harness::counting_clock clock;
+  const auto store = open(clock);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(acquire(*store, "n", 1), permits_outcome::granted);
+    EXPECT_EQ(outcome(*store, "n", about(permits_verb::release, 1)), permits_outcome::done);
+    clock.until_asleep(1);
+  }
+  EXPECT_LE(clock.wakes(), 1);
+}
 
 // A connection gets a lock that it holds again.
 TEST_F(lock_sessions, a_second_owner_of_a_session_does_not_get_what_the_first_one_holds) {

@@ -4,6 +4,7 @@
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/process.hpp"
+#include "harness/wire_cost.hpp"
 #include "store/zookeeper/fixture.hpp"
 
 // What is in the tree, and what the servers were asked for.
@@ -71,6 +72,14 @@ TEST_F(recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
   for (auto& t : threads) t.join();
   // Each departure but the last was watched by the next, and by nobody else.
   EXPECT_LE(counted("sum_node_deleted_watch_count") - before, static_cast<long>(crowd));
+}
+
+// The list is asked for together with the place, whose session's requests are carried out in their
+// order.
+TEST_F(recipe, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
+  harness::fault_proxy proxy(calm_ensemble().port(0));
+  const auto s = holdfast::open("zookeeper://127.0.0.1:" + std::to_string(proxy.port()) + base_);
+  EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy, s), 2U);
 }
 
 TEST_F(recipe, a_place_whose_reply_was_lost_is_found_again_and_leaves_no_ghost) {
