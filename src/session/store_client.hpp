@@ -88,7 +88,7 @@ class store_client {
   static void observe() noexcept;
 
   /// To the observer; what it throws stays there.
-  void tell(event what) noexcept;
+  void tell(event& what) noexcept;
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept;

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "observe/lock_series.hpp"
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -168,6 +170,20 @@ TEST(metrics, escape_what_a_label_may_hold) {
   metrics m;
   m.on_event(about(event_kind::acquired, "a\"b\\c\nd"));
   EXPECT_NE(m.text().find(R"(group="a\"b\\c\nd")"), std::string::npos);
+}
+
+TEST(metrics, tell_texts_of_every_length_apart) {
+  const std::string text = "abcdefghijklmnopqrstuvwxyz";
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    const std::string one = text.substr(0, n);
+    EXPECT_TRUE(holdfast::observe::same_text(one, std::string(one)));
+    EXPECT_FALSE(holdfast::observe::same_text(one, one + "x"));
+    for (std::size_t i = 0; i < n; ++i) {
+      std::string other = one;
+      other[i] = 'X';
+      EXPECT_FALSE(holdfast::observe::same_text(one, other)) << n << ' ' << i;
+    }
+  }
 }
 
 TEST(metrics, lose_no_count_of_many_threads) {
