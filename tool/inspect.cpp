@@ -83,10 +83,11 @@ int list(const common_options& common, const list_options& o, log& to) {
 int show(const common_options& common, const show_options& o, log& to) {
   const auto [s, url] = open_to_read(common, to);
   const name_info info = s.show(o.name);
+  const auto buckets = lowest_buckets(s, info);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
-  print(common.json ? show_json(info, url, s.can(), now)
-                    : show_text(info, url, s.can(), now, bold));
+  print(common.json ? show_json(info, buckets, url, s.can(), now)
+                    : show_text(info, buckets, url, s.can(), now, bold));
   return exit_code::ok;
 }
 

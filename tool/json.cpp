@@ -59,6 +59,21 @@ void add_name(json& j, const name_info& info, wall_time now) {
   add_participants(j, "waiters", info.waiters, false, now);
 }
 
+json buckets_json(std::span<const rate_bucket> all) {
+  json list = json::array();
+  for (const rate_bucket& b : all) {
+    list.push_back({{"rule", b.rule},
+                    {"key", b.key},
+                    {"limit", b.limit},
+                    {"remaining", b.remaining},
+                    {"tokens", b.tokens},
+                    {"per_seconds", exact_seconds(b.per)},
+                    {"full_in_seconds", exact_seconds(b.full_in)},
+                    {"unchanged_seconds", exact_seconds(b.unchanged_for)}});
+  }
+  return list;
+}
+
 json listed_json(const listed_name& n, wall_time now) {
   json one = json::object();
   if (n.error.empty()) {
@@ -68,6 +83,7 @@ json listed_json(const listed_name& n, wall_time now) {
     one["error"] = n.error;
     one["not_permitted"] = n.not_permitted;
   }
+  if (!n.buckets.empty()) one["buckets"] = buckets_json(n.buckets);
   return one;
 }
 
@@ -133,16 +149,20 @@ std::string list_json(std::span<const listed_name> names, std::string_view store
   j["store"] = store;
   j["time"] = rfc3339(now);
   j["locks"] = json::array();
-  for (const auto& n : names) j["locks"].push_back(listed_json(n, now));
-  return line(j);
+  std::string text = line(j);
+  // One by one: all of a hundred thousand names as objects would be hundreds of megabytes.
+  std::string all;
+  for (const auto& n : names) all += (all.empty() ? "" : ",") + lock_json(n, now);
+  return text.insert(text.rfind(']'), all);
 }
 
-std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
-                      wall_time now) {
+std::string show_json(const name_info& info, std::span<const rate_bucket> buckets,
+                      std::string_view store, const store::capabilities& can, wall_time now) {
   json j = document();
   j["store"] = store;
   j["time"] = rfc3339(now);
   add_name(j, info, now);
+  if (info.kind == "rate_limiter") j["buckets"] = buckets_json(buckets);
   j["promises"] = capabilities_json(can);
   return line(j);
 }

@@ -51,8 +51,8 @@ std::string lock_json(const listed_name& one, wall_time now);
 /// A text as JSON has it, with its quotes; what is not UTF-8 is replaced.
 std::string json_text(std::string_view text);
 std::string list_json(std::span<const listed_name> names, std::string_view store, wall_time now);
-std::string show_json(const name_info& info, std::string_view store, const store::capabilities& can,
-                      wall_time now);
+std::string show_json(const name_info& info, std::span<const rate_bucket> buckets,
+                      std::string_view store, const store::capabilities& can, wall_time now);
 /// `left`: holders that were not removed.
 std::string force_unlock_json(std::string_view lock, std::string_view store, std::size_t removed,
                               std::size_t left, std::string_view reason, wall_time now);

@@ -25,10 +25,15 @@ void sort_by(std::vector<listed_name>& names, Key key) {
 
 }  // namespace
 
-listed_name look_at(const session& s, const std::string& name) {
+std::vector<rate_bucket> lowest_buckets(const session& s, const name_info& info) {
+  return info.kind == "rate_limiter" ? s.buckets(info.name) : std::vector<rate_bucket>{};
+}
+
+listed_name look_at(const session& s, const std::string& name, bool closely) {
   listed_name found;
   try {
     found.info = s.show(name);
+    if (closely) found.buckets = lowest_buckets(s, found.info);
   } catch (const error& e) {
     if (e.retryable()) throw;
     found.error = unsigned_message(e.what());

@@ -14,13 +14,18 @@ namespace holdfast::tool {
 /// What list has found out about a name: everything, or why it could not.
 struct listed_name {
   name_info info{};
-  std::string error{};         ///< not empty: of `info` only the name is known
-  bool not_permitted = false;  ///< that is the error: this user may not read it
+  std::string error{};                 ///< not empty: of `info` only the name is known
+  bool not_permitted = false;          ///< that is the error: this user may not read it
+  std::vector<rate_bucket> buckets{};  ///< of a rate limit, if they were asked for
 };
 
-/// One round trip. An entry that cannot be read must not hide the others: its error is its row.
-/// Throws holdfast::error where the store does not answer.
-listed_name look_at(const session& s, const std::string& name);
+/// The buckets of a rate limit with the smallest part left. session::buckets() says what it costs.
+std::vector<rate_bucket> lowest_buckets(const session& s, const name_info& info);
+
+/// One round trip, and what the buckets cost where `closely` asks for them. An entry that cannot be
+/// read must not hide the others: its error is its row. Throws holdfast::error where the store does
+/// not answer.
+listed_name look_at(const session& s, const std::string& name, bool closely = false);
 
 /// There are names, and this user may read none of them.
 bool may_read_none(std::span<const listed_name> names);

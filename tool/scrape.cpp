@@ -15,30 +15,28 @@ namespace {
 constexpr std::string_view of_nobody = "holdfast-ping";
 
 /// What is away is a state to be shown, too: an alert is made of it.
-store_snapshot snapshot_of(const common_options& common, log& to) {
+snapshot snapshot_of(const common_options& common, log& to) {
   const stopwatch watch;
   session_options options;
   options.decorate = watch.decorator();
   try {
     const auto [s, url] = open_store(common, to, boot_clock::now(), options);
     (void)s.show(of_nobody);
-    const auto round_trip = watch.take();
+    const auto round_trip = watch.take().value_or(std::chrono::nanoseconds{0});
     auto found = look_at_store(s, url);
-    found.round_trip = round_trip;
+    found.health.round_trip = round_trip;
     return found;
   } catch (const error& e) {
     if (!e.retryable()) throw;
     to.write(level::error, "unavailable", unsigned_message(e.what()));
-    store_snapshot away;
-    away.url = shown_store(common);
-    return away;
+    return {.store = shown_store(common)};
   }
 }
 
 }  // namespace
 
 int scrape(const common_options& common, const scrape_options& o, log& to) {
-  const store_snapshot found = snapshot_of(common, to);
+  const snapshot found = snapshot_of(common, to);
   const auto text = store_metrics({&found, 1}, std::chrono::system_clock::now(), o.format);
   if (o.output.empty()) {
     print(text);
@@ -47,7 +45,7 @@ int scrape(const common_options& common, const scrape_options& o, log& to) {
                        "metrics: cannot write " + printable(o.output) + ": " + why);
   }
   if (may_read_none(found.names)) return exit_code::not_permitted;
-  return found.up ? exit_code::ok : exit_code::unavailable;
+  return found.health.reachable ? exit_code::ok : exit_code::unavailable;
 }
 
 }  // namespace holdfast::tool

@@ -1,14 +1,18 @@
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <utility>
 
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
+#include "tool/fd.hpp"
 #include "tool/json.hpp"
 #include "tool/open_store.hpp"
 #include "tool/serve/dashboard.hpp"
@@ -22,6 +26,7 @@ namespace holdfast::tool {
 namespace {
 
 constexpr std::size_t shortest_token = 16;
+constexpr std::size_t longest_token = 1024;
 constexpr http_limits page_limits{.connections = 64, .streams = 256};
 
 /// 128 random bits.
@@ -34,20 +39,30 @@ std::string random_token() {
 }
 
 std::string token_in(const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    throw failure_exit(exit_code::config, "--token-file " + printable(path) + ": " + why);
+  };
+  // What is judged is what is read: neither a link nor a pipe, and no other file that has come in
+  // its place meanwhile.
+  const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  if (!file) {
+    refuse(errno == ELOOP ? "is a symbolic link; name the file itself"
+                          : std::string("can not be read: ") + std::strerror(errno));
+  }
   struct stat s{};
-  std::string token;
-  std::ifstream file(path);
-  if (::stat(path.c_str(), &s) != 0 || !std::getline(file, token))
-    throw failure_exit(exit_code::config, "--token-file " + printable(path) + ": can not be read");
+  if (::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) refuse("is no ordinary file");
+  if (s.st_uid != ::geteuid() && s.st_uid != 0)
+    refuse("belongs to another user, who knows the token; make it yours: chown");
   if ((s.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    throw failure_exit(exit_code::config,
-                       "--token-file " + printable(path) +
-                           ": others may read or change it; make it yours alone: chmod 600");
-  if (token.size() < shortest_token)
-    throw failure_exit(exit_code::config, "--token-file " + printable(path) +
-                                              ": the first line has to be a token of at least " +
-                                              std::to_string(shortest_token) + " characters");
-  return token;
+    refuse("others may read or change it; make it yours alone: chmod 600");
+  std::array<char, longest_token + 1> bytes{};
+  const ssize_t n = ::read(file.get(), bytes.data(), bytes.size());
+  const std::string_view text{bytes.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+  const std::string_view token = text.substr(0, text.find('\n'));
+  if (token.size() < shortest_token || token.size() > longest_token)
+    refuse("the first line has to be a token of " + std::to_string(shortest_token) + " to " +
+           std::to_string(longest_token) + " characters");
+  return std::string(token);
 }
 
 std::string token_of(const serve_options& o) {
@@ -91,14 +106,7 @@ std::string address_of(const serve_options& o, int port) {
   return "http://" + (host.empty() ? "127.0.0.1" : host) + ':' + std::to_string(port) + '/';
 }
 
-std::string metrics_of(std::span<const snapshot> all) {
-  std::vector<store_snapshot> stores;
-  for (const snapshot& one : all) {
-    store_snapshot s{one.store, one.health.reachable, {}, one.health.round, one.names};
-    if (s.up) s.round_trip = one.health.round_trip;
-    if (!s.up) s.names.clear();
-    stores.push_back(std::move(s));
-  }
+std::string metrics_of(std::span<const snapshot> stores) {
   return store_metrics(stores, std::chrono::system_clock::now(), metrics_format::openmetrics);
 }
 

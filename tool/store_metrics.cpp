@@ -47,6 +47,9 @@ void add(totals& to, const name_info& shown, system_clock::time_point now) {
   to.oldest_wait = std::max(to.oldest_wait, oldest(n.waiters, now));
 }
 
+/// Of a store that is away nothing is told that was so earlier.
+bool up(const snapshot& s) { return s.health.reachable; }
+
 /// What stands before the first ':' or '/', as holdfast::metrics groups by default.
 std::string group_of(const std::string& name) {
   return name.substr(0, std::min(name.find_first_of(":/"), name.size()));
@@ -55,7 +58,7 @@ std::string group_of(const std::string& name) {
 using key = std::tuple<std::string, std::string, std::string>;  // store, kind, group
 
 /// The greatest groups of a store have series of their own.
-std::set<std::string> groups_shown(const store_snapshot& s) {
+std::set<std::string> groups_shown(const snapshot& s) {
   std::map<std::string, std::size_t> sizes;
   for (const auto& n : s.names) ++sizes[group_of(n.info.name)];
   std::vector<std::pair<std::size_t, std::string>> by_size;
@@ -67,42 +70,46 @@ std::set<std::string> groups_shown(const store_snapshot& s) {
   return shown;
 }
 
-std::map<key, totals> summed(std::span<const store_snapshot> stores, system_clock::time_point now) {
+std::map<key, totals> summed(std::span<const snapshot> stores, system_clock::time_point now) {
   std::map<key, totals> all;
   for (const auto& s : stores) {
+    if (!up(s)) continue;
     const auto shown = groups_shown(s);
     for (const auto& n : s.names) {
       if (!n.error.empty()) continue;
       const std::string group = group_of(n.info.name);
       const std::string& label = shown.contains(group) ? group : "other";
-      add(all[{s.url, n.info.kind, label}], n.info, now);
+      add(all[{s.store, n.info.kind, label}], n.info, now);
     }
   }
   return all;
 }
 
-void write_stores(metrics_text& to, std::span<const store_snapshot> stores) {
+void write_stores(metrics_text& to, std::span<const snapshot> stores) {
   const auto each = [&](auto value) {
     for (const auto& s : stores) {
-      if (const std::optional<double> v = value(s)) to.sample({{"store", s.url}}, *v);
+      if (const std::optional<double> v = value(s)) to.sample({{"store", s.store}}, *v);
     }
   };
   using maybe = std::optional<double>;
   to.family("holdfast_store_up", metric_type::gauge, "Whether the store answers.");
-  each([](const store_snapshot& s) { return maybe(s.up ? 1 : 0); });
+  each([](const snapshot& s) { return maybe(up(s) ? 1 : 0); });
   to.family("holdfast_store_round_trip_seconds", metric_type::gauge, "One command about one name.");
-  each([](const store_snapshot& s) {
-    return s.round_trip ? maybe(exact_seconds(*s.round_trip)) : std::nullopt;
+  each([](const snapshot& s) {
+    const auto took = s.health.round_trip;
+    return up(s) && took.count() != 0 ? maybe(exact_seconds(took)) : std::nullopt;
   });
   to.family("holdfast_store_scan_seconds", metric_type::gauge,
             "How long it took to look at all names.");
-  each([](const store_snapshot& s) { return s.up ? maybe(exact_seconds(s.scan)) : std::nullopt; });
+  each([](const snapshot& s) {
+    return up(s) ? maybe(exact_seconds(s.health.round)) : std::nullopt;
+  });
   to.family("holdfast_store_unreadable", metric_type::gauge,
             "Names whose entries cannot be read: damaged, newer or foreign, or not permitted.");
-  each([](const store_snapshot& s) {
+  each([](const snapshot& s) {
     const auto bad = std::count_if(s.names.begin(), s.names.end(),
                                    [](const listed_name& n) { return !n.error.empty(); });
-    return s.up ? maybe(static_cast<double>(bad)) : std::nullopt;
+    return up(s) ? maybe(static_cast<double>(bad)) : std::nullopt;
   });
 }
 
@@ -123,13 +130,14 @@ void write_locks(metrics_text& to, const std::map<key, totals>& all) {
        &totals::oldest_wait);
 }
 
-void write_elections(metrics_text& to, std::span<const store_snapshot> stores) {
+void write_elections(metrics_text& to, std::span<const snapshot> stores) {
   to.family("holdfast_store_leader", metric_type::gauge, "Whether an election has a leader.");
   for (const auto& s : stores) {
+    if (!up(s)) continue;
     std::size_t shown = 0;
     for (const auto& n : s.names) {
       if (n.info.kind != "election" || ++shown > most_elections) continue;
-      to.sample({{"store", s.url}, {"election", n.info.name}},
+      to.sample({{"store", s.store}, {"election", n.info.name}},
                 without_the_dead(n.info).holders.empty() ? 0 : 1);
     }
   }
@@ -137,14 +145,13 @@ void write_elections(metrics_text& to, std::span<const store_snapshot> stores) {
 
 }  // namespace
 
-store_snapshot look_at_store(const session& s, const std::string& url) {
-  store_snapshot found;
-  found.url = url;
+snapshot look_at_store(const session& s, const std::string& url) {
+  snapshot found{.store = url};
   try {
     const auto began = std::chrono::steady_clock::now();
     found.names = look_up(s, {});
-    found.scan = std::chrono::steady_clock::now() - began;
-    found.up = true;
+    found.health.round = std::chrono::steady_clock::now() - began;
+    found.health.reachable = true;
   } catch (const error& e) {
     if (!e.retryable()) throw;
     found.names.clear();
@@ -152,7 +159,7 @@ store_snapshot look_at_store(const session& s, const std::string& url) {
   return found;
 }
 
-std::string store_metrics(std::span<const store_snapshot> stores, system_clock::time_point now,
+std::string store_metrics(std::span<const snapshot> stores, system_clock::time_point now,
                           metrics_format format) {
   metrics_text to(format);
   write_stores(to, stores);

@@ -82,6 +82,19 @@ std::string participants_text(const std::vector<participant>& all, wall_time now
   return t.text(bold);
 }
 
+std::string buckets_text(std::span<const rate_bucket> all, bool bold) {
+  if (all.empty()) return {};
+  table t{{"RULE", "KEY", "LEFT", "OF", "COMES BACK", "FULL IN", "LAST USED"}};
+  for (const rate_bucket& b : all) {
+    std::string key;
+    for (const auto& part : b.key) key += (key.empty() ? "" : " ") + printable(part);
+    t.add({printable(b.rule), key, std::to_string(b.remaining), std::to_string(b.limit),
+           std::to_string(b.tokens) + " each " + format_duration(b.per), format_duration(b.full_in),
+           format_duration(b.unchanged_for) + " ago"});
+  }
+  return "\nbuckets that are not full, the emptiest first\n" + t.text(bold);
+}
+
 std::string state_line(const name_info& info) {
   if (info.kind.empty()) return "not in use";
   if (info.kind == "mutex") return "mutex";
@@ -166,10 +179,12 @@ std::string name_text(const name_info& info, wall_time now, bool bold) {
   return out;
 }
 
-std::string show_text(const name_info& info, const std::string& store,
-                      const store::capabilities& can, wall_time now, bool bold) {
+std::string show_text(const name_info& info, std::span<const rate_bucket> buckets,
+                      const std::string& store, const store::capabilities& can, wall_time now,
+                      bool bold) {
   return printable(info.name) + ": " + state_line(info) + "\nstore: " + printable(store) + '\n' +
-         name_text(info, now, bold) + "\nwhat this store promises\n" + promises(can, store);
+         name_text(info, now, bold) + buckets_text(buckets, bold) + "\nwhat this store promises\n" +
+         promises(can, store);
 }
 
 }  // namespace holdfast::tool

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -17,7 +18,9 @@
 #include "tool/screen.hpp"
 #include "tool/signal_exit.hpp"
 #include "tool/signals.hpp"
-#include "tool/survey.hpp"
+#include "tool/survey/board.hpp"
+#include "tool/survey/pace.hpp"
+#include "tool/survey/scanner.hpp"
 #include "tool/tables.hpp"
 #include "tool/text.hpp"
 #include "tool/top_view.hpp"
@@ -33,6 +36,8 @@ using std::chrono::system_clock;
 /// News of the store are drawn at most so often, and ages go on at least so often.
 constexpr milliseconds between_drawings{250};
 constexpr milliseconds longest_still{1000};
+/// The share of the time that goes into questions to the store.
+constexpr double most_asked = 0.05;
 
 /// ^Z from elsewhere, as something to poll: else the shell would get a terminal in our mode.
 class stop_inbox {
@@ -56,30 +61,40 @@ class stop_inbox {
 };
 
 /// Only those that were seen by the person who said yes: not a holder that has come since.
-std::string unlock(const session& s, const top_request& asked) {
+std::string unlock(const session* s, const top_request& asked) try {
+  if (s == nullptr) return "the store is away: nothing was changed";
   std::size_t removed = 0;
-  for (const auto& owner : asked.owners) removed += s.force_release(asked.name, owner);
+  for (const auto& owner : asked.owners) removed += s->force_release(asked.name, owner);
   const std::string name = printable(asked.name);
   if (removed == 0)
     return name + " was held by another one meanwhile, or free: nothing was changed";
   return name + ": taken away from " + std::to_string(removed) +
          (removed == 1 ? " holder" : " holders");
+} catch (const error& e) {
+  return std::string(unsigned_message(e.what()));
 }
 
-/// The terminal, the survey and the view together.
+/// The terminal, the scanner and the view together.
 class live_table {
  public:
   live_table(const signal_inbox& signals, const stop_inbox& stops, const opened_store& s,
              const top_options& o, bool color)
       : signals_(signals),
         stops_(stops),
-        survey_(s.session, o.which.pattern, o.interval, news_),
+        board_(0, s.url),
+        scanner_(
+            board_, [opened = s.session] { return opened; }, [this] { news_.ring(); },
+            {.share = most_asked,
+             .first_share = 1,
+             .pattern = o.which.pattern,
+             .interval = o.interval}),
         view_(s.url, o.which, color) {}
 
   /// Returns the exit code. The terminal is as it was then.
   int run() {
     while (!over_) {
-      if (std::exchange(news_came_, false)) view_.update(survey_.state());
+      scanner_.viewed();
+      if (std::exchange(news_came_, false)) update();
       if (!screen_.draw(view_.lines(screen::size(), system_clock::now()))) break;
       await();
     }
@@ -88,6 +103,12 @@ class live_table {
   }
 
  private:
+  void update() {
+    view_.update(board_.take(system_clock::now()));
+    const std::lock_guard guard{mutex_};
+    if (!note_.empty()) view_.say(std::exchange(note_, {}));
+  }
+
   /// Until there is something to draw.
   void await() {
     const boot_time drawn = boot_clock::now();
@@ -124,7 +145,13 @@ class live_table {
     if (r.kind == top_request::what::quit) over_ = true;
     if (r.kind == top_request::what::suspend) screen_.suspend();
     if (r.kind == top_request::what::unlock)
-      survey_.order([r](const session& s) { return unlock(s, r); });
+      scanner_.perform(r.name, [this, r](const session* s) { note(unlock(s, r)); });
+  }
+
+  void note(std::string came) {
+    const std::lock_guard guard{mutex_};
+    note_ = std::move(came);
+    news_.ring();
   }
 
   void read_signals() {
@@ -140,7 +167,10 @@ class live_table {
   const signal_inbox& signals_;
   const stop_inbox& stops_;
   const bell news_;
-  survey survey_;
+  std::mutex mutex_;
+  std::string note_;  ///< what came of the last request, until it is shown
+  board board_;
+  scanner scanner_;
   top_view view_;
   screen screen_;
   bool news_came_ = true;
@@ -150,14 +180,15 @@ class live_table {
 
 /// The table as text, or as JSON, once or again and again.
 int print_tables(const common_options& common, const top_options& o, const opened_store& s) {
+  pace bounded{most_asked, boot_clock::now()};
   for (;;) {
     const boot_time began = boot_clock::now();
     const auto names = look_up(s.session, o.which);
     const auto now = system_clock::now();
     print(common.json ? list_json(names, s.url, now) : top_text(names, now));
     if (o.once) return exit_code::ok;
-    const nanoseconds asked = boot_clock::now() - began;
-    std::this_thread::sleep_for(std::max(o.interval - asked, rest_after(asked)));
+    bounded.spent(began, boot_clock::now());
+    std::this_thread::sleep_until(std::max(began + o.interval, bounded.rested_at()));
   }
 }
 

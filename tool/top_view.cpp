@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -85,21 +86,22 @@ std::string table_line(const column_layout& at, const std::array<std::string, 8>
   return line;
 }
 
+std::string percent(double share) { return std::to_string(std::lround(share * 100)) + '%'; }
+
 std::string clock_of(wall_clock::time_point now) { return rfc3339(now).substr(11, 8) + " UTC"; }
 
 }  // namespace
 
-void top_view::update(survey_state s) {
-  if (s.notes != state_.notes) said_.clear();
+void top_view::update(snapshot s) {
   if (paused_) {
-    state_.note = std::move(s.note);
-    state_.notes = s.notes;
-    state_.trouble = std::move(s.trouble);
+    state_.health = std::move(s.health);
     return;
   }
   state_ = std::move(s);
   arrange();
 }
+
+void top_view::say(std::string_view note) { said_ = printable(note); }
 
 void top_view::arrange() {
   shown_.clear();
@@ -133,7 +135,6 @@ top_request top_view::on_key(const key& k, screen_size size) {
   if (text && k.text == "\x03") return {top_request::what::quit};
   if (text && k.text == "\x1a") return {top_request::what::suspend};
   said_.clear();
-  notes_read_ = state_.notes;
   switch (mode_) {
     case mode::table:
       return on_table_key(k, size);
@@ -279,7 +280,8 @@ std::string top_view::headline(wall_clock::time_point now) const {
 }
 
 std::string top_view::status_line() const {
-  if (!state_.trouble.empty()) return "NOT CURRENT: " + printable(state_.trouble);
+  const store_health& health = state_.health;
+  if (!health.trouble().empty()) return "NOT CURRENT: " + printable(health.trouble());
   std::string line = "by " + which_.sort + (reversed_ ? ", reversed" : "");
   if (which_.held) line += ", held";
   if (which_.waiting) line += ", with waiters";
@@ -288,8 +290,8 @@ std::string top_view::status_line() const {
   if (shown_.size() != state_.names.size())
     line += " (" + std::to_string(shown_.size()) + " shown)";
   if (paused_) line += ", PAUSED";
-  line += "  (asks for " + format_duration(state_.took) + " a round, at most " +
-          std::to_string(100 / rest_for_work) + "% of the time)";
+  line += "  (asked " + percent(health.used_share) + " of the last minute, at most " +
+          percent(health.allowed_share) + ")";
   return line;
 }
 
@@ -297,7 +299,6 @@ std::string top_view::bottom_line() const {
   if (mode_ == mode::filter) return "/" + typed_ + "_";
   if (mode_ == mode::confirm) return question_ + typed_ + "_";
   if (!said_.empty()) return said_;
-  if (state_.notes != notes_read_) return printable(state_.note);
   return "? help  / filter  enter details  u unlock  p pause  q quit";
 }
 
@@ -320,7 +321,8 @@ std::vector<std::string> top_view::table_lines(screen_size size, wall_clock::tim
     out.push_back(here ? emphasized(line, reverse_on) : line);
   }
   if (shown_.empty())
-    out.emplace_back(!state_.complete ? " asking the store …" : " no such names in use");
+    out.emplace_back(state_.health.round.count() == 0 ? " asking the store …"
+                                                      : " no such names in use");
   return out;
 }
 

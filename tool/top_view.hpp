@@ -9,7 +9,7 @@
 
 #include "tool/options.hpp"
 #include "tool/screen.hpp"
-#include "tool/survey.hpp"
+#include "tool/survey/snapshot.hpp"
 
 namespace holdfast::tool {
 
@@ -20,15 +20,17 @@ struct top_request {
   std::vector<std::string> owners{};  ///< … those that the person has seen, and no others
 };
 
-/// The table of `top`: what it shows of a survey, and how keys change that. Knows no terminal.
+/// The table of `top`: what it shows of a store, and how keys change that. Knows no terminal.
 class top_view {
  public:
   top_view(std::string store, name_choice which, bool color)
       : store_(std::move(store)), which_(std::move(which)), color_(color) {}
 
-  /// The newest survey. The selected name stays selected while it is there. While the view is
-  /// paused, nothing changes but the note.
-  void update(survey_state s);
+  /// What is known now. The selected name stays selected while it is there. While the view is
+  /// paused, nothing changes but the trouble.
+  void update(snapshot s);
+  /// What came of a request: shown until the next key.
+  void say(std::string_view note);
   top_request on_key(const key& k, screen_size size);
   /// As many lines as the screen has rows, none wider.
   std::vector<std::string> lines(screen_size size, std::chrono::system_clock::time_point now);
@@ -57,7 +59,7 @@ class top_view {
   const std::string store_;
   name_choice which_;
   const bool color_;
-  survey_state state_;
+  snapshot state_;
   std::vector<listed_name> shown_;  ///< filtered and sorted
   mode mode_ = mode::table;
   bool paused_ = false;
@@ -67,8 +69,7 @@ class top_view {
   std::string selected_;  ///< a name
   std::size_t selected_row_ = 0;
   std::size_t first_row_ = 0;
-  std::string said_;            ///< instead of the survey's note
-  std::size_t notes_read_ = 0;  ///< by a person who has pressed a key since
+  std::string said_;
   std::optional<top_request> asked_;
   std::string question_;
 };

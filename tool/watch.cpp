@@ -10,7 +10,7 @@
 #include "tool/lock_events.hpp"
 #include "tool/open_store.hpp"
 #include "tool/signal_exit.hpp"
-#include "tool/survey.hpp"
+#include "tool/survey/pace.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -19,6 +19,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 using std::chrono::system_clock;
+
+/// The share of the time that goes into questions to the store.
+constexpr double most_asked = 0.05;
 
 /// Looks at one lock again and again, and prints what is new.
 class watcher {
@@ -34,7 +37,8 @@ class watcher {
   bool look() {
     const boot_time began = boot_clock::now();
     std::optional<name_info> info = ask();
-    asked_ = boot_clock::now() - began;
+    pace_.spent(began, boot_clock::now());
+    again_ = std::max(began + o_.interval, pace_.rested_at());
     if (!info) return false;
     const auto now = system_clock::now();
     const auto events =
@@ -50,7 +54,7 @@ class watcher {
     return came || (o_.until == "free" && !is_held) || (o_.until == "held" && is_held);
   }
 
-  nanoseconds until_next_look() const { return std::max(o_.interval, rest_after(asked_)); }
+  boot_time next_look() const noexcept { return again_; }
 
  private:
   /// A store that is away is told once, and again when it is back.
@@ -74,7 +78,8 @@ class watcher {
   const opened_store opened_;
   std::optional<name_info> last_{};
   boot_time looked_at_ = boot_clock::now();
-  nanoseconds asked_{};
+  pace pace_{most_asked, looked_at_};
+  boot_time again_{};
   bool away_ = false;
 };
 
@@ -89,9 +94,8 @@ int watch(const common_options& common, const watch_options& o, log& to) {
   watcher w{common, o, to};
   for (;;) {
     if (w.look()) return exit_code::ok;
-    const nanoseconds left = time_left(deadline);
-    if (left <= nanoseconds::zero()) return o.until.empty() ? exit_code::ok : o.busy_code;
-    std::this_thread::sleep_for(std::min(w.until_next_look(), left));
+    if (boot_clock::now() >= deadline) return o.until.empty() ? exit_code::ok : o.busy_code;
+    std::this_thread::sleep_until(std::min(w.next_look(), deadline));
   }
 }
 

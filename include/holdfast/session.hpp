@@ -40,6 +40,20 @@ struct name_info {
   std::vector<participant> waiters;  ///< in the order in which they will be served
 };
 
+/// A bucket of a rate limit that is not full.
+struct rate_bucket {
+  std::string rule;                     ///< its name, or its number
+  std::vector<std::string> key;         ///< the values of the key's parts, in the order of the rule
+  std::uint64_t limit = 0;              ///< what it holds when it is full
+  std::uint64_t remaining = 0;          ///< whole tokens
+  std::uint64_t tokens = 1;             ///< so many come back …
+  std::chrono::microseconds per{};      ///< … in this time
+  std::chrono::microseconds full_in{};  ///< if nobody takes anything
+  /// Since the last take or refund, by the store's clock. Of a bucket that fills all at once: since
+  /// the beginning of the interval in which that was.
+  std::chrono::microseconds unchanged_for{};
+};
+
 /// A connection to a store, and the threads that renew leases and wait for notifications on it. A
 /// handle: copies mean the same session, which ends with the last copy, primitive and lease that
 /// uses it. Thread-safe. After fork() it is unusable in the child (errc::forked): open a new one
@@ -61,6 +75,10 @@ class session {
   /// The holders and the waiters of a name. One round trip; two for a latch and a name not in use.
   /// Throws errc::invalid_name as the primitives do.
   name_info show(std::string_view name) const;
+  /// The buckets of a rate limiter that are not full, those with the smallest part left first, at
+  /// most `most`; none if the name is in use as something else. One round trip; on Redis a scan of
+  /// the store, of 10,000 of them. Throws errc::unsupported where the store has no rate limiters.
+  std::vector<rate_bucket> buckets(std::string_view name, std::size_t most = 100) const;
   /// Takes the lock away from its holders (or only from the one whose short id is given): the next
   /// waiter gets it, with a greater fence; the former holder finds out at its next renewal, and the
   /// resource refuses it by the fence. Returns how many holders were removed. One round trip, and

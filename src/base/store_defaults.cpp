@@ -4,11 +4,18 @@
 // What the ports do by default for stores that know nothing better.
 namespace holdfast::store {
 
-result<rate_reply> session_store::rate(std::string_view, const rate_command&) {
-  return failure{
-      errc::unsupported,
-      "the store " + url() + " has no rate_limiter; docs/matrix.md says which stores have"};
+namespace {
+failure no_rate_limiter(const std::string& url) {
+  return {errc::unsupported,
+          "the store " + url + " has no rate_limiter; docs/matrix.md says which stores have"};
 }
+}  // namespace
+
+result<rate_reply> session_store::rate(std::string_view, const rate_command&) {
+  return no_rate_limiter(url());
+}
+
+result<bucket_list> session_store::buckets(std::string_view) { return no_rate_limiter(url()); }
 
 std::vector<result<permits_reply>> session_store::execute_batch(
     std::span<const named_command> batch) {

@@ -264,6 +264,21 @@ class rate_transition final : public store::transition {
   std::string text_;
 };
 
+/// Reads, and changes nothing.
+class buckets_transition final : public store::transition {
+ public:
+  const std::string* apply(std::string_view text, const moment& now) override {
+    (void)in_.read(text, now);
+    found = {now.now_at, in_.record.buckets};
+    return nullptr;
+  }
+  const std::optional<failure>& wrong() const { return in_.wrong; }
+  store::bucket_list found;
+
+ private:
+  decoded<rate_record> in_;
+};
+
 class state_family final : public store::session_store {
  public:
   explicit state_family(std::unique_ptr<store::state_store> port)
@@ -316,6 +331,13 @@ class state_family final : public store::session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     if (change.wrong()) return *change.wrong();
     return std::move(change.reply);
+  }
+
+  result<store::bucket_list> buckets(std::string_view name) override {
+    buckets_transition look;
+    if (auto s = port_->transact(name, look); !s) return std::move(s.error());
+    if (look.wrong()) return *look.wrong();
+    return std::move(look.found);
   }
 
   // A record may be kept for its fence only: then the name is free. One that cannot be read is in

@@ -10,7 +10,6 @@ namespace {
 
 using store::bucket;
 using store::bucket_rule;
-using store::bucket_state;
 using store::moment;
 using store::rate_command;
 using store::rate_outcome;
@@ -18,29 +17,9 @@ using store::rate_record;
 using store::rate_reply;
 using store::rate_verb;
 
-constexpr std::int64_t rounded_up(std::int64_t units, std::int64_t of) {
-  return (units + of - 1) / of;
-}
-
-// A clock that was set back, or began anew, counts from where it is now.
-std::int64_t steps_since(const bucket& b, const moment& now) {
-  return (now.now_at - std::min(b.at, now.now_at)) / b.rule.step_us;
-}
-
-bool is_full(const bucket& b, const moment& now) {
-  return steps_since(b, now) >= rounded_up(b.used, b.rule.gain);
-}
-
-// Step 1, of one that is not full.
-void refill(bucket& b, const moment& now) {
-  const std::int64_t steps = steps_since(b, now);
-  b.used -= steps * b.rule.gain;
-  b.at = std::min(b.at, now.now_at) + steps * b.rule.step_us;
-}
-
 // Step 2. What was used stays used, in whole tokens.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
-  const std::int64_t tokens = std::min(rounded_up(b.used, b.rule.unit), rule.capacity / rule.unit);
+  const std::int64_t tokens = std::min(store::rounded_up(b.used, b.rule.unit), rule.capacity / rule.unit);
   b.version = c.version;
   b.rule = rule;
   b.used = tokens * rule.unit;
@@ -52,12 +31,12 @@ bool look_up(const rate_record& r, const rate_command& c, const store::bucket_ch
              const moment& now, bucket& b, bool& went_over) {
   const auto found = std::find_if(r.buckets.begin(), r.buckets.end(),
                                   [&](const bucket& one) { return one.id == choice.id; });
-  if (found == r.buckets.end() || is_full(*found, now)) {
+  if (found == r.buckets.end() || is_full(*found, now.now_at)) {
     b = {std::string(choice.id), c.version, choice.rule, 0, now.now_at};
     return true;
   }
   b = *found;
-  refill(b, now);
+  refill(b, now.now_at);
   if (b.version == c.version) return b.rule == choice.rule;
   if (b.version < c.version) {
     go_over_to(b, c, choice.rule, now);
@@ -66,22 +45,9 @@ bool look_up(const rate_record& r, const rate_command& c, const store::bucket_ch
   return true;
 }
 
-// How long until the bucket can do without so many units more.
-std::int64_t wait_for(const bucket& b, std::int64_t units, const moment& now) {
-  const std::int64_t over = b.used + units - b.rule.capacity;
-  if (over <= 0) return 0;
-  return b.at + rounded_up(over, b.rule.gain) * b.rule.step_us - now.now_at;
-}
-
 // A refund may be of more than a bucket holds by now.
 std::int64_t units_of(const rate_command& c, const bucket& b) {
   return std::min(c.tokens, b.rule.capacity / b.rule.unit) * b.rule.unit;
-}
-
-bucket_state describe(const bucket& b, std::int64_t wait_us, const moment& now) {
-  const bucket_rule& rule = b.rule;
-  return {rule.capacity / rule.unit, std::max<std::int64_t>(rule.capacity - b.used, 0) / rule.unit,
-          wait_us, wait_for(b, rule.capacity, now)};
 }
 
 void put_back(rate_record& r, const rate_command& c, std::vector<bucket>& buckets,
@@ -112,7 +78,7 @@ void store_into(rate_record& r, std::vector<bucket>& buckets) {
 }  // namespace
 
 void expire(rate_record& r, const moment& now) {
-  std::erase_if(r.buckets, [&](const bucket& b) { return is_full(b, now); });
+  std::erase_if(r.buckets, [&](const bucket& b) { return is_full(b, now.now_at); });
   std::erase_if(r.refunds, [&](const auto& one) { return one.forget_at <= now.now_at; });
 }
 
@@ -137,9 +103,9 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
     }
     const std::int64_t units = units_of(c, b);
     fits = fits && b.used <= store::most_units - units;
-    const std::int64_t wait = wait_for(b, units, now);
+    const std::int64_t wait = wait_for(b, units, now.now_at);
     reply.wait_us = std::max(reply.wait_us, wait);
-    reply.buckets.push_back(describe(b, wait, now));
+    reply.buckets.push_back(describe(b, wait, now.now_at));
   }
   reply.which = 0;
   // 4. All give, or none.
@@ -155,7 +121,7 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
   }
   if (!reply.changed) return reply;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    reply.buckets[i] = describe(buckets[i], takes ? reply.buckets[i].wait_us : 0, now);
+    reply.buckets[i] = describe(buckets[i], takes ? reply.buckets[i].wait_us : 0, now.now_at);
   }
   if (!takes) reply.wait_us = 0;
   // 5. What is full need not be kept.

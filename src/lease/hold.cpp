@@ -313,9 +313,10 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
 
 // Not to be touched after it was passed on: another thread may end it then.
 std::pair<bool, std::error_code> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
-                                                      wants w) {
+                                                      wants w,
+                                                      const std::function<void()>& before) {
   std::shared_ptr<transferable> done = std::move(self);
-  if (at.pass_on(done)) return {true, {}};
+  if (at.pass_on(done, before)) return {true, {}};
   return {false, static_cast<hold&>(*done).end(was::in_use, w)};
 }
 
@@ -326,16 +327,22 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   ++self->turn_;
   local_queue& at =
       *self->config_->local_queue;  // not to be touched after pass_on(): another may end it then
-  if (!self->client_.options().observer) return pass_on_or_end(at, std::move(self), w).second;
   auto& client = self->client_;
-  const auto session_lives = self->session_;
-  const auto name_lives = self->config_;
-  event released = self->described(event_kind::released);
-  const boot_time since = self->since_.load(std::memory_order_relaxed);
-  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
+  if (!client.options().observer) return pass_on_or_end(at, std::move(self), w, nullptr).second;
+  struct {
+    std::shared_ptr<session_impl> session;
+    std::shared_ptr<const lock_config> name;
+    event released;
+    boot_time since;
+  } kept{};
+  const auto keep = [&kept, mine = self.get()] {
+    kept = {mine->session_, mine->config_, mine->described(event_kind::released),
+            mine->since_.load(std::memory_order_relaxed)};
+  };
+  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w, keep);
   if (!passed_on) return how;
-  released.held = client.now() - since;
-  client.tell(released);
+  kept.released.held = client.now() - kept.since;
+  client.tell(kept.released);
   return how;
 } catch (...) {
   return errc::internal;
@@ -347,7 +354,7 @@ std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
   const auto session_lives = self->session_;
   if (self->state() == lease_state::lost)
     self->announce_lost("the lease had ended when one of its users left");
-  const event released = self->about(event_kind::released);
+  event released = self->about(event_kind::released);
   if (self->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) return self->end(was::in_use, w);
   if (self->state() == lease_state::lost) return errc::lost;
   client.tell(released);

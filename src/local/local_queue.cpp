@@ -160,16 +160,19 @@ std::shared_ptr<transferable> local_queue::take_idle(const lock_config& wanted) 
   return std::exchange(idle_, nullptr);
 }
 
-bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
+bool local_queue::pass_on(std::shared_ptr<transferable>& done,
+                          const std::function<void()>& before) {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) {
     if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
+    if (before) before();
     idle_ = std::move(done);
     if (looked_after_ || have_it_looked_after()) return true;
     done = std::exchange(idle_, nullptr);
     return false;
   }
   if (!done->fits(line_.front()->config_) || !done->stays_in_process(clock_.now())) return false;
+  if (before) before();
   if (first_ == summons::insists || bypassed_ >= line_.front()->config_.max_bypass) {
     give_first(std::move(done));
   } else {

@@ -125,7 +125,8 @@ class local_queue {
 
   /// A thread is done with it. False if it has to go back to the store; else it is not its any
   /// more, and by the time this returns another thread may have ended hold and local queue.
-  bool pass_on(std::shared_ptr<transferable>& done);
+  /// `before` is called when it will be passed on, with the mutex held.
+  bool pass_on(std::shared_ptr<transferable>& done, const std::function<void()>& before = nullptr);
 
   /// What was kept idle for longer than it lingers, to be given back; or when to look again.
   struct lapsed {

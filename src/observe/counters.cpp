@@ -2,12 +2,41 @@
 
 namespace holdfast::observe {
 
-unsigned part_of_this_thread() noexcept {
-  static std::atomic<unsigned> next{0};
-  constexpr unsigned none = parts;
-  thread_local unsigned mine = none;
-  if (mine == none) mine = next.fetch_add(1, std::memory_order_relaxed) % parts;
-  return mine;
+namespace {
+
+/// One bit a part: which of them a thread has for itself. Acquired and released, so that what one
+/// thread has counted there is seen by the next.
+std::atomic<unsigned> taken{0};
+
+unsigned take_part() noexcept {
+  unsigned now = taken.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < shared_part;) {
+    if ((now & (1U << i)) != 0) {
+      ++i;
+    } else if (taken.compare_exchange_weak(now, now | (1U << i), std::memory_order_acquire,
+                                           std::memory_order_relaxed)) {
+      return i;
+    }
+  }
+  return shared_part;
+}
+
+/// What counts after the end of its thread's variables shares.
+struct own_part {
+  own_part() noexcept : index(take_part()) {}
+  own_part(const own_part&) = delete;
+  ~own_part() {
+    part_here = shared_part;
+    if (index != shared_part) taken.fetch_and(~(1U << index), std::memory_order_release);
+  }
+  const unsigned index;
+};
+
+}  // namespace
+
+unsigned find_part() noexcept {
+  thread_local own_part mine;
+  return part_here = mine.index;
 }
 
 }  // namespace holdfast::observe

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,12 +12,28 @@
 
 namespace holdfast::observe {
 
+/// As ==, without a call for short texts: they are compared for each event.
+inline bool same_text(std::string_view a, std::string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  const auto alike = [&](auto word, std::size_t at) {
+    auto other = word;
+    std::memcpy(&word, a.data() + at, sizeof word);
+    std::memcpy(&other, b.data() + at, sizeof other);
+    return word == other;
+  };
+  if (a.size() < 4 || a.size() > 16) return a == b;
+  if (a.size() < 8) return alike(std::uint32_t{}, 0) && alike(std::uint32_t{}, a.size() - 4);
+  return alike(std::uint64_t{}, 0) && alike(std::uint64_t{}, a.size() - 8);
+}
+
 /// What the series of a lock are told apart by.
 struct lock_key {
   std::string_view store;
   std::string_view kind;
   std::string_view group;
-  bool operator==(const lock_key&) const = default;
+  bool operator==(const lock_key& o) const noexcept {
+    return same_text(group, o.group) && same_text(kind, o.kind) && same_text(store, o.store);
+  }
 };
 
 /// What is counted about the locks of one key.

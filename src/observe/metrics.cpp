@@ -16,8 +16,11 @@ using observe::lock_series;
 using observe::reading;
 using observe::store_series;
 
-std::string_view group_in(std::string_view name) {
-  return name.substr(0, std::min(name.find_first_of(":/"), name.size()));
+// For each event: find_first_of() would search the two for each letter.
+std::string_view group_in(std::string_view name) noexcept {
+  std::size_t length = 0;
+  while (length < name.size() && name[length] != ':' && name[length] != '/') ++length;
+  return name.substr(0, length);
 }
 
 /// One column of results, and what is counted there.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <holdfast/session.hpp>
+#include <tuple>
 
 #include "base/names.hpp"
 #include "diagnose/deadlock_watch.hpp"
@@ -122,6 +123,61 @@ result<name_info> look_at(engine::session_impl& session, const std::string& full
   return info;
 }
 
+/// What append_escaped() of rate_rules.cpp has put between colons.
+std::vector<std::string> parts_of(std::string_view id) {
+  std::vector<std::string> parts(1);
+  while (!id.empty()) {
+    if (id.starts_with("%3A")) {
+      parts.back() += ':';
+      id.remove_prefix(3);
+    } else if (id.starts_with("%25")) {
+      parts.back() += '%';
+      id.remove_prefix(3);
+    } else {
+      if (id.front() == ':') parts.emplace_back();
+      if (id.front() != ':') parts.back() += id.front();
+      id.remove_prefix(1);
+    }
+  }
+  return parts;
+}
+
+rate_bucket describe_bucket(store::bucket b, std::int64_t now_at) {
+  const std::chrono::microseconds unchanged{std::max<std::int64_t>(now_at - b.at, 0)};
+  store::refill(b, now_at);
+  const auto state = store::describe(b, 0, now_at);
+  rate_bucket shown;
+  shown.key = parts_of(b.id);
+  shown.rule = std::move(shown.key.front());
+  shown.key.erase(shown.key.begin());
+  shown.limit = static_cast<std::uint64_t>(state.limit);
+  shown.remaining = static_cast<std::uint64_t>(state.remaining);
+  shown.tokens = static_cast<std::uint64_t>(b.rule.gain);
+  shown.per = std::chrono::microseconds{b.rule.unit * b.rule.step_us};
+  shown.full_in = std::chrono::microseconds{state.full_us};
+  shown.unchanged_for = unchanged;
+  return shown;
+}
+
+result<std::vector<rate_bucket>> buckets_of(engine::session_impl& session, const std::string& full,
+                                            std::size_t most) {
+  auto list = session.buckets(full);
+  if (!list) return session.located(std::move(list.error()), "buckets", full);
+  std::vector<rate_bucket> found;
+  for (store::bucket& b : list->buckets)
+    if (!store::is_full(b, list->now_at))
+      found.push_back(describe_bucket(std::move(b), list->now_at));
+  const auto left = [](const rate_bucket& b) {
+    return static_cast<double>(b.remaining) / static_cast<double>(b.limit);
+  };
+  std::sort(found.begin(), found.end(), [&](const rate_bucket& a, const rate_bucket& b) {
+    const double mine = left(a), others = left(b);
+    return mine != others ? mine < others : std::tie(b.full_in, a.key) < std::tie(a.full_in, b.key);
+  });
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
 result<std::size_t> evict(engine::session_impl& session, const std::string& full,
                           const store::owner_id& owner) {
   store::permits_command c;
@@ -172,6 +228,10 @@ store::facts session::facts() const {
 
 name_info session::show(std::string_view name) const {
   return look_at(*impl_, checked_name(*impl_, "show", name)).value();
+}
+
+std::vector<rate_bucket> session::buckets(std::string_view name, std::size_t most) const {
+  return buckets_of(*impl_, checked_name(*impl_, "buckets", name), most).value();
 }
 
 pending<name_info> async_show(const session& s, std::string name) {

@@ -357,6 +357,12 @@ result<store::identity> store_client::identify() {
   return store_->identify();
 }
 
+result<store::bucket_list> store_client::buckets(std::string_view name) {
+  if (auto u = usable(); !u) return std::move(u.error());
+  operations_.fetch_add(1, std::memory_order_relaxed);
+  return store_->buckets(name);
+}
+
 result<store::facts> store_client::facts() {
   if (auto u = usable(); !u) return std::move(u.error());
   operations_.fetch_add(1, std::memory_order_relaxed);
@@ -382,7 +388,7 @@ std::string store_client::note(std::string_view reason) const {
   return reason.empty() ? note_ : note_ + ' ' + std::string(reason);
 }
 
-void store_client::tell(event what) noexcept try {
+void store_client::tell(event& what) noexcept try {
   if (!options_.observer) return;
   const call_limit users{call_limit::none::at_all};
   what.store = url();

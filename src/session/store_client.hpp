@@ -49,6 +49,7 @@ class store_client {
   /// Gives back what that take got. Waits for the store for a moment only, and then goes on behind.
   void refund(std::string_view name, store::rate_command take) noexcept;
   result<std::vector<std::string>> names();
+  result<store::bucket_list> buckets(std::string_view name);
   /// Many of them in as few round trips as the store can.
   std::vector<result<store::permits_reply>> permits(std::span<const store::named_command> batch);
   std::vector<result<store::permits_reply>> execute_batch(
@@ -89,7 +90,7 @@ class store_client {
   static void observe() noexcept;
 
   /// To the observer; what it throws stays there.
-  void tell(event what) noexcept;
+  void tell(event& what) noexcept;
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept;

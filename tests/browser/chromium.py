@@ -91,9 +91,9 @@ class Chromium:
             raise AssertionError(f"{expression}: {said['exceptionDetails']}")
         return said["result"].get("value")
 
-    def until(self, what, expression):
+    def until(self, what, expression, limit=None):
         """Waits until the expression is true, and returns its value."""
-        end = time.monotonic() + self.LIMIT
+        end = time.monotonic() + (limit or self.LIMIT)
         while time.monotonic() < end:
             # What the page has not yet is not true yet.
             value = self.run(f"(() => {{ try {{ const v = {expression}; return v instanceof Element || v }} "

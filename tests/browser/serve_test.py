@@ -6,13 +6,19 @@ HOLDFAST is the program; the C library is beside its folder. --pictures makes th
 import argparse
 import json
 import os
+import random
 import pathlib
 import signal
+import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from chromium import Chromium  # noqa: E402
@@ -51,6 +57,39 @@ class Serve(unittest.TestCase):
         self.assertEqual(browser.complaints(), [])
         self.assertEqual([a for a in browser.asked() if not a.startswith(self.facts["url"])], [])
 
+    def serve(self, *words):
+        """Another server, which the browser looks at from now on."""
+        browser.open("about:blank")
+        self.server = self.start("serve", "--json", "--listen", ":0", *words)
+        self.facts = json.loads(self.server.stdout.readline())
+        browser.events.clear()
+        browser.open(self.facts["url"])
+
+    def get(self, path):
+        with urllib.request.urlopen(self.facts["url"] + path, timeout=120) as answer:
+            return json.loads(answer.read())
+
+    def viewer(self):
+        """A connection that has asked for the events, and reads nothing by itself."""
+        address = urllib.parse.urlsplit(self.facts["url"])
+        connection = socket.create_connection((address.hostname, address.port), timeout=120)
+        connection.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.addCleanup(connection.close)
+        return connection
+
+    def records(self, made):
+        """Writes (name, record) into the store beside what is there, as a program of others could."""
+        database = sqlite3.connect(self.store.removeprefix("sqlite:"), timeout=60)
+        with database:
+            database.executemany("INSERT INTO holdfast_locks VALUES (?, ?)", made)
+        database.close()
+
+    def record_of(self, name):
+        database = sqlite3.connect(self.store.removeprefix("sqlite:"), timeout=60)
+        (record,) = database.execute("SELECT record FROM holdfast_locks WHERE name = ?", (name,)).fetchone()
+        database.close()
+        return record
+
     def start(self, *words, program=None):
         environment = dict(os.environ, HOLDFAST_STORE=self.store,
                            HOLDFAST_LIBRARY=str(arguments.holdfast.parents[1] / "libholdfast-c.so"))
@@ -61,9 +100,9 @@ class Serve(unittest.TestCase):
         self.started.append(process)
         return process
 
-    def hold(self, name, reason=""):
+    def hold(self, name, reason="", *options):
         """Another process that holds it."""
-        process = self.start("hold", "--json", "--fair", "--reason", reason, "--", name)
+        process = self.start("hold", "--json", "--fair", "--reason", reason, *options, "--", name)
         self.assertEqual(json.loads(process.stdout.readline())["event"], "acquired")
         return process
 
@@ -152,10 +191,120 @@ class Serve(unittest.TestCase):
         for name in evil:
             shown = name.replace("\u202e", "\\u202e")
             browser.until("it shows as it is: " + shown, self.row(shown))
-            self.go("lock/0/" + __import__("urllib.parse").parse.quote(name, safe=""))
+            self.go("lock/0/" + urllib.parse.quote(name, safe=""))
             browser.until("its page", f"document.querySelector('#lock-name')?.textContent === {json.dumps(shown)}")
             self.go("locks")
         self.assertFalse(browser.run("Boolean(window.hit) || document.querySelectorAll('img, main script').length > 0"))
+
+    def test_whatever_bytes_a_store_holds_stay_text(self):
+        """Names, and what a record says of its holder, as only somebody else's program could write them."""
+        self.hold("real", "MARK", "--ttl", "10m")
+        record = self.record_of("real")
+        seed = random.randrange(2**32)
+        print(f"seed {seed}")
+        chance = random.Random(seed)
+        markup = ["<img src=x onerror=window.hit=1>", "<svg/onload=window.hit=1>", "</script><script>window.hit=1</script>", "&lt;b&gt;",
+                  "\x1b[2J\x1b[31m", "\x9b31m", "\u202egnorw\u2066", "\u200f\u061c", "\U000e0041\U000e007f", "\u2028\u2029", "\x00\x07\r\n",
+                  "\u034f\u3164\ufeff", "'\"`${window.hit=1}", "__proto__", "constructor"]
+        texts = markup + ["".join(chr(chance.choice([chance.randrange(0x20), chance.randrange(0x20, 0x250), chance.randrange(0x250, 0xd800),
+                                                     chance.randrange(0xe000, 0x110000)])) for _ in range(50)) for _ in range(60)]
+        made = [(f"{n:03} " + t, record.replace("MARK", json.dumps(t, ensure_ascii=False)[1:-1])) for n, t in enumerate(texts)]
+        raw = [bytes(chance.randrange(256) for _ in range(200)) for _ in range(30)]
+        self.records(made)
+        database = sqlite3.connect(self.store.removeprefix("sqlite:"), timeout=60)
+        with database:  # bytes that are no UTF-8, in names and in records
+            for n, some in enumerate(raw):
+                inside = record.encode().replace(b"MARK", some.replace(b'"', b"").replace(b"\\", b""))
+                database.execute("INSERT INTO holdfast_locks VALUES (CAST(? AS TEXT), CAST(? AS TEXT))",
+                                 (b"raw " + some, inside))
+        database.close()
+        total = 1 + len(made) + len(raw)
+        browser.until("all show", f"document.querySelector('#shown').textContent === '{total} names'")
+        hidden = r"/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(document.querySelector('main').innerText.replace(/[\n\t]/g, ''))"
+        for view in ("locks", "waits", "elections", "stores"):
+            self.go(view)
+            browser.until("it is drawn", f"location.hash === '#/{view}'")
+            self.assertFalse(browser.run(hidden))
+        for name, _ in made[:len(markup)]:
+            self.go("lock/0/" + urllib.parse.quote(name, safe=""))
+            browser.until("its page " + repr(name), "document.querySelector('#lock').innerText.includes('Holders') && "
+                          f"document.querySelector('#lock-name').textContent.startsWith({json.dumps(name[:4])})")
+            self.assertFalse(browser.run(hidden))
+        self.assertFalse(browser.run("Boolean(window.hit) || document.querySelectorAll('img, main script').length > 0"))
+
+    def test_a_limit_shows_its_buckets(self):
+        for key in ("acme", "acme", "<b>other</b>"):
+            limited = self.start("limit", "api", "--rate", "5/1d", "--key", key)
+            self.assertEqual(limited.wait(60), 0)
+        self.go("lock/0/api")
+        rows = ("[...document.querySelectorAll('#buckets tbody tr')]"
+                ".map(r => r.children[1].innerText + ' ' + r.children[2].innerText.trim())")
+        browser.until("the buckets", rows + ".length === 2")
+        self.assertEqual(browser.run(rows), ["acme 3 of 5", "<b>other</b> 4 of 5"])
+        self.go("elections")
+        browser.until("the lowest", "document.querySelector('#elections').innerText.includes('3 of 5')")
+
+    def test_a_store_goes_away_and_comes_back(self):
+        server = ["redis-server", "--port", "0", "--unixsocket", self.folder.name + "/redis.sock", "--save", "", "--dir", self.folder.name]
+        redis = self.start(*server[1:], program=server[0])
+        self.store = "redis+unix://" + self.folder.name + "/redis.sock"
+        end = time.monotonic() + 60
+        while not os.path.exists(self.folder.name + "/redis.sock"):
+            self.assertLess(time.monotonic(), end)
+        self.hold("deploy")
+        self.serve("--share", "20")
+        browser.until("it shows", self.row("deploy"))
+        self.go("lock/0/deploy")
+        browser.until("its page", "document.querySelectorAll('#lock table').length > 0")
+        redis.kill()
+        redis.wait()
+        browser.until("the page says so", "document.querySelector('#trouble').textContent.includes('does not answer')")
+        browser.until("and how old it is", "document.querySelector('#lock').innerText.includes('what was known')")
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.get("api/locks?max_age=0")
+        self.assertEqual(refused.exception.code, 503)
+        os.unlink(self.folder.name + "/redis.sock")
+        self.start(*server[1:], program=server[0])
+        browser.until("it is back", "document.querySelector('#trouble').hidden")
+        self.go("locks")
+        # The new server knows nothing of the lock: it went with the old one, or its holder has it again.
+        self.hold("later")
+        browser.until("what is new shows", self.row("later"))
+
+    def test_two_hundred_viewers_and_one_that_reads_nothing(self):
+        dead = self.viewer()
+        others = [self.viewer() for _ in range(200)]
+        for other in others:
+            self.assertTrue(other.recv(1))
+        self.hold("deploy", "for all")
+        browser.until("it shows here", self.row("deploy"))
+        for other in others:
+            heard = b""
+            while b'"lock":"deploy"' not in heard:
+                more = other.recv(65536)
+                self.assertTrue(more, "the stream ended")
+                heard = heard[-100:] + more
+        health = self.get("api/health")
+        self.assertLessEqual(health["used_share"], health["allowed_share"] * 1.5 + 0.1)
+        dead.close()
+
+    def test_a_hundred_thousand_names(self):
+        """They come in pieces; the page and the server answer meanwhile, and the table draws what is seen of it."""
+        self.hold("seed", "one of many", "--ttl", "10m")
+        record = self.record_of("seed")
+        self.records((f"order:{n:06}", record) for n in range(100_000))
+        self.serve("--share", "50")
+        browser.until("the first ones", "/^[1-9]\\d* names$/.test(document.querySelector('#shown').textContent)")
+        dead = self.viewer()  # it reads nothing of a hundred thousand rows
+        browser.until("all show", "document.querySelector('#shown').textContent === '100001 names'", limit=300)
+        self.assertLess(browser.run("document.querySelectorAll('#rows .row').length"), 100)
+        browser.run("document.querySelector('#search').value = 'order:09999'; "
+                    "document.querySelector('#search').dispatchEvent(new Event('input'))")
+        browser.until("they are found", "document.querySelector('#shown').textContent.startsWith('10 of')")
+        self.assertEqual(len(self.get("api/locks")["locks"]), 100_001)
+        status = pathlib.Path(f"/proc/{self.server.pid}/status").read_text()
+        print("serve with 100,000 names:", status.split("VmRSS:")[1].splitlines()[0].strip())
+        dead.close()
 
     def test_the_keyboard_is_enough(self):
         self.hold("one")

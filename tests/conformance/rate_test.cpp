@@ -111,6 +111,41 @@ TEST_P(rates, keys_that_look_alike_are_not_the_same) {
   }
 }
 
+TEST_P(rates, buckets_that_are_not_full_are_listed_the_emptiest_first) {
+  EXPECT_TRUE(here_.buckets(name_).empty());
+  const std::vector<rate_rule> rules{
+      {.tokens = 10, .per = slowly, .by = {"a", "b"}, .name = "each"},
+      {.tokens = 4, .per = slowly, .how = holdfast::refill::interval, .name = "all"}};
+  for (const char* name : {"some:[x]*", "some:[x]y"}) {
+    rate_limiter l{here_, name, rules};
+    EXPECT_TRUE(l.try_take(1, {{"a", "x:%"}, {"b", ""}}));
+    EXPECT_TRUE(l.try_take(2, {{"a", "y"}, {"b", "z"}}));
+  }
+  const auto buckets = here_.buckets("some:[x]*");
+  ASSERT_EQ(buckets.size(), 3u);
+  EXPECT_EQ(buckets[0].rule, "all");
+  EXPECT_EQ(buckets[0].remaining, 1u);
+  EXPECT_EQ(buckets[0].tokens, 4u);
+  EXPECT_EQ(buckets[0].per, slowly);
+  EXPECT_TRUE(buckets[0].key.empty());
+  EXPECT_EQ(buckets[1].rule, "each");
+  EXPECT_EQ(buckets[1].key, (std::vector<std::string>{"y", "z"}));
+  EXPECT_EQ(buckets[1].remaining, 8u);
+  EXPECT_EQ(buckets[1].limit, 10u);
+  EXPECT_EQ(buckets[2].key, (std::vector<std::string>{"x:%", ""}));
+  EXPECT_EQ(buckets[1].per * 10, buckets[1].tokens * slowly) << "ten a day";
+  EXPECT_GT(buckets[1].full_in, 4h);
+  EXPECT_LE(buckets[1].full_in, 5h);
+  EXPECT_LT(buckets[1].unchanged_for, 1h);
+  EXPECT_EQ(here_.buckets("some:[x]*", 1).size(), 1u);
+  rate_limiter l{here_, "some:[x]*", rules};
+  l.refund(2, {{"a", "y"}, {"b", "z"}});
+  EXPECT_EQ(here_.buckets("some:[x]*").size(), 2u) << "a full one is none";
+  holdfast::mutex m{here_, "held"};
+  const auto held = m.acquire();
+  EXPECT_TRUE(here_.buckets("held").empty());
+}
+
 TEST_P(rates, what_comes_back_may_be_taken_and_a_waiter_gets_it) {
   rate_limiter fast{here_, "fast", rule(1000, 1s, 1)};
   EXPECT_TRUE(fast.try_take());

@@ -33,6 +33,7 @@ class witness final : public session_store, public posting_store {
   result<rate_reply> rate(std::string_view, const rate_command&) override {
     return note("rate"), rate_reply{};
   }
+  result<bucket_list> buckets(std::string_view) override { return note("buckets"), bucket_list{}; }
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
     return note("renew"), std::vector(batch.size(), result<permits_reply>(permits_reply{}));
   }
@@ -85,6 +86,7 @@ int ask_everything(session_store& s) {
   (void)s.permits_later("m", {}, then);
   s.settle();
   (void)s.rate("m", {});
+  (void)s.buckets("m");
   EXPECT_EQ(s.execute_batch(std::vector(3, one)).size(), 3u);
   (void)s.acquire_together(std::vector(2, one));
   (void)s.admit(one, "limit", {});
@@ -101,9 +103,9 @@ int ask_everything(session_store& s) {
 }
 
 const std::multiset<std::string> everything{
-    "permits",          "countdown", "permits_later", "settle",   "rate",  "renew",
-    "acquire_together", "admit",     "standing_of",   "identify", "names", "post",
-    "answers",          "collect",   "facts"};
+    "permits", "countdown",        "permits_later", "settle",      "rate",     "renew",
+    "buckets", "acquire_together", "admit",         "standing_of", "identify", "names",
+    "post",    "answers",          "collect",       "facts"};
 
 TEST(forwarding_store, passes_on_each_call_as_it_is) {
   std::multiset<std::string> asked;

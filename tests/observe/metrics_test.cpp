@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "observe/lock_series.hpp"
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -174,9 +176,23 @@ TEST(metrics, escape_what_a_label_may_hold) {
   EXPECT_NE(m.text().find(R"(group="a\"b\\c\nd")"), std::string::npos);
 }
 
+TEST(metrics, tell_texts_of_every_length_apart) {
+  const std::string text = "abcdefghijklmnopqrstuvwxyz";
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    const std::string one = text.substr(0, n);
+    EXPECT_TRUE(holdfast::observe::same_text(one, std::string(one)));
+    EXPECT_FALSE(holdfast::observe::same_text(one, one + "x"));
+    for (std::size_t i = 0; i < n; ++i) {
+      std::string other = one;
+      other[i] = 'X';
+      EXPECT_FALSE(holdfast::observe::same_text(one, other)) << n << ' ' << i;
+    }
+  }
+}
+
 TEST(metrics, lose_no_count_of_many_threads) {
   metrics m;
-  constexpr int threads = 4, each = 2'000;
+  constexpr int threads = 12, each = 700;  // more than have counters of their own
   std::vector<std::thread> all;
   for (int t = 0; t < threads; ++t) {
     all.emplace_back([&, t] {

@@ -88,7 +88,7 @@ TEST(human_output, shows_nothing_raw_of_what_others_wrote) {
   n.waiters = n.holders;
   const std::vector<listed_name> names{{n, {}}, {n, "bad \x1b[1m"}};
   for (const std::string& text :
-       {list_text(names, now, true, false), show_text(n, "sqlite:/x", {}, now, false),
+       {list_text(names, now, true, false), show_text(n, {}, "sqlite:/x", {}, now, false),
         try_text(n, false, now)})
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
 }
@@ -109,7 +109,7 @@ TEST(human_output, answers_try_in_one_line) {
 }
 
 TEST(json_output, gives_fences_as_strings_and_times_twice) {
-  const auto j = nlohmann::json::parse(show_json(deploy(), "sqlite:/x", {}, now));
+  const auto j = nlohmann::json::parse(show_json(deploy(), {}, "sqlite:/x", {}, now));
   EXPECT_EQ(j["schema"], 1);
   EXPECT_EQ(j["lock"], "deploy");
   const auto& holder = j["holders"][0];
@@ -164,13 +164,13 @@ TEST(human_output, what_is_not_known_of_a_holder_is_absent) {
   EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
             "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
             "deploy  mutex  another program        20s             8743c9c0:1\n");
-  const auto text = show_text(foreign(), "redis://h/0", {}, now, false);
+  const auto text = show_text(foreign(), {}, "redis://h/0", {}, now, false);
   for (const char* unknown : {"1970", "20779d", "token:"})
     EXPECT_EQ(text.find(unknown), text.npos) << text;
 }
 
 TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
-  const auto j = nlohmann::json::parse(show_json(foreign(), "redis://h/0", {}, now));
+  const auto j = nlohmann::json::parse(show_json(foreign(), {}, "redis://h/0", {}, now));
   EXPECT_FALSE(j.contains("last_fence"));
   const auto holder = j["holders"][0];
   for (const char* unknown : {"owner", "host", "pid", "program", "fence", "since", "held_seconds"})

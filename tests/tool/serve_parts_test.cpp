@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <holdfast/mutex.hpp>
+#include <holdfast/rate_limiter.hpp>
 #include <holdfast/session.hpp>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -13,15 +15,15 @@
 #include "harness/seed.hpp"
 #include "harness/tcp.hpp"
 #include "tool/failure.hpp"
-#include "tool/serve/board.hpp"
 #include "tool/serve/dashboard.hpp"
-#include "tool/serve/history.hpp"
 #include "tool/serve/host_check.hpp"
 #include "tool/serve/http_server.hpp"
-#include "tool/serve/pace.hpp"
 #include "tool/serve/page.hpp"
-#include "tool/serve/scanner.hpp"
 #include "tool/serve/url_query.hpp"
+#include "tool/survey/board.hpp"
+#include "tool/survey/history.hpp"
+#include "tool/survey/pace.hpp"
+#include "tool/survey/scanner.hpp"
 
 // The parts of holdfast serve, each by itself.
 namespace tool_test {
@@ -161,10 +163,25 @@ TEST(serve_board, a_look_that_finds_the_same_is_no_change_but_a_renewal_is) {
   EXPECT_FALSE(b.put(n, noon + 10s));
   n.info.holders.front().expires_in = 30s;
   EXPECT_TRUE(b.put(n, noon + 10s));
-  EXPECT_EQ(b.find("a", noon + 15s)->info.holders.front().expires_in, 25s);
-  EXPECT_EQ(b.find("a", noon + 100s)->info.holders.front().expires_in, 0s);
+  EXPECT_EQ(b.find("a", noon + 15s)->what.info.holders.front().expires_in, 25s);
+  EXPECT_EQ(b.find("a", noon + 100s)->what.info.holders.front().expires_in, 0s);
   EXPECT_FALSE(b.put(not_in_use("unknown"), noon));
   EXPECT_FALSE(b.find("unknown", noon));
+}
+
+TEST(serve_board, what_is_known_is_as_old_as_the_oldest_look) {
+  board b{0, "memory:"};
+  EXPECT_EQ(b.take(noon).as_of, wall::time_point{}) << "nothing is known";
+  holdfast::tool::store_health health;
+  health.answered_at = noon;
+  b.set_health(health);
+  EXPECT_EQ(b.take(noon + 5s).as_of, noon);
+  b.put(held("a", "one", 1), noon + 1s);
+  b.put(held("b", "one", 1), noon + 3s);
+  EXPECT_EQ(b.take(noon + 5s).as_of, noon + 1s);
+  b.put(held("a", "one", 1), noon + 4s);
+  EXPECT_EQ(b.take(noon + 5s).as_of, noon + 3s) << "it is the same, and was looked at again";
+  EXPECT_EQ(b.find("a", noon + 5s)->at, noon + 4s);
 }
 
 TEST(serve_board, ten_thousand_rows_come_in_pieces) {
@@ -306,6 +323,20 @@ TEST(serve_host, addresses_and_this_machine_s_names_are_its_own) {
     EXPECT_FALSE(holdfast::tool::is_loopback(open)) << open;
 }
 
+TEST(serve_host, a_page_of_another_site_is_told_by_what_its_browser_says) {
+  using holdfast::tool::is_foreign;
+  for (const char* ours : {"same-origin", "none"})
+    EXPECT_FALSE(is_foreign(ours, "https://behind.a.proxy", "127.0.0.1:7440")) << ours;
+  for (const char* others : {"cross-site", "same-site", "whatever"})
+    EXPECT_TRUE(is_foreign(others, "", "localhost")) << others;
+  EXPECT_FALSE(is_foreign("", "", "localhost")) << "no browser";
+  EXPECT_FALSE(is_foreign("", "http://Web-3:7440", "web-3:7440"));
+  EXPECT_FALSE(is_foreign("", "https://web-3", "web-3")) << "a proxy speaks TLS";
+  for (const char* origin : {"http://evil.example", "http://web-3:80", "null", "web-3:7440",
+                             "http://web-3:7440.evil.example", "ftp://web-3:7440"})
+    EXPECT_TRUE(is_foreign("", origin, "web-3:7440")) << origin;
+}
+
 TEST(serve_query, values_are_decoded_and_bad_ones_are_none) {
   using holdfast::tool::query_value;
   EXPECT_EQ(query_value("a=1&lock=x%20y%2fz%C3%A4+w&b", "lock"), "x y/z\xc3\xa4 w");
@@ -388,7 +419,7 @@ TEST(serve_http, a_reader_that_takes_nothing_is_dropped) {
   std::atomic<int> alive{0};
   http_server s{"--listen",
                 ":0",
-                {.streams = 4, .stream_patience = 100ms},
+                {.streams = 4, .reader_patience = 100ms},
                 [&](const http_request&, const http_reply& reply) {
                   http_answer a;
                   a.stream = std::make_unique<flood>(alive);
@@ -399,6 +430,62 @@ TEST(serve_http, a_reader_that_takes_nothing_is_dropped) {
   reads_nothing.say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(reads_nothing.hear(8), "HTTP/1.1");
   harness::eventually("it is dropped", [&] { return alive == 0; });
+}
+
+namespace {
+
+/// A server of one large answer: more than the system keeps for a connection.
+class large_answer {
+ public:
+  explicit large_answer(std::chrono::milliseconds reader_patience)
+      : server_("--listen", ":0", {.reader_patience = reader_patience},
+                [this](const http_request&, const http_reply& reply) {
+                  http_answer a;
+                  a.body.assign(size, 'x');
+                  reply(std::move(a));
+                }) {
+    server_.start();
+  }
+  std::unique_ptr<harness::tcp_client> reader() {
+    auto client = std::make_unique<harness::tcp_client>(server_.port());
+    client->say("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return client;
+  }
+  static constexpr std::size_t size = std::size_t{16} << 20;
+
+ private:
+  http_server server_;
+};
+
+}  // namespace
+
+TEST(serve_http, a_slow_reader_gets_a_large_answer_whole) {
+  large_answer server(1s);
+  const auto reader = server.reader();
+  const auto began = std::chrono::steady_clock::now();
+  // More time than a reader that takes nothing has, in steps that are far shorter.
+  std::size_t taken = 0;
+  for (auto next = began; next < began + 1500ms; next += 10ms) {
+    harness::eventually("the time has come",
+                        [&] { return std::chrono::steady_clock::now() >= next; });
+    taken += reader->hear(100'000).size();
+  }
+  taken += reader->hear_all().size();
+  EXPECT_GT(taken, large_answer::size);
+  EXPECT_FALSE(reader->was_reset());
+}
+
+TEST(serve_http, a_reader_that_takes_nothing_of_its_answer_is_dropped) {
+  large_answer server(10ms);
+  auto pause = 20ms;
+  harness::eventually("an answer is cut", [&] {
+    const auto reader = server.reader();
+    const auto reads_again = std::chrono::steady_clock::now() + pause;
+    harness::eventually("it was still",
+                        [&] { return std::chrono::steady_clock::now() >= reads_again; });
+    pause *= 2;
+    return reader->hear_all().size() < large_answer::size;
+  });
 }
 
 TEST(serve_http, streams_are_counted_and_who_leaves_makes_room) {
@@ -435,7 +522,7 @@ TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
   board b{0, "memory:"};
   holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, {.share = 0.5, .lingers = 0s}};
   std::atomic<int> fresh{0};
-  looks.when_fresh([&] { ++fresh; });
+  looks.when_fresh([&](bool) { ++fresh; });
   harness::eventually("it has looked", [&] { return fresh == 1; });
   std::uint64_t asked = 0;
   harness::eventually("it asks nothing any more", [&] {
@@ -444,14 +531,95 @@ TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
   });
   holdfast::mutex m{s, "late"};
   const auto held = m.acquire();
-  std::optional<listed_name> seen;
-  looks.when_fresh([&] {
+  std::optional<board::seen> seen;
+  looks.when_fresh([&](bool) {
     seen = b.find("late", wall::now());
     ++fresh;
   });
   harness::eventually("it is fresh again", [&] { return fresh == 2; });
   ASSERT_TRUE(seen);
-  EXPECT_EQ(seen->info.holders.size(), 1u);
+  EXPECT_EQ(seen->what.info.holders.size(), 1u);
+}
+
+TEST(serve_scanner, names_come_when_they_are_taken_and_go_when_they_are_given_back) {
+  const auto s = holdfast::open("memory:serve-survey");
+  board b{0, "memory:"};
+  holdfast::tool::scanner looks{b,
+                                [&] { return s; },
+                                [] {},
+                                {.share = 0.5, .first_share = 1, .pattern = "a*", .interval = 1ms}};
+  const auto names = [&] {
+    std::string all;
+    for (const auto& n : b.take(wall::now()).names) all += n.info.name + " ";
+    return all;
+  };
+  harness::eventually("nothing is there", [&] { return b.health().round.count() != 0; });
+  EXPECT_EQ(names(), "");
+  holdfast::mutex ab{s, "ab"}, aa{s, "aa"}, b_too{s, "b"};
+  auto one = ab.acquire(), two = aa.acquire(), other = b_too.acquire();
+  harness::eventually("both are there, by name", [&] { return names() == "aa ab "; });
+  two.release();
+  harness::eventually("one is gone", [&] { return names() == "ab "; });
+}
+
+TEST(serve_scanner, a_job_is_done_between_two_looks_and_then_its_name_is_looked_at) {
+  const auto s = holdfast::open("memory:serve-jobs");
+  board b{0, "memory:"};
+  holdfast::tool::scanner looks{
+      b, [&] { return s; }, [] {}, {.share = 0.5, .first_share = 1, .interval = 1h}};
+  harness::eventually("the first round is done", [&] { return b.health().round.count() != 0; });
+  holdfast::mutex m{s, "asked"};
+  const auto held = m.acquire();
+  std::atomic<bool> done{false};
+  looks.perform("asked", [&](const holdfast::session* with) { done = with != nullptr; });
+  harness::eventually("it is done", [&] { return done.load(); });
+  harness::eventually("it is known", [&] { return b.find("asked", wall::now()).has_value(); });
+}
+
+TEST(serve_scanner, only_so_many_may_wait_for_the_first_look) {
+  using holdfast::tool::scanner;
+  board b{0, "memory:"};
+  std::atomic<int> tries{0}, refused{0}, told{0};
+  std::mutex opening;
+  std::unique_lock away{opening};
+  scanner looks{b,
+                [&]() -> holdfast::session {
+                  ++tries;
+                  const std::lock_guard wait{opening};
+                  return holdfast::open("memory:serve-crowd");
+                },
+                [] {},
+                {}};
+  harness::eventually("it tries to open", [&] { return tries == 1; });
+  for (std::size_t i = 0; i < scanner::max_pending + 3; ++i)
+    looks.when_fresh([&](bool fresh) { ++(fresh ? told : refused); });
+  EXPECT_EQ(refused, 3);
+  for (std::size_t i = 0; i < scanner::max_pending; ++i)
+    looks.perform("x", [&](const holdfast::session* with) { told += with != nullptr ? 1 : 0; });
+  int nothing = 0;
+  looks.perform("x", [&](const holdfast::session* with) { nothing += with == nullptr ? 1 : 0; });
+  EXPECT_EQ(nothing, 1);
+  away.unlock();
+  harness::eventually("all the others are told",
+                      [&] { return told == 2 * static_cast<int>(scanner::max_pending); });
+}
+
+TEST(serve_scanner, a_limit_that_a_viewer_looks_at_shows_its_buckets) {
+  const auto s = holdfast::open("memory:serve-limits");
+  board b{0, "memory:"};
+  holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, {.share = 0.5}};
+  holdfast::rate_limiter l{s, "api", {{.tokens = 5, .per = 24h, .by = {"client"}, .name = "each"}}};
+  (void)l.try_take(3, {{"client", "acme"}});
+  const auto buckets = [&] {
+    const auto seen = b.find("api", wall::now());
+    return seen ? seen->what.buckets : std::vector<holdfast::rate_bucket>{};
+  };
+  harness::eventually("it is there", [&] { return b.find("api", wall::now()).has_value(); });
+  EXPECT_TRUE(buckets().empty()) << "nobody asked";
+  b.want("api", holdfast::boot_clock::now());
+  harness::eventually("they are there", [&] { return !buckets().empty(); });
+  EXPECT_EQ(buckets()[0].remaining, 2u);
+  EXPECT_EQ(buckets()[0].key, std::vector<std::string>{"acme"});
 }
 
 TEST(serve_dashboard, metrics_are_made_of_all_stores_together_when_all_are_fresh) {

@@ -1,4 +1,5 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -112,7 +113,9 @@ TEST_F(serve, its_locks_have_the_fields_of_list_json) {
   };
   const json ours = p.get("/api/locks");
   const json theirs = json::parse(tool({"list", "--json"}).out);
-  EXPECT_EQ(keys(ours), keys(theirs));
+  auto theirs_and_age = keys(theirs);
+  theirs_and_age.insert("age_seconds");
+  EXPECT_EQ(keys(ours), theirs_and_age);
   EXPECT_EQ(keys(ours["locks"][0]), keys(theirs["locks"][0]));
   EXPECT_EQ(keys(ours["locks"][0]["holders"][0]), keys(theirs["locks"][0]["holders"][0]));
   EXPECT_EQ(ours["locks"][0]["last_fence"], theirs["locks"][0]["last_fence"]);
@@ -213,10 +216,38 @@ TEST_F(serve, a_token_of_a_file_is_the_owner_s_alone_and_is_not_printed) {
   write("0123456789\n", 0600);
   EXPECT_EQ(refused(), 78);
   write("0123456789abcdef\n", 0600);
+  const std::string link = folder.file("link"), pipe = folder.file("pipe");
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& other : {link, pipe, folder.path().string(), folder.file("nothing")}) {
+    const auto r = tool({"serve", "--listen", ":0", "--allow-unlock", "--token-file", other});
+    EXPECT_EQ(r.code, 78) << other;
+    EXPECT_NE(r.err.find(other), r.err.npos) << r.err;
+  }
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(path.c_str(), 12345, 0), 0);
+    EXPECT_EQ(refused(), 78) << "another user knows it";
+    ASSERT_EQ(::chown(path.c_str(), 0, 0), 0);
+  }
   const page p(*this, {"--allow-unlock", "--token-file", path});
   EXPECT_FALSE(p.facts.contains("token"));
   EXPECT_EQ(p.unlock("0123456789abcdef", json{{"lock", "free"}}).status, 200);
   EXPECT_EQ(tool({"serve", "--token-file", path}).code, 64);
+}
+
+TEST_F(serve, a_page_of_another_site_changes_nothing_over_plain_http_either) {
+  const holder h(*this, {"deploy"});
+  page p(*this, {"--allow-unlock"});
+  const std::string token = p.facts["token"];
+  const auto unlock = [&](const std::string& headers) {
+    return p.ask("POST /api/unlock", "Authorization: Bearer " + token + "\r\n" + headers,
+                 json{{"lock", "deploy"}}.dump());
+  };
+  for (const char* origin : {"http://evil.example", "null", "http://localhost:1"})
+    EXPECT_EQ(unlock(std::string("Origin: ") + origin + "\r\n").status, 403) << origin;
+  EXPECT_EQ(shown("deploy")["holders"].size(), 1u);
+  EXPECT_EQ(unlock("Origin: http://localhost\r\n").status, 200);
+  EXPECT_TRUE(shown("deploy")["holders"].empty());
 }
 
 TEST_F(serve, other_names_and_other_sites_get_nothing) {
@@ -266,6 +297,18 @@ TEST_F(serve, several_stores_and_one_that_goes_away_and_comes_back) {
   const json away = p.get("/api/health?store=1");
   EXPECT_GT(away["errors"], 0);
   EXPECT_FALSE(away["error"].get<std::string>().empty());
+  for (const char* path :
+       {"/api/locks?", "/api/lock?lock=there&", "/api/graph?", "/api/busiest?"}) {
+    const std::string of_away = std::string("GET ") + path + "store=1";
+    const said old = p.ask(of_away);
+    EXPECT_EQ(old.status, 200) << path;
+    EXPECT_GT(old.parsed()["age_seconds"], 0) << path;
+    const said fresh = p.ask(of_away + "&max_age=0");
+    EXPECT_EQ(fresh.status, 503) << path;
+    EXPECT_NE(fresh.body.find("the store is away"), fresh.body.npos) << fresh.body;
+    EXPECT_EQ(p.ask(of_away + "&max_age=soon").status, 400) << path;
+  }
+  EXPECT_EQ(p.ask("GET /api/locks?store=0&max_age=60").status, 200);
   EXPECT_EQ(p.get("/api/locks?store=0")["locks"].size(), 1u) << "the other store goes on";
   redis.start();
   harness::eventually("it is back",
@@ -281,8 +324,33 @@ TEST_F(serve, a_store_that_is_away_at_first_is_shown_as_away) {
     const json health = p.get("/api/health");
     return health["reachable"] == false && health["errors"] > 0;
   });
+  EXPECT_EQ(p.ask("GET /api/locks").status, 503)
+      << "nothing is known, which is not that nobody holds anything";
+  EXPECT_EQ(p.ask("GET /metrics").status, 200) << "that it is away is a state";
   redis.start();
   harness::eventually("it has come", [&] { return p.get("/api/health")["reachable"] == true; });
+}
+
+TEST_F(serve, a_limit_s_page_shows_its_emptiest_buckets_as_show_does) {
+  for (const char* key : {"acme", "other", "acme"})
+    ASSERT_EQ(tool({"limit", "api", "--rate", "5/1d", "--key", key}).code, 0);
+  const json theirs = shown("api")["buckets"];
+  ASSERT_EQ(theirs.size(), 2u);
+  EXPECT_EQ(theirs[0]["key"], json({"acme"}));
+  EXPECT_EQ(theirs[0]["remaining"], 3);
+  EXPECT_EQ(theirs[0]["limit"], 5);
+  EXPECT_EQ(theirs[0]["tokens"], 1);
+  EXPECT_EQ(theirs[0]["per_seconds"], 86400.0 / 5);
+  const std::string text = tool({"show", "api"}).out;
+  EXPECT_NE(text.find("RULE  KEY    LEFT  OF  COMES BACK"), text.npos) << text;
+  page p(*this, {});
+  harness::eventually("the page has them", [&] {
+    const json ours = p.get("/api/lock?lock=api");
+    return ours.contains("buckets") && ours["buckets"].size() == 2;
+  });
+  const json ours = p.get("/api/lock?lock=api")["buckets"];
+  EXPECT_EQ(ours[0]["key"], json({"acme"}));
+  EXPECT_EQ(ours[0]["remaining"], 3);
 }
 
 TEST_F(serve, metrics_are_those_of_holdfast_metrics) {

@@ -13,7 +13,6 @@ using namespace std::chrono_literals;
 using holdfast::metrics_format;
 using holdfast::participant;
 using holdfast::tool::listed_name;
-using holdfast::tool::store_snapshot;
 
 const std::chrono::system_clock::time_point noon{1'000'000s};
 
@@ -33,11 +32,15 @@ listed_name named(const std::string& name, const std::string& kind,
   return n;
 }
 
-store_snapshot snapshot(std::vector<listed_name> names) {
-  return {"redis://h", true, 1ms, 2ms, std::move(names)};
+holdfast::tool::snapshot snapshot(std::vector<listed_name> names) {
+  holdfast::tool::snapshot s{.store = "redis://h", .names = std::move(names)};
+  s.health.reachable = true;
+  s.health.round_trip = 1ms;
+  s.health.round = 2ms;
+  return s;
 }
 
-std::string text_of(const store_snapshot& s) {
+std::string text_of(const holdfast::tool::snapshot& s) {
   return holdfast::tool::store_metrics({&s, 1}, noon, metrics_format::prometheus);
 }
 
@@ -94,11 +97,12 @@ TEST(store_metrics, what_cannot_be_read_is_counted) {
 }
 
 TEST(store_metrics, of_a_store_that_is_away_only_that_is_known) {
-  store_snapshot away;
-  away.url = "redis://h";
+  auto away = snapshot({named("a", "mutex", {since(1s)}), named("b", "election", {})});
+  away.health.reachable = false;
   const auto text = text_of(away);
   EXPECT_TRUE(has(text, "holdfast_store_up{store=\"redis://h\"} 0"));
-  EXPECT_EQ(text.find("holdfast_store_scan_seconds{"), text.npos);
+  for (const char* more : {"scan_seconds{", "round_trip_seconds{", "names{", "leader{"})
+    EXPECT_EQ(text.find(std::string("holdfast_store_") + more), text.npos) << more;
 }
 
 TEST_F(store_metrics_command, shows_who_holds_and_waits_and_replaces_a_file_in_one_step) {

@@ -38,9 +38,10 @@ listed_name lock(const std::string& name, std::vector<participant> holders,
   return n;
 }
 
-survey_state three() {
-  survey_state s;
-  s.complete = true;
+snapshot three() {
+  snapshot s;
+  s.health.reachable = true;
+  s.health.round = 1ms;
   s.names = {lock("alpha", {person("a1", 5s)}, {person("w1", 3s), person("w2", 2s)}),
              lock("beta", {person("b1", 50s)}), lock("gamma", {}, {person("w3", 9s)})};
   return s;
@@ -144,7 +145,7 @@ TEST_F(top_table, the_selected_name_stays_selected_when_others_come_before_it) {
 }
 
 TEST_F(top_table, the_selected_row_is_on_the_screen_however_long_the_table_is) {
-  survey_state many;
+  snapshot many;
   for (int i = 100; i < 300; ++i) many.names.push_back(lock("n" + std::to_string(i), {}));
   view.update(many);
   press("\x1b[F");
@@ -191,19 +192,17 @@ TEST_F(top_table, nothing_moves_while_it_is_paused) {
 
 TEST_F(top_table, trouble_with_the_store_is_told_and_the_last_rows_stay) {
   auto s = three();
-  s.trouble = "no answer \x1b[2J";
+  s.health.reachable = false;
+  s.health.error = "no answer \x1b[2J";
   view.update(s);
   EXPECT_NE(screen_text().find("NOT CURRENT: \"no answer \\x1b[2J\""), std::string::npos);
   EXPECT_EQ(order(), "alpha beta gamma ");
 }
 
 TEST_F(top_table, an_answer_stays_until_the_next_key) {
-  auto s = three();
-  s.note = "alpha: taken away";
-  s.notes = 1;
-  view.update(s);
+  view.say("alpha: taken away");
   EXPECT_EQ(lines().back(), "alpha: taken away");
-  view.update(s);
+  view.update(three());
   EXPECT_EQ(lines().back(), "alpha: taken away");
   press("n");
   EXPECT_NE(lines().back(), "alpha: taken away");
@@ -236,9 +235,10 @@ TEST_F(top_table, no_name_reason_or_host_reaches_the_terminal_raw) {
   }
   s.names.push_back(lock(evil + "2", {}));
   s.names.back().error = evil;
-  s.trouble = s.note = evil;
-  s.notes = 1;
+  s.health.reachable = false;
+  s.health.error = evil;
   view.update(s);
+  view.say(evil);
   const auto check = [&] {
     for (const auto& line : lines()) {
       EXPECT_EQ(line.find_first_of("\x1b\a\n"), std::string::npos) << line;

@@ -50,6 +50,11 @@ json durations_json(const durations& d) {
 
 }  // namespace
 
+std::string with_age(std::string document, double seconds) {
+  document.insert(document.rfind('}'), ",\"age_seconds\":" + json(seconds).dump());
+  return document;
+}
+
 std::string hello_json(std::span<const std::string> stores, bool unlocks) {
   return text_of({{"schema", 1},
                   {"version", HOLDFAST_VERSION},

@@ -7,13 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "tool/serve/history.hpp"
-#include "tool/serve/snapshot.hpp"
+#include "tool/survey/history.hpp"
+#include "tool/survey/snapshot.hpp"
 
 /// The JSON of holdfast serve that no other command prints. As in json.hpp: schema 1, fields are
 /// added, never changed; fences are strings; times are RFC 3339 and seconds.
 namespace holdfast::tool {
 
+/// A document, and how old the oldest thing is that it says.
+std::string with_age(std::string json, double seconds);
 /// The first event of a viewer.
 std::string hello_json(std::span<const std::string> stores, bool unlocks);
 std::string health_json(std::size_t index, const std::string& store, const store_health& h,

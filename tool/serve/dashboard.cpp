@@ -36,6 +36,17 @@ http_answer refusal(unsigned status, std::string_view why) {
   return json_answer("{\"schema\":1,\"error\":" + json_text(why) + "}\n", status);
 }
 
+http_answer too_many_wait() {
+  return refusal(503, "too many requests wait for the first look at every name");
+}
+
+std::optional<double> seconds_in(const std::string& text) {
+  double seconds = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (wrong != std::errc{} || end != text.data() + text.size() || !(seconds >= 0)) return {};
+  return seconds;
+}
+
 /// In a time that does not depend on where they differ.
 bool same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
@@ -80,7 +91,7 @@ std::optional<unlock_request> unlock_request_of(const std::string& body) {
 
 http_answer unlock_at(const session* s, const unlock_request& what, const std::string& url,
                       log& to) {
-  if (s == nullptr) return refusal(503, "the store is away");
+  if (s == nullptr) return refusal(503, "the store is away, or has too much to do");
   try {
     const name_info info = s->show(what.lock);
     refuse_without_holders(info);
@@ -176,37 +187,53 @@ dashboard::watched* dashboard::store_of(const http_request& r) {
   return stores_[index].get();
 }
 
-http_answer dashboard::locks(watched& w, const http_request&) {
-  const snapshot all = w.what.take(system_clock::now());
-  return json_answer(list_json(all.names, all.store, all.taken_at));
+dashboard::known dashboard::locks(watched& w, const http_request&, system_clock::time_point now) {
+  const snapshot all = w.what.take(now);
+  return {list_json(all.names, all.store, all.taken_at), all.as_of};
 }
 
-http_answer dashboard::lock(watched& w, const http_request& r) {
-  const auto name = query_value(r.query, "lock");
-  if (!name) return refusal(400, "say which: ?lock=NAME");
-  w.what.want(*name, boot_clock::now());
-  const auto now = system_clock::now();
-  auto found = w.what.find(*name, now);
+dashboard::known dashboard::lock(watched& w, const http_request& r, system_clock::time_point now) {
+  const std::string name = query_value(r.query, "lock").value_or("");
+  w.what.want(name, boot_clock::now());
+  auto found = w.what.find(name, now);
   if (!found) {
     found.emplace();
-    found->info.name = *name;
+    found->what.info.name = name;
+    found->at = w.what.health().answered_at;
   }
-  return json_answer(lock_page_json(w.what.url(), *found, w.what.history_of(*name), now));
+  return {lock_page_json(w.what.url(), found->what, w.what.history_of(name), now), found->at};
 }
 
-http_answer dashboard::graph(watched& w, const http_request&) {
-  const snapshot all = w.what.take(system_clock::now());
+dashboard::known dashboard::graph(watched& w, const http_request&, system_clock::time_point now) {
+  const snapshot all = w.what.take(now);
   std::vector<name_info> names;
   for (const listed_name& n : all.names)
     if (!n.info.waiters.empty()) names.push_back(n.info);
-  return json_answer(graph_json(make_wait_graph(names, pids_above_here), all.store, all.taken_at));
+  return {graph_json(make_wait_graph(names, pids_above_here), all.store, all.taken_at), all.as_of};
 }
 
-http_answer dashboard::busiest(watched& w, const http_request&) {
-  return json_answer(busiest_json(w.what.url(), w.what.busiest(busiest_shown)));
+dashboard::known dashboard::busiest(watched& w, const http_request&, system_clock::time_point) {
+  return {busiest_json(w.what.url(), w.what.busiest(busiest_shown)), w.what.health().answered_at};
 }
 
-http_answer dashboard::health(watched& w, const http_request&) {
+/// A client that acts on what it reads says how old that may be.
+http_answer dashboard::answer_to(question ask, watched& w, const http_request& r) {
+  const auto now = system_clock::now();
+  const store_health health = w.what.health();
+  const auto limit = query_value(r.query, "max_age");
+  const auto longest = limit ? seconds_in(*limit) : std::nullopt;
+  if (limit && !longest) return refusal(400, "max_age is a number of seconds");
+  if (!is_known(health.answered_at))
+    return refusal(503, "nothing is known of the store yet: " + health.trouble());
+  const known k = (this->*ask)(w, r, now);
+  const double age = std::max(0.0, seconds_of(now - k.as_of));
+  if (longest && age > *longest)
+    return refusal(503, "what is known is " + std::to_string(age) + " seconds old" +
+                            (health.reachable ? "" : ", and the store is away: " + health.error));
+  return json_answer(with_age(k.json, age));
+}
+
+http_answer dashboard::health(const watched& w) const {
   const auto at =
       std::find_if(stores_.begin(), stores_.end(), [&](const auto& s) { return s.get() == &w; });
   return json_answer(health_json(static_cast<std::size_t>(at - stores_.begin()), w.what.url(),
@@ -216,7 +243,10 @@ http_answer dashboard::health(watched& w, const http_request&) {
 /// When the stores from the first on are fresh, too.
 void dashboard::metrics(std::size_t first, const http_reply& reply) {
   if (first < stores_.size())
-    return stores_[first]->by->when_fresh([this, first, reply] { metrics(first + 1, reply); });
+    return stores_[first]->by->when_fresh([this, first, reply](bool fresh) {
+      if (!fresh) return reply(too_many_wait());
+      metrics(first + 1, reply);
+    });
   std::vector<snapshot> all;
   for (const auto& w : stores_) all.push_back(w->what.take(system_clock::now()));
   http_answer a;
@@ -248,7 +278,7 @@ void dashboard::unlock(const http_request& r, const http_reply& reply) {
 
 void dashboard::handle(const http_request& r, const http_reply& reply) {
   // A page of another site could open many streams, though it may not read them.
-  if (r.path.starts_with("/api/") && (r.site == "cross-site" || r.site == "same-site"))
+  if (r.path.starts_with("/api/") && r.foreign)
     return reply(refusal(403, "another site's page must not ask"));
   if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
   if (r.method != "GET") return reply(refusal(405, "GET only"));
@@ -258,12 +288,16 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
        {"/api/lock", &dashboard::lock},
        {"/api/graph", &dashboard::graph},
        {"/api/busiest", &dashboard::busiest},
-       {"/api/health", &dashboard::health}}};
+       {"/api/health", nullptr}}};
   for (const auto& [path, ask] : questions) {
     if (r.path != path) continue;
     watched* const at = store_of(r);
     if (at == nullptr) return reply(refusal(404, "there is no such store"));
-    return at->by->when_fresh([this, reply, r, at, ask = ask] { reply((this->*ask)(*at, r)); });
+    if (ask == &dashboard::lock && !query_value(r.query, "lock"))
+      return reply(refusal(400, "say which: ?lock=NAME"));
+    return at->by->when_fresh([this, reply, r, at, ask = ask](bool fresh) {
+      reply(!fresh ? too_many_wait() : ask == nullptr ? health(*at) : answer_to(ask, *at, r));
+    });
   }
   reply(answer(r));
 }

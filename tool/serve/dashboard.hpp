@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tool/log.hpp"
-#include "tool/serve/board.hpp"
 #include "tool/serve/http_server.hpp"
-#include "tool/serve/scanner.hpp"
+#include "tool/survey/board.hpp"
+#include "tool/survey/scanner.hpp"
 
 namespace holdfast::tool {
 
@@ -45,15 +45,22 @@ class dashboard {
     std::unique_ptr<scanner> by{};
   };
   class viewer;
-  using question = http_answer (dashboard::*)(watched&, const http_request&);
+  /// JSON, and when the oldest look was that is in it.
+  struct known {
+    std::string json;
+    std::chrono::system_clock::time_point as_of;
+  };
+  using question = known (dashboard::*)(watched&, const http_request&,
+                                        std::chrono::system_clock::time_point now);
 
   void handle(const http_request& r, const http_reply& reply);
   http_answer answer(const http_request& r);
-  http_answer locks(watched& w, const http_request& r);
-  http_answer lock(watched& w, const http_request& r);
-  http_answer graph(watched& w, const http_request& r);
-  http_answer busiest(watched& w, const http_request& r);
-  http_answer health(watched& w, const http_request& r);
+  http_answer answer_to(question ask, watched& w, const http_request& r);
+  known locks(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
+  known lock(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
+  known graph(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
+  known busiest(watched& w, const http_request& r, std::chrono::system_clock::time_point now);
+  http_answer health(const watched& w) const;
   void metrics(std::size_t first, const http_reply& reply);
   http_answer events();
   void unlock(const http_request& r, const http_reply& reply);

@@ -53,4 +53,12 @@ bool is_own_host(std::string_view host, std::string_view listening) {
          (!listening.empty() && alike(bare, listening));
 }
 
+bool is_foreign(std::string_view site, std::string_view origin, std::string_view host) {
+  if (!site.empty()) return site != "same-origin" && site != "none";
+  if (origin.empty()) return false;
+  for (const std::string_view scheme : {"http://", "https://"})  // a proxy may speak TLS for us
+    if (origin.starts_with(scheme) && alike(origin.substr(scheme.size()), host)) return false;
+  return true;
+}
+
 }  // namespace holdfast::tool

@@ -16,4 +16,8 @@ bool is_loopback(std::string_view address);
 /// rebinding).
 bool is_own_host(std::string_view host, std::string_view listening);
 
+/// Whether a request comes from another site's page, by what the browser says: the headers
+/// Sec-Fetch-Site, Origin and Host. Without the first two it comes from no page, or is no change.
+bool is_foreign(std::string_view site, std::string_view origin, std::string_view host);
+
 }  // namespace holdfast::tool

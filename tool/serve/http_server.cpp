@@ -35,6 +35,8 @@ using tcp = net::ip::tcp;
 
 constexpr std::uint32_t longest_head = 8192;
 constexpr std::uint64_t longest_body = 4096;
+/// What a slow client takes is noticed in steps of about a third of that.
+constexpr int sent_ahead = 256 * 1024;
 
 /// What a browser may do with an answer: nothing that the page does not need. Trusted types make
 /// every attempt to write HTML from text an error.
@@ -111,7 +113,8 @@ http_request request_of(const request_message& from) {
   r.path = target.substr(0, question);
   if (question != target.npos) r.query = target.substr(question + 1);
   r.authorization = text_of(from[http::field::authorization]);
-  r.site = text_of(from["Sec-Fetch-Site"]);
+  r.foreign = is_foreign(text_of(from["Sec-Fetch-Site"]), text_of(from[http::field::origin]),
+                         text_of(from[http::field::host]));
   r.body = from.body();
   return r;
 }
@@ -185,6 +188,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   void heard(error_code wrong);
   void send_head();
   void send_whole(http_answer what);
+  void send_more();
   void watch_for_end();
 
   impl& of_;
@@ -192,6 +196,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   beast::flat_buffer buffer_{longest_head + longest_body};
   http::request_parser<http::string_body> parser_;
   std::optional<http::response<http::string_body>> whole_;
+  std::optional<http::response_serializer<http::string_body>> whole_writer_;
   std::optional<http::response<http::empty_body>> head_;
   std::optional<http::response_serializer<http::empty_body>> head_writer_;
   std::unique_ptr<http_stream> stream_;
@@ -203,7 +208,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
 };
 
 void http_server::impl::client::read() {
-  socket_.expires_after(of_.limits_.patience);
+  socket_.expires_after(of_.limits_.request_patience);
   http::async_read(
       socket_, buffer_, parser_,
       [self = shared_from_this()](error_code wrong, std::size_t) { self->heard(wrong); });
@@ -237,7 +242,7 @@ void http_server::impl::client::heard(error_code wrong) {
 void http_server::impl::client::answer(http_answer what) {
   if (closed_ || answered_) return;
   answered_ = true;
-  socket_.expires_after(of_.limits_.patience);
+  socket_.expires_after(of_.limits_.reader_patience);
   if (what.stream && of_.streams_ >= of_.limits_.streams)
     return send_whole(error_answer(503, "too many viewers"));
   if (!what.stream) return send_whole(std::move(what));
@@ -252,8 +257,18 @@ void http_server::impl::client::send_whole(http_answer what) {
   for (const auto& [name, value] : what.headers) whole_->set(name, value);
   whole_->body() = std::move(what.body);
   whole_->prepare_payload();
-  http::async_write(socket_, *whole_,
-                    [self = shared_from_this()](error_code, std::size_t) { self->close(); });
+  whole_writer_.emplace(*whole_);
+  send_more();
+}
+
+/// A client that takes something now and then gets all of it.
+void http_server::impl::client::send_more() {
+  socket_.expires_after(of_.limits_.reader_patience);
+  http::async_write_some(socket_, *whole_writer_,
+                         [self = shared_from_this()](error_code wrong, std::size_t) {
+                           if (wrong || self->whole_writer_->is_done()) return self->close();
+                           self->send_more();
+                         });
 }
 
 void http_server::impl::client::send_head() {
@@ -283,7 +298,7 @@ void http_server::impl::client::pump() {
   piece_ = stream_->next();
   if (!piece_) return;
   busy_ = true;
-  socket_.expires_after(of_.limits_.stream_patience);
+  socket_.expires_after(of_.limits_.reader_patience);
   net::async_write(socket_, net::buffer(*piece_),
                    [self = shared_from_this()](error_code wrong, std::size_t) {
                      self->busy_ = false;
@@ -328,6 +343,8 @@ bool http_server::impl::make_room() {
 
 void http_server::impl::welcome(tcp::socket socket) {
   if (!make_room()) return;
+  error_code ignored;
+  socket.set_option(net::socket_base::send_buffer_size(sent_ahead), ignored);
   clients_.push_back(std::make_shared<client>(*this, std::move(socket)));
   clients_.back()->read();
 }

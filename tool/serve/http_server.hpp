@@ -16,7 +16,9 @@ struct http_request {
   std::string path;           ///< without the query, as it came
   std::string query;          ///< behind the question mark, as it came
   std::string authorization;  ///< the header of that name
-  std::string site;           ///< Sec-Fetch-Site: what a browser says of the page that asks
+  /// A browser says that the page which asks is another site's: Sec-Fetch-Site, and over plain
+  /// http to another machine, where browsers do not send that, Origin.
+  bool foreign = false;
   std::string body;
 };
 
@@ -45,9 +47,9 @@ using http_handler = std::function<void(const http_request&, http_reply)>;
 struct http_limits {
   std::size_t connections = 64;  ///< beyond it the oldest one that is no stream is closed
   std::size_t streams = 0;       ///< beyond it: 503
-  /// For a whole request, and for a whole answer; the most that one piece of a stream may take.
-  std::chrono::milliseconds patience{2000};
-  std::chrono::milliseconds stream_patience{20'000};
+  std::chrono::milliseconds request_patience{2000};  ///< for a whole request
+  /// So long a client may take nothing of its answer; and the most for one piece of a stream.
+  std::chrono::milliseconds reader_patience{20'000};
 };
 
 /// Answers requests, one a connection. A request under a name that is not this machine's gets 421

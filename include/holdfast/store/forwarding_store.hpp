@@ -35,6 +35,7 @@ class forwarding_store : public session_store, public posting_store {
   result<rate_reply> rate(std::string_view name, const rate_command& c) override {
     return inner_->rate(name, c);
   }
+  result<bucket_list> buckets(std::string_view name) override { return inner_->buckets(name); }
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
     return inner_->execute_batch(batch);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <holdfast/store/command.hpp>
 #include <span>
@@ -56,6 +57,29 @@ struct bucket {
   bool operator==(const bucket&) const = default;
 };
 
+constexpr std::int64_t rounded_up(std::int64_t units, std::int64_t of) noexcept {
+  return (units + of - 1) / of;
+}
+/// A clock that was set back, or began anew, counts from where it is now.
+inline std::int64_t steps_since(const bucket& b, std::int64_t now_at) noexcept {
+  return (now_at - std::min(b.at, now_at)) / b.rule.step_us;
+}
+inline bool is_full(const bucket& b, std::int64_t now_at) noexcept {
+  return steps_since(b, now_at) >= rounded_up(b.used, b.rule.gain);
+}
+/// One that is not full: what has come back is there again.
+inline void refill(bucket& b, std::int64_t now_at) noexcept {
+  const std::int64_t steps = steps_since(b, now_at);
+  b.used -= steps * b.rule.gain;
+  b.at = std::min(b.at, now_at) + steps * b.rule.step_us;
+}
+/// How long until the bucket can do without so many units more.
+inline std::int64_t wait_for(const bucket& b, std::int64_t units, std::int64_t now_at) noexcept {
+  const std::int64_t over = b.used + units - b.rule.capacity;
+  if (over <= 0) return 0;
+  return b.at + rounded_up(over, b.rule.gain) * b.rule.step_us - now_at;
+}
+
 struct rate_record {
   std::vector<bucket> buckets;
   std::vector<arrival> refunds;  ///< the recent ones, so that a repeated refund counts once
@@ -78,6 +102,18 @@ struct bucket_state {
   std::int64_t wait_us = 0;    ///< until this bucket has what was asked for
   std::int64_t full_us = 0;    ///< until it is full if nobody takes anything
   bool operator==(const bucket_state&) const = default;
+};
+
+inline bucket_state describe(const bucket& b, std::int64_t wait_us, std::int64_t now_at) noexcept {
+  const bucket_rule& rule = b.rule;
+  return {rule.capacity / rule.unit, std::max<std::int64_t>(rule.capacity - b.used, 0) / rule.unit,
+          wait_us, wait_for(b, rule.capacity, now_at)};
+}
+
+/// What a store keeps of a name's buckets, as it was written: some may be full by now.
+struct bucket_list {
+  std::int64_t now_at = 0;
+  std::vector<bucket> buckets{};
 };
 
 struct rate_reply {

@@ -57,6 +57,11 @@ class session_store {
   /// refund is not. The default says errc::unsupported, as capabilities::rate_limiter = false does.
   virtual result<rate_reply> rate(std::string_view name, const rate_command& command);
 
+  /// What is kept of the buckets of a name; none if it is in use as something else. One round trip
+  /// where a name is one record; on Redis a scan of the keys, and one round trip for each of them.
+  /// The default says errc::unsupported.
+  virtual result<bucket_list> buckets(std::string_view name);
+
   /// Renewals of many names together, and what else is asked together; answers in the same order.
   /// The default asks one by one.
   virtual std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);

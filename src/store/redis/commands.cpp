@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 
 #include "store/redis/errors.hpp"
+#include "store/redis/handshake.hpp"
 #include "store/redis/keys.hpp"
 #include "store/redis/scripts.hpp"
 
@@ -442,6 +444,47 @@ result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets) {
   }
   if (!in.good()) return strange_answer("rate.lua");
   return r;
+}
+
+namespace {
+
+/// As rate.lua writes it: version used at unit gain step capacity, whole numbers as doubles, the
+/// least byte first. False if it is damaged.
+bool parse_bucket(std::string_view text, bucket& b) {
+  constexpr std::size_t count = 7;
+  std::array<std::int64_t, count> numbers{};
+  if (text.size() != count * sizeof(double)) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t bits = 0;
+    for (std::size_t byte = sizeof bits; byte-- > 0;)
+      bits = (bits << 8) | static_cast<unsigned char>(text[i * sizeof bits + byte]);
+    const auto number = std::bit_cast<double>(bits);
+    const double least = i < 3 ? 0 : 1;
+    if (!(number >= least && number <= 2.0 * most_units && number == std::floor(number)))
+      return false;
+    numbers[i] = static_cast<std::int64_t>(number);
+  }
+  b.version = static_cast<std::uint32_t>(numbers[0]);
+  b.used = numbers[1];
+  b.at = numbers[2];
+  b.rule = {numbers[3], numbers[4], numbers[5], numbers[6]};
+  return true;
+}
+
+}  // namespace
+
+result<bucket_list> read_buckets(const resp_value& time, const resp_value& texts) {
+  const auto now = read_server_time(time);
+  if (!now) return strange_answer("TIME");
+  if (texts.is_error()) return server_says(texts.text);
+  bucket_list found;
+  found.now_at = *now;
+  for (const resp_value& one : texts.items) {
+    bucket& b = found.buckets.emplace_back();
+    if (!one.text.empty() && !parse_bucket(one.text, b))
+      return failure{errc::corrupt, "a bucket is damaged"};
+  }
+  return found;
 }
 
 }  // namespace holdfast::store::redis

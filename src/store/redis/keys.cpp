@@ -50,6 +50,27 @@ std::string bucket_key(std::string_view record, std::string_view id) {
   return key;
 }
 
+std::string bucket_prefix(std::string_view prefix, std::string_view name) {
+  std::string begins = bucket_key(name_keys(prefix, name)[0], "");
+  begins.pop_back();  // the colon that ends a key
+  return begins;
+}
+
+std::string id_of_bucket(std::string_view key, std::string_view begins) {
+  key.remove_prefix(std::min(begins.size(), key.size()));
+  if (key.ends_with(':')) key.remove_suffix(1);
+  return std::string(key);
+}
+
+std::string escaped_for_match(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\^-").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
 std::string name_of_key(std::string_view key) {
   const auto open = key.find(":{");
   if (open == key.npos || !key.ends_with('}')) return {};

@@ -24,6 +24,13 @@ class name_keys {
 /// with.
 std::string bucket_key(std::string_view record, std::string_view id);
 
+/// What the keys of all buckets of a name begin with, and what of such a key is the bucket's id.
+std::string bucket_prefix(std::string_view prefix, std::string_view name);
+std::string id_of_bucket(std::string_view key, std::string_view begins);
+
+/// For the MATCH of a SCAN: as text, not as a pattern.
+std::string escaped_for_match(std::string_view text);
+
 /// What stands between the braces: of all that is in a key, this alone chooses the slot in a
 /// cluster.
 std::string hash_tag(std::string_view name);

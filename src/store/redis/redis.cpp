@@ -15,6 +15,9 @@ namespace holdfast::store::redis {
 
 namespace {
 
+/// Of one limiter's buckets: as many as a store keeps that has them in one record.
+constexpr std::size_t most_listed = 10'000;
+
 capabilities promises(const redis_options& o) {
   capabilities c;
   c.try_takes_ms = static_cast<std::uint32_t>(o.command_timeout.count());
@@ -205,9 +208,25 @@ class redis_store final : public session_store, public posting_store {
     return servers_->remembers_for();
   }
 
+  result<bucket_list> buckets(std::string_view name) override {
+    bucket_list found;
+    const std::string begins = bucket_prefix(options_.prefix, name);
+    const auto ok = servers_->for_each([&](node& n) {
+      return scan(n, escaped_for_match(begins) + '*', [&](const std::vector<resp_value>& keys) {
+        return add_buckets(n, begins, keys, found);
+      });
+    });
+    if (!ok) return ok.error();
+    return found;
+  }
+
   result<std::vector<std::string>> names() override {
     std::vector<std::string> found;
-    const auto ok = servers_->for_each([&](node& n) { return scan(n, found); });
+    const auto ok = servers_->for_each([&](node& n) {
+      // Keys with a suffix do not end with the brace.
+      return scan(n, options_.prefix + ":{*}",
+                  [&](const std::vector<resp_value>& keys) { return add_used(keys, found); });
+    });
     if (!ok) return ok.error();
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -267,10 +286,9 @@ class redis_store final : public session_store, public posting_store {
     return f;
   }
 
-  // Keys with a suffix do not end with the brace.
-  status scan(node& n, std::vector<std::string>& found) {
+  using some_keys = std::function<status(const std::vector<resp_value>&)>;
+  static status scan(node& n, const std::string& pattern, const some_keys& look) {
     std::string cursor = "0";
-    const std::string pattern = options_.prefix + ":{*}";
     do {
       std::string bytes;
       append_command(bytes, {"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
@@ -280,8 +298,33 @@ class redis_store final : public session_store, public posting_store {
       if (page.is_error()) return server_says(page.text);
       if (page.items.size() != 2) return strange_answer("SCAN");
       cursor = page.items[0].text;
-      if (auto ok = add_used(page.items[1].items, found); !ok) return ok;
+      if (auto ok = look(page.items[1].items); !ok) return ok;
     } while (cursor != "0");
+    return done{};
+  }
+
+  // A scan may come by a key twice. A bucket that is gone when it is read was full.
+  static status add_buckets(node& n, std::string_view begins, const std::vector<resp_value>& keys,
+                            bucket_list& found) {
+    if (keys.empty()) return done{};
+    std::string bytes;
+    std::vector<std::string_view> words{"MGET"};
+    for (const auto& key : keys) words.push_back(key.text);
+    append_command(bytes, {"TIME"});
+    append_command(bytes, words);
+    const auto answer = n.ask(bytes, 2);
+    if (!answer) return answer.error();
+    auto some = read_buckets(answer->replies[0], answer->replies[1]);
+    if (!some) return some.error();
+    found.now_at = some->now_at;
+    for (std::size_t i = 0; i < some->buckets.size(); ++i) {
+      bucket& b = some->buckets[i];
+      b.id = id_of_bucket(keys[i].text, begins);
+      const auto same = [&](const bucket& one) { return one.id == b.id; };
+      const bool known = std::any_of(found.buckets.begin(), found.buckets.end(), same);
+      if (b.used > 0 && !known && found.buckets.size() < most_listed)
+        found.buckets.push_back(std::move(b));
+    }
     return done{};
   }
 

@@ -35,6 +35,15 @@ status connection::open_to_read(const std::string& file, bool at_rest) {
   return done{};
 }
 
+// Through SQLite's own file: another descriptor of it, when closed, would take away the locks of
+// this process's other connections.
+bool connection::keep_log() noexcept {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (file == nullptr || file->pMethods == nullptr) return true;
+  return (file->pMethods->xLock(file, SQLITE_LOCK_SHARED) & 0xff) != SQLITE_BUSY;
+}
+
 status connection::execute(const char* sql, std::string_view tried) {
   const int code = sqlite3_exec(db_, sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return explain(db_, code, tried);

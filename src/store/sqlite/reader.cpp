@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <holdfast/store/queue_inbox.hpp>
 #include <mutex>
 #include <utility>
@@ -17,7 +18,7 @@
 namespace holdfast::store::sqlite {
 namespace {
 
-constexpr int changes_in_a_row = 16;
+constexpr int between_attempts_ms = 1;
 
 bool has_log(const std::string& file) noexcept {
   struct stat found{};
@@ -27,27 +28,36 @@ bool has_log(const std::string& file) noexcept {
 /// In memory, where the records of an earlier boot can be struck out as on the first opening.
 class snapshot {
  public:
-  status read(const std::string& file) {
+  /// `patience`: for others that have the file for themselves, or open and close it.
+  status read(const std::string& file, std::chrono::milliseconds patience) {
     if (auto made = copy_.open(":memory:"); !made) return made;
-    for (int attempt = 0; attempt < changes_in_a_row; ++attempt) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    do {
       // Without the log nobody has the file open, and SQLite could not make one here.
-      const bool at_rest = !has_log(file);
-      if (auto taken = take(file, at_rest); !taken) return taken;
-      if (at_rest && has_log(file)) continue;  // somebody opened it meanwhile, and may have written
-      return settle(file);
-    }
-    return failure{errc::unavailable, file + " is opened and closed all the time; try again"};
+      bool steady = false;
+      if (auto taken = take(file, !has_log(file), steady); !taken) return taken;
+      if (steady) return settle(file);
+      sqlite3_sleep(between_attempts_ms);
+    } while (std::chrono::steady_clock::now() < until);
+    return failure{errc::unavailable,
+                   file +
+                       " is opened and closed, or locked, by others all the time; try again, or "
+                       "raise busy_timeout"};
   }
   connection& db() noexcept { return copy_; }
 
  private:
-  status take(const std::string& file, bool at_rest) {
+  // SQLite reads a file at rest without a lock. Not steady: somebody has opened it meanwhile, and
+  // may have written, which the log shows that stays as long as `from` is there.
+  status take(const std::string& file, bool at_rest, bool& steady) {
     connection from;
     if (auto opened = from.open_to_read(file, at_rest); !opened) return opened;
+    if (at_rest && !from.keep_log()) return done{};
     sqlite3_backup* const all = sqlite3_backup_init(copy_.get(), "main", from.get(), "main");
     if (all != nullptr) sqlite3_backup_step(all, -1);
     const int code = all != nullptr ? sqlite3_backup_finish(all) : sqlite3_errcode(copy_.get());
-    if (code != SQLITE_OK) return explain(from.get(), code, "reading " + file);
+    steady = at_rest ? !has_log(file) : (code & 0xff) != SQLITE_BUSY;
+    if (steady && code != SQLITE_OK) return explain(from.get(), code, "reading " + file);
     return done{};
   }
   status settle(const std::string& file) {
@@ -77,7 +87,7 @@ class reading_store final : public state_store {
 
   status transact(std::string_view name, transition& change) override {
     snapshot now;
-    if (auto read = now.read(file_); !read) return read;
+    if (auto read = now.read(file_, options_.busy_timeout); !read) return read;
     const auto asked =
         now.db().prepare("SELECT record FROM holdfast_locks WHERE name = ?1", "reading " + file_);
     if (!asked) return asked.error();
@@ -94,7 +104,7 @@ class reading_store final : public state_store {
   }
   result<std::vector<entry>> entries() override {
     snapshot now;
-    if (auto read = now.read(file_); !read) return read.error();
+    if (auto read = now.read(file_, options_.busy_timeout); !read) return read.error();
     return entries_of(now.db(), file_, [](std::string_view) {});
   }
   result<moment> time() override { return read_moment(); }
@@ -119,7 +129,7 @@ result<std::unique_ptr<state_store>> open_to_read(sqlite_options options) {
   auto file = locate(options.path, options.network == "allow");
   if (!file) return file.error();
   snapshot first;
-  if (auto read = first.read(*file); !read) return read.error();
+  if (auto read = first.read(*file, options.busy_timeout); !read) return read.error();
   const auto self = this_session();
   if (!self) return self.error();
   return std::unique_ptr<state_store>{

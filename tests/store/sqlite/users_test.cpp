@@ -2,10 +2,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "fixture.hpp"
+#include "store/sqlite/connection.hpp"
 
 // Several users of one file. Only root can be somebody else: without it these tests see one user.
 namespace sqlite_test {
@@ -153,6 +157,50 @@ TEST_F(users, a_user_who_may_only_read_sees_what_others_hold_and_changes_nothing
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, errc::read_only);
     EXPECT_EQ(everything(), before);
+  }
+}
+
+TEST_F(users, what_is_written_while_a_reader_reads_a_file_at_rest_leaves_its_log) {
+  const auto has_log = [&] { return fs::exists(file_ + "-wal"); };
+  EXPECT_TRUE(lock_something(file_));
+  EXPECT_FALSE(has_log()) << "nobody has it open";
+  {
+    holdfast::store::sqlite::connection reader;
+    EXPECT_TRUE(reader.open_to_read(file_, true).ok());
+    EXPECT_TRUE(reader.keep_log());
+    EXPECT_TRUE(lock_something(file_));
+    EXPECT_TRUE(has_log()) << "the reader cannot know that the file has changed";
+  }
+  EXPECT_TRUE(lock_something(file_));
+  EXPECT_FALSE(has_log());
+}
+
+// In a file of many pages that are written whenever the last one leaves.
+TEST_F(users, a_reader_never_sees_half_of_a_change) {
+  constexpr int records = 60;
+  const auto change_all = [&](const std::string& to) {
+    const auto store = open(sqlite_options{.path = file_});
+    for (int i = 0; i < records; ++i) {
+      rule change = writes(to + std::string(6000, ' '));
+      if (!store->transact(std::to_string(i), change).ok()) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(change_all("0"));
+  std::atomic<bool> over{false};
+  std::jthread writer([&] {
+    for (int round = 1; round <= 4; ++round) EXPECT_TRUE(change_all(std::to_string(round)));
+    over = true;
+  });
+  while (!over) {
+    const auto found = open(reading())->entries();
+    ASSERT_TRUE(found) << found.error().what;
+    ASSERT_EQ(found->size(), std::size_t{records});
+    // The writer goes through them in order: those before one are as new, those behind not newer.
+    std::vector<int> rounds(records);
+    for (const auto& e : *found)
+      rounds.at(static_cast<std::size_t>(std::stoi(e.name))) = std::stoi(e.record);
+    EXPECT_TRUE(std::is_sorted(rounds.rbegin(), rounds.rend()));
   }
 }
 

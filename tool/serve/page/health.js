@@ -1,11 +1,13 @@
 // How the stores answer and what asking them costs; the busiest names; elections and limits.
-import { element, visible, duration, processName, lockAddress, ask } from "./text.js";
+import { element, visible, duration, processName, lockAddress, ask, bucketCells, bucketHeads } from "./text.js";
 import { state, on, now } from "./state.js";
 
 const stores = document.getElementById("stores");
 const elections = document.getElementById("elections");
 const percent = (share) => (100 * share).toFixed(share < 0.1 ? 2 : 0) + " %";
 let busiest = [];
+const lowest = new Map(); // by the key of a limiter: its emptiest bucket, and how many are not full
+const limitersAsked = 20;
 
 function facts(pairs) {
   return element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
@@ -53,14 +55,18 @@ function drawElections() {
       element("td", {}, visible(leads?.reason)), element("td", {}, leads?.fence ?? ""),
       element("td", {}, duration(now() - r.heldSince)), element("td", {}, String(r.waiters.length)));
   });
-  const limits = rowsOf("rate_limiter").map((r) => element("tr", {}, nameCell(r)));
+  const limits = rowsOf("rate_limiter").map((r) => {
+    const known = lowest.get(r.key);
+    return element("tr", {}, nameCell(r), element("td", {}, String(known?.buckets.length || "")),
+      ...(known?.buckets.length ? bucketCells(known.buckets[0]) : []).map((c) => element("td", {}, c)));
+  });
   const table = (heads, rows) => element("div", { className: "wide" }, element("table", {},
     element("thead", {}, element("tr", {}, heads.map((h) => element("th", {}, h)))), element("tbody", {}, rows)));
   elections.replaceChildren(element("h2", {}, "Elections"),
     led.length ? table(["Election", "Leader", "Note", "Term", "Leads for", "Candidates waiting"], led)
       : element("p", { className: "quiet" }, "No election is in use."),
     element("h2", {}, "Rate limits"),
-    limits.length ? table(["Limiters in use"], limits)
+    limits.length ? table(["Limiter", "Not full", ...bucketHeads], limits)
       : element("p", { className: "quiet" }, "No rate limit is in use: a limiter with full buckets leaves nothing in the store."));
 }
 
@@ -73,13 +79,28 @@ export async function showStores() {
   }
   drawStores();
 }
-export const showElections = drawElections;
+
+/** The buckets of the first limiters: the server looks at them more often while somebody asks. */
+export async function showElections() {
+  drawElections();
+  if (elections.hidden) return;
+  await Promise.all(rowsOf("rate_limiter").slice(0, limitersAsked).map(async (r) => {
+    try {
+      const said = await ask("/api/lock?store=" + r.store + "&lock=" + encodeURIComponent(r.name));
+      lowest.set(r.key, { buckets: said.buckets ?? [] });
+    } catch {
+      lowest.delete(r.key); // the stream tells what is wrong
+    }
+  }));
+  drawElections();
+}
 
 export function startHealth() {
   let beats = 0;
   on("health", () => {
     if (beats++ % 5 === 0 && !stores.hidden) showStores();
     else drawStores();
-    drawElections();
+    if (beats % 3 === 0) showElections();
+    else drawElections();
   });
 }

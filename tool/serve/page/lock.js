@@ -1,5 +1,5 @@
 // One lock: who has it, the queue, what happened while somebody looked, and how long it took.
-import { element, drawn, visible, duration, processName, ask } from "./text.js";
+import { element, drawn, visible, duration, processName, ask, bucketCells, bucketHeads } from "./text.js";
 import { state, on, now, keyOf } from "./state.js";
 
 const section = document.getElementById("lock");
@@ -33,6 +33,14 @@ function queue(said) {
   if (!said.waiters.length) return element("p", { className: "quiet" }, "Nobody waits.");
   return table(["Place", "Owner", "Process", "Program", "Reason", "Waiting for", "Weight"], said.waiters.map((w, i) =>
     [i + 1, visible(w.owner), processName(w), visible(w.program), visible(w.reason), since(w.since), w.weight]));
+}
+
+function buckets(said) {
+  if (said.kind !== "rate_limiter") return null;
+  const rows = said.buckets ?? [];
+  return element("div", { id: "buckets" }, element("h2", {}, "Buckets that are not full"),
+    rows.length ? table(bucketHeads, rows.map(bucketCells))
+      : element("p", { className: "quiet" }, "Not asked for yet, or all of them are full."));
 }
 
 /** Each hold as a bar, the newest owners below one another. */
@@ -101,13 +109,20 @@ function facts(said) {
   return element("p", {}, parts.join(" · "));
 }
 
+/** A store that is away is known as it was. */
+function age(said) {
+  if (state.healths[current.store]?.reachable !== false) return "";
+  return element("p", { className: "bad", role: "alert" },
+    "The store does not answer: this is what was known " + duration(said.age_seconds * 1000) + " ago.");
+}
+
 function draw(said) {
   const round = state.healths[current.store]?.round_seconds;
   const focused = document.activeElement?.dataset?.owner;
   section.replaceChildren(
     element("h2", { id: "lock-name" }, visible(current.name)),
     element("p", { className: "quiet" }, visible(state.stores[current.store])),
-    facts(said),
+    facts(said), age(said), buckets(said) ?? "",
     element("h2", {}, "Holders"), holders({ holders: [], ...said }),
     element("h2", {}, "Queue"), queue({ waiters: [], ...said }),
     element("h2", {}, "Hand-overs"),

@@ -1,6 +1,6 @@
 // Text and elements. What a store says becomes text nodes, never markup.
 
-const hidden = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
+const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/gu;
 
 /** Characters that cannot be seen, or that turn the text around, are written out. */
 export function visible(text) {
@@ -51,3 +51,12 @@ export async function ask(path, options) {
   if (!answer.ok) throw new Error(said.error ?? "HTTP " + answer.status);
   return said;
 }
+
+/** A bucket of a rate limit, as cells: its key, what is left, as a bar too, how it fills, when it was used. */
+export function bucketCells(b) {
+  const bar = element("meter", { min: 0, max: b.limit, value: b.remaining });
+  return [visible(b.rule), visible(b.key.join(" · ")), element("span", {}, bar, " " + b.remaining + " of " + b.limit),
+    b.tokens + " each " + duration(b.per_seconds * 1000), duration(b.full_in_seconds * 1000),
+    duration(b.unchanged_seconds * 1000) + " ago"];
+}
+export const bucketHeads = ["Rule", "Key", "Left", "Comes back", "Full in", "Last used"];

@@ -1,4 +1,4 @@
-#include "tool/serve/scanner.hpp"
+#include "tool/survey/scanner.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-constexpr milliseconds between_bursts{200};
+constexpr milliseconds between_lists{100};
+/// Then viewers are told.
+constexpr milliseconds longest_burst{200};
 constexpr milliseconds between_ticks{1000};
 constexpr milliseconds before_next_try{1000};
 
@@ -47,19 +49,31 @@ void scanner::viewed() {
   wake_up();
 }
 
-void scanner::when_fresh(std::function<void()> then) {
+void scanner::when_fresh(std::function<void(bool)> then) {
+  bool fresh = false;
   {
     const std::lock_guard guard{mutex_};
     wake_up();
-    if (catching_up_) return fresh_waiters_.push_back(std::move(then));
+    fresh = !catching_up_;
+    if (!fresh) {
+      fresh_waiters_.push_back(std::move(then));
+      if (fresh_waiters_.size() <= max_pending) return;
+      then = std::move(fresh_waiters_.front());
+      fresh_waiters_.pop_front();
+    }
   }
-  then();
+  then(fresh);
 }
 
 void scanner::perform(std::string lock, std::function<void(const session*)> work) {
-  const std::lock_guard guard{mutex_};
-  jobs_.push_back({std::move(lock), std::move(work)});
-  woken_.notify_all();
+  {
+    const std::lock_guard guard{mutex_};
+    if (jobs_.size() < max_pending) {
+      jobs_.push_back({std::move(lock), std::move(work)});
+      return woken_.notify_all();
+    }
+  }
+  work(nullptr);
 }
 
 void scanner::run(const std::stop_token& stop) {
@@ -68,8 +82,8 @@ void scanner::run(const std::stop_token& stop) {
     sleep_unless_viewed(stop);
     do_jobs();
     if (boot_clock::now() >= next) {
-      next = boot_clock::now() + between_bursts;
-      work_once();
+      const boot_time began = boot_clock::now();
+      next = began + (work_once() ? plan_.interval : std::chrono::nanoseconds{0});
       next = std::max({next, pace_.rested_at(), try_again_});
     }
     report();
@@ -102,13 +116,13 @@ void scanner::catch_up() {
 }
 
 void scanner::tell_fresh() {
-  std::vector<std::function<void()>> waiters;
+  std::deque<std::function<void(bool)>> waiters;
   {
     const std::lock_guard guard{mutex_};
     waiters.swap(fresh_waiters_);
     if (health_.reachable) catching_up_ = false;
   }
-  for (const auto& w : waiters) w();
+  for (const auto& w : waiters) w(true);
 }
 
 void scanner::do_jobs() {
@@ -123,11 +137,12 @@ void scanner::do_jobs() {
   }
 }
 
-void scanner::work_once() {
+/// True if every name has been looked at now.
+bool scanner::work_once() {
   if (!session_) connect();
-  if (!session_) return;
+  if (!session_) return false;
   if (boot_clock::now() >= list_again_ || !health_.reachable) list_names();
-  if (health_.reachable) look_at_some();
+  return health_.reachable && look_at_some();
 }
 
 void scanner::connect() {
@@ -155,7 +170,8 @@ bool scanner::ask(const std::function<void(const session&)>& question) {
   health_.commands += asked;
   if (!answered) return false;
   health_.round_trip = (to - from) / static_cast<std::int64_t>(std::max<std::uint64_t>(asked, 1));
-  if (!std::exchange(health_.reachable, true)) health_.changed_at = system_clock::now();
+  health_.answered_at = system_clock::now();
+  if (!std::exchange(health_.reachable, true)) health_.changed_at = health_.answered_at;
   return true;
 }
 
@@ -172,13 +188,13 @@ void scanner::away(std::string_view why) {
 void scanner::list_names() {
   std::vector<std::string> found;
   const boot_time from = boot_clock::now();
-  if (!ask([&](const session& s) { found = s.names(); })) return;
+  if (!ask([&](const session& s) { found = s.names(plan_.pattern); })) return;
   const auto took = boot_clock::now() - from;
   // At most half of the time that may be spent goes into lists.
   const auto pause = std::chrono::duration<double, std::nano>(took) * (2 / pace_.share());
   list_again_ =
       boot_clock::now() + std::max(std::chrono::duration_cast<std::chrono::nanoseconds>(pause),
-                                   std::chrono::nanoseconds(between_bursts / 2));
+                                   std::chrono::nanoseconds(between_lists));
   std::sort(found.begin(), found.end());
   const auto now = system_clock::now();
   for (const auto& name : names_) {
@@ -223,7 +239,8 @@ bool scanner::keep_listed(const listed_name& found, const std::string& name) {
 
 bool scanner::look(const std::string& name) {
   listed_name found;
-  if (!ask([&](const session& s) { found = look_at(s, name); })) return false;
+  const bool closely = std::binary_search(wanted_.begin(), wanted_.end(), name);
+  if (!ask([&](const session& s) { found = look_at(s, name, closely); })) return false;
   if (!keep_listed(found, name)) return true;
   const auto at = std::lower_bound(queued_.begin(), queued_.end(), name);
   const bool noted = at != queued_.end() && *at == name;
@@ -254,13 +271,17 @@ std::optional<std::string> scanner::next_in_turn() {
   return names_[next_name_++];
 }
 
-void scanner::look_at_some() {
-  for (const auto& name : board_.wanted(boot_clock::now()))
-    if (pace_.may_ask(boot_clock::now()) && !look(name)) return;
+/// True if the round is done.
+bool scanner::look_at_some() {
+  const boot_time until = boot_clock::now() + longest_burst;
+  const auto may_ask = [&](boot_time now) { return now < until && pace_.may_ask(now); };
+  wanted_ = board_.wanted(boot_clock::now());
+  for (const auto& name : wanted_)
+    if (may_ask(boot_clock::now()) && !look(name)) return false;
   // Each name once at most: a short list is not looked at again and again. What has come since the
   // round began takes every second turn: names that come faster than that do not keep out the rest.
   std::size_t turns = names_.size() + queued_.size();
-  for (bool fresh_turn = true; pace_.may_ask(boot_clock::now()); fresh_turn = !fresh_turn) {
+  for (bool fresh_turn = true; may_ask(boot_clock::now()); fresh_turn = !fresh_turn) {
     std::optional<std::string> name;
     const bool others_done = turns == 0 || next_name_ == names_.size();
     if (!fresh_.empty() && (owed_ > 0 || fresh_turn || others_done)) {
@@ -270,12 +291,12 @@ void scanner::look_at_some() {
       name = next_in_turn();
     }
     if (!name) break;
-    if (!look(*name)) return;
+    if (!look(*name)) return false;
   }
-  if (owed_ == 0 && next_name_ == names_.size()) {
-    round_is_done();
-    owed_ = fresh_.size();
-  }
+  if (owed_ > 0 || next_name_ < names_.size()) return false;
+  round_is_done();
+  owed_ = fresh_.size();
+  return true;
 }
 
 std::string scanner::next_fresh() {

@@ -1,4 +1,4 @@
-#include "tool/serve/board.hpp"
+#include "tool/survey/board.hpp"
 
 #include <algorithm>
 
@@ -84,7 +84,7 @@ bool board::put(listed_name found, system_clock::time_point now) {
   r.name = std::move(found);
   if (same) return false;
   r.shown_end = ends;
-  r.json = r.gone ? std::string{} : lock_json(r.name, now);
+  r.json.clear();
   renumber(r);
   forget_old();
   return true;
@@ -111,7 +111,8 @@ std::string board::event_of(std::uint64_t& upto) const {
   std::size_t rows = 0;
   for (auto at = changes_.upper_bound(upto); at != changes_.end() && rows < max_rows_a_piece;
        ++at, ++rows) {
-    const row& r = *at->second;
+    row& r = *at->second;
+    if (!r.gone && r.json.empty()) r.json = lock_json(r.name, r.seen_at);
     std::string& list = r.gone ? gone : locks;
     if (!list.empty()) list += ',';
     list += r.gone ? json_text(r.name.info.name) : r.json;
@@ -159,24 +160,30 @@ listed_name board::aged(const row& r, system_clock::time_point now) {
 }
 
 snapshot board::take(system_clock::time_point now) const {
-  snapshot all{url_, now};
+  snapshot all;
+  all.store = url_;
+  all.taken_at = all.as_of = now;
   {
     const std::lock_guard guard{mutex_};
     all.health = health_;
     all.names.reserve(rows_.size() - gone_.size());
-    for (const auto& [name, r] : rows_)
-      if (!r.gone) all.names.push_back(aged(r, now));
+    for (const auto& [name, r] : rows_) {
+      if (r.gone) continue;
+      all.names.push_back(aged(r, now));
+      all.as_of = std::min(all.as_of, r.seen_at);
+    }
   }
+  if (all.names.empty()) all.as_of = all.health.answered_at;
   std::sort(all.names.begin(), all.names.end(),
             [](const auto& a, const auto& b) { return a.info.name < b.info.name; });
   return all;
 }
 
-std::optional<listed_name> board::find(std::string_view lock, system_clock::time_point now) const {
+std::optional<board::seen> board::find(std::string_view lock, system_clock::time_point now) const {
   const std::lock_guard guard{mutex_};
   const auto at = rows_.find(std::string(lock));
   if (at == rows_.end() || at->second.gone) return std::nullopt;
-  return aged(at->second, now);
+  return seen{aged(at->second, now), at->second.seen_at};
 }
 
 history::of_name board::history_of(std::string_view lock) const {

@@ -1,4 +1,4 @@
-#include "tool/serve/history.hpp"
+#include "tool/survey/history.hpp"
 
 #include <algorithm>
 #include <unordered_map>

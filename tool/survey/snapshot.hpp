@@ -9,24 +9,30 @@
 
 namespace holdfast::tool {
 
-/// How a store answers the scanner.
+/// How a store answers those that look at it.
 struct store_health {
   bool reachable = false;
   std::string error{};  ///< the last one; of use while it is not reachable
-  std::chrono::system_clock::time_point changed_at{};  ///< reachable, or away, since
-  std::chrono::nanoseconds round_trip{};               ///< of the last command
+  std::chrono::system_clock::time_point changed_at{};   ///< reachable, or away, since
+  std::chrono::system_clock::time_point answered_at{};  ///< the last time; the epoch: never
+  std::chrono::nanoseconds round_trip{};                ///< of the last command; 0: not known
   std::uint64_t commands = 0;
   std::uint64_t errors = 0;
   double allowed_share = 0;          ///< the most of the time that the scanner may spend asking
   double used_share = 0;             ///< what it spent during the last minute
   std::chrono::nanoseconds round{};  ///< so long the last look at every name took; 0: not done
+
+  /// Why nothing newer is known; empty while the store answers.
+  std::string trouble() const { return reachable ? std::string{} : error; }
 };
 
 /// Everything that is known about one store, at one moment.
 struct snapshot {
   std::string store{};  ///< its URL without secrets
   std::chrono::system_clock::time_point taken_at{};
-  std::vector<listed_name> names{};  ///< sorted
+  /// The oldest look that is in `names`; without names, when the store answered.
+  std::chrono::system_clock::time_point as_of{};
+  std::vector<listed_name> names{};  ///< sorted by name
   store_health health{};
 };
 

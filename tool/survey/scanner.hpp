@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "tool/serve/board.hpp"
-#include "tool/serve/pace.hpp"
+#include "tool/survey/board.hpp"
+#include "tool/survey/pace.hpp"
 
 namespace holdfast::tool {
 
@@ -29,6 +29,9 @@ class scanner {
     double share = 0.01;
     /// Until every name was looked at, at first and after a sleep.
     double first_share = 0.25;
+    std::string pattern = "*";  ///< of the names
+    /// From the end of one round over every name to the next one.
+    std::chrono::nanoseconds interval = std::chrono::milliseconds(200);
     /// So long after the last viewer.
     std::chrono::seconds lingers{60};
   };
@@ -42,11 +45,14 @@ class scanner {
   /// Somebody looks. Thread-safe.
   void viewed();
   /// Calls `then` when what the board knows is fresh, or the store is away: at once, unless the
-  /// scanner slept or has just begun. On the scanner's thread, or on this one. Thread-safe.
-  void when_fresh(std::function<void()> then);
+  /// scanner slept or has just begun. It gets false if max_pending more have come since then. On
+  /// the scanner's thread, or on this one. Thread-safe.
+  void when_fresh(std::function<void(bool)> then);
   /// Does something with the store between two looks, then looks at this name. A job that finds no
-  /// store gets null. Thread-safe.
+  /// store, or max_pending other jobs, gets null. Thread-safe.
   void perform(std::string lock, std::function<void(const session*)> job);
+
+  static constexpr std::size_t max_pending = 64;
 
  private:
   struct job {
@@ -59,14 +65,14 @@ class scanner {
   void rest(const std::stop_token& stop, boot_time until);
   void catch_up();
   void tell_fresh();
-  void work_once();
+  bool work_once();
   void do_jobs();
   void connect();
   void list_names();
   void forget_ended(const std::vector<std::string>& listed);
   std::string next_fresh();
   bool keep_listed(const listed_name& found, const std::string& name);
-  void look_at_some();
+  bool look_at_some();
   bool look(const std::string& name);
   std::optional<std::string> next_in_turn();
   void round_is_done();
@@ -85,6 +91,7 @@ class scanner {
   std::deque<std::string> fresh_;    ///< listed, and not looked at yet
   std::size_t owed_ = 0;             ///< of them: there when the round began
   std::vector<std::string> queued_;  ///< names with waiters
+  std::vector<std::string> wanted_;  ///< names that viewers have opened, sorted
   std::size_t next_name_ = 0;
   std::size_t next_queued_ = 0;
   bool queued_turn_ = false;
@@ -96,8 +103,8 @@ class scanner {
   std::mutex mutex_;
   std::condition_variable_any woken_;
   std::vector<job> jobs_;
-  std::vector<std::function<void()>> fresh_waiters_;
-  bool catching_up_ = true;  ///< until every name was looked at
+  std::deque<std::function<void(bool)>> fresh_waiters_;  ///< the oldest first
+  bool catching_up_ = true;                              ///< until every name was looked at
   bool slept_ = false;
   boot_time viewed_until_;
   std::jthread thread_;  // last: it uses everything above

@@ -1,4 +1,4 @@
-#include "tool/serve/pace.hpp"
+#include "tool/survey/pace.hpp"
 
 #include <algorithm>
 

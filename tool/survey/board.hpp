@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tool/serve/history.hpp"
-#include "tool/serve/snapshot.hpp"
+#include "tool/survey/history.hpp"
+#include "tool/survey/snapshot.hpp"
 
 namespace holdfast::tool {
 
@@ -49,8 +49,11 @@ class board {
   std::shared_ptr<const std::string> since(cursor& viewer);  // null: nothing has changed
 
   snapshot take(std::chrono::system_clock::time_point now) const;
-  std::optional<listed_name> find(std::string_view lock,
-                                  std::chrono::system_clock::time_point now) const;
+  struct seen {
+    listed_name what{};
+    std::chrono::system_clock::time_point at{};
+  };
+  std::optional<seen> find(std::string_view lock, std::chrono::system_clock::time_point now) const;
   history::of_name history_of(std::string_view lock) const;
   std::vector<std::pair<std::string, std::uint64_t>> busiest(std::size_t most) const;
 
@@ -68,7 +71,7 @@ class board {
     bool gone = false;
     std::chrono::system_clock::time_point seen_at{};
     std::chrono::system_clock::time_point shown_end{};  ///< of the first holder's lease
-    std::string json{};                                 ///< as list --json has it
+    std::string json{};  ///< as list --json has it; made when the first viewer takes it
   };
   static listed_name aged(const row& r, std::chrono::system_clock::time_point now);
   void note(const row& before, const listed_name& found, std::chrono::system_clock::time_point now);
