@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/beside.hpp"
 #include "bench/leader.hpp"
 #include "bench/limits.hpp"
 #include "bench/measure.hpp"
@@ -207,6 +208,7 @@ int main(int argc, char** argv) {
   try {
     if (argc == 6 && std::string_view{argv[1]} == "--member") return bench::member_main(argv);
     if (argc == 5 && std::string_view{argv[1]} == "--leader") return bench::leader_main(argv);
+    if (argc == 6 && std::string_view{argv[1]} == "--beside") return bench::beside_main(argv);
     return bench::bench_main(argc, argv);
   } catch (const bench::bad_usage& e) {
     return bench::say(bench::usage, e.what());

@@ -29,28 +29,39 @@ class own_slots {
   }
   void forget(std::string_view name, const store::owner_id& owner) { held_.forget(name, owner); }
 
-  /// Since when it waits: since `now` if it did not.
+  /// Since when it waits: since `now` if it did not. `holder`: what the store said of who is in,
+  /// empty if it did not. A change of that is noted.
   struct wait {
     boot_time since;
-    bool begins;
+    boot_time changed_at{};  ///< the holder did, as far as it was asked; long ago: never
+    bool begins = true;
+    store::kind what = store::kind::mutex;
+    std::string holder{};
   };
-  wait waits(std::string_view name, const store::owner_id& owner, store::kind what, boot_time now) {
+  wait waits(std::string_view name, const store::owner_id& owner, store::kind what, boot_time now,
+             std::string_view holder) {
     const std::lock_guard guard{mutex_};
     const auto [at, begins] =
-        waiting_.emplace(store::owned_name{std::string(name), owner}, std::pair{now, what});
-    return {at->second.first, begins};
+        waiting_.try_emplace(store::owned_name{std::string(name), owner}, wait{now});
+    wait& w = at->second;
+    w.begins = begins;
+    if (begins) w.what = what;
+    if (holder.empty() || holder == w.holder) return w;
+    if (!w.holder.empty()) w.changed_at = now;
+    w.holder = holder;
+    return w;
   }
   /// For what it did, if it did.
   std::optional<store::kind> waits_no_more(std::string_view name, const store::owner_id& owner) {
     const std::lock_guard guard{mutex_};
     const auto was = waiting_.extract({std::string(name), owner});
-    return was ? std::optional(was.mapped().second) : std::nullopt;
+    return was ? std::optional(was.mapped().what) : std::nullopt;
   }
 
  private:
   store::own_holds<entry> held_;
   std::mutex mutex_;
-  std::map<store::owned_name, std::pair<boot_time, store::kind>> waiting_;
+  std::map<store::owned_name, wait> waiting_;
 };
 
 }  // namespace holdfast::family

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "family/own_slots.hpp"
+#include "family/turns_of_others.hpp"
 
 namespace holdfast::family {
 
@@ -126,27 +127,65 @@ class slot_family final : public store::session_store {
   }
 
   // Who hands over to another of its process lets go first, and the other comes after a pause: else
-  // those of other processes, who look now and then, would never find it free.
+  // those of other processes, who look now and then, would never find it free. Where they are told,
+  // and this process is owed a turn, there is no pause.
   result<permits_reply> acquire(std::string_view name, const permits_command& c) {
     if (!c.replaces) return enter(name, c);
     auto left = release(name, c.replaces);
     if (!left) return left;
-    permits_reply reply = in_line(name, c, shortest_pause_us);
+    std::optional<permits_reply> again;
+    if (by_listening(c.kind) && for_listeners_.may_go_on(name, clock_.now())) {
+      if (auto entered = enter(name, c)) again = std::move(*entered);
+    }
+    permits_reply reply = again ? std::move(*again) : in_line(name, c, shortest_pause_us);
     reply.replaced = left->outcome == permits_outcome::done;
     return reply;
   }
 
   result<permits_reply> enter(std::string_view name, const permits_command& c) {
+    if (auto away = left_to_others(name, c)) return std::move(*away);
     const bool shared = c.kind == store::kind::shared_mutex;
     if (c.weight != 1 && !shared) return one_by_one();
     const auto part =
         c.capacity == 1 || shared ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
     if (!part) return part.error();
-    if (!*part) return not_granted(name, c, 0);
+    if (!*part) return not_granted(name, c, {});
     const auto added = port_->add({name, **part, c.kind}, entry_of(c), c.lease_us);
     if (!added) return waits_no_more(name, c.owner), added.error();
-    if (added->outcome == slot_outcome::done) return granted(name, c, **part, added->fence);
+    if (added->outcome == slot_outcome::done) return granted(name, c, **part, *added);
+    if (by_polling(c.kind)) for_pollers_.seen(name, added->store_us, clock_.now());
     return refused(name, c, added->other);
+  }
+
+  // Programs of others wait for mutexes; of the other kinds there are too few turns to share out.
+  bool by_polling(store::kind k) const noexcept {
+    return port_->can().beside_others && !port_->can().notifications && k == store::kind::mutex;
+  }
+  bool by_listening(store::kind k) const noexcept {
+    return port_->can().beside_others && port_->can().notifications && k == store::kind::mutex;
+  }
+
+  // Nothing if it may ask the store now, as a call that does not wait always may.
+  std::optional<result<permits_reply>> left_to_others(std::string_view name,
+                                                      const permits_command& c) {
+    if (!c.wait || (!by_listening(c.kind) && !by_polling(c.kind))) return std::nullopt;
+    const auto away =
+        by_listening(c.kind)
+            ? for_listeners_.stays_away(name, port_->heard({name, 0, c.kind}), clock_.now())
+            : away_from_pollers(name);
+    if (away <= pause{0}) return std::nullopt;
+    permits_reply reply = in_line(name, c, 0);
+    const auto least = std::max<std::int64_t>(away.count(), shortest_pause_us / 4);
+    reply.retry_after_us = by_polling(c.kind) ? least : std::min(reply.retry_after_us, least);
+    return reply;
+  }
+
+  pause away_from_pollers(std::string_view name) {
+    const auto advice = for_pollers_.stays_away(name, clock_.now());
+    if (!advice.look) return advice.away;
+    const auto there = look(name, 1);
+    if (there && there->front()) for_pollers_.found_one(name, clock_.now());
+    return advice.away;
   }
 
   // A semaphore looks at all its slots first, and takes the first one that is free: so the name's
@@ -169,7 +208,7 @@ class slot_family final : public store::session_store {
   result<permits_reply> refused(std::string_view name, const permits_command& c,
                                 const slot_entry& other) {
     const bool same = other.kind == c.kind && other.capacity == c.capacity;
-    if (!other.owner || same) return not_granted(name, c, other.left_us);
+    if (!other.owner || same) return not_granted(name, c, other);
     permits_reply reply;
     reply.outcome =
         other.kind != c.kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
@@ -180,17 +219,24 @@ class slot_family final : public store::session_store {
   }
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
-                        std::uint64_t fence) {
+                        const slot_reply& added) {
     slots_.hold(name, c.owner, {part, c.kind}, c.lease_us);
-    waits_no_more(name, c.owner);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
-    reply.fence = fence;
+    reply.fence = added.fence;
+    if (by_listening(c.kind)) {
+      const auto heard = port_->heard({name, 0, c.kind});
+      reply.one_turn = for_listeners_.granted(name, heard, clock_.now());
+    }
+    if (by_polling(c.kind)) for_pollers_.granted(name, added.store_us, clock_.now());
+    waits_no_more(name, c.owner);
     return reply;
   }
 
-  permits_reply not_granted(std::string_view name, const permits_command& c, std::int64_t left_us) {
-    if (c.wait) return in_line(name, c, left_us);
+  permits_reply not_granted(std::string_view name, const permits_command& c,
+                            const slot_entry& other) {
+    const auto holder = other.owner ? to_string(other.owner) : other.note;
+    if (c.wait) return in_line(name, c, other.left_us, holder);
     waits_no_more(name, c.owner);
     permits_reply reply;
     reply.outcome = permits_outcome::busy;
@@ -198,25 +244,41 @@ class slot_family final : public store::session_store {
   }
 
   // Also when the lease in the way must have ended.
-  permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us) {
+  permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us,
+                        std::string_view holder = {}) {
     permits_reply reply;
     reply.outcome = permits_outcome::queued;
     reply.position = 1;
-    reply.retry_after_us = next_look({name, 0, c.kind}, c.owner);
+    reply.retry_after_us = next_look({name, 0, c.kind}, c.owner, holder);
     if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, left_us + 1'000);
     return reply;
   }
 
-  // A third of the time that it has waited already. Where it is told: what came between the look
-  // and the listening would be missed.
-  std::int64_t next_look(const slot& at, const owner_id& owner) {
+  // A third of the time that it has waited already; less while the holder changes from look to
+  // look: others take the lock again at once, and it is free for a moment only. Where it is told:
+  // what came between the look and the listening would be missed.
+  std::int64_t next_look(const slot& at, const owner_id& owner, std::string_view holder = {}) {
     const auto now = clock_.now();
-    const auto wait = slots_.waits(at.name, owner, at.kind, now);
-    if (!port_->can().notifications) {
-      return std::clamp((micros(now) - micros(wait.since)) / 3, shortest_pause_us,
-                        longest_pause_us);
+    const auto wait = slots_.waits(at.name, owner, at.kind, now, holder);
+    const auto waited = micros(now) - micros(wait.since);
+    if (port_->can().notifications) {
+      if (wait.begins) return listens(at, owner);
+      return overdue(at, now) ? often(waited) : longest_pause_where_told_us;
     }
-    if (!wait.begins) return longest_pause_where_told_us;
+    const bool hot = by_polling(at.kind) && wait.changed_at != boot_time{} &&
+                     now < wait.changed_at + std::chrono::microseconds(hot_us);
+    return hot ? often(waited) : std::clamp(waited / 3, shortest_pause_us, longest_pause_us);
+  }
+
+  static std::int64_t often(std::int64_t waited_us) {
+    return std::clamp(waited_us / hot_part, shortest_pause_us, longest_pause_us);
+  }
+
+  bool overdue(const slot& at, boot_time now) {
+    return by_listening(at.kind) && for_listeners_.overdue(at.name, port_->heard(at), now);
+  }
+
+  std::int64_t listens(const slot& at, const owner_id& owner) {
     port_->wait_for(at, owner);
     return shortest_pause_us;
   }
@@ -270,10 +332,19 @@ class slot_family final : public store::session_store {
     const auto removed = port_->remove({name, (*place)->part, (*place)->kind}, owner);
     if (!removed) return removed.error();
     slots_.forget(name, owner);
+    gave_back({name, 0, (*place)->kind}, *removed);
     permits_reply reply;
     reply.outcome =
         removed->outcome == slot_outcome::done ? permits_outcome::done : permits_outcome::absent;
     return reply;
+  }
+
+  void gave_back(const slot& at, const slot_reply& removed) {
+    if (removed.outcome != slot_outcome::done) return;
+    const auto now = clock_.now();
+    if (by_listening(at.kind))
+      for_listeners_.released(at.name, removed.others_listen, port_->heard(at), now);
+    if (by_polling(at.kind)) for_pollers_.released(at.name, now);
   }
 
   static permits_reply absent() {
@@ -360,6 +431,8 @@ class slot_family final : public store::session_store {
   const std::unique_ptr<store::slot_store> port_;
   clock& clock_;
   own_slots slots_;
+  turns_of_listeners for_listeners_;
+  turns_of_pollers for_pollers_;
 };
 
 }  // namespace

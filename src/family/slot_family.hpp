@@ -16,5 +16,9 @@ std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> po
 inline constexpr std::int64_t longest_pause_us = 250'000;
 inline constexpr std::int64_t longest_pause_where_told_us = 1'000'000;
 inline constexpr std::int64_t shortest_pause_us = 2'000;
+/// For so long after the holder was seen to change, a look after such a part of the time that it
+/// has waited, beside programs that are not holdfast's.
+inline constexpr std::int64_t hot_us = 2'000'000;
+inline constexpr std::int64_t hot_part = 500;
 
 }  // namespace holdfast::family

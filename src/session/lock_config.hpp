@@ -45,6 +45,7 @@ struct grant {
   std::uint64_t fence = 0;
   boot_time valid_until{};
   store::owner_id secret{};  ///< what the owner id was made from, if it was
+  bool one_turn = false;     ///< the process does not hand it over by itself
 };
 
 /// A waiter's place in a queue lasts so long without a sign of life.

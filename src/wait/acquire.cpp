@@ -319,6 +319,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     case permits_outcome::granted: {
       // From far behind, and nobody told it: the line was lost, and with it the others' places.
       if (look_by_ != boot_time{}) place_at_store_->lost();
+      grant_.one_turn = reply->one_turn;
       if (!is_granted(reply->fence, sent, lease_of(*reply))) {
         return failure{errc::unavailable, "the store's answer came later than the lease lasts",
                        true};

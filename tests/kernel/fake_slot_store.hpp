@@ -29,7 +29,7 @@ class fake_slot_store final : public holdfast::store::slot_store {
     if (other != nullptr && other->who.owner != who.owner) return taken(*other);
     standing& mine = other != nullptr ? *other : put(at, who);
     mine.until = clock_.now() + std::chrono::microseconds(lease_us);
-    return answer({outcome::done, mine.who.fence, {}});
+    return answer({outcome::done, mine.who.fence, {}, store_us()});
   }
   holdfast::result<reply> extend(const slot& at, const entry& who, std::int64_t lease_us) override {
     if (const auto f = fails()) return *f;
@@ -46,7 +46,9 @@ class fake_slot_store final : public holdfast::store::slot_store {
     if (there->who.owner != owner) return taken(*there);
     all.erase({std::string(at.name), at.part});
     left_as.push_back(at.kind);
-    return reply{};
+    reply r;
+    r.others_listen = others_listen;
+    return r;
   }
   holdfast::result<std::vector<std::optional<entry>>> look(std::span<const slot> at) override {
     if (const auto f = fails()) return *f;
@@ -73,6 +75,8 @@ class fake_slot_store final : public holdfast::store::slot_store {
     left_as.push_back(at.kind);
   }
 
+  std::uint64_t heard(const slot&) override { return releases_heard; }
+
   struct standing {
     entry who;
     holdfast::boot_time until;
@@ -82,6 +86,9 @@ class fake_slot_store final : public holdfast::store::slot_store {
   holdfast::store::capabilities capabilities;
   std::vector<holdfast::store::kind> left_as;  ///< by who held, and who waited
   int calls = 0;
+  std::uint32_t others_listen = 0;
+  std::uint64_t releases_heard = 0;
+  std::int64_t epoch_us = 0;  ///< of its wall clock, when the test's clock began; 0: does not say
   bool drops_requests = false;
   bool drops_answers = false;  ///< to what adds
 
@@ -108,13 +115,20 @@ class fake_slot_store final : public holdfast::store::slot_store {
     return mine;
   }
   reply taken(const standing& there) const {
-    reply r{outcome::taken, 0, there.who};
+    reply r{outcome::taken, 0, there.who, store_us()};
     r.other.left_us =
         std::chrono::duration_cast<std::chrono::microseconds>(there.until - clock_.now()).count();
     return r;
   }
 
+  std::int64_t store_us() const {
+    if (epoch_us == 0) return 0;
+    const auto now = clock_.now() - began_;
+    return epoch_us + std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  }
+
   holdfast::clock& clock_;
+  const holdfast::boot_time began_ = clock_.now();
   holdfast::store::queue_inbox inbox_;
   const std::string url_ = "slots:";
   std::uint64_t fence_ = 100;

@@ -26,6 +26,7 @@ struct capabilities {
   bool notifications = true;     ///< waiters are notified; if false they poll, at a cost
   bool tells_holders =
       true;  ///< and a holder is notified that others want it (where notifications)
+  bool beside_others = false;  ///< programs that are not holdfast's want the same locks
   /// Passes permits_command::secret on in the step that grants, says permits_reply::behind, and its
   /// inbox brings the notifications of one name in the order of their steps, or a gap.
   bool secret_proves = false;

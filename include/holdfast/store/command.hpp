@@ -126,6 +126,7 @@ struct permits_reply {
   std::uint32_t position = 0;       ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;            ///< `replaces` was there until this step
   bool fresh = false;               ///< queued: and had no place before
+  bool one_turn = false;            ///< granted: others wait, so no hand-over inside the process
   owner_id behind{};                ///< queued, passes_secrets, no priority: who is before it
   /// Queued first in line: the peers that hold it. Inspect: those of `found` that have died.
   std::vector<std::string> blockers{};

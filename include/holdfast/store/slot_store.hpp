@@ -42,8 +42,10 @@ enum class slot_outcome : std::uint8_t {
 
 struct slot_reply {
   slot_outcome outcome = slot_outcome::done;
-  std::uint64_t fence = 0;  ///< done, on stores that have fences
-  slot_entry other{};       ///< taken: who is in
+  std::uint64_t fence = 0;          ///< done, on stores that have fences
+  slot_entry other{};               ///< taken: who is in
+  std::int64_t store_us = 0;        ///< the store's time since 1970, where it says that
+  std::uint32_t others_listen = 0;  ///< of remove(): so many other sessions and programs were told
 };
 
 /// The port of a slot store: add, extend if mine, remove if mine, and a time to live that the store
@@ -113,6 +115,8 @@ class slot_store {
   /// open.
   virtual void wait_for(const slot& where, const owner_id& owner) { (void)where, (void)owner; }
   virtual void done_waiting(const slot& where, const owner_id& owner) { (void)where, (void)owner; }
+  /// How many releases of that name the inbox has heard of since wait_for().
+  virtual std::uint64_t heard(const slot& where) { return (void)where, 0; }
   virtual store::inbox& inbox() noexcept = 0;
 
  private:

@@ -24,6 +24,7 @@ capabilities promises(const redis_options& o) {
   c.preferences = c.expiring = c.fences = c.lists_waiters = c.survives_failover = false;
   c.notifications = o.dialect == dialect::redisson;
   c.tells_holders = false;  // programs of others wait, and say nothing
+  c.beside_others = true;
   switch (o.dialect) {
     case dialect::setnx:
       c.lease_step_ms = o.setnx_milliseconds ? 1 : 1'000;
@@ -112,7 +113,12 @@ class dialect_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = change(where, "remove", entry_of(owner), 0);
-    if (reply) written_.forget(where.name, owner);
+    if (!reply) return reply;
+    written_.forget(where.name, owner);
+    // In a cluster ours may listen at another node, which is not counted.
+    const bool ours = reply->others_listen > 0 && options_.topology != topology::cluster &&
+                      told_->listens(redisson_channel(where.kind, key_of(where.name)));
+    if (ours) --reply->others_listen;
     return reply;
   }
 
@@ -148,6 +154,9 @@ class dialect_store final : public slot_store {
   }
   void done_waiting(const slot& where, const owner_id& owner) override {
     told_->done_waiting(redisson_channel(where.kind, key_of(where.name)), owner);
+  }
+  std::uint64_t heard(const slot& where) override {
+    return told_ ? told_->heard(redisson_channel(where.kind, key_of(where.name))) : 0;
   }
 
  private:
@@ -251,12 +260,20 @@ class dialect_store final : public slot_store {
     const std::string& text = items[1].text;
     const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
     switch (state) {
-      case 0:
-        return slot_reply{};
+      case 0: {
+        slot_reply reply{slot_outcome::done, 0, {}, store_time(items)};
+        if (options_.dialect == dialect::redisson) {
+          reply.others_listen =
+              static_cast<std::uint32_t>(std::min<std::int64_t>(left, UINT32_MAX));
+        }
+        return reply;
+      }
       case 1: {
         const bool seconds = options_.dialect == dialect::setnx;
         const auto left_us = seconds ? left : left * 1'000;
-        slot_reply reply{slot_outcome::taken, 0, holder(where, who, text, left_us)};
+        slot_reply reply{slot_outcome::taken, 0, holder(where, who, text, left_us),
+                         store_time(items)};
+        if (options_.dialect != dialect::redisson) return reply;
         for (std::size_t i = 3; i < items.size(); ++i) {
           reply.other.beside.push_back(holder(where, who, items[i].text, left_us));
         }
@@ -272,6 +289,11 @@ class dialect_store final : public slot_store {
       default:
         return strange_answer("a script");
     }
+  }
+
+  std::int64_t store_time(const std::vector<resp_value>& items) const {
+    const bool says = options_.dialect != dialect::redisson && items.size() > 3;
+    return says ? items[3].integer : 0;
   }
 
   slot_entry holder(const slot& where, const slot_entry& who, const std::string& text,

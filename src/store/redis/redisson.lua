@@ -4,7 +4,7 @@
 --   KEYS[1]  the lock            ARGV: verb owner milliseconds channel "until …"
 --
 -- Answers {state, owner or what is there, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of
--- this layout.
+-- this layout. When it was given back, in place of the milliseconds: how many heard that.
 
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
@@ -25,7 +25,7 @@ end
 
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
-  redis.call('PUBLISH', channel, '0')
+  return {0, '', redis.call('PUBLISH', channel, '0')}
 else
   if kind == 'none' then redis.call('HINCRBY', KEYS[1], owner, 1) end
   redis.call('PEXPIRE', KEYS[1], ms)

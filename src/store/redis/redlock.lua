@@ -3,27 +3,29 @@
 --
 --   KEYS[1]  the lock            ARGV: verb token milliseconds "until …"
 --
--- Answers {state, value, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of this layout (the
--- value says what it is).
+-- Answers {state, value, milliseconds left, the server's time in microseconds}: 0 done, 1 taken,
+-- 2 empty, 3 none of this layout (the value says what it is).
 
 local verb, token, ms = ARGV[1], ARGV[2], ARGV[3]
 
 @late.lua@
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind == 'none' then
   if verb ~= 'add' then return {2, '', 0} end
   redis.call('SET', KEYS[1], token, 'PX', ms)
-  return {0, '', 0}
+  return {0, '', 0, now}
 end
 if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
 local value, left = redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])
 -- A number for ever is the time of a setnx lock.
 if left < 0 and tonumber(value) then return {3, value .. ' without an end', 0} end
 if string.match(value, '^hf%d+ ') then return {3, 'a record of holdfast', 0} end
-if value ~= token or verb == 'look' then return {1, value, left} end
+if value ~= token or verb == 'look' then return {1, value, left, now} end
 if verb == 'remove' then
   redis.call('DEL', KEYS[1])
 else
   redis.call('PEXPIRE', KEYS[1], ms)
 end
-return {0, '', 0}
+return {0, '', 0, now}

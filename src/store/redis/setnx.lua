@@ -7,7 +7,7 @@
 --            count (a second or a millisecond); next: what to write, if it is about what the lease
 --            needs: who does not hear the answer knows it then; "until …"
 --
--- Answers {state, value, microseconds left}: 0 done (the value is what was written, and what is
+-- Answers {state, value, microseconds left, the server's time}: 0 done (the value is what was written, and what is
 -- left is the time that it was), 1 taken, 2 empty, 3 none of this layout.
 
 local verb, mine, lease, unit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -32,17 +32,17 @@ local ours = alive and string.find(' ' .. mine .. ' ', ' ' .. value .. ' ', 1, t
 -- When one of them has ended, another owner may have come in, and written the same.
 for one in string.gmatch(mine, '%S+') do ours = ours and tonumber(one) * unit >= now end
 if verb == 'look' then
-  if alive then return {1, value, ends - now} end
+  if alive then return {1, value, ends - now, now} end
   return {2, '', 0}
 end
 if verb == 'remove' then
   if ours then redis.call('DEL', KEYS[1]) end
   return {ours and 0 or 2, '', 0}
 end
-if alive and not ours then return {1, value, ends - now} end
+if alive and not ours then return {1, value, ends - now, now} end
 if verb == 'extend' and not ours then return {2, '', 0} end
 local least = math.floor((now + lease) / unit) + 1
 local fits = next and next >= least and (next - least) * unit <= 2 * unit + 200000
 value = string.format('%.0f', fits and next or least)
 redis.call('SET', KEYS[1], value)
-return {0, value, now}
+return {0, value, now, now}

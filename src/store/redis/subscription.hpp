@@ -38,6 +38,7 @@ class subscription : public inbox {
   virtual void connected() {}
   void put(notification n) { notifications_.push_back(std::move(n)); }
   void say(std::string_view bytes);
+  bool is_connected() const noexcept { return connection_ != nullptr; }
 
  private:
   enum class event { data, interrupted, time };

@@ -12,13 +12,34 @@ void unlock_inbox::wait_for(const std::string& channel, std::string_view name,
   interrupt();
 }
 
-// The channel is left when somebody listens next: nobody is in a hurry to hear less.
+// One that receives leaves the channel itself, before it sleeps again.
 void unlock_inbox::done_waiting(const std::string& channel, const owner_id& owner) {
-  const std::lock_guard guard{mutex_};
+  std::unique_lock lock{mutex_};
   const auto at = wanted_.find(channel);
   if (at == wanted_.end() || at->second.owners.erase(owner) == 0) return;
-  if (at->second.owners.empty()) wanted_.erase(at);
+  if (!at->second.owners.empty()) return;
+  wanted_.erase(at);
   changed_ = true;
+  lock.unlock();
+  const std::unique_lock alone{receiving_, std::try_to_lock};
+  if (!alone) return interrupt();
+  if (is_connected()) before_wait();
+}
+
+std::optional<notification> unlock_inbox::receive(boot_time until) {
+  const std::lock_guard alone{receiving_};
+  return subscription::receive(until);
+}
+
+std::uint64_t unlock_inbox::heard(const std::string& channel) {
+  const std::lock_guard guard{mutex_};
+  const auto at = wanted_.find(channel);
+  return at == wanted_.end() ? 0 : at->second.heard;
+}
+
+bool unlock_inbox::listens(const std::string& channel) {
+  const std::lock_guard guard{mutex_};
+  return listening_.contains(channel);
 }
 
 void unlock_inbox::connected() {
@@ -51,6 +72,7 @@ void unlock_inbox::take(const resp_value& v) {
   const std::lock_guard guard{mutex_};
   const auto at = wanted_.find(v.items[1].text);
   if (at == wanted_.end()) return;
+  if (v.items[0].text == "message") ++at->second.heard;
   for (const auto& owner : at->second.owners) {
     put({notification_kind::granted, at->second.name, owner, 0, 0, {}});
   }
