@@ -59,6 +59,24 @@ class redisson : public testing::Test {
   shared_mutex rival_{other_, "rw"};
 };
 
+// ---- who listens
+
+// Whoever releases counts the listeners, and leaves them time.
+TEST_F(redisson, a_session_listens_while_it_waits_and_no_longer) {
+  holdfast::mutex mine(session_, "orders"), theirs(other_, "orders");
+  const std::string channel = "redisson_lock__channel:{orders}";
+  auto held = mine.acquire();
+  auto waiting = std::async(std::launch::async, [&] { return theirs.acquire(); });
+  somebody_listens(channel);
+  held = {};
+  const auto got = waiting.get();
+  harness::eventually("nobody listens",
+                      [&] { return ask({"PUBSUB", "NUMSUB", channel}) == channel + " 0"; });
+  EXPECT_FALSE(mine.try_acquire_for(10ms));
+  harness::eventually("nobody listens who gave up",
+                      [&] { return ask({"PUBSUB", "NUMSUB", channel}) == channel + " 0"; });
+}
+
 // ---- the read-write lock
 
 TEST_F(redisson, readers_are_beside_each_other_and_a_writer_is_alone) {
