@@ -36,7 +36,7 @@ bool look_up(const rate_record& r, const rate_command& c, const store::bucket_ch
     return true;
   }
   b = *found;
-  refill(b, now.now_at);
+  store::refill(b, now.now_at);
   if (b.version == c.version) return b.rule == choice.rule;
   if (b.version < c.version) {
     go_over_to(b, c, choice.rule, now);

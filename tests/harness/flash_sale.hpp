@@ -10,8 +10,8 @@
 
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
-#include "tool/demo_shop_server.hpp"
-#include "tool/demo_shops.hpp"
+#include "examples/shop/server.hpp"
+#include "examples/shop/shop.hpp"
 
 /// The flash sale of the demo, with the shop on a server. For rooms that link the program's parts.
 namespace harness {
