@@ -51,8 +51,8 @@ constexpr std::string_view elect_footer =
     "One of the candidates leads and runs the command; the others wait. The leader and its\n"
     "note: holdfast show NAME. If leadership is lost, the command is ended before another leads,\n"
     "and this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
-    "Of run it has every option but -n (here -w 0), -s, -x, --slots, --fair and --reason (here\n"
-    "--note). Environment and exit codes as of run.\n";
+    "Of run it has every option but -n, -s, -x, --slots, --fair and --reason: -w 0 is one try,\n"
+    "and the note is the reason. Environment and exit codes as of run.\n";
 
 constexpr std::string_view sem_footer =
     "The same as holdfast run NAME --slots COUNT. Environment and exit codes as of run.\n";
