@@ -7,6 +7,8 @@
 
 namespace holdfast::tool::demo {
 
+using namespace flash_sale;
+
 /// Where a shop is: `sqlite:FILE`, or a database server and what the names of its tables begin
 /// with.
 struct shop_place {
