@@ -184,6 +184,7 @@ result<store::permits_reply> store_client::permits(std::string_view name,
                                    left_at_deadline())
                              : store_->permits(name, c);
   observe();
+  if (reply) outage_.answered();
   return reply;
 }
 
@@ -230,6 +231,7 @@ result<store::countdown_reply> store_client::countdown(std::string_view name,
                                    left_at_deadline())
                              : store_->countdown(name, c);
   observe();
+  if (reply) outage_.answered();
   return reply;
 }
 
@@ -240,6 +242,7 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
   if (!may_be_left()) {
     auto reply = store_->rate(name, c);
     observe();
+    if (reply) outage_.answered();
     return reply;
   }
   const auto of = std::make_shared<const std::string>(name);
@@ -251,6 +254,7 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
         if (take && late && took(*late)) give_back_tokens(*of, kept->command);
       });
   observe();
+  if (reply) outage_.answered();
   return reply;
 }
 
@@ -301,13 +305,16 @@ std::vector<result<store::permits_reply>> store_client::permits(
                                {batch.size(), result<store::permits_reply>(left_at_deadline())})
                      : store_->execute_batch(batch);
   observe();
+  if (!replies.empty() && replies.front()) outage_.answered();
   return replies;
 }
 
 std::vector<result<store::permits_reply>> store_client::execute_batch(
     std::span<const store::named_command> batch) {
   operations_.fetch_add(batch.size(), std::memory_order_relaxed);
-  return store_->execute_batch(batch);
+  auto replies = store_->execute_batch(batch);
+  if (!replies.empty() && replies.front()) outage_.answered();
+  return replies;
 }
 
 result<std::vector<store::permits_reply>> store_client::acquire_together(
@@ -335,6 +342,7 @@ result<store::admission> store_client::admit(const store::named_command& permits
   if (!may_be_left()) {
     auto reply = store_->admit(permits, limiter, take);
     observe();
+    if (reply) outage_.answered();
     return reply;
   }
   const auto of = std::make_shared<const std::string>(limiter);
@@ -348,6 +356,7 @@ result<store::admission> store_client::admit(const store::named_command& permits
         if (late && late->tokens && took(*late->tokens)) give_back_tokens(*of, tokens->command);
       });
   observe();
+  if (reply) outage_.answered();
   return reply;
 }
 

@@ -107,7 +107,6 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
 // the request, as the next one will be as long on its way.
 std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()), sent);
-  session_.outage().answered();
   if (!*answer) return done{};
   if (last_) return waited_in_vain(errc::timed_out);
   answered_ = true;

@@ -30,9 +30,9 @@ struct driver {
   result<std::unique_ptr<session_store>> (*open)(const opening& how);
 };
 
-/// The function that a driver's file defines, below. The number grows with each change of this
-/// header, or of one that it includes: a driver for another number lacks the function, and is
-/// refused.
+/// The function that a driver's file defines, below. From the first release on the number grows
+/// with each change of this header, or of one that it includes: a driver for another number lacks
+/// the function, and is refused.
 inline constexpr char driver_function[] = "holdfast_store_driver_1";
 
 }  // namespace holdfast::store

@@ -468,7 +468,7 @@ bool parse_bucket(std::string_view text, bucket& b) {
   b.used = numbers[1];
   b.at = numbers[2];
   b.rule = {numbers[3], numbers[4], numbers[5], numbers[6]};
-  return true;
+  return b.rule.unit <= b.rule.capacity;
 }
 
 }  // namespace

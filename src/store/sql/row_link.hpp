@@ -63,6 +63,10 @@ class row_link {
   /// state.
   virtual bool usable() const noexcept = 0;
 
+  /// Whether the same server answers for as long as it is usable. A pooler may go on with another
+  /// one, behind a connection that stays: nothing of the rows can be guessed there.
+  virtual bool keeps_its_server() const noexcept { return true; }
+
   virtual result<std::vector<row>> read(std::span<const std::string_view> names,
                                         boot_time deadline) = 0;
   /// In this order. A failure with errc::busy says that somebody else was faster (a serialization

@@ -120,6 +120,7 @@ status row_store::settle(row_link& link, changes& open, boot_time deadline) {
 // What was sent over a connection that broke must be looked for first. Nor is it known that there
 // is nothing to do before somebody has looked.
 status row_store::replace_guessed(row_link& link, const changes& open, boot_time deadline) {
+  if (!link.keeps_its_server()) return done{};
   changes some;
   for (change* c : open) {
     auto guess = c->sent ? std::nullopt : known_.guess(c->step.name);

@@ -33,9 +33,8 @@ class snapshot {
     if (auto made = copy_.open(":memory:"); !made) return made;
     const auto until = std::chrono::steady_clock::now() + patience;
     do {
-      // Without the log nobody has the file open, and SQLite could not make one here.
       bool steady = false;
-      if (auto taken = take(file, !has_log(file), steady); !taken) return taken;
+      if (auto taken = take(file, steady); !taken) return taken;
       if (steady) return settle(file);
       sqlite3_sleep(between_attempts_ms);
     } while (std::chrono::steady_clock::now() < until);
@@ -47,12 +46,18 @@ class snapshot {
   connection& db() noexcept { return copy_; }
 
  private:
-  // SQLite reads a file at rest without a lock. Not steady: somebody has opened it meanwhile, and
-  // may have written, which the log shows that stays as long as `from` is there.
-  status take(const std::string& file, bool at_rest, bool& steady) {
-    connection from;
-    if (auto opened = from.open_to_read(file, at_rest); !opened) return opened;
-    if (at_rest && !from.keep_log()) return done{};
+  // Without the log nobody has the file open, and SQLite could not make one here: a file at rest is
+  // read without a lock. While the log is kept nobody takes it away. Not steady: somebody has
+  // opened the file meanwhile, and may have written, which the log shows.
+  status take(const std::string& file, bool& steady) {
+    connection keeper, with_log;
+    if (auto opened = keeper.open_to_read(file, true); !opened) return opened;
+    if (!keeper.keep_log()) return done{};
+    const bool at_rest = !has_log(file);
+    if (!at_rest) {
+      if (auto opened = with_log.open_to_read(file, false); !opened) return opened;
+    }
+    connection& from = at_rest ? keeper : with_log;
     sqlite3_backup* const all = sqlite3_backup_init(copy_.get(), "main", from.get(), "main");
     if (all != nullptr) sqlite3_backup_step(all, -1);
     const int code = all != nullptr ? sqlite3_backup_finish(all) : sqlite3_errcode(copy_.get());
