@@ -23,13 +23,13 @@ void pending_wait::begin(std::stop_token stop) {
   if (can) can = session->runner().start();
   waited_ = {session->now(), session->now()};
   limit_ = std::min(time_.limit(), call_limit::present());
-  boot_time told_at = limit_;
+  told_at_ = limit_;
   if (time_.is_try() && session->can().try_takes_ms > 0) {
     const milliseconds each(session->can().try_takes_ms);
-    told_at = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
+    told_at_ = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
   }
-  if (can && told_at != forever && can_be_left()) {
-    can = session->runner().tell_at(told_at, shared_from_this());
+  if (can && told_at_ != forever && can_be_left()) {
+    can = session->runner().tell_at(told_at_, shared_from_this());
   }
   if (can) return wake();
   fail(session->located(std::move(can.error()), operation_, config_->name));
@@ -157,6 +157,15 @@ operation::next pending_wait::over() {
 }
 
 void pending_wait::overdue() noexcept {
+  constexpr std::chrono::seconds looks_again{1};
+  const boot_time now = session_.now();
+  const auto steps = session_.runner().steps();
+  // It was stopped, and is being ended: the runner has many to see to.
+  if (now < told_at_ && steps_seen_.exchange(steps) != steps) {
+    const boot_time next = std::min(told_at_, saturated_add(now, looks_again));
+    (void)session_.runner().tell_at(next, shared_from_this());
+    return;
+  }
   if (told_.exchange(true)) return;
   try {
     told_overdue();
@@ -169,6 +178,7 @@ void pending_wait::overdue() noexcept {
 void pending_wait::stop_soon() noexcept {
   wake();
   if (!can_be_left()) return;
+  steps_seen_ = session_.runner().steps();
   if (const auto self = weak_from_this().lock()) {
     (void)session_.runner().tell_at(saturated_add(session_.now(), last_answer_within), self);
   }

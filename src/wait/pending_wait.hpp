@@ -115,8 +115,11 @@ class pending_wait : public operation {
   on_stop on_stop_;
   on_stop on_receivers_stop_;
   boot_time until_ = forever;
-  boot_time limit_ = forever;          ///< no answer is waited for any longer
-  std::unique_ptr<wait_steps> steps_;  // of few: most stand at a local queue
+  boot_time limit_ = forever;    ///< no answer is waited for any longer
+  boot_time told_at_ = forever;  ///< if it has not ended by then
+
+  std::atomic<std::uint64_t> steps_seen_{0};  ///< of the runner, when it was asked to stop
+  std::unique_ptr<wait_steps> steps_;         // of few: most stand at a local queue
   bool told_early_ = false;
   bool begun_ = false;
   bool telling_ = false;

@@ -197,6 +197,7 @@ void runner::ask_all() noexcept {
 
 template <class Step>
 void runner::take_step(operation& e, Step step) noexcept try {
+  steps_.fetch_add(1, std::memory_order_relaxed);
   go_on(e, step());
 } catch (...) {
   if (e.broken()) end(e);

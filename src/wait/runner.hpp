@@ -101,6 +101,8 @@ class runner {
   /// Calls overdue() then, or when it was asked to before, if there is still such an operation.
   /// errc::unavailable if the system gives no thread.
   status tell_at(boot_time when, const std::shared_ptr<operation>& e) noexcept;
+  /// Grows with each step that its thread takes: whether that is stuck in the store.
+  std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
 
   void push(std::shared_ptr<operation> e) noexcept;
 
@@ -134,6 +136,7 @@ class runner {
   std::atomic<std::thread::id> id_{};
   std::atomic<std::thread::id> watch_id_{};
   std::multimap<boot_time, std::weak_ptr<operation>> deadlines_;
+  std::atomic<std::uint64_t> steps_{0};
   std::condition_variable deadlines_changed_;
   store::wake_time wake_time_;  ///< of the thread that watches them
   bool closed_ = false;

@@ -81,7 +81,7 @@ TEST_P(mutexes, a_wrapped_function_runs_under_the_lock_with_its_arguments_and_re
 TEST_P(mutexes, mutex_kinds_share_a_name_and_exclude_each_other) {
   holdfast::mutex plain{here_, "shared:name", of_row()};
   std::optional<holdfast::fair_mutex> fair;
-  if (here_.can().fair) fair.emplace(another(), "shared:name", of_row());
+  if (here_.can().fair) fair.emplace(another(), "shared:name");
   holdfast::recursive_mutex recursive{another(), "shared:name", of_row()};
   plain.lock();
   EXPECT_FALSE(fair && fair->try_lock());

@@ -25,6 +25,7 @@ struct pg_result {
   ExecStatusType status = PGRES_COMMAND_OK;
   sql_answer of{};
   std::vector<std::vector<std::string>> cells{};
+  std::string changed{};
 };
 
 struct pg_conn final : simulation::descriptor {
@@ -216,6 +217,10 @@ char* PQresultErrorMessage(const PGresult* r) { return const_cast<char*>(r->of.s
 char* PQresultErrorField(const PGresult* r, int which) {
   if (r->of.state.empty()) return nullptr;
   return const_cast<char*>(which == PG_DIAG_SQLSTATE ? r->of.state.c_str() : r->of.said.c_str());
+}
+char* PQcmdTuples(PGresult* r) {
+  r->changed = std::to_string(r->of.result.affected);
+  return r->changed.data();
 }
 int PQntuples(const PGresult* r) { return static_cast<int>(r->cells.size()); }
 char* PQgetvalue(const PGresult* r, int row, int column) {

@@ -41,7 +41,7 @@ TEST_F(dead_holder, does_not_make_the_lock_busy) {
 TEST_F(dead_holder, is_shown_as_dead) {
   die_with("l");
   EXPECT_TRUE(shows(said({"show", "l"}), who_is_next));
-  EXPECT_TRUE(shows(said({"list"}), who_is_next));
+  EXPECT_TRUE(shows(said({"list", "--wide"}), who_is_next));
   EXPECT_EQ(shown("l")["holders"][0]["died"], true);
 }
 
