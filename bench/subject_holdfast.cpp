@@ -7,10 +7,11 @@
 namespace bench {
 namespace {
 
-holdfast::lock_options options_for(std::string_view variant) {
+/// A fair_mutex has no local queue, and refuses its options.
+holdfast::lock_options options_for(std::string_view variant, bool fair = false) {
   holdfast::lock_options o;
-  if (variant == "linger") o.linger = std::chrono::seconds{1};
-  if (variant == "fifo") o.max_bypass = 0;
+  if (variant == "linger" && !fair) o.linger = std::chrono::seconds{1};
+  if (variant == "fifo" && !fair) o.max_bypass = 0;
   if (variant == "unconfirmed") o.unconfirmed_release = true;
   return o;
 }
@@ -35,7 +36,8 @@ class holdfast_locks final : public subject {
   explicit holdfast_locks(const place& at, holdfast::session_options o = {})
       : session_{holdfast::open(at.url, std::move(o))}, elects_{at.variant == "election"} {
     for (unsigned i = 0; i < max_locks; ++i) {
-      mutexes_[i].emplace(session_, "bench:" + std::to_string(i), options_for(at.variant));
+      mutexes_[i].emplace(session_, "bench:" + std::to_string(i),
+                          options_for(at.variant, std::is_same_v<Mutex, holdfast::fair_mutex>));
     }
   }
   std::unique_ptr<handle> grip(unsigned lock) override {

@@ -166,11 +166,15 @@ class contestant {
     plain_.emplace(s, name_of[exclusive], o);
     auto without_linger = o;
     without_linger.linger = 0us;
-    if (can.fair) fair_.emplace(s, name_of[exclusive], without_linger);
+    const holdfast::lock_options unset;
+    auto without_local_queue = without_linger;
+    without_local_queue.local_time = unset.local_time;
+    without_local_queue.max_bypass = unset.max_bypass;
+    if (can.fair) fair_.emplace(s, name_of[exclusive], without_local_queue);
     if (can.shared)
       shared_.emplace(s, name_of[readers_too],
-                      holdfast::shared_mutex_options{{without_linger}, {}});
-    if (can.semaphore) permits_.emplace(s, name_of[two_permits], 2, without_linger);
+                      holdfast::shared_mutex_options{{without_local_queue}, {}});
+    if (can.semaphore) permits_.emplace(s, name_of[two_permits], 2, without_local_queue);
     a_.emplace(s, name_of[one], without_linger);
     b_.emplace(s, name_of[other], without_linger);
     both_.emplace(std::vector<holdfast::multi_member>{*a_, *b_});
