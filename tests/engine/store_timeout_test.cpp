@@ -89,7 +89,7 @@ TEST_F(store_timeout, is_for_who_has_no_deadline) {
 TEST(store_timeouts, are_not_added_up_along_a_line_of_this_process) {
   stage s;
   holdfast::mutex m{s.session, "m"};
-  s.script->set(verb::acquire, fault::drop_request);
+  for (const auto v : {verb::acquire, verb::release}) s.script->set(v, fault::drop_request);
   const auto reason = [&] { return harness::outcome_of([&] { (void)m.acquire(); }).reason; };
   std::vector<std::future<holdfast::errc>> all;
   all.push_back(std::async(std::launch::async, reason));
