@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "store/redis/errors.hpp"
-#include "store/redis/handshake.hpp"
 #include "store/redis/keys.hpp"
 #include "store/redis/scripts.hpp"
 

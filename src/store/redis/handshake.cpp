@@ -240,20 +240,6 @@ result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_f
   return greet_there(there, what_for, p);
 }
 
-// Seconds, and microseconds.
-std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept {
-  if (answer.items.size() != 2) return std::nullopt;
-  std::int64_t parts[2] = {0, 0};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::string& text = answer.items[i].text;
-    const char* const end = text.data() + text.size();
-    const auto [after, wrong] = std::from_chars(text.data(), end, parts[i]);
-    if (wrong != std::errc{} || after != end || parts[i] < 0) return std::nullopt;
-  }
-  if (parts[0] > INT64_MAX / 1'000'000 - 1 || parts[1] >= 1'000'000) return std::nullopt;
-  return parts[0] * 1'000'000 + parts[1];
-}
-
 status check_server(connection& c, const redis_options& o) {
   std::string bytes;
   append_command(bytes, {"INFO"});

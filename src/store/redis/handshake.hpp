@@ -33,9 +33,6 @@ result<std::unique_ptr<connection>> greet(const redis_options& options, purpose 
 result<std::vector<resp_value>> exchange(connection& c, std::string_view commands,
                                          std::size_t replies, const patience& p);
 
-/// What TIME answers, in microseconds.
-std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept;
-
 /// Looks at what the server says of itself: refuses what cannot work, warns of what may lose locks.
 status check_server(connection& c, const redis_options& options);
 

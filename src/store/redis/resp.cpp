@@ -196,4 +196,18 @@ void append_command(std::string& to, std::span<const std::string_view> words, st
   }
 }
 
+// Seconds, and microseconds.
+std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept {
+  if (answer.items.size() != 2) return std::nullopt;
+  std::int64_t parts[2] = {0, 0};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string& text = answer.items[i].text;
+    const char* const end = text.data() + text.size();
+    const auto [after, wrong] = std::from_chars(text.data(), end, parts[i]);
+    if (wrong != std::errc{} || after != end || parts[i] < 0) return std::nullopt;
+  }
+  if (parts[0] > INT64_MAX / 1'000'000 - 1 || parts[1] >= 1'000'000) return std::nullopt;
+  return parts[0] * 1'000'000 + parts[1];
+}
+
 }  // namespace holdfast::store::redis

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,5 +88,8 @@ inline void append_command(std::string& to, std::initializer_list<std::string_vi
                            std::size_t more = 0) {
   append_command(to, std::span(words.begin(), words.size()), more);
 }
+
+/// What TIME answers, in microseconds.
+std::optional<std::int64_t> read_server_time(const resp_value& answer) noexcept;
 
 }  // namespace holdfast::store::redis
