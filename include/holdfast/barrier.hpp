@@ -62,7 +62,7 @@ class barrier {
   /// such a function. An arrival whose reply was lost is repeated and counts once.
   arrival arrive();
   /// Until all have arrived. No round trip if that is known; while waiting about one a second, and
-  /// one when they have.
+  /// one when they have. Once errc::lost was thrown the arrival is over: errc::invalid_argument.
   void wait(arrival&& mine) const { (void)wait_within(mine, no_limit, {}); }
   /// False if asked to stop, or not in time: the arrival stands, and can be waited for again.
   [[nodiscard]] bool wait(arrival& mine, std::stop_token stop) const {

@@ -37,7 +37,8 @@ failure broken() {
 }
 
 failure no_arrival() {
-  return {errc::invalid_argument, "this arrival was waited for, or moved from"};
+  return {errc::invalid_argument,
+          "this arrival was waited for, or moved from, or its phase broke: arrive again"};
 }
 
 failure too_many(std::uint32_t count) {
@@ -179,6 +180,8 @@ struct barrier::round final : engine::request {
   engine::session_impl& session() const noexcept { return *of_->of.session; }
   const store::owner_id& owner() const noexcept { return command_.owner; }
   void wait_for(until what) noexcept { until_ = what; }
+  /// Whether its phase broke, and that was told.
+  bool over() const noexcept { return over_; }
   bool released() const noexcept { return released_; }
 
   result<std::optional<engine::wait_hint>> ask(bool last) override {
@@ -349,7 +352,7 @@ void barrier::arrive_and_drop() {
 }
 
 bool barrier::wait_within(arrival& mine, wait_time wait, std::stop_token stop) const {
-  if (!mine.round_) state_->of.fail(no_arrival());
+  if (!mine.round_ || mine.round_->over()) state_->of.fail(no_arrival());
   auto& r = *mine.round_;
   const bool over =
       r.released() || carry_out(state_->of, r, round::until::released, wait, std::move(stop));
@@ -374,7 +377,7 @@ pending<barrier::arrival> async_arrive(barrier& b) {
 
 pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit,
                          std::stop_token stop) {
-  if (!mine.round_) b.state_->of.fail(no_arrival());
+  if (!mine.round_ || mine.round_->over()) b.state_->of.fail(no_arrival());
   return carry_out_later<done>(b.state_->of.request(limit, std::move(stop)), std::move(mine.round_),
                                barrier::round::until::released, nothing_more);
 }

@@ -176,6 +176,17 @@ TEST_P(barriers, one_that_an_operator_breaks_is_broken_for_each_and_begins_anew)
   other.join();
 }
 
+TEST_P(barriers, an_arrival_of_a_broken_phase_never_passes_however_often_it_is_waited_for) {
+  barrier three{here_, name_, 3};
+  auto mine = three.arrive();
+  auto other = three.arrive();
+  EXPECT_GT(here_.force_release(name_), 0u);
+  EXPECT_EQ(reason_of([&] { (void)three.wait_for(mine, 10s); }), errc::lost);
+  EXPECT_EQ(reason_of([&] { (void)three.wait_for(mine, 10s); }), errc::invalid_argument);
+  EXPECT_EQ(reason_of([&] { (void)three.wait_for(other, 10s); }), errc::lost);
+  EXPECT_EQ(reason_of([&] { (void)async_wait(three, std::move(other)); }), errc::invalid_argument);
+}
+
 TEST_P(barriers, who_is_cut_off_for_longer_than_its_lease_breaks_it_for_the_others) {
   const auto cut = std::make_shared<std::atomic<bool>>(false);
   holdfast::testing::fault_plan plan;
