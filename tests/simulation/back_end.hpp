@@ -22,6 +22,8 @@ class back_end {
   virtual std::string describe(std::string_view name) = 0;
   /// A restart without data. False if what it keeps outlives that.
   virtual bool forget() = 0;
+  /// Drops something that it keeps, and says what.
+  virtual std::string lose(std::uint64_t) { return "nothing"; }
 };
 
 }  // namespace simulation

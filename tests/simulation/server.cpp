@@ -5,6 +5,7 @@
 
 #include "family/record_codec.hpp"
 #include "family/state_family.hpp"
+#include "kernel/permits.hpp"
 #include "simulation/connection_inbox.hpp"
 #include "simulation/consensus.hpp"
 #include "simulation/scripts.hpp"
@@ -37,14 +38,20 @@ class server::records final : public holdfast::store::state_store {
   status transact(std::string_view name, holdfast::store::transition& change) override {
     const auto at = of_.records_.find(name);
     const std::string before = at == of_.records_.end() ? std::string() : at->second;
-    if (const auto* const next = change.apply(before, of_.time())) put(name, *next);
+    const auto* const next = change.apply(before, of_.time());
+    if (next == nullptr) return holdfast::done{};
+    if (auto no = of_.refused(next->size() > before.size())) return *no;
+    put(name, *next);
     return holdfast::done{};
   }
 
   status transact_together(std::span<const step> steps, const judge& after) override {
     const auto before = of_.records_;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      (void)transact(steps[i].name, *steps[i].change);
+      if (auto ok = transact(steps[i].name, *steps[i].change); !ok) {
+        of_.records_ = before;
+        return ok;
+      }
       const verdict so = after(i);
       if (so == verdict::go_on) continue;
       if (so == verdict::undo) of_.records_ = before;
@@ -104,8 +111,8 @@ class client final : public holdfast::store::session_store, private requester {
   holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
-    return ask<permits_reply>(label(name, c), [&at = *of_.family_, sent = copy(name, c)] {
-      return at.permits(sent.name, sent.command());
+    return ask<permits_reply>(label(name, c), [&of = of_, sent = copy(name, c)] {
+      return of.carry_out({sent.name, sent.command()});
     });
   }
 
@@ -114,8 +121,8 @@ class client final : public holdfast::store::session_store, private requester {
     auto reply = std::make_shared<std::optional<result<permits_reply>>>();
     auto what = std::make_shared<exchange>();
     what->label = label(name, c);
-    what->carry_out = [&at = *of_.family_, sent = copy(name, c), reply] {
-      *reply = at.permits(sent.name, sent.command());
+    what->carry_out = [&of = of_, sent = copy(name, c), reply] {
+      *reply = of.carry_out({sent.name, sent.command()});
     };
     what->then = [raw = what.get(), reply, then = std::move(then)] {
       then(raw->failed ? result<permits_reply>(*raw->failed) : std::move(**reply));
@@ -178,11 +185,12 @@ class client final : public holdfast::store::session_store, private requester {
     }
     auto all = ask<std::vector<result<permits_reply>>>(
         std::move(what),
-        [&at = *of_.family_,
-         sent = std::move(sent)]() -> result<std::vector<result<permits_reply>>> {
+        [&of = of_, sent = std::move(sent)]() -> result<std::vector<result<permits_reply>>> {
           std::vector<named_command> batch_there;
           for (const auto& s : sent) batch_there.push_back({s.name, s.command()});
-          return at.execute_batch(batch_there);
+          auto replies = of.family_->execute_batch(batch_there);
+          of.show(batch_there, replies);
+          return replies;
         });
     if (all) return std::move(*all);
     return std::vector<result<permits_reply>>(batch.size(), all.error());
@@ -361,6 +369,14 @@ class server::state_back_end : public back_end {
     of_.records_.clear();
     return true;
   }
+  std::string lose(std::uint64_t which) override {
+    if (of_.records_.empty()) return "nothing";
+    const auto at =
+        std::next(of_.records_.begin(), static_cast<std::ptrdiff_t>(which % of_.records_.size()));
+    auto name = at->first;
+    of_.records_.erase(at);
+    return name;
+  }
 
  protected:
   server& of_;
@@ -373,7 +389,8 @@ class server::script_back_end final : public state_back_end {
   explicit script_back_end(server& of) : state_back_end(of) {
     auto made =
         make_scripted({[&of] { return of.time(); }, [&of](const auto& n) { return of.tell(n); },
-                       [&of] { return of.world_.random().one_in(8); }});
+                       [&of] { return of.world_.random().one_in(8); },
+                       [&of](bool needs_room) { return of.refused(needs_room); }});
     scripts_ = made.get();
     of.family_ = std::move(made);
   }
@@ -381,6 +398,7 @@ class server::script_back_end final : public state_back_end {
     scripts_->forget(of_.world_.random().one_in(2));
     return true;
   }
+  std::string lose(std::uint64_t which) override { return scripts_->lose(which); }
 
  private:
   scripted* scripts_;
@@ -428,7 +446,7 @@ std::unique_ptr<holdfast::store::session_store> server::connect(process& of) {
 }
 
 holdfast::store::moment server::time() const noexcept {
-  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille;
+  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille + clock_is_ahead_;
   return {(77'000 * second + here) / 1000, (1'700'000'000 * second + here) / 1000,
           is_.wall_only_grows};
 }
@@ -493,7 +511,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
                              ": " + what->label);
   }
   what->carry_out();
-  if (what->over) return;  // nobody waits for it any more
+  if (what->over) return disturbed(*by);  // nobody waits for it any more
   if (lose_reply) {
     disturbed(*by);
     by->of->meets(trouble::lost_reply);
@@ -534,6 +552,65 @@ void server::fail(connection& at, std::string why, nanos away_until) {
     if (what->then) at.later.push_back(what);
     if (what->waiting != nullptr) world_.wake(*what->waiting);
   }
+}
+
+result<permits_reply> server::carry_out(const named_command& c) {
+  auto reply = family_->permits(c.name, c.command);
+  show({&c, 1}, {&reply, 1});
+  return reply;
+}
+
+// By the kernel: whoever looks by a command finds out who has died. What has run out is not always
+// written.
+holdfast::store::permits_record server::barrier_of(std::string_view name) {
+  if (is_.keeps == server_traits::what::scripts) {
+    auto now = family_->permits(name, {});
+    return now ? std::move(now->found) : holdfast::store::permits_record{};
+  }
+  const auto at = records_.find(name);
+  if (at == records_.end()) return {};
+  auto record = holdfast::family::decode(at->second);
+  auto* const mine = record ? std::get_if<holdfast::store::permits_record>(&*record) : nullptr;
+  if (mine == nullptr) return {};
+  return holdfast::kernel::apply(*mine, permits_command{}, time()).found;
+}
+
+void server::show(std::span<const named_command> carried_out,
+                  std::span<const result<permits_reply>> replies) {
+  if (looked_at_.empty()) return;
+  using verb = holdfast::store::permits_verb;
+  for (std::size_t i = 0; i < carried_out.size(); ++i) {
+    const auto& c = carried_out[i];
+    const auto at = looked_at_.find(c.name);
+    if (at == looked_at_.end() || !replies[i]) continue;
+    using outcome = holdfast::store::permits_outcome;
+    const bool done = replies[i]->outcome == outcome::done;
+    if (replies[i]->outcome == outcome::granted && replies[i]->position == 0) {
+      at->second->goes_on(c.command.owner, number_of(c.command.peer));
+    }
+    if (c.command.verb == verb::acquire) at->second->arrives(c.command.owner);
+    if (c.command.verb == verb::release && done) at->second->leaves(c.command.owner);
+    if (c.command.replaces && replies[i]->replaced) at->second->leaves(c.command.replaces);
+  }
+  for (const auto& [name, book] : looked_at_) {
+    book->stands(barrier_of(name), world_.now(),
+                 [this](std::string_view peer) { return number_of(peer); });
+  }
+}
+
+int server::number_of(std::string_view peer) const {
+  const auto at = connections_.find(peer);
+  return at == connections_.end() ? 0 : at->second->of->number;
+}
+
+void server::evict(std::string_view name) {
+  if (world_.now() < down_until_) return;
+  disturbed_at_ = world_.now();
+  for (const auto& [peer, c] : connections_) c->of->meets(trouble::evicted);
+  trace_.add("world", "an operator takes out all of " + std::string(name));
+  permits_command all;
+  all.verb = holdfast::store::permits_verb::evict;
+  (void)carry_out({name, all});
 }
 
 bool server::departed(std::string_view peer) const {
@@ -592,6 +669,36 @@ void server::stop(nanos until, bool forgets) {
       if (to->on_gap && !to->closed) to->on_gap();
     });
   }
+}
+
+void server::all_meet(trouble t, nanos until) {
+  disturbed_at_ = std::max(disturbed_at_, until);
+  for (const auto& [peer, c] : connections_) c->of->meets(t);
+}
+
+std::optional<failure> server::refused(bool needs_room) const {
+  if (world_.now() < read_only_until_) return failure{errc::read_only, "simulated: read only"};
+  if (!needs_room || world_.now() >= full_until_) return std::nullopt;
+  return failure{errc::no_space, "simulated: no room"};
+}
+
+void server::refuse_writes(nanos until, bool full) {
+  (full ? full_until_ : read_only_until_) = until;
+  all_meet(full ? trouble::full : trouble::read_only, until);
+  trace_.add("world", std::string("the server ") + (full ? "is full" : "takes no writes") +
+                          " until " + std::to_string(until / millisecond) + " ms");
+}
+
+void server::lose_a_key(nanos until) {
+  trace_.add("world", "the server drops " + back_->lose(world_.random().next()));
+  forgot_at_ = world_.now();
+  all_meet(trouble::key_lost, until);
+}
+
+void server::step_clock(nanos by, nanos until) {
+  clock_is_ahead_ += by;
+  all_meet(trouble::clock_step, until);
+  trace_.add("world", "the server's clock jumps by " + std::to_string(by / millisecond) + " ms");
 }
 
 void server::freeze(nanos until) {
