@@ -65,7 +65,7 @@ struct rate_limiter_options {
   /// here without a round trip, for `local_time` at most; what is left then is lost. So what the
   /// store counts in one moment may be used later: no more goes through in a time T than the rules
   /// allow in T + local_time, and up to `local_tokens` of each process may go unused. Only
-  /// try_take() does it.
+  /// try_take() does it, in two round trips if there are not so many.
   std::uint64_t local_tokens = 0;
   std::chrono::milliseconds local_time{100};
 };

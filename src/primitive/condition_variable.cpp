@@ -145,9 +145,18 @@ class relock final : public detail::receiver<lease> {
 
  private:
   relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
-  // Without memory the one that is behind finds out when its wait ends.
+  // By a thread for it: whoever is told here watches the time limits of others, too. Without memory
+  // the one that is behind finds out when its wait ends.
   void pass_on() const noexcept try {
-    if (by_) by_->pass_on();
+    if (!by_) return;
+    const auto call = [by = *by_]() noexcept {
+      try {
+        by.pass_on();
+      } catch (...) {
+        return;
+      }
+    };
+    if (!by_->session->callers().start({}, call)) call();
   } catch (...) {
     return;
   }

@@ -14,8 +14,8 @@ constexpr nanos deadline_slack = 105 * millisecond;
 void actor::judge_error(holdfast::errc code, const std::string& what) const {
   of.log.add("gets " + what);
   const bool had_a_limit = s.wait != never && code == errc::timed_out;
-  const bool due_to_trouble =
-      code == errc::unavailable || code == errc::lost || code == errc::read_only || had_a_limit;
+  const bool due_to_trouble = code == errc::unavailable || code == errc::lost || had_a_limit ||
+                              code == errc::no_space || code == errc::read_only;
   const bool due_to_plan = code == errc::cancelled ? s.stop_after != never
                            : code == errc::lost    ? of.loses
                                                    : false;
@@ -24,10 +24,10 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
 }
 
-std::stop_token actor::stop() const {
-  if (s.stop_after == never) return {};
+std::stop_token actor::stop_in(nanos after) const {
+  if (after == never) return {};
   std::stop_source source;
-  of.here.start(p, "stopper", [w = &of.here, source, after = s.stop_after]() mutable {
+  of.here.start(p, "stopper", [w = &of.here, source, after]() mutable {
     w->sleep(after);
     source.request_stop();
   });

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <future>
+#include <holdfast/async.hpp>
 #include <holdfast/error.hpp>
+#include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "simulation/scene.hpp"
 
@@ -20,12 +24,36 @@ struct actor {
   /// An error that nothing excuses is a finding.
   void judge_error(holdfast::errc code, const std::string& what) const;
   /// Stops when the step says; its thread is the process's.
-  std::stop_token stop() const;
+  std::stop_token stop() const { return stop_in(s.stop_after); }
+  std::stop_token stop_in(nanos after) const;
   /// For the rule that nobody waits in vain.
   void waits(bool so) const;
   /// After a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   int commands_of_a_try() const;
+
+  // ---- by the forms that do not wait
+  bool without_waiting() const { return simulation::without_waiting(of.whole, s); }
+  holdfast::wait_limit limit() const {
+    return s.wait == never ? holdfast::wait_limit{} : holdfast::wait_limit(duration(s.wait));
+  }
+  template <class T>
+  static T value_of(holdfast::pending<T> what) {
+    auto how = std::move(what).future().get();
+    if (!how) throw holdfast::error(how.error());
+    return std::move(*how);
+  }
+  /// Nothing if it was not in time.
+  template <class T>
+  std::optional<T> in_time(holdfast::pending<T> what) const {
+    auto how = std::move(what).future().get();
+    if (how) return std::move(*how);
+    using holdfast::errc;
+    const errc code = how.error().code;
+    if (code == errc::timed_out && s.wait != never) return std::nullopt;
+    if (code == errc::busy && s.wait == 0) return std::nullopt;
+    throw holdfast::error(how.error());
+  }
 };
 
 /// For as long as it exists, the thread sends no more commands than the header says; asked where

@@ -26,6 +26,8 @@ class back_end {
   virtual void stopped() {}
   /// That process is no more.
   virtual void process_died(const process&) {}
+  /// Drops something that it keeps, and says what.
+  virtual std::string lose(std::uint64_t) { return "nothing"; }
 };
 
 }  // namespace simulation

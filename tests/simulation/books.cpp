@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "simulation/rate_actor.hpp"
+
 namespace simulation {
 
 namespace {
@@ -103,28 +105,46 @@ nanos rate_book::full_after() const noexcept {
   return static_cast<nanos>(rule_.burst) * rule_.per / rule_.capacity + rule_.per;
 }
 
+std::uint64_t rate_book::comes_back_in(nanos length) const noexcept {
+  length = length / 100 * 101 + ahead_;
+  const auto periods = static_cast<std::uint64_t>(length / rule_.per + (rule_.at_once ? 1 : 0));
+  if (rule_.at_once) return periods * rule_.capacity;
+  const auto rest = static_cast<std::uint64_t>(length % rule_.per);
+  return periods * rule_.capacity + rest * rule_.capacity / static_cast<std::uint64_t>(rule_.per) +
+         1;
+}
+
 // Whatever is surely within a span is no more than the bucket had, and what came back meanwhile.
-void rate_book::took(std::string name, std::uint64_t n, nanos asked, nanos now) {
-  taken_.push_back({n, asked, now});
+void rate_book::judge_window(const std::string& name, nanos from, nanos to) const {
+  if (from <= void_until_) return;
+  std::uint64_t all = 0;
+  for (const auto& one : taken_) all += one.from >= from && one.to <= to ? one.n : 0;
+  for (const auto& back : refunds_) all -= std::min(all, back.to >= from ? back.n : 0);
+  const auto most = rule_.burst + comes_back_in(to - from);
+  if (all <= most) return;
+  judge_.violated("no more goes through than the rule allows",
+                  name + ": " + text(all) + " tokens in " +
+                      text(static_cast<std::uint64_t>(to - from) / 1000) + " us, of " + text(most));
+}
+
+// What was reserved goes through later: also the spans that end after this one.
+void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to) {
+  taken_.push_back({n, from, to});
   if (taken_.size() > 300) taken_.pop_front();
-  for (const auto& first : taken_) {
-    if (first.from <= void_until_) continue;
-    std::uint64_t all = 0;
-    for (const auto& one : taken_) all += one.from >= first.from ? one.n : 0;
-    for (const auto& back : refunds_) all -= std::min(all, back.to >= first.from ? back.n : 0);
-    const auto length = (now - first.from) / 100 * 101;
-    const auto came =
-        static_cast<std::uint64_t>(length / rule_.per + (rule_.at_once ? 1 : 0)) * rule_.capacity +
-        (rule_.at_once ? 0
-                       : static_cast<std::uint64_t>(length % rule_.per) * rule_.capacity /
-                                 static_cast<std::uint64_t>(rule_.per) +
-                             1);
-    if (all <= rule_.burst + came) continue;
-    return judge_.violated("no more goes through than the rule allows",
-                           std::move(name) + ": " + text(all) + " tokens in " +
-                               text(static_cast<std::uint64_t>(now - first.from) / 1000) +
-                               " us, of " + text(rule_.burst + came));
+  std::set<nanos> ends{to};
+  for (const auto& one : taken_) {
+    if (one.to > to) ends.insert(one.to);
   }
+  for (const auto& first : taken_) {
+    if (first.from > from) continue;
+    for (const nanos end : ends) judge_window(name, first.from, end);
+  }
+}
+
+void rate_book::grows() {
+  if (std::exchange(grown_, true)) return;
+  rule_.burst *= 2;
+  rule_.capacity *= 2;
 }
 
 int rate_book::refund_begins(std::uint64_t n, nanos asked) {
@@ -132,10 +152,9 @@ int rate_book::refund_begins(std::uint64_t n, nanos asked) {
   return static_cast<int>(refunds_.size()) - 1;
 }
 
-void rate_book::refused(const std::string& name, std::uint64_t n, nanos asked, bool calm) const {
-  if (!calm || asking_ > 1 || n > rule_.burst || asked - last_ < full_after()) return;
-  judge_.violated("what a full bucket has is given",
-                  name + " refused " + text(n) + " of " + text(rule_.burst));
+bool rate_book::would_give(std::uint64_t n, nanos asked) const {
+  return asking_ <= 1 && n <= least_burst_ && !grown_ && ahead_ == 0 &&
+         asked - last_ >= full_after();
 }
 
 void election_book::seen(const std::string& name, std::uint64_t before, std::uint64_t term,
@@ -157,15 +176,35 @@ books::books(judge& to, const plan& of) {
   for (std::size_t i = 0; i < of.names.size(); ++i) {
     const auto& n = of.names[i];
     if (n.kind == lock_kind::latch) latches.emplace(i, latch_book(to, n));
-    if (n.kind == lock_kind::barrier) barriers.emplace(i, barrier_book(to, n));
+    if (n.kind == lock_kind::barrier) {
+      barriers.emplace(i, barrier_book(to, n));
+      // A database does not know what its rows are to those who write them.
+      if (of.store < store_kind::postgres) {
+        phases.emplace(i, phase_book(to, "n" + std::to_string(i), n.capacity, n.at_once));
+      }
+    }
     if (n.kind == lock_kind::limiter) rates.emplace(i, rate_book(to, n));
+    for (std::size_t key = 0; key < n.keys; ++key) {
+      rates.emplace(number_of(i, key), rate_book(to, rule_of_a_key(n)));
+    }
     if (n.kind == lock_kind::election) elections.emplace(i, election_book(to));
     if (n.kind == lock_kind::condition) conditions.emplace(i, condition_book{});
   }
 }
 
+phase_book* books::phases_of(std::size_t name) {
+  const auto at = phases.find(name);
+  return at == phases.end() ? nullptr : &at->second;
+}
+
+bool books::anybody_dropped(std::size_t name) const {
+  const auto at = phases.find(name);
+  return at == phases.end() ? barriers.at(name).dropped_any() : at->second.anybody_dropped();
+}
+
 void books::forgot(nanos until) {
   for (auto& [i, b] : latches) b.forgot();
+  for (auto& [i, b] : phases) b.forgot();
   for (auto& [i, b] : rates) b.forgot(until);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simulation/judge.hpp"
+#include "simulation/phases.hpp"
 #include "simulation/plan.hpp"
 
 namespace simulation {
@@ -72,17 +73,24 @@ class barrier_book {
 /// Tokens that went through a limiter, each at some moment of a span.
 class rate_book {
  public:
-  rate_book(judge& to, const name_plan& of) : judge_(to), rule_(of) {}
+  rate_book(judge& to, const name_plan& of)
+      : judge_(to), rule_(of), least_burst_(of.burst), ahead_(of.local == 0 ? 0 : used_within) {}
+  /// So long tokens may be used that were taken ahead.
+  static constexpr nanos used_within = 100 * millisecond;
 
-  void took(std::string name, std::uint64_t n, nanos asked, nanos now);
+  /// At some moment from the one to the other; which may be to come.
+  void took(std::string name, std::uint64_t n, nanos from, nanos to);
   int refund_begins(std::uint64_t n, nanos asked);
   void refund_ends(int which, nanos now) { refunds_[static_cast<std::size_t>(which)].to = now; }
   /// Somebody asks, and may take something: nobody knows before it has ended.
   void begins() { ++asking_; }
   void ends(nanos now) { --asking_, last_ = now; }
-  void refused(const std::string& name, std::uint64_t n, nanos asked, bool calm) const;
+  /// Whether it is surely full.
+  bool would_give(std::uint64_t n, nanos asked) const;
+  /// Somebody uses rules that are twice as generous.
+  void grows();
   void forgot(nanos until) { void_until_ = until; }
-  std::uint64_t burst() const noexcept { return rule_.burst; }
+  std::uint64_t burst() const noexcept { return least_burst_; }
 
  private:
   struct span {
@@ -91,9 +99,14 @@ class rate_book {
     nanos to;
   };
   nanos full_after() const noexcept;
+  std::uint64_t comes_back_in(nanos length) const noexcept;
+  void judge_window(const std::string& name, nanos from, nanos to) const;
 
   judge& judge_;
   name_plan rule_;
+  std::uint64_t least_burst_;
+  nanos ahead_;
+  bool grown_ = false;
   std::deque<span> taken_;
   std::vector<span> refunds_;
   int asking_ = 0;
@@ -127,9 +140,16 @@ struct condition_book {
 struct books {
   books(judge& to, const plan& of);
   void forgot(nanos until);
+  /// Null where no server shows what each command made of a barrier.
+  phase_book* phases_of(std::size_t name);
+  /// Out of that barrier.
+  bool anybody_dropped(std::size_t name) const;
+  /// A limiter's bucket of a key has a book of its own.
+  static std::size_t number_of(std::size_t name, std::size_t key) { return 100 * (key + 1) + name; }
 
   std::map<std::size_t, latch_book> latches;
   std::map<std::size_t, barrier_book> barriers;
+  std::map<std::size_t, phase_book> phases;
   std::map<std::size_t, rate_book> rates;
   std::map<std::size_t, election_book> elections;
   std::map<std::size_t, condition_book> conditions;

@@ -2,13 +2,18 @@
 
 #include <cstddef>
 
+#include "simulation/barrier_actor.hpp"
+#include "simulation/rate_actor.hpp"
+
 namespace simulation {
 
 namespace {
 
 constexpr const char* trouble_names[trouble_count] = {
-    "lost request", "lost reply", "slow request", "slow reply", "slow notice", "cut",
-    "restart",      "data lost",  "freeze",       "pause",      "stall",       "death of another"};
+    "lost request", "lost reply",       "slow request",     "slow reply", "slow notice",
+    "cut",          "restart",          "data lost",        "freeze",     "pause",
+    "stall",        "death of another", "evicted",          "suspend",    "full",
+    "read only",    "name dropped",     "step of the clock"};
 
 constexpr const char* kind_names[] = {
     "mutex", "fair_mutex", "recursive_mutex",    "shared_mutex", "semaphore", "counting_semaphore",
@@ -20,7 +25,13 @@ std::string form_of(const step& s) {
   return s.wait == never ? " wait" : " timed wait";
 }
 
-std::string deed_of(lock_kind kind, const step& s) {
+std::string deed_at_a_barrier(const plan& p, const process_plan& of, const step& s) {
+  if (p.about != theme::barriers) return s.deed == 7 ? " arrive_and_drop" : " arrive, wait_for";
+  return ' ' + std::string(word_of(how_to_meet(of, s)));
+}
+
+std::string deed_of(const plan& p, const process_plan& of, const step& s) {
+  const auto kind = p.names[s.name].kind;
   switch (kind) {
     case lock_kind::latch:
       return s.deed < 3    ? " count_down"
@@ -28,14 +39,11 @@ std::string deed_of(lock_kind kind, const step& s) {
              : s.deed == 4 ? " remaining"
                            : " wait_for";
     case lock_kind::barrier:
-      return s.deed == 7 ? " arrive_and_drop" : " arrive, wait_for";
+      return deed_at_a_barrier(p, of, s);
     case lock_kind::condition:
       return s.deed < 2 ? " notify_one" : s.deed < 4 ? " notify_all" : " wait_for";
     case lock_kind::limiter:
-      return s.deed == 0   ? " refund"
-             : s.deed == 1 ? " peek"
-             : s.deed < 5  ? " try_take"
-                           : " take_for";
+      return word_of_rates(p, s);
     case lock_kind::election:
       return s.deed < 6 ? " campaign" : s.deed == 6 ? " current" : " observe";
     case lock_kind::admission:
@@ -49,7 +57,7 @@ std::string deed_of(lock_kind kind, const step& s) {
 // wait: no store has anything to tell them.
 bool is_told(const std::string& operation) {
   return !operation.starts_with("redlock") && !operation.starts_with("rate_limiter") &&
-         operation != "latch try_wait" && operation != "latch remaining";
+         !operation.ends_with("try_wait") && !operation.ends_with("remaining");
 }
 
 bool possible(store_kind on, const std::string& operation, trouble t) {
@@ -57,12 +65,20 @@ bool possible(store_kind on, const std::string& operation, trouble t) {
       on == store_kind::untold || on == store_kind::slots || on == store_kind::mariadb;
   if (t == trouble::slow_notification) return !silent && is_told(operation);
   if (t == trouble::data_lost) return on != store_kind::contenders;
+  if (t == trouble::read_only && on >= store_kind::postgres) return true;
+  if (t > trouble::evicted) {
+    const bool of_a_lock = operation.find(" lease ") != std::string::npos ||
+                           operation.find(" std ") != std::string::npos;
+    const bool writes = on != store_kind::contenders || t == trouble::suspended;
+    return of_a_lock && writes && on < store_kind::slots;
+  }
+  if (t == trouble::evicted) return operation.starts_with("barrier");
   return true;
 }
 
 }  // namespace
 
-std::vector<std::string> operations_of(const plan& p, const step& s) {
+std::vector<std::string> operations_of(const plan& p, const process_plan& of, const step& s) {
   static constexpr const char* styles[] = {" lease", " std", " async"};
   static constexpr const char* insides[] = {
       "", "extend", "extend to more", "async_extend", "upgrade", "downgrade", "lock again"};
@@ -75,7 +91,8 @@ std::vector<std::string> operations_of(const plan& p, const step& s) {
   if (p.about == theme::endings) {
     return {name + " async" + form_of(s), std::string("callback, ") + async_ends[s.deed % 7]};
   }
-  if (kind >= lock_kind::latch) return {name + deed_of(kind, s)};
+  const std::string form = kind >= lock_kind::latch && without_waiting(p, s) ? " async" : "";
+  if (kind >= lock_kind::latch) return {name + form + deed_of(p, of, s)};
   if (s.several) return {"multi_lock" + form_of(s)};
   std::vector<std::string> all{name + styles[static_cast<int>(s.how)] + form_of(s)};
   if (s.what != step::inside::nothing) all.emplace_back(insides[static_cast<int>(s.what)]);

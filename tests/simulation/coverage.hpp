@@ -14,7 +14,7 @@ namespace simulation {
 using meetings_of_a_run = std::map<std::string, std::uint32_t>;
 
 /// What a step does, in a word each.
-std::vector<std::string> operations_of(const plan& p, const step& s);
+std::vector<std::string> operations_of(const plan& p, const process_plan& of, const step& s);
 
 /// Which operations have met which troubles on which kinds of stores.
 class coverage {

@@ -57,7 +57,7 @@ struct answer : actor {
 
   bool judge_end(const result<lease>& how) const {
     ++all->told;
-    of.note(p, s, met_before);
+    of.note(p, does, s, met_before);
     of.log.add(how ? "is told that it has " + name : "is told: " + how.error().what);
     if (how) return true;
     const errc code = how.error().code;

@@ -33,8 +33,19 @@ void scene::strike(const fault_plan& f) {
       return stores[f.store]->stop(until, true);
     case kind::freeze:
       return stores[f.store]->freeze(until);
+    case kind::suspend:
+      return suspend(p, until);
+    case kind::full:
     case kind::read_only:
-      return stores[f.store]->only_read(until);
+      return stores[f.store]->refuse_writes(until, f.what == kind::full);
+    case kind::lose_key:
+      rules.forgot(until + 2 * whole.longest_lease());
+      notes.forgot(until + 2 * whole.longest_lease());
+      return stores[f.store]->lose_a_key(until);
+    case kind::step:
+      rules.clock_stepped();
+      disturbed_at = std::max(disturbed_at, until + f.length);
+      return stores[f.store]->step_clock(f.length, until);
     case kind::clock_forward:  // leases end before their holders are told
       rules.forgot(until + 2 * whole.longest_lease());
       notes.forgot(until + 2 * whole.longest_lease());
@@ -42,6 +53,22 @@ void scene::strike(const fault_plan& f) {
     case kind::clock_back:
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->set_clock(-f.length);
+    case kind::evict:
+      return stores[f.store]->evict(name_of(0));
+  }
+}
+
+// With all others on its machine. The library looks at the boot clock once a second.
+void scene::suspend(const process& which, nanos until) {
+  constexpr nanos looks_within = 1'300 * millisecond;
+  for (auto* const p : processes) {
+    if (p->number % 2 != which.number % 2 || p->dead) continue;
+    log.add("world", "P" + std::to_string(p->number) + " sleeps with its machine until " +
+                         std::to_string(until / millisecond) + " ms");
+    here.suspend(*p, until);
+    here.at(until + looks_within, [this, p, until] {
+      if (!p->dead && p->steady_since <= until) rules.is_awake(*p);
+    });
   }
 }
 

@@ -110,6 +110,7 @@ bool judge::anybody_has(const std::string& name) const {
 
 // At the moment when each of those that overlap with it began: all that were held then.
 void judge::check_room(const hold& mine) {
+  if (only_fences_) return;
   if (mine.first <= forgot_at_) return;
   const auto counts = [&](const hold& h) {
     return h.g.name == mine.g.name && h.first > forgot_at_ && h.first <= mine.last &&
@@ -162,7 +163,7 @@ void judge::check_fence(const hold& mine) {
 
 // Whoever does not fit beside it and still has it must know by now; unless its process did not run.
 void judge::check_told(const hold& mine) {
-  if (mine.first <= forgot_at_) return;
+  if (mine.first <= forgot_at_ || only_fences_) return;
   for (const auto& h : holds_) {
     if (!h.open || h.id == mine.id || h.g.name != mine.g.name || h.g.of->dead) continue;
     // A thread that was late between its look and this call had it before the other came.
@@ -173,6 +174,20 @@ void judge::check_told(const hold& mine) {
     violated("the holder is told before another one may hold",
              describe(h) + " was not told, and " + describe(mine));
     return;
+  }
+}
+
+void judge::is_awake(const process& of) {
+  if (only_fences_) return;
+  for (const auto& h : holds_) {
+    if (!h.open || h.g.of != &of || h.first <= forgot_at_ || h.g.lost.stop_requested()) continue;
+    if (!h.g.lost.stop_possible()) continue;
+    for (const auto& next : holds_) {
+      if (next.g.name != h.g.name || next.first <= h.last || next.g.of == &of) continue;
+      if (next.g.weight + h.g.weight <= h.g.capacity || next.first <= forgot_at_) continue;
+      return violated("who wakes up is told what it lost while it slept",
+                      describe(h) + " was not told, and " + describe(next));
+    }
   }
 }
 

@@ -58,6 +58,10 @@ class judge {
   void died(const process& of);
   /// Who had something before that may find somebody else beside it: the store lost its data.
   void forgot(nanos when) { forgot_at_ = when; }
+  /// A server's clock has jumped: only fences are promised now.
+  void clock_stepped() noexcept { only_fences_ = true; }
+  /// It has run again for long enough to have noticed what it lost meanwhile.
+  void is_awake(const process& of);
 
   /// For the rule that nobody waits in vain.
   bool anybody_has(const std::string& name) const;
@@ -96,6 +100,7 @@ class judge {
   };
   std::map<std::string, past> past_;
   nanos forgot_at_ = -1;
+  bool only_fences_ = false;
   int last_id_ = 0;
   std::uint64_t grants_ = 0;
 };

@@ -25,7 +25,7 @@ struct pg_result {
   ExecStatusType status = PGRES_COMMAND_OK;
   sql_answer of{};
   std::vector<std::vector<std::string>> cells{};
-  std::string changed{};
+  std::string changed{};  ///< how many rows
 };
 
 struct pg_conn final : simulation::descriptor {
@@ -77,6 +77,7 @@ std::unique_ptr<pg_result> result_of(sql_answer a) {
     auto& texts = r->cells.emplace_back();
     for (const auto& v : row) texts.push_back(v.as_text());
   }
+  r->changed = std::to_string(a.result.affected);
   r->of = std::move(a);
   return r;
 }
@@ -218,10 +219,7 @@ char* PQresultErrorField(const PGresult* r, int which) {
   if (r->of.state.empty()) return nullptr;
   return const_cast<char*>(which == PG_DIAG_SQLSTATE ? r->of.state.c_str() : r->of.said.c_str());
 }
-char* PQcmdTuples(PGresult* r) {
-  r->changed = std::to_string(r->of.result.affected);
-  return r->changed.data();
-}
+char* PQcmdTuples(PGresult* r) { return r->changed.data(); }
 int PQntuples(const PGresult* r) { return static_cast<int>(r->cells.size()); }
 char* PQgetvalue(const PGresult* r, int row, int column) {
   return const_cast<char*>(

@@ -72,18 +72,10 @@ struct lock_actor : actor {
   }
 
   std::optional<lease> take_by_callback() {
-    holdfast::wait_limit limit;
-    if (s.wait != never) limit = holdfast::wait_limit(duration(s.wait));
-    auto begun = at.mutex    ? async_acquire(*at.mutex, limit, stop())
-                 : at.shared ? s.shared ? async_acquire_shared(*at.shared, limit, stop())
-                                        : async_acquire(*at.shared, limit, stop())
-                             : async_acquire(*at.semaphore, s.weight, limit, stop());
-    auto got = std::move(begun).future().get();
-    if (got) return std::move(*got);
-    const errc code = got.error().code;
-    if (code == errc::timed_out && s.wait != never) return std::nullopt;
-    if (code == errc::busy && s.wait == 0) return std::nullopt;
-    throw holdfast::error(got.error());
+    if (at.mutex) return in_time(async_acquire(*at.mutex, limit(), stop()));
+    if (at.semaphore) return in_time(async_acquire(*at.semaphore, s.weight, limit(), stop()));
+    return in_time(s.shared ? async_acquire_shared(*at.shared, limit(), stop())
+                            : async_acquire(*at.shared, limit(), stop()));
   }
 
   std::optional<lease> take() {

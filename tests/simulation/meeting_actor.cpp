@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "simulation/barrier_actor.hpp"
 #include "simulation/rate_actor.hpp"
 #include "simulation/spread_actor.hpp"
 
@@ -26,6 +27,7 @@ struct latch_actor : actor {
     if (s.deed == 3 || s.deed == 4) {
       const cost one(*this, "try_wait, remaining", 1);
       if (s.deed == 3) return book.seen_open(at.try_wait(), before);
+      if (without_waiting()) return book.seen_remaining(value_of(async_remaining(at)), before);
       return book.seen_remaining(at.remaining(), before);
     }
     const bool open = wait();
@@ -36,6 +38,7 @@ struct latch_actor : actor {
   }
 
   bool wait() const {
+    if (without_waiting()) return in_time(async_wait(at, limit(), stop())).has_value();
     if (s.wait != 0) return at.wait_for(duration(s.wait), stop());
     const cost one(*this, "a try", 1);
     return at.wait_for(duration(0));
@@ -46,7 +49,11 @@ struct latch_actor : actor {
     book.begins(s.weight);
     try {
       const cost one(*this, "count_down", 1);
-      at.count_down(s.weight);
+      if (without_waiting()) {
+        (void)value_of(async_count_down(at, s.weight));
+      } else {
+        at.count_down(s.weight);
+      }
     } catch (const holdfast::error& e) {
       const bool too_many = e.reason() == errc::invalid_argument;
       book.refused(s.weight, too_many);
@@ -91,6 +98,9 @@ struct barrier_actor : actor {
     try {
       if (all.barrier->wait_for(mine, duration(s.wait))) {
         of.log.add("goes on");
+        if (auto* const phases = of.notes.phases_of(s.name)) {
+          phases->passes(p.number, asked, of.here.now());
+        }
         return book.goes_on(me, of.whole.calm(), of.whole.names[s.name].at_once);
       }
     } catch (...) {
@@ -177,6 +187,73 @@ struct condition_actor : actor {
   nanos looked = 0;
 };
 
+/// The same with a lease, and without a thread that waits.
+struct async_condition_actor : actor {
+  holdfast::condition_variable& at;
+  holdfast::mutex& mutex;
+  condition_book& book;
+  holdfast::lease held{};
+  int id = 0;
+
+  void act() {
+    try {
+      held = mutex.acquire();
+      holds();
+      if (s.deed < 4) {
+        put();
+      } else {
+        take();
+      }
+    } catch (...) {
+      of.rules.given_up(id);  // before it is given back
+      throw;
+    }
+    of.rules.given_up(id);
+  }
+
+  void holds() {
+    const nanos then = of.here.now();
+    held.check();
+    id = of.rules.granted({&p, scene::name_of(s.name - 1), 1, 1, held.fence(), asked, held.lost()},
+                          then);
+  }
+
+  void put() {
+    of.log.add("puts a token");
+    const bool was_sure = std::exchange(book.sure, false);
+    ++book.tokens;
+    if (s.deed % 2 == 0) {
+      of.rules.given_up(id);
+      (void)held.release();
+    }
+    (void)value_of(s.deed < 2 ? async_notify_one(at) : async_notify_all(at));
+    book.sure = was_sure;
+    of.log.add("has notified");
+  }
+
+  void take() {
+    const nanos until = of.here.now() + s.wait;
+    bool late = false;
+    while (book.tokens == 0 && !late) late = wait_once(until - of.here.now());
+    if (book.tokens > 0) --book.tokens;
+    of.log.add(late ? "is told that its time is over" : "takes a token");
+  }
+
+  // True if it was not in time: it has the mutex all the same.
+  bool wait_once(nanos at_most) {
+    of.rules.given_up(id);
+    asked = of.here.now();
+    const auto longest = holdfast::wait_limit(duration(std::max<nanos>(at_most, 0)));
+    ++book.waiting;
+    auto how = async_wait(at, std::move(held), longest, stop()).future().get();
+    --book.waiting;
+    if (!how) throw holdfast::error(how.error());
+    held = std::move(how->held);
+    holds();
+    return how->status == std::cv_status::timeout;
+  }
+};
+
 struct election_actor : actor {
   holdfast::election& at;
   election_book& book;
@@ -186,13 +263,20 @@ struct election_actor : actor {
     if (s.deed < 6) return campaign();
     if (s.deed == 6) {
       const cost one(*this, "current", 1);
-      (void)at.current();
+      (void)(without_waiting() ? value_of(async_current(at)) : at.current());
       return;
     }
     auto seen = at.observe();
     std::uint64_t last = 0;
     const bool calm = of.whole.calm() && of.whole.store != store_kind::contenders;
-    while (auto next = seen.next_for(duration(s.wait == never ? second : s.wait))) {
+    const nanos longest = s.wait == never ? second : s.wait;
+    const auto next_one = [&] {
+      if (!without_waiting()) return seen.next_for(duration(longest));
+      auto how = async_next(seen, holdfast::wait_limit(duration(longest))).future().get();
+      if (!how && how.error().code != errc::timed_out) throw holdfast::error(how.error());
+      return how ? std::optional(std::move(*how)) : std::nullopt;
+    };
+    while (auto next = next_one()) {
       of.log.add("sees the term " + std::to_string(next->term));
       book.seen(name, last, next->term, next->after_gap, calm);
       last = next->term;
@@ -200,6 +284,7 @@ struct election_actor : actor {
   }
 
   std::optional<holdfast::leadership> campaign_for_it() const {
+    if (without_waiting()) return in_time(async_campaign(at, limit(), stop()));
     if (s.wait == never) return at.campaign(stop());
     if (s.wait == 0) return at.try_campaign();
     return at.campaign_for(duration(s.wait), stop());
@@ -239,8 +324,14 @@ void act_at(const actor& who, belongings& all) {
   auto& mine = all.of_meetings[i];
   auto& notes = who.of.notes;
   if (mine.latch) return latch_actor{{who}, *mine.latch, notes.latches.at(i)}.act();
+  if (who.of.whole.about == theme::barriers) return act_at_a_barrier(who, mine);
   if (mine.barrier) return barrier_actor{{who}, mine, notes.barriers.at(i)}.act();
   if (mine.election) return election_actor{{who}, *mine.election, notes.elections.at(i)}.act();
+  if (mine.condition && who.without_waiting()) {
+    return async_condition_actor{
+        {who}, *mine.condition, *all.of_locks[i - 1].mutex, notes.conditions.at(i)}
+        .act();
+  }
   if (mine.condition) {
     return condition_actor{
         {who}, *mine.condition, *all.of_locks[i - 1].mutex, notes.conditions.at(i)}
@@ -278,9 +369,13 @@ meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, 
   if (n.kind == lock_kind::barrier) {
     holdfast::barrier_options o;
     if (n.at_once) {
-      o.on_completion = [&of, i] { of.notes.barriers.at(i).completes(of.whole.calm()); };
+      o.on_completion = [&of, i] {
+        if (auto* const phases = of.notes.phases_of(i)) phases->completes();
+        if (of.whole.about != theme::barriers) of.notes.barriers.at(i).completes(of.whole.calm());
+      };
     }
     one.barrier = std::make_unique<holdfast::barrier>(s, name, n.capacity, o);
+    one.twice = std::make_unique<holdfast::double_barrier>(s, name, n.capacity, o);
   }
   if (n.kind == lock_kind::redlock) {
     holdfast::redlock_options o;

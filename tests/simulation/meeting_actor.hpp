@@ -1,12 +1,22 @@
 #pragma once
 
 #include <holdfast/holdfast.hpp>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "simulation/lock_actor.hpp"
 
 namespace simulation {
+
+/// A thread at a barrier that breaks, between two of its steps.
+struct participant {
+  std::optional<holdfast::barrier::arrival> standing{};  ///< and can be waited for again
+  nanos asked = 0;
+  bool dropped = false;  ///< an arrival stands that nobody waits for: only with a limit
+};
 
 /// What a process has of a name that is no lock: one of them.
 struct meeting {
@@ -20,6 +30,8 @@ struct meeting {
   std::unique_ptr<holdfast::redlock> redlock;
   /// Of a barrier: those who were given up waiting for.
   std::vector<holdfast::barrier::arrival> arrivals;
+  std::unique_ptr<holdfast::double_barrier> twice;
+  std::map<std::string, participant> participants;
 };
 
 /// What a process has of all names.

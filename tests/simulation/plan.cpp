@@ -12,6 +12,12 @@ T one_of(random_source& r, const std::array<T, N>& all) {
   return all[r.below(N)];
 }
 
+#ifdef HOLDFAST_WITH_REDIS
+constexpr auto with_scripts = store_kind::scripts;
+#else
+constexpr auto with_scripts = store_kind::told;
+#endif
+
 step make_step(random_source& r, const plan& p, nanos lease) {
   using inside = step::inside;
   step s;
@@ -71,6 +77,11 @@ step make_step(random_source& r, const plan& p, nanos lease) {
 }
 
 }  // namespace
+
+bool without_waiting(const plan& p, const step& s) noexcept {
+  const bool asked = p.about == theme::async || p.about == theme::rates;
+  return asked && s.how == step::style::callback;
+}
 
 bool plan::calm() const noexcept {
   return faults.empty() && network.lose_request == 0 && network.lose_reply == 0 &&
@@ -232,10 +243,11 @@ step make_deed(random_source& r, const plan& p, nanos lease, std::size_t name) {
 
 std::vector<name_plan> names_of_a_meeting(random_source& r, store_kind store) {
   const bool records = store != store_kind::contenders;
-  name_plan limiter{lock_kind::limiter, static_cast<std::uint32_t>(1 + r.below(5)),
-                    static_cast<std::uint32_t>(3 + r.below(6)),
-                    one_of<nanos, 3>(r, {20 * millisecond, 200 * millisecond, second}),
-                    r.one_in(3)};
+  name_plan limiter{.kind = lock_kind::limiter};
+  limiter.capacity = static_cast<std::uint32_t>(1 + r.below(5));
+  limiter.burst = static_cast<std::uint32_t>(3 + r.below(6));
+  limiter.per = one_of<nanos, 3>(r, {20 * millisecond, 200 * millisecond, second});
+  limiter.at_once = r.one_in(3);
   switch (r.below(records ? 6 : 2)) {
     case 0:
       return {{lock_kind::latch, static_cast<std::uint32_t>(1 + r.below(12))}};
@@ -359,6 +371,143 @@ plan plan_of_endings(std::uint64_t seed) {
   return p;
 }
 
+// A barrier that breaks: its participants are away for too long, die, or an operator takes them
+// out. There are more threads than places, so that a phase may go on without those of the last.
+plan plan_of_barriers(std::uint64_t seed) {
+  random_source r(seed * 0x9E3779B97F4A7C15U + 11);
+  plan p;
+  p.seed = seed;
+  p.about = theme::barriers;
+  p.store = one_of<store_kind, 6>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, with_scripts, with_scripts});
+  p.names = {{.kind = lock_kind::barrier, .at_once = r.one_in(3)}};
+  const bool calm = r.one_in(5);
+  make_conditions(r, p, calm);
+  if (r.one_in(2)) p.network = {};
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, 300 * millisecond, second});
+  std::uint32_t all = 0;
+  for (std::uint64_t i = 2 + r.below(3); i > 0; --i) {
+    auto one = make_process(r, p, lease);
+    using meets = process_plan::meets;
+    one.how =
+        one_of<meets, 4>(r, {meets::by_calls, meets::by_calls, meets::with_a_limit, meets::twice});
+    one.threads.resize(r.one_in(2) ? 1 : 2 + r.below(2));
+    all += static_cast<std::uint32_t>(one.threads.size());
+    const auto steps = 4 + r.below(8);
+    for (auto& t : one.threads) {
+      for (std::uint64_t s = 0; s < steps; ++s) {
+        step deed = make_deed(r, p, lease, 0);
+        deed.wait = r.between(1, r.one_in(5) ? lease : 8 * lease);
+        t.steps.push_back(deed);
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  const auto spare = static_cast<std::uint32_t>(r.below(3));
+  p.names[0].capacity = std::max<std::uint32_t>(2, all - std::min(spare, all));
+  if (calm) return p;
+  for (std::uint64_t i = 2 + r.below(5); i > 0; --i) {
+    using kind = fault_plan::kind;
+    fault_plan f;
+    f.what = one_of<kind, 10>(
+        r, {kind::pause, kind::pause, kind::pause, kind::kill, kind::cut, kind::evict, kind::evict,
+            kind::evict, kind::restart, r.one_in(3) ? kind::forget : kind::freeze});
+    f.at = r.between(0, 10 * lease);
+    f.length = r.between(lease / 2, 3 * lease);
+    f.process = r.below(p.processes.size());
+    p.faults.push_back(f);
+  }
+  return p;
+}
+
+// Latches, condition variables, elections and admission without threads. Barriers and limiters have
+// themes of their own.
+plan plan_of_async(std::uint64_t seed) {
+  random_source r(random_source(seed + 13'000'000'000).next());
+  const auto elsewhere = [](const plan& p) {
+    const auto kind = p.names.front().kind;
+    return kind == lock_kind::barrier || kind == lock_kind::limiter;
+  };
+  plan p = plan_of_meetings(r.next());
+  while (elsewhere(p)) p = plan_of_meetings(r.next());
+  p.seed = seed;
+  p.about = theme::async;
+  if (p.store != store_kind::contenders && r.one_in(3)) p.store = with_scripts;
+  for (auto& one : p.processes) {
+    for (auto& t : one.threads) {
+      for (auto& s : t.steps) {
+        if (!r.one_in(3)) s.how = step::style::callback;
+      }
+    }
+  }
+  return p;
+}
+
+// Limiters: by key, with rules that change, with reservations and tokens that are taken ahead.
+plan plan_of_rates(std::uint64_t seed) {
+  random_source r(random_source(seed + 17'000'000'000).next());
+  const auto limited = [](const plan& p) {
+    const auto kind = p.names.back().kind;
+    return kind == lock_kind::limiter || kind == lock_kind::admission;
+  };
+  plan p = plan_of_meetings(r.next());
+  while (!limited(p)) p = plan_of_meetings(r.next());
+  p.seed = seed;
+  p.about = theme::rates;
+  if (r.one_in(2)) p.store = with_scripts;
+  for (auto& n : p.names) {
+    if (n.kind != lock_kind::limiter || p.names.size() > 1) continue;
+    if (r.one_in(2)) n.keys = static_cast<std::uint32_t>(2 + r.below(2));
+    n.grows = r.one_in(3);
+    if (r.one_in(4)) n.local = 3;
+  }
+  return p;
+}
+
+// Locks where more goes wrong: machines sleep, a proxy delivers after minutes, stores are full,
+// take no writes, drop a name, or have clocks that jump.
+plan plan_of_worse(std::uint64_t seed) {
+  random_source r(random_source(seed + 19'000'000'000).next());
+  plan p = plan_of_locks(r.next());
+  while (p.calm()) p = plan_of_locks(r.next());
+  p.seed = seed;
+  p.about = theme::worse;
+  // Long leases: their threads sleep for long, too.
+  if (r.one_in(2)) {
+    for (auto& one : p.processes) {
+      one.lease *= 4;
+      for (auto& t : one.threads) {
+        for (auto& s : t.steps) s.hold *= 4;
+      }
+    }
+  }
+  if (p.store != store_kind::contenders && r.one_in(2)) p.store = with_scripts;
+  if (r.one_in(4)) {
+    p.network.slowest_late = r.between(20 * second, 150 * second);
+    p.network.slow_request = static_cast<unsigned>(1 + r.below(20));
+    p.network.delivers_late = true;
+  }
+  const nanos lease = p.longest_lease();
+  for (std::uint64_t i = 1 + r.below(4); i > 0; --i) {
+    using kind = fault_plan::kind;
+    fault_plan f;
+    f.what = one_of<kind, 8>(r, {kind::suspend, kind::suspend, kind::suspend, kind::full,
+                                 kind::full, kind::read_only, kind::lose_key, kind::step});
+    f.at = r.between(0, 6 * lease);
+    f.length = r.between(lease / 4, 3 * lease);
+    f.process = r.below(p.processes.size());
+    p.faults.push_back(f);
+  }
+  // With the name, and a clock that was set back, the fences before are forgotten, too.
+  const auto jumps = [](const fault_plan& f) { return f.what == fault_plan::kind::step; };
+  if (std::any_of(p.faults.begin(), p.faults.end(), jumps)) {
+    std::erase_if(p.faults, [](const fault_plan& f) {
+      return f.what == fault_plan::kind::forget || f.what == fault_plan::kind::lose_key;
+    });
+  }
+  return p;
+}
+
 // The same as about locks and meetings, where the library's scripts run. Limiters are not in it.
 plan plan_of_scripts(std::uint64_t seed) {
   plan p = seed % 2 == 0 ? plan_of_locks(seed) : plan_of_meetings(seed);
@@ -464,6 +613,14 @@ plan make_plan(const seed_of& s) {
       return plan_of_meetings(s.number);
     case theme::endings:
       return plan_of_endings(s.number);
+    case theme::worse:
+      return plan_of_worse(s.number);
+    case theme::async:
+      return plan_of_async(s.number);
+    case theme::rates:
+      return plan_of_rates(s.number);
+    case theme::barriers:
+      return plan_of_barriers(s.number);
     case theme::stores:
       return plan_of_stores(s.number);
     default:

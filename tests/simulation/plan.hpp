@@ -12,9 +12,22 @@
 namespace simulation {
 
 /// What a run is about. Each theme makes its own plans of a seed.
-enum class theme { locks, slots, meetings, stores, endings, scripts, rows };
+enum class theme {
+  locks,
+  slots,
+  meetings,
+  stores,
+  endings,
+  barriers,
+  async,
+  rates,
+  worse,
+  scripts,
+  rows
+};
 inline constexpr theme all_themes[] = {
-    theme::locks,   theme::slots, theme::meetings, theme::stores, theme::endings,
+    theme::locks,    theme::slots, theme::meetings, theme::stores, theme::endings,
+    theme::barriers, theme::async, theme::rates,    theme::worse,
 #ifdef HOLDFAST_WITH_REDIS
     theme::scripts,
 #endif
@@ -32,6 +45,7 @@ std::string to_string(const seed_of& s);
 /// Nothing for what is none.
 std::optional<seed_of> parse_seed(std::string_view text);
 std::optional<theme> parse_theme(std::string_view text);
+std::string_view to_string(theme t) noexcept;
 
 enum class lock_kind {
   mutex,
@@ -68,7 +82,10 @@ struct name_plan {
   std::uint32_t burst = 0;
   nanos per = 0;
   std::size_t store = 0;
-  bool at_once = false;  ///< a limiter's tokens come back; a barrier has a completion function
+  bool at_once = false;     ///< a limiter's tokens come back; a barrier has a completion function
+  std::uint32_t keys = 0;   ///< a limiter's: that each have a bucket, beside the one for all
+  std::uint32_t local = 0;  ///< … so many tokens are taken ahead for a process
+  bool grows = false;       ///< … its rules become more generous while it is used
 };
 
 /// One acquisition, what is done under it, and how it is given back.
@@ -104,6 +121,10 @@ struct process_plan {
   unsigned max_bypass = 250;
   bool renew = true;
   bool unconfirmed = false;
+  /// How it meets others at a barrier: by calls; by those that have a limit, without waiting; as a
+  /// double_barrier.
+  enum class meets { by_calls, with_a_limit, twice };
+  meets how = meets::by_calls;
   std::vector<thread_plan> threads;
 };
 
@@ -115,8 +136,13 @@ struct fault_plan {
     restart,
     forget,
     freeze,
-    read_only,      ///< rows: as a standby, or with default_transaction_read_only
-    clock_forward,  ///< rows: the server's clock is set, by `length`
+    evict,
+    suspend,
+    full,
+    read_only,  ///< of rows: as a standby, or with default_transaction_read_only
+    lose_key,
+    step,           ///< the server's clock is set, by `length`: fences only are judged
+    clock_forward,  ///< rows: so it is, and all else is judged when old leases have ended
     clock_back
   };
   kind what = kind::pause;
@@ -148,6 +174,9 @@ struct plan {
            store != store_kind::told_slots && store != store_kind::mariadb;
   }
 };
+
+/// Whether it is done by the form that does not wait.
+bool without_waiting(const plan& p, const step& s) noexcept;
 
 plan make_plan(const seed_of& s);
 /// What make_plan() leaves out, while a defect in it is known and others are looked for.

@@ -8,15 +8,16 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks",   "slots",   "meetings", "stores",
-                                            "endings", "scripts", "rows"};
+constexpr std::string_view theme_names[] = {"locks",   "slots",    "meetings", "stores",
+                                            "endings", "barriers", "async",    "rates",
+                                            "worse",   "scripts",  "rows"};
 
 }  // namespace
 
 std::string to_string(const seed_of& s) {
   const auto number = std::to_string(s.number);
   if (s.about == theme::locks) return number;
-  return std::string(theme_names[static_cast<int>(s.about)]) + ':' + number;
+  return std::string(to_string(s.about)) + ':' + number;
 }
 
 std::string_view to_string(store_kind k) noexcept {
@@ -26,6 +27,8 @@ std::string_view to_string(store_kind k) noexcept {
       "is MariaDB"};
   return stores[static_cast<int>(k)];
 }
+
+std::string_view to_string(theme t) noexcept { return theme_names[static_cast<int>(t)]; }
 
 std::optional<theme> parse_theme(std::string_view text) {
   const auto* const known = std::find(std::begin(theme_names), std::end(theme_names), text);
@@ -61,10 +64,12 @@ std::string describe(const plan& p) {
                                           "latch",        "barrier",    "condition_variable",
                                           "rate_limiter", "election",   "admission",
                                           "both",         "redlock"};
-  static constexpr const char* faults[] = {"pause",     "kill",          "cut",
-                                           "restart",   "forget",        "freeze",
-                                           "read only", "clock forward", "clock back"};
+  static constexpr const char* faults[] = {
+      "pause",         "kill",      "cut",  "restart",   "forget",      "freeze",
+      "evict",         "suspend",   "full", "read only", "drop a name", "step of the clock",
+      "clock forward", "clock back"};
   static constexpr const char* styles[] = {"lease", "std", "callback"};
+  static constexpr const char* meets[] = {"", " with limits", " twice"};
   static constexpr const char* insides[] = {
       "", " extend", " extend(longer)", " extend, late", " upgrade", " downgrade", " again"};
   std::string others;
@@ -86,14 +91,17 @@ std::string describe(const plan& p) {
             (p.names[i].per == 0
                  ? ""
                  : " every " + ms(p.names[i].per) + " burst " + std::to_string(p.names[i].burst)) +
-            (p.names[i].at_once ? " at once" : "") + "\n";
+            (p.names[i].keys == 0 ? "" : " by " + std::to_string(p.names[i].keys) + " keys") +
+            (p.names[i].local == 0 ? "" : " ahead " + std::to_string(p.names[i].local)) +
+            (p.names[i].grows ? " grows" : "") + (p.names[i].at_once ? " at once" : "") + "\n";
   }
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     const auto& one = p.processes[i];
     text += "  P" + std::to_string(i + 1) + ": lease " + ms(one.lease) + " linger " +
             ms(one.linger) + " local_time " + ms(one.local_time) + " max_hold " + ms(one.max_hold) +
             " max_bypass " + std::to_string(one.max_bypass) + (one.renew ? "" : " no renewal") +
-            (one.unconfirmed ? " unconfirmed_release" : "") + "\n";
+            (one.unconfirmed ? " unconfirmed_release" : "") + meets[static_cast<int>(one.how)] +
+            "\n";
     for (std::size_t t = 0; t < one.threads.size(); ++t) {
       text += "    t" + std::to_string(t + 1) + ":";
       for (const auto& s : one.threads[t].steps) {

@@ -62,11 +62,12 @@ void scene::live(process& p, const process_plan& does) {
         } else {
           act_at_meeting(who, all);
         }
-        note(p, one, before);
+        note(p, does, one, before);
       }
     });
   }
   for (auto& t : threads) t.join();
+  if (whole.about == theme::barriers) notes.phases.begin()->second.ends(p.number);
   for (std::size_t i = 0; i < all.of_meetings.size(); ++i) {
     // What they arrived for does not end without them.
     if (!all.of_meetings[i].arrivals.empty()) notes.barriers.at(i).takes_out();

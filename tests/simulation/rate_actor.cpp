@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace simulation {
 
@@ -9,59 +10,166 @@ namespace {
 
 using holdfast::errc;
 
+using books_of_one = std::vector<rate_book*>;
+
 /// An asking that may take something, for as long as it lasts.
 class asking {
  public:
-  asking(rate_book& of, world& w) : of_(of), world_(w) { of_.begins(); }
+  asking(const books_of_one& of, world& w) : of_(of), world_(w) {
+    for (auto* const b : of_) b->begins();
+  }
   asking(const asking&) = delete;
-  ~asking() { of_.ends(world_.now()); }
+  ~asking() {
+    for (auto* const b : of_) b->ends(world_.now());
+  }
 
  private:
-  rate_book& of_;
+  const books_of_one& of_;
   world& world_;
 };
 
+std::vector<holdfast::rate_rule> rules_of(const name_plan& of, std::uint64_t times) {
+  const auto rule = [&](const name_plan& one) {
+    holdfast::rate_rule r;
+    r.tokens = one.capacity * times;
+    r.per = std::chrono::microseconds(one.per / microsecond);
+    r.burst = one.burst * times;
+    r.how = one.at_once ? holdfast::refill::interval : holdfast::refill::greedy;
+    return r;
+  };
+  std::vector<holdfast::rate_rule> all{rule(of)};
+  if (of.keys == 0) return all;
+  all.push_back(rule(rule_of_a_key(of)));
+  all.back().by = {"client"};
+  return all;
+}
+
+constexpr const char* keys[] = {"one", "two", "three"};
+
+enum class rate_deed { refund, peek, try_take, take_for, reserve, change_rules };
+
+rate_deed deed_of(const plan& p, const step& s) {
+  if (s.deed == 0) return rate_deed::refund;
+  if (s.deed == 1) return rate_deed::peek;
+  if (p.about == theme::rates && s.deed == 4) return rate_deed::reserve;
+  if (p.names[s.name].grows && s.deed == 7) return rate_deed::change_rules;
+  return s.deed < 5 ? rate_deed::try_take : rate_deed::take_for;
+}
+
 struct limiter_actor : actor {
   holdfast::rate_limiter& at;
-  rate_book& book;
+  books_of_one books;
+  holdfast::rate_key key;
+  rate_deed what;
 
   void act() const {
-    const auto n = std::min<std::uint64_t>(s.weight, book.burst());
-    const asking now(book, of.here);
-    if (s.deed == 0) return refund(n);
-    if (s.deed == 1) {
+    auto n = std::uint64_t{s.weight};
+    for (const auto* const b : books) n = std::min(n, b->burst());
+    if (what == rate_deed::change_rules) return change_rules();
+    const asking now(books, of.here);
+    if (what == rate_deed::refund) return refund(n);
+    if (what == rate_deed::reserve) return reserve(n);
+    if (what == rate_deed::peek) {
       const cost one(*this, "peek", 1);
-      (void)at.peek(n);
+      (void)(without_waiting() ? value_of(async_peek(at, n, key)) : at.peek(n, key));
       return;
     }
     of.log.add("takes " + std::to_string(n) + " tokens");
-    if (s.deed < 5) {
-      const cost one(*this, "try_take", 1);
-      return judge(at.try_take(n), n);
-    }
+    if (what == rate_deed::try_take) return judge(try_take(n), n);
     // What was reserved and is not waited for is given back, perhaps later.
-    const int back = book.refund_begins(n, asked);
-    const auto decision = at.take_for(n, duration(s.wait), {}, stop());
-    if (decision) book.refund_ends(back, asked - 1);
+    const auto back = refunds(n);
+    const auto decision = without_waiting() ? value_of(async_take(at, n, key, limit(), stop()))
+                                            : at.take_for(n, duration(s.wait), key, stop());
+    if (decision) refunded(back, asked - 1);
     judge(decision, n);
+  }
+
+  // Those that are taken ahead are asked for, and if there are not so many, these.
+  holdfast::rate_decision try_take(std::uint64_t n) const {
+    const auto ahead = of.whole.names[s.name].local;
+    if (without_waiting() && ahead == 0) {
+      return value_of(async_take(at, n, key, holdfast::wait_limit(duration(0))));
+    }
+    const cost one(*this, "try_take", ahead == 0 ? 1 : 2);
+    return at.try_take(n, key);
   }
 
   void judge(const holdfast::rate_decision& d, std::uint64_t n) const {
     of.log.add(d ? "has them" : "is refused");
-    if (d) return book.took(name, n, asked, of.here.now());
-    if (s.deed < 5) book.refused(name, n, asked, of.whole.calm());
+    if (d) return took(n, asked, of.here.now());
+    const bool full = std::all_of(books.begin(), books.end(),
+                                  [&](const rate_book* b) { return b->would_give(n, asked); });
+    if (!full || !of.whole.calm() || what == rate_deed::take_for) return;
+    of.rules.violated("what a full bucket has is given",
+                      name + " refused " + std::to_string(n) + " tokens");
+  }
+
+  void took(std::uint64_t n, nanos from, nanos to) const {
+    for (auto* const b : books) b->took(name, n, from, to);
+  }
+  std::vector<int> refunds(std::uint64_t n) const {
+    std::vector<int> all;
+    for (auto* const b : books) all.push_back(b->refund_begins(n, asked));
+    return all;
+  }
+  void refunded(const std::vector<int>& which, nanos now) const {
+    for (std::size_t i = 0; i < books.size(); ++i) books[i]->refund_ends(which[i], now);
   }
 
   // Only what it has.
   void refund(std::uint64_t n) const {
-    const auto decision = at.try_take(n);
+    const auto decision = try_take(n);
     judge(decision, n);
-    if (!decision) return;
+    if (decision) give_back(n);
+  }
+
+  void give_back(std::uint64_t n) const {
     of.log.add("gives back " + std::to_string(n) + " tokens");
-    const int which = book.refund_begins(n, asked);
+    const auto which = refunds(n);
     const cost one(*this, "refund", 1);
-    at.refund(n);
-    book.refund_ends(which, of.here.now());
+    if (without_waiting()) {
+      (void)value_of(async_refund(at, n, key));
+    } else {
+      at.refund(n, key);
+    }
+    refunded(which, of.here.now());
+  }
+
+  // They count when their time has come.
+  void reserve(std::uint64_t n) const {
+    const std::chrono::microseconds longest(s.wait / microsecond);
+    of.log.add("reserves " + std::to_string(n) + " tokens");
+    const auto decision = without_waiting() ? value_of(async_reserve(at, n, longest, key))
+                                            : reserve_at_once(n, longest);
+    of.log.add(decision ? "has them later" : "is refused");
+    if (!decision) return;
+    const nanos later = std::chrono::nanoseconds(decision.wait).count();
+    if (decision.wait > longest) {
+      of.rules.violated("what is reserved comes in time", name);
+    }
+    // What is given up at once goes through never.
+    if (s.back == step::end::destroy) return at.refund(n, key);
+    took(n, asked + later, of.here.now() + later);
+  }
+  holdfast::rate_decision reserve_at_once(std::uint64_t n,
+                                          std::chrono::microseconds longest) const {
+    const cost one(*this, "reserve", 1);
+    return at.reserve(n, longest, key);
+  }
+
+  // For its process; another one that knows no others goes by the old rules where no bucket says
+  // more.
+  void change_rules() const {
+    of.log.add("has more generous rules");
+    const auto& whole = of.whole.names[s.name];
+    for (auto& [number, book] : of.notes.rates) {
+      if (number % 100 == s.name) book.grows();
+    }
+    try {
+      at.change_rules(rules_of(whole, 2), 1);
+    } catch (const holdfast::error& e) {
+      if (e.reason() != errc::invalid_argument) throw;  // it has them already
+    }
   }
 };
 
@@ -71,6 +179,7 @@ struct admission_actor : actor {
   rate_book& book;
 
   holdfast::admitted ask(std::uint64_t n) const {
+    if (without_waiting()) return value_of(async_admit(at, n, {}, limit(), stop()));
     if (s.deed < 4) {
       const cost one(*this, "try_admit", 1);
       return at.try_admit(n);
@@ -83,7 +192,8 @@ struct admission_actor : actor {
     of.log.add("asks to be let in with " + std::to_string(n) + " tokens");
     holdfast::admitted in;
     {
-      const asking now(book, of.here);
+      const books_of_one all{&book};
+      const asking now(all, of.here);
       const int back = book.refund_begins(n, asked);
       in = ask(n);
       if (in) book.refund_ends(back, asked - 1);
@@ -115,23 +225,42 @@ struct admission_actor : actor {
 
 }  // namespace
 
+name_plan rule_of_a_key(const name_plan& all) {
+  name_plan one = all;
+  one.capacity = std::max<std::uint32_t>(1, all.capacity / 2);
+  one.burst = std::max<std::uint32_t>(all.local, all.burst * 2 / 3);
+  return one;
+}
+
 std::unique_ptr<holdfast::rate_limiter> make_limiter(const holdfast::session& s, std::string name,
                                                      const name_plan& of) {
-  holdfast::rate_rule rule;
-  rule.tokens = of.capacity;
-  rule.per = std::chrono::microseconds(of.per / microsecond);
-  rule.burst = of.burst;
-  rule.how = of.at_once ? holdfast::refill::interval : holdfast::refill::greedy;
-  return std::make_unique<holdfast::rate_limiter>(s, std::move(name),
-                                                  std::vector<holdfast::rate_rule>{rule});
+  holdfast::rate_limiter_options o;
+  o.local_tokens = of.local;
+  return std::make_unique<holdfast::rate_limiter>(s, std::move(name), rules_of(of, 1), o);
+}
+
+const char* word_of_rates(const plan& p, const step& s) {
+  static constexpr const char* words[] = {" refund",   " peek",    " try_take",
+                                          " take_for", " reserve", " change_rules"};
+  return words[static_cast<int>(deed_of(p, s))];
 }
 
 void act_by_rates(const actor& who, belongings& all) {
   const std::size_t i = who.s.name;
   const auto& mine = all.of_meetings[i];
+  const auto& whole = who.of.whole;
   auto& rates = who.of.notes.rates;
-  if (mine.limiter) return limiter_actor{{who}, *mine.limiter, rates.at(i)}.act();
-  admission_actor{{who}, *mine.admission, *all.of_locks[i - 2].semaphore, rates.at(i - 1)}.act();
+  if (!mine.limiter) {
+    return admission_actor{{who}, *mine.admission, *all.of_locks[i - 2].semaphore, rates.at(i - 1)}
+        .act();
+  }
+  limiter_actor a{{who}, *mine.limiter, {&rates.at(i)}, {}, deed_of(whole, who.s)};
+  if (const auto count = whole.names[i].keys; count > 0) {
+    const auto which = static_cast<std::size_t>(who.s.hold) % count;
+    a.books.push_back(&rates.at(books::number_of(i, which)));
+    a.key = {{"client", keys[which]}};
+  }
+  a.act();
 }
 
 }  // namespace simulation

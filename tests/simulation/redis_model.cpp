@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <lua.hpp>
 #include <stdexcept>
@@ -136,6 +137,41 @@ int error_reply(lua_State* lua) {
   return 1;
 }
 
+// Of the server's library of structures: doubles, the least byte first, as this machine has them.
+std::size_t doubles_of(lua_State* lua) {
+  const std::string_view format = luaL_checkstring(lua, 1);
+  const bool known = format.starts_with('<') && format.find_first_not_of('d', 1) == format.npos;
+  if (!known) luaL_error(lua, "a format that the model does not know");
+  return format.size() - 1;
+}
+
+int pack_doubles(lua_State* lua) {
+  const auto count = doubles_of(lua);
+  luaL_Buffer bytes;
+  luaL_buffinit(lua, &bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double n = luaL_checknumber(lua, static_cast<int>(i) + 2);
+    char raw[sizeof n];
+    std::memcpy(raw, &n, sizeof n);
+    luaL_addlstring(&bytes, raw, sizeof raw);
+  }
+  luaL_pushresult(&bytes);
+  return 1;
+}
+
+int unpack_doubles(lua_State* lua) {
+  const auto count = doubles_of(lua);
+  std::size_t size = 0;
+  const char* const bytes = luaL_checklstring(lua, 2, &size);
+  if (size < count * sizeof(double)) return luaL_error(lua, "data string too short");
+  for (std::size_t i = 0; i < count; ++i) {
+    double n = 0;
+    std::memcpy(&n, bytes + i * sizeof n, sizeof n);
+    lua_pushnumber(lua, n);
+  }
+  return static_cast<int>(count);
+}
+
 void set_global_list(lua_State* lua, const char* name, std::span<const std::string> all) {
   lua_createtable(lua, static_cast<int>(all.size()), 0);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -147,8 +183,11 @@ void set_global_list(lua_State* lua, const char* name, std::span<const std::stri
 
 }  // namespace
 
-redis_model::redis_model(clock micros, listener publish)
-    : micros_(std::move(micros)), publish_(std::move(publish)), lua_(luaL_newstate()) {
+redis_model::redis_model(clock micros, listener publish, refusal refuse)
+    : micros_(std::move(micros)),
+      publish_(std::move(publish)),
+      refuse_(std::move(refuse)),
+      lua_(luaL_newstate()) {
   luaL_openlibs(lua_);
   lua_pushlightuserdata(lua_, this);
   lua_setfield(lua_, LUA_REGISTRYINDEX, self);
@@ -160,7 +199,11 @@ redis_model::redis_model(clock micros, listener publish)
   lua_pushcfunction(lua_, error_reply);
   lua_setfield(lua_, -2, "error_reply");
   lua_setglobal(lua_, "redis");
-  lua_createtable(lua_, 0, 0);  // of which only the limiters' script makes use
+  lua_createtable(lua_, 0, 2);
+  lua_pushcfunction(lua_, pack_doubles);
+  lua_setfield(lua_, -2, "pack");
+  lua_pushcfunction(lua_, unpack_doubles);
+  lua_setfield(lua_, -2, "unpack");
   lua_setglobal(lua_, "struct");
 }
 
@@ -173,9 +216,31 @@ void redis_model::load(std::string_view sha, std::string_view text) {
   scripts_.emplace(std::string(sha), luaL_ref(lua_, LUA_REGISTRYINDEX));
 }
 
+// A full server lets a script write on that has written, and anybody make room.
+std::string redis_model::why_not(const std::string& command) {
+  static const std::set<std::string, std::less<>> make_room{"DEL",  "PEXPIRE", "HDEL",
+                                                            "ZREM", "ZPOPMIN", "ZREMRANGEBYSCORE"};
+  static const std::set<std::string, std::less<>> need_room{"SET", "HSET", "HSETNX", "ZADD"};
+  const bool needs_room = need_room.contains(command);
+  if (!needs_room && !make_room.contains(command)) return {};
+  auto why = refuse_(needs_room && !has_written_);
+  has_written_ = has_written_ || why.empty();
+  return why;
+}
+
+// With all the others of its name.
+std::string redis_model::lose(std::uint64_t which) {
+  if (keys_.empty()) return "nothing";
+  const auto at = std::next(keys_.begin(), static_cast<std::ptrdiff_t>(which % keys_.size()));
+  const auto name = at->first.substr(0, at->first.find('}') + 1);
+  std::erase_if(keys_, [&](const auto& one) { return one.first.starts_with(name); });
+  return name;
+}
+
 value redis_model::run(const std::vector<std::string>& all) try {
   const auto found = commands().find(all.front());
   if (found == commands().end()) return error("ERR unknown command '" + all.front() + "'");
+  if (auto why = why_not(all.front()); !why.empty()) return error(std::move(why));
   return (this->*found->second)(words(all).subspan(1));
 } catch (const refused& why) {
   return error(why.what());
@@ -213,6 +278,7 @@ value redis_model::eval(words w) {
   set_global_list(lua_, "KEYS", w.subspan(2, keys));
   set_global_list(lua_, "ARGV", w.subspan(2 + keys));
   lua_rawgeti(lua_, LUA_REGISTRYINDEX, found->second);
+  has_written_ = false;
   const bool failed = lua_pcall(lua_, 0, 1, 0) != 0;
   value v = top(lua_);
   lua_pop(lua_, 1);
@@ -273,6 +339,7 @@ const std::map<std::string, redis_model::command, std::less<>>& redis_model::com
       {"TIME", &m::time},
       {"PUBLISH", &m::publish},
       {"GET", &m::get},
+      {"MGET", &m::mget},
       {"SET", &m::set},
       {"DEL", &m::del},
       {"PEXPIRE", &m::pexpire},
@@ -305,11 +372,26 @@ value redis_model::get(words w) {
   return text == nullptr ? value{} : bulk(*text);
 }
 
+// Of another type: as if it were not there.
+value redis_model::mget(words w) {
+  std::vector<value> items;
+  for (const auto& key : w) {
+    const entry* const e = find(key);
+    const auto* const text = e == nullptr ? nullptr : std::get_if<std::string>(&e->is);
+    items.push_back(text == nullptr ? value{} : bulk(*text));
+  }
+  return list(std::move(items));
+}
+
 value redis_model::set(words w) {
   entry e{w[1]};
-  if (w.size() > 2) {
-    if (w.size() != 4 || w[2] != "PX") throw refused("ERR syntax error");
-    const auto lasts = whole_number(w[3]);
+  for (std::size_t i = 2; i < w.size(); ++i) {
+    if (w[i] == "NX" || w[i] == "XX") {
+      if ((find(w[0]) != nullptr) != (w[i] == "XX")) return {};
+      continue;
+    }
+    if (w[i] != "PX" || i + 1 == w.size()) throw refused("ERR syntax error");
+    const auto lasts = whole_number(w[++i]);
     if (lasts <= 0) throw refused("ERR invalid expire time in 'set' command");
     e.ends_at = micros_() / 1'000 + lasts;
   }

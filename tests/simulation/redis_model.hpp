@@ -28,9 +28,11 @@ class redis_model {
   /// How many heard it.
   using listener = std::function<int(const std::string& channel, const std::string& text)>;
   using clock = std::function<std::int64_t()>;
+  /// What a write is answered instead of being carried out, if anything.
+  using refusal = std::function<std::string(bool needs_room)>;
 
   /// `micros` since 1970.
-  redis_model(clock micros, listener publish);
+  redis_model(clock micros, listener publish, refusal refuse);
   ~redis_model();
   redis_model(const redis_model&) = delete;
 
@@ -44,6 +46,7 @@ class redis_model {
   void replicate() { replica_ = keys_; }
   void fail_over() { keys_ = replica_; }
   void flush() { keys_.clear(), replica_.clear(); }
+  std::string lose(std::uint64_t which);
 
  private:
   using hash = std::map<std::string, std::string>;
@@ -63,6 +66,7 @@ class redis_model {
   static int pcall_from_lua(lua_State* lua);
   static int answer_lua(lua_State* lua, bool raise);
 
+  std::string why_not(const std::string& command);
   entry* find(const std::string& key);
   template <class T>
   T* find_as(const std::string& key);  ///< throws for another type
@@ -76,6 +80,7 @@ class redis_model {
   value time(words w);
   value publish(words w);
   value get(words w);
+  value mget(words w);
   value set(words w);
   value del(words w);
   value pexpire(words w);
@@ -96,6 +101,8 @@ class redis_model {
 
   const clock micros_;
   const listener publish_;
+  const refusal refuse_;
+  bool has_written_ = false;  ///< the script that runs
   std::map<std::string, entry> keys_, replica_;
   std::map<std::string, int, std::less<>> scripts_;
   lua_State* const lua_;

@@ -50,6 +50,7 @@ scene::scene(const plan& p, bool traced)
 
 void scene::begin() {
   if (log.on()) here.keep_stacks();
+  for (auto& [i, book] : notes.phases) stores.front()->is_looked_at(name_of(i), book);
   for (std::size_t i = 0; i < whole.processes.size(); ++i) {
     process& p = here.add_process();
     processes.push_back(&p);
@@ -90,10 +91,11 @@ std::string scene::play_until(nanos when) {
   return log.text(400) + blocked() + "\n";
 }
 
-void scene::note(const process& p, const step& s, const decltype(process::met)& before) {
+void scene::note(const process& p, const process_plan& does, const step& s,
+                 const decltype(process::met)& before) {
   std::uint32_t troubles = 0;
   for (std::size_t i = 0; i < trouble_count; ++i) troubles |= (p.met[i] > before[i] ? 1U : 0U) << i;
-  for (const auto& operation : operations_of(whole, s)) met[operation] |= troubles;
+  for (const auto& operation : operations_of(whole, does, s)) met[operation] |= troubles;
 }
 
 outcome scene::play() {
@@ -115,7 +117,9 @@ outcome scene::play() {
 nanos scene::end_of_faults() const {
   nanos last = 9 * whole.longest_lease();
   for (const auto& f : whole.faults) last = std::max(last, f.at + f.length);
-  return last + second;
+  // A proxy delivers what nobody waits for any more.
+  const nanos late = whole.network.slowest_late;
+  return last + second + (late > 10 * second ? late : 0);
 }
 
 nanos scene::longest() const {
@@ -201,7 +205,7 @@ bool scene::stays(const std::string& name) const {
     if (name == name_of(i)) return true;
   }
   return std::any_of(notes.barriers.begin(), notes.barriers.end(), [&](const auto& b) {
-    return b.second.dropped_any() && name == name_of(b.first);
+    return notes.anybody_dropped(b.first) && name == name_of(b.first);
   });
 }
 

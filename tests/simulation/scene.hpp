@@ -29,6 +29,7 @@ struct scene {
 
   // ---- what goes wrong
   void strike(const fault_plan& f);
+  void suspend(const process& which, nanos until);
   nanos disturbed(const process& p) const;
   /// Nothing went wrong for so long that an error can only be untrue.
   bool undisturbed(const process& p, nanos since) const;
@@ -37,7 +38,8 @@ struct scene {
   void live(process& p, const process_plan& does);
   void end_early(process& p, const process_plan& does, std::vector<holdfast::session> sessions);
   /// The step is over; those are the troubles that the process had met before it.
-  void note(const process& p, const step& s, const decltype(process::met)& before);
+  void note(const process& p, const process_plan& does, const step& s,
+            const decltype(process::met)& before);
   static std::string name_of(std::size_t i) { return "n" + std::to_string(i); }
 
   // ---- the end, and nobody waits in vain

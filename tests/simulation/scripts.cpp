@@ -23,6 +23,7 @@ using holdfast::store::named_command;
 using holdfast::store::notification;
 using holdfast::store::permits_command;
 using holdfast::store::permits_reply;
+using holdfast::store::rate_command;
 
 constexpr std::string_view prefix = "holdfast";
 constexpr std::string_view inboxes = "holdfast:inbox:";
@@ -32,7 +33,7 @@ constexpr std::int64_t carried_out_within = 3'600'000'000;
 holdfast::store::capabilities promises() {
   holdfast::store::capabilities c;
   c.try_takes_ms = 2'000;
-  c.shared_queue_leases = c.election = c.barrier = true;
+  c.shared_queue_leases = c.election = c.barrier = c.rate_limiter = true;
   c.learns_fences = c.finds_deadlocks = true;
   c.survives_failover = false;
   return c;
@@ -60,7 +61,8 @@ class scripted_server final : public scripted {
   explicit scripted_server(scripts_at at)
       : at_(std::move(at)),
         model_([this] { return at_.time().wall_at; },
-               [this](const auto& channel, const auto& text) { return publish(channel, text); }) {
+               [this](const auto& channel, const auto& text) { return publish(channel, text); },
+               [this](bool needs_room) { return why_refused(needs_room); }) {
     for (const auto& s : redis::scripts_of(redis::dialect::none)) model_.load(s.sha, s.text);
   }
 
@@ -83,6 +85,18 @@ class scripted_server final : public scripted {
     redis::append_together(bytes, frame(), all);
     return redis::read_together(ask(bytes), all);
   }
+  result<holdfast::store::rate_reply> rate(std::string_view name, const rate_command& c) override {
+    std::string bytes;
+    redis::append_rate(bytes, frame(), name, c);
+    return redis::read_rate(answer_to(bytes), c.buckets.size());
+  }
+  result<holdfast::store::admission> admit(const named_command& asks, std::string_view limiter,
+                                           const rate_command& take) override {
+    std::string bytes;
+    const redis::rate_question tokens{limiter, take};
+    redis::append_together(bytes, frame(), std::span(&asks, 1), &tokens);
+    return redis::read_admission(ask(bytes), asks, take.buckets.size());
+  }
   // A key outlives what is in it: whoever looks finds nobody.
   result<std::vector<std::string>> names() override {
     std::vector<std::string> used;
@@ -98,6 +112,7 @@ class scripted_server final : public scripted {
   }
 
   void forget(bool all) override { all ? model_.flush() : model_.fail_over(); }
+  std::string lose(std::uint64_t which) override { return model_.lose(which); }
 
  private:
   static redis::script_frame frame() noexcept { return {prefix, inboxes, {}}; }
@@ -106,6 +121,10 @@ class scripted_server final : public scripted {
   redis::resp_value ask(std::string bytes) {
     const auto until = std::to_string(at_.time().wall_at + carried_out_within);
     bytes += "$" + std::to_string(until.size()) + "\r\n" + until + "\r\n";
+    return answer_to(bytes);
+  }
+
+  redis::resp_value answer_to(const std::string& bytes) {
     redis::resp_reader reader;
     reader.put(bytes);
     redis::resp_value command;
@@ -117,6 +136,15 @@ class scripted_server final : public scripted {
     auto answer = model_.run(words);
     if (at_.replica_is_told()) model_.replicate();
     return answer;
+  }
+
+  // As a server says it.
+  std::string why_refused(bool needs_room) const {
+    const auto why = at_.refuses(needs_room);
+    if (!why) return {};
+    return why->code == holdfast::errc::no_space
+               ? "OOM command not allowed when used memory > 'maxmemory'."
+               : "READONLY You can't write against a read only replica.";
   }
 
   int publish(std::string_view channel, std::string_view text) {

@@ -3,6 +3,8 @@
 #include <functional>
 #include <holdfast/store/store.hpp>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace simulation {
 
@@ -11,6 +13,8 @@ struct scripts_at {
   std::function<holdfast::store::moment()> time;
   std::function<bool(const holdfast::store::notification&)> tell;
   std::function<bool()> replica_is_told;  ///< after a command
+  /// Why a write is refused now, if it is.
+  std::function<std::optional<holdfast::failure>(bool needs_room)> refuses;
 };
 
 /// A server whose data is a model of Redis, and whose kernel the real scripts on a real Lua.
@@ -18,6 +22,8 @@ class scripted : public holdfast::store::session_store {
  public:
   /// A restart without data; or a replica takes over that knows less.
   virtual void forget(bool all) = 0;
+  /// Drops what it has of one name, and says which.
+  virtual std::string lose(std::uint64_t which) = 0;
 };
 std::unique_ptr<scripted> make_scripted(scripts_at at);
 

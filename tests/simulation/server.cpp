@@ -5,6 +5,7 @@
 
 #include "family/record_codec.hpp"
 #include "family/state_family.hpp"
+#include "kernel/permits.hpp"
 #include "simulation/connection_inbox.hpp"
 #include "simulation/consensus.hpp"
 #include "simulation/scripts.hpp"
@@ -38,14 +39,20 @@ class server::records final : public holdfast::store::state_store {
   status transact(std::string_view name, holdfast::store::transition& change) override {
     const auto at = of_.records_.find(name);
     const std::string before = at == of_.records_.end() ? std::string() : at->second;
-    if (const auto* const next = change.apply(before, of_.time())) put(name, *next);
+    const auto* const next = change.apply(before, of_.time());
+    if (next == nullptr) return holdfast::done{};
+    if (auto no = of_.refused(next->size() > before.size())) return *no;
+    put(name, *next);
     return holdfast::done{};
   }
 
   status transact_together(std::span<const step> steps, const judge& after) override {
     const auto before = of_.records_;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      (void)transact(steps[i].name, *steps[i].change);
+      if (auto ok = transact(steps[i].name, *steps[i].change); !ok) {
+        of_.records_ = before;
+        return ok;
+      }
       const verdict so = after(i);
       if (so == verdict::go_on) continue;
       if (so == verdict::undo) of_.records_ = before;
@@ -105,8 +112,8 @@ class client final : public holdfast::store::session_store, private requester {
   holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
-    return ask<permits_reply>(label(name, c), [&at = *of_.family_, sent = copy(name, c)] {
-      return at.permits(sent.name, sent.command());
+    return ask<permits_reply>(label(name, c), [&of = of_, sent = copy(name, c)] {
+      return of.carry_out({sent.name, sent.command()});
     });
   }
 
@@ -115,8 +122,8 @@ class client final : public holdfast::store::session_store, private requester {
     auto reply = std::make_shared<std::optional<result<permits_reply>>>();
     auto what = std::make_shared<exchange>();
     what->label = label(name, c);
-    what->carry_out = [&at = *of_.family_, sent = copy(name, c), reply] {
-      *reply = at.permits(sent.name, sent.command());
+    what->carry_out = [&of = of_, sent = copy(name, c), reply] {
+      *reply = of.carry_out({sent.name, sent.command()});
     };
     what->then = [raw = what.get(), reply, then = std::move(then)] {
       then(raw->failed ? result<permits_reply>(*raw->failed) : std::move(**reply));
@@ -179,11 +186,12 @@ class client final : public holdfast::store::session_store, private requester {
     }
     auto all = ask<std::vector<result<permits_reply>>>(
         std::move(what),
-        [&at = *of_.family_,
-         sent = std::move(sent)]() -> result<std::vector<result<permits_reply>>> {
+        [&of = of_, sent = std::move(sent)]() -> result<std::vector<result<permits_reply>>> {
           std::vector<named_command> batch_there;
           for (const auto& s : sent) batch_there.push_back({s.name, s.command()});
-          return at.execute_batch(batch_there);
+          auto replies = of.family_->execute_batch(batch_there);
+          of.show(batch_there, replies);
+          return replies;
         });
     if (all) return std::move(*all);
     return std::vector<result<permits_reply>>(batch.size(), all.error());
@@ -362,6 +370,14 @@ class server::state_back_end : public back_end {
     of_.records_.clear();
     return true;
   }
+  std::string lose(std::uint64_t which) override {
+    if (of_.records_.empty()) return "nothing";
+    const auto at =
+        std::next(of_.records_.begin(), static_cast<std::ptrdiff_t>(which % of_.records_.size()));
+    auto name = at->first;
+    of_.records_.erase(at);
+    return name;
+  }
 
  protected:
   server& of_;
@@ -374,7 +390,8 @@ class server::script_back_end final : public state_back_end {
   explicit script_back_end(server& of) : state_back_end(of) {
     auto made =
         make_scripted({[&of] { return of.time(); }, [&of](const auto& n) { return of.tell(n); },
-                       [&of] { return of.world_.random().one_in(8); }});
+                       [&of] { return of.world_.random().one_in(8); },
+                       [&of](bool needs_room) { return of.refused(needs_room); }});
     scripts_ = made.get();
     of.family_ = std::move(made);
   }
@@ -382,6 +399,7 @@ class server::script_back_end final : public state_back_end {
     scripts_->forget(of_.world_.random().one_in(2));
     return true;
   }
+  std::string lose(std::uint64_t which) override { return scripts_->lose(which); }
 
  private:
   scripted* scripts_;
@@ -435,7 +453,7 @@ std::unique_ptr<holdfast::store::session_store> server::connect(process& of) {
 }
 
 holdfast::store::moment server::time() const noexcept {
-  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille + clock_set_by_;
+  const nanos here = world_.now() + world_.now() / 1000 * is_.drift_per_mille + clock_is_ahead_;
   const auto wall = (1'700'000'000 * second + here) / 1000;
   if (is_.keeps >= server_traits::what::postgres_rows) return {wall, wall};
   return {(77'000 * second + here) / 1000, wall, is_.wall_only_grows};
@@ -506,7 +524,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
 }
 
 void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what) {
-  if (what->over) return;  // nobody waits for it any more
+  if (what->over) return disturbed(*by);  // nobody waits for it any more
   if (what->lose_reply) {
     disturbed(*by);
     by->of->meets(trouble::lost_reply);
@@ -548,6 +566,65 @@ void server::fail(connection& at, std::string why, nanos away_until) {
     if (what->waiting != nullptr) world_.wake(*what->waiting);
   }
   if (at.on_fail) at.on_fail();
+}
+
+result<permits_reply> server::carry_out(const named_command& c) {
+  auto reply = family_->permits(c.name, c.command);
+  show({&c, 1}, {&reply, 1});
+  return reply;
+}
+
+// By the kernel: whoever looks by a command finds out who has died. What has run out is not always
+// written.
+holdfast::store::permits_record server::barrier_of(std::string_view name) {
+  if (is_.keeps == server_traits::what::scripts) {
+    auto now = family_->permits(name, {});
+    return now ? std::move(now->found) : holdfast::store::permits_record{};
+  }
+  const auto at = records_.find(name);
+  if (at == records_.end()) return {};
+  auto record = holdfast::family::decode(at->second);
+  auto* const mine = record ? std::get_if<holdfast::store::permits_record>(&*record) : nullptr;
+  if (mine == nullptr) return {};
+  return holdfast::kernel::apply(*mine, permits_command{}, time()).found;
+}
+
+void server::show(std::span<const named_command> carried_out,
+                  std::span<const result<permits_reply>> replies) {
+  if (looked_at_.empty()) return;
+  using verb = holdfast::store::permits_verb;
+  for (std::size_t i = 0; i < carried_out.size(); ++i) {
+    const auto& c = carried_out[i];
+    const auto at = looked_at_.find(c.name);
+    if (at == looked_at_.end() || !replies[i]) continue;
+    using outcome = holdfast::store::permits_outcome;
+    const bool done = replies[i]->outcome == outcome::done;
+    if (replies[i]->outcome == outcome::granted && replies[i]->position == 0) {
+      at->second->goes_on(c.command.owner, number_of(c.command.peer));
+    }
+    if (c.command.verb == verb::acquire) at->second->arrives(c.command.owner);
+    if (c.command.verb == verb::release && done) at->second->leaves(c.command.owner);
+    if (c.command.replaces && replies[i]->replaced) at->second->leaves(c.command.replaces);
+  }
+  for (const auto& [name, book] : looked_at_) {
+    book->stands(barrier_of(name), world_.now(),
+                 [this](std::string_view peer) { return number_of(peer); });
+  }
+}
+
+int server::number_of(std::string_view peer) const {
+  const auto at = connections_.find(peer);
+  return at == connections_.end() ? 0 : at->second->of->number;
+}
+
+void server::evict(std::string_view name) {
+  if (world_.now() < down_until_) return;
+  disturbed_at_ = world_.now();
+  for (const auto& [peer, c] : connections_) c->of->meets(trouble::evicted);
+  trace_.add("world", "an operator takes out all of " + std::string(name));
+  permits_command all;
+  all.verb = holdfast::store::permits_verb::evict;
+  (void)carry_out({name, all});
 }
 
 bool server::departed(std::string_view peer) const {
@@ -609,25 +686,46 @@ void server::stop(nanos until, bool forgets) {
   }
 }
 
+void server::all_meet(trouble t, nanos until) {
+  disturbed_at_ = std::max(disturbed_at_, until);
+  for (const auto& [peer, c] : connections_) c->of->meets(t);
+}
+
+std::optional<failure> server::refused(bool needs_room) const {
+  if (world_.now() < read_only_until_) return failure{errc::read_only, "simulated: read only"};
+  if (!needs_room || world_.now() >= full_until_) return std::nullopt;
+  return failure{errc::no_space, "simulated: no room"};
+}
+
+void server::refuse_writes(nanos until, bool full) {
+  nanos& so_long = full ? full_until_ : read_only_until_;
+  so_long = std::max(so_long, until);
+  all_meet(full ? trouble::full : trouble::read_only, until);
+  trace_.add("world", std::string("the server ") + (full ? "is full" : "takes no writes") +
+                          " until " + std::to_string(until / millisecond) + " ms");
+}
+
+void server::lose_a_key(nanos until) {
+  trace_.add("world", "the server drops " + back_->lose(world_.random().next()));
+  forgot_at_ = world_.now();
+  all_meet(trouble::key_lost, until);
+}
+
+void server::step_clock(nanos by, nanos until) {
+  set_clock(by);
+  all_meet(trouble::clock_step, until);
+}
+
+void server::set_clock(nanos by) {
+  clock_is_ahead_ += by;
+  trace_.add("world", "the server's clock jumps by " + std::to_string(by / millisecond) + " ms");
+}
+
 void server::freeze(nanos until) {
   frozen_until_ = std::max(frozen_until_, until);
   disturbed_at_ = until;
   for (const auto& [peer, c] : connections_) c->of->meets(trouble::freeze);
   trace_.add("world", "the server freezes until " + std::to_string(until / millisecond) + " ms");
-}
-
-void server::only_read(nanos until) {
-  read_only_until_ = std::max(read_only_until_, until);
-  disturbed_at_ = until;
-  for (const auto& [peer, c] : connections_) c->of->meets(trouble::restart);
-  trace_.add("world",
-             "the server writes nothing until " + std::to_string(until / millisecond) + " ms");
-}
-
-void server::set_clock(nanos ahead) {
-  clock_set_by_ += ahead;
-  trace_.add("world",
-             "the server's clock is set by " + std::to_string(ahead / millisecond) + " ms");
 }
 
 void server::cut(const process& of, nanos until) {

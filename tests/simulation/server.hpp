@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "simulation/back_end.hpp"
+#include "simulation/phases.hpp"
 #include "simulation/trace.hpp"
 #include "simulation/world.hpp"
 
@@ -106,10 +108,16 @@ class server {
   void stop(nanos until, bool forgets);
   void freeze(nanos until);
   void cut(const process& of, nanos until);
-  /// It writes nothing until then.
-  void only_read(nanos until);
-  void set_clock(nanos ahead);
   void process_died(const process& of);
+  /// An operator takes out whoever has that name.
+  void evict(std::string_view name);
+  /// Until then it has no room for more, or takes no writes at all.
+  void refuse_writes(nanos until, bool full);
+  /// It drops something, as a cache does.
+  void lose_a_key(nanos until);
+  void set_clock(nanos by);
+  /// The same, and what it disturbs is over then.
+  void step_clock(nanos by, nanos until);
   void end_of_faults() noexcept;
 
   holdfast::store::moment time() const noexcept;
@@ -123,6 +131,8 @@ class server {
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
+  /// It is shown what each command made of the barrier of that name. It must outlive the server.
+  void is_looked_at(std::string name, phase_book& by) { looked_at_[std::move(name)] = &by; }
 
  private:
   friend class requester;
@@ -146,6 +156,15 @@ class server {
   void fail(connection& at, std::string why, nanos away_until);
   bool tell(const holdfast::store::notification& n);
   bool departed(std::string_view peer) const;
+  int number_of(std::string_view peer) const;
+  void all_meet(trouble t, nanos until);
+  /// Why it takes no such write now.
+  std::optional<holdfast::failure> refused(bool needs_room) const;
+  holdfast::result<holdfast::store::permits_reply> carry_out(
+      const holdfast::store::named_command& c);
+  holdfast::store::permits_record barrier_of(std::string_view name);
+  void show(std::span<const holdfast::store::named_command> carried_out,
+            std::span<const holdfast::result<holdfast::store::permits_reply>> replies);
   nanos way();
   void disturbed(connection& at) noexcept;
   /// As a notification: delivered late, or not at all while the way is cut.
@@ -160,12 +179,14 @@ class server {
   std::map<std::string, std::shared_ptr<connection>, std::less<>> connections_;
   std::unique_ptr<holdfast::store::session_store> family_;
   std::unique_ptr<back_end> back_;
+  std::map<std::string, phase_book*, std::less<>> looked_at_;
   std::uint64_t commands_ = 0;
   int sessions_ = 0;
   nanos down_until_ = 0;
   nanos frozen_until_ = 0;
+  nanos full_until_ = 0;
   nanos read_only_until_ = 0;
-  nanos clock_set_by_ = 0;
+  nanos clock_is_ahead_ = 0;
   nanos forgot_at_ = -1;
   nanos disturbed_at_ = -1;
 };

@@ -227,6 +227,11 @@ TEST(simulation, the_seeds_of_past_failures_break_no_rule) {
   }
 }
 
+class random_seeds : public testing::TestWithParam<theme> {};
+
+INSTANTIATE_TEST_SUITE_P(themes, random_seeds, testing::ValuesIn(all_themes),
+                         [](const auto& of) { return std::string(to_string(of.param)); });
+
 void search_and_tell(std::uint64_t first, const search_limits& limits) {
   SCOPED_TRACE("from seed " + std::to_string(first));
   const auto all =
@@ -236,22 +241,14 @@ void search_and_tell(std::uint64_t first, const search_limits& limits) {
 
 // The same seeds each time, so that a red test is the change's fault and not the day's luck; fresh
 // ones for as long as the environment says.
-TEST(simulation, seeds_at_random_break_no_rule) {
+TEST_P(random_seeds, break_no_rule) {
+  search_limits limits{.about = {GetParam()}};
   if (const char* const seconds = std::getenv("HOLDFAST_SIMULATION_SECONDS")) {
-    return search_and_tell(std::random_device{}(), {.seconds = std::atof(seconds)});
+    limits.seconds = std::atof(seconds) / std::size(all_themes);
+    return search_and_tell(std::random_device{}(), limits);
   }
-  search_and_tell(1, {.runs = 2'500, .about = {theme::locks}});
-  search_and_tell(
-      1, {.runs = 1'200, .about = {theme::slots, theme::meetings, theme::stores, theme::endings}});
-#ifdef HOLDFAST_WITH_REDIS
-  search_and_tell(1, {.runs = 250, .about = {theme::scripts}});
-#endif
+  limits.runs = GetParam() == theme::locks ? 2'000 : GetParam() == theme::rows ? 400 : 180;
+  search_and_tell(1, limits);
 }
-
-#ifdef HOLDFAST_WITH_SQL
-TEST(rows, seeds_at_random_break_no_rule) {
-  search_and_tell(1, {.runs = 400, .about = {theme::rows}});
-}
-#endif
 
 }  // namespace

@@ -138,12 +138,16 @@ int wait(simulated_condition& c, simulated_mutex& m, nanos until, world& w) {
   return woken ? 0 : ETIMEDOUT;
 }
 
+// The steady clock stands still while the machine is suspended.
+nanos shown_at_the_beginning(const simulation::process& p, clockid_t on) {
+  if (on == CLOCK_REALTIME) return 1'700'000'000 * simulation::second;
+  return on == CLOCK_MONOTONIC ? p.boot - p.slept : p.boot;
+}
+
 // A time of that process's clock as the true time.
 nanos true_time(const timespec& t, clockid_t on) {
   const nanos shown = t.tv_sec * simulation::second + t.tv_nsec;
-  const nanos base =
-      on == CLOCK_REALTIME ? 1'700'000'000 * simulation::second : world::self()->of->boot;
-  return shown - base;
+  return shown - shown_at_the_beginning(*world::self()->of, on);
 }
 
 using futexes = std::map<const void*, line>;
@@ -265,7 +269,7 @@ int clock_gettime(clockid_t which, timespec* t) noexcept {
   if (me == nullptr) return HOLDFAST_REAL(clock_gettime)(which, t);
   world& w = *world::running();
   w.tick();
-  const nanos base = which == CLOCK_REALTIME ? 1'700'000'000 * simulation::second : me->of->boot;
+  const nanos base = shown_at_the_beginning(*me->of, which);
   t->tv_sec = (base + w.now()) / simulation::second;
   t->tv_nsec = (base + w.now()) % simulation::second;
   return 0;

@@ -149,6 +149,7 @@ bool world::block(nanos until, const void* for_what) {
   fiber& me = *self_;
   me.now = fiber::state::blocked;
   me.waits_for = for_what;
+  me.slept_before = me.of->slept;
   if (until != never) schedule(me, std::max(until, now_) + latency(*me.of));
   leave(me);
   return !me.timed_out;
@@ -169,6 +170,12 @@ void world::pause(process& p, nanos until) {
   p.meets(trouble::pause);
   p.paused_until = std::max(p.paused_until, until);
   p.steady_since = std::max(p.steady_since, until);
+}
+
+void world::suspend(process& p, nanos until) {
+  p.slept += std::max<nanos>(until - std::max(now_, p.paused_until), 0);
+  p.meets(trouble::suspended);
+  pause(p, until);
 }
 
 void world::kill(process& p) {
@@ -193,6 +200,11 @@ bool world::run(nanos until) {
     }
     fiber& f = *e.who;
     if (f.now == fiber::state::over || f.of->dead || e.generation != f.generation) continue;
+    if (f.now == fiber::state::blocked && f.of->slept > f.slept_before) {
+      const nanos longer = f.of->slept - std::exchange(f.slept_before, f.of->slept);
+      schedule(f, e.when + longer);
+      continue;
+    }
     if (f.of->paused_until > e.when) {
       schedule(f, f.of->paused_until + latency(*f.of));
       continue;

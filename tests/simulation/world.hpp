@@ -55,15 +55,22 @@ enum class trouble {
   freeze,
   pause,
   stall,
-  death_of_another
+  death_of_another,
+  evicted,
+  suspended,
+  full,
+  read_only,
+  key_lost,
+  clock_step
 };
-inline constexpr std::size_t trouble_count = 12;
+inline constexpr std::size_t trouble_count = 18;
 
 /// One program on one machine.
 struct process {
   int number = 0;
   nanos boot = 0;          ///< what its clock shows at the true time 0
   nanos paused_until = 0;  ///< its threads do not run before
+  nanos slept = 0;         ///< with its machine: that is not on its steady clock
   bool dead = false;
   /// Since when it has run without a pause, and without a thread that was late by more than that.
   nanos steady_since = 0;
@@ -91,6 +98,7 @@ struct fiber {
   state now = state::ready;
   std::uint64_t generation = 0;  ///< grows with each wake: older time-outs mean nothing
   bool timed_out = false;
+  nanos slept_before = 0;  ///< its process, when the wait began
   bool outlives_session = false;
   fiber* joiner = nullptr;
   fiber* next_waiting = nullptr;  ///< for a mutex, condition variable or futex
@@ -160,6 +168,8 @@ class world {
 
   // ---- faults
   void pause(process& p, nanos until);
+  /// Its machine sleeps: the boot clock goes on, and what its threads wait by stands still.
+  void suspend(process& p, nanos until);
   void kill(process& p);
 
   std::vector<const fiber*> not_over() const;

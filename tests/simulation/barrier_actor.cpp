@@ -1,0 +1,211 @@
+#include "simulation/barrier_actor.hpp"
+
+#include <utility>
+
+namespace simulation {
+
+namespace {
+
+using holdfast::errc;
+using holdfast::result;
+
+struct participant_actor : actor {
+  meeting& all;
+  phase_book& phases;
+  participant& me;
+  barrier_deed how;
+  nanos since = asked;  ///< when it began to arrive
+
+  // Without a thread it is told when its arrival is back, which waits for the store; and so does
+  // one that is asked to stop.
+  bool may_be_late() const {
+    return me.dropped || how == barrier_deed::wait_until_stopped ||
+           how == barrier_deed::enter_and_leave ||
+           (how >= barrier_deed::async_wait && how <= barrier_deed::async_stopped);
+  }
+  std::string who() const { return "P" + std::to_string(p.number) + "." + world::self()->name; }
+
+  void act() {
+    phases.begins(p.number, does.threads.size() == 1);
+    try {
+      meet();
+    } catch (const holdfast::error& e) {
+      is_told(e.reason(), e.what());
+    }
+  }
+
+  void meet() {
+    if (how == barrier_deed::enter_and_leave) return enter_and_leave();
+    if (me.standing) return wait_again();
+    of.log.add("arrives");
+    const bool for_good = how == barrier_deed::drop || how == barrier_deed::async_drop;
+    if (for_good && !me.dropped) return drop();
+    const bool at_once = how == barrier_deed::async_arrive_and_wait ||
+                         how == barrier_deed::async_stopped || me.dropped;
+    at_once ? arrive_and_wait() : arrive();
+  }
+
+  // ---- a step at a time
+
+  void arrive() {
+    me.asked = asked;
+    if (how == barrier_deed::async_arrive) {
+      me.standing.emplace(value_of(async_arrive(*all.barrier)));
+    } else {
+      me.standing.emplace(all.barrier->arrive());
+    }
+    of.log.add("has arrived");
+    wait();
+  }
+
+  void wait_again() {
+    of.log.add("waits again");
+    wait();
+  }
+
+  void wait() {
+    since = me.asked;
+    if (how == barrier_deed::async_wait && does.threads.size() == 1) {
+      auto mine = std::move(*me.standing);
+      me.standing.reset();
+      return ends(async_wait(*all.barrier, std::move(mine), limit()), of.here.now());
+    }
+    const nanos begins = of.here.now();
+    bool gone_on = false;
+    try {
+      gone_on = how == barrier_deed::wait_until_stopped
+                    ? all.barrier->wait(*me.standing, stop_in(s.wait))
+                    : all.barrier->wait_for(*me.standing, duration(s.wait));
+    } catch (const holdfast::error& e) {
+      if (e.reason() == errc::lost) give_it_up();
+      throw;
+    }
+    in_time(begins, gone_on);
+    if (!gone_on) return in_vain();
+    me.standing.reset();
+    goes_on();
+  }
+
+  // An arrival of a phase that broke is good for nothing more.
+  void give_it_up() {
+    bool gone_on = false;
+    try {
+      gone_on = s.weight == 1 && all.barrier->wait_for(*me.standing, duration(s.wait));
+    } catch (const holdfast::error& e) {
+      of.log.add(std::string("asks once more, and gets ") + e.what());
+    }
+    me.standing.reset();
+    if (!gone_on) return;
+    of.rules.violated("nobody passes a barrier that broke", who() + " waited once more");
+  }
+
+  // ---- in one
+
+  void arrive_and_wait() {
+    const nanos begins = of.here.now();
+    if (how == barrier_deed::async_stopped) {
+      return ends(async_arrive_and_wait(*all.barrier, {}, stop_in(s.wait)), begins);
+    }
+    ends(async_arrive_and_wait(*all.barrier, limit()), begins);
+  }
+
+  void enter_and_leave() {
+    of.log.add("enters");
+    auto entered = async_enter(*all.twice, limit()).future().get();
+    judge(entered, since);
+    if (!entered) return;
+    since = of.here.now();
+    of.log.add("leaves");
+    ends(async_leave(*all.twice, limit()), since);
+  }
+
+  void ends(holdfast::pending<holdfast::done> what, nanos began) {
+    judge(std::move(what).future().get(), began);
+  }
+
+  void judge(const result<holdfast::done>& how_it_ended, nanos began) {
+    const bool in_vain_only = !how_it_ended && (how_it_ended.error().code == errc::timed_out ||
+                                                how_it_ended.error().code == errc::cancelled);
+    in_time(began, !in_vain_only);
+    if (how_it_ended) return goes_on();
+    me.dropped = true;
+    if (in_vain_only) return in_vain();
+    is_told(how_it_ended.error().code, how_it_ended.error().what);
+  }
+
+  void drop() {
+    if (how == barrier_deed::drop) {
+      all.barrier->arrive_and_drop();
+    } else {
+      (void)value_of(async_arrive_and_drop(*all.barrier));
+    }
+    of.log.add("has dropped out");
+  }
+
+  // ---- what it is told
+
+  void in_time(nanos began, bool gone_on) const {
+    if (may_be_late() && !of.whole.calm()) return waits(false);
+    actor waited = *this;
+    waited.asked = began;
+    waited.judge_wait(gone_on, false);
+  }
+
+  void goes_on() {
+    of.log.add("goes on");
+    phases.passes(p.number, since, of.here.now());
+  }
+
+  void in_vain() {
+    of.log.add("waits no longer");
+    if (me.dropped) phases.in_doubt(p.number);  // perhaps it was never there
+    phases.not_in_time(p.number, since, of.here.now(), of.disturbed(p), of.bound());
+  }
+
+  void is_told(errc code, const std::string& what) {
+    if (code == errc::capacity_mismatch) {
+      of.log.add("finds no room");
+      return phases.refused_as_full(since);
+    }
+    if (code == errc::lost) {
+      phases.told_broken(p.number);
+    } else {
+      phases.in_doubt(p.number);
+    }
+    judge_error(code, what);
+  }
+};
+
+}  // namespace
+
+barrier_deed how_to_meet(const process_plan& of, const step& s) {
+  using meets = process_plan::meets;
+  if (of.how == meets::twice) return barrier_deed::enter_and_leave;
+  if (of.how == meets::with_a_limit) {
+    return s.deed < 6 ? barrier_deed::async_arrive_and_wait : barrier_deed::async_stopped;
+  }
+  static constexpr barrier_deed calls[] = {
+      barrier_deed::wait_for,   barrier_deed::wait_for,     barrier_deed::wait_until_stopped,
+      barrier_deed::wait_for,   barrier_deed::async_arrive, barrier_deed::async_wait,
+      barrier_deed::async_wait, barrier_deed::wait_for};
+  if (s.deed < 7 || s.weight != 1) return calls[s.deed % 8];
+  return s.how == step::style::callback ? barrier_deed::async_drop : barrier_deed::drop;
+}
+
+std::string_view word_of(barrier_deed d) noexcept {
+  static constexpr std::string_view words[] = {
+      "arrive, wait_for", "arrive, wait",    "async_arrive",
+      "async_wait",       "async both",      "async both, stopped",
+      "enter and leave",  "arrive_and_drop", "async_arrive_and_drop"};
+  return words[static_cast<int>(d)];
+}
+
+void act_at_a_barrier(const actor& who, meeting& mine) {
+  auto& notes = who.of.notes;
+  auto& me = mine.participants[world::self()->name];
+  participant_actor{{who},    mine, notes.phases.at(who.s.name), me, how_to_meet(who.does, who.s),
+                    who.asked}
+      .act();
+}
+
+}  // namespace simulation

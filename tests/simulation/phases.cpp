@@ -1,0 +1,186 @@
+#include "simulation/phases.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace simulation {
+
+namespace {
+
+std::string name_of(int process) { return "P" + std::to_string(process); }
+
+}  // namespace
+
+void phase_book::violated(const char* rule, std::string what) const {
+  judge_.violated(rule, name_ + ": " + std::move(what));
+}
+
+phase_book::places phase_book::read(const holdfast::store::permits_record& r,
+                                    const std::function<int(std::string_view)>& process_of) {
+  places all;
+  for (const auto& h : r.holders) {
+    all[h.owner] = {process_of(h.peer), false, false, h.lingers};
+  }
+  for (const auto& w : r.queue) {
+    all[w.owner] = {w.peer.empty() ? 0 : process_of(w.peer), true, w.peer.empty(), false};
+  }
+  return all;
+}
+
+void phase_book::stands(const holdfast::store::permits_record& at_the_server, nanos now,
+                        const std::function<int(std::string_view)>& process_of) {
+  places next = read(at_the_server, process_of);
+  for (const auto& [who, at] : next) for_good_ = for_good_ || at.for_good;
+  arrive_again(next);
+  opens_and_breaks(next, now);
+  if (there_.size() >= count_) full_until_ = now;
+  there_ = std::move(next);
+  left_.clear();
+  arrived_.clear();
+  granted_.clear();
+  another_record_ = false;
+}
+
+// One whose arrival nobody has heard of arrives in the next phase, if its own broke meanwhile.
+void phase_book::arrive_again(const places& next) {
+  for (const auto& [who, at] : next) {
+    const auto before = broken_.find(who);
+    if (before == broken_.end()) continue;
+    auto& told = of_[at.process];
+    --told.broken;
+    if (before->second.waits) --told.waited;
+    told.broke_at = never;
+    broken_.erase(before);
+  }
+}
+
+// A phase that ended and broke in one step ended before.
+void phase_book::opens_and_breaks(const places& next, nanos now) {
+  for (const auto& [who, process] : granted_) {
+    const auto before = there_.find(who);
+    const bool rested = before != there_.end() && !before->second.waits;
+    if (next.contains(who) || rested) continue;
+    of_[process].openings.push_back(now);
+    there_[who] = {process, false, false, false};
+  }
+  if (!opens(next, now)) breaks(next, now);
+}
+
+// Who holds it has gone on, and rests. True if a phase has ended.
+bool phase_book::opens(const places& next, nanos now) {
+  std::size_t gone_on = 0;
+  for (const auto& [who, at] : next) {
+    if (at.waits || at.alone) continue;
+    const auto before = there_.find(who);
+    if (before != there_.end() && !before->second.waits && !before->second.alone) continue;
+    ++gone_on;
+    of_[at.process].openings.push_back(now);
+  }
+  if (gone_on == 0 || another_record_) return gone_on > 0;
+  if (has_completion_ && completed_ < ++ended_ && !forgot_) {
+    violated("a barrier's completion function has run before anybody goes on",
+             std::to_string(completed_) + " times in " + std::to_string(ended_) + " phases");
+  }
+  const auto stay = static_cast<std::size_t>(
+      std::count_if(next.begin(), next.end(), [](const auto& one) { return one.second.for_good; }));
+  if (gone_on + stay != count_ || next.size() != count_) {
+    violated("a barrier's phase ends when all have arrived",
+             std::to_string(gone_on) + " go on, and " + std::to_string(stay) +
+                 " have arrived for good, of " + std::to_string(count_));
+  }
+  return true;
+}
+
+// Whoever is not there any more, and did not leave, has been lost: the phase is broken for all.
+void phase_book::breaks(const places& next, nanos now) {
+  bool broken = false;
+  bool whole = true;
+  for (const auto& [who, at] : there_) {
+    if (at.for_good || left_.contains(who)) continue;
+    if (next.contains(who)) {
+      whole = whole && arrived_.contains(who);
+      continue;
+    }
+    broken = true;
+    broken_[who] = at;
+    auto& told = of_[at.process];
+    told.broke_at = std::min(told.broke_at, now);
+    ++told.broken;
+    if (at.waits) ++told.waited;
+  }
+  if (broken && !whole && !another_record_) {
+    violated("a barrier breaks as a whole", "one participant was lost, and others stay");
+  }
+}
+
+void phase_book::forgot() {
+  another_record_ = forgot_ = true;
+  for (auto& [process, told] : of_) told.exact = false;
+}
+
+void phase_book::begins(int process, bool alone) { of_[process].one_thread = alone; }
+
+void phase_book::passes(int process, nanos asked, nanos now) {
+  auto& mine = of_[process];
+  auto& all = mine.openings;
+  auto at = std::find_if(all.begin(), all.end(), [&](nanos t) { return t >= asked; });
+  if (at == all.end() && mine.taken_up > 0 && !all.empty()) {
+    --mine.taken_up;
+    at = std::prev(all.end());
+  }
+  if (at == all.end() || *at > now) {
+    return violated("who goes on at a barrier was there when its phase ended",
+                    name_of(process) + " has more that went on than were there");
+  }
+  if (mine.one_thread && mine.exact && !forgot_ && mine.broke_at < *at) {
+    return violated("nobody passes a barrier that broke",
+                    name_of(process) + " goes on, and was not told that its phase broke at " +
+                        std::to_string(mine.broke_at / 1000) + " us");
+  }
+  all.erase(at);
+}
+
+void phase_book::told_broken(int process) {
+  auto& mine = of_[process];
+  mine.broke_at = never;
+  if (++mine.told_so <= mine.broken || !mine.exact || forgot_) return;
+  violated("who is told that a barrier broke was at it",
+           name_of(process) + " was told " + std::to_string(mine.told_so) + " times, and had " +
+               std::to_string(mine.broken) + " participants of phases that broke");
+}
+
+void phase_book::refused_as_full(nanos asked) const {
+  if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
+  violated("a barrier refuses only who is too many",
+           std::to_string(there_.size()) + " of " + std::to_string(count_) + " were there");
+}
+
+void phase_book::not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound) {
+  auto& mine = of_[process];
+  ++mine.standing;
+  ++mine.taken_up;
+  if (!mine.one_thread || !mine.exact || forgot_) return;
+  const auto due = [&](nanos since) { return std::max({since, asked, calm_since}) + bound < now; };
+  if (mine.broke_at != never && due(mine.broke_at)) {
+    violated("who waits at a barrier that breaks is told", name_of(process) + " was not");
+  }
+  const auto& all = mine.openings;
+  const bool its_own = mine.standing == 1 && !all.empty() && all.back() >= asked;
+  if (its_own && due(all.back())) {
+    violated("who waits at a barrier goes on when all have arrived",
+             name_of(process) + " does not");
+  }
+}
+
+void phase_book::ends(int process) const {
+  const auto at = of_.find(process);
+  if (at == of_.end() || !at->second.exact || forgot_) return;
+  const auto& mine = at->second;
+  if (mine.told_so + mine.standing >= mine.waited) return;
+  violated("who waits at a barrier that breaks is told",
+           name_of(process) + " had " + std::to_string(mine.waited) +
+               " that waited where it broke, and was told " + std::to_string(mine.told_so) +
+               " times");
+}
+
+}  // namespace simulation

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <holdfast/store/command.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "simulation/judge.hpp"
+
+namespace simulation {
+
+/// A barrier's phases as the server had them, and what participants may be told of them. Threads
+/// that share an object stand for any of its participants, so a process is judged by numbers.
+class phase_book {
+ public:
+  using owner = holdfast::store::owner_id;
+
+  phase_book(judge& to, std::string name, std::uint32_t count, bool has_completion)
+      : judge_(to), name_(std::move(name)), count_(count), has_completion_(has_completion) {}
+
+  // ---- at the server
+  /// It goes, or another takes its place: nothing breaks by that.
+  void leaves(const owner& who) { left_.insert(who); }
+  /// It arrives, perhaps once more: if its phase broke before it knew of it, in the next one.
+  void arrives(const owner& who) { arrived_.insert(who); }
+  /// It was told that it goes on, which the record may not show any more: the next look found
+  /// somebody dead.
+  void goes_on(const owner& who, int process) { granted_[who] = process; }
+  /// How the barrier stands after a command.
+  void stands(const holdfast::store::permits_record& at_the_server, nanos now,
+              const std::function<int(std::string_view)>& process_of);
+  /// What the last to come has to do before the others go on.
+  void completes() noexcept { ++completed_; }
+  /// Somebody has dropped out at some time.
+  bool anybody_dropped() const noexcept { return for_good_; }
+  /// Another record takes its place: what was may be again.
+  void forgot();
+
+  // ---- what participants are told
+  void begins(int process, bool alone);
+  void passes(int process, nanos asked, nanos now);
+  void told_broken(int process);
+  void refused_as_full(nanos asked) const;
+  /// An arrival that stands, and that nobody waits for; nothing went wrong since `calm_since`.
+  void not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound);
+  /// It got an error that leaves open what became of its arrival.
+  void in_doubt(int process) { of_[process].exact = false, ++of_[process].taken_up; }
+  /// The process's session goes, in order.
+  void ends(int process) const;
+
+ private:
+  struct place {
+    int process = 0;
+    bool waits = false;
+    bool for_good = false;
+    bool alone = false;  ///< the last to come, which has to call the others
+  };
+  struct told {
+    std::deque<nanos> openings;  ///< of each of its participants, until one is told
+    nanos broke_at = never;      ///< … and nobody has been told
+    std::uint64_t broken = 0;    ///< participants of phases that broke
+    std::uint64_t waited = 0;    ///< … of which so many were waiting
+    std::uint64_t told_so = 0;
+    std::uint64_t standing = 0;
+    std::uint64_t taken_up = 0;  ///< arrivals of which a later one may be told what became
+    bool exact = true;
+    bool one_thread = true;
+  };
+  using places = std::map<owner, place>;
+
+  static places read(const holdfast::store::permits_record& r,
+                     const std::function<int(std::string_view)>& process_of);
+  void opens_and_breaks(const places& next, nanos now);
+  void arrive_again(const places& next);
+  bool opens(const places& next, nanos now);
+  void breaks(const places& next, nanos now);
+  void violated(const char* rule, std::string what) const;
+
+  judge& judge_;
+  std::string name_;
+  std::uint32_t count_;
+  bool has_completion_;
+  std::uint64_t completed_ = 0;
+  std::uint64_t ended_ = 0;
+  places there_;
+  places broken_;  ///< those of phases that broke
+  std::map<owner, int> granted_;
+  bool for_good_ = false;
+  std::set<owner> left_, arrived_;
+  std::map<int, told> of_;
+  nanos full_until_ = -1;
+  bool another_record_ = false;
+  bool forgot_ = false;
+};
+
+}  // namespace simulation
