@@ -153,7 +153,18 @@ def why_no_switch(fault, text):
         return "it begins in the middle of a statement"
     if fault.form == "expression" and (before.endswith("]") or word and word[0] not in ("return", "case", "throw", "co_return")):
         return "it begins in the middle of an expression"
+    if fault.form == "expression" and any(is_no_expression(lines) for lines in (fault.find, fault.replace)):
+        return "neither side may begin or end in the middle of an expression, or be left out"
+    line = text[text.rfind("\n", 0, fault.pattern.search(text).start()) + 1 : fault.pattern.search(text).end()]
+    if re.match(r"\s*(static |inline )*constexpr\b", line):
+        return "a constexpr cannot ask which fault is on: replace it where it is used"
     return ""
+
+
+def is_no_expression(lines):
+    said = " ".join(lines).strip()
+    begins = re.match(r"(if|while|for|return)\b|[.,}]|&&|\|\|", said)
+    return not said or bool(begins) or said.endswith((",", "&&", "||", "{", "(", "="))
 
 
 def tests_of(root):
