@@ -164,7 +164,7 @@ def why_no_switch(fault, text):
 def is_no_expression(lines):
     said = " ".join(lines).strip()
     begins = re.match(r"(if|while|for|return)\b|[.,}]|&&|\|\|", said)
-    return not said or bool(begins) or said.endswith((",", "&&", "||", "{", "(", "="))
+    return not said or bool(begins) or "//" in said or said.endswith((",", "&&", "||", "{", "(", "="))
 
 
 def tests_of(root):
