@@ -113,10 +113,7 @@ void release_now(held& what) {
 
 /// Begins it when nobody uses the lease any more, which may be in another thread's call.
 void release_later(lease_handle& from, const waiting& w) {
-  const auto without_memory = std::make_shared<prepared>(1);
-  event_of& e = without_memory->front();
-  e.tag = w.tag;
-  e.how = failure{errc::overloaded, ""};
+  const auto without_memory = prepared_failure(w);
   from.empty_later([w, without_memory](std::unique_ptr<held> what) noexcept {
     try {
       begin(*what->begin_release(), w);

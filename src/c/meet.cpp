@@ -67,9 +67,7 @@ class condition_wait {
 void begin_condition_wait(std::shared_ptr<condition_handle> of, const condition_wait& mine,
                           const waiting& w) {
   const boot_time deadline = saturated_add(boot_clock::now(), w.limit);
-  const auto without_memory = std::make_shared<prepared>(1);
-  without_memory->front().tag = w.tag;
-  without_memory->front().how = failure{errc::overloaded, ""};
+  const auto without_memory = prepared_failure(w);
   mine.at().empty_later([of = std::move(of), mine, w = waiting(w), deadline,
                          without_memory](std::unique_ptr<held> taken) mutable noexcept {
     try {

@@ -72,6 +72,14 @@ waiting read(const holdfast_wait* how);
 /// One try that is over was refused.
 failure as_told(failure f, bool is_try);
 
+/// What is told of a call that there is no memory to begin later.
+inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {
+  auto one = std::make_shared<prepared>(1);
+  one->front().tag = w.tag;
+  one->front().how = failure{errc::overloaded, ""};
+  return one;
+}
+
 /// Begins it; `tell` puts its value into the event, `failed` is called if there is none.
 template <class T, class Tell, class Failed>
 void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <condition_variable>
 #include <holdfast/clock.hpp>
 #include <holdfast/guard.hpp>
-#include <mutex>
 #include <random>
 
 #include "lease/hold.hpp"
 #include "session/session_impl.hpp"
+#include "session/sleeper.hpp"
 
 namespace holdfast::guard {
 
@@ -72,12 +71,8 @@ void detail::pause(const retries& how, unsigned attempt) {
   const auto most = first > longest / times ? longest : first * times;
   if (most <= most.zero()) return;
   std::uniform_int_distribution<std::int64_t> any(most.count() / 2, most.count());
-  std::mutex nobody_else;
-  std::condition_variable never;
-  std::unique_lock lock{nobody_else};
   auto& clock = real_clock();
-  const auto until = saturated_add(clock.now(), std::chrono::nanoseconds(any(random)));
-  while (clock.now() < until) clock.wait_until(lock, never, until);
+  engine::sleeper(clock).sleep(saturated_add(clock.now(), std::chrono::nanoseconds(any(random))));
 }
 
 void detail::give_up(unsigned attempts) {

@@ -154,4 +154,23 @@ std::vector<store::bucket_choice> rate_rules::choices(
   return all;
 }
 
+// What append_escaped() has put between colons.
+std::vector<std::string> rate_rules::parts_of(std::string_view bucket) {
+  std::vector<std::string> parts(1);
+  while (!bucket.empty()) {
+    if (bucket.starts_with("%3A")) {
+      parts.back() += ':';
+      bucket.remove_prefix(3);
+    } else if (bucket.starts_with("%25")) {
+      parts.back() += '%';
+      bucket.remove_prefix(3);
+    } else {
+      if (bucket.front() == ':') parts.emplace_back();
+      if (bucket.front() != ':') parts.back() += bucket.front();
+      bucket.remove_prefix(1);
+    }
+  }
+  return parts;
+}
+
 }  // namespace holdfast::primitive

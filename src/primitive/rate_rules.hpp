@@ -24,6 +24,8 @@ class rate_rules {
 
   /// Which bucket of each rule the key is about.
   result<std::vector<std::string>> buckets_of(const rate_key& key) const;
+  /// Back from such a bucket: the name of its rule, and the values of the key.
+  static std::vector<std::string> parts_of(std::string_view bucket);
   /// The same with the rules, for a command: points into `buckets`.
   std::vector<store::bucket_choice> choices(const std::vector<std::string>& buckets) const;
 

@@ -6,6 +6,7 @@
 #include "base/names.hpp"
 #include "diagnose/deadlock_watch.hpp"
 #include "primitive/common.hpp"
+#include "primitive/rate_rules.hpp"
 #include "wait/async_forms.hpp"
 
 namespace holdfast {
@@ -123,31 +124,12 @@ result<name_info> look_at(engine::session_impl& session, const std::string& full
   return info;
 }
 
-/// What append_escaped() of rate_rules.cpp has put between colons.
-std::vector<std::string> parts_of(std::string_view id) {
-  std::vector<std::string> parts(1);
-  while (!id.empty()) {
-    if (id.starts_with("%3A")) {
-      parts.back() += ':';
-      id.remove_prefix(3);
-    } else if (id.starts_with("%25")) {
-      parts.back() += '%';
-      id.remove_prefix(3);
-    } else {
-      if (id.front() == ':') parts.emplace_back();
-      if (id.front() != ':') parts.back() += id.front();
-      id.remove_prefix(1);
-    }
-  }
-  return parts;
-}
-
 rate_bucket describe_bucket(store::bucket b, std::int64_t now_at) {
   const std::chrono::microseconds unchanged{std::max<std::int64_t>(now_at - b.at, 0)};
   store::refill(b, now_at);
   const auto state = store::describe(b, 0, now_at);
   rate_bucket shown;
-  shown.key = parts_of(b.id);
+  shown.key = primitive::rate_rules::parts_of(b.id);
   shown.rule = std::move(shown.key.front());
   shown.key.erase(shown.key.begin());
   shown.limit = static_cast<std::uint64_t>(state.limit);

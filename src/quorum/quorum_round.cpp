@@ -190,17 +190,17 @@ quorum_round::answers quorum_round::wait(boot_time until,
   std::unique_lock lock{mutex_};
   std::optional<bell> mine;
   if (anything_posted()) waiter_ = &mine.emplace();
-  const leaves_its_bell when_it_throws{*this, lock};
-  while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
-    if (mine && mine->fd() >= 0 && anything_posted()) {
-      read_answers(lock, *mine, until);
-      ask_broken_again(lock);
-    } else {
-      clock.wait_until(lock, changed_, until);
+  {
+    const leaves_its_bell at_the_end{*this, lock};
+    while (outstanding_ > 0 && clock.now() < until && !enough(answers_)) {
+      if (mine && mine->fd() >= 0 && anything_posted()) {
+        read_answers(lock, *mine, until);
+        ask_broken_again(lock);
+      } else {
+        clock.wait_until(lock, changed_, until);
+      }
     }
   }
-  waiter_ = nullptr;
-  give_up_broken(lock);
   return answers_;
 }
 

@@ -96,6 +96,23 @@ struct kept_take {
   std::vector<store::bucket_choice> buckets;
 };
 
+template <class Reply>
+bool is_answer(const result<Reply>& reply) {
+  return bool(reply);
+}
+template <class Reply>
+bool is_answer(const std::vector<result<Reply>>& replies) {
+  return std::any_of(replies.begin(), replies.end(), [](const auto& r) { return bool(r); });
+}
+
+/// What the store said, seen by this thread: any answer ends an outage.
+template <class Reply>
+Reply heard(outage& of, Reply reply) {
+  store_client::observe();
+  if (is_answer(reply)) of.answered();
+  return reply;
+}
+
 }  // namespace
 
 store_client::store_client(std::unique_ptr<store::session_store> store, session_options options)
@@ -183,9 +200,7 @@ result<store::permits_reply> store_client::permits(std::string_view name,
                                    },
                                    left_at_deadline())
                              : store_->permits(name, c);
-  observe();
-  if (reply) outage_.answered();
-  return reply;
+  return heard(outage_, std::move(reply));
 }
 
 void store_client::permits_later(std::string_view name, const store::permits_command& c,
@@ -230,9 +245,7 @@ result<store::countdown_reply> store_client::countdown(std::string_view name,
                                    },
                                    left_at_deadline())
                              : store_->countdown(name, c);
-  observe();
-  if (reply) outage_.answered();
-  return reply;
+  return heard(outage_, std::move(reply));
 }
 
 result<store::rate_reply> store_client::rate(std::string_view name, const store::rate_command& c) {
@@ -241,9 +254,7 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
   publish();
   if (!may_be_left()) {
     auto reply = store_->rate(name, c);
-    observe();
-    if (reply) outage_.answered();
-    return reply;
+    return heard(outage_, std::move(reply));
   }
   const auto of = std::make_shared<const std::string>(name);
   const auto kept = std::make_shared<const kept_take>(c);
@@ -253,9 +264,7 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
         const bool take = kept->command.verb == store::rate_verb::take;
         if (take && late && took(*late)) give_back_tokens(*of, kept->command);
       });
-  observe();
-  if (reply) outage_.answered();
-  return reply;
+  return heard(outage_, std::move(reply));
 }
 
 void store_client::give_back_tokens(std::string_view name, store::rate_command take) {
@@ -304,17 +313,13 @@ std::vector<result<store::permits_reply>> store_client::permits(
                                },
                                {batch.size(), result<store::permits_reply>(left_at_deadline())})
                      : store_->execute_batch(batch);
-  observe();
-  if (!replies.empty() && replies.front()) outage_.answered();
-  return replies;
+  return heard(outage_, std::move(replies));
 }
 
 std::vector<result<store::permits_reply>> store_client::execute_batch(
     std::span<const store::named_command> batch) {
   operations_.fetch_add(batch.size(), std::memory_order_relaxed);
-  auto replies = store_->execute_batch(batch);
-  if (!replies.empty() && replies.front()) outage_.answered();
-  return replies;
+  return heard(outage_, store_->execute_batch(batch));
 }
 
 result<std::vector<store::permits_reply>> store_client::acquire_together(
@@ -329,8 +334,7 @@ result<std::vector<store::permits_reply>> store_client::acquire_together(
                                      },
                                      left_at_deadline())
                                : store_->acquire_together(all);
-  observe();
-  return replies;
+  return heard(outage_, std::move(replies));
 }
 
 result<store::admission> store_client::admit(const store::named_command& permits,
@@ -341,9 +345,7 @@ result<store::admission> store_client::admit(const store::named_command& permits
   publish();
   if (!may_be_left()) {
     auto reply = store_->admit(permits, limiter, take);
-    observe();
-    if (reply) outage_.answered();
-    return reply;
+    return heard(outage_, std::move(reply));
   }
   const auto of = std::make_shared<const std::string>(limiter);
   const auto kept = std::make_shared<const kept_batch>(std::span(&permits, 1));
@@ -355,9 +357,7 @@ result<store::admission> store_client::admit(const store::named_command& permits
       [this, of, tokens](const result<store::admission>& late) {
         if (late && late->tokens && took(*late->tokens)) give_back_tokens(*of, tokens->command);
       });
-  observe();
-  if (reply) outage_.answered();
-  return reply;
+  return heard(outage_, std::move(reply));
 }
 
 result<store::identity> store_client::identify() {
