@@ -14,8 +14,10 @@ int graph(const common_options& common, const graph_options& o, log& to) {
   if (!s.can().lists_waiters)
     to.write(level::warning, "no_waiters",
              "the store " + url + " does not say which process waits: the graph is empty");
+  auto found = look_up(s, {.pattern = o.pattern});
+  const int code = reading_code(found);
   std::vector<name_info> names;
-  for (listed_name& one : look_up(s, {.pattern = o.pattern})) {
+  for (listed_name& one : found) {
     if (!one.error.empty())
       to.write(level::warning, "unreadable", printable(one.info.name) + ": " + one.error);
     names.push_back(std::move(one.info));
@@ -23,7 +25,7 @@ int graph(const common_options& common, const graph_options& o, log& to) {
   const wait_graph g = make_wait_graph(names, pids_above_here);
   const auto now = std::chrono::system_clock::now();
   print(common.json ? graph_json(g, url, now) : o.dot ? graph_dot(g) : graph_text(g, now));
-  return exit_code::ok;
+  return code;
 }
 
 }  // namespace holdfast::tool

@@ -78,7 +78,7 @@ constexpr std::string_view top_footer =
     "The store is asked for a twentieth of the time at most: with many names the rows get older\n"
     "instead. The second line says how long a round of questions takes.\n\n"
     "Without a terminal give --once or --json. Exit code: 0; 128+N after signal N; 64 no "
-    "terminal.\n";
+    "terminal; 77 --once, and this user may read none of the names.\n";
 
 constexpr std::string_view watch_footer =
     "Examples:\n"
@@ -96,7 +96,8 @@ constexpr std::string_view graph_footer =
     "A line that begins with * is part of a ring. A ring of processes with one thread each never\n"
     "ends; the store does not tell the threads of a process apart. Permits of a semaphore that\n"
     "other holders may free are shown as \"may wait\", and form no ring. A run that waits for its\n"
-    "own command, which waits for a lock, is seen on this host only.\n";
+    "own command, which waits for a lock, is seen on this host only.\n\n"
+    "Exit code: 0; 77 this user may read none of the names.\n";
 
 constexpr std::string_view completion_footer =
     "Examples:\n"

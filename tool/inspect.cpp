@@ -77,7 +77,7 @@ int list(const common_options& common, const list_options& o, log& to) {
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
   print(common.json ? list_json(names, url, now) : list_text(names, now, o.wide, bold));
-  return may_read_none(names) ? exit_code::not_permitted : exit_code::ok;
+  return reading_code(names);
 }
 
 int show(const common_options& common, const show_options& o, log& to) {

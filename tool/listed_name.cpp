@@ -4,6 +4,7 @@
 #include <holdfast/error.hpp>
 #include <utility>
 
+#include "tool/exit_code.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -43,9 +44,11 @@ listed_name look_at(const session& s, const std::string& name, bool closely) {
   return found;
 }
 
-bool may_read_none(std::span<const listed_name> names) {
-  return !names.empty() && std::all_of(names.begin(), names.end(),
-                                       [](const listed_name& n) { return n.not_permitted; });
+int reading_code(std::span<const listed_name> names) {
+  const bool may_read_none =
+      !names.empty() &&
+      std::all_of(names.begin(), names.end(), [](const listed_name& n) { return n.not_permitted; });
+  return may_read_none ? exit_code::not_permitted : exit_code::ok;
 }
 
 bool is_shown(const listed_name& n, const name_choice& which) {

@@ -27,8 +27,9 @@ std::vector<rate_bucket> lowest_buckets(const session& s, const name_info& info)
 /// not answer.
 listed_name look_at(const session& s, const std::string& name, bool closely = false);
 
-/// There are names, and this user may read none of them.
-bool may_read_none(std::span<const listed_name> names);
+/// The exit code of a command that reads these: not_permitted if there are names and this user may
+/// read none of them, else ok.
+int reading_code(std::span<const listed_name> names);
 
 /// What --held and --waiting leave. One that cannot be read may be held, and may have
 /// waiters; one that is not in use is nothing to show.

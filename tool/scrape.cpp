@@ -44,8 +44,7 @@ int scrape(const common_options& common, const scrape_options& o, log& to) {
     throw failure_exit(exit_code::own_failure,
                        "metrics: cannot write " + printable(o.output) + ": " + why);
   }
-  if (may_read_none(found.names)) return exit_code::not_permitted;
-  return found.health.reachable ? exit_code::ok : exit_code::unavailable;
+  return found.health.reachable ? reading_code(found.names) : exit_code::unavailable;
 }
 
 }  // namespace holdfast::tool

@@ -186,7 +186,7 @@ int print_tables(const common_options& common, const top_options& o, const opene
     const auto names = look_up(s.session, o.which);
     const auto now = system_clock::now();
     print(common.json ? list_json(names, s.url, now) : top_text(names, now));
-    if (o.once) return exit_code::ok;
+    if (o.once) return reading_code(names);
     bounded.spent(began, boot_clock::now());
     std::this_thread::sleep_until(std::max(began + o.interval, bounded.rested_at()));
   }

@@ -110,6 +110,11 @@ TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_
   EXPECT_TRUE(has(r.out, "not permitted")) << r.out;
   EXPECT_TRUE(has(r.out, "NOPERM")) << r.out;
   EXPECT_EQ(tool({"metrics", "--store", url}).code, 77);
+  const auto table = tool({"top", "--once", "--store", url});
+  EXPECT_EQ(table.code, 77) << table.out;
+  const auto waits = tool({"graph", "--store", url});
+  EXPECT_EQ(waits.code, 77) << waits.out;
+  EXPECT_TRUE(has(waits.err, "NOPERM")) << waits.err;
 }
 
 TEST_F(opening_a_store, a_busy_lock_is_told_with_its_holder_where_details_are_wanted) {
