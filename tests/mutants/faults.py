@@ -4,9 +4,10 @@ import fnmatch
 import pathlib
 import re
 
+import scripts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPTS = "src/store/redis/"
 SECONDS = 60
 
 
@@ -120,7 +121,7 @@ def complete(fault):
 
 def problems(faults, root=ROOT):
     """What is wrong with them, as (fault, sentence)."""
-    sources, known = {}, tests_of(root)
+    sources, known, put_together = {}, tests_of(root), None
     for fault in faults:
         if fault.file not in sources:
             path = root / fault.file
@@ -134,6 +135,10 @@ def problems(faults, root=ROOT):
             yield fault, f"what it replaces is {times} times in {fault.file}: it has to be there once"
         elif cannot := why_no_switch(fault, text):
             yield fault, cannot
+        elif fault.form == "text":
+            put_together = put_together or scripts.Scripts(root)
+            if cannot := put_together.problem(fault):
+                yield fault, cannot
         for program, pattern in fault.tests:
             yield from ((fault, f"no test of {program} matches {one}") for one in unmatched(known.get(program), pattern))
     for file in {f.file for f in faults if sources.get(f.file)}:
