@@ -156,6 +156,10 @@ def why_no_switch(fault, text):
         return "a declaration cannot be put into a switch: replace its initializer, as an expression"
     if fault.form == "statement" and not before.endswith((";", "{", "}", ")", ":")) and not (word and word[0] == "else"):
         return "it begins in the middle of a statement"
+    found = "\n".join(fault.find).rstrip()
+    # The end of the block around it may be the last that it quotes: the branch then ends there, and the block with the branch.
+    if fault.form != "text" and not (any(map(in_one_block, (found, found.removesuffix("}")))) and in_one_block(faulty(fault))):
+        return "one side ends in another block than it begins in"
     if fault.form == "expression" and (before.endswith("]") or word and word[0] not in ("return", "case", "throw", "co_return")):
         return "it begins in the middle of an expression"
     if fault.form == "expression" and any(is_no_expression(lines) for lines in (fault.find, fault.replace)):
@@ -166,9 +170,18 @@ def why_no_switch(fault, text):
     return ""
 
 
+def in_one_block(code):
+    depth = 0
+    for bracket in re.findall(r"[{}]", re.sub(r'"(\\.|[^"\\])*"|\'.\'|//.*', "", code)):
+        depth += 1 if bracket == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def is_no_expression(lines):
     said = " ".join(lines).strip()
-    begins = re.match(r"(if|while|for|return)\b|[.,}]|&&|\|\|", said)
+    begins = re.match(r"(if|while|for|return)\b|[.,{}]|&&|\|\|", said)
     return not said or bool(begins) or "//" in said or said.endswith((",", "&&", "||", "{", "(", "="))
 
 
