@@ -181,8 +181,9 @@ def in_one_block(code):
 
 def is_no_expression(lines):
     said = " ".join(lines).strip()
-    begins = re.match(r"(if|while|for|return)\b|[.,{}]|&&|\|\|", said)
-    return not said or bool(begins) or "//" in said or said.endswith((",", "&&", "||", "{", "(", "="))
+    begins = re.match(r"(if|while|for|return)\b|[.,{}+/%<>=?|]|:(?!:)|&&", said)
+    ends = re.search(r"[,{(=|&*/%<?:!]$|(?<!\+)\+$|(?<!-)-$", said)
+    return not said or bool(begins or ends) or "//" in said
 
 
 def tests_of(root):
