@@ -4,9 +4,10 @@ import fnmatch
 import pathlib
 import re
 
+import scripts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPTS = "src/store/redis/"
 SECONDS = 60
 
 
@@ -120,7 +121,7 @@ def complete(fault):
 
 def problems(faults, root=ROOT):
     """What is wrong with them, as (fault, sentence)."""
-    sources, known = {}, tests_of(root)
+    sources, known, put_together = {}, tests_of(root), None
     for fault in faults:
         if fault.file not in sources:
             path = root / fault.file
@@ -134,6 +135,10 @@ def problems(faults, root=ROOT):
             yield fault, f"what it replaces is {times} times in {fault.file}: it has to be there once"
         elif cannot := why_no_switch(fault, text):
             yield fault, cannot
+        elif fault.form == "text":
+            put_together = put_together or scripts.Scripts(root)
+            if cannot := put_together.problem(fault):
+                yield fault, cannot
         for program, pattern in fault.tests:
             yield from ((fault, f"no test of {program} matches {one}") for one in unmatched(known.get(program), pattern))
     for file in {f.file for f in faults if sources.get(f.file)}:
@@ -151,6 +156,10 @@ def why_no_switch(fault, text):
         return "a declaration cannot be put into a switch: replace its initializer, as an expression"
     if fault.form == "statement" and not before.endswith((";", "{", "}", ")", ":")) and not (word and word[0] == "else"):
         return "it begins in the middle of a statement"
+    found = "\n".join(fault.find).rstrip()
+    # The end of the block around it may be the last that it quotes: the branch then ends there, and the block with the branch.
+    if fault.form != "text" and not (any(map(in_one_block, (found, found.removesuffix("}")))) and in_one_block(faulty(fault))):
+        return "one side ends in another block than it begins in"
     if fault.form == "expression" and (before.endswith("]") or word and word[0] not in ("return", "case", "throw", "co_return")):
         return "it begins in the middle of an expression"
     if fault.form == "expression" and any(is_no_expression(lines) for lines in (fault.find, fault.replace)):
@@ -161,10 +170,20 @@ def why_no_switch(fault, text):
     return ""
 
 
+def in_one_block(code):
+    depth = 0
+    for bracket in re.findall(r"[{}]", re.sub(r'"(\\.|[^"\\])*"|\'.\'|//.*', "", code)):
+        depth += 1 if bracket == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def is_no_expression(lines):
     said = " ".join(lines).strip()
-    begins = re.match(r"(if|while|for|return)\b|[.,}]|&&|\|\|", said)
-    return not said or bool(begins) or "//" in said or said.endswith((",", "&&", "||", "{", "(", "="))
+    begins = re.match(r"(if|while|for|return)\b|[.,{}+/%<>=?|]|:(?!:)|&&", said)
+    ends = re.search(r"[,{(=|&*/%<?:!]$|(?<!\+)\+$|(?<!-)-$", said)
+    return not said or bool(begins or ends) or "//" in said
 
 
 def tests_of(root):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seeded faults: a test of the tests.
 
-mutants.py check                 each fault still fits its source, and its tests are there
+mutants.py check                 each fault still fits its source, its tests are there, and Lua takes each faulty script
 mutants.py list [PATTERN...]     the faults
 mutants.py write                 the source tree with all faults, in build/mutants/source
 mutants.py build                 … and its programs

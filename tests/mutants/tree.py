@@ -1,11 +1,11 @@
 """A copy of the source tree in which every fault is there, behind its switch. The real sources are left alone."""
 import hashlib
 import os
-import re
 import shutil
 
 import faults as seeded
-from faults import ROOT, SCRIPTS
+import scripts
+from faults import ROOT
 
 # What is copied; the rest is linked to.
 COPIED = ("src", "tool", "include")
@@ -29,8 +29,8 @@ def write(target, faults):
             mine = [f for f in by_file.get(path.as_posix(), ()) if f.form != "text"]
             if mine:
                 text = seeded.with_faults(text, mine, os.path.relpath(target / "mutant.hpp", (target / path).parent))
-            if path.as_posix() == "cmake/redis-scripts.cpp.in":
-                text = scripts([f for f in faults if f.form == "text"], text)
+            if path.as_posix() == scripts.TEMPLATE:
+                text = with_faulty_scripts([f for f in faults if f.form == "text"], text)
             put(target / path, text)
             wanted.add(target / path)
     for folder in (*COPIED, "cmake"):
@@ -51,35 +51,20 @@ def clear(target):
 
 # ---- the scripts -------------------------------------------------------------------------------------------------
 
-def scripts(faults, template):
+def with_faulty_scripts(faults, template):
     """The template that CMake makes a source of, with each faulty script beside the right one."""
-    texts = {p.stem: p.read_text(encoding="utf-8") for p in (ROOT / SCRIPTS).glob("*.lua")}
-    right = {name: put_in(texts, name) for name in texts}
+    put_together = scripts.Scripts(ROOT)
     variants = {}
     for fault in faults:
-        name = fault.file.removeprefix(SCRIPTS).removesuffix(".lua")
-        faulty = dict(texts)
-        faulty[name] = fault.pattern.sub(lambda _: seeded.faulty(fault), texts[name], count=1)
-        for each in texts:
-            made = put_in(faulty, each)
-            if made != right[each]:
-                variants.setdefault(each, []).append((fault, made))
+        for program, text in put_together.changed_by(fault).items():
+            variants.setdefault(program, []).append((fault, text))
 
     def choice(match):
         name = match[1]
         chosen = "".join(f"  if ({seeded.asks(f)}) return {literal(made)};\n" for f, made in variants.get(name, ()))
-        return chosen + f"  return {literal(right[name])};"
+        return chosen + f"  return {literal(put_together.right[name])};"
 
-    made = re.sub(r'  return \{R"=lua=\(@HOLDFAST_(\w+)_TEXT@\).*?\};', choice, template)
-    return '#include "../../source/mutant.hpp"\n' + made
-
-
-def put_in(texts, name):
-    """As cmake/holdfast-redis.cmake does: some have others inside."""
-    text, before = texts[name], None
-    while text != before:
-        text, before = re.sub(r"@(\w+)\.lua@", lambda m: texts[m[1]], text), text
-    return text
+    return '#include "../../source/mutant.hpp"\n' + scripts.PROGRAM.sub(choice, template)
 
 
 def literal(text):
