@@ -3,9 +3,10 @@
 set(HOLDFAST_LINKED_STORES sqlite memcached)
 set(HOLDFAST_DRIVER_FOLDER "holdfast-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
 
-# Every namespace but holdfast itself, and those that public headers have.
-set(HOLDFAST_PRIVATE_NAMESPACES base drivers engine family kernel observe primitive store::etcd store::mariadb store::memcached
-  store::memory store::contender_text store::postgres store::redis store::sql store::sqlite store::zookeeper)
+# Every namespace but holdfast itself, and those that public headers have; and the classes that public ones only declare.
+set(HOLDFAST_PRIVATE_SCOPES base drivers engine family kernel observe primitive store::etcd store::mariadb store::memcached
+  store::memory store::contender_text store::postgres store::redis store::sql store::sqlite store::zookeeper
+  *::state barrier::round multi_lease::state_of_all)
 
 # holdfast_drivers_in(<target> <store>...): open(url) knows these stores, and memory.
 function(holdfast_drivers_in target)
@@ -28,7 +29,7 @@ function(holdfast_shared_library)
   list(REMOVE_ITEM loaded ${linked})
 
   set(HOLDFAST_PRIVATE_PATTERNS "")
-  foreach(room IN LISTS HOLDFAST_PRIVATE_NAMESPACES)
+  foreach(room IN LISTS HOLDFAST_PRIVATE_SCOPES)
     foreach(what IN ITEMS "" typeinfo?for? typeinfo?name?for? vtable?for?)
       string(APPEND HOLDFAST_PRIVATE_PATTERNS "      ${what}holdfast::${room}::*;\n")
     endforeach()

@@ -7,7 +7,7 @@ declare -A does=(
   [clean]="no file of the tree is changed or unknown to git"
   [versions]="every file that has the version has the same, and the changelog has a date"
   [lint]="formatting, clang-tidy, house rules; the links and snippets of the pages"
-  [suites]="every test, in the gcc and the sanitizer lanes"
+  [suites]="every test, in the lanes gcc, asan and tsan"
   [nightly]="what the lanes leave out"
   [deb]="Debian packages without an error of lintian"
   [test-deb]="installed in a fresh Debian, used, upgraded, purged: nothing is left"
@@ -15,8 +15,10 @@ declare -A does=(
   [abi]="what the libraries export is what the stored lists say"
   [licences]="docs/licences.md names each library that the packages need"
   [deploy]="the examples of deployment"
+  [site]="the site is built without a warning, and Chromium reads it"
+  [browser]="the page of holdfast serve in Chromium"
 )
-order=(clean versions lint suites nightly deb test-deb package abi licences deploy)
+order=(clean versions lint suites nightly deb test-deb package abi licences deploy site browser)
 
 clean() { [[ -z $(git status --porcelain) ]] || { git status --short; return 1; }; }
 versions() { python3 -B packaging/versions.py --released; }
@@ -29,6 +31,8 @@ package() { make package && scripts/test-package.sh; }
 abi() { scripts/abi.sh; }
 licences() { python3 -B packaging/licences.py; }
 deploy() { make test-deploy; }
+site() { make docs-check; }
+browser() { make test-browser; }
 
 steps=("$@")
 ((${#steps[@]})) || steps=("${order[@]}")
