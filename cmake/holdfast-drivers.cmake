@@ -52,7 +52,7 @@ function(holdfast_shared_library)
   # Symbolic: calls inside the library are direct, and the dynamic linker has nothing to look up for them when a program starts.
   target_link_options(holdfast_shared PRIVATE "LINKER:--version-script=${map}" LINKER:--no-undefined LINKER:-Bsymbolic)
   set_target_properties(holdfast_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME holdfast LINKER_LANGUAGE CXX
-    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/holdfast.map.in" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
+    LINK_DEPENDS "${map}" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN")
 
   foreach(store IN LISTS loaded)
