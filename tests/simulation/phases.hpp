@@ -26,6 +26,9 @@ class phase_book {
   void leaves(const owner& who) { left_.insert(who); }
   /// It arrives, perhaps once more: if its phase broke before it knew of it, in the next one.
   void arrives(const owner& who) { arrived_.insert(who); }
+  /// It took its place in a phase where somebody was found dead by the same command: no record
+  /// shows that it stood there.
+  void arrives_where_it_breaks(int process) { ++of_[process].broken; }
   /// It was told that it goes on, which the record may not show any more: the next look found
   /// somebody dead.
   void goes_on(const owner& who, int process) { granted_[who] = process; }

@@ -604,7 +604,10 @@ void server::show(std::span<const named_command> carried_out,
     }
     if (c.command.verb == verb::acquire) at->second->arrives(c.command.owner);
     if (c.command.verb == verb::release && done) at->second->leaves(c.command.owner);
-    if (c.command.replaces && replies[i]->replaced) at->second->leaves(c.command.replaces);
+    if (!c.command.replaces || !replies[i]->replaced) continue;
+    at->second->leaves(c.command.replaces);
+    const bool broke = c.command.verb == verb::acquire && replies[i]->outcome == outcome::absent;
+    if (broke) at->second->arrives_where_it_breaks(number_of(c.command.peer));
   }
   for (const auto& [name, book] : looked_at_) {
     book->stands(barrier_of(name), world_.now(),
