@@ -36,6 +36,15 @@ failure broken() {
           "arrives after this begins anew, with the whole count"};
 }
 
+// Its phase may have ended as well: nobody heard of it, and its place has ended since.
+failure not_known_any_more() {
+  return {
+      errc::lost,
+      "the answers to this arrival did not come until its place at the barrier was gone: whether "
+      "the phase ended or broke is not known; who arrives after this begins anew",
+      true};
+}
+
 failure no_arrival() {
   return {errc::invalid_argument,
           "this arrival was waited for, or moved from, or its phase broke: arrive again"};
@@ -206,7 +215,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::done:  // the last of those that do not come again
         return end(), settled();
       case permits_outcome::absent:
-        return end(), broken();
+        return end(), was_in_doubt ? not_known_any_more() : broken();
       case permits_outcome::busy:
         return refused(too_many(of_->count));
       default:

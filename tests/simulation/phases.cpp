@@ -149,6 +149,13 @@ void phase_book::told_broken(int process) {
                std::to_string(mine.broken) + " participants of phases that broke");
 }
 
+void phase_book::told_unknown(int process) {
+  auto& mine = of_[process];
+  mine.broke_at = never;
+  ++mine.taken_up;
+  if (mine.told_so < mine.broken) ++mine.told_so;
+}
+
 void phase_book::refused_as_full(nanos asked) const {
   if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
   violated("a barrier refuses only who is too many",
