@@ -256,20 +256,26 @@ struct barrier::round final : engine::request {
     arrived_ = true;
   }
 
-  // The lease of a participant begins with each arrival; the one before has gone with it.
+  // The lease of a participant begins with each arrival; the one before has gone with it. And anew
+  // where its own renewals do not get through, and the store says all the same that it is there.
   void keep(boot_time sent) {
-    if (arrived_ && who_.kept && who_.kept->owner() == command_.owner) return;
-    arrived_ = true;
+    const bool kept = arrived_ && who_.kept && who_.kept->owner() == command_.owner;
+    if (kept && who_.kept->state() == lease_state::held) return;
     auto& keeper = session().keeper();
-    if (who_.kept) keeper.remove(*who_.kept);
-    who_ = {};
-    if (command_.outlives_session && !command_.lingers) return;
+    if (!kept) {
+      arrived_ = true;
+      if (who_.kept) keeper.remove(*who_.kept);
+      who_ = {};
+      if (command_.outlives_session && !command_.lingers) return;
+    }
     const auto& config = of_->of.config;
     const boot_time valid_until = engine::lease_timer::sure_until(sent, config->lease);
     const engine::grant g{command_.owner, 0, valid_until};
-    who_.kept =
+    auto anew =
         std::make_shared<engine::hold>(of_->of.session, of_->of.session->for_holds(), config,
                                        engine::acquire_params{}, g, engine::waits{sent, sent});
+    if (kept) keeper.remove(*who_.kept);
+    who_.kept = std::move(anew);
     keeper.add(who_.kept);
   }
 

@@ -166,7 +166,7 @@ struct participant_actor : actor {
   void is_told(errc code, bool unknown, const std::string& what) {
     if (code == errc::capacity_mismatch) {
       of.log.add("finds no room");
-      return phases.refused_as_full(since);
+      return phases.refused_as_full(p.number, since);
     }
     if (code == errc::lost && unknown) {
       phases.told_unknown(p.number);

@@ -148,9 +148,11 @@ void judge::check_fence(const hold& mine) {
     if (h.open || h.last >= mine.first) continue;
     if (h.last >= mine.g.asked) {
       // Two that fit beside each other may hear of their grants in any order, and contenders have
-      // their fences from when they came.
+      // their fences from when they came. Where a clock has jumped, the store may have given it to
+      // the next before the first one heard of it.
       const bool fits = h.g.weight + mine.g.weight <= mine.g.capacity;
-      if (!fits && where_.empty() && h.g.fence > mine.g.fence) return refuse(h.who, h.g.fence);
+      if (!fits && !only_fences_ && where_.empty() && h.g.fence > mine.g.fence)
+        return refuse(h.who, h.g.fence);
       continue;
     }
     // Readers do not care which of them came first: those of a session share one fence.

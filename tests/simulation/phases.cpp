@@ -156,7 +156,11 @@ void phase_book::told_unknown(int process) {
   if (mine.told_so < mine.broken) ++mine.told_so;
 }
 
-void phase_book::refused_as_full(nanos asked) const {
+// An arrival of its own may have broken before anybody heard of it: asked for again it is a new
+// one.
+void phase_book::refused_as_full(int process, nanos asked) {
+  auto& mine = of_[process];
+  if (mine.waited > mine.told_so + mine.standing) --mine.waited;
   if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
   violated("a barrier refuses only who is too many",
            std::to_string(there_.size()) + " of " + std::to_string(count_) + " were there");
