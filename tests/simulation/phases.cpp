@@ -48,7 +48,11 @@ void phase_book::arrive_again(const places& next) {
     if (before == broken_.end()) continue;
     auto& told = of_[at.process];
     --told.broken;
-    if (before->second.waits) --told.waited;
+    if (before->second.waits) {
+      --told.waited;
+    } else if (!told.openings.empty()) {
+      told.openings.pop_back();  // its phase had ended
+    }
     told.broke_at = never;
     broken_.erase(before);
   }
