@@ -99,7 +99,8 @@ def conan():
         used = {need for part in parts.values() for need in part.requires}
         check(used <= set(parts) | {need for need in used if "::" in need}, f"a component requires one that is not there: {used}")
         packages = {need.split("/")[0] for need in required}
-        check({need.split("::")[0] for need in used if "::" in need} == packages, f"components use {used}, and the recipe requires {required}")
+        linked = {need.split("::")[0] for need in used if "::" in need}
+        check(linked == packages, f"components use {used}, and the recipe requires {required}")
         libraries = {library for part in parts.values() for library in part.libs}
         expected = {"holdfast", "holdfast-core"} | {f"holdfast-{store}" for store in built}
         check(libraries == expected, f"the recipe names the libraries {libraries}")
