@@ -33,7 +33,9 @@ endif()
 if(TARGET holdfast_tool)
   install(TARGETS holdfast_tool holdfast_faultproxy RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   holdfast_install_manual()
+  install(FILES "${PROJECT_SOURCE_DIR}/packaging/NOTICES" DESTINATION "${CMAKE_INSTALL_DOCDIR}")  # of what is compiled in
 endif()
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # What the config file has to know about each store: the client to look for, or why it is not there.
 get_target_property(type holdfast_core TYPE)

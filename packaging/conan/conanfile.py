@@ -80,8 +80,8 @@ class Holdfast(ConanFile):
         copy(self, "LICENSE", self.source_folder, Path(self.package_folder) / "licenses")
         CMake(self).install()
         # Conan makes such files for the tool that a user of the package builds with, from package_info().
-        for folder in ("cmake", "pkgconfig"):
-            rmdir(self, Path(self.package_folder) / "lib" / folder)
+        for folder in ("lib/cmake", "lib/pkgconfig", "share"):
+            rmdir(self, Path(self.package_folder) / folder)
 
     def package_info(self):
         parts = self.cpp_info.components
