@@ -1,5 +1,6 @@
 """Conan 2: conan create packaging/conan -s compiler.cppstd=20 --build=missing, from a clone. The stores are options; ZooKeeper's client
 is not in Conan Center."""
+import shutil
 from pathlib import Path
 
 from conan import ConanFile
@@ -31,11 +32,11 @@ class Holdfast(ConanFile):
     default_options = {store: store in ("sqlite", "redis", "memcached") for store in STORES}
 
     def export_sources(self):
-        root = Path(self.recipe_folder).parent.parent
+        root, target = Path(self.recipe_folder).parent.parent, Path(self.export_sources_folder)
         for folder in ("cmake", "include", "src"):
-            copy(self, f"{folder}/*", root, self.export_sources_folder)
+            copy(self, "*", root / folder, target / folder)
         for file in ("CMakeLists.txt", "LICENSE"):
-            copy(self, file, root, self.export_sources_folder)
+            shutil.copy2(root / file, target)  # Conan's copy would walk through all of the clone, with what is built in it
 
     def validate(self):
         if self.settings.os != "Linux":

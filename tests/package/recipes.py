@@ -50,11 +50,8 @@ class Parts(dict):
 
 
 def copy(_, pattern, source, target):
-    for file in pathlib.Path(source).rglob("*"):
-        name = file.relative_to(source)
-        if file.is_file() and name.match(pattern) or pattern.endswith("/*") and name.parts[0] == pattern[:-2] and file.is_file():
-            (pathlib.Path(target) / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, pathlib.Path(target) / name)
+    check(pattern == "*" and source != ROOT, "Conan's copy walks through the folder that it is given: give it no more than is copied")
+    shutil.copytree(source, target)
 
 
 def module(name, **names):
@@ -88,6 +85,7 @@ def conan():
         recipe.requires, recipe.tool_requires = required.append, lambda _: None
         recipe.cpp_info = types.SimpleNamespace(components=Parts())
         shutil.rmtree(WORK / "exported", ignore_errors=True)
+        (WORK / "exported").mkdir()
         recipe.export_sources()
         recipe.requirements()
         recipe.build_requirements()
