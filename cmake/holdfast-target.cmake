@@ -41,6 +41,8 @@ function(holdfast_own target)
         target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-array-bounds -Wno-maybe-uninitialized
           -Wno-stringop-overflow)
       endif()
+    elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+      target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)  # false alarms on a std::variant that is moved
     endif()
     if(HOLDFAST_WERROR)
       target_compile_options(${target} PRIVATE -Werror)

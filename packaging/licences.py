@@ -23,11 +23,20 @@ def listed():
     return set(re.findall(r"`(lib[a-z0-9.+-]+)`", text))
 
 
+def compiled_in():
+    """What asks for its notice wherever the programs go."""
+    text = (ROOT / "docs/licences.md").read_text(encoding="utf-8")
+    paragraph = re.search(r"^What is compiled in: (.*?)\n\n", text, re.M | re.S)[1]
+    return re.findall(r"(\w[\w+ ]*) \((?:BSD-3-Clause|MIT)\)", re.sub(r"the programs have ", "", paragraph))
+
+
 packages = needed()
 if not packages:
     sys.exit("build/deb has no packages: make deb builds them")
 wrong = [f"{name} is not in docs/licences.md" for name in sorted(packages - listed())]
 wrong += [f"docs/licences.md names {name}, which no package needs" for name in sorted(listed() - packages)]
+notices = (ROOT / "packaging/NOTICES").read_text(encoding="utf-8")
+wrong += [f"packaging/NOTICES lacks the notice of {name}" for name in compiled_in() if f"\n{name} (" not in notices]
 if wrong:
     sys.exit("; ".join(wrong))
 print(f"{len(packages)} packages, each with its licence")

@@ -86,13 +86,28 @@ says done 0 holdfast run --store "$store" nightly -- echo done
 says "Connection refused" 69 holdfast run -w 0s --store postgres://127.0.0.1:1/x nightly -- echo done
 cp examples/first_program.cpp examples/first_program.c examples/first_program.py "$root/tmp/"
 cp -r tests/package/consumer "$root/tmp/consumer"
-says "" 0 sh -ec 'cd /tmp && g++ -std=c++20 first_program.cpp -o first_cpp $(pkg-config --cflags --libs holdfast) && ./first_cpp
-  ldd first_cpp | grep -q libholdfast.so.0.1 && gcc first_program.c -o first_c $(pkg-config --cflags --libs holdfast-c) && ./first_c
-  python3 first_program.py && holdfast-faultproxy --version'
-says "" 0 sh -ec 'mkdir /tmp/shared && cd /tmp/shared && cmake -DHOW=find_shared /tmp/consumer && make && ./consumer'
+# A line each: what fails before "&&" does not end the shell.
+says "" 0 sh -ec 'cd /tmp
+  g++ -std=c++20 first_program.cpp -o first_cpp $(pkg-config --cflags --libs holdfast)
+  ./first_cpp
+  ldd first_cpp | grep libholdfast.so.0.1
+  [ "$(pkg-config --static --libs holdfast)" = "$(pkg-config --libs holdfast)" ]
+  gcc first_program.c -o first_c $(pkg-config --cflags --libs holdfast-c)
+  ./first_c
+  python3 first_program.py
+  holdfast-faultproxy --version'
+says "" 0 sh -ec 'mkdir /tmp/shared
+  cd /tmp/shared
+  cmake -DHOW=find_shared /tmp/consumer
+  make
+  ./consumer'
 says 7 0 python3 -c "import holdfast
 with holdfast.open('$store').mutex('order') as lease:
     print(7 if lease.fence else 'no fence')"
+
+# What others build depends on a name that 0.2, with another soname, does not provide.
+says "libholdfast 0.1 libholdfast-0.1 (>= " 0 sh -c 'cat /var/lib/dpkg/info/libholdfast0*.shlibs'
+says "libholdfast-0.1 (= " 0 dpkg-query --show --showformat '${Provides}' libholdfast0
 
 step "upgrade to a greater version, with a lock in use"
 mkfifo "$root/tmp/held"

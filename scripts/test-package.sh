@@ -11,4 +11,7 @@ holdfast=$place/bin/holdfast
 [[ $("$holdfast" run --store "sqlite:$place/locks.db" nightly -- echo done) == done ]] || fail "it does not run a command"
 library=$(ldd "$holdfast" | sed -n 's/.*libholdfast\.so[^ ]* => \([^ ]*\).*/\1/p')
 [[ $(realpath "$library") == "$place"/lib*/libholdfast.so.* ]] || fail "it uses another libholdfast than its own"
+for file in LICENSE NOTICES; do
+  [[ -s $place/share/doc/holdfast/$file ]] || fail "who gets the tarball must get $file with it"
+done
 echo "test-package: runs from $place"

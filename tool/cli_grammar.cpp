@@ -29,7 +29,7 @@ using word = std::optional<std::string>;
 /// completion.
 std::string one_of(std::span<const std::string_view> known) {
   std::string all;
-  for (const auto word : known) all += (all.empty() ? "" : "|") + std::string(word);
+  for (const auto each : known) all += (all.empty() ? "" : "|") + std::string(each);
   return all;
 }
 

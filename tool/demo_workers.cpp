@@ -28,8 +28,8 @@ sigset_t watched_signals() {
 
 }  // namespace
 
-workers::workers(std::size_t workers, body work)
-    : work_{std::move(work)}, pids_(workers, 0), ready_{make_pipe()}, go_{make_pipe()} {
+workers::workers(std::size_t count, body work)
+    : work_{std::move(work)}, pids_(count, 0), ready_{make_pipe()}, go_{make_pipe()} {
   const sigset_t set = watched_signals();
   signals_ = unique_fd{signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!signals_) fail("signalfd");

@@ -20,7 +20,7 @@ class workers {
   /// exit code. `worker` is its number, from 0.
   using body = std::function<int(std::size_t worker, int ready, int go)>;
 
-  workers(std::size_t workers, body work);
+  workers(std::size_t count, body work);
   /// Kills who is left, and reaps them.
   ~workers();
   workers(const workers&) = delete;

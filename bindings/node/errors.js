@@ -14,18 +14,37 @@ class HoldfastError extends Error {
   }
 }
 
-const NAMES = [
-  'Busy', 'TimedOut', 'Cancelled', 'Lost', 'NotOwner', 'Unavailable', 'Overloaded', 'Deadlock', 'KindMismatch', 'CapacityMismatch',
-  'Unsupported', 'InvalidName', 'InvalidArgument', 'ForeignData', 'NewerFormat', 'Corrupt', 'ReadOnly', 'NoSpace', 'NotPermitted',
-  'Forked', 'Internal'];
+class Busy extends HoldfastError {}
+class TimedOut extends HoldfastError {}
+class Cancelled extends HoldfastError {}
+class Lost extends HoldfastError {}
+class NotOwner extends HoldfastError {}
+class Unavailable extends HoldfastError {}
+class Overloaded extends HoldfastError {}
+class Deadlock extends HoldfastError {}
+class KindMismatch extends HoldfastError {}
+class CapacityMismatch extends HoldfastError {}
+class Unsupported extends HoldfastError {}
+class InvalidName extends HoldfastError {}
+class InvalidArgument extends HoldfastError {}
+class ForeignData extends HoldfastError {}
+class NewerFormat extends HoldfastError {}
+class Corrupt extends HoldfastError {}
+class ReadOnly extends HoldfastError {}
+class NoSpace extends HoldfastError {}
+class NotPermitted extends HoldfastError {}
+class Forked extends HoldfastError {}
+class Internal extends HoldfastError {}
+
+// In the order of the codes. Written out, so that "import {Busy} from 'holdfast'" finds them.
+module.exports = {
+  Busy, TimedOut, Cancelled, Lost, NotOwner, Unavailable, Overloaded, Deadlock, KindMismatch, CapacityMismatch, Unsupported,
+  InvalidName, InvalidArgument, ForeignData, NewerFormat, Corrupt, ReadOnly, NoSpace, NotPermitted, Forked, Internal};
 
 const byCode = new Map();
-const errors = {HoldfastError};
-NAMES.forEach((name, index) => {
-  const kind = {[name]: class extends HoldfastError {}}[name];
+Object.values(module.exports).forEach((kind, index) => {
   kind.prototype.code = index + 1;
   byCode.set(index + 1, kind);
-  errors[name] = kind;
 });
-
-module.exports = {...errors, byCode};
+module.exports.HoldfastError = HoldfastError;
+Object.defineProperty(module.exports, 'byCode', {value: byCode});  // for this package only

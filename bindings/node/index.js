@@ -438,8 +438,10 @@ function redlock(nodes, name, options = {}) {
   return new Redlock(abi.made('redlock', nodes.map((node) => node._known), nodes.length, name, given), options);
 }
 
+const version = abi.version;
+
 // A program that ends with a lease in its hands gives it back. A worker thread that ends leaves those of the others alone.
 process.on('exit', isMainThread ? abi.closeAll : () => known.forEach((handle) => abi.functions.close(handle, null)));
 
 module.exports = {open, multiLock, redlock, Session, Lease, Lock, SharedMutex, Semaphore, Election, Leaders, MultiLock, Redlock,
-                  Latch, Barrier, Condition, Limiter, version: abi.version, ...errors};
+                  Latch, Barrier, Condition, Limiter, version, ...require('./errors.js')};

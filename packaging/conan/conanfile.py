@@ -1,19 +1,23 @@
-"""Conan 2: conan create packaging/conan, from a clone. The stores are options; ZooKeeper's client is not in Conan Center."""
+"""Conan 2: conan create packaging/conan -s compiler.cppstd=20 --build=missing, from a clone. The stores are options; ZooKeeper's client
+is not in Conan Center."""
+import shutil
 from pathlib import Path
 
 from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
-from conan.tools.files import copy
+from conan.tools.files import copy, rmdir
 from conan.tools.gnu import PkgConfigDeps
 
+# What each store requires, and which of their components it links.
 STORES = {
-    "etcd": ("grpc/1.54.3", "protobuf/3.21.12"),
-    "mariadb": ("mariadb-connector-c/3.3.3",),
-    "memcached": (),
-    "postgres": ("libpq/15.5",),
-    "redis": ("openssl/[>=3.0 <4]",),
-    "sqlite": ("sqlite3/[>=3.40 <4]",),
+    "etcd": {"grpc/1.54.3": "grpc::grpc++", "protobuf/3.21.12": "protobuf::libprotobuf"},
+    "mariadb": {"mariadb-connector-c/3.3.3": "mariadb-connector-c::mariadb-connector-c"},
+    "memcached": {},
+    "postgres": {"libpq/15.5": "libpq::libpq"},
+    "redis": {"openssl/[>=3.0 <4]": "openssl::openssl"},
+    "sqlite": {"sqlite3/[>=3.40 <4]": "sqlite3::sqlite3"},
 }
 
 
@@ -28,13 +32,15 @@ class Holdfast(ConanFile):
     default_options = {store: store in ("sqlite", "redis", "memcached") for store in STORES}
 
     def export_sources(self):
-        root = Path(self.recipe_folder).parent.parent
+        root, target = Path(self.recipe_folder).parent.parent, Path(self.export_sources_folder)
         for folder in ("cmake", "include", "src"):
-            copy(self, f"{folder}/*", root, self.export_sources_folder)
+            copy(self, "*", root / folder, target / folder)
         for file in ("CMakeLists.txt", "LICENSE"):
-            copy(self, file, root, self.export_sources_folder)
+            shutil.copy2(root / file, target)  # Conan's copy would walk through all of the clone, with what is built in it
 
     def validate(self):
+        if self.settings.os != "Linux":
+            raise ConanInvalidConfiguration("holdfast needs Linux")
         check_min_cppstd(self, 20)
 
     def stores(self):
@@ -49,6 +55,8 @@ class Holdfast(ConanFile):
         self.tool_requires("cmake/[>=3.23 <5]")
         if self.options.etcd:
             self.tool_requires("protobuf/<host_version>")
+        if self.options.mariadb or self.options.postgres:
+            self.tool_requires("pkgconf/[>=2.2 <3]")
 
     def layout(self):
         cmake_layout(self)
@@ -72,10 +80,17 @@ class Holdfast(ConanFile):
     def package(self):
         copy(self, "LICENSE", self.source_folder, Path(self.package_folder) / "licenses")
         CMake(self).install()
+        # Conan makes such files for the tool that a user of the package builds with, from package_info().
+        for folder in ("lib/cmake", "lib/pkgconfig", "share"):
+            rmdir(self, Path(self.package_folder) / folder)
 
     def package_info(self):
-        # The package brings its own CMake files, with a target for each store.
-        self.cpp_info.set_property("cmake_find_mode", "none")
-        self.cpp_info.builddirs.append("lib/cmake/holdfast")
-        self.cpp_info.libs = ["holdfast", *(f"holdfast-{store}" for store in self.stores()), "holdfast-core"]
-        self.cpp_info.system_libs = ["pthread"]
+        parts = self.cpp_info.components
+        parts["core"].libs = ["holdfast-core"]
+        parts["core"].system_libs = ["pthread"]
+        for store in self.stores():
+            parts[store].libs = [f"holdfast-{store}"]
+            parts[store].requires = ["core", *STORES[store].values()]
+        # open(url). The target holdfast::holdfast, of the whole package, has it and all stores.
+        parts["open"].libs = ["holdfast"]
+        parts["open"].requires = ["core", *self.stores()]

@@ -19,7 +19,8 @@ using store::rate_verb;
 
 // Step 2. What was used stays used, in whole tokens.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
-  const std::int64_t tokens = std::min(store::rounded_up(b.used, b.rule.unit), rule.capacity / rule.unit);
+  const std::int64_t tokens =
+      std::min(store::rounded_up(b.used, b.rule.unit), rule.capacity / rule.unit);
   b.version = c.version;
   b.rule = rule;
   b.used = tokens * rule.unit;

@@ -162,8 +162,8 @@ void pending_wait::overdue() noexcept {
   const auto steps = session_.runner().steps();
   // It was stopped, and is being ended: the runner has many to see to.
   if (now < told_at_ && steps_seen_.exchange(steps) != steps) {
-    const boot_time next = std::min(told_at_, saturated_add(now, looks_again));
-    (void)session_.runner().tell_at(next, shared_from_this());
+    const boot_time again_at = std::min(told_at_, saturated_add(now, looks_again));
+    (void)session_.runner().tell_at(again_at, shared_from_this());
     return;
   }
   if (told_.exchange(true)) return;

@@ -1,5 +1,5 @@
-#include "fuzz/input.hpp"
 #include "store/etcd/options.hpp"
+#include "fuzz/input.hpp"
 #include "store/mariadb/options.hpp"
 #include "store/memcached/options.hpp"
 #include "store/postgres/options.hpp"

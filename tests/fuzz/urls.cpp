@@ -1,7 +1,7 @@
 #include "base/store_url.hpp"
 
-#include <string>
 #include <holdfast/session.hpp>
+#include <string>
 
 #include "fuzz/input.hpp"
 #include "store/etcd/options.hpp"

@@ -57,7 +57,7 @@ class each_test final : public testing::EmptyTestEventListener {
 
 void watch_each_test() {
   seed();  // its own listener first
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = over_the_bound;
   ::sigaction(SIGALRM, &action, nullptr);
   testing::UnitTest::GetInstance()->listeners().Append(new each_test);

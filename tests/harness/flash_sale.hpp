@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "examples/shop/server.hpp"
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
-#include "examples/shop/server.hpp"
 #include "tool/demo_shops.hpp"
 
 /// The flash sale of the demo, with the shop on a server. For rooms that link the program's parts.

@@ -12,6 +12,10 @@ pkg-config --print-errors --exists 'holdfast >= 0.1' 'holdfast < 0.2' holdfast-c
 # shellcheck disable=SC2046
 "$compiler" -std=c++20 "$here/consumer/main.cpp" -o consumer $(pkg-config --cflags --libs holdfast)
 LD_LIBRARY_PATH="$(pkg-config --variable=libdir holdfast)" ./consumer
+# shellcheck disable=SC2046
+"$compiler" -std=c++20 "$here/consumer/main.cpp" -o static_consumer $(pkg-config --cflags --libs holdfast-static)
+./static_consumer
+[ -z "$(ldd static_consumer | grep libholdfast)" ] || { echo "holdfast-static links a shared library of holdfast" >&2; exit 1; }
 
 # Each component: all that it asks to be linked is there.
 echo 'int main() {}' > empty.cpp

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "examples/shop/sqlite.hpp"
 #include "harness/eventually.hpp"
 #include "tool/demo_report.hpp"
-#include "examples/shop/sqlite.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -154,6 +154,15 @@ TEST_F(flash_sale, a_table_and_a_verdict_for_each_strategy_are_for_people) {
                            "checked by SQL", "sold = min(stock, demand) for each of 3 products"}) {
     EXPECT_NE(o.out.find(text), std::string::npos) << text << "\n" << o.out;
   }
+}
+
+TEST_F(flash_sale, the_readme_shows_the_table_as_it_is_printed) {
+  const auto o = sale({"--strategy", "holdfast", "--workers", "1"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  std::ifstream readme{HOLDFAST_SOURCE_DIR "/README.md"};
+  std::string heads;
+  while (std::getline(readme, heads) && !heads.starts_with("strategy ")) continue;
+  EXPECT_NE(o.out.find("\n" + heads + "\n"), std::string::npos) << heads << "\n" << o.out;
 }
 
 TEST_F(flash_sale, a_progress_bar_is_drawn_on_a_terminal) {

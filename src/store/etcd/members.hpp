@@ -14,7 +14,8 @@
 #include "store/etcd/calls.hpp"
 #include "store/etcd/options.hpp"
 
-/// gRPC itself: slow to compile, so that only members.cpp, channel.cpp and watches.cpp include this.
+/// gRPC itself: slow to compile, so that only members.cpp, channel.cpp and watches.cpp include
+/// this.
 namespace holdfast::store::etcd {
 
 using generic_stub = grpc::TemplatedGenericStub<message, message>;

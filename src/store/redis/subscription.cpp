@@ -90,16 +90,16 @@ status subscription::open() {
 
 // For any thread: what it learns is for the caller to take.
 subscription::made subscription::subscribe(int wake_fd) const {
-  auto made = greet(options_, purpose::notifications, wake_fd);
-  if (!made) return made;
+  auto greeted = greet(options_, purpose::notifications, wake_fd);
+  if (!greeted) return greeted;
   std::string bytes;
   const std::array<std::string_view, 2> words{"SUBSCRIBE", channel_};
   append_command(bytes, words);
   const auto reply =
-      exchange(**made, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd});
+      exchange(**greeted, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd});
   if (!reply) return reply.error();
   if (reply->front().is_error()) return server_says(reply->front().text);
-  return made;
+  return greeted;
 }
 
 void subscription::use(std::unique_ptr<connection> c) {

@@ -17,11 +17,15 @@ LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\s*\[[^\]]+\]:\s+<?(
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 NAMED_TEST = re.compile(r"`([\w*]+\.\w*(?:_\w*){3}\*?)`")
 
+HEADING_INSIDE = re.compile(r"^[^#|].*\s#{2,6} \w")
+
 
 def check_links(tree):
     yield from _dead_tests(tree)
     for file in _documents(tree):
         for number, line in _prose(file):
+            if HEADING_INSIDE.search(line):
+                yield Finding(file.path, number, "links", "a heading inside of a line is no heading, and nothing can link to it")
             for target in (found[found.lastindex] for found in LINK.finditer(line)):
                 problem = _judge_link(tree, file, target)
                 if problem:

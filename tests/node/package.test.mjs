@@ -1,0 +1,36 @@
+// The package as others get it: what npm packs is enough to run, and modules import its parts by their names.
+import assert from 'node:assert';
+import {execFileSync} from 'node:child_process';
+import fs from 'node:fs';
+import {createRequire} from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import {test} from 'node:test';
+import {fileURLToPath} from 'node:url';
+
+import * as named from '../../bindings/node/index.js';
+
+const bindings = fileURLToPath(new URL('../../bindings/node', import.meta.url));
+const required = createRequire(import.meta.url)(bindings);
+
+test('a module imports each part by its name', () => {
+  for (const [name, part] of Object.entries(required)) assert.strictEqual(named[name], part, name);
+  assert.strictEqual(new named.Busy('b').code, 1);
+  assert.strictEqual(new named.Internal('i').name, 'Internal');
+});
+
+test('what npm packs runs', (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
+  t.after(() => fs.rmSync(folder, {recursive: true}));
+  const packed = execFileSync('npm', ['pack', bindings, '--silent', '--pack-destination', folder], {encoding: 'utf8', cwd: folder}).trim();
+  const place = path.join(folder, 'node_modules/holdfast');
+  fs.mkdirSync(place, {recursive: true});
+  execFileSync('tar', ['-xzf', path.join(folder, packed), '-C', place, '--strip-components=1']);
+  fs.writeFileSync(path.join(folder, 'use.mjs'), `import {open, Busy} from 'holdfast';
+    const store = await open('memory:packed');
+    const lease = await store.mutex('m').acquire();
+    const refused = await store.mutex('m').acquire({timeout: 0}).catch((why) => why instanceof Busy);
+    console.log(lease.fence > 0n, refused);`);
+  const said = execFileSync(process.execPath, ['use.mjs'], {encoding: 'utf8', cwd: folder});
+  assert.strictEqual(said, 'true true\n');
+});

@@ -1,0 +1,5 @@
+# What vcpkg's and Conan's gRPC have: a target that knows the whole list. (Debian's asks for programs that nobody needs here.)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(static_grpc REQUIRED IMPORTED_TARGET grpc++ protobuf)
+add_library(gRPC::grpc++ INTERFACE IMPORTED)
+set_target_properties(gRPC::grpc++ PROPERTIES INTERFACE_LINK_LIBRARIES PkgConfig::static_grpc)

@@ -1,0 +1,54 @@
+"""What pip makes of the package: all of its files, with their sums, and enough to take a lock."""
+import base64
+import csv
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+from stores import REPOSITORY
+
+PACKAGE = REPOSITORY / "bindings/python"
+PROGRAM = "import holdfast\nwith holdfast.open('memory:wheel').mutex('m') as lease: print(holdfast.__file__, lease.fence > 0)"
+
+
+class Wheel(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="holdfast-wheel-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def made(self, of, hook):
+        """As pip does it: another process, in the folder of pyproject.toml."""
+        code = f"import sys; sys.path.insert(0, '.'); import backend; print(backend.{hook}({str(self.folder)!r}))"
+        said = subprocess.run([sys.executable, "-B", "-c", code], cwd=of, check=True, capture_output=True, text=True)
+        return self.folder / said.stdout.strip()
+
+    def test_a_wheel_has_each_file_with_its_sum_and_runs(self):
+        wheel = self.made(PACKAGE, "build_wheel")
+        with zipfile.ZipFile(wheel) as archive:
+            names = set(archive.namelist())
+            self.assertLessEqual({f"holdfast/{path.name}" for path in (PACKAGE / "holdfast").iterdir() if path.is_file()}, names)
+            [record] = [name for name in names if name.endswith(".dist-info/RECORD")]
+            rows = list(csv.reader(archive.read(record).decode().splitlines()))
+            self.assertEqual({name for name, _, _ in rows}, names)
+            for name, digest, size in rows:
+                if name != record:
+                    content = archive.read(name)
+                    expected = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+                    self.assertEqual((digest, int(size)), (f"sha256={expected}", len(content)), name)
+        said = subprocess.run([sys.executable, "-B", "-c", PROGRAM], env={**os.environ, "PYTHONPATH": str(wheel)}, cwd="/",
+                              check=True, capture_output=True, text=True).stdout
+        self.assertEqual(said, f"{wheel}/holdfast/__init__.py True\n")
+
+    def test_a_wheel_of_what_is_published_as_source_is_the_same(self):
+        wheel = self.made(PACKAGE, "build_wheel").read_bytes()
+        with tarfile.open(self.made(PACKAGE, "build_sdist")) as archive:
+            archive.extractall(self.folder / "source")
+        [source] = (self.folder / "source").iterdir()
+        self.assertEqual(self.made(source, "build_wheel").read_bytes(), wheel)
