@@ -215,7 +215,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::done:  // the last of those that do not come again
         return end(), settled();
       case permits_outcome::absent:
-        return end(), was_in_doubt ? not_known_any_more() : broken();
+        return end(), was_in_doubt && !arrived_ ? not_known_any_more() : broken();
       case permits_outcome::busy:
         return refused(too_many(of_->count));
       default:
