@@ -24,6 +24,8 @@ class switchboard {
   std::atomic<bool> no_memory{false};
   std::atomic<bool> permits_pass{false};
   std::atomic<bool> grants_in_vain_once{false};
+  /// So many takes of tokens and admissions have been carried out.
+  std::atomic<int> taken{0};
   void pass() {
     std::unique_lock lock{mutex_};
     ++waiting_;
@@ -77,7 +79,9 @@ class hanging final : public harness::passing_on {
   holdfast::result<holdfast::store::rate_reply> rate(
       std::string_view name, const holdfast::store::rate_command& c) override {
     by_->pass();
-    return inner_->rate(name, c);
+    auto reply = inner_->rate(name, c);
+    if (c.verb == holdfast::store::rate_verb::take) ++by_->taken;
+    return reply;
   }
   std::vector<holdfast::result<holdfast::store::permits_reply>> execute_batch(
       std::span<const holdfast::store::named_command> batch) override {
@@ -97,7 +101,9 @@ class hanging final : public harness::passing_on {
       const holdfast::store::named_command& permits, std::string_view limiter,
       const holdfast::store::rate_command& take) override {
     by_->pass();
-    return inner_->admit(permits, limiter, take);
+    auto reply = inner_->admit(permits, limiter, take);
+    ++by_->taken;
+    return reply;
   }
 
  private:

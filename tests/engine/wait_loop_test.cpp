@@ -83,17 +83,19 @@ TEST(wait_loop, a_store_that_grants_in_vain_is_not_well_because_it_lets_us_wait)
   waiter.join();
 }
 
-/// Grants in vain once, then lets wait for long, is away for one moment, and grants.
+/// Grants in vain once, then lets wait for long, fails once more, and grants.
 class once_in_vain final : public harness::passing_on {
  public:
-  using passing_on::passing_on;
+  once_in_vain(std::unique_ptr<session_store> inner, bool twice)
+      : passing_on(std::move(inner)), twice_(twice) {}
   holdfast::result<holdfast::store::permits_reply> permits(
       std::string_view name, const holdfast::store::permits_command& c) override {
     if (c.verb != verb::acquire) return inner_->permits(name, c);
     const int asked = ++asked_;
     if (asked == 1 || asked == lets_wait) {
-      holdfast::failure f{errc::unavailable, asked == 1 ? "granted in vain" : "away", true};
-      f.ack_missing = asked == 1;
+      const bool in_vain = asked == 1 || twice_;
+      holdfast::failure f{errc::unavailable, in_vain ? "granted in vain" : "away", true};
+      f.ack_missing = in_vain;
       return f;
     }
     if (asked > lets_wait) return inner_->permits(name, c);
@@ -105,13 +107,16 @@ class once_in_vain final : public harness::passing_on {
 
  private:
   static constexpr int lets_wait = 200;
+  const bool twice_;
   std::atomic<int> asked_{0};
 };
 
-TEST(wait_loop, one_grant_in_vain_long_ago_does_not_end_a_wait_that_the_store_is_away_from_once) {
+void expect_to_get_it_after_a_grant_in_vain_long_ago(bool and_another) {
   stage s;
   auto o = s.options();
-  o.decorate = [](auto inner) { return std::make_unique<once_in_vain>(std::move(inner)); };
+  o.decorate = [and_another](auto inner) {
+    return std::make_unique<once_in_vain>(std::move(inner), and_another);
+  };
   auto session = holdfast::open("memory:", o);
   mutex m{session, "m"};
   std::atomic<bool> over{false};
@@ -121,6 +126,14 @@ TEST(wait_loop, one_grant_in_vain_long_ago_does_not_end_a_wait_that_the_store_is
   });
   harness::eventually("it is over", [&] { return s.clock->advance(1s), over.load(); });
   waiter.join();
+}
+
+TEST(wait_loop, one_grant_in_vain_long_ago_does_not_end_a_wait_that_the_store_is_away_from_once) {
+  expect_to_get_it_after_a_grant_in_vain_long_ago(false);
+}
+
+TEST(wait_loop, two_grants_in_vain_that_lie_far_apart_do_not_end_a_wait) {
+  expect_to_get_it_after_a_grant_in_vain_long_ago(true);
 }
 
 TEST(wait_loop, a_lost_notification_is_found_out_within_a_second) {

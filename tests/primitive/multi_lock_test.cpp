@@ -125,6 +125,21 @@ TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
   until_waiting("b", 0);
 }
 
+TEST_P(multi_locks, a_wait_that_is_cancelled_gives_back_the_second_of_three_too) {
+  mutex c(here_, "c"), other_c(there_, "c");
+  const auto taken = other_c.acquire();
+  multi_lock all{a_, b_, c};
+  std::stop_source stop;
+  auto got = std::async(std::launch::async,
+                        [&] { return reason_of([&] { (void)all.acquire(stop.get_token()); }); });
+  until_waiting("c", 1);
+  stop.request_stop();
+  EXPECT_EQ(got.get(), errc::cancelled);
+  EXPECT_TRUE(is_free("a"));
+  EXPECT_TRUE(is_free("b"));
+  until_waiting("c", 0);
+}
+
 TEST_P(multi_locks, waits_for_each_that_is_taken_and_keeps_those_before_it) {
   auto taken_b = other_b_.acquire();
   mutex other_c(there_, "c"), c(here_, "c");
