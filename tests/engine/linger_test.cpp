@@ -73,7 +73,7 @@ TEST(linger, what_is_used_again_stays_for_half_its_time_at_least) {
   mutex m{s.session, "m", lingering()};
   m.lock(), m.unlock();
   for (int i = 0; i < 5; ++i) {
-    s.clock->advance(60ms);
+    s.clock->advance(49ms);
     EXPECT_TRUE(held_at_store(s.session));
     m.lock(), m.unlock();
   }

@@ -34,7 +34,8 @@ struct whole_call : hanging_store {
   }
   /// When so many calls that hung have taken theirs: before that, nothing is missing yet.
   void await_tokens(rate_limiter& limiter, std::uint64_t n, int after_takes = 0) {
-    harness::eventually("the calls that hung take theirs", [&] { return store->taken >= after_takes; });
+    harness::eventually("the calls that hung take theirs",
+                        [&] { return store->taken >= after_takes; });
     harness::eventually("the tokens come back",
                         [&] { return limiter.peek().tightest().remaining == n; });
   }

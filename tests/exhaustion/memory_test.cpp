@@ -123,6 +123,72 @@ TEST_F(shortage, of_a_moment_costs_no_lease) {
   }
 }
 
+TEST_F(shortage, of_an_extension_leaves_no_renewal_begun) {
+  lease held = w.fair.acquire();
+  for (int n = 0; n < 8 && !HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    {
+      const no_memory_after now(n, of::this_thread);
+      try {
+        held.extend();
+      } catch (const holdfast::error&) {
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    until_renewed_after(s.script->count(verb::renew));
+    EXPECT_NE(held.state(), lease_state::lost);
+  }
+}
+
+TEST_F(shortage, forgets_nothing_that_is_to_be_given_back) {
+  for (int n = 0; n < 8 && !HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    lease held = w.fair.acquire();
+    s.script->set(verb::release, fault::drop_request);
+    (void)held.release();
+    {
+      const no_memory_after now(n, of::others, how::for_good);
+      const enough_memory here;
+      s.script->set(verb::release, fault::none);
+      harness::eventually("it has been tried", [&] {
+        s.clock->advance(100ms);
+        return no_memory_after::failed() || s.session.show("fair").holders.empty();
+      });
+    }
+    w.expect_all_free();
+  }
+}
+
+// Whichever gets it gives it back: a newcomer may take what is idle for the first in line.
+TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_nobody_behind_it) {
+  using future = std::future<holdfast::result<lease>>;
+  const auto is_over = [](future& f) {
+    if (f.valid() && f.wait_for(0s) == std::future_status::ready) (void)f.get();
+    return !f.valid();
+  };
+  for (int n = 0; n < 30 && !HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    lease before = w.plain.acquire();
+    future first = async_acquire(w.plain).future(), second;
+    {
+      const no_memory_after now(n, of::others);
+      second = async_acquire(w.plain).future();
+      (void)before.release();
+      harness::eventually("one is told", [&] {
+        w.go_on();
+        return is_over(first) || is_over(second);
+      });
+    }
+    future third = async_acquire(w.plain).future();
+    harness::eventually("all are told", [&] {
+      w.go_on();
+      const bool one = is_over(first), other = is_over(second);
+      return is_over(third) && one && other;
+    });
+    w.expect_all_free();
+  }
+}
+
 TEST_F(shortage, that_lasts_hides_no_loss) {
   lease held = w.fair.acquire();
   lease read = w.shared.acquire_shared();

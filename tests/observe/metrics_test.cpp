@@ -120,6 +120,35 @@ TEST(metrics, have_no_more_groups_than_they_may) {
   EXPECT_EQ(of("other"), "3") << "c, d, and vip";
 }
 
+// All see that there is room for one more before the first of them takes it.
+TEST(metrics, have_no_more_groups_than_they_may_when_many_threads_come_with_new_ones) {
+  constexpr int threads = 4, groups = 3;
+  for (int round = 0; round < 200; ++round) {
+    metrics m({.max_groups = groups});
+    std::atomic<int> here{0};
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t) {
+      all.emplace_back([&, t] {
+        ++here;
+        while (here < threads) std::this_thread::yield();
+        for (int i = 0; i < groups; ++i) {
+          const std::string name = "of" + std::to_string(t) + "-" + std::to_string(i);
+          m.on_event(about(event_kind::acquired, name));
+        }
+      });
+    }
+    for (auto& t : all) t.join();
+    const std::string text = m.text();
+    std::size_t with_own = 0;
+    for (auto at = text.find("holdfast_held{"); at != std::string::npos;
+         at = text.find("holdfast_held{", at + 1)) {
+      const auto line = text.substr(at, text.find('\n', at) - at);
+      if (line.find("group=\"other\"") == std::string::npos) ++with_own;
+    }
+    ASSERT_LE(with_own, static_cast<std::size_t>(groups)) << text;
+  }
+}
+
 TEST(metrics, group_names_as_they_are_told_to) {
   metrics m({.group = [](std::string_view name) { return name.substr(name.find(':') + 1); }});
   m.on_event(about(event_kind::acquired, "1:order"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/store/posting.hpp>
 #include <memory>
@@ -30,6 +31,8 @@ struct counts {
   std::atomic<bool> breaks{false};       ///< connections break while a request is written
   std::atomic<bool> no_memory{false};    ///< is left when a request has been written
   std::atomic<int> late{0};              ///< so often its answers are not there yet
+  std::function<void()> read;            ///< what has been answered
+  std::function<void()> meanwhile;       ///< while its own answers are not there yet
 };
 
 /// Answers what was posted when it is collected. As at a store whose connection broke, there is
@@ -37,7 +40,9 @@ struct counts {
 class posting_node final : public harness::passing_on {
  public:
   posting_node(std::unique_ptr<session_store> inner, std::shared_ptr<counts> c)
-      : passing_on(std::move(inner)), counts_(std::move(c)) {}
+      : passing_on(std::move(inner)), counts_(std::move(c)) {
+    counts_->read = [this] { collect(); };
+  }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     if (c.verb == verb::acquire) ++counts_->asked_for_grants;
@@ -54,7 +59,10 @@ class posting_node final : public harness::passing_on {
   }
   source answers() override { return {}; }
   void collect() override {
-    if (counts_->late > 0 && counts_->late-- > 0) return;
+    if (counts_->late > 0 && counts_->late-- > 0) {
+      if (counts_->meanwhile) counts_->meanwhile();
+      return;
+    }
     std::vector<unread> all;
     {
       const std::lock_guard guard{mutex_};
@@ -128,6 +136,7 @@ TEST(quorum_posting, one_that_was_asked_without_memory_answers_for_no_other) {
   }
   of_node.front()->no_memory = true;
   of_node.back()->late = 20;
+  of_node.back()->meanwhile = of_node.front()->read;  // another that uses its connection
   redlock lock(nodes, "job", {.node_timeout = 20s});
   auto held = lock.try_acquire();
   ASSERT_TRUE(held);
