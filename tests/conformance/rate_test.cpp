@@ -111,6 +111,12 @@ TEST_P(rates, keys_that_look_alike_are_not_the_same) {
   }
 }
 
+TEST_P(rates, a_bucket_that_has_filled_up_with_time_is_not_listed) {
+  rate_limiter l{here_, "soon", {{.tokens = 1, .per = 50ms, .by = {"of"}}}};
+  EXPECT_TRUE(l.try_take(1, {{"of", "one"}}));
+  harness::eventually("it is full again", [&] { return here_.buckets("soon").empty(); });
+}
+
 TEST_P(rates, buckets_that_are_not_full_are_listed_the_emptiest_first) {
   EXPECT_TRUE(here_.buckets(name_).empty());
   const std::vector<rate_rule> rules{

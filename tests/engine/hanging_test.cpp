@@ -46,6 +46,27 @@ TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
   await_free("b");
 }
 
+TEST_F(hanging_store, ends_an_extension_behind_a_renewal_when_the_lease_ends) {
+  auto options = options_of(store);
+  options.lease = 900ms;
+  auto other = holdfast::open(url, options);
+  mutex m{other, "m"};
+  lease held = m.acquire();
+  store->hang();
+  store->await_hanging(1);  // a renewal
+  auto extended = std::async(std::launch::async, [&] {
+    try {
+      held.extend();
+    } catch (const holdfast::error& e) {
+      return e.reason();
+    }
+    return errc{};
+  });
+  EXPECT_EQ(extended.wait_for(10s), std::future_status::ready) << "it waits for the renewal";
+  store->let_go();
+  EXPECT_EQ(extended.get(), errc::lost);
+}
+
 TEST_F(hanging_store, ends_a_wait_that_it_answered_before_as_one_in_vain) {
   mutex m{session, "m"};
   auto other = open();

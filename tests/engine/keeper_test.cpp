@@ -92,31 +92,6 @@ TEST(keeper, the_loss_is_told_although_the_renewal_hangs) {
   s.script->let_go();
 }
 
-TEST(keeper, an_extension_behind_a_renewal_that_hangs_ends_with_the_lease) {
-  stage s;
-  mutex m{s.session, "m"};
-  lease held = m.acquire();
-  s.script->hang(verb::renew);
-  s.clock->advance(10s);
-  s.script->await(verb::renew, 1);
-  auto extended = std::async(std::launch::async, [&] {
-    try {
-      held.extend();
-    } catch (const holdfast::error& e) {
-      return e.reason();
-    }
-    return holdfast::errc{};
-  });
-  s.clock->advance(5s);
-  s.seen->await(event_kind::suspect);
-  s.clock->advance(15s);
-  s.seen->await(event_kind::lost);
-  const bool ended = extended.wait_for(10s) == std::future_status::ready;
-  EXPECT_TRUE(ended) << "it waits for the renewal that hangs";
-  s.script->let_go();
-  EXPECT_EQ(extended.get(), holdfast::errc::lost);
-}
-
 TEST(keeper, a_lost_reply_to_a_renewal_is_repaired_by_the_next_one) {
   stage s;
   mutex m{s.session, "m"};

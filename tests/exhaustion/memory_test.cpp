@@ -169,10 +169,10 @@ TEST_F(shortage, of_one_in_the_queue_of_the_process_stops_nobody_behind_it) {
   for (int n = 0; n < 30 && !HasFailure(); ++n) {
     SCOPED_TRACE(n);
     lease before = w.plain.acquire();
-    future first = async_acquire(w.plain).future(), second;
+    future first = async_acquire(w.plain, 1h).future(), second;
     {
       const no_memory_after now(n, of::others);
-      second = async_acquire(w.plain).future();
+      second = async_acquire(w.plain, 1h).future();
       (void)before.release();
       harness::eventually("one is told", [&] {
         w.go_on();

@@ -115,6 +115,10 @@ TEST(loss_story, a_failure_before_a_renewal_that_succeeded_is_none_of_it) {
   EXPECT_TRUE(in_story(story_of({failed, happened(event_kind::lost, "gone")}), "refused"));
   EXPECT_EQ(story_of({failed, happened(event_kind::renewed), happened(event_kind::lost, "gone")}),
             "gone");
+  const auto of_a_silent_store =
+      story_of({failed, happened(event_kind::renewed), happened(event_kind::suspect),
+                happened(event_kind::lost, "gone")});
+  EXPECT_TRUE(in_story(of_a_silent_store, "none was answered")) << of_a_silent_store;
 }
 
 TEST(loss_story, what_others_wrote_comes_with_its_control_characters_escaped) {

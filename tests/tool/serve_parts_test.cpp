@@ -520,14 +520,17 @@ TEST(serve_http, what_it_cannot_listen_on_is_refused) {
 TEST(serve_scanner, it_sleeps_without_viewers_and_is_fresh_when_one_comes) {
   const auto s = holdfast::open("memory:serve-scanner");
   board b{0, "memory:"};
-  holdfast::tool::scanner looks{b, [&] { return s; }, [] {}, {.share = 0.5, .lingers = 0s}};
+  holdfast::tool::scanner looks{
+      b, [&] { return s; }, [] {}, {.share = 0.5, .interval = 1ms, .lingers = 0s}};
   std::atomic<int> fresh{0};
   looks.when_fresh([&](bool) { ++fresh; });
   harness::eventually("it has looked", [&] { return fresh == 1; });
   std::uint64_t asked = 0;
+  int quiet = 0;  // looks of ours, each longer than a pause of the scanner's
   harness::eventually("it asks nothing any more", [&] {
     const auto before = std::exchange(asked, s.store_operations());
-    return before == asked && asked != 0;
+    quiet = before == asked && asked != 0 ? quiet + 1 : 0;
+    return quiet == 50;
   });
   holdfast::mutex m{s, "late"};
   const auto held = m.acquire();

@@ -81,6 +81,14 @@ TEST(redis_opening, a_server_that_hangs_up_is_told_with_the_advice_to_try_tls) {
   EXPECT_TRUE(contains(o.text, "rediss://")) << o.text;
 }
 
+/// To wait does not mend what is refused.
+class nothing_is_waited_for final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    EXPECT_EQ(e.detail.find("waiting for the store"), e.detail.npos) << e.detail;
+  }
+};
+
 TEST(redis_opening, a_password_that_is_missing_or_wrong_is_not_permitted_and_never_shown) {
   const harness::redis_server server({"--requirepass", "s3cret"});
   const auto at = "127.0.0.1:" + std::to_string(server.port());
@@ -88,6 +96,10 @@ TEST(redis_opening, a_password_that_is_missing_or_wrong_is_not_permitted_and_nev
   const auto wrong = opening("redis://:wr0ng@" + at);
   EXPECT_EQ(wrong.reason, errc::not_permitted);
   EXPECT_FALSE(contains(wrong.text, "wr0ng")) << wrong.text;
+  holdfast::session_options patient;
+  patient.store_timeout = std::chrono::seconds(2);
+  patient.observer = std::make_shared<nothing_is_waited_for>();
+  EXPECT_THROW((void)holdfast::open("redis://:wr0ng@" + at, patient), holdfast::error);
   EXPECT_FALSE(opening("redis://:s3cret@" + at).failed);
   EXPECT_FALSE(contains(holdfast::open("redis://:s3cret@" + at).url(), "s3cret"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -87,6 +88,17 @@ TEST_F(users, a_file_made_by_hand_for_a_group_may_be_opened_first_by_any_member)
   EXPECT_TRUE(as(one_user, [&] { return lock_something(file_); }));
 }
 
+TEST_F(users, the_folder_beside_a_file_that_was_given_to_a_group_is_the_group_s_too) {
+  EXPECT_EQ(::chmod(folder_.c_str(), 0770), 0);  // and passes nothing on
+  write_bytes(file_, "");
+  give(file_, one_user);
+  fs::permissions(file_, fs::perms{0660});
+  EXPECT_TRUE(as(one_user, [&] { return lock_something(file_); }));
+  struct stat beside{};
+  ASSERT_EQ(::stat((file_ + "-holdfast").c_str(), &beside), 0);
+  EXPECT_EQ(std::to_string(beside.st_gid), group_of_the_folder());
+}
+
 TEST_F(users, all_that_is_made_beside_the_file_belongs_to_the_group) {
   EXPECT_TRUE(as(one_user, [&] {
     sqlite_options options;
@@ -99,7 +111,8 @@ TEST_F(users, all_that_is_made_beside_the_file_belongs_to_the_group) {
     for (const auto& one : fs::recursive_directory_iterator(folder_)) {
       struct stat found{};
       ::stat(one.path().c_str(), &found);
-      const bool shared = std::to_string(found.st_gid) == options.group &&
+      const bool passes_on = !S_ISDIR(found.st_mode) || (found.st_mode & S_ISGID) != 0;
+      const bool shared = std::to_string(found.st_gid) == options.group && passes_on &&
                           (found.st_mode & 0620) == 0620 && (found.st_mode & 0007) == 0;
       if (!shared) ADD_FAILURE() << one.path();
       good = good && shared;
@@ -173,6 +186,25 @@ TEST_F(users, what_is_written_while_a_reader_reads_a_file_at_rest_leaves_its_log
   }
   EXPECT_TRUE(lock_something(file_));
   EXPECT_FALSE(has_log());
+}
+
+TEST_F(users, a_reader_waits_for_one_that_has_the_file_for_itself) {
+  EXPECT_TRUE(lock_something(file_));
+  std::future<bool> read;
+  {
+    holdfast::store::sqlite::connection alone;
+    ASSERT_TRUE(alone.open(file_).ok());
+    for (const char* const what : {"PRAGMA locking_mode=EXCLUSIVE", "BEGIN IMMEDIATE", "COMMIT"})
+      ASSERT_EQ(::sqlite3_exec(alone.get(), what, nullptr, nullptr, nullptr), SQLITE_OK) << what;
+    read = std::async(std::launch::async, [&] {
+      auto options = reading();
+      options.busy_timeout = std::chrono::minutes(1);
+      return record_of(*open(options), "name") == "1";
+    });
+    EXPECT_EQ(read.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout)
+        << "it is for another alone";
+  }
+  EXPECT_TRUE(read.get());
 }
 
 // In a file of many pages that are written whenever the last one leaves.
