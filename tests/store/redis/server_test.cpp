@@ -165,6 +165,44 @@ TEST_F(redis_faults, a_barrier_of_which_a_key_is_evicted_begins_anew) {
   }
 }
 
+TEST_F(redis_faults, the_queue_of_a_lost_record_does_not_come_back_with_the_next_one) {
+  const auto key = [](const char* part) { return std::string("holdfast:{m}") + part; };
+  const char* const parts[] = {":d", ":q", ":p", ":l"};
+  auto s = open(), other = open();
+  holdfast::fair_mutex m{s, "m"}, next{other, "m"};
+  const auto waiter = [&] {
+    auto waits = async_acquire(next).future();
+    harness::eventually("it waits", [&] { return s.show("m").waiters.size() == 1; });
+    return waits;
+  };
+  auto held = m.acquire();
+  auto before = waiter();
+  for (const char* const part : parts) server_.ask({"COPY", key(part), key(part) + "-kept"});
+  EXPECT_FALSE(held.release());
+  EXPECT_FALSE(before.get().value().release());
+  server_.ask({"DEL", key("")});
+  for (const char* const part : parts) {
+    server_.ask({"DEL", key(part)});
+    if (server_.ask({"EXISTS", key(part) + "-kept"}) == "1")
+      server_.ask({"RENAME", key(part) + "-kept", key(part)});
+  }
+  held = m.acquire();
+  auto after = waiter();
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(after.get());
+}
+
+TEST_F(redis_faults, a_reader_with_a_short_lease_does_not_shorten_redisson_s_lock_for_the_others) {
+  const auto reading = [&](std::chrono::seconds lease) {
+    holdfast::lock_options options;
+    options.lease = lease;
+    holdfast::shared_mutex m{open("?dialect=redisson"), "rw", {options}};
+    return m.acquire_shared();
+  };
+  const auto first = reading(30s), second = reading(5s);
+  EXPECT_GT(std::stoll(server_.ask({"PTTL", "rw"})), 10'000);
+}
+
 TEST_F(redis_faults, a_note_longer_than_any_of_ours_is_not_sent_about) {
   auto s = open();
   const std::string note(10'000'000, 'x');

@@ -35,6 +35,16 @@ TEST(setnx_script, what_is_of_the_next_owner_is_not_ours_by_a_time_that_we_might
         << "while ours can not have ended";
     EXPECT_NE(ask({"GET", "orders"}), theirs);
   }
+  const auto ours = in_seconds(1'800);
+  for (const auto& ended : {std::string("1000"), std::string()}) {
+    ended.empty() ? ask({"DEL", "orders"}) : ask({"SET", "orders", ended});
+    EXPECT_EQ(ask({"EVAL", std::string(setnx_script().text), "1", "orders", "extend", ours,
+                   "10000000", "1000000", "", "9999999999999999"})
+                  .at(0),
+              '2')
+        << "there is nothing of ours to extend";
+    EXPECT_EQ(ask({"GET", "orders"}), ended.empty() ? "nil" : ended);
+  }
 }
 
 TEST(setnx_values, the_one_that_is_known_to_be_written_stays_whatever_else_is_proposed) {
