@@ -48,15 +48,19 @@ std::string replace_file(const std::string& path, std::string_view text) {
   // /dev/stderr and a FIFO are written to, not replaced.
   if (is_special(path)) return write_in_place(path, text);
   const std::string fresh = path + ".new-" + std::to_string(::getpid());
+  // One that was killed before the rename left it; in a container each program has the same number.
+  ::unlink(fresh.c_str());
+  int wrong = 0;
   {
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
     const unique_fd file{::open(fresh.c_str(), flags, 0644)};
-    if (!file || !write_all(file.get(), text)) return std::strerror(errno);
+    if (!file) return std::strerror(errno);
+    if (!write_all(file.get(), text)) wrong = errno;
   }
-  if (std::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  const std::string why = std::strerror(errno);
+  if (wrong == 0 && std::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  if (wrong == 0) wrong = errno;
   ::unlink(fresh.c_str());
-  return why;
+  return std::strerror(wrong);
 }
 
 }  // namespace holdfast::tool

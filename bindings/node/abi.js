@@ -3,7 +3,7 @@
 const path = require('node:path');
 const fs = require('node:fs');
 const koffi = require('koffi');
-const {byCode, Internal} = require('./errors.js');
+const {byCode, Internal, InvalidArgument, InvalidName} = require('./errors.js');
 
 const ABI = 0;
 const NAME = `libholdfast-c.so.${ABI}`;
@@ -118,10 +118,47 @@ function errorOf(code, why) {
     leaseGone: e.lease_gone === 1});
 }
 
+const WHOLE = {
+  uint8_t: [0, 2 ** 8 - 1], int: [-(2 ** 31), 2 ** 31 - 1], int32_t: [-(2 ** 31), 2 ** 31 - 1], uint32_t: [0, 2 ** 32 - 1],
+  int64_t: [-(2n ** 63n), 2n ** 63n - 1n], uint64_t: [0, 2n ** 64n - 1n]};
+
+/** What koffi would cut without a word is refused: numbers that do not fit, and texts with a zero byte. */
+function refuseCut(type, value, what) {
+  if (value === null || typeof type !== 'string') return;
+  if (WHOLE[type]) {
+    const [least, most] = WHOLE[type];
+    if (typeof value !== 'bigint' && !Number.isInteger(value) || value < least || value > most) {
+      throw new InvalidArgument(`${what}: ${value} is not a whole number from ${least} to ${most}`, {operation: what});
+    }
+  } else if (type.startsWith('const char *')) {
+    for (const one of [value].flat()) {
+      if (String(one).includes('\0')) {
+        throw new InvalidName('a text with a zero byte in it cannot be passed on', {operation: what});
+      }
+    }
+  } else {
+    const struct = structs[/^const holdfast_(\w+) \*$/.exec(type)?.[1]];
+    if (!struct) return;
+    for (const one of [value].flat()) {
+      for (const [field, kind] of Object.entries(struct)) refuseCut(kind, one[field], what);
+    }
+  }
+}
+
+/** The arguments as koffi takes them: a Handle stands for its number. */
+function plain(name, given) {
+  return given.map((value, at) => {
+    const type = FUNCTIONS[name][at];
+    if (type === H && typeof value === 'object') return value._known;
+    refuseCut(type, value, name);
+    return value;
+  });
+}
+
 /** On this thread: only for what takes no round trip. */
 function call(name, ...given) {
   const why = newWhy();
-  const code = functions[name](...given, why);
+  const code = functions[name](...plain(name, given), why);
   if (code !== 0) throw errorOf(code, why);
 }
 
@@ -132,11 +169,12 @@ function made(name, ...given) {
   return there[0];
 }
 
-/** On a thread of Node's pool. */
+/** On a thread of Node's pool, which may begin it late: a Handle that was given is not collected before the call has ended. */
 function callAside(name, ...given) {
   const why = newWhy();
   return new Promise((resolve, reject) => {
-    functions[name].async(...given, why, (failed, code) => {
+    functions[name].async(...plain(name, given), why, (failed, code) => {
+      given.length = 0;  // until here
       if (failed) reject(failed);
       else if (code !== 0) reject(errorOf(code, why));
       else resolve();

@@ -3,7 +3,7 @@
 const {isMainThread} = require('node:worker_threads');
 const abi = require('./abi.js');
 const {byCode, ...errors} = require('./errors.js');
-const {expect, forget, outcome, aside} = require('./waits.js');
+const {isEndless, expect, forget, outcome, aside} = require('./waits.js');
 
 Symbol.asyncDispose ??= Symbol('Symbol.asyncDispose');
 Symbol.dispose ??= Symbol('Symbol.dispose');
@@ -57,10 +57,17 @@ class Lease extends Handle {
   }
 
   get fences() {
-    const there = Array(64).fill(0);
-    const count = [there.length];
-    abi.call('lease_fences', this._known, there, count);
-    return there.slice(0, count[0]).map(BigInt);
+    for (let room = 64;;) {
+      const there = Array(room).fill(0);
+      const count = [room];
+      try {
+        abi.call('lease_fences', this._known, there, count);
+        return there.slice(0, count[0]).map(BigInt);
+      } catch (why) {
+        if (!(why instanceof errors.InvalidArgument) || count[0] <= room) throw why;
+        [room] = count;
+      }
+    }
   }
 
   get state() {
@@ -97,8 +104,8 @@ class Lease extends Handle {
     abi.call('lease_check', this._known);
   }
 
-  extend(length = 0) {
-    return abi.callAside('lease_extend', this._known, length);
+  extend(length) {
+    return abi.callAside('lease_extend', this, milliseconds(length));
   }
 
   close() {
@@ -117,7 +124,7 @@ class Lease extends Handle {
   async release() {
     this._disown();
     if (this.#losing) forget(this.#losing.tag);
-    await abi.callAside('release', this._known, null);
+    await abi.callAside('release', this, null);
   }
 
   async [Symbol.asyncDispose]() {
@@ -135,7 +142,7 @@ class Lock extends Handle {
     // A lock that is free takes one step on a thread of the pool; a wait goes over the queue. So does a call with a limit, because
     // one try takes the store's own time.
     const oneTry = wait.timeout === 0;
-    if (!wait.signal?.aborted && (oneTry || !(wait.timeout < Infinity))) {
+    if (!wait.signal?.aborted && (oneTry || isEndless(wait.timeout))) {
       const there = [0];
       try {
         await abi.callAside(...this._begin(abi.sized('wait'), there));
@@ -190,12 +197,12 @@ class SharedMutex extends Lock {
   }
 
   downgrade(lease) {
-    return abi.callAside('downgrade', this._known, lease._known);
+    return abi.callAside('downgrade', this, lease);
   }
 
   async tryUpgrade(lease) {
     try {
-      await abi.callAside('upgrade', this._known, lease._known);
+      await abi.callAside('upgrade', this, lease);
       return true;
     } catch (why) {
       if (why instanceof errors.Busy) return false;
@@ -211,7 +218,7 @@ class Semaphore extends Lock {
   }
 
   available() {
-    return counted('semaphore_available', this._known);
+    return counted('semaphore_available', this);
   }
 }
 
@@ -231,7 +238,7 @@ class Leaders extends Handle {
     this.#asks = true;
     const found = abi.sized('leader');
     try {
-      await aside((how) => abi.callAside('leaders_next', this._known, how, found), wait,
+      await aside((how) => abi.callAside('leaders_next', this, how, found), wait,
                   {trying: 1e3, patience: 10e3, between: () => 500});
     } finally {
       this.#asks = false;
@@ -243,7 +250,7 @@ class Leaders extends Handle {
 class Election extends Lock {
   async leader() {
     const found = abi.sized('leader');
-    await abi.callAside('election_leader', this._known, found);
+    await abi.callAside('election_leader', this, found);
     return found.term ? leaderOf(found) : null;
   }
 
@@ -262,14 +269,14 @@ class Redlock extends Lock {
 
   async acquire(wait) {
     const there = [0];
-    await aside((how) => abi.callAside('acquire', this._known, how, there), wait, this._rhythm);
+    await aside((how) => abi.callAside('acquire', this, how, there), wait, this._rhythm);
     return new Lease(there[0]);
   }
 }
 
 class Latch extends Handle {
   countDown(n = 1) {
-    return abi.callAside('latch_count_down', this._known, n, null);
+    return abi.callAside('latch_count_down', this, n, null);
   }
 
   async wait(wait) {
@@ -277,11 +284,11 @@ class Latch extends Handle {
   }
 
   remaining() {
-    return counted('latch_remaining', this._known);
+    return counted('latch_remaining', this);
   }
 
   remove() {
-    return abi.callAside('latch_remove', this._known);
+    return abi.callAside('latch_remove', this);
   }
 }
 
@@ -291,7 +298,7 @@ class Barrier extends Handle {
   }
 
   arriveAndDrop() {
-    return abi.callAside('barrier_arrive_and_drop', this._known);
+    return abi.callAside('barrier_arrive_and_drop', this);
   }
 }
 
@@ -307,11 +314,11 @@ class Condition extends Handle {
   }
 
   notifyOne() {
-    return counted('condition_notify_one', this._known);
+    return counted('condition_notify_one', this);
   }
 
   notifyAll() {
-    return counted('condition_notify_all', this._known);
+    return counted('condition_notify_all', this);
   }
 }
 
@@ -339,7 +346,7 @@ class Limiter extends Handle {
   }
 
   refund(n = 1, key = {}) {
-    return abi.callAside('limiter_refund', this._known, n, ...keyOf(key));
+    return abi.callAside('limiter_refund', this, n, ...keyOf(key));
   }
 
   async _decided(ask) {
@@ -406,14 +413,14 @@ class Session extends Handle {
 
   async show(name) {
     const i = abi.sized('name_info');
-    await abi.callAside('show', this._known, name, i);
+    await abi.callAside('show', this, name, i);
     return {kind: i.kind, capacity: i.capacity, remaining: i.remaining, holders: i.holders, waiters: i.waiters,
             lastFence: BigInt(i.last_fence), holder: i.holder};
   }
 
   async forceRelease(name, shortId = null) {
     const removed = [0];
-    await abi.callAside('force_release', this._known, name, shortId, removed);
+    await abi.callAside('force_release', this, name, shortId, removed);
     return Number(removed[0]);
   }
 }

@@ -77,9 +77,13 @@ function expect(begin) {
   };
 }
 
+const isEndless = (timeout) => timeout === undefined || timeout === null || timeout === Infinity;
+
 function nanoseconds(timeout) {
-  if (timeout === undefined || timeout === null || timeout === Infinity) return NO_LIMIT;
-  return BigInt(Math.round(Math.max(Number(timeout), 0) * 1e6));
+  if (isEndless(timeout)) return NO_LIMIT;
+  const length = Math.round(Math.max(Number(timeout), 0) * 1e6);
+  if (length >= 2 ** 63) return NO_LIMIT;
+  return Number.isNaN(length) ? length : BigInt(length);  // the one is refused where it is passed on
 }
 
 /** Calls `wait` with the handle of a stop, which the signal requests; 0 without a signal. */
@@ -164,4 +168,4 @@ function aside(start, {timeout, signal} = {}, {trying, patience, between}) {
   });
 }
 
-module.exports = {expect, forget, outcome, aside};
+module.exports = {isEndless, expect, forget, outcome, aside};

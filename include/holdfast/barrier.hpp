@@ -59,7 +59,8 @@ class barrier {
   static constexpr std::ptrdiff_t max() noexcept { return 10'000; }
 
   /// Does not wait. One round trip; two, and the completion function, for the last one if there is
-  /// such a function. An arrival whose reply was lost is repeated and counts once.
+  /// such a function. An arrival whose reply was lost is repeated and counts once; errc::lost with
+  /// outcome_unknown() if no reply came until its place was gone, so that its phase may have ended.
   arrival arrive();
   /// Until all have arrived. No round trip if that is known; while waiting about one a second, and
   /// one when they have. Once errc::lost was thrown the arrival is over: errc::invalid_argument.

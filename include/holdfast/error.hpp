@@ -13,7 +13,7 @@ enum class errc {
   lost,               ///< it was held, and is not (or may not be) any more
   not_owner,          ///< released or extended by somebody who does not hold it
   unavailable,        ///< the store cannot be reached, or does not answer
-  overloaded,         ///< too many waiters already: shed
+  overloaded,         ///< too many waiters, buckets or queues already: shed
   deadlock,           ///< waiting would never end (a thread's second lock of its own mutex, or
                       ///< a ring of waits: session_options::detect_deadlocks)
   kind_mismatch,      ///< the name is in use as another kind of primitive
@@ -61,7 +61,8 @@ class error : public std::system_error {
 
   /// Trying the same call again later may succeed.
   bool retryable() const noexcept;
-  /// The operation may have happened: the reply was lost. Repeating it is safe.
+  /// The operation may have happened: the reply was lost. Repeating it is safe, but for a rate
+  /// limiter's take on Redis and the very last barrier::arrive_and_drop() (docs/guarantees.md).
   bool outcome_unknown() const noexcept { return failure_.outcome_unknown; }
   /// The lease this call was about no longer protects anything.
   bool lease_gone() const noexcept;

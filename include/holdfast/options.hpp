@@ -41,9 +41,9 @@ struct session_options {
   bool detect_deadlocks = false;
 };
 
-/// For one lock. local_time, linger, max_bypass and max_waiters are about the line that threads of
-/// this process form for a mutex or a recursive_mutex (max_waiters: also the readers of a
-/// shared_mutex). Other locks, whose waiters all stand in line at the store, refuse them
+/// For one lock. local_time, linger, max_bypass and max_waiters are about the local queue, in which
+/// threads of this process wait for a mutex or a recursive_mutex (max_waiters: also the readers of
+/// a shared_mutex). Other locks, whose waiters all queue at the store, refuse them
 /// (errc::invalid_argument).
 struct lock_options {
   /// Zero: the session's.

@@ -77,12 +77,14 @@ class session {
   name_info show(std::string_view name) const;
   /// The buckets of a rate limiter that are not full, those with the smallest part left first, at
   /// most `most`; none if the name is in use as something else. One round trip; on Redis a scan of
-  /// the store, of 10,000 of them. Throws errc::unsupported where the store has no rate limiters.
+  /// the store, and one round trip for each page of keys found: at most 10,000 buckets are looked
+  /// at. Throws errc::unsupported where the store has no rate limiters.
   std::vector<rate_bucket> buckets(std::string_view name, std::size_t most = 100) const;
-  /// Takes the lock away from its holders (or only from the one whose short id is given): the next
-  /// waiter gets it, with a greater fence; the former holder finds out at its next renewal, and the
-  /// resource refuses it by the fence. Returns how many holders were removed. One round trip, and
-  /// one for each holder removed.
+  /// Takes the lock away from its holders (or only from the one with this short id, all 8 digits of
+  /// it): the next waiter gets it, with a greater fence; the former holder finds out at its next
+  /// renewal, and the resource refuses it by the fence. A barrier is broken as a whole, unless a
+  /// short id is given. Returns how many holders were removed, at a barrier how many participants.
+  /// One round trip, and one for each holder removed; one more for a barrier as a whole.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
   /// What the store's servers say of themselves: version, settings, state, as far as they bear on
@@ -98,7 +100,7 @@ class session {
   std::shared_ptr<engine::session_impl> impl_;
 };
 
-/// names(), show() and force_release() without a thread (async.hpp): They run one after another on
+/// names(), show() and force_release() without a thread (async.hpp): they run one after another on
 /// the session's thread, and hold up its other waits.
 pending<std::vector<std::string>> async_names(const session& s, std::string pattern = "*");
 pending<name_info> async_show(const session& s, std::string name);

@@ -44,7 +44,7 @@ class wait_limit {
 
 namespace detail {
 
-/// So long after its deadline a wait still waits for the store's last answer. It ends a tenth of a
+/// How long past its deadline a wait stays for the store's last answer. It ends a tenth of a
 /// second after the deadline at the latest: the rest is for waking the thread.
 inline constexpr std::chrono::nanoseconds last_answer_within = std::chrono::milliseconds(80);
 

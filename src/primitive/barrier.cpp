@@ -36,6 +36,15 @@ failure broken() {
           "arrives after this begins anew, with the whole count"};
 }
 
+// Its phase may have ended as well: nobody heard of it, and its place has ended since.
+failure not_known_any_more() {
+  return {
+      errc::lost,
+      "the answers to this arrival did not come until its place at the barrier was gone: whether "
+      "the phase ended or broke is not known; who arrives after this begins anew",
+      true};
+}
+
 failure no_arrival() {
   return {errc::invalid_argument,
           "this arrival was waited for, or moved from, or its phase broke: arrive again"};
@@ -206,7 +215,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::done:  // the last of those that do not come again
         return end(), settled();
       case permits_outcome::absent:
-        return end(), broken();
+        return end(), was_in_doubt && !arrived_ ? not_known_any_more() : broken();
       case permits_outcome::busy:
         return refused(too_many(of_->count));
       default:
@@ -247,20 +256,26 @@ struct barrier::round final : engine::request {
     arrived_ = true;
   }
 
-  // The lease of a participant begins with each arrival; the one before has gone with it.
+  // The lease of a participant begins with each arrival; the one before has gone with it. And anew
+  // where its own renewals do not get through, and the store says all the same that it is there.
   void keep(boot_time sent) {
-    if (arrived_ && who_.kept && who_.kept->owner() == command_.owner) return;
-    arrived_ = true;
+    const bool kept = arrived_ && who_.kept && who_.kept->owner() == command_.owner;
+    if (kept && who_.kept->state() == lease_state::held) return;
     auto& keeper = session().keeper();
-    if (who_.kept) keeper.remove(*who_.kept);
-    who_ = {};
-    if (command_.outlives_session && !command_.lingers) return;
+    if (!kept) {
+      arrived_ = true;
+      if (who_.kept) keeper.remove(*who_.kept);
+      who_ = {};
+      if (command_.outlives_session && !command_.lingers) return;
+    }
     const auto& config = of_->of.config;
     const boot_time valid_until = engine::lease_timer::sure_until(sent, config->lease);
     const engine::grant g{command_.owner, 0, valid_until};
-    who_.kept =
+    auto anew =
         std::make_shared<engine::hold>(of_->of.session, of_->of.session->for_holds(), config,
                                        engine::acquire_params{}, g, engine::waits{sent, sent});
+    if (kept) keeper.remove(*who_.kept);
+    who_.kept = std::move(anew);
     keeper.add(who_.kept);
   }
 

@@ -65,10 +65,12 @@ std::string known(std::string_view word) {
 
 }  // namespace
 
+std::string short_id_of(const store::owner_id& owner) { return to_string(owner).substr(0, 8); }
+
 participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
                      std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at) {
   participant p;
-  if (owner) p.short_id = to_string(owner).substr(0, 8);
+  if (owner) p.short_id = short_id_of(owner);
   p.weight = weight;
   p.host = known(next_word(note));
   const auto pid = next_word(note);

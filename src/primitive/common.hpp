@@ -17,6 +17,9 @@
 /// What the primitives have in common: checked options, and who holds what in the std style.
 namespace holdfast::primitive {
 
+/// What people call an acquisition by: 8 of the 32 digits that name it.
+std::string short_id_of(const store::owner_id& owner);
+
 /// Somebody's note ("host pid program reason") and times, as people see them.
 participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
                      std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at);

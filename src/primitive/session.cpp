@@ -177,8 +177,9 @@ result<std::size_t> evict_all(engine::session_impl& session, const std::string& 
   std::vector<store::owner_id> owners;
   // Who waits at a barrier takes part as well: it is broken as a whole.
   if (found->found.kind == store::kind::barrier && short_id.empty()) owners.emplace_back();
+  // A part of a short id could be that of several.
   for (const auto& h : found->found.holders) {
-    if (to_string(h.owner).starts_with(short_id)) owners.push_back(h.owner);
+    if (short_id.empty() || short_id == primitive::short_id_of(h.owner)) owners.push_back(h.owner);
   }
   std::size_t removed = 0;
   for (const auto& owner : owners) {

@@ -14,6 +14,39 @@ using namespace std::string_literals;
 using holdfast::errc;
 using holdfast::lease;
 
+// They look dangerous, and are names like others.
+std::vector<std::string> dangerous_names(std::size_t longest) {
+  return {" ",
+          "'",
+          "\"",
+          "'; drop table locks; --",
+          "%",
+          "%s%n",
+          "%41",
+          "{}",
+          "{a}b",
+          "[1]",
+          "*",
+          "?",
+          "..",
+          "../../etc/passwd",
+          "/",
+          "\\",
+          "$(id)",
+          "`id`",
+          "-rf",
+          "NULL",
+          "null",
+          "0",
+          "caf\xc3\xa9",
+          "\xe4\xb8\xad\xe6\x96\x87",
+          "\xf0\x9f\x94\x92",
+          "\xf0\x9d\x92\xb3",
+          "a b  c",
+          std::string(longest, 'a'),
+          std::string(longest - 1, '\\') + "\""};
+}
+
 class bad_input : public suite {
  protected:
   /// Makes the primitive of this cell, and uses it once.
@@ -82,57 +115,11 @@ TEST_P(bad_input, names_that_cannot_be_are_refused_and_nothing_is_changed) {
   EXPECT_TRUE(here_.names().empty());
 }
 
-TEST_P(bad_input, names_that_look_dangerous_are_names_like_others) {
-  const std::size_t longest = here_.can().max_name_bytes;
-  const std::string cases[] = {" ",
-                               "'",
-                               "\"",
-                               "'; drop table locks; --",
-                               "%",
-                               "%s%n",
-                               "%41",
-                               "{}",
-                               "{a}b",
-                               "[1]",
-                               "*",
-                               "?",
-                               "..",
-                               "../../etc/passwd",
-                               "/",
-                               "\\",
-                               "$(id)",
-                               "`id`",
-                               "-rf",
-                               "NULL",
-                               "null",
-                               "0",
-                               "caf\xc3\xa9",
-                               "\xe4\xb8\xad\xe6\x96\x87",
-                               "\xf0\x9f\x94\x92",
-                               "\xf0\x9d\x92\xb3",
-                               "a b  c",
-                               std::string(longest, 'a'),
-                               std::string(longest - 1, '\\') + "\""};
-  for (const auto& name : cases) {
-    const lease held = holdfast::mutex(here_, name).acquire();
-    EXPECT_FALSE(holdfast::mutex(another(), name).try_acquire()) << name;
-    EXPECT_EQ(here_.names(), std::vector<std::string>{name});
-    EXPECT_EQ(here_.show(name).name, name);
-    EXPECT_EQ(holders(), 0u);
+TEST_P(bad_input, names_that_look_dangerous_can_be_used) {
+  for (const auto& name : dangerous_names(here_.can().max_name_bytes)) {
+    EXPECT_NO_THROW(use(name)) << name;
   }
-  for (const auto& name : cases) EXPECT_NO_THROW(use(name)) << name;
   EXPECT_TRUE(here_.names().empty());
-}
-
-TEST_P(bad_input, a_prefix_counts_with_the_name) {
-  const std::size_t longest = here_.can().max_name_bytes;
-  const auto make = [&](const std::string& prefix, const std::string& name) {
-    holdfast::mutex(another({.name_prefix = prefix}), name).lock();
-  };
-  EXPECT_EQ(reason_of([&] { make("p:", std::string(longest - 1, 'a')); }), errc::invalid_name);
-  EXPECT_EQ(reason_of([&] { make("p\n:", "a"); }), errc::invalid_name);
-  EXPECT_EQ(reason_of([&] { make("p:", ""); }), errc::invalid_name);
-  EXPECT_NO_THROW(make("p:", std::string(longest - 2, 'a')));
 }
 
 TEST_P(bad_input, leases_that_cannot_be_are_refused) {
@@ -176,7 +163,33 @@ TEST_P(bad_input, its_errors_say_what_was_tried_on_which_name_and_store) {
   }
 }
 
-TEST_P(bad_input, another_kind_on_a_name_in_use_is_refused_by_name_and_changes_nothing) {
+// What depends on the store and not on the primitive.
+class used_names : public suite {};
+INSTANTIATE_TEST_SUITE_P(stores, used_names, testing::ValuesIn(cells({"mutex"})), cell_name);
+
+TEST_P(used_names, are_locks_of_their_own_however_dangerous_they_look) {
+  const auto there = another();
+  for (const auto& name : dangerous_names(here_.can().max_name_bytes)) {
+    const lease held = holdfast::mutex(here_, name).acquire();
+    EXPECT_FALSE(holdfast::mutex(there, name).try_acquire()) << name;
+    EXPECT_EQ(here_.names(), std::vector<std::string>{name});
+    EXPECT_EQ(here_.show(name).name, name);
+    EXPECT_EQ(holders(), 0u);
+  }
+}
+
+TEST_P(used_names, have_the_prefix_counted_with_them) {
+  const std::size_t longest = here_.can().max_name_bytes;
+  const auto make = [&](const std::string& prefix, const std::string& name) {
+    holdfast::mutex(another({.name_prefix = prefix}), name).lock();
+  };
+  EXPECT_EQ(reason_of([&] { make("p:", std::string(longest - 1, 'a')); }), errc::invalid_name);
+  EXPECT_EQ(reason_of([&] { make("p\n:", "a"); }), errc::invalid_name);
+  EXPECT_EQ(reason_of([&] { make("p:", ""); }), errc::invalid_name);
+  EXPECT_NO_THROW(make("p:", std::string(longest - 2, 'a')));
+}
+
+TEST_P(used_names, refuse_another_kind_by_its_name_and_change_nothing) {
   const auto& can = here_.can();
   holdfast::mutex a_mutex{here_, "kind"};
   holdfast::counting_semaphore a_semaphore{here_, "kind", 3};
@@ -227,7 +240,7 @@ TEST_P(bad_input, another_kind_on_a_name_in_use_is_refused_by_name_and_changes_n
   all_but("rate_limiter");
 }
 
-TEST_P(bad_input, another_capacity_on_a_name_in_use_is_refused_and_names_the_right_one) {
+TEST_P(used_names, refuse_another_capacity_and_tell_the_right_one) {
   holdfast::counting_semaphore three{here_, "capacity", 3};
   holdfast::counting_semaphore four{here_, "capacity", 4};
   three.acquire();

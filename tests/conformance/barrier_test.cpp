@@ -3,6 +3,7 @@
 
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
+#include "conformance/fault_script.hpp"
 #include "harness/eventually.hpp"
 
 namespace conformance {
@@ -201,6 +202,23 @@ TEST_P(barriers, who_is_cut_off_for_longer_than_its_lease_breaks_it_for_the_othe
   EXPECT_EQ(reason_of([&] { two_.arrive_and_wait(); }), errc::lost);
   *cut = false;
   EXPECT_EQ(reason_of([&] { away.arrive_and_wait(); }), errc::lost);
+}
+
+TEST_P(barriers, whose_answers_were_lost_until_all_was_over_is_told_that_nobody_knows) {
+  const fault_script faults;
+  barrier away{another({.decorate = holdfast::testing::faulty(faults.plan())}), name_, 2};
+  auto here = two_.arrive();
+  away.arrive_and_wait();
+  two_.wait(std::move(here));
+  faults.all(holdfast::testing::fault::drop_reply);
+  auto left = async_arrive_and_drop(away).future();
+  two_.arrive_and_wait();
+  two_.arrive_and_drop();
+  faults.all(holdfast::testing::fault::none);
+  const auto told = left.get();
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().code, errc::lost);
+  EXPECT_TRUE(told.error().outcome_unknown) << told.error().what;
 }
 
 TEST_P(barriers, without_a_thread_it_is_the_same) {

@@ -20,6 +20,8 @@ struct row {
   std::string name;  ///< letters, digits and underscores
   /// The URL of a fresh, empty store: files go into the folder.
   std::function<std::string(const harness::temp_dir&)> url;
+  /// What is done with that URL when the test is over.
+  std::function<void(const std::string& url)> give_back{};
   /// Faults that nobody must notification but by the time that things take.
   std::function<holdfast::testing::fault_plan()> faults{};
   /// The primitives that it cannot do. A test compares these two with its capabilities: to ask them
@@ -27,6 +29,8 @@ struct row {
   std::vector<std::string> lacks{};
   /// Rules ("suite.test") that ask for more than its primitives need; they are not run there.
   std::vector<std::string> without{};
+  /// Also those that need few stores (narrow_rules).
+  bool every_rule = false;
   /// Another row's store, reached another way: only these primitives and suites are run, as the
   /// rest is the other's code. Empty: all.
   struct {
@@ -56,6 +60,7 @@ using decorator = std::function<std::unique_ptr<holdfast::store::session_store>(
 class fresh_store {
  public:
   explicit fresh_store(const row& r);
+  ~fresh_store();
   holdfast::session open(holdfast::session_options options = {}) const;
   const std::string& url() const { return url_; }
   /// How many acquisitions of a name its sessions in this process have under way at the store.
@@ -87,6 +92,14 @@ const std::vector<primitive>& primitives();
 
 /// The cells of these primitives on all stores that can do them.
 std::vector<cell> cells(const std::vector<std::string>& names);
+
+/// Rules about code above the stores' interface: they run on the rows with every_rule, and on all
+/// where HOLDFAST_EVERY_RULE is set.
+struct narrow_rule {
+  std::string rule;   ///< "suite.test", with asterisks
+  std::string about;  ///< which code
+};
+const std::vector<narrow_rule>& narrow_rules();
 
 /// What GoogleTest's filter has to leave out, once all tests are registered: each row's own rules,
 /// `*/suite.test/row__*`, and the suites that it does not run, `*/suite.*/row__*`.

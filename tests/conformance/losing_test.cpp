@@ -156,6 +156,7 @@ TEST_P(losing, taking_away_by_short_id_takes_that_one_and_no_other) {
   lease held = make(here_)->acquire();
   EXPECT_EQ(here_.force_release(name_, "zzzzzzzz"), 0u);
   EXPECT_NO_THROW(held.extend());
+  EXPECT_EQ(here_.force_release(name_, held.short_id().substr(0, 7)), 0u) << "a part of one";
   EXPECT_EQ(here_.force_release(name_, held.short_id()), 1u);
   EXPECT_EQ(here_.force_release(name_, held.short_id()), 0u);
   EXPECT_EQ(here_.force_release("nobody:uses:this"), 0u);

@@ -62,6 +62,11 @@ foreach(kind IN LISTS shared_servers)
   holdfast_rows(${kind} ${shards} ${kind} ${kind}_session SERVERS ${kind})
 endforeach()
 if(HOLDFAST_TEST_ROOMS STREQUAL "all")
+  # The rules for which a few stores are enough, on all.
+  holdfast_shards(conformance.every_rule test_conformance nightly COUNT 4 BOUND 120 FILTER "*/*__*" SERVERS all)
+  foreach(shard RANGE 1 4)
+    set_property(TEST conformance.every_rule.${shard}of4 APPEND PROPERTY ENVIRONMENT HOLDFAST_EVERY_RULE=1)
+  endforeach()
   holdfast_shards(conformance.matrix test_conformance conformance COUNT 1 BOUND 120 FILTER "matrix.*" SERVERS all)
   # The same suites with options for every lock.
   if(NOT HOLDFAST_SANITIZE)

@@ -90,6 +90,17 @@ TEST_P(waiting, cancelling_one_of_three_wakes_that_one_and_the_others_get_their_
   EXPECT_EQ(served, 2);
 }
 
+// From no time to as long as a slow store takes to hand over, the short ones as often as the long.
+// On the clock: a busy machine gives one who yields the processor back milliseconds later.
+std::chrono::microseconds a_while(harness::random& random) {
+  return std::chrono::microseconds(random.between(0, 1 << random.between(0, 11)));
+}
+void spin_for(std::chrono::microseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
 // Either the waiter has it, or nobody: never neither of the two, and nothing stays behind. What the
 // store gives to one that has gone already is given back a moment later.
 TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_held_by_nobody) {
@@ -101,7 +112,7 @@ TEST_P(waiting, a_deadline_that_races_with_the_grant_never_leaves_it_held_by_nob
       const auto got = rival_->try_acquire_for(timeout);
       EXPECT_TRUE(!got || got->remaining() > 0ns);
     });
-    for (int spin = random.between(0, 200); spin > 0; --spin) std::this_thread::yield();
+    spin_for(a_while(random));
     EXPECT_FALSE(held.release());
     waiter.join();
     SCOPED_TRACE("round " + std::to_string(i));
@@ -120,9 +131,9 @@ TEST_P(waiting, a_cancellation_that_races_with_the_grant_never_leaves_it_held_by
       EXPECT_TRUE(!got || got->remaining() > 0ns);
     });
     if (random.one_in(2)) until_waiting(1);
-    const int spins = random.between(0, 200);
-    std::thread canceller([&, spins] {
-      for (int spin = spins; spin > 0; --spin) std::this_thread::yield();
+    const auto later = a_while(random);
+    std::thread canceller([&, later] {
+      spin_for(later);
       stop.request_stop();
     });
     EXPECT_FALSE(held.release());

@@ -5,10 +5,14 @@
 
 namespace harness {
 
+namespace {
+// Made in a millisecond; one of RSA takes a hundred.
+const std::string new_key = "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes ";
+}  // namespace
+
 authority::authority() {
-  run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
-  run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=stranger -keyout stranger.key -out "
-      "stranger.pem");
+  run(new_key + "-x509 -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
+  run(new_key + "-x509 -days 2 -subj /CN=stranger -keyout stranger.key -out stranger.pem");
   issue("good", "IP:127.0.0.1,DNS:localhost", "-days 2");
   issue("elsewhere", "DNS:elsewhere.example", "-days 2");
   issue("client", "DNS:client", "-days 2");
@@ -17,8 +21,7 @@ authority::authority() {
 
 void authority::issue(const std::string& name, const std::string& hosts,
                       const std::string& dates) const {
-  run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name +
-      ".csr");
+  run(new_key + "-subj /CN=" + name + " -keyout " + name + ".key -out " + name + ".csr");
   run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial " + dates +
       " -out " + name + ".pem -extfile <(echo subjectAltName=" + hosts + ")");
 }

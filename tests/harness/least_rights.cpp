@@ -9,9 +9,12 @@
 
 #include <fstream>
 #include <holdfast/holdfast.hpp>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 namespace harness {
 
@@ -27,13 +30,25 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 }
 
 #ifdef HOLDFAST_WITH_POSTGRES
+// A process of the server for each connection: one is kept. It is never closed, as a forked child
+// that closed it would close its parent's.
+PGconn* connection_to(const std::string& url) {
+  static auto& open = *new std::map<std::string, PGconn*>;
+  PGconn*& c = open[url];
+  if (c == nullptr) {
+    c = PQconnectdb(url.c_str());
+    PQsetNoticeReceiver(c, [](void*, const PGresult*) {}, nullptr);
+  } else if (PQstatus(c) != CONNECTION_OK) {
+    PQreset(c);
+  }
+  return c;
+}
+
 void ask_postgres(const std::string& url, const std::string& statements) {
-  const std::unique_ptr<PGconn, void (*)(PGconn*)> c(PQconnectdb(url.c_str()), &PQfinish);
-  PQsetNoticeReceiver(c.get(), [](void*, const PGresult*) {}, nullptr);
-  const std::unique_ptr<PGresult, void (*)(PGresult*)> r(PQexec(c.get(), statements.c_str()),
-                                                         &PQclear);
-  if (PQresultStatus(r.get()) == PGRES_FATAL_ERROR) {
-    throw std::runtime_error(statements + ": " + PQerrorMessage(c.get()));
+  PGconn* const c = connection_to(url);
+  const std::unique_ptr<PGresult, void (*)(PGresult*)> r(PQexec(c, statements.c_str()), &PQclear);
+  if (PQresultStatus(r.get()) != PGRES_COMMAND_OK) {
+    throw std::runtime_error(statements + ": " + PQerrorMessage(c));
   }
 }
 
@@ -49,7 +64,7 @@ std::string in_postgres(const std::string& url, const std::string& schema) {
                "to \"" +
                schema + "\"; " + replaced(grants, " app;", " " + std::string(user) + ";") +
                "; commit");
-  return replaced(url, "postgres@", std::string(user) + "@");
+  return replaced(url, "postgres@", std::string(user) + "@") + "?schema=" + schema;
 }
 #endif
 
@@ -74,9 +89,33 @@ std::string in_mariadb(const std::string& url, const std::string& database) {
   ask_mariadb(
       std::stoi(url.substr(url.rfind(':') + 1)),
       "create user if not exists " + name + "; " + replaced(grants, " app;", " " + name + ";"));
-  return replaced(url, "admin@", std::string(user) + "@");
+  return replaced(url, "admin@", std::string(user) + "@") + database;
 }
 #endif
+
+/// A store on a server, for the administrator.
+struct lendable {
+  std::string server, store;
+};
+
+struct {
+  std::mutex mutex;
+  std::map<std::string, lendable> made;                  // by the URL that is lent
+  std::map<std::string, std::vector<std::string>> idle;  // by server
+} lent_stores;
+
+void empty_store(const lendable& l) {
+  const auto statements = [&](const std::string& quote) {
+    const std::string in = quote + l.store + quote + ".holdfast_";
+    return "delete from " + in + "records; update " + in + "meta set fence_floor = 0";
+  };
+#ifdef HOLDFAST_WITH_POSTGRES
+  if (l.server.starts_with("postgres:")) return ask_postgres(l.server, statements("\""));
+#endif
+#ifdef HOLDFAST_WITH_MARIADB
+  ask_mariadb(std::stoi(l.server.substr(l.server.rfind(':') + 1)), statements("`"));
+#endif
+}
 
 }  // namespace
 
@@ -90,7 +129,7 @@ std::string rights_on_page(const std::string& page) {
   return all;
 }
 
-std::string as_user_of_least_rights(const std::string& url, const std::string& store) {
+std::string store_of_least_rights(const std::string& url, const std::string& store) {
 #ifdef HOLDFAST_WITH_POSTGRES
   if (url.starts_with("postgres:")) return in_postgres(url, store);
 #endif
@@ -98,6 +137,25 @@ std::string as_user_of_least_rights(const std::string& url, const std::string& s
   if (url.starts_with("mariadb:")) return in_mariadb(url, store);
 #endif
   throw std::invalid_argument("no rights are known for " + url);
+}
+
+std::string lend_store_of_least_rights(const std::string& url, const std::string& store) {
+  const std::lock_guard guard{lent_stores.mutex};
+  auto& idle = lent_stores.idle[url];
+  if (idle.empty()) {
+    const auto made = store_of_least_rights(url, store);
+    lent_stores.made.emplace(made, lendable{url, store});
+    return made;
+  }
+  const auto lent = std::move(idle.back());
+  idle.pop_back();
+  empty_store(lent_stores.made.at(lent));
+  return lent;
+}
+
+void give_back_store(const std::string& lent) {
+  const std::lock_guard guard{lent_stores.mutex};
+  lent_stores.idle[lent_stores.made.at(lent).server].push_back(lent);
 }
 
 }  // namespace harness

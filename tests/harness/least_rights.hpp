@@ -7,8 +7,15 @@
 namespace harness {
 
 /// On a server whose `url` is an administrator's: makes a fresh store (a schema, a database) of
-/// that name, and gives the user of least rights what it needs there. The URL of that user.
-std::string as_user_of_least_rights(const std::string& url, const std::string& store);
+/// that name, and gives the user of least rights what it needs there. That user's URL of the store.
+std::string store_of_least_rights(const std::string& url, const std::string& store);
+
+/// The same, but a store that was given back is emptied and lent again: to make one costs more than
+/// most tests do.
+std::string lend_store_of_least_rights(const std::string& url, const std::string& store);
+
+/// Whoever has it open closes it before another is lent.
+void give_back_store(const std::string& lent);
 
 /// The statements of a page of docs/stores/ that give rights to `app`.
 std::string rights_on_page(const std::string& page);

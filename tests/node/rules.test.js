@@ -285,6 +285,80 @@ test('a program that ends with a lease gives it back, and ends by itself', async
   assert.match(execFileSync(process.execPath, ['-e', quiet], {encoding: 'utf8', timeout: 60e3}), /^\d+\n$/);
 });
 
+test('what does not fit is refused, and not cut', async () => {
+  const store = await holdfast.open('memory:cut');
+  const semaphore = store.semaphore('s', 2), latch = store.latch('l', 2), limiter = store.limiter('r', [{tokens: 5}]);
+  const large = 2 ** 32;
+  const mutex = store.mutex('m');
+  for (const what of [
+    () => store.semaphore('wide', large + 3),
+    () => store.semaphore('part', 2.5),
+    () => semaphore.permits(large + 1).acquire({timeout: 0}),
+    () => holdfast.multiLock(semaphore.permits(large + 1)),
+    () => store.latch('long', large + 3),
+    () => latch.countDown(large + 1),
+    () => store.limiter('q', [{tokens: 2 ** 64}]),
+    () => store.limiter('q', [{tokens: 2.5}]),
+    () => limiter.tryTake(0.5),
+    () => store.mutex('m', {lease: Infinity}),
+    () => store.mutex('m', {linger: NaN}),
+    () => store.election('e', {priority: 2 ** 31}),
+    () => mutex.acquire({timeout: NaN}),
+  ]) {
+    await assert.rejects(async () => what(), holdfast.InvalidArgument, String(what));
+  }
+  assert.equal(await semaphore.available(), 2);
+  assert.equal(await latch.remaining(), 2);
+  assert.throws(() => store.mutex('m\0n'), holdfast.InvalidName);
+  await assert.rejects(limiter.tryTake(1, {client: 'a\0b'}), holdfast.InvalidName);
+  store.close();
+});
+
+test('a wait longer than can be counted has no limit', async () => {
+  const [store, other] = [await holdfast.open('memory:long'), await holdfast.open('memory:long')];
+  const held = await store.mutex('m').acquire();
+  const later = [2 ** 64 / 1e6, 1e20, Number.MAX_VALUE].map((timeout) => other.mutex('m').acquire({timeout}).then((l) => l.release()));
+  while ((await store.show('m')).waiters === 0) await Promise.race([...later, store.show('m')]);
+  await held.release();
+  await Promise.all(later);
+  store.close();
+  other.close();
+});
+
+test('a lease of many members has a fence for each', async () => {
+  const store = await holdfast.open('memory:many');
+  const members = Array.from({length: 65}, (_, i) => store.mutex(`m${i}`));
+  const lease = await holdfast.multiLock(...members).acquire();
+  assert.equal(lease.fences.length, members.length);
+  await lease.release();
+  store.close();
+});
+
+test('a call that waits for a thread keeps what it is made on', () => {
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    const fs = require('node:fs');
+    (async () => {
+      const store = await holdfast.open('memory:kept');
+      const fifos = process.argv.slice(1);
+      const busy = fifos.map((fifo) => fs.promises.readFile(fifo));  // each has a thread of the pool until somebody writes
+      const calls = [store.latch('l', 3).countDown(), store.latch('l', 3).remaining(), store.semaphore('s', 3).available(),
+                     store.limiter('r', [{tokens: 5}]).refund(1), store.barrier('b', 2).arriveAndDrop(),
+                     store.condition('c').notifyOne()];
+      for (let i = 0; i < 5; ++i) {
+        gc();
+        await new Promise(setImmediate);  // here the registry closes what was collected
+      }
+      for (const fifo of fifos) fs.writeFileSync(fifo, '');
+      await Promise.all([...calls, ...busy]);
+      console.log('done');
+    })();`;
+  const fifos = Array.from({length: 4}, (_, i) => path.join(folder, `busy${i}`));
+  execFileSync('mkfifo', fifos);
+  const told = execFileSync(process.execPath, ['--expose-gc', '-e', code, ...fifos], {
+    encoding: 'utf8', timeout: 60e3, env: {...process.env, UV_THREADPOOL_SIZE: '4'}});
+  assert.equal(told, 'done\n');
+});
+
 test('structs are those of the header', () => {
   const told = execFileSync(process.env.HOLDFAST_C_RULES, ['--layout'], {encoding: 'utf8'});
   const seen = new Set();

@@ -409,6 +409,29 @@ class Errors(OnAStore):
         with self.assertRaises(holdfast.InvalidArgument):
             self.here.mutex("m")
 
+    def test_numbers_that_do_not_fit_are_refused_and_not_cut(self):
+        large = 2**32
+        semaphore, latch = self.here.semaphore("s", 2), self.here.latch("l", 2)
+        limiter = self.here.limiter("r", holdfast.Rule(tokens=5))
+        for what in (lambda: self.here.semaphore("wide", large + 3),
+                     lambda: semaphore.permits(large + 1).acquire(0),
+                     lambda: holdfast.multi_lock(semaphore.permits(large + 1)),
+                     lambda: self.here.latch("long", large + 3),
+                     lambda: latch.count_down(large + 1),
+                     lambda: self.here.barrier("b", large + 1),
+                     lambda: self.here.limiter("q", holdfast.Rule(tokens=2**64 + 2)),
+                     lambda: limiter.try_take(2**64 + 1),
+                     lambda: self.here.mutex("m", options=holdfast.LockOptions(lease=2.0**64 / 1e3)),
+                     lambda: self.here.election("e", priority=2**31)):
+            with self.assertRaises(holdfast.InvalidArgument):
+                what()
+        self.assertEqual((semaphore.available(), latch.remaining()), (2, 2))
+
+    def test_a_wait_longer_than_can_be_counted_has_no_limit(self):
+        for seconds in (1e300, float("inf")):
+            with self.here.mutex("m").acquire(seconds) as lease:
+                lease.check()
+
     def test_durations_that_cannot_be_are_refused(self):
         for options in (holdfast.LockOptions(lease=0), holdfast.LockOptions(lease=-1), holdfast.LockOptions(linger=-1)):
             with self.assertRaises(holdfast.InvalidArgument):

@@ -30,7 +30,7 @@ struct participant_actor : actor {
     try {
       meet();
     } catch (const holdfast::error& e) {
-      is_told(e.reason(), e.what());
+      is_told(e.reason(), e.outcome_unknown(), e.what());
     }
   }
 
@@ -130,7 +130,8 @@ struct participant_actor : actor {
     if (how_it_ended) return goes_on();
     me.dropped = true;
     if (in_vain_only) return in_vain();
-    is_told(how_it_ended.error().code, how_it_ended.error().what);
+    is_told(how_it_ended.error().code, how_it_ended.error().outcome_unknown,
+            how_it_ended.error().what);
   }
 
   void drop() {
@@ -162,12 +163,14 @@ struct participant_actor : actor {
     phases.not_in_time(p.number, since, of.here.now(), of.disturbed(p), of.bound());
   }
 
-  void is_told(errc code, const std::string& what) {
+  void is_told(errc code, bool unknown, const std::string& what) {
     if (code == errc::capacity_mismatch) {
       of.log.add("finds no room");
-      return phases.refused_as_full(since);
+      return phases.refused_as_full(p.number, since);
     }
-    if (code == errc::lost) {
+    if (code == errc::lost && unknown) {
+      phases.told_unknown(p.number);
+    } else if (code == errc::lost) {
       phases.told_broken(p.number);
     } else {
       phases.in_doubt(p.number);

@@ -58,16 +58,16 @@ void scene::strike(const fault_plan& f) {
   }
 }
 
-// With all others on its machine. The library looks at the boot clock once a second.
+// With all others on its machine.
 void scene::suspend(const process& which, nanos until) {
-  constexpr nanos looks_within = 1'300 * millisecond;
   for (auto* const p : processes) {
     if (p->number % 2 != which.number % 2 || p->dead) continue;
     log.add("world", "P" + std::to_string(p->number) + " sleeps with its machine until " +
                          std::to_string(until / millisecond) + " ms");
     here.suspend(*p, until);
-    here.at(until + looks_within, [this, p, until] {
-      if (!p->dead && p->steady_since <= until) rules.is_awake(*p);
+    const nanos noticed = until + notices_sleep_within;
+    here.at(noticed, [this, p, noticed] {
+      if (!p->dead && p->steady_since <= noticed) rules.is_awake(*p);
     });
   }
 }

@@ -48,7 +48,11 @@ void phase_book::arrive_again(const places& next) {
     if (before == broken_.end()) continue;
     auto& told = of_[at.process];
     --told.broken;
-    if (before->second.waits) --told.waited;
+    if (before->second.waits) {
+      --told.waited;
+    } else if (!told.openings.empty()) {
+      told.openings.pop_back();  // its phase had ended
+    }
     told.broke_at = never;
     broken_.erase(before);
   }
@@ -149,7 +153,18 @@ void phase_book::told_broken(int process) {
                std::to_string(mine.broken) + " participants of phases that broke");
 }
 
-void phase_book::refused_as_full(nanos asked) const {
+void phase_book::told_unknown(int process) {
+  auto& mine = of_[process];
+  mine.broke_at = never;
+  ++mine.taken_up;
+  if (mine.told_so < mine.broken) ++mine.told_so;
+}
+
+// An arrival of its own may have broken before anybody heard of it: asked for again it is a new
+// one.
+void phase_book::refused_as_full(int process, nanos asked) {
+  auto& mine = of_[process];
+  if (mine.waited > mine.told_so + mine.standing) --mine.waited;
   if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
   violated("a barrier refuses only who is too many",
            std::to_string(there_.size()) + " of " + std::to_string(count_) + " were there");

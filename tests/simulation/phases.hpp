@@ -46,7 +46,9 @@ class phase_book {
   void begins(int process, bool alone);
   void passes(int process, nanos asked, nanos now);
   void told_broken(int process);
-  void refused_as_full(nanos asked) const;
+  /// It was told that nobody knows whether its phase ended or broke.
+  void told_unknown(int process);
+  void refused_as_full(int process, nanos asked);
   /// An arrival that stands, and that nobody waits for; nothing went wrong since `calm_since`.
   void not_in_time(int process, nanos asked, nanos now, nanos calm_since, nanos bound);
   /// It got an error that leaves open what became of its arrival.

@@ -228,10 +228,13 @@ std::string redis_model::why_not(const std::string& command) {
   return why;
 }
 
-// With all the others of its name.
+// Every other time with all the others of its name.
 std::string redis_model::lose(std::uint64_t which) {
   if (keys_.empty()) return "nothing";
-  const auto at = std::next(keys_.begin(), static_cast<std::ptrdiff_t>(which % keys_.size()));
+  const auto alone = which % 2 == 0;
+  const auto place = which / 2 % keys_.size();
+  const auto at = std::next(keys_.begin(), static_cast<std::ptrdiff_t>(place));
+  if (alone) return keys_.extract(at).key();
   const auto name = at->first.substr(0, at->first.find('}') + 1);
   std::erase_if(keys_, [&](const auto& one) { return one.first.starts_with(name); });
   return name;

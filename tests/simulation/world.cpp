@@ -176,6 +176,7 @@ void world::suspend(process& p, nanos until) {
   p.slept += std::max<nanos>(until - std::max(now_, p.paused_until), 0);
   p.meets(trouble::suspended);
   pause(p, until);
+  p.steady_since = std::max(p.steady_since, until + notices_sleep_within);
 }
 
 void world::kill(process& p) {

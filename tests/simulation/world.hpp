@@ -65,6 +65,9 @@ enum class trouble {
 };
 inline constexpr std::size_t trouble_count = 18;
 
+/// The library looks at the boot clock once a second.
+inline constexpr nanos notices_sleep_within = 1'300 * millisecond;
+
 /// One program on one machine.
 struct process {
   int number = 0;
@@ -72,7 +75,8 @@ struct process {
   nanos paused_until = 0;  ///< its threads do not run before
   nanos slept = 0;         ///< with its machine: that is not on its steady clock
   bool dead = false;
-  /// Since when it has run without a pause, and without a thread that was late by more than that.
+  /// Since when it has run without a pause, and without a thread that was late by more than that;
+  /// after a sleep, since when its timers count it.
   nanos steady_since = 0;
   int running = 0;                                 ///< threads that have not ended
   std::array<std::uint32_t, trouble_count> met{};  ///< how often

@@ -1,9 +1,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -262,6 +266,33 @@ TEST(color, follows_the_option_then_the_environment_then_the_terminal) {
   ::unsetenv("CLICOLOR_FORCE");
 }
 
+std::size_t files_in(const harness::temp_dir& folder) {
+  const std::filesystem::directory_iterator all(folder.path());
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+TEST(output_file, is_not_kept_from_it_by_what_a_killed_program_of_this_number_left) {
+  const harness::temp_dir folder;
+  std::ofstream(folder.file("token.new-" + std::to_string(::getpid()))) << "left";
+  EXPECT_EQ(replace_file(folder.file("token"), "1\n"), "");
+  EXPECT_EQ(slurp(folder.file("token")), "1\n");
+  EXPECT_EQ(files_in(folder), 1U);
+}
+
+TEST(output_file, leaves_nothing_where_there_is_no_room) {
+  const harness::temp_dir folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const std::string why = replace_file(folder.file("token"), "1\n");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_NE(why, "");
+  EXPECT_EQ(files_in(folder), 0U);
+}
+
 TEST(output_file, replaces_the_whole_content_or_nothing) {
   const harness::temp_dir folder;
   const std::string path = folder.file("token");
@@ -269,9 +300,7 @@ TEST(output_file, replaces_the_whole_content_or_nothing) {
   EXPECT_EQ(replace_file(path, "22\n"), "");
   EXPECT_EQ(slurp(path), "22\n");
   EXPECT_NE(replace_file(folder.file("no/such"), "x"), "");
-  std::size_t files = 0;
-  for ([[maybe_unused]] const auto& f : std::filesystem::directory_iterator(folder.path())) ++files;
-  EXPECT_EQ(files, 1U);
+  EXPECT_EQ(files_in(folder), 1U);
 }
 
 }  // namespace holdfast::tool

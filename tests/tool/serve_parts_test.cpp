@@ -576,6 +576,16 @@ TEST(serve_scanner, a_job_is_done_between_two_looks_and_then_its_name_is_looked_
   harness::eventually("it is known", [&] { return b.find("asked", wall::now()).has_value(); });
 }
 
+TEST(serve_scanner, a_job_before_the_first_look_opens_the_store) {
+  board b{0, "memory:"};
+  std::atomic<int> with_a_session{0}, without{0};
+  holdfast::tool::scanner looks{
+      b, [] { return holdfast::open("memory:serve-early"); }, [] {}, {.lingers = -1h}};
+  looks.perform("x", [&](const holdfast::session* s) { ++(s ? with_a_session : without); });
+  harness::eventually("it is done", [&] { return with_a_session + without == 1; });
+  EXPECT_EQ(with_a_session, 1);
+}
+
 TEST(serve_scanner, only_so_many_may_wait_for_the_first_look) {
   using holdfast::tool::scanner;
   board b{0, "memory:"};

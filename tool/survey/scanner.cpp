@@ -131,6 +131,7 @@ void scanner::do_jobs() {
     const std::lock_guard guard{mutex_};
     jobs.swap(jobs_);
   }
+  if (!jobs.empty() && !session_ && boot_clock::now() >= try_again_) connect();
   for (const job& j : jobs) {
     j.work(session_ ? &*session_ : nullptr);
     if (session_) look(j.lock);

@@ -17,7 +17,23 @@ LEASE_LOST = 2
 HELD, SUSPECT, GONE = 1, 2, 3
 
 
-class Sized(ctypes.Structure):
+def _refuse_cut(given: int, fits: bool) -> None:
+    """ctypes cuts a number that does not fit, without a word."""
+    if not fits:
+        raise errors.InvalidArgument(f"{given} is too large, or too small, to be passed on")
+
+
+class Whole(ctypes.Structure):
+    """A struct whose numbers are those that were given."""
+
+    def __init__(self, **fields: typing.Any) -> None:
+        super().__init__(**fields)
+        for name, given in fields.items():
+            if isinstance(given, int):
+                _refuse_cut(given, (getattr(self, name) or 0) == given)
+
+
+class Sized(Whole):
     """A struct whose first field is its size."""
     size: int
 
@@ -76,11 +92,11 @@ class RedlockOptions(Sized):
                 ("trust_after_ms", c_int64), ("reason", c_char_p)]
 
 
-class Member(ctypes.Structure):
+class Member(Whole):
     _fields_ = [("lock", c_void_p), ("shared", c_uint32), ("permits", c_uint32)]
 
 
-class RuleText(ctypes.Structure):
+class RuleText(Whole):
     _fields_ = [("tokens", c_uint64), ("per_us", c_int64), ("burst", c_uint64), ("name", c_char_p), ("by", POINTER(c_char_p)),
                 ("by_count", c_uint32), ("interval", c_uint32)]
 
@@ -103,6 +119,7 @@ IN_C: typing.Final[dict[str, type[ctypes.Structure]]] = {
 _h = c_void_p  # a handle, or where one goes
 _s = c_char_p
 _p = c_void_p  # by reference
+_NUMBERS: typing.Final = (c_int, c_uint32, c_int64, c_uint64)
 # Without the last parameter, which is holdfast_error* everywhere.
 _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
     "close": [_h], "stop_open": [_p], "stop_request": [_h], "queue_open": [_p, _p], "queue_next": [_h, c_int64, _p],
@@ -155,6 +172,7 @@ class Functions:
             function = getattr(_library, f"holdfast_{name}")
             function.argtypes = [*takes, _p]
             function.restype = c_int
+            function.numbers = tuple((at, kind) for at, kind in enumerate(takes) if kind in _NUMBERS)
             setattr(self, name, function)
         self.close_all: typing.Callable[[], None] = _library.holdfast_close_all
         _library.holdfast_close_all.restype = None
@@ -189,6 +207,8 @@ def error_of(why: ErrorText, code: int) -> errors.Error:
 
 def call(function: Function, *arguments: typing.Any) -> None:
     """Calls it without the interpreter's lock; raises what it says."""
+    for at, kind in getattr(function, "numbers", ()):
+        _refuse_cut(arguments[at], kind(arguments[at]).value == arguments[at])
     free = _texts.free
     why = free.pop() if free else ErrorText()
     code = function(*arguments, ctypes.byref(why))
@@ -233,4 +253,4 @@ def milliseconds(seconds: float | None) -> int:
 def nanoseconds(timeout: float | None) -> int:
     if timeout is None:
         return NO_LIMIT
-    return min(int(max(timeout, 0.0) * 1e9), 2**63 - 1)
+    return int(min(max(timeout, 0.0) * 1e9, 2**63 - 1))

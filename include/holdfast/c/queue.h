@@ -22,7 +22,8 @@ typedef struct holdfast_wait {
   uint32_t size;  ///< sizeof(holdfast_wait)
   uint32_t unused;
   /// Nanoseconds, by CLOCK_BOOTTIME, or one of the two above. A wait with a deadline ends at most a
-  /// tenth of a second after it, also while the store hangs; one try takes the store's own time.
+  /// tenth of a second after it, also while the store hangs (docs/guarantees.md has the
+  /// exceptions); one try takes the store's own time.
   int64_t timeout_ns;
   holdfast_stop* stop;  ///< NULL: it cannot be called off
   /// NULL: the call blocks its thread. Else it returns at once, with 0 if it has begun, and writes

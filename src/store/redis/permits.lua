@@ -94,6 +94,13 @@ function r.before_first()
   end
 end
 
+-- A server that evicts one of the keys leaves a count of holders or waiters that nobody can bring down any more. So all of
+-- them are lost: the holders are told at their next renewal, and the waiters ask again.
+function r.forget_all()
+  call('DEL', KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+  r.used, r.waiters, r.dirty = 0, 0, true
+end
+
 -- ---- holders and waiters ------------------------------------------------------------------------
 
 function r.holder_of(o)
@@ -139,6 +146,13 @@ function r.read_waiter(o, data)
   if not weight then return nil end
   return {owner = o, weight = tonumber(weight), priority = priority, member = format('%014x', seq) .. o,
           lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
+end
+
+-- For who asks: a queue that was evicted alone leaves data of those that are not in it.
+function r.waiter_in_queue(o)
+  local w = r.waiter_of(o)
+  if not w or call('ZRANK', KEYS[3], w.member) then return w end
+  r.forget_waiter(o, w)
 end
 
 function r.waiter_of(o)
@@ -382,7 +396,17 @@ if held and held.expires <= now then
   gone = 1
 end
 if r.capacity > 1 and r.used > 0 then
-  for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', clock)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
+  local one = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+  if not one[1] or not r.holder_of(one[1]) then
+    r.forget_all()
+    gone = 1
+  elseif tonumber(one[2]) <= now then
+    for _, o in ipairs(call('ZRANGEBYSCORE', KEYS[5], '-inf', clock)) do gone = gone + (r.drop_holder(o) and 1 or 0) end
+  end
+end
+if barrier and r.waiters > 0 then
+  local head = call('ZRANGE', KEYS[3], 0, 0)[1]
+  if not head or not r.waiter_of(sub(head, 15)) or not call('ZRANGE', KEYS[4], 0, 0)[1] then r.forget_all() end
 end
 if r.waiters > 0 and r.places_end <= now then
   local over = {}
@@ -512,7 +536,7 @@ elseif verb == 'acquire' and not mine and r.waiters == 0 and not wait then
   reply[1] = BUSY
 
 elseif verb == 'acquire' and not mine then
-  local waiting = r.waiter_of(owner)
+  local waiting = r.waiter_in_queue(owner)
   local member = waiting and waiting.member
   if waiting then
     call('ZREM', KEYS[5], '')
@@ -542,7 +566,7 @@ elseif verb == 'acquire' and not mine then
   end
 
 elseif verb == 'acquire' or verb == 'renew' then
-  local waiting = not mine and r.waiter_of(owner)
+  local waiting = not mine and r.waiter_in_queue(owner)
   if mine then
     if verb == 'acquire' then call('ZREM', KEYS[5], '') end
     mine.expires = now + lease

@@ -1,7 +1,6 @@
-#include <cstdlib>
-#include <stdexcept>
 #include <thread>
 
+#include "harness/authority.hpp"
 #include "harness/eventually.hpp"
 #include "store/etcd/fixture.hpp"
 
@@ -64,35 +63,10 @@ TEST_F(etcd_login, a_token_that_is_not_known_any_more_is_renewed) {
   EXPECT_TRUE(lock.acquire());
 }
 
-/// An authority, and what it signed: for 127.0.0.1, and for a client.
-class authority {
- public:
-  authority() {
-    run("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem");
-    issue("server", "IP:127.0.0.1");
-    issue("client", "DNS:client");
-  }
-  std::string file(const std::string& name) const { return dir_.file(name); }
-
- private:
-  void issue(const std::string& name, const std::string& hosts) const {
-    run("req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + name + ".key -out " + name +
-        ".csr");
-    run("x509 -req -in " + name + ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out " +
-        name + ".pem -extfile <(echo subjectAltName=" + hosts + ")");
-  }
-  void run(const std::string& words) const {
-    const std::string line =
-        "cd " + dir_.path().string() + " && bash -c 'openssl " + words + "' 2> log";
-    if (std::system(line.c_str()) != 0) throw std::runtime_error("openssl " + words + " failed");
-  }
-  harness::temp_dir dir_;
-};
-
 TEST(etcd_tls, clients_with_a_certificate_that_counts_are_let_in_and_others_are_not) {
-  const authority ca;
+  const harness::authority ca;
   const harness::etcd_cluster server(
-      1, {"--cert-file=" + ca.file("server.pem"), "--key-file=" + ca.file("server.key"),
+      1, {"--cert-file=" + ca.file("good.pem"), "--key-file=" + ca.file("good.key"),
           "--trusted-ca-file=" + ca.file("ca.pem"), "--client-cert-auth"});
   const std::string there = server.hosts() + "/locks?connect_timeout=2s";
   const std::string trusts = "&ca=" + ca.file("ca.pem");

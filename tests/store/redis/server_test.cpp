@@ -126,6 +126,45 @@ TEST_F(redis_faults, flushall_under_a_holder_is_told_to_the_holder) {
   EXPECT_GT(m.acquire().fence(), before);
 }
 
+// A cache evicts single keys. Of a name that several may hold no count is left that nobody brings
+// down.
+TEST_F(redis_faults, a_key_that_is_evicted_alone_is_a_loss_and_the_name_goes_on) {
+  for (const char* const key : {"", ":d", ":q", ":p", ":l"}) {
+    SCOPED_TRACE(key);
+    auto a = open(), b = open();
+    holdfast::semaphore here{a, "several", 3}, there{b, "several", 3};
+    auto held = here.acquire(3);
+    std::thread waiter([&] { EXPECT_TRUE(there.acquire(2)); });
+    harness::eventually("a waiter", [&] { return a.show("several").waiters.size() == 1; });
+    server_.ask({"DEL", std::string("holdfast:{several}") + key});
+    try {
+      held.extend();
+      (void)held.release();
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.reason(), errc::lost);
+    }
+    waiter.join();
+    EXPECT_TRUE(here.acquire(3));
+    EXPECT_TRUE(a.names().empty());
+  }
+}
+
+TEST_F(redis_faults, a_barrier_of_which_a_key_is_evicted_begins_anew) {
+  for (const char* const key : {"", ":d", ":q", ":p", ":l"}) {
+    SCOPED_TRACE(key);
+    {
+      holdfast::barrier two{open(), "all", 3};
+      auto first = two.arrive();
+      auto second = two.arrive();
+      server_.ask({"DEL", std::string("holdfast:{all}") + key});
+    }
+    holdfast::barrier all{open(), "all", 3};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) threads.emplace_back([&] { all.arrive_and_wait(); });
+    for (auto& t : threads) t.join();
+  }
+}
+
 TEST_F(redis_faults, a_note_longer_than_any_of_ours_is_not_sent_about) {
   auto s = open();
   const std::string note(10'000'000, 'x');
