@@ -328,7 +328,7 @@ std::vector<std::string> top_view::table_lines(screen_size size, wall_clock::tim
 
 std::vector<std::string> top_view::detail_lines(wall_clock::time_point now) const {
   const listed_name* n = selected();
-  if (!n) return {"it is not in use any more", "", "enter or esc goes back"};
+  if (!n) return {"it is no longer in use", "", "enter or esc goes back"};
   if (!n->error.empty()) return {printable(n->info.name), printable(n->error)};
   std::vector<std::string> out;
   std::istringstream text(name_text(n->info, now, false));

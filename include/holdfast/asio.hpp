@@ -19,8 +19,7 @@
 /// Asio's completion tokens for what async.hpp gives. The only header that needs Asio.
 ///
 ///     auto held = co_await async_acquire(orders, 500ms)(asio::use_awaitable);
-///     async_acquire(orders)(asio::bind_executor(strand, [](holdfast::result<holdfast::lease> held)
-///     { … }));
+///     async_acquire(orders)(asio::bind_executor(strand, [](auto held) { … }));
 ///
 /// The signature is void(result<T>). The handler is called by post to its associated executor,
 /// which has work until then; its context has to outlive the operation. An emission of its

@@ -48,8 +48,8 @@ void finish(Held held) {
 
 /// Does `fn` while holding `lock`, passes its result through, and releases whatever happens. The
 /// lock is anything whose acquire() gives a lease: mutex, fair_mutex, shared_mutex (exclusively),
-/// semaphore (one permit), multi_lock, redlock, both; or an election, whose leader `fn` is the work
-/// of. `fn` takes the lease (`holdfast::lease&`, multi_lease&, quorum_lease&, both_leases&,
+/// semaphore (one permit), multi_lock, redlock, both; or an election: `fn` runs while this process
+/// leads. `fn` takes the lease (`holdfast::lease&`, multi_lease&, quorum_lease&, both_leases&,
 /// leadership&) or nothing. Throws errc::lost in place of the result if the lock was lost before
 /// `fn` returned: by default nobody can overlook that. What `fn` throws goes through as it is. `at`
 /// is the place that reports of lock order name (lock_order.hpp).

@@ -82,7 +82,8 @@ status read_password(std::string& to, std::string_view name, const std::string& 
   if (name.ends_with("_env")) {
     const char* const value = std::getenv(text.c_str());
     if (value == nullptr) {
-      return invalid("the password is to be in the environment as " + text + ", which is not set");
+      return invalid("the environment variable " + text +
+                     ", which should hold the password, is not set");
     }
     found = value;
   } else {

@@ -43,7 +43,7 @@ status take_back(session_store& from, std::span<const named_command> held) {
 // What fails is for the caller to clear up: it does not know what was carried out either.
 result<standing> session_store::standing_of(std::string_view, const owner_id&) {
   return failure{errc::unsupported,
-                 "nothing that a transaction of your own could compare stands for a lease there: "
+                 "this store has nothing that your own transaction could compare with a lease: "
                  "have the resource compare the fence (guard::fenced_update, guard::fenced_set)"};
 }
 

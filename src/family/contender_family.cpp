@@ -116,7 +116,7 @@ result<store::standing> contender_family::standing_of(std::string_view name,
                                                       const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
-    return failure{errc::lost, "the store does not have it any more"};
+    return failure{errc::lost, "the store no longer has it"};
   }
   return store::standing{port_->address(name, mine->nodes.back()), mine->made};
 }

@@ -53,8 +53,8 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
     return std::move(**turn);
   }
   return failure{errc::unavailable,
-                 "the place in line went away each time it was taken: does "
-                 "somebody remove them, or does the session end too soon?"};
+                 "the queue entry vanished each time it was created: does somebody remove such "
+                 "entries, or does the session end too soon?"};
 }
 
 // True if `replaces` was there until this step; `seen` is the line, if the store told it.

@@ -169,9 +169,7 @@ store::permits_command hold::command(permits_verb verb) const noexcept {
 
 namespace {
 failure no_longer_held() {
-  return {errc::lost,
-          "the store does not know this hold any more: its lease ended, or it was "
-          "taken away"};
+  return {errc::lost, "the store no longer knows this hold: its lease ended, or it was taken away"};
 }
 
 failure released_before() {

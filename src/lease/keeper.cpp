@@ -20,7 +20,7 @@ constexpr auto settle_after = 250ms;
 constexpr int last_tries = 3;
 constexpr auto last_tries_take = 1s;  // and no longer, if the store is away
 constexpr std::string_view taken_away =
-    "the store says that it is not held any more: it was taken away (force-unlock), or the store "
+    "the store says that it is no longer held: it was taken away (force-unlock), or the store "
     "lost its data";
 constexpr std::string_view lease_ended = "the lease ended before it was renewed";
 constexpr std::string_view unanswered = "the store did not answer until the lease ended";

@@ -54,8 +54,8 @@ status check_local_queue_options(const lock_options& o, store::kind of) {
   if (of_readers && of == store::kind::shared_mutex) return done{};
   return failure{errc::invalid_argument,
                  std::string(set) +
-                     " would have no effect: only mutex and recursive_mutex let the threads of a "
-                     "process stand in line here; leave it out"};
+                     " would have no effect: only mutex and recursive_mutex queue the threads of "
+                     "a process locally; leave it out"};
 }
 
 /// What is not known is written as "-". Others may write what they like, and as much.

@@ -205,7 +205,7 @@ status lock_file::check_still_there() {
 result<store::identity> lock_file::identify() const {
   struct stat found{};
   if (::stat(file_.c_str(), &found) != 0) {
-    return failure{errc::unavailable, file_ + " is not there any more"};
+    return failure{errc::unavailable, file_ + " no longer exists"};
   }
   return store::identity{
       "file " + std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino), {}};
