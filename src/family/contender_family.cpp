@@ -77,7 +77,7 @@ std::vector<result<permits_reply>> contender_family::execute_batch(
     }
     const auto mine = entries_.find(name, c.owner);
     const bool ended = mine && is_of_an_ended_session(*mine);
-    if (ended) drop(name, c.owner, *mine);
+    if (ended) step_out(name, c.owner);
     if (mine && !ended && !mine->nodes.empty()) {
       asked.push_back({name, mine->nodes.back()});
       whose.push_back(i);
@@ -154,11 +154,14 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
   return failure{gone.error().code, std::move(gone.error().what)};
 }
 
-// At once, so that who enters anew does not find itself in front.
-void contender_family::drop(std::string_view name, const owner_id& owner, const own_entry& mine) {
+// At once, so that who enters anew does not find itself in front, and a try leaves nothing behind.
+// What the store has answered stays true if it does not answer this.
+void contender_family::step_out(std::string_view name, const owner_id& owner) {
+  const auto mine = entries_.find(name, owner);
+  if (!mine) return;
   entries_.erase(name, owner);
-  if (put_away(name, owner, mine.nodes, false)) return;
-  give_up_later(name, owner, mine.nodes, false, clock_.now() + give_up_again);
+  if (put_away(name, owner, mine->nodes, mine->unsure)) return;
+  give_up_later(name, owner, mine->nodes, mine->unsure, clock_.now() + give_up_again);
 }
 
 result<bool> contender_family::put_away(std::string_view name, const owner_id& owner,

@@ -98,7 +98,7 @@ class contender_family final : public store::session_store {
 
   /// Whatever is left there of the session that took it, nobody keeps it alive.
   bool is_of_an_ended_session(const own_entry& mine) const;
-  void drop(std::string_view name, const owner_id& owner, const own_entry& mine);
+  void step_out(std::string_view name, const owner_id& owner);
 
   contender_store::alarm wake(std::string_view name, const owner_id& owner,
                               const std::string& watched);

@@ -128,7 +128,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
     const auto mine = entries_.find(name, c.owner);
     if (!mine) return std::optional<permits_reply>{};
     if (is_of_an_ended_session(*mine)) {
-      drop(name, c.owner, *mine);
+      step_out(name, c.owner);
       return std::optional<permits_reply>{};
     }
     auto all = seen.empty() ? port_->contenders(name, as_of::seen, nullptr)
@@ -176,7 +176,7 @@ result<std::optional<permits_reply>> contender_family::clash(std::string_view na
   reply.outcome = kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
   reply.found.kind = first->kind;
   reply.found.capacity = first->capacity;
-  if (auto left = release(name, c); !left) return std::move(left.error());
+  step_out(name, c.owner);
   return std::optional(std::move(reply));
 }
 
@@ -244,8 +244,7 @@ result<std::optional<permits_reply>> contender_family::not_granted(std::string_v
                                                                    const line& all,
                                                                    const decision& d) {
   if (!c.wait) {
-    auto left = release(name, c);
-    if (!left) return std::move(left.error());
+    step_out(name, c.owner);
     auto reply = in_line(c, d.position);
     reply.outcome = permits_outcome::busy;
     return std::optional(std::move(reply));

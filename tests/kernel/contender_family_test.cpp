@@ -119,6 +119,16 @@ TEST_F(contender_family, a_try_in_vain_leaves_nothing) {
   EXPECT_EQ(port_.size("n"), 1U);
 }
 
+TEST_F(contender_family, a_try_that_cannot_leave_says_what_it_saw_and_leaves_later) {
+  port_.put("n", stranger(1));
+  port_.fail_leaves = 1;
+  EXPECT_EQ(acquire(1, false).outcome, busy);
+  harness::eventually("it has left", [&] {
+    clock_.advance(100ms);
+    return port_.size("n") == 1;
+  });
+}
+
 TEST_F(contender_family, a_place_that_is_gone_is_not_held_any_more) {
   EXPECT_EQ(acquire(1).outcome, granted);
   port_.remove_all("n", {0, 1});

@@ -66,7 +66,7 @@ void actor::judge_wait(bool got, bool stoppable) const {
   }
 }
 
-// One after the other. At contenders it enters and looks; of two locks it asks for the one and the
+// One after the other. At contenders it enters, looks and leaves; of two locks it asks for the one and the
 // other, and gives the one back.
 int actor::commands_of_a_try() const {
   const auto& whole = of.whole;
@@ -74,7 +74,7 @@ int actor::commands_of_a_try() const {
     const auto where = whole.names[i].store;
     return where == 0 ? whole.store : whole.others[where - 1];
   };
-  const auto commands = [](store_kind k) { return k >= store_kind::contenders ? 2 : 1; };
+  const auto commands = [](store_kind k) { return k >= store_kind::contenders ? 3 : 1; };
   const bool two_locks = whole.names[s.name].kind == lock_kind::both || s.several;
   if (!two_locks || whole.others.empty()) return commands(at(s.name));
   return 1 + commands(at(0)) + commands(at(1));

@@ -25,7 +25,7 @@ class consensus_client final : public contender_store, private requester {
     can_.preferences = false;
     can_.expiring = false;
     can_.election = true;
-    can_.try_takes_ms = 2 * static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
+    can_.try_takes_ms = 3 * static_cast<std::uint32_t>(of.is_.command_timeout / millisecond);
     by_->on_gap = [this] { alarm_everybody(); };
     learn(all_.heard_of(0), of_.world_.now());
     keeps_session_ = std::thread([this] { keep_session(); });

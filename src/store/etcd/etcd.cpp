@@ -46,10 +46,10 @@ contender_store::entered entered_at(const std::string& key, const std::string& p
   return in;
 }
 
-// A place is entered, and then it is seen whose turn it is.
+// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
 capabilities promises(const etcd_options& o) {
   capabilities c;
-  c.try_takes_ms = 2 * static_cast<std::uint32_t>(o.command_timeout.count());
+  c.try_takes_ms = 3 * static_cast<std::uint32_t>(o.command_timeout.count());
   c.preferences = false;
   c.expiring = false;
   c.election = true;

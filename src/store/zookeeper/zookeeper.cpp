@@ -17,10 +17,10 @@ constexpr auto time_is_known_for = 60s;
 /// Its name is none that escape() makes.
 constexpr const char* clock_node = "%clock-";
 
-// A place is entered, and then it is seen whose turn it is.
+// A place is entered, then it is seen whose turn it is, and a try leaves if it is not its own.
 capabilities promises(const zookeeper_options& o) {
   capabilities c;
-  c.try_takes_ms = 2 * static_cast<std::uint32_t>(o.command_timeout.count());
+  c.try_takes_ms = 3 * static_cast<std::uint32_t>(o.command_timeout.count());
   c.preferences = false;
   c.expiring = false;
   c.election = true;
