@@ -12,6 +12,7 @@ function(holdfast_manual program)
   endif()
   add_custom_command(TARGET ${program} POST_BUILD
     COMMAND ${CMAKE_COMMAND} -D "program=$<TARGET_FILE:${program}>" -D "scdoc=${HOLDFAST_SCDOC}"
+      -D "faultproxy=$<TARGET_FILE:holdfast_faultproxy>"
       -D "share=${PROJECT_BINARY_DIR}/share" -P "${PROJECT_SOURCE_DIR}/cmake/make-manual.cmake"
     VERBATIM)
 endfunction()

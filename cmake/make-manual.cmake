@@ -1,4 +1,5 @@
-# cmake -D program=… -D scdoc=… -D share=… -P make-manual.cmake: what `program` says about itself, as files under `share`.
+# cmake -D program=… -D faultproxy=… -D scdoc=… -D share=… -P make-manual.cmake: what the programs say about themselves, as files
+# under `share`.
 function(write_said file)
   execute_process(COMMAND "${program}" ${ARGN} OUTPUT_FILE "${share}/${file}" COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
@@ -19,3 +20,5 @@ foreach(page IN LISTS pages)
   execute_process(COMMAND "${program}" manual "${page}" COMMAND "${scdoc}" OUTPUT_FILE "${share}/man/man1/${page}.1"
     COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
+execute_process(COMMAND "${faultproxy}" --manual COMMAND "${scdoc}" OUTPUT_FILE "${share}/man/man1/holdfast-faultproxy.1"
+  COMMAND_ERROR_IS_FATAL ANY)

@@ -104,6 +104,8 @@ says "" 0 sh -ec 'mkdir /tmp/shared
 says 7 0 python3 -c "import holdfast
 with holdfast.open('$store').mutex('order') as lease:
     print(7 if lease.fence else 'no fence')"
+says 0. 0 python3 -c "import importlib.metadata
+print(importlib.metadata.version('holdfast'))"
 
 # What others build depends on a name that 0.2, with another soname, does not provide.
 says "libholdfast 0.1 libholdfast-0.1 (>= " 0 sh -c 'cat /var/lib/dpkg/info/libholdfast0*.shlibs'

@@ -89,6 +89,9 @@ TEST_F(proxy_program, its_help_lists_the_commands_and_the_exit_codes) {
     EXPECT_NE(o.out.find(word), std::string::npos) << word;
   }
   EXPECT_EQ(run_to_end(proxy({"--version"}), {}).out.find("holdfast-faultproxy "), 0U);
+  const auto page = run_to_end(proxy({"--manual"}), {});
+  EXPECT_EQ(page.out.find("holdfast-faultproxy(1) "), 0U);
+  EXPECT_NE(page.out.find("drop-reply"), std::string::npos);
 }
 
 }  // namespace

@@ -11,9 +11,12 @@ namespace tool_test {
 
 namespace {
 
+// Only `-D` starts a server: one that a client starts is nobody's child, and would outlive the
+// test.
 std::vector<std::string> tmux_words(const harness::temp_dir& folder,
                                     const std::vector<std::string>& more) {
   std::vector<std::string> all{"tmux", "-S", folder.file("socket"), "-f", "/dev/null"};
+  if (more.front() != "-D") all.emplace_back("-N");
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }

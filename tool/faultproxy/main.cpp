@@ -28,9 +28,11 @@ struct settings {
 
 void print(int fd, const std::string& text) { (void)!::write(fd, text.data(), text.size()); }
 
-std::string help() {
-  return "holdfast-faultproxy --to HOST:PORT [--listen [HOST:]PORT] [COMMAND]…\n\n"
-         "Forwards TCP connections, and is a bad network on demand. Says where it listens (a free\n"
+constexpr std::string_view synopsis =
+    "holdfast-faultproxy --to HOST:PORT [--listen [HOST:]PORT] [COMMAND]…\n";
+
+std::string description() {
+  return "Forwards TCP connections, and is a bad network on demand. Says where it listens (a free\n"
          "port of 127.0.0.1 unless --listen names one), carries out the commands that were given,\n"
          "then those that come on stdin, one a line, each answered by a line on stdout.\n\n" +
          std::string(commands()) +
@@ -39,6 +41,20 @@ std::string help() {
          "Ends when stdin is closed (/dev/null and files are left alone) or by a signal.\n"
          "Exit code: 0 stdin was closed, 64 usage, 69 cannot listen or find the host, 125 our own\n"
          "failure.\n";
+}
+
+std::string help() { return std::string(synopsis) + '\n' + description(); }
+
+/// The page of the manual in the source form of scdoc(5).
+std::string manual() {
+  const auto literally = [](std::string_view text) {
+    return "```\n" + std::string(text) + "```\n";
+  };
+  return "holdfast-faultproxy(1) \"holdfast " HOLDFAST_VERSION
+         "\" \"holdfast\"\n\n"
+         "# NAME\n\nholdfast-faultproxy - forwards TCP connections, and is a bad network on "
+         "demand\n\n# SYNOPSIS\n\n" +
+         literally(synopsis) + "\n# DESCRIPTION\n\n" + literally(description());
 }
 
 /// `--name=value`, or `--name value`, which takes the next word too.
@@ -64,7 +80,7 @@ settings parse(std::span<char*> rest) {
     } else if (rest.front()[0] == '-') {
       throw std::invalid_argument(
           std::string("'") + rest.front() +
-          "' is not an option; there are --to, --listen, --help, --version");
+          "' is not an option; there are --to, --listen, --help, --manual, --version");
     } else {
       s.first.emplace_back(rest.front());
     }
@@ -138,6 +154,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   for (const std::string_view word : arguments) {
     if (word == "--help" || word == "-h") return print(STDOUT_FILENO, help()), 0;
+    if (word == "--manual") return print(STDOUT_FILENO, manual()), 0;
     if (word == "--version")
       return print(STDOUT_FILENO, "holdfast-faultproxy " HOLDFAST_VERSION "\n"), 0;
   }
