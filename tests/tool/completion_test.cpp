@@ -167,8 +167,8 @@ TEST_F(completion, names_begin_with_the_word_whatever_it_means_in_a_pattern) {
 
 TEST_F(completion, a_store_that_never_answers_does_not_keep_the_shell) {
   const harness::fake_server silent{[](std::string&) { return std::optional<std::string>(""); }};
-  around.environment.push_back("HOLDFAST_STORE=redis://127.0.0.1:" + std::to_string(silent.port()) +
-                               "?connect_timeout=60s");
+  const std::string url = "redis://127.0.0.1:" + std::to_string(silent.port());
+  around.environment.front() = "HOLDFAST_STORE=" + url + "?connect_timeout=60s";
   // Half a second, or the minute that a session would wait: timeout(1) tells these apart.
   words line{"timeout", "8", HOLDFAST_TOOL, "completion", "names"};
   EXPECT_EQ(run_to_end(line, around).code, 0);
