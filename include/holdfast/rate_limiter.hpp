@@ -125,8 +125,9 @@ class rate_limiter {
   [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
                                       const rate_key& key = {});
 
-  /// Gives back what was taken and not used; a bucket never holds more than its burst. One round
-  /// trip, repeated if its reply is lost.
+  /// Gives back what was taken and not used; a bucket never holds more than its burst. What others
+  /// have reserved keeps its time, and so many more may go through then. One round trip, repeated
+  /// if its reply is lost.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
   /// What try_take() would say, and takes nothing. One round trip.

@@ -108,6 +108,14 @@ bool judge::anybody_has(const std::string& name) const {
                      [&](const hold& h) { return h.open && h.g.name == name; });
 }
 
+nanos judge::last_had(const std::string& name) const {
+  nanos last = 0;
+  for (const hold& h : holds_) {
+    if (h.g.name == name) last = std::max(last, h.last);
+  }
+  return last;
+}
+
 // At the moment when each of those that overlap with it began: all that were held then.
 void judge::check_room(const hold& mine) {
   if (only_fences_) return;

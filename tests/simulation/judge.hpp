@@ -65,6 +65,8 @@ class judge {
 
   /// For the rule that nobody waits in vain.
   bool anybody_has(const std::string& name) const;
+  /// When a holder was last seen to have it.
+  nanos last_had(const std::string& name) const;
   std::uint64_t grants() const noexcept { return grants_; }
 
  private:

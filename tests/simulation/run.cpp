@@ -143,7 +143,7 @@ void scene::watch() {
     bool any = false;
     for (std::size_t i = 0; i < whole.names.size(); ++i) {
       const std::string name = name_of(i);
-      nanos last = disturbed_at;
+      nanos last = std::max(disturbed_at, rules.last_had(name));  // between two looks, perhaps
       bool wanted = false;
       for (const auto& [n, p] : waiting) wanted |= n == name;
       any |= wanted;
