@@ -66,8 +66,8 @@ void actor::judge_wait(bool got, bool stoppable) const {
   }
 }
 
-// One after the other. At contenders it enters, looks and leaves; of two locks it asks for the one and the
-// other, and gives the one back.
+// One after the other. At contenders it enters, looks and leaves; of two locks it asks for the one
+// and the other, and gives the one back.
 int actor::commands_of_a_try() const {
   const auto& whole = of.whole;
   const auto at = [&](std::size_t i) {
