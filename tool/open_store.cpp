@@ -153,7 +153,7 @@ opened_store open_store(const common_options& how, log& to, boot_time deadline,
   if (!how.store.empty()) {
     if (!secrets_in(how.store).empty())
       to.write(level::warning, "password",
-               "others may have seen the secret in the URL before it was blanked; "
+               "others may have seen the secret in --store before it was blanked; "
                "$HOLDFAST_STORE is not shown to them");
     return open_at(how.store, until, options);
   }
