@@ -155,13 +155,15 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
 }
 
 // At once, so that who enters anew does not find itself in front, and a try leaves nothing behind.
-// What the store has answered stays true if it does not answer this.
+// What the store has answered stays true if it does not answer this. Without memory the entry
+// stays, and is given up when it is over.
 void contender_family::step_out(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine) return;
+  if (!put_away(name, owner, mine->nodes, mine->unsure)) {
+    give_up_later(name, owner, mine->nodes, mine->unsure, clock_.now() + give_up_again);
+  }
   entries_.erase(name, owner);
-  if (put_away(name, owner, mine->nodes, mine->unsure)) return;
-  give_up_later(name, owner, mine->nodes, mine->unsure, clock_.now() + give_up_again);
 }
 
 result<bool> contender_family::put_away(std::string_view name, const owner_id& owner,

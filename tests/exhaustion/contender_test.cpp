@@ -42,6 +42,31 @@ TEST_F(contender_line, gives_up_what_is_over_when_there_is_memory_again) {
   }
 }
 
+// Where a call throws, the engine has its owner released.
+TEST_F(contender_line, a_try_leaves_nothing_although_it_has_no_memory_to_leave_with) {
+  for (int n = 0; n < 40; ++n) {
+    SCOPED_TRACE(n);
+    port_.put(name_, stranger(1));
+    bool enough = false, threw = false;
+    {
+      const no_memory_after now(n, of::this_thread);
+      try {
+        (void)family_->permits(name_, command(permits_verb::acquire, 2, false));
+      } catch (const std::bad_alloc&) {
+        threw = true;
+      }
+      enough = !no_memory_after::failed();
+    }
+    if (threw) {
+      ASSERT_TRUE(family_->permits(name_, command(permits_verb::release, 2)));
+    }
+    until_given_up(1);
+    port_.remove_all(name_, {9, 1});
+    if (enough || HasFailure()) return;
+  }
+  FAIL() << "it never had enough";
+}
+
 TEST_F(contender_line, gives_up_each_that_is_over_and_no_other) {
   for (int n = 0; n < 12; ++n) {
     SCOPED_TRACE(n);

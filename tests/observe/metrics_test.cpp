@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
 #include <string>

@@ -113,19 +113,6 @@ TEST_P(multi_locks, a_wait_that_ends_in_vain_leaves_nothing_behind) {
 }
 
 TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
-  const auto taken = other_b_.acquire();
-  multi_lock all{a_, b_};
-  std::stop_source stop;
-  auto got = std::async(std::launch::async,
-                        [&] { return reason_of([&] { (void)all.acquire(stop.get_token()); }); });
-  until_waiting("b", 1);
-  stop.request_stop();
-  EXPECT_EQ(got.get(), errc::cancelled);
-  soon_unused("a");
-  until_waiting("b", 0);
-}
-
-TEST_P(multi_locks, a_wait_that_is_cancelled_gives_back_the_second_of_three_too) {
   mutex c(here_, "c"), other_c(there_, "c");
   const auto taken = other_c.acquire();
   multi_lock all{a_, b_, c};
