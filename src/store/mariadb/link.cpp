@@ -106,7 +106,7 @@ link::~link() {
 failure link::failed() { return failed(mysql_errno(connection_), mysql_error(connection_)); }
 
 failure link::failed(unsigned number, std::string_view said) {
-  broken_ = broken_ || in_transaction_ || ends_connection(number);
+  broken_ = broken_ || ends_connection(number);
   return server_says(number, said);
 }
 
