@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <holdfast/holdfast.hpp>
+#include <optional>
 #include <vector>
 
 #include "tool/demo_workers.hpp"
@@ -77,6 +78,7 @@ class sale {
   }
 
   void bury(const workers::death& d) {
+    if (victim_ == d.worker) victim_.reset();
     if (WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0) return;
     if (!was_killed(d.status)) give_up(d);
     ++killed_;
@@ -98,12 +100,16 @@ class sale {
     throw failure_exit{WEXITSTATUS(d.status), who + ": " + board_.desk_of(d.worker).problem};
   }
 
-  /// Kills somebody who is in the middle of a purchase, evenly over the sale.
+  /// Kills a worker in the middle of a purchase, evenly over the sale; one at a time, because a
+  /// death counts only when it is seen.
   void hunt() {
+    if (victim_) return;
     const auto due = (killed_while_buying_ + 1) * board_.orders() / (settings_.kills + 1);
     if (board_.finished() < due) return;
     for (std::size_t i = 0; i < settings_.workers; ++i) {
-      if (board_.desk_of(i).now == phase::buying) return workers_.kill(i);
+      if (board_.desk_of(i).now != phase::buying) continue;
+      victim_ = i;
+      return workers_.kill(i);
     }
   }
 
@@ -114,6 +120,8 @@ class sale {
   std::chrono::nanoseconds took_{};
   std::size_t killed_ = 0;
   std::size_t killed_while_buying_ = 0;
+  /// Was killed, and its death has not been seen.
+  std::optional<std::size_t> victim_;
 };
 
 /// Opens the store and takes a lock, as a worker will.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
+#include "harness/process.hpp"
 #include "harness/redis_server.hpp"
 
 namespace harness {
@@ -101,9 +102,7 @@ void postgres_server::start() {
 // Each connection has a process, in a session of its own.
 void postgres_server::signal_all(int number) const {
   process_.signal(number);
-  const std::string id = std::to_string(process_.pid());
-  std::ifstream in("/proc/" + id + "/task/" + id + "/children");
-  for (pid_t child = 0; in >> child;) ::kill(child, number);
+  for (const pid_t child : children_of(process_.pid())) ::kill(child, number);
 }
 
 void postgres_server::let_in(const std::string& rule) {

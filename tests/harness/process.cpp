@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <stdexcept>
@@ -84,6 +85,14 @@ int run(int argc, char** argv, void (*before_tests)()) {
   watch_each_test();
   if (before_tests) before_tests();
   return RUN_ALL_TESTS();
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string id = std::to_string(parent);
+  std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> found;
+  for (pid_t child = 0; file >> child;) found.push_back(child);
+  return found;
 }
 
 void say(const std::string& line) { std::cout << line << std::endl; }

@@ -21,6 +21,10 @@ struct role {
 /// before them what is to know the command line (GoogleTest's flags are read then).
 int run(int argc, char** argv, void (*before_tests)() = nullptr);
 
+/// The processes that the first thread of `parent` started and that have not been reaped; none when
+/// `parent` is gone. Linux's `/proc/<pid>/task/<tid>/children`, proc(5).
+std::vector<pid_t> children_of(pid_t parent);
+
 /// For a child: tells the parent a line; and waits for a line (empty when the parent is gone).
 void say(const std::string& line);
 std::string hear();

@@ -10,6 +10,7 @@
 
 #include "examples/shop/sqlite.hpp"
 #include "harness/eventually.hpp"
+#include "harness/process.hpp"
 #include "tool/demo_report.hpp"
 #include "tool/fixture.hpp"
 
@@ -22,22 +23,6 @@ using nlohmann::json;
 std::string read_file(const fs::path& path) {
   std::ifstream in{path};
   return {std::istreambuf_iterator<char>{in}, {}};
-}
-
-pid_t parent_of(pid_t pid) {
-  const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat.rfind(") ");
-  return name_end == std::string::npos ? -1 : std::stoi(stat.substr(name_end + 4));
-}
-
-std::vector<pid_t> children_of(pid_t parent) {
-  std::vector<pid_t> found;
-  for (const auto& entry : fs::directory_iterator{"/proc"}) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (const pid_t pid = std::stoi(name); parent_of(pid) == parent) found.push_back(pid);
-  }
-  return found;
 }
 
 class flash_sale : public holdfast_tool {
@@ -110,7 +95,7 @@ TEST_F(flash_sale, a_worker_killed_from_outside_is_replaced_and_its_order_done) 
   std::vector<pid_t> workers;
   harness::eventually("three workers", [&] {
     // The probe of the store is a child too; the workers are three.
-    workers = children_of(p.pid());
+    workers = harness::children_of(p.pid());
     return workers.size() == 3;
   });
   ::kill(workers.back(), SIGKILL);
@@ -125,7 +110,7 @@ TEST_F(flash_sale, an_interrupt_ends_all_workers_and_leaves_no_files) {
   program p{command(arguments({"--workers", "3", "--pause-us", "200000"})), around};
   std::vector<pid_t> workers;
   harness::eventually("three workers", [&] {
-    workers = children_of(p.pid());
+    workers = harness::children_of(p.pid());
     return workers.size() == 3;
   });
   p.signal(SIGINT);

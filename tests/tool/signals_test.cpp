@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/process.hpp"
 #include "tool/fixture.hpp"
 
 // Signals to `holdfast run`, and the ends that nobody announces.
@@ -123,10 +124,8 @@ TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_and_its_children_with_it)
 TEST_F(run_signals, a_kill_of_the_tool_takes_the_child_also_without_the_dead_man) {
   program p(command({"run", "l", "--", "sh", "-c", "echo up; exec tail -f /dev/null"}), around);
   EXPECT_EQ(p.out.line(), "up");
-  const std::string tool_pid = std::to_string(p.pid());
-  std::ifstream children("/proc/" + tool_pid + "/task/" + tool_pid + "/children");
   pid_t guard = 0;
-  for (pid_t pid = 0; children >> pid;) {
+  for (const pid_t pid : harness::children_of(p.pid())) {
     std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
     std::string comm;
     if (std::getline(name, comm) && comm == "holdfast-guard") guard = pid;
