@@ -3,6 +3,9 @@
 LANES := gcc clang asan tsan
 CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|redis)
 
+# The programs of Debian's packages come first: those are the ones that were installed. (A shim of a version manager starts ten more.)
+export PATH := /usr/bin:/bin:$(PATH)
+
 .PHONY: help demo install test test-all test-nightly test-browser check soak chaos mutants bench docs docs-check lint format clean \
   $(LANES:%=test-%) package deb test-deb test-deploy release-check
 

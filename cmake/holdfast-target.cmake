@@ -60,6 +60,16 @@ function(holdfast_hurry target)
   target_compile_options(${target} PRIVATE ${HOLDFAST_TEST_OPTIONS})
 endfunction()
 
+# holdfast_for_tests(<target>): only a test runs it, so it may be compiled by the faster of two compilers, with precompiled headers.
+function(holdfast_for_tests target)
+  holdfast_own(${target})
+  holdfast_unite(${target})
+  if(HOLDFAST_TEST_COMPILER)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+      "${PROJECT_SOURCE_DIR}/cmake/compile_with.sh;${HOLDFAST_TEST_COMPILER};${CMAKE_CXX_COMPILER_LAUNCHER}")
+  endif()
+endfunction()
+
 # holdfast_unite(<target>): compiles its sources a few at a time as one, if HOLDFAST_UNITY is so many: the headers are read once.
 function(holdfast_unite target)
   if(NOT HOLDFAST_UNITY)
@@ -86,7 +96,8 @@ endfunction()
 # holdfast_precompile(<target> [FROM <target that has precompiled them>] <header>...)
 function(holdfast_precompile target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FROM" "")
-  if(NOT HOLDFAST_PRECOMPILED)
+  get_target_property(launcher ${target} CXX_COMPILER_LAUNCHER)
+  if(NOT HOLDFAST_PRECOMPILED AND NOT launcher MATCHES "compile_with")
     return()
   endif()
   if(arg_FROM)

@@ -8,6 +8,7 @@
 
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
+#include "paths.hpp"
 
 namespace {
 

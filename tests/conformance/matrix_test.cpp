@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "conformance/cell.hpp"
+#include "paths.hpp"
 
 namespace conformance {
 namespace {

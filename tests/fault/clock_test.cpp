@@ -6,6 +6,7 @@
 
 #include "fault/roles.hpp"
 #include "harness/shared_memory.hpp"
+#include "paths.hpp"
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include "harness/program.hpp"
 #include "harness/redis_server.hpp"
 #include "harness/temp_dir.hpp"
+#include "paths.hpp"
 
 // Programs in all languages on one name: none is inside with another, and fences grow across them.
 namespace {

@@ -11,6 +11,7 @@
 #include "examples/shop/server.hpp"
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
+#include "paths.hpp"
 #include "tool/demo_shops.hpp"
 
 /// The flash sale of the demo, with the shop on a server. For rooms that link the program's parts.

@@ -1,4 +1,5 @@
 #include "harness/least_rights.hpp"
+#include "paths.hpp"
 
 #ifdef HOLDFAST_WITH_POSTGRES
 #include <libpq-fe.h>

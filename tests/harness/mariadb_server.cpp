@@ -6,6 +6,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/redis_server.hpp"
+#include "paths.hpp"
 
 namespace harness {
 

@@ -10,6 +10,7 @@
 #include "harness/eventually.hpp"
 #include "harness/process.hpp"
 #include "harness/redis_server.hpp"
+#include "paths.hpp"
 
 namespace harness {
 

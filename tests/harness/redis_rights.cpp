@@ -1,4 +1,5 @@
 #include "harness/redis_rights.hpp"
+#include "paths.hpp"
 
 #include <fstream>
 #include <sstream>

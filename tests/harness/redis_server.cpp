@@ -19,6 +19,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/server_process.hpp"
+#include "paths.hpp"
 
 namespace harness {
 

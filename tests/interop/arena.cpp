@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "harness/process.hpp"
+#include "paths.hpp"
 
 namespace interop_test {
 

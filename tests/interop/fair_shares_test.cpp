@@ -10,6 +10,7 @@
 #include "harness/program.hpp"
 #include "harness/redis_server.hpp"
 #include "interop/arena.hpp"
+#include "paths.hpp"
 
 // A hot lock, wanted all the time by two processes of another vendor's client and by two sessions
 // of holdfast, two threads each.

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "paths.hpp"
 #include "simulation/books.hpp"
 #include "simulation/search.hpp"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/temp_dir.hpp"
+#include "paths.hpp"
 #include "tool/failure.hpp"
 #include "tool/help.hpp"
 

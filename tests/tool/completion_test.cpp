@@ -5,6 +5,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/tcp.hpp"
+#include "paths.hpp"
 #include "tool/fixture.hpp"
 #include "tool/tmux.hpp"
 

@@ -11,6 +11,7 @@
 #include "examples/shop/sqlite.hpp"
 #include "harness/eventually.hpp"
 #include "harness/process.hpp"
+#include "paths.hpp"
 #include "tool/demo_report.hpp"
 #include "tool/fixture.hpp"
 

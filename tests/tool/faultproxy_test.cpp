@@ -4,6 +4,7 @@
 
 #include "harness/eventually.hpp"
 #include "harness/tcp.hpp"
+#include "paths.hpp"
 #include "tool/fixture.hpp"
 
 // holdfast-faultproxy as a user starts it. What it does to connections: tests/faultproxy.

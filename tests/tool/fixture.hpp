@@ -10,6 +10,7 @@
 #include "harness/eventually.hpp"
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
+#include "paths.hpp"
 
 namespace tool_test {
 

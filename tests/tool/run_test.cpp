@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "paths.hpp"
 #include "tool/fixture.hpp"
 
 // `holdfast run` as a shell sees it: codes, files, environment, exclusion. Signals and losses are

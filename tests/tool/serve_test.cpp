@@ -9,6 +9,7 @@
 
 #include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
+#include "paths.hpp"
 #include "tool/fixture.hpp"
 
 // holdfast serve, as a browser sees it.

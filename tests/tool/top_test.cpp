@@ -2,6 +2,7 @@
 #include <fstream>
 #include <functional>
 
+#include "paths.hpp"
 #include "tool/fixture.hpp"
 #include "tool/tmux.hpp"
 

@@ -1,3 +1,4 @@
+#include "paths.hpp"
 #ifdef HOLDFAST_TOOL  // a lane may be built without the program
 #include <gtest/gtest.h>
 #include <sys/stat.h>
