@@ -30,9 +30,8 @@ capabilities promises(const redis_options& o) {
   c.rate_limiter = true;
   c.learns_fences = true;
   c.finds_deadlocks = true;
-  // In a cluster notifications come over other nodes, in any order; and where replicas have a word
-  // in a grant, only an answer says what they said.
-  c.secret_proves = o.topology != topology::cluster && o.ack == acknowledgement::any;
+  // Where replicas have a word in a grant, only an answer says what they said.
+  c.secret_proves = o.ack == acknowledgement::any;
   return c;
 }
 

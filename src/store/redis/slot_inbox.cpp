@@ -17,6 +17,12 @@ constexpr auto sweep_every = 10s;
 /// So many names at most; of the others the bus tells.
 constexpr std::size_t most_names = 1'000;
 
+// The bus has no order, and another node may be faster than the one that has the name (ADR 97).
+notification unproven(notification n) {
+  n.secret = {};
+  return n;
+}
+
 address address_of(const subscriber& one) { return {one.options().host, one.options().port}; }
 
 }  // namespace
@@ -32,8 +38,7 @@ void slot_inbox::waits_for(std::string_view name, const address& there) noexcept
   channel& one = at->second;
   one.wanted_at = time().now();
   if (one.at == there) return;
-  one.at = there;
-  one.asked_for = false;
+  one = {there, one.wanted_at};
   changed_ = true;
   interrupt();
 } catch (...) {
@@ -59,24 +64,34 @@ void slot_inbox::connected(subscriber& one) {
     return;
   }
   for (auto& [name, c] : wanted_) {
-    if (c.at == one.at()) c.asked_for = false;
+    if (c.at == one.at()) c = {c.at, c.wanted_at};
   }
 }
 
-// {smessage, channel, text}; {sunsubscribe, channel, count}, also unasked: the slot has moved.
+// {smessage, channel, text}; {ssubscribe or sunsubscribe, channel, count}, the last also unasked,
+// when the slot has moved: if the name is still waited for, the next answer says where.
 void slot_inbox::take(subscriber& from, const resp_value& v) {
-  if (&from == &main()) return subscription::take(from, v);
+  if (&from == &main()) {
+    for (auto& n : told(v, "message")) put(unproven(std::move(n)));
+    return;
+  }
   if (v.is_error()) return refused(from, v.text);
   if (v.items.size() != 3) return;
-  if (v.items[0].text == "smessage") return put_all(v.items[2].text);
-  if (v.items[0].text == "sunsubscribe") left(from, v.items[1].text);
+  const std::lock_guard guard{mutex_};
+  const auto at = find(from, v.items[1].text);
+  for (auto& n : told(v, "smessage")) {
+    const bool here = at != wanted_.end() && at->first == n.name;
+    if (here) n.heard_since = at->second.heard_since;
+    put(here ? std::move(n) : unproven(std::move(n)));
+  }
+  if (at == wanted_.end()) return;
+  if (v.items[0].text == "ssubscribe") at->second.heard_since = time().now();
+  if (v.items[0].text == "sunsubscribe") wanted_.erase(at);
 }
 
-// If it is still waited for, the next answer says where.
-void slot_inbox::left(subscriber& from, std::string_view channel) {
-  const std::lock_guard guard{mutex_};
+slot_inbox::channels::iterator slot_inbox::find(const subscriber& from, std::string_view channel) {
   const auto at = wanted_.find(name_of_key(channel.substr(0, channel.rfind(':'))));
-  if (at != wanted_.end() && at->second.at == from.at()) wanted_.erase(at);
+  return at != wanted_.end() && at->second.at == from.at() ? at : wanted_.end();
 }
 
 // The same for what is not there any more. Else the servers are older than 7.0, or the user lacks a

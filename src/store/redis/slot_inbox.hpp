@@ -26,13 +26,15 @@ class slot_inbox final : public subscription {
   struct channel {
     address at{};
     boot_time wanted_at{};
-    bool asked_for = false;  ///< over the connection to there
+    bool asked_for = false;           ///< over the connection to there
+    boot_time heard_since = forever;  ///< the node said that we listen
   };
+  using channels = std::map<std::string, channel, std::less<>>;
 
   void before_wait() override;
   void connected(subscriber& one) override;
   void take(subscriber& from, const resp_value& v) override;
-  void left(subscriber& from, std::string_view channel);
+  channels::iterator find(const subscriber& from, std::string_view channel);
   void refused(subscriber& by, std::string_view error);
 
   std::string channel_of(std::string_view name) const;
@@ -43,7 +45,7 @@ class slot_inbox final : public subscription {
   subscriber* find(const address& at) const;
 
   std::mutex mutex_;
-  std::map<std::string, channel, std::less<>> wanted_;  ///< by name
+  channels wanted_;  ///< by name
   bool changed_ = false;
   bool unknown_ = false;  ///< the servers cannot do it, or the user may not
   boot_time swept_at_{};

@@ -137,13 +137,14 @@ void subscription::read_all() {
   }
 }
 
-// Three words: message, channel, text. Anything else is an answer to PING or SUBSCRIBE.
 void subscription::take(subscriber&, const resp_value& v) {
-  if (v.items.size() == 3 && v.items[0].text == "message") put_all(v.items[2].text);
+  for (auto& n : told(v, "message")) put(std::move(n));
 }
 
-void subscription::put_all(std::string_view text) {
-  for (auto& n : parse_notifications(text)) put(std::move(n));
+// Anything else is an answer to PING or SUBSCRIBE.
+std::vector<notification> told(const resp_value& v, std::string_view type) {
+  if (v.items.size() != 3 || v.items[0].text != type) return {};
+  return parse_notifications(v.items[2].text);
 }
 
 }  // namespace holdfast::store::redis

@@ -34,7 +34,6 @@ class subscription : public inbox {
   virtual void before_wait() {}
   virtual void connected(subscriber& one) { (void)one; }
   void put(notification n) { notifications_.push_back(std::move(n)); }
-  void put_all(std::string_view text);
   subscriber& main() const noexcept { return *all_.front(); }
   const redis_options& options() const noexcept { return options_; }
   const clock& time() const noexcept { return clock_; }
@@ -55,6 +54,9 @@ class subscription : public inbox {
   std::deque<notification> notifications_;
   std::vector<pollfd> polled_;  ///< wake_fd_, and that of each
 };
+
+/// What a message of that type says: {type, channel, text}.
+std::vector<notification> told(const resp_value& v, std::string_view type);
 
 /// The channel of a session, and the beginning of all such names.
 std::string channel_prefix(const redis_options& options);

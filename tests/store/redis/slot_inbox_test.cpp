@@ -4,6 +4,7 @@
 #include <holdfast/testing.hpp>
 
 #include "fixture.hpp"
+#include "harness/hand_over.hpp"
 #include "harness/redis_fleet.hpp"
 #include "session/session_impl.hpp"
 #include "store/redis/commands.hpp"
@@ -128,6 +129,28 @@ TEST_F(redis_slot_inbox, a_waiter_whose_connection_to_the_node_is_cut_is_told_an
   });
 }
 
+/// One name that is waited for already, so that both listen at its node.
+class redis_cluster_hand_over : public redis_slot_inbox {
+ protected:
+  redis_cluster_hand_over() {
+    for (auto* const s : {&b_, &c_}) {
+      holdfast::mutex first{a_, "m"}, second{*s, "m"};
+      auto held = first.acquire();
+      auto next = async_acquire(second).future();
+      eventually("it listens",
+                 [&] { return listened_to("m").find(s->impl()->peer()) != std::string::npos; });
+      EXPECT_FALSE(held.release());
+      EXPECT_FALSE(next.get().value().release());
+    }
+  }
+  holdfast::session b_ = holdfast::open(cluster_.url());
+  holdfast::session c_ = holdfast::open(cluster_.url());
+};
+
+TEST_F(redis_cluster_hand_over, along_a_line_is_one_command_each) {
+  harness::hand_over_line(a_, b_, c_).expect_one_command_each();
+}
+
 /// A cluster whose servers do not have the commands.
 class redis_slot_inbox_before_7 : public redis_slot_inbox {
  protected:
@@ -243,6 +266,38 @@ class redis_slot_channels : public redis_slot_inbox {
   redis::redis_options options_;
   std::optional<redis::slot_inbox> inbox_;
 };
+
+// Of what comes another way nobody can say whether it was the first with that secret.
+TEST_F(redis_slot_channels, alone_bring_secrets_and_say_since_when) {
+  const std::string owner(32, 'a'), secret(32, 'b');
+  const auto about = [&](const std::string& name) {
+    return "passed " + owner + " 7 8 " + secret + " holdfast:{" + name + "}";
+  };
+  const auto next = [&] {
+    std::optional<holdfast::store::notification> got;
+    until("a message", [&] { return (got = inbox_->receive(clock_.now())).has_value(); });
+    return *got;
+  };
+  clock_.advance(1s);
+  const auto began = clock_.now();
+  inbox_->waits_for("m", address_of("m"));
+  until("the channel", [&] { return !listened_to("m").empty(); });
+  const std::string own = "holdfast:inbox:" + inbox_->peer();
+  const std::string of_the_name = "holdfast:inbox:{m}:" + inbox_->peer();
+  owner_of("m").ask({"SPUBLISH", of_the_name, about("m")});
+  const auto from_the_node = next();
+  EXPECT_TRUE(from_the_node.secret);
+  EXPECT_EQ(from_the_node.heard_since, began);
+  owner_of("m").ask({"SPUBLISH", of_the_name, about("another")});
+  EXPECT_FALSE(next().secret);
+  owner_of("m").ask({"PUBLISH", own, about("m")});
+  EXPECT_FALSE(next().secret);
+  clock_.advance(1s);
+  owner_of("m").ask({"CLIENT", "KILL", "TYPE", "pubsub"});
+  until("the channel again", [&] { return !listened_to("m").empty(); });
+  owner_of("m").ask({"SPUBLISH", of_the_name, about("m")});
+  EXPECT_GT(next().heard_since, began) << "what was told meanwhile was not heard";
+}
 
 TEST_F(redis_slot_channels, are_left_a_minute_after_nobody_waits_for_the_name_any_more) {
   inbox_->waits_for("old", address_of("old"));
