@@ -64,11 +64,11 @@ class dispatcher {
     registration* previous_ = nullptr;
   };
 
-  /// As inbox::gaps; what there was no memory for is one as well, and is noticed everywhere.
-  std::uint64_t gaps() const noexcept {
-    return inbox_.gaps().value_or(0) + dropped_.load(std::memory_order_relaxed);
+  /// As inbox::gaps; what there was no memory for is one as well.
+  std::optional<std::uint64_t> gaps() const noexcept {
+    const auto gaps = inbox_.gaps();
+    return gaps ? std::optional(*gaps + dropped_.load(std::memory_order_relaxed)) : std::nullopt;
   }
-  bool notices_gaps() const noexcept { return inbox_.gaps().has_value(); }
 
   /// Somebody watches other peers now: `from` becomes `to`, or stays as it is if that throws. Their
   /// deaths are news for the registration for many.

@@ -249,9 +249,7 @@ boot_time acquisition::put_off(boot_time now) {
 // Far from the front it is told when it is its turn, or that it may have missed that.
 void acquisition::keep_place(const store::permits_reply& queued, boot_time sent) {
   look_by_ = boot_time{};
-  const auto& can = session_.can();
-  if (!can.shared_queue_leases || !can.notifications || !session_.dispatcher().notices_gaps())
-    return;
+  if (!session_.can().shared_queue_leases || !session_.can().notifications || !gaps_) return;
   const bool first = !place_at_store_;
   if (first) place_at_store_ = session_.shared_queue_leases().at(config_.name);
   const unsigned losses = place_at_store_->losses();
@@ -283,7 +281,7 @@ bool acquisition::proves(const store::notification& n) {
   if (sealed(n.secret) != behind_) return false;
   behind_ = {};
   const bool here = session_.now() < lease_timer::sure_until(asked_at_, queue_lease);
-  return here && n.heard_since <= asked_at_ && session_.dispatcher().gaps() == gaps_;
+  return here && session_.dispatcher().gaps() == gaps_;
 }
 
 // What nobody renews has to be claimed at once, by asking again.

@@ -155,9 +155,9 @@ class acquisition final : public request, public contender {
   grant grant_;
   std::optional<result<std::optional<wait_hint>>> answer_;
   std::shared_ptr<shared_queue_lease> place_at_store_;
-  unsigned losses_ = 0;       ///< … known of it
-  boot_time look_by_{};       ///< whoever else looks
-  std::uint64_t gaps_ = 0;    ///< before it last asked
+  unsigned losses_ = 0;                ///< … known of it
+  boot_time look_by_{};                ///< whoever else looks
+  std::optional<std::uint64_t> gaps_;  ///< before it last asked
   store::owner_id behind_{};  ///< who was before it at the store, until a notification has said it
   boot_time asked_at_{};      ///< when it last asked, if that was answered …
   std::int64_t store_now_at_ = 0;  ///< … and the store's time of the answer

@@ -185,16 +185,6 @@ TEST_F(hand_over, is_not_believed_if_one_may_have_been_missed) {
   EXPECT_FALSE(second_.asks.notified(n));
 }
 
-TEST_F(hand_over, is_not_believed_if_the_inbox_began_to_listen_after_the_last_question) {
-  ASSERT_TRUE(first_.holds());
-  ASSERT_FALSE(second_.holds());
-  f_.clock->advance(1ms);
-  first_.release();
-  notification n = second_.news();
-  n.heard_since = f_.clock->now();
-  EXPECT_FALSE(second_.asks.notified(n));
-}
-
 TEST_F(hand_over, is_not_believed_if_one_was_not_looked_at) {
   ASSERT_TRUE(first_.holds());
   ASSERT_FALSE(second_.holds());

@@ -28,8 +28,7 @@ struct capabilities {
       true;  ///< and a holder is notified that others want it (where notifications)
   bool beside_others = false;  ///< programs that are not holdfast's want the same locks
   /// Passes permits_command::secret on in the step that grants, says permits_reply::behind, and its
-  /// inbox brings the notifications of one name in the order of their steps, or a gap; or says of
-  /// each with a secret since when it does.
+  /// inbox brings the notifications of one name in their order, or a gap, or leaves the secret out.
   bool secret_proves = false;
   std::int64_t claim_us = 500'000;   ///< how long a notified waiter has to claim its grant
   bool shared_queue_leases = false;  ///< one poll renews every queue entry of the session

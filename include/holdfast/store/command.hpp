@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <holdfast/clock.hpp>
 #include <holdfast/store/kind.hpp>
 #include <holdfast/store/led.hpp>
 #include <holdfast/store/owner_id.hpp>
@@ -114,9 +113,6 @@ struct notification {
   std::string peer;  ///< where to; departed: who
   /// Granted: that of the holder before, if it released, and this one comes right behind it.
   owner_id secret{};
-  /// Since then the inbox has brought everything that says the same secret about this name, in
-  /// order. Where that is not said it is the business of inbox::gaps.
-  boot_time heard_since{};
   bool operator==(const notification&) const = default;
 };
 

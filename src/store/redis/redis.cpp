@@ -83,9 +83,10 @@ class redis_store final : public session_store, public posting_store {
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     std::string bytes;
     append_permits(bytes, frame(), name, c);
+    const auto asked_at = inbox_.confirmed();
     const auto answer = servers_->ask({name, bytes, changes_who_has_it(c.verb)});
     if (!answer) return answer.error();
-    return settle(name, *answer, c);
+    return settle(name, *answer, c, asked_at);
   }
 
   bool permits_later(std::string_view name, const permits_command& c,
@@ -158,12 +159,13 @@ class redis_store final : public session_store, public posting_store {
       append_permits(bytes[i], frame(), batch[i].name, batch[i].command);
       requests.push_back({batch[i].name, bytes[i], true});
     }
+    const auto asked_at = inbox_.confirmed();
     const auto answers = servers_->ask(requests);
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (answers[i])
-        replies.push_back(settle(batch[i].name, *answers[i], batch[i].command));
+        replies.push_back(settle(batch[i].name, *answers[i], batch[i].command, asked_at));
       else
         replies.push_back(answers[i].error());
     }
@@ -255,19 +257,20 @@ class redis_store final : public session_store, public posting_store {
   }
 
   // In a cluster what the name's node has to say comes from there, and need not go over the others.
-  void listen_for(std::string_view name, const reply& queued) noexcept {
-    if (!queued.from.host.empty()) inbox_.waits_for(name, queued.from);
+  void listen_for(std::string_view name, const reply& queued, const owner_id& owner = {},
+                  std::uint64_t asked_at = 0) noexcept {
+    if (!queued.from.host.empty()) inbox_.waits_for(name, owner, queued.from, asked_at);
   }
 
   script_frame frame() const noexcept {
     return {options_.prefix, publication_in(options_.topology)};
   }
 
-  result<permits_reply> settle(std::string_view name, const reply& answer,
-                               const permits_command& c) {
+  result<permits_reply> settle(std::string_view name, const reply& answer, const permits_command& c,
+                               std::uint64_t asked_at) {
     auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
-    if (got->outcome == permits_outcome::queued) listen_for(name, answer);
+    if (got->outcome == permits_outcome::queued) listen_for(name, answer, c.owner, asked_at);
     if (answer.repeated && c.replaces) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));

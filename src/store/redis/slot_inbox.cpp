@@ -16,6 +16,8 @@ constexpr auto kept_for = 60s;
 constexpr auto sweep_every = 10s;
 /// So many names at most; of the others the bus tells.
 constexpr std::size_t most_names = 1'000;
+/// Those that gave up are among them. Whoever is not, asks.
+constexpr std::size_t most_owners = 1'000;
 
 // The bus has no order, and another node may be faster than the one that has the name (ADR 97).
 notification unproven(notification n) {
@@ -28,7 +30,8 @@ address address_of(const subscriber& one) { return {one.options().host, one.opti
 }  // namespace
 
 // Without memory it is not listened to.
-void slot_inbox::waits_for(std::string_view name, const address& there) noexcept try {
+void slot_inbox::waits_for(std::string_view name, const owner_id& owner, const address& there,
+                           std::uint64_t asked_at) noexcept try {
   const std::lock_guard guard{mutex_};
   auto at = wanted_.find(name);
   if (at == wanted_.end()) {
@@ -37,10 +40,14 @@ void slot_inbox::waits_for(std::string_view name, const address& there) noexcept
   }
   channel& one = at->second;
   one.wanted_at = time().now();
-  if (one.at == there) return;
-  one = {there, one.wanted_at};
-  changed_ = true;
-  interrupt();
+  if (one.at != there) {
+    one = {there, one.wanted_at};
+    changed_ = true;
+    interrupt();
+  } else if (one.confirmed != 0 && one.confirmed <= asked_at) {
+    if (one.sure.size() >= most_owners) one.sure.clear();
+    one.sure.insert(owner);
+  }
 } catch (...) {
 }
 
@@ -81,11 +88,11 @@ void slot_inbox::take(subscriber& from, const resp_value& v) {
   const auto at = find(from, v.items[1].text);
   for (auto& n : told(v, "smessage")) {
     const bool here = at != wanted_.end() && at->first == n.name;
-    if (here) n.heard_since = at->second.heard_since;
-    put(here ? std::move(n) : unproven(std::move(n)));
+    const bool sure = here && at->second.sure.erase(n.owner) > 0;
+    put(sure ? std::move(n) : unproven(std::move(n)));
   }
   if (at == wanted_.end()) return;
-  if (v.items[0].text == "ssubscribe") at->second.heard_since = time().now();
+  if (v.items[0].text == "ssubscribe") at->second.confirmed = ++confirmed_;
   if (v.items[0].text == "sunsubscribe") wanted_.erase(at);
 }
 

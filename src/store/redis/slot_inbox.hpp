@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "store/redis/subscription.hpp"
 
@@ -19,15 +21,21 @@ class slot_inbox final : public subscription {
  public:
   using subscription::subscription;
 
-  /// This session is queued for the name, as the node there has just answered. From any thread.
-  void waits_for(std::string_view name, const address& there) noexcept;
+  /// Grows when a node says that this session listens there to one more name. From any thread.
+  std::uint64_t confirmed() const noexcept { return confirmed_.load(); }
+  /// The owner is queued for the name, as the node there has just answered. It was asked when
+  /// confirmed() was that. From any thread.
+  void waits_for(std::string_view name, const owner_id& owner, const address& there,
+                 std::uint64_t asked_at) noexcept;
 
  private:
   struct channel {
     address at{};
     boot_time wanted_at{};
-    bool asked_for = false;           ///< over the connection to there
-    boot_time heard_since = forever;  ///< the node said that we listen
+    bool asked_for = false;       ///< over the connection to there
+    std::uint64_t confirmed = 0;  ///< the node has said that we listen; 0: it has not
+    /// They asked after that: whatever has their secret is heard here first (ADR 97).
+    std::set<owner_id> sure{};
   };
   using channels = std::map<std::string, channel, std::less<>>;
 
@@ -49,6 +57,7 @@ class slot_inbox final : public subscription {
   bool changed_ = false;
   bool unknown_ = false;  ///< the servers cannot do it, or the user may not
   boot_time swept_at_{};
+  std::atomic<std::uint64_t> confirmed_{0};
 };
 
 }  // namespace holdfast::store::redis
