@@ -64,6 +64,7 @@ function(holdfast_redis_scripts)
     endif()
   endforeach()
   # Each as a cluster has it, and as all others have it.
+  list(REMOVE_ITEM names publish publish_sharded)
   foreach(name IN LISTS names)
     string(REPLACE "@publish.lua@" "${HOLDFAST_publish_sharded_TEXT}" HOLDFAST_${name}_sharded_TEXT "${HOLDFAST_${name}_TEXT}")
     string(REPLACE "@publish.lua@" "${HOLDFAST_publish_TEXT}" HOLDFAST_${name}_TEXT "${HOLDFAST_${name}_TEXT}")
