@@ -53,7 +53,7 @@ void slot_inbox::waits_for(std::string_view name, const owner_id& owner, const a
 
 void slot_inbox::before_wait() {
   const std::lock_guard guard{mutex_};
-  if (!changed_ && wanted_.empty()) return;
+  if (!changed_ && all_.size() == 1) return;
   const auto now = time().now();
   if (!changed_ && now < swept_at_ + sweep_every) return;
   changed_ = false;
@@ -78,6 +78,7 @@ void slot_inbox::connected(subscriber& one) {
 // {smessage, channel, text}; {ssubscribe or sunsubscribe, channel, count}, the last also unasked,
 // when the slot has moved: if the name is still waited for, the next answer says where.
 void slot_inbox::take(subscriber& from, const resp_value& v) {
+  if (options().topology != topology::cluster) return subscription::take(from, v);
   if (&from == &main()) {
     for (auto& n : told(v, "message")) put(unproven(std::move(n)));
     return;

@@ -333,8 +333,8 @@ TEST_F(redis_slot_channels, of_a_slot_that_went_away_and_came_back_are_asked_for
 }
 
 TEST_F(redis_slot_channels, that_are_asked_for_at_the_wrong_node_are_asked_for_again_elsewhere) {
-  inbox_->waits_for("m",
-                    {"127.0.0.1", static_cast<std::uint16_t>(other_than(owner_of("m")).port())});
+  const auto wrong = static_cast<std::uint16_t>(other_than(owner_of("m")).port());
+  inbox_->waits_for("m", {}, {"127.0.0.1", wrong}, 0);
   until("a connection there", [&] {
     return other_than(owner_of("m")).ask({"INFO", "errorstats"}).find("MOVED") != std::string::npos;
   });
