@@ -86,6 +86,7 @@ std::optional<store::notification> dispatcher::registration::wait(boot_time unti
   if (got_.empty()) return std::exchange(spare_, std::nullopt);
   store::notification first = std::move(got_.front());
   got_.erase(got_.begin());
+  if (spare_) first.secret = {};
   return first;
 }
 
@@ -108,6 +109,9 @@ std::vector<store::notification> dispatcher::registration::collect(boot_time unt
   waiting_ = false;
   woken_ = false;
   room_.promote();
+  if (spare_) {
+    for (auto& n : got_) n.secret = {};
+  }
   if (got_.empty() && spare_) {
     got_.push_back(std::move(*spare_));
     spare_.reset();
@@ -164,7 +168,8 @@ void dispatcher::put(registration& to, store::notification&& n) noexcept {
   try {
     to.got_.push_back(std::move(n));
   } catch (...) {
-    ++dropped_;  // it may be taken behind one that came after it
+    ++dropped_;  // it may be taken behind one that came after it: so none of them is a proof
+    n.secret = {};
     to.spare_ = std::move(n);
   }
   rouse(to);

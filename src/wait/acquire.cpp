@@ -281,7 +281,7 @@ bool acquisition::proves(const store::notification& n) {
   if (sealed(n.secret) != behind_) return false;
   behind_ = {};
   const bool here = session_.now() < lease_timer::sure_until(asked_at_, queue_lease);
-  return here && gaps_ && session_.dispatcher().gaps() == gaps_;
+  return here && session_.dispatcher().gaps() == gaps_;
 }
 
 // What nobody renews has to be claimed at once, by asking again.

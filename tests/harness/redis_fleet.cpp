@@ -154,12 +154,12 @@ void redis_sentinels::fail_over() {
 // ---- cluster
 // -------------------------------------------------------------------------------------
 
-redis_cluster::redis_cluster(int patience_ms) {
-  for (int i = 0; i < 6; ++i) {
-    nodes_.push_back(std::make_unique<redis_server>(replicating(
-        {"--cluster-enabled", "yes", "--cluster-port", "a free port", "--cluster-node-timeout",
-         std::to_string(patience_ms), "--cluster-replica-validity-factor", "0"})));
-  }
+redis_cluster::redis_cluster(int patience_ms, const std::vector<std::string>& arguments) {
+  auto words = replicating({"--cluster-enabled", "yes", "--cluster-port", "a free port",
+                            "--cluster-node-timeout", std::to_string(patience_ms),
+                            "--cluster-replica-validity-factor", "0"});
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  for (int i = 0; i < 6; ++i) nodes_.push_back(std::make_unique<redis_server>(words));
   meet();
   for (std::size_t i = 0; i < 3; ++i) nodes_[i + 3]->ask({"CLUSTER", "REPLICATE", id(*nodes_[i])});
   until_well();

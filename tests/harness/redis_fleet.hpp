@@ -43,10 +43,11 @@ class redis_sentinels {
   std::vector<std::unique_ptr<redis_server>> sentinels_;
 };
 
-/// Three primaries, each with a replica. A node that is silent for `patience_ms` is replaced.
+/// Three primaries, each with a replica. A node that is silent for `patience_ms` is replaced. More
+/// arguments are those of each server.
 class redis_cluster {
  public:
-  explicit redis_cluster(int patience_ms);
+  explicit redis_cluster(int patience_ms, const std::vector<std::string>& arguments = {});
   std::string url(const std::string& options = {}) const;
   const std::vector<std::unique_ptr<redis_server>>& nodes() const { return nodes_; }
   int slot_of(const std::string& key) const;

@@ -9,6 +9,7 @@ FOLDER = "src/store/redis/"
 TEMPLATE = "cmake/redis-scripts.cpp.in"
 # In the template: where the program stands that is made of a script.
 PROGRAM = re.compile(r'  return \{R"=lua=\(@HOLDFAST_(\w+)_TEXT@\).*?\};')
+SHARDED = "_sharded"
 
 
 class Scripts:
@@ -19,7 +20,10 @@ class Scripts:
         self.right = {name: self.whole(name, self.texts) for name in programs}
 
     def whole(self, name, texts):
-        """Some have others inside, and all say what they have in common with the kernels by its name there."""
+        """Some have others inside, and all say what they have in common with the kernels by its name there. Those for a
+        cluster differ in how they publish."""
+        if name.endswith(SHARDED):
+            texts, name = {**texts, "publish": texts["publish" + SHARDED]}, name.removesuffix(SHARDED)
         text, before = texts[name], None
         while text != before:
             text, before = re.sub(r"@(\w+)\.lua@", lambda m: texts[m[1]], text), text

@@ -115,7 +115,7 @@ class scripted_server final : public scripted {
   std::string lose(std::uint64_t which) override { return model_.lose(which); }
 
  private:
-  static redis::script_frame frame() noexcept { return {prefix, inboxes, {}}; }
+  static redis::script_frame frame() noexcept { return {prefix}; }
 
   // The last word is left to the connection: until when it may be carried out.
   redis::resp_value ask(std::string bytes) {

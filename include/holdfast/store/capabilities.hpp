@@ -29,7 +29,7 @@ struct capabilities {
   bool beside_others = false;  ///< other programs than holdfast use the same locks
   /// The store passes permits_command::secret on in the step that grants, and sets
   /// permits_reply::behind. Its inbox delivers the notifications of one name in the order of their
-  /// steps, or reports a gap.
+  /// steps, or reports a gap, or leaves the secret out.
   bool secret_proves = false;
   std::int64_t claim_us = 500'000;   ///< how long a notified waiter has to claim its grant
   bool shared_queue_leases = false;  ///< one poll renews every queue entry of the session

@@ -28,9 +28,9 @@ function r.barrier_condition()
         r.told[#r.told + 1] = format('%s %s %.0f %.0f %s %s', what, w.owner, w.fence or 0, w.expires or 0, KEYS[1], w.peer)
       end
     end
-    local channel = match(KEYS[1], '^(.-):{') .. ':inbox:'
-    for _, peer in ipairs(peers) do
-      call('PUBLISH', channel .. peer, what .. ' ' .. table.concat(of[peer], '+') .. ' 0 0 ' .. KEYS[1])
+    for _, to in ipairs(peers) do
+      local said = what .. ' ' .. table.concat(of[to], '+') .. ' 0 0 ' .. KEYS[1]
+@publish.lua@
     end
   end
 

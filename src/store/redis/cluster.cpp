@@ -147,7 +147,7 @@ void cluster::send(std::span<routed_part> together, round& r) {
   for (auto& e : together) {
     if (got) {
       at += e.asking ? 1 : 0;
-      judge(e, {std::move(got->replies[at++]), got->repeated, got->replicas}, r);
+      judge(e, {std::move(got->replies[at++]), got->repeated, got->replicas, {}}, r);
       continue;
     }
     e.repeated = e.repeated || got.error().outcome_unknown;
@@ -166,6 +166,7 @@ void cluster::judge(routed_part& e, reply got, round& r) {
   const bool later = got.value.is_error() && says_later(text);
   if (!elsewhere && !later) {
     got.repeated = got.repeated || e.repeated;
+    got.from = from;
     *e.answer = std::move(got);
     return;
   }
@@ -284,8 +285,8 @@ status cluster::for_each(const std::function<status(node&)>& look) {
   }
 }
 
-// PUBLISH reaches all nodes of a cluster, so it is enough to listen to one; if it goes away, to
-// another.
+// PUBLISH reaches all nodes of a cluster, so it is enough to listen to one for all that is not
+// heard where it comes from; if it goes away, to another.
 redis_options cluster::for_notifications() {
   redis_options o = options_;
   o.locate = [this](boot_time, int) -> result<address> { return next_for_notifications(); };

@@ -8,7 +8,6 @@
 
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
-#include "store/redis/scripts.hpp"
 
 namespace holdfast::store::redis {
 
@@ -268,7 +267,7 @@ bool is_mismatch(permits_outcome o) {
 
 void append_permits(std::string& to, const script_frame& frame, std::string_view name,
                     const permits_command& c) {
-  call words(frame, permits_script(), name);
+  call words(frame, permits_script(frame.how), name);
   with_words(c, [&](std::span<const std::string_view> said) {
     for (const auto word : said) words.add(word);
     words.append(to, !frame.time);
@@ -290,7 +289,7 @@ void append_together(std::string& to, const script_frame& frame, std::span<const
   std::optional<rate_words> more;
   if (tokens != nullptr) more.emplace(frame, *tokens);
   const digits count(all.size() * name_keys::count + (more ? more->keys().size() : 0));
-  std::vector<std::string_view> words{"EVALSHA", together_script().sha, count};
+  std::vector<std::string_view> words{"EVALSHA", together_script(frame.how).sha, count};
   for (const auto& k : keys) {
     for (std::size_t i = 0; i < name_keys::count; ++i) words.push_back(k[i]);
   }
@@ -302,12 +301,12 @@ void append_together(std::string& to, const script_frame& frame, std::span<const
 
 void append_countdown(std::string& to, const script_frame& frame, std::string_view name,
                       const countdown_command& c) {
-  call words(frame, countdown_script(), name);
+  call words(frame, countdown_script(frame.how), name);
   const auto owner = text_of(c.owner);
   const digits count(c.count), drop(c.drop), place(c.queue_lease_us), keep(c.keep_us),
       repeats(c.repeats_us);
   for (const std::string_view word :
-       {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner), frame.channels,
+       {countdown_verbs[static_cast<std::size_t>(c.verb)], std::string_view(owner),
         std::string_view(count), std::string_view(drop), std::string_view(place),
         std::string_view(keep), word_or_dash(c.peer), c.note, std::string_view(repeats)}) {
     words.add(word);

@@ -10,15 +10,17 @@
 #include <string_view>
 
 #include "store/redis/resp.hpp"
+#include "store/redis/scripts.hpp"
 
 /// The words of the ports as calls of the scripts, and the scripts' answers as replies. The order
 /// of arguments and items is written down at the head of each script.
 namespace holdfast::store::redis {
 
-/// Where the names live; and, for tests only, what time it is to be.
+/// Where the names live, and how their waiters are told; and, for tests only, what time it is to
+/// be.
 struct script_frame {
   std::string_view prefix;
-  std::string_view channels;  ///< for countdown.lua; permits.lua makes them of the prefix
+  publication how = publication::to_all;
   std::optional<std::int64_t> time{};
 };
 

@@ -9,7 +9,7 @@
 --
 --   KEYS[6] the time, in tests only
 --
--- ARGV: verb owner channel count drop place keep peer note repeats, and except in tests "until" or "until after", as permits.lua has it
+-- ARGV: verb owner count drop place keep peer note repeats, and except in tests "until" or "until after", as permits.lua has it
 
 local call, match, format, sub = redis.call, string.match, string.format, string.sub
 
@@ -18,13 +18,13 @@ local @countdown_outcome@
 
 local record_key, data, waiting, places, arrivals = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local verb, owner = ARGV[1], ARGV[2]
-local asked, drop, place, keep = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local repeats = tonumber(ARGV[10])
+local asked, drop, place, keep = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local repeats = tonumber(ARGV[9])
 
 local fixed = KEYS[6]
 local clock, due, after, lets_go = fixed, nil, nil, verb == 'leave' or verb == 'inspect'
 if not fixed then
-  local t, stamp = call('TIME'), ARGV[11]
+  local t, stamp = call('TIME'), ARGV[10]
   clock = t[1] .. sub('00000' .. t[2], -6)
   due, after = sub(stamp, 1, 16), #stamp > 16 and sub(stamp, 18)
   if clock > due and not lets_go then return redis.error_reply('HOLDFAST_LATE ' .. clock .. ' 0') end
@@ -115,11 +115,11 @@ local function state() return (count ~= 0 and remaining == 0) and OPEN or CLOSED
 local function tell_all()
   if waiters == 0 then return end
   for _, o in ipairs(call('ZRANGE', waiting, 0, -1)) do
-    local peer = match(call('HGET', data, o) or '', '^%d+ (%S+) ')
-    if peer then
-      local text = format('opened %s 0 0 %s', o, record_key)
-      if told then told[#told + 1] = text .. ' ' .. peer end
-      call('PUBLISH', ARGV[3] .. peer, text)
+    local to = match(call('HGET', data, o) or '', '^%d+ (%S+) ')
+    if to then
+      local said = format('opened %s 0 0 %s', o, record_key)
+      if told then told[#told + 1] = said .. ' ' .. to end
+@publish.lua@
     end
   end
   call('DEL', data, waiting, places)
@@ -157,7 +157,7 @@ function commands.wait()
   seq = seq + 1
   waiters = waiters + 1
   call('ZADD', waiting, format('%.0f', seq), owner)
-  call('HSET', data, owner, format('%.0f %s %s', now, ARGV[8], ARGV[9]))
+  call('HSET', data, owner, format('%.0f %s %s', now, ARGV[7], ARGV[8]))
 end
 
 function commands.leave() drop_waiter(owner) end

@@ -62,7 +62,7 @@ std::string preparation(const redis_options& o, purpose what_for, std::size_t& c
   count = 0;
   if (o.database != 0) append_command(bytes, {"SELECT", std::to_string(o.database)}), ++count;
   if (what_for == purpose::commands) {
-    for (const script& s : scripts_of(o.dialect)) {
+    for (const script& s : scripts_of(o.dialect, publication_in(o.topology))) {
       append_command(bytes, {"SCRIPT", "LOAD", s.text});
       ++count;
     }

@@ -133,7 +133,7 @@ local list = fixed and news and {}
 if list then answer[#answer + 1] = list end
 for i = 1, news and #news or 0 do
   local said = news[i] .. ' ' .. record_key
-  call('PUBLISH', match(record_key, '^(.-):{') .. ':inbox:' .. to, said)
+@publish.lua@
   if list then list[i] = said .. ' ' .. to end
 end
 if answer then return answer end

@@ -75,7 +75,7 @@ result<link::answer> node::ask_refused_again(std::span<const message> all, link:
   std::vector<message> again;
   std::vector<std::span<resp_value>> places;
   if (std::any_of(first.replies.begin(), first.replies.end(), has_no_script)) {
-    const auto known = scripts_of(options_.dialect);
+    const auto known = scripts_of(options_.dialect, publication_in(options_.topology));
     for (const script& s : known) append_command(scripts, {"SCRIPT", "LOAD", s.text});
     again.push_back({scripts, known.size()});
   }

@@ -227,10 +227,10 @@ function r.grant(w, lasts, peer)
   end
 end
 
-function r.tell(what, o, peer, fence, expires, secret)
-  local text = format('%s %s %.0f %.0f %s%s', what, o, fence, expires, secret and secret .. ' ' or '', KEYS[1])
-  if r.told then r.told[#r.told + 1] = text .. ' ' .. peer end
-  call('PUBLISH', match(KEYS[1], '^(.-):{') .. ':inbox:' .. peer, text)
+function r.tell(what, o, to, fence, expires, secret)
+  local said = format('%s %s %.0f %.0f %s%s', what, o, fence, expires, secret and secret .. ' ' or '', KEYS[1])
+  if r.told then r.told[#r.told + 1] = said .. ' ' .. to end
+@publish.lua@
 end
 
 -- Whoever keeps it idle gives it up.

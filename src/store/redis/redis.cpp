@@ -7,8 +7,8 @@
 #include "store/redis/commands.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
+#include "store/redis/slot_inbox.hpp"
 #include "store/redis/slot_map.hpp"
-#include "store/redis/subscription.hpp"
 #include "store/redis/topologies.hpp"
 
 namespace holdfast::store::redis {
@@ -30,9 +30,8 @@ capabilities promises(const redis_options& o) {
   c.rate_limiter = true;
   c.learns_fences = true;
   c.finds_deadlocks = true;
-  // In a cluster notifications come over other nodes, in any order; and where replicas have a word
-  // in a grant, only an answer says what they said.
-  c.secret_proves = o.topology != topology::cluster && o.ack == acknowledgement::any;
+  // Where replicas have a word in a grant, only an answer says what they said.
+  c.secret_proves = o.ack == acknowledgement::any;
   return c;
 }
 
@@ -63,7 +62,6 @@ class redis_store final : public session_store, public posting_store {
  public:
   explicit redis_store(redis_options options)
       : options_(std::move(options)),
-        channels_(channel_prefix(options_)),
         capabilities_(promises(options_)),
         servers_(make_servers(options_)),
         for_notifications_(servers_->for_notifications()),
@@ -85,9 +83,10 @@ class redis_store final : public session_store, public posting_store {
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     std::string bytes;
     append_permits(bytes, frame(), name, c);
+    const auto asked_at = inbox_.confirmed();
     const auto answer = servers_->ask({name, bytes, changes_who_has_it(c.verb)});
     if (!answer) return answer.error();
-    return settle(name, *answer, c);
+    return settle(name, *answer, c, asked_at);
   }
 
   bool permits_later(std::string_view name, const permits_command& c,
@@ -135,6 +134,8 @@ class redis_store final : public session_store, public posting_store {
     const auto answer = servers_->ask({name, bytes, c.verb == countdown_verb::arrive});
     if (!answer) return answer.error();
     auto reply = read_countdown(answer->value, c.verb);
+    const bool waits = c.verb == countdown_verb::wait && c.queue_lease_us > 0;
+    if (reply && waits && reply->outcome == countdown_outcome::closed) listen_for(name, *answer);
     if (!reply || answer->replicas.enough()) return reply;
     auto f = too_few(answer->replicas, options_, "the arrival may be lost, it is safe to repeat");
     f.outcome_unknown = true;
@@ -158,12 +159,13 @@ class redis_store final : public session_store, public posting_store {
       append_permits(bytes[i], frame(), batch[i].name, batch[i].command);
       requests.push_back({batch[i].name, bytes[i], true});
     }
+    const auto asked_at = inbox_.confirmed();
     const auto answers = servers_->ask(requests);
     std::vector<result<permits_reply>> replies;
     replies.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (answers[i])
-        replies.push_back(settle(batch[i].name, *answers[i], batch[i].command));
+        replies.push_back(settle(batch[i].name, *answers[i], batch[i].command, asked_at));
       else
         replies.push_back(answers[i].error());
     }
@@ -177,6 +179,8 @@ class redis_store final : public session_store, public posting_store {
     const auto answer = servers_->ask({all.front().name, bytes, true});
     if (!answer) return answer.error();
     auto replies = read_together(answer->value, all);
+    if (replies && replies->back().outcome == permits_outcome::queued)
+      listen_for(all[replies->size() - 1].name, *answer);
     if (!replies || answer->replicas.enough()) return replies;
     for (const auto& one : all) give_back(one.name, one.command.owner);
     return too_few(answer->replicas, options_, "it was given back as far as the server answers");
@@ -194,6 +198,7 @@ class redis_store final : public session_store, public posting_store {
     const auto answer = servers_->ask({asks.name, bytes, true});
     if (!answer) return answer.error();
     auto both = read_admission(answer->value, asks, take.buckets.size());
+    if (both && both->permits.outcome == permits_outcome::queued) listen_for(asks.name, *answer);
     if (!both || answer->replicas.enough()) return both;
     const bool sure = give_back(asks.name, asks.command.owner);
     auto f = too_few(answer->replicas, options_,
@@ -251,12 +256,21 @@ class redis_store final : public session_store, public posting_store {
     return given && !given->value.is_error();
   }
 
-  script_frame frame() const noexcept { return {options_.prefix, channels_, {}}; }
+  // In a cluster what the name's node has to say comes from there, and need not go over the others.
+  void listen_for(std::string_view name, const reply& queued, const owner_id& owner = {},
+                  std::uint64_t asked_at = 0) noexcept {
+    if (!queued.from.host.empty()) inbox_.waits_for(name, owner, queued.from, asked_at);
+  }
 
-  result<permits_reply> settle(std::string_view name, const reply& answer,
-                               const permits_command& c) {
+  script_frame frame() const noexcept {
+    return {options_.prefix, publication_in(options_.topology)};
+  }
+
+  result<permits_reply> settle(std::string_view name, const reply& answer, const permits_command& c,
+                               std::uint64_t asked_at) {
     auto got = read_settled(answer.value, answer.repeated, c.verb, c.lease_us);
     if (!got) return got;
+    if (got->outcome == permits_outcome::queued) listen_for(name, answer, c.owner, asked_at);
     if (answer.repeated && c.replaces) got->replaced = true;  // the first time, as a release
     if (got->outcome == permits_outcome::granted && !answer.replicas.enough()) {
       return not_durable(name, answer.replicas, c, std::move(*got));
@@ -363,11 +377,10 @@ class redis_store final : public session_store, public posting_store {
   }
 
   const redis_options options_;
-  const std::string channels_;
   const capabilities capabilities_;
   const std::unique_ptr<servers> servers_;
   const redis_options for_notifications_;
-  subscription inbox_;
+  slot_inbox inbox_;
 };
 
 }  // namespace

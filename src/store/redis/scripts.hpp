@@ -14,9 +14,16 @@ struct script {
   std::string_view sha;
 };
 
-script permits_script() noexcept;
-script together_script() noexcept;
-script countdown_script() noexcept;
+/// Whom a script says something to that is for one session: whoever listens to its channel,
+/// anywhere; or, in a cluster, first who listens at the node that has the slot of the name.
+enum class publication : std::uint8_t { to_all, to_the_slot };
+inline publication publication_in(topology t) noexcept {
+  return t == topology::cluster ? publication::to_the_slot : publication::to_all;
+}
+
+script permits_script(publication how = publication::to_all) noexcept;
+script together_script(publication how = publication::to_all) noexcept;
+script countdown_script(publication how = publication::to_all) noexcept;
 script rate_script() noexcept;
 script redlock_script() noexcept;
 script redisson_script() noexcept;
@@ -25,7 +32,7 @@ script redisson_latch_script() noexcept;
 script setnx_script() noexcept;
 
 /// What a server is told when a connection begins.
-inline std::vector<script> scripts_of(dialect d) {
+inline std::vector<script> scripts_of(dialect d, publication how = publication::to_all) {
   switch (d) {
     case dialect::redlock:
       return {redlock_script()};
@@ -36,7 +43,7 @@ inline std::vector<script> scripts_of(dialect d) {
     case dialect::none:
       break;
   }
-  return {permits_script(), together_script(), countdown_script(), rate_script()};
+  return {permits_script(how), together_script(how), countdown_script(how), rate_script()};
 }
 
 }  // namespace holdfast::store::redis

@@ -22,6 +22,7 @@ struct reply {
   resp_value value;
   bool repeated = false;  ///< it may have been carried out before
   acknowledged replicas{};
+  address from{};  ///< in a cluster: the node that has the name
 };
 
 /// The servers behind a URL, be it one or many: who has a name, and how to get there. Thread-safe.

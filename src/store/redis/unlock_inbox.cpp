@@ -23,7 +23,7 @@ void unlock_inbox::done_waiting(const std::string& channel, const owner_id& owne
   lock.unlock();
   const std::unique_lock alone{receiving_, std::try_to_lock};
   if (!alone) return interrupt();
-  if (is_connected()) before_wait();
+  before_wait();
 }
 
 std::optional<notification> unlock_inbox::receive(boot_time until) {
@@ -42,7 +42,7 @@ bool unlock_inbox::listens(const std::string& channel) {
   return listening_.contains(channel);
 }
 
-void unlock_inbox::connected() {
+void unlock_inbox::connected(subscriber&) {
   const std::lock_guard guard{mutex_};
   listening_.clear();
   changed_ = true;
@@ -50,7 +50,7 @@ void unlock_inbox::connected() {
 
 void unlock_inbox::before_wait() {
   const std::lock_guard guard{mutex_};
-  if (!changed_) return;
+  if (!changed_ || !main().is_connected()) return;
   changed_ = false;
   std::string bytes;
   for (const auto& [channel, who] : wanted_) {
@@ -61,11 +61,11 @@ void unlock_inbox::before_wait() {
     append_command(bytes, {"UNSUBSCRIBE", channel});
     return true;
   });
-  if (!bytes.empty()) say(bytes);
+  if (!bytes.empty()) main().say(bytes);
 }
 
 // {message, channel, text}; {subscribe, channel, count}: what came before it was not heard.
-void unlock_inbox::take(const resp_value& v) {
+void unlock_inbox::take(subscriber&, const resp_value& v) {
   if (v.items.size() != 3 || (v.items[0].text != "message" && v.items[0].text != "subscribe")) {
     return;
   }

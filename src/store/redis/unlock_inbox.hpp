@@ -27,8 +27,8 @@ class unlock_inbox final : public subscription {
 
  private:
   void before_wait() override;
-  void connected() override;
-  void take(const resp_value& v) override;
+  void connected(subscriber& one) override;
+  void take(subscriber& from, const resp_value& v) override;
 
   struct waiters {
     std::string name;

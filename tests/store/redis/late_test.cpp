@@ -34,7 +34,7 @@ permits_command command(permits_verb verb, const owner_id& owner = ours) {
 
 std::string bytes_of(const permits_command& c) {
   std::string bytes;
-  redis::append_permits(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
+  redis::append_permits(bytes, {"holdfast"}, "m", c);
   return bytes;
 }
 
@@ -75,7 +75,7 @@ class redis_late_commands : public testing::Test {
     c.drop = 1;
     c.keep_us = c.queue_lease_us = 60'000'000;
     std::string bytes;
-    redis::append_countdown(bytes, {"holdfast", "holdfast:inbox:"}, "m", c);
+    redis::append_countdown(bytes, {"holdfast"}, "m", c);
     return run(bytes + "$" + std::to_string(last_word.size()) + "\r\n" + last_word + "\r\n");
   }
   void arrive(const std::string& last_word, countdown_verb verb = countdown_verb::arrive) {

@@ -178,10 +178,10 @@ std::optional<std::string> compare(const History& history,
 }
 
 template <class History>
-std::string encode(const History& history, const std::string& name) {
+std::string encode(const History& history, const std::string& name, redis::publication how) {
   std::string bytes;
   for (const auto& s : history) {
-    append(bytes, {"twin", "twin:inbox:", s.time}, name, command_of(s));
+    append(bytes, {"twin", how, s.time}, name, command_of(s));
   }
   return bytes;
 }
@@ -194,10 +194,17 @@ std::string with_bug(std::string text, const seeded_bug& bug) {
 
 }  // namespace
 
-stage::stage(const harness::redis_server& server, std::optional<seeded_bug> bug) {
+stage::stage(const harness::redis_server& server, std::optional<seeded_bug> bug,
+             redis::publication how)
+    : how_(how) {
   options_ =
       redis::read_options(*holdfast::base::parse_url("redis+unix://" + server.socket())).value();
   connection_ = std::move(redis::greet(options_, redis::purpose::commands)).value();
+  for (const auto& s : redis::scripts_of(redis::dialect::none, how)) {
+    std::string load;
+    redis::append_command(load, {"SCRIPT", "LOAD", s.text});
+    run(std::move(load), 1);
+  }
   const bool rate = bug && bug->of == which_script::rate;
   const auto script = rate ? redis::rate_script() : redis::permits_script();
   true_sha_ = sha_ = script.sha;
@@ -224,17 +231,17 @@ std::vector<redis::resp_value> stage::run(std::string bytes, std::size_t count) 
 
 std::optional<std::string> stage::play(const permits_history& history) {
   const std::string name = "n" + std::to_string(++names_);
-  return compare<permits_record>(history, run(encode(history, name), history.size()));
+  return compare<permits_record>(history, run(encode(history, name, how_), history.size()));
 }
 
 std::optional<std::string> stage::play(const countdown_history& history) {
   const std::string name = "n" + std::to_string(++names_);
-  return compare<countdown_record>(history, run(encode(history, name), history.size()));
+  return compare<countdown_record>(history, run(encode(history, name, how_), history.size()));
 }
 
 std::optional<std::string> stage::play(const rate_history& history) {
   const std::string name = "n" + std::to_string(++names_);
-  return compare<rate_record>(history, run(encode(history, name), history.size()));
+  return compare<rate_record>(history, run(encode(history, name, how_), history.size()));
 }
 
 }  // namespace twin

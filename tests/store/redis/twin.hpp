@@ -9,6 +9,7 @@
 #include "harness/redis_server.hpp"
 #include "harness/seed.hpp"
 #include "store/redis/handshake.hpp"
+#include "store/redis/scripts.hpp"
 
 namespace twin {
 
@@ -45,7 +46,8 @@ struct seeded_bug {
 /// Plays histories to a script on a server and to the kernel, and compares.
 class stage {
  public:
-  explicit stage(const harness::redis_server& server, std::optional<seeded_bug> bug = {});
+  explicit stage(const harness::redis_server& server, std::optional<seeded_bug> bug = {},
+                 holdfast::store::redis::publication how = {});
 
   /// The first difference, or nothing.
   std::optional<std::string> play(const permits_history& history);
@@ -55,6 +57,7 @@ class stage {
  private:
   std::vector<holdfast::store::redis::resp_value> run(std::string bytes, std::size_t count);
 
+  holdfast::store::redis::publication how_;
   holdfast::store::redis::redis_options options_;
   std::unique_ptr<holdfast::store::redis::connection> connection_;
   std::string true_sha_;

@@ -33,6 +33,19 @@ TEST(twin, countdown_script_answers_as_the_kernel_does) {
   }
 }
 
+// They differ from the others only in how they publish.
+TEST(twin, scripts_of_a_cluster_answer_as_the_kernels_do) {
+  const harness::redis_server server;
+  twin::stage stage(server, {}, holdfast::store::redis::publication::to_the_slot);
+  harness::random dice(15);
+  for (int i = 0; i < histories / 10; ++i) {
+    const auto locks = stage.play(twin::random_permits(dice, dice.between(5, 40)));
+    ASSERT_FALSE(locks) << "history " << i << ", " << *locks;
+    const auto latches = stage.play(twin::random_countdown(dice, dice.between(5, 40)));
+    ASSERT_FALSE(latches) << "history " << i << ", " << *latches;
+  }
+}
+
 TEST(twin, rate_script_answers_as_the_kernel_does) {
   const harness::redis_server server;
   twin::stage stage(server);

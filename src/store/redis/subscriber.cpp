@@ -1,0 +1,163 @@
+#include "store/redis/subscriber.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/random.hpp"
+
+namespace holdfast::store::redis {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A connection that is silent for so long is asked whether it lives; and given up after twice
+/// that.
+constexpr auto silence = 5s;
+
+}  // namespace
+
+subscriber::subscriber(redis_options options, std::string channel)
+    : options_(std::move(options)),
+      channel_(std::move(channel)),
+      stop_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      done_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+subscriber::~subscriber() {
+  (void)::eventfd_write(stop_fd_, 1);
+  if (connector_.joinable()) connector_.join();
+  ::close(done_fd_);
+  ::close(stop_fd_);
+}
+
+status subscriber::open() {
+  auto first = connect(-1);
+  if (!first) return std::move(first.error());
+  use(std::move(*first));
+  return done{};
+}
+
+// For any thread: what it learns is for the caller to take.
+subscriber::made subscriber::connect(int wake_fd) const {
+  auto greeted = greet(options_, purpose::notifications, wake_fd);
+  if (!greeted || channel_.empty()) return greeted;
+  std::string bytes;
+  append_command(bytes, {"SUBSCRIBE", channel_});
+  const auto reply =
+      exchange(**greeted, bytes, 1, {boot_clock::now() + options_.connect_timeout, wake_fd});
+  if (!reply) return reply.error();
+  if (reply->front().is_error()) return server_says(reply->front().text);
+  return greeted;
+}
+
+void subscriber::use(std::unique_ptr<connection> c) {
+  connection_ = std::move(c);
+  heard_at_ = boot_clock::now();
+  pinged_ = false;
+  ++gaps_;
+}
+
+// Whoever waits for a notification waits no longer than it wants to: the attempt goes on without
+// it, and who waits next finds what came of it.
+bool subscriber::reconnect() {
+  if (!is_connecting()) {
+    if (boot_clock::now() >= next_attempt_at_) begin_to_connect();
+    return false;
+  }
+  std::optional<made> outcome;
+  {
+    const std::lock_guard guard{connecting_};
+    outcome.swap(attempt_);
+  }
+  if (!outcome) return false;
+  connector_.join();
+  eventfd_t times = 0;
+  (void)::eventfd_read(done_fd_, &times);
+  if (*outcome) return use(std::move(**outcome)), true;
+  ++gaps_;  // commands may go through meanwhile, and what they tell is lost
+  pause_before_next();
+  return false;
+}
+
+void subscriber::begin_to_connect() try {
+  connector_ = std::thread([this] {
+    const auto try_it = [this]() -> made {
+      try {
+        return connect(stop_fd_);
+      } catch (...) {
+        return failure{errc::unavailable, "no memory"};
+      }
+    };
+    auto outcome = try_it();
+    {
+      const std::lock_guard guard{connecting_};
+      attempt_.emplace(std::move(outcome));
+    }
+    (void)::eventfd_write(done_fd_, 1);
+  });
+} catch (...) {
+  pause_before_next();  // no thread to be had now, or no memory
+}
+
+// As in link: one over which nothing ever came is as bad as none.
+void subscriber::pause_before_next() {
+  pause_ = useful_ ? 0ns : std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
+  useful_ = false;
+  next_attempt_at_ = boot_clock::now() + jittered(pause_);
+}
+
+pollfd subscriber::to_poll() const noexcept {
+  if (connection_) return {connection_->wire->fd(), POLLIN, 0};
+  return {is_connecting() ? done_fd_ : -1, POLLIN, 0};
+}
+
+boot_time subscriber::due() const {
+  if (has_bytes()) return boot_time{};
+  if (connection_) return heard_at_ + (pinged_ ? 2 : 1) * silence;
+  return is_connecting() ? forever : next_attempt_at_;
+}
+
+void subscriber::read(const std::function<void(const resp_value&)>& take) {
+  std::array<char, 16 * 1024> buffer;
+  const auto r = connection_->wire->read(buffer, false);
+  if (r.status == io::again) return;
+  if (r.status != io::done) return disconnect();
+  heard_at_ = boot_clock::now();
+  useful_ = true;
+  pinged_ = false;
+  try {
+    connection_->reader.put(std::string_view(buffer.data(), r.bytes));
+    resp_value v;
+    auto got = connection_->reader.next(v);
+    for (; got == resp_reader::progress::ready; got = connection_->reader.next(v)) take(v);
+    if (got == resp_reader::progress::broken) disconnect();
+  } catch (...) {  // no memory: the rest of what came would begin in the middle of a message
+    if (connection_) disconnect();
+    throw;
+  }
+}
+
+void subscriber::keep_alive() {
+  if (!connection_) return;
+  const auto silent_for = boot_clock::now() - heard_at_;
+  if (silent_for >= 2 * silence && pinged_) return disconnect();
+  if (silent_for < silence || pinged_) return;
+  pinged_ = true;
+  heard_at_ = boot_clock::now() - silence;  // it may have been nobody's turn to listen
+  say("*1\r\n$4\r\nPING\r\n");
+}
+
+void subscriber::say(std::string_view bytes) {
+  if (connection_->wire->write(bytes).status != io::done) disconnect();
+}
+
+void subscriber::disconnect() {
+  ++gaps_;
+  connection_.reset();
+  pause_before_next();
+}
+
+}  // namespace holdfast::store::redis
