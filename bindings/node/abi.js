@@ -41,7 +41,7 @@ const structs = {
   part: {part: 'const char *', value: 'const char *'},
   decision: {
     size: 'uint32_t', taken: 'uint32_t', wait_us: 'int64_t', limit: 'uint64_t', remaining: 'uint64_t', reset_us: 'int64_t',
-    rule: text(256)},
+    rule: text(256), tokens: 'uint64_t', due_us: koffi.array('int64_t', 16)},
 };
 const types = {};
 for (const [name, fields] of Object.entries(structs)) types[name] = koffi.struct(`holdfast_${name}`, fields);
@@ -81,6 +81,7 @@ const FUNCTIONS = {
   limiter_take: [H, 'uint64_t', KEY, 'uint32_t', WAIT, '_Inout_ holdfast_decision *'],
   limiter_reserve: [H, 'uint64_t', 'int64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'],
   limiter_peek: [H, 'uint64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'], limiter_refund: [H, 'uint64_t', KEY, 'uint32_t'],
+  limiter_give_back: [H, 'const holdfast_decision *', KEY, 'uint32_t'],
 };
 
 function load() {

@@ -44,6 +44,8 @@ struct rate_state {
   std::uint64_t remaining = 0;        ///< whole tokens
   std::chrono::microseconds wait{};   ///< until it has what was asked for
   std::chrono::microseconds reset{};  ///< until it is full if nobody takes anything
+  /// Taken: when this bucket has the tokens, by the store's clock. For refund().
+  std::chrono::microseconds due{};
 };
 
 struct rate_decision {
@@ -51,6 +53,7 @@ struct rate_decision {
   std::chrono::microseconds
       wait{};                       ///< refused: until it might be taken. Reserved: until it counts
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
+  std::uint64_t tokens = 0;         ///< so many were taken
 
   explicit operator bool() const noexcept { return taken; }
   /// The rule that is nearest to saying no. One without a name and tokens if `rules` is empty: then
@@ -78,8 +81,8 @@ struct rate_limiter_options {
 ///     full         │ taken; n missing    │ –                   │ –
 ///     k missing    │ all rules have n:   │ fewer missing; when │ n fewer missing
 ///                  │ taken; else nothing │ none: no record     │
-///     in debt      │ refused, or         │ less debt           │ less debt
-///                  │ reserved behind it  │                     │
+///     in debt      │ refused, or         │ less debt           │ less debt; fewer than
+///                  │ reserved behind it  │                     │ n: see refund()
 ///
 /// A full bucket leaves nothing in the store. A take whose reply was lost may be counted twice,
 /// never less than once; a refund is counted once. Other rules under the same version:
@@ -103,7 +106,7 @@ class rate_limiter {
 
   /// As try_take(), and waits until the tokens are there, in the order of the requests. A wait that
   /// would exceed the time is refused at once. If it is asked to stop it gives back what was
-  /// reserved. One round trip.
+  /// reserved, as refund(decision) does. One round trip.
   rate_decision take(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return take_within(n, key, no_limit, std::move(stop));
   }
@@ -121,13 +124,18 @@ class rate_limiter {
   }
 
   /// Takes n that will be there within `longest_wait` (at most 31 days), and does not wait: they
-  /// count after `wait` of the decision. To give them up: refund(). One round trip.
+  /// count after `wait` of the decision. To give them up: refund(decision). One round trip.
   [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
                                       const rate_key& key = {});
 
-  /// Gives back what was taken and not used; a bucket never holds more than its burst. What others
-  /// have reserved keeps its time, and so many more may go through then. One round trip, repeated
-  /// if its reply is lost.
+  /// Gives back all that this decision took and nobody used, under the same key. What others took
+  /// or reserved since then keeps its time. So the bucket gets back as many as that leaves: all if
+  /// nobody came later, else fewer by what comes back between the two times. Then no more goes
+  /// through than the rules allow, as if it had never been taken. One round trip, repeated if its
+  /// reply is lost. Throws errc::invalid_argument if nothing was taken.
+  void refund(const rate_decision& taken, const rate_key& key = {});
+  /// The same for n tokens that count as taken now, whenever they were: all come back if nobody has
+  /// reserved any. So many more may go through as came back between the take and the refund.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
   /// What try_take() would say, and takes nothing. One round trip.
@@ -152,6 +160,8 @@ class rate_limiter {
                                               std::chrono::microseconds longest_wait,
                                               const rate_key& key);
   friend pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key);
+  friend pending<done> async_refund(rate_limiter& of, const rate_decision& taken,
+                                    const rate_key& key);
   friend pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n,
                                            const rate_key& key);
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
@@ -167,6 +177,7 @@ pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n,
                                      std::chrono::microseconds longest_wait,
                                      const rate_key& key = {});
 pending<done> async_refund(rate_limiter& of, std::uint64_t n = 1, const rate_key& key = {});
+pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key = {});
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n = 1,
                                   const rate_key& key = {});
 

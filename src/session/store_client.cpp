@@ -84,11 +84,15 @@ bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_
 struct kept_take {
   explicit kept_take(const store::rate_command& c) : command(c) {
     for (const auto& b : c.buckets) ids.emplace_back(b.id);
-    for (std::size_t i = 0; i < ids.size(); ++i) buckets.push_back({ids[i], c.buckets[i].rule});
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      buckets.push_back({ids[i], c.buckets[i].rule, c.buckets[i].due_at});
+    }
     command.buckets = buckets;
   }
   kept_take(const kept_take&) = delete;
   kept_take& operator=(const kept_take&) = delete;
+  /// What may have to be given back.
+  void granted(const store::rate_reply& by) { store::keep_due(buckets, by); }
   store::rate_command command;
 
  private:
@@ -257,12 +261,14 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
     return heard(outage_, std::move(reply));
   }
   const auto of = std::make_shared<const std::string>(name);
-  const auto kept = std::make_shared<const kept_take>(c);
+  const auto kept = std::make_shared<kept_take>(c);
   auto reply = in_time(
       c.owner, [this, of, kept] { return store_->rate(*of, kept->command); }, left_at_deadline(),
       [this, of, kept](const result<store::rate_reply>& late) {
         const bool take = kept->command.verb == store::rate_verb::take;
-        if (take && late && took(*late)) give_back_tokens(*of, kept->command);
+        if (!take || !late || !took(*late)) return;
+        kept->granted(*late);
+        give_back_tokens(*of, kept->command);
       });
   return heard(outage_, std::move(reply));
 }
