@@ -17,12 +17,13 @@ using store::rate_record;
 using store::rate_reply;
 using store::rate_verb;
 
-// Step 2. What was used stays used, in whole tokens.
+// Step 2. What was used stays used, in whole tokens. Of a debt that is cut off nothing can come back.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
   const std::int64_t last = store::last_due(b);
-  const std::int64_t tokens = std::min(
-      store::rounded_up(store::missing(b, now.now_at), b.rule.unit), rule.capacity / rule.unit);
+  const std::int64_t used = store::rounded_up(store::missing(b, now.now_at), b.rule.unit);
+  const std::int64_t tokens = std::min(used, rule.capacity / rule.unit);
   b.reserved_until = last > now.now_at ? last : 0;
+  if (tokens < used) b.reserved_until = last + rounded_up(rule.capacity, rule.gain) * rule.step_us;
   b.version = c.version;
   b.rule = rule;
   b.used = tokens * rule.unit;

@@ -23,7 +23,7 @@
 /// line go back whole. A whole take is given back, or else it counts as taken now.
 ///
 /// Each rule counts a take at the time when its own bucket has the tokens. A take goes through when
-/// the slowest has them (ADR 126).
+/// the slowest has them (ADR 140).
 ///
 /// Rules may change while they are in use. The greatest version that a bucket has met is in force
 /// until it is full again, whoever asks. What was used before stays used, in whole tokens, up to

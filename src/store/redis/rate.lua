@@ -93,14 +93,14 @@ for i = 1, count do
   elseif v > version then
     rule = sub(text, 25, 56)
   else  -- what was used stays used, in whole tokens
-    if used > capacity then
-      local ends = at + floor((used - capacity + gain - 1) / gain) * step
-      if ends > till then till = ends end
-    end
-    if till <= now then till = 0 end
+    local last = at
+    if used > capacity then last = at + floor((used - capacity + gain - 1) / gain) * step end
+    if till > last then last = till end
+    till = last > now and last or 0
     local whole = floor((used - back + unit - 1) / unit)
     unit, gain, step, capacity = read('<dddd', rule)
     local most = floor(capacity / unit)
+    if most < whole then till = last + floor((capacity + gain - 1) / gain) * step end
     v, used, at, back, went_over = version, (whole < most and whole or most) * unit, now, 0, true
   end
   -- 3. What can never be had is not waited for.
