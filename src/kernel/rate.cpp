@@ -17,7 +17,7 @@ using store::rate_record;
 using store::rate_reply;
 using store::rate_verb;
 
-// Step 2. What was used stays used, in whole tokens. Of a debt that is cut off nothing can come back.
+// Step 2. What was used stays used, in whole tokens. Nothing comes back of a debt that is cut off.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
   const std::int64_t last = store::last_due(b);
   const std::int64_t used = store::rounded_up(store::missing(b, now.now_at), b.rule.unit);

@@ -11,9 +11,9 @@
 /// those who come later wait behind it, in the order in which they asked.
 ///
 /// Never more than capacity + rate x time. Let F be the time when a bucket will be full, and C how
-/// long it takes to fill. What counts from a time s on, at its due times, is at most rate x (F - s):
-/// true of a full bucket, and a take keeps it so, because it moves F by what it takes and is due at
-/// F - C at the earliest. So in a span from s to e no more counts than rate x (e + C - s).
+/// long it takes to fill. What counts from a time s on, at its due times, is at most rate x (F -
+/// s): true of a full bucket, and a take keeps it so, because it moves F by what it takes and is
+/// due at F - C at the earliest. So in a span from s to e no more counts than rate x (e + C - s).
 ///
 /// A refund must keep that true of what remains. It takes n away from every span that begins by
 /// the refund's own due time d. A span that begins later has only what is due after d, which is at

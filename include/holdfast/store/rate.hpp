@@ -131,8 +131,7 @@ struct bucket_state {
 inline bucket_state describe(const bucket& b, std::int64_t wait_us, std::int64_t now_at) noexcept {
   const bucket_rule& rule = b.rule;
   const std::int64_t left = std::max<std::int64_t>(rule.capacity - missing(b, now_at), 0);
-  return {rule.capacity / rule.unit, left / rule.unit, wait_us,
-          wait_for(b, rule.capacity, now_at)};
+  return {rule.capacity / rule.unit, left / rule.unit, wait_us, wait_for(b, rule.capacity, now_at)};
 }
 
 /// What a store keeps of a name's buckets, as it was written: some may be full by now.

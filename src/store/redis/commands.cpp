@@ -452,8 +452,8 @@ result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets) {
 
 namespace {
 
-/// As rate.lua writes it: version used at unit gain step capacity, and perhaps reserved_until, whole
-/// numbers as doubles, the least byte first. False if it is damaged.
+/// As rate.lua writes it: version used at unit gain step capacity, and perhaps reserved_until,
+/// whole numbers as doubles, the least byte first. False if it is damaged.
 bool parse_bucket(std::string_view text, bucket& b) {
   constexpr std::size_t least_count = 7;
   std::array<std::int64_t, least_count + 1> numbers{};
