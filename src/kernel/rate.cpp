@@ -23,7 +23,8 @@ void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const
   const std::int64_t used = store::rounded_up(store::missing(b, now.now_at), b.rule.unit);
   const std::int64_t tokens = std::min(used, rule.capacity / rule.unit);
   b.reserved_until = last > now.now_at ? last : 0;
-  if (tokens < used) b.reserved_until = last + rounded_up(rule.capacity, rule.gain) * rule.step_us;
+  if (tokens < used)
+    b.reserved_until = last + store::rounded_up(rule.capacity, rule.gain) * rule.step_us;
   b.version = c.version;
   b.rule = rule;
   b.used = tokens * rule.unit;
