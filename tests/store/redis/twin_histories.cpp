@@ -207,8 +207,9 @@ rate_history random_rate(harness::random& dice, int steps) {
       if (dice.one_in(4)) continue;
       s.buckets.push_back({bucket_ids[b], rules[b]});
       if (dice.one_in(3)) continue;
+      // From long ago to what lasts: mostly the near future.
       s.buckets.back().due_at = dice.one_in(9) ? std::numeric_limits<std::int64_t>::max()
-                                               : now + dice.between(-8, 40) * pass(dice);
+                                               : now + dice.between(-2, 12) * pass(dice);
     }
     h.push_back(std::move(s));
   }
