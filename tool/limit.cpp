@@ -25,7 +25,7 @@ std::uint64_t smallest_burst(const std::vector<rate_rule>& rules) {
   return least;
 }
 
-/// Until every bucket of the key is full.
+/// Until every bucket of the key is full: also of what is reserved, which nobody may use then.
 rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key,
                     const std::stop_token& stop) {
   for (int i = 0; i < most_refunds && !stop.stop_requested(); ++i) {
@@ -34,7 +34,9 @@ rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key
       return r.reset == std::chrono::microseconds::zero();
     });
     if (full) return now;
-    l.refund(smallest_burst(o.rules), key);
+    rate_decision all{.taken = true, .rules = now.rules, .tokens = smallest_burst(o.rules)};
+    for (rate_state& r : all.rules) r.due = std::chrono::microseconds::max();
+    l.refund(all, key);
   }
   throw failure_exit(exit_code::busy, printable(o.name) +
                                           ": not all tokens are back yet; run it again, after "

@@ -9,27 +9,33 @@ const ABI = 0;
 const NAME = `libholdfast-c.so.${ABI}`;
 
 const text = (length) => koffi.array('char', length, 'String');
+const lengths = new Map();
+const numbers = (type, length) => {
+  const array = koffi.array(type, length);
+  lengths.set(array, length);
+  return array;
+};
 const structs = {
   error: {
     size: 'uint32_t', code: 'int32_t', retryable: 'uint8_t', outcome_unknown: 'uint8_t', lease_gone: 'uint8_t',
-    unused: koffi.array('uint8_t', 5), operation: text(64), name: text(512), store: text(1024), message: text(4096)},
+    unused: numbers('uint8_t', 5), operation: text(64), name: text(512), store: text(1024), message: text(4096)},
   wait: {size: 'uint32_t', unused: 'uint32_t', timeout_ns: 'int64_t', stop: 'uintptr_t', queue: 'uintptr_t', tag: 'uint64_t'},
   event: {
     size: 'uint32_t', kind: 'int32_t', tag: 'uint64_t', code: 'int32_t', unused: 'uint32_t', lease: 'uintptr_t', number: 'uint64_t',
     wait_us: 'int64_t'},
   session_options: {
-    size: 'uint32_t', lock_order: 'uint8_t', find_deadlocks: 'uint8_t', unused: koffi.array('uint8_t', 2), lease_ms: 'int64_t',
+    size: 'uint32_t', lock_order: 'uint8_t', find_deadlocks: 'uint8_t', unused: numbers('uint8_t', 2), lease_ms: 'int64_t',
     store_timeout_ms: 'int64_t', name_prefix: 'const char *'},
   name_info: {
     size: 'uint32_t', capacity: 'uint32_t', remaining: 'uint32_t', holders: 'uint32_t', waiters: 'uint32_t', unused: 'uint32_t',
     last_fence: 'uint64_t', kind: text(32), holder: text(16)},
   lease_info: {size: 'uint32_t', state: 'int32_t', fence: 'uint64_t', remaining_ns: 'int64_t', name: text(512), short_id: text(16)},
   lock_options: {
-    size: 'uint32_t', no_renewal: 'uint8_t', unconfirmed_release: 'uint8_t', unused: koffi.array('uint8_t', 2), lease_ms: 'int64_t',
+    size: 'uint32_t', no_renewal: 'uint8_t', unconfirmed_release: 'uint8_t', unused: numbers('uint8_t', 2), lease_ms: 'int64_t',
     max_hold_ms: 'int64_t', local_time_us: 'int64_t', linger_us: 'int64_t', max_waiters: 'uint64_t', reason: 'const char *'},
   election_options: {size: 'uint32_t', priority: 'int32_t', lease_ms: 'int64_t', note: 'const char *'},
   leader: {
-    size: 'uint32_t', pid: 'uint32_t', term: 'uint64_t', after_gap: 'uint8_t', unused: koffi.array('uint8_t', 7), note: text(256),
+    size: 'uint32_t', pid: 'uint32_t', term: 'uint64_t', after_gap: 'uint8_t', unused: numbers('uint8_t', 7), note: text(256),
     host: text(256), program: text(256)},
   redlock_options: {
     size: 'uint32_t', unused: 'uint32_t', lease_ms: 'int64_t', node_timeout_ms: 'int64_t', trust_after_ms: 'int64_t',
@@ -41,7 +47,7 @@ const structs = {
   part: {part: 'const char *', value: 'const char *'},
   decision: {
     size: 'uint32_t', taken: 'uint32_t', wait_us: 'int64_t', limit: 'uint64_t', remaining: 'uint64_t', reset_us: 'int64_t',
-    rule: text(256)},
+    rule: text(256), tokens: 'uint64_t', due_us: numbers('int64_t', 16)},
 };
 const types = {};
 for (const [name, fields] of Object.entries(structs)) types[name] = koffi.struct(`holdfast_${name}`, fields);
@@ -51,7 +57,7 @@ const sized = (name, fields = {}) => ({...blank[name], ...fields, size: koffi.si
 const blank = {};
 for (const [name, fields] of Object.entries(structs)) {
   blank[name] = Object.fromEntries(Object.entries(fields).map(([field, type]) => {
-    if (typeof type !== 'string') return [field, field === 'unused' ? Array(koffi.sizeof(type)).fill(0) : ''];
+    if (typeof type !== 'string') return [field, lengths.has(type) ? Array(lengths.get(type)).fill(0) : ''];
     return [field, type.includes('*') ? null : 0];
   }));
 }
@@ -81,6 +87,7 @@ const FUNCTIONS = {
   limiter_take: [H, 'uint64_t', KEY, 'uint32_t', WAIT, '_Inout_ holdfast_decision *'],
   limiter_reserve: [H, 'uint64_t', 'int64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'],
   limiter_peek: [H, 'uint64_t', KEY, 'uint32_t', '_Inout_ holdfast_decision *'], limiter_refund: [H, 'uint64_t', KEY, 'uint32_t'],
+  limiter_give_back: [H, 'const holdfast_decision *', KEY, 'uint32_t'],
 };
 
 function load() {

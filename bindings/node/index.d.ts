@@ -159,6 +159,9 @@ export interface Decision {
   remaining: number;
   reset: number;
   rule: string;
+  /** So many were taken, and each rule has them then, in microseconds of the store's clock. */
+  tokens: number;
+  due: (number | bigint)[];
 }
 
 export interface Limiter extends Handle {
@@ -167,7 +170,8 @@ export interface Limiter extends Handle {
   take(n?: number, key?: Record<string, string>, wait?: Wait): Promise<boolean>;
   reserve(n: number, longestWait: number, key?: Record<string, string>): Promise<Decision>;
   peek(n?: number, key?: Record<string, string>): Promise<Decision>;
-  refund(n?: number, key?: Record<string, string>): Promise<void>;
+  /** All that a decision took and nobody used, so that no more goes through than the rules allow; or so many tokens, which count as taken now. */
+  refund(what?: number | Decision, key?: Record<string, string>): Promise<void>;
 }
 
 export interface LockOptions {

@@ -345,15 +345,17 @@ class Limiter extends Handle {
     return this._decided((there) => ['limiter_peek', this._known, n, ...keyOf(key), there]);
   }
 
-  refund(n = 1, key = {}) {
-    return abi.callAside('limiter_refund', this, n, ...keyOf(key));
+  refund(what = 1, key = {}) {
+    if (typeof what !== 'object') return abi.callAside('limiter_refund', this, what, ...keyOf(key));
+    const taken = abi.sized('decision', {taken: what.taken ? 1 : 0, tokens: what.tokens, due_us: what.due});
+    return abi.callAside('limiter_give_back', this, taken, ...keyOf(key));
   }
 
   async _decided(ask) {
     const d = abi.sized('decision');
     await abi.callAside(...ask(d));
     return {taken: d.taken === 1, wait: Number(d.wait_us) / 1e3, limit: Number(d.limit), remaining: Number(d.remaining),
-            reset: Number(d.reset_us) / 1e3, rule: d.rule};
+            reset: Number(d.reset_us) / 1e3, rule: d.rule, tokens: Number(d.tokens), due: Array.from(d.due_us)};
   }
 }
 

@@ -44,6 +44,8 @@ struct rate_state {
   std::uint64_t remaining = 0;        ///< whole tokens
   std::chrono::microseconds wait{};   ///< until it has what was asked for
   std::chrono::microseconds reset{};  ///< until it is full if nobody takes anything
+  /// Taken: when this bucket has the tokens, by the store's clock. For refund().
+  std::chrono::microseconds due{};
 };
 
 struct rate_decision {
@@ -51,6 +53,7 @@ struct rate_decision {
   std::chrono::microseconds
       wait{};                       ///< refused: until it might be taken. Reserved: until it counts
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
+  std::uint64_t tokens = 0;         ///< so many were taken
 
   explicit operator bool() const noexcept { return taken; }
   /// The rule with the longest wait; if none waits, the one with the fewest tokens left. If the
@@ -81,8 +84,8 @@ struct rate_limiter_options {
 ///     full         │ taken; n missing    │ –                   │ –
 ///     k missing    │ all rules have n:   │ fewer missing; when │ n fewer missing
 ///                  │ taken; else nothing │ none: no record     │
-///     in debt      │ refused, or         │ less debt           │ less debt
-///                  │ reserved behind it  │                     │
+///     in debt      │ refused, or         │ less debt           │ less debt; fewer than
+///                  │ reserved behind it  │                     │ n: see refund()
 ///
 /// A full bucket leaves nothing in the store. A take whose reply was lost may be counted twice,
 /// never less than once; a refund is counted once. Different rules under the same version are
@@ -106,7 +109,7 @@ class rate_limiter {
 
   /// As try_take(), but waits until there are enough tokens, in the order of the requests. A wait
   /// that would exceed the limit is refused at once. If a stop is requested, the reserved tokens
-  /// are given back. One round trip.
+  /// are given back, as refund(decision) does. One round trip.
   rate_decision take(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return take_within(n, key, no_limit, std::move(stop));
   }
@@ -124,13 +127,19 @@ class rate_limiter {
   }
 
   /// Reserves n tokens that will be there within `longest_wait` (at most 31 days), and does not
-  /// wait: you may use them after `wait` of the decision. refund() gives them back. One round trip.
+  /// wait: you may use them after `wait` of the decision. refund(decision) gives them back. One
+  /// round trip.
   [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
                                       const rate_key& key = {});
 
-  /// Gives back tokens that were taken and not used; a bucket never holds more than its burst.
-  /// Reservations of others keep their time, so at that time as many more tokens may go through as
-  /// were given back. One round trip, repeated if its reply is lost.
+  /// Gives back all tokens that this decision took and nobody used, under the same key. What others
+  /// took or reserved since then keeps its time, and the bucket gets back as many as that leaves:
+  /// all if nobody came later, else fewer by what comes back between the two times. So no more goes
+  /// through than the rules allow, as if the tokens had never been taken. One round trip, repeated
+  /// if its reply is lost. Throws errc::invalid_argument if nothing was taken.
+  void refund(const rate_decision& taken, const rate_key& key = {});
+  /// The same for n tokens that count as taken now, whenever they were: all come back if nobody has
+  /// reserved any. So many more may go through as came back between the take and the refund.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
   /// What try_take() would say, and takes nothing. One round trip.
@@ -156,6 +165,8 @@ class rate_limiter {
                                               std::chrono::microseconds longest_wait,
                                               const rate_key& key);
   friend pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key);
+  friend pending<done> async_refund(rate_limiter& of, const rate_decision& taken,
+                                    const rate_key& key);
   friend pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n,
                                            const rate_key& key);
   rate_decision take_within(std::uint64_t n, const rate_key& key, wait_time wait,
@@ -171,6 +182,7 @@ pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n,
                                      std::chrono::microseconds longest_wait,
                                      const rate_key& key = {});
 pending<done> async_refund(rate_limiter& of, std::uint64_t n = 1, const rate_key& key = {});
+pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key = {});
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n = 1,
                                   const rate_key& key = {});
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <holdfast/rate_limiter.hpp>
+#include <iterator>
 
 #include "c/queue.hpp"
 #include "c/session.hpp"
@@ -7,8 +9,14 @@ namespace holdfast::c_abi {
 
 struct limiter_handle final : handle {
   limiter_handle(session s, std::string name, std::vector<rate_rule> rules, rate_limiter_options o)
-      : itself(std::move(s), std::move(name), std::move(rules), o) {}
+      : itself(std::move(s), std::move(name), rules, o) {
+    for (auto& r : rules) {
+      this->rules.push_back(r.name.empty() ? std::to_string(this->rules.size())
+                                           : std::move(r.name));
+    }
+  }
   rate_limiter itself;
+  std::vector<std::string> rules;  ///< their names, in order
 };
 
 namespace {
@@ -46,6 +54,21 @@ void put_decision(holdfast_decision& there, const rate_decision& d) {
   there.remaining = nearest.remaining;
   there.reset_us = nearest.reset.count();
   put_text(there.rule, nearest.rule);
+  there.tokens = d.tokens;
+  const std::size_t rules = std::min(d.rules.size(), std::size(there.due_us));
+  for (std::size_t i = 0; i < rules; ++i) there.due_us[i] = d.rules[i].due.count();
+}
+
+/// As much of it as a refund needs.
+rate_decision taken_by(const holdfast_decision& given, const limiter_handle& of) {
+  rate_decision d;
+  d.taken = given.taken != 0;
+  d.tokens = given.tokens;
+  for (std::size_t i = 0; i < of.rules.size(); ++i) {
+    d.rules.emplace_back().rule = of.rules[i];
+    d.rules.back().due = std::chrono::microseconds(given.due_us[i]);
+  }
+  return d;
 }
 
 /// Asks for a decision and writes it.
@@ -125,6 +148,15 @@ int holdfast_limiter_refund(holdfast_limiter* limiter, uint64_t n, const holdfas
                             uint32_t parts, holdfast_error* why) {
   return guarded(
       why, [&] { get<limiter_handle>(limiter, "limiter")->itself.refund(n, key_of(key, parts)); });
+}
+
+int holdfast_limiter_give_back(holdfast_limiter* limiter, const holdfast_decision* taken,
+                               const holdfast_part* key, uint32_t parts, holdfast_error* why) {
+  return guarded(why, [&] {
+    const auto given = read(taken, "taken");
+    const auto of = get<limiter_handle>(limiter, "limiter");
+    of->itself.refund(taken_by(given, *of), key_of(key, parts));
+  });
 }
 
 }  // extern "C"

@@ -71,7 +71,12 @@ class writer {
   }
   void put(const led& l) { put_array(l.fence, l.since_wall_at, l.note); }
   void put(const arrival& a) { put_array(a.owner, a.forget_at); }
+  // The last number only where it says something: others can be read by earlier builds.
   void put(const bucket& b) {
+    if (b.reserved_until > 0) {
+      return put_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity,
+                       b.used, b.at, b.reserved_until);
+    }
     put_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
               b.at);
   }
@@ -165,8 +170,14 @@ class reader {
   void get(led& l) { get_array(l.fence, l.since_wall_at, l.note); }
   void get(arrival& a) { get_array(a.owner, a.forget_at); }
   void get(bucket& b) {
-    get_array(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
-              b.at);
+    expect('[');
+    get_fields(b.id, b.version, b.rule.unit, b.rule.gain, b.rule.step_us, b.rule.capacity, b.used,
+               b.at);
+    if (skip(',')) {
+      get(b.reserved_until);
+      if (b.reserved_until <= 0) fail();
+    }
+    expect(']');
   }
 
   template <class Item>
@@ -256,6 +267,7 @@ bool sound(const bucket& b) {
   const auto within = [](std::int64_t n) { return n >= 1 && n <= store::most_units; };
   return within(r.unit) && within(r.gain) && within(r.step_us) && within(r.capacity) &&
          r.unit <= r.capacity && b.used >= 0 && b.used <= store::most_units &&
+         b.reserved_until <= store::most_units &&
          std::max(b.used, r.capacity) / r.gain < store::most_units / r.step_us;
 }
 

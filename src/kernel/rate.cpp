@@ -17,10 +17,14 @@ using store::rate_record;
 using store::rate_reply;
 using store::rate_verb;
 
-// Step 2. What was used stays used, in whole tokens.
+// Step 2. What was used stays used, in whole tokens. Nothing comes back of a debt that is cut off.
 void go_over_to(bucket& b, const rate_command& c, const bucket_rule& rule, const moment& now) {
-  const std::int64_t tokens =
-      std::min(store::rounded_up(b.used, b.rule.unit), rule.capacity / rule.unit);
+  const std::int64_t last = store::last_due(b);
+  const std::int64_t used = store::rounded_up(store::missing(b, now.now_at), b.rule.unit);
+  const std::int64_t tokens = std::min(used, rule.capacity / rule.unit);
+  b.reserved_until = last > now.now_at ? last : 0;
+  if (tokens < used)
+    b.reserved_until = last + store::rounded_up(rule.capacity, rule.gain) * rule.step_us;
   b.version = c.version;
   b.rule = rule;
   b.used = tokens * rule.unit;
@@ -37,7 +41,7 @@ bool look_up(const rate_record& r, const rate_command& c, const store::bucket_ch
     return true;
   }
   b = *found;
-  store::refill(b, now.now_at);
+  store::set_back(b, now.now_at);
   if (b.version == c.version) return b.rule == choice.rule;
   if (b.version < c.version) {
     go_over_to(b, c, choice.rule, now);
@@ -51,6 +55,18 @@ std::int64_t units_of(const rate_command& c, const bucket& b) {
   return std::min(c.tokens, b.rule.capacity / b.rule.unit) * b.rule.unit;
 }
 
+// The prelude says why it is so many.
+void give_back(bucket& b, std::int64_t units, std::int64_t due_at) {
+  const std::int64_t last = store::last_due(b);
+  if (due_at < last) {
+    const std::int64_t steps = store::rounded_up(last - due_at, b.rule.step_us);
+    if (steps >= store::rounded_up(units, b.rule.gain)) return;
+    units -= steps * b.rule.gain;
+    if (last > b.at) b.reserved_until = last;
+  }
+  b.used -= std::min(b.used, units);
+}
+
 void put_back(rate_record& r, const rate_command& c, std::vector<bucket>& buckets,
               const moment& now) {
   std::erase_if(r.refunds, [&](const auto& one) { return one.forget_at <= now.now_at; });
@@ -59,16 +75,24 @@ void put_back(rate_record& r, const rate_command& c, std::vector<bucket>& bucket
     return;
   }
   r.refunds.push_back({c.owner, now.now_at + remember_us});
-  for (bucket& b : buckets) b.used -= std::min(b.used, units_of(c, b));
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    give_back(buckets[i], units_of(c, buckets[i]), c.buckets[i].due_at.value_or(now.now_at));
+  }
 }
 
-void store_into(rate_record& r, std::vector<bucket>& buckets) {
+void take_from(bucket& b, std::int64_t units, const moment& now) {
+  store::refill(b, now.now_at);
+  b.used += units;
+}
+
+void store_into(rate_record& r, std::vector<bucket>& buckets, const moment& now) {
   for (bucket& b : buckets) {
     const auto before = std::find_if(r.buckets.begin(), r.buckets.end(),
                                      [&](const bucket& one) { return one.id == b.id; });
+    const bool full = is_full(b, now.now_at);
     if (before == r.buckets.end()) {
-      if (b.used > 0) r.buckets.push_back(std::move(b));
-    } else if (b.used > 0) {
+      if (!full) r.buckets.push_back(std::move(b));
+    } else if (!full) {
       *before = std::move(b);
     } else {
       r.buckets.erase(before);
@@ -103,7 +127,7 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
       return reply;
     }
     const std::int64_t units = units_of(c, b);
-    fits = fits && b.used <= store::most_units - units;
+    fits = fits && store::missing(b, now.now_at) <= store::most_units - units;
     const std::int64_t wait = wait_for(b, units, now.now_at);
     reply.wait_us = std::max(reply.wait_us, wait);
     reply.buckets.push_back(describe(b, wait, now.now_at));
@@ -115,7 +139,9 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
     const bool granted = fits && reply.wait_us <= c.ahead_us;
     reply.outcome = granted ? rate_outcome::granted : rate_outcome::refused;
     reply.changed = granted || went_over;
-    for (bucket& b : buckets) b.used += granted ? units_of(c, b) : 0;
+    for (bucket& b : buckets) {
+      if (granted) take_from(b, units_of(c, b), now);
+    }
   } else if (c.verb == rate_verb::refund) {
     reply.changed = true;
     put_back(r, c, buckets, now);
@@ -126,7 +152,7 @@ rate_reply apply(rate_record& r, const rate_command& c, const moment& now) {
   }
   if (!takes) reply.wait_us = 0;
   // 5. What is full need not be kept.
-  store_into(r, buckets);
+  store_into(r, buckets, now);
   return reply;
 }
 

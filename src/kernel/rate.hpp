@@ -10,6 +10,21 @@
 /// What is not there yet may be taken ahead: the bucket goes into debt, whoever took it waits, and
 /// those who come later wait behind it, in the order in which they asked.
 ///
+/// Never more than capacity + rate x time. Let F be the time when a bucket will be full, and C how
+/// long it takes to fill. What counts from a time s on, at its due times, is at most rate x (F -
+/// s): true of a full bucket, and a take keeps it so, because it moves F by what it takes and is
+/// due at F - C at the earliest. So in a span from s to e no more counts than rate x (e + C - s).
+///
+/// A refund must keep that true of what remains. It takes n away from every span that begins by
+/// the refund's own due time d. A span that begins later has only what is due after d, which is at
+/// most rate x (F - d) - n, and begins at the last due time L at the latest: so F may go back by n
+/// less rate x (L - d). L is the end of the debt, or the last take; where a refund moved that end
+/// to before somebody's due time, the bucket says so (`reserved_until`). Tokens that were last in
+/// line go back whole. A whole take is given back, or else it counts as taken now.
+///
+/// Each rule counts a take at the time when its own bucket has the tokens. A take goes through when
+/// the slowest has them (ADR 140).
+///
 /// Rules may change while they are in use. The greatest version that a bucket has met is in force
 /// until it is full again, whoever asks. What was used before stays used, in whole tokens, up to
 /// the new capacity: nobody gets a second burst out of a change.

@@ -44,6 +44,7 @@ class entry final : public engine::request {
     if (both->permits.outcome != permits_outcome::granted) return on_no_permit(both->permits);
     auto tokens = primitive::decision(request_, *both->tokens, count());
     if (!tokens) return std::move(tokens.error());
+    store::keep_due(request_.choices, *both->tokens);
     found.rate = std::move(*tokens);
     if (!found.rate) return on_no_tokens();
     return on_both(both->permits, sent);
@@ -105,7 +106,7 @@ class entry final : public engine::request {
   const std::shared_ptr<const engine::lock_config> what_;
   const engine::acquire_params how_;
   const std::string limiter_;
-  const rate_limiter::state::request request_;
+  rate_limiter::state::request request_;
   const boot_time deadline_;
   const store::rate_command take_;
   engine::grant grant_{};

@@ -32,7 +32,10 @@ constexpr std::chrono::seconds refund_repeats{45};
 class rate_request final : public engine::request {
  public:
   rate_request(engine::session_impl& session, const std::string& name, const store::rate_command& c)
-      : session_(session), name_(name), command_(c) {}
+      : session_(session),
+        name_(name),
+        choices_(c.buckets.begin(), c.buckets.end()),
+        command_{c.verb, c.owner, c.tokens, c.ahead_us, c.version, choices_} {}
 
   result<std::optional<engine::wait_hint>> ask(bool) override {
     if (command_.verb == rate_verb::refund && session_.now() > repeat_until_) return too_late();
@@ -46,7 +49,9 @@ class rate_request final : public engine::request {
 
   /// What it took and nobody heard of.
   void give_back() {
-    if (std::exchange(took_, false)) session_.refund(name_, command_);
+    if (!std::exchange(took_, false)) return;
+    store::keep_due(choices_, reply);
+    session_.refund(name_, command_);
   }
 
   store::rate_reply reply;
@@ -66,6 +71,7 @@ class rate_request final : public engine::request {
 
   engine::session_impl& session_;
   const std::string& name_;
+  std::vector<store::bucket_choice> choices_;
   const store::rate_command command_;
   boot_time repeat_until_ = forever;
   bool took_ = false;
@@ -113,12 +119,13 @@ result<rate_decision> primitive::decision(const rate_limiter::state::request& r,
   rate_decision d;
   d.taken = reply.outcome == rate_outcome::granted;
   d.wait = microseconds(reply.wait_us);
+  if (d.taken) d.tokens = n;
   d.rules.reserve(reply.buckets.size());
   for (std::size_t i = 0; i < reply.buckets.size(); ++i) {
     const auto& b = reply.buckets[i];
     d.rules.push_back({r.rules->name_of(i), static_cast<std::uint64_t>(b.limit),
                        static_cast<std::uint64_t>(b.remaining), microseconds(b.wait_us),
-                       microseconds(b.full_us)});
+                       microseconds(b.full_us), microseconds(store::due_at(reply, i))});
   }
   return d;
 }
@@ -151,6 +158,7 @@ class reservation final : public engine::request {
       auto d = decision(request_, *reply, static_cast<std::uint64_t>(command_.tokens));
       if (!d) return std::move(d.error());
       made_ = std::move(*d);
+      store::keep_due(request_.choices, *reply);
       // From now on, not from when it was sent: the store's answer was not earlier.
       ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
     }
@@ -177,7 +185,7 @@ class reservation final : public engine::request {
  private:
   engine::session_impl& session_;
   const std::string& name_;
-  const rate_limiter::state::request request_;
+  rate_limiter::state::request request_;
   const boot_time began_;
   const store::rate_command command_;
   std::optional<rate_decision> made_;
@@ -233,6 +241,22 @@ rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
                std::to_string(r.rules->smallest_burst())});
 }
 
+rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& key,
+                                                              const rate_decision& taken) const {
+  if (!taken || taken.tokens == 0) {
+    of.fail({errc::invalid_argument, "this decision took no tokens, so there are none to refund"});
+  }
+  request r = about(key, 1);
+  for (std::size_t i = 0; i < r.choices.size(); ++i) {
+    const auto rule = std::find_if(taken.rules.begin(), taken.rules.end(), [&](const auto& one) {
+      return one.rule == r.rules->name_of(i);
+    });
+    if (rule == taken.rules.end()) continue;
+    r.choices[i].due_at = std::max<std::int64_t>(rule->due.count(), 0);
+  }
+  return r;
+}
+
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
                                           microseconds ahead, wait_time wait) const {
   auto& session = *of.session;
@@ -262,7 +286,7 @@ rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t 
     const auto found = pools.find(id);
     if (found != pools.end() && found->second.until > now && found->second.left >= n) {
       found->second.left -= n;
-      return found->second.last;
+      return found->second.decision(n);
     }
   }
   auto many = decide(r, rate_verb::take, options.local_tokens, {}, one_try);
@@ -273,8 +297,8 @@ rate_decision rate_limiter::state::take_locally(const request& r, std::uint64_t 
   if (p.until <= now) p.left = 0;
   p.left += options.local_tokens - n;
   p.until = now + options.local_time;
-  p.last = many;
-  return many;
+  p.last = std::move(many);
+  return p.decision(n);
 }
 
 void rate_limiter::state::drop_old_pools(boot_time now) {
@@ -387,6 +411,12 @@ pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& ke
                             [](const rate_decision&) { return done{}; });
 }
 
+pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key) {
+  const auto& s = *of.state_;
+  return decide_later<done>(s, s.about_taken(key, taken), rate_verb::refund, taken.tokens, {}, {},
+                            [](const rate_decision&) { return done{}; });
+}
+
 pending<rate_decision> async_peek(const rate_limiter& of, std::uint64_t n, const rate_key& key) {
   const auto& s = *of.state_;
   return decide_later<rate_decision>(s, s.about(key, n), rate_verb::inspect, n, {}, {}, looked_at);
@@ -401,6 +431,11 @@ rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,
 void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
   const auto r = state_->about(key, n);
   (void)state_->decide(r, rate_verb::refund, n, {}, no_limit);
+}
+
+void rate_limiter::refund(const rate_decision& taken, const rate_key& key) {
+  const auto r = state_->about_taken(key, taken);
+  (void)state_->decide(r, rate_verb::refund, taken.tokens, {}, no_limit);
 }
 
 rate_decision rate_limiter::peek(std::uint64_t n, const rate_key& key) const {

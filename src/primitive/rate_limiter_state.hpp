@@ -16,6 +16,13 @@ struct token_pool {
   std::uint64_t left = 0;
   boot_time until{};
   rate_decision last{};  ///< what the store said then
+
+  /// The same, of n of them.
+  rate_decision decision(std::uint64_t n) const {
+    rate_decision d = last;
+    d.tokens = n;
+    return d;
+  }
 };
 
 }  // namespace primitive
@@ -40,6 +47,8 @@ struct rate_limiter::state {
   };
   /// For n tokens, which can be had; else throws.
   request about(const rate_key& key, std::uint64_t n) const;
+  /// To give it back.
+  request about_taken(const rate_key& key, const rate_decision& taken) const;
   rate_decision decide(const request& r, store::rate_verb verb, std::uint64_t n,
                        std::chrono::microseconds ahead, wait_time wait) const;
   rate_decision take(const request& r, std::uint64_t n);

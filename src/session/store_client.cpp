@@ -84,11 +84,18 @@ bool took(const store::rate_reply& reply) { return reply.outcome == store::rate_
 struct kept_take {
   explicit kept_take(const store::rate_command& c) : command(c) {
     for (const auto& b : c.buckets) ids.emplace_back(b.id);
-    for (std::size_t i = 0; i < ids.size(); ++i) buckets.push_back({ids[i], c.buckets[i].rule});
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      buckets.push_back({ids[i], c.buckets[i].rule, c.buckets[i].due_at});
+    }
     command.buckets = buckets;
   }
   kept_take(const kept_take&) = delete;
   kept_take& operator=(const kept_take&) = delete;
+  /// To give back what came of it.
+  const store::rate_command& granted(const store::rate_reply& by) {
+    store::keep_due(buckets, by);
+    return command;
+  }
   store::rate_command command;
 
  private:
@@ -257,12 +264,12 @@ result<store::rate_reply> store_client::rate(std::string_view name, const store:
     return heard(outage_, std::move(reply));
   }
   const auto of = std::make_shared<const std::string>(name);
-  const auto kept = std::make_shared<const kept_take>(c);
+  const auto kept = std::make_shared<kept_take>(c);
   auto reply = in_time(
       c.owner, [this, of, kept] { return store_->rate(*of, kept->command); }, left_at_deadline(),
       [this, of, kept](const result<store::rate_reply>& late) {
         const bool take = kept->command.verb == store::rate_verb::take;
-        if (take && late && took(*late)) give_back_tokens(*of, kept->command);
+        if (take && late && took(*late)) give_back_tokens(*of, kept->granted(*late));
       });
   return heard(outage_, std::move(reply));
 }
@@ -349,13 +356,15 @@ result<store::admission> store_client::admit(const store::named_command& permits
   }
   const auto of = std::make_shared<const std::string>(limiter);
   const auto kept = std::make_shared<const kept_batch>(std::span(&permits, 1));
-  const auto tokens = std::make_shared<const kept_take>(take);
+  const auto tokens = std::make_shared<kept_take>(take);
   auto reply = in_time(
       permits.command.owner,
       [this, of, kept, tokens] { return store_->admit(kept->all.front(), *of, tokens->command); },
       left_at_deadline(),
       [this, of, tokens](const result<store::admission>& late) {
-        if (late && late->tokens && took(*late->tokens)) give_back_tokens(*of, tokens->command);
+        if (late && late->tokens && took(*late->tokens)) {
+          give_back_tokens(*of, tokens->granted(*late->tokens));
+        }
       });
   return heard(outage_, std::move(reply));
 }

@@ -540,7 +540,13 @@ static void a_limiter_gives_its_tokens_and_then_says_when(void) {
   CHECK(d.taken == 1);
   OK(holdfast_limiter_refund(mine, 1, &acme, 1, &why));
   OK(holdfast_limiter_reserve(mine, 3, (int64_t)3600 * 1000000, &acme, 1, &d, &why));
-  CHECK(d.taken == 1 && d.wait_us > 0);
+  CHECK(d.taken == 1 && d.wait_us > 0 && d.tokens == 3 && d.due_us[0] > 0);
+  OK(holdfast_limiter_give_back(mine, &d, &acme, 1, &why));
+  OK(holdfast_limiter_peek(mine, 2, &acme, 1, &d, &why));
+  CHECK(d.taken == 1 && d.remaining == 2); /* as if it had not been reserved */
+  OK(holdfast_limiter_peek(mine, 3, &acme, 1, &d, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_give_back(mine, &d, &acme, 1, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_give_back(mine, NULL, &acme, 1, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_take(mine, 4, &acme, 1, &once, &d, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_take(mine, 1, NULL, 1, &once, &d, &why));
   holdfast_queue* queue = NULL;
@@ -660,6 +666,7 @@ static void refused_everywhere(void* bad, int for_leases) {
   GIVES(wrong, holdfast_limiter_reserve(bad, 1, 0, NULL, 0, &decision, &why));
   GIVES(wrong, holdfast_limiter_peek(bad, 1, NULL, 0, &decision, &why));
   GIVES(wrong, holdfast_limiter_refund(bad, 1, NULL, 0, &why));
+  GIVES(wrong, holdfast_limiter_give_back(bad, &decision, NULL, 0, &why));
   GIVES(wrong, holdfast_queue_next(bad, 0, &event, &why));
   GIVES(wrong, holdfast_stop_request(bad, &why));
   GIVES(wrong, holdfast_close(bad, &why));
@@ -909,6 +916,7 @@ static void print_layout(void) {
   WHOLE(holdfast_decision), FIELD(holdfast_decision, taken), FIELD(holdfast_decision, wait_us);
   FIELD(holdfast_decision, limit), FIELD(holdfast_decision, remaining);
   FIELD(holdfast_decision, reset_us), FIELD(holdfast_decision, rule);
+  FIELD(holdfast_decision, tokens), FIELD(holdfast_decision, due_us);
 }
 
 int main(int argc, char** argv) {

@@ -207,6 +207,43 @@ TEST_P(rates, one_who_stops_waiting_gives_back_what_was_reserved) {
   EXPECT_FALSE(rival_.take(1, {}, stop.get_token())) << "it did not even ask";
 }
 
+TEST_P(rates, a_reservation_that_was_the_last_is_given_back_whole) {
+  EXPECT_TRUE(three_.try_take(3));
+  const auto d = three_.reserve(3, slowly);
+  EXPECT_EQ(d.tokens, 3u);
+  EXPECT_GT(three_.peek().wait, 24h);
+  three_.refund(d);
+  EXPECT_LE(three_.peek().wait, 8h) << "as if it had not been made";
+  const auto other = rival_.reserve(2, slowly);
+  EXPECT_TRUE(async_refund(rival_, other).future().get());
+  EXPECT_LE(three_.peek().wait, 8h);
+  EXPECT_EQ(reason_of([&] { three_.refund(three_.peek()); }), errc::invalid_argument);
+}
+
+TEST_P(rates, a_reservation_given_back_leaves_later_ones_their_time) {
+  EXPECT_TRUE(three_.try_take(3));
+  const auto first = three_.reserve(3, slowly);
+  const auto second = rival_.reserve(1, 2 * slowly);
+  three_.refund(first);
+  const auto third = rival_.reserve(2, 2 * slowly);
+  EXPECT_TRUE(third);
+  EXPECT_GT(second.wait, 31h);
+  EXPECT_GT(third.wait, 31h) << "two of three came back: with all, it were due after 24 hours";
+  EXPECT_LE(third.wait, 32h);
+}
+
+TEST_P(rates, one_who_stops_waiting_leaves_later_ones_their_time) {
+  rate_limiter one{here_, "one", rule(1, slowly)};
+  EXPECT_TRUE(one.try_take());
+  std::stop_source stop;
+  std::thread waiter([&] { EXPECT_FALSE(one.take(1, {}, stop.get_token())); });
+  harness::eventually("it waits", [&] { return one.peek().wait > 25h; });
+  const auto later = one.reserve(1, 3 * slowly);
+  stop.request_stop();
+  waiter.join();
+  EXPECT_GT(one.peek().wait, later.wait + 23h) << "else two go through at once";
+}
+
 TEST_P(rates, what_is_given_back_may_be_taken_again_and_no_more_than_that) {
   EXPECT_TRUE(three_.try_take(3));
   rival_.refund(2);

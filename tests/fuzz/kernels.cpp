@@ -38,6 +38,8 @@ class one_record final : public state_store {
   queue_inbox inbox_{"peer", holdfast::real_clock()};
 };
 
+constexpr std::int64_t now = 1'700'000'000'000'000;
+
 void ask(session_store& s, unsigned char what) {
   permits_command c;
   c.verb = static_cast<permits_verb>(what % 7);
@@ -55,7 +57,8 @@ void ask(session_store& s, unsigned char what) {
   l.owner = c.owner;
   l.count = 3, l.drop = 1, l.queue_lease_us = l.keep_us = 1'000'000, l.peer = "peer";
   (void)s.countdown("m", l);
-  const std::array choices{bucket_choice{"a", {1, 1, 1'000, 10}}, bucket_choice{"b", {2, 3, 7, 9}}};
+  std::array choices{bucket_choice{"a", {1, 1, 1'000, 10}}, bucket_choice{"b", {2, 3, 7, 9}}};
+  if (what % 4 == 2) choices[0].due_at = now + what * 10 - 500;
   rate_command r;
   r.verb = static_cast<rate_verb>(what % 3);
   r.owner = c.owner;
@@ -71,7 +74,6 @@ void ask(session_store& s, unsigned char what) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   auto rest = fuzz::text_of(data, size);
   const auto steps = fuzz::take_until(rest, '\n').substr(0, 20);
-  constexpr std::int64_t now = 1'700'000'000'000'000;
   const auto s = holdfast::family::over(
       std::make_unique<one_record>(std::string(rest), moment{now, now, steps.size() % 2 == 0}));
   for (const char step : steps) ask(*s, static_cast<unsigned char>(step));

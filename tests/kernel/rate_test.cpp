@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "harness/seed.hpp"
 
 namespace kernel_test {
@@ -172,6 +175,203 @@ TEST_F(rate, nobody_gets_a_second_burst_out_of_a_change) {
   EXPECT_EQ(apply(rate_verb::take, 1, {{"a", five}}, 0, 1).outcome, refused)
       << "part of a token is none";
 }
+
+/// Of refunds that say when their tokens were due.
+class given_back : public rate {
+ protected:
+  struct taken {
+    std::int64_t tokens;
+    std::int64_t due_at;
+  };
+  taken reserve(std::int64_t tokens) {
+    const auto reply = take(tokens, 3'600 * second);
+    EXPECT_EQ(reply.outcome, granted);
+    return {tokens, due_at(reply, 0)};
+  }
+  void give_up(const taken& t) {
+    owner_.low = ++refunds_;
+    apply(rate_verb::refund, t.tokens, {{"a", rule_, t.due_at}});
+  }
+  std::int64_t wait_of(std::int64_t tokens) {
+    return apply(rate_verb::inspect, tokens, {{"a", rule_}}).wait_us;
+  }
+
+ private:
+  std::uint64_t refunds_ = 0;
+};
+
+TEST_F(given_back, a_reservation_that_was_the_last_goes_back_whole) {
+  rule_ = {second, 1, 1, 5 * second};  // one a second, five at once
+  take(5);
+  const auto first = reserve(5);
+  const auto second_one = reserve(3);
+  give_up(second_one);
+  EXPECT_EQ(wait_of(1), 6 * second) << "behind the first";
+  give_up(first);
+  EXPECT_EQ(wait_of(1), second) << "as if nobody had reserved anything";
+  EXPECT_EQ(record_.buckets.at(0).reserved_until, 0);
+}
+
+TEST_F(given_back, beside_a_reservation_that_was_made_later_it_lets_no_more_through) {
+  rule_ = {second, 1, 1, 5 * second};
+  take(5);
+  const auto first = reserve(5);  // goes through after 5 s
+  reserve(5);                     // after 10 s: it keeps that
+  give_up(first);
+  EXPECT_EQ(wait_of(5), 15 * second) << "after 10 s, ten at once would be twice the burst";
+}
+
+TEST_F(given_back, as_many_go_back_as_leave_the_later_ones_their_time) {
+  rule_ = {second, 1, 1, 5 * second};
+  take(5);
+  const auto first = reserve(5);
+  reserve(1);  // goes through after 6 s
+  give_up(first);
+  EXPECT_EQ(wait_of(1), 3 * second) << "four of five";
+  EXPECT_EQ(record_.buckets.at(0).reserved_until, now_ + 6 * second);
+  const auto between = reserve(1);
+  give_up(between);
+  EXPECT_EQ(wait_of(1), 4 * second) << "what is due before another's time does not go back";
+  now_ += 7 * second;
+  take(1);
+  EXPECT_EQ(record_.buckets.at(0).reserved_until, 0) << "forgotten when it is over";
+}
+
+TEST_F(given_back, what_came_back_since_it_was_taken_is_not_given_twice) {
+  rule_ = {second, 1, 1, 5 * second};
+  const auto first = reserve(5);
+  now_ += 3 * second;
+  EXPECT_EQ(take(3).outcome, granted);
+  give_up(first);
+  EXPECT_EQ(left(), 2) << "not five beside the three";
+}
+
+TEST_F(given_back, without_its_time_it_counts_as_taken_now) {
+  rule_ = {second, 1, 1, 5 * second};
+  take(5);
+  refund(2, 1'000);
+  EXPECT_EQ(left(), 2);
+  take(2);
+  reserve(1);
+  refund(5, 1'001);
+  EXPECT_EQ(left(), 3) << "one of five comes back until the reservation is due";
+}
+
+TEST_F(given_back, a_clock_that_was_set_back_takes_the_reservations_with_it) {
+  rule_ = {second, 1, 1, 5 * second};
+  take(5);
+  const auto first = reserve(5);
+  reserve(1);
+  give_up(first);
+  now_ -= 500 * second;
+  take(1, second * 60);
+  EXPECT_EQ(record_.buckets.at(0).reserved_until, now_ + 6 * second);
+}
+
+TEST_F(given_back, reservations_outlast_a_change_of_the_rules) {
+  rule_ = {second, 1, 1, 5 * second};
+  take(5);
+  reserve(5);
+  const auto until = now_ + 5 * second;
+  const bucket_rule twenty{second, 1, 1, 20 * second};
+  apply(rate_verb::take, 1, {{"a", twenty}}, 0, 1);
+  EXPECT_EQ(record_.buckets.at(0).reserved_until, until);
+}
+
+TEST_F(given_back, what_a_change_of_the_rules_no_longer_counts_does_not_come_back) {
+  rule_ = {second, 1, 1, 5 * second};
+  take(5);
+  const auto first = reserve(5);
+  rule_ = {second, 2, 1, 4 * second};
+  EXPECT_EQ(apply(rate_verb::take, 1, {{"a", rule_}}, 0, 1).outcome, refused);
+  const rate_command back{rate_verb::refund, {0, 99}, first.tokens, 0, 1, {}};
+  const std::vector<bucket_choice> choice{{"a", rule_, first.due_at}};
+  auto c = back;
+  c.buckets = choice;
+  holdfast::kernel::apply(record_, c, {now_, 0});
+  EXPECT_EQ(apply(rate_verb::inspect, 1, {{"a", rule_}}, 0, 1).buckets[0].remaining, 0);
+}
+
+/// What goes through, by its due times, whatever is taken, reserved and given back.
+class in_any_span : public testing::TestWithParam<bucket_rule> {
+ protected:
+  struct taken {
+    std::int64_t tokens;
+    std::vector<std::int64_t> due_at;
+  };
+
+  // A step of a rule counts as it begins: so many may begin in a span.
+  static std::int64_t most_in(const bucket_rule& r, std::int64_t span) {
+    return r.capacity + r.gain * (span / r.step_us + (r.step_us > 1 ? 1 : 0));
+  }
+
+  // The spans that begin with one of them and end with another: no others can be worse.
+  void expect_no_more(std::size_t which, const bucket_rule& rule) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> all;
+    for (const auto& t : kept_) all.emplace_back(t.due_at[which], t.tokens * rule.unit);
+    std::sort(all.begin(), all.end());
+    for (std::size_t first = 0; first < all.size(); ++first) {
+      std::int64_t sum = 0;
+      for (std::size_t last = first; last < all.size(); ++last) {
+        sum += all[last].second;
+        const auto span = all[last].first - all[first].first;
+        ASSERT_LE(sum, most_in(rule, span)) << "of bucket " << which << " in " << span << " us";
+      }
+    }
+  }
+
+  void step(const std::vector<bucket_rule>& rules) {
+    std::vector<bucket_choice> choices;
+    const std::array<std::string_view, 2> ids{"a", "b"};
+    for (std::size_t i = 0; i < rules.size(); ++i) choices.push_back({ids[i], rules[i]});
+    if (dice_.one_in(4)) now_.now_at += dice_.between<std::int64_t>(0, pause_);
+    if (dice_.one_in(5)) gives_back_ = !gives_back_;
+    if ((dice_.one_in(20) || (gives_back_ && !dice_.one_in(5))) && !kept_.empty()) {
+      const std::size_t some = std::min<std::size_t>(kept_.size(), 3);  // of the last ones
+      const auto which = kept_.size() - dice_.between<std::size_t>(1, some);
+      for (std::size_t i = 0; i < rules.size(); ++i) choices[i].due_at = kept_[which].due_at[i];
+      const rate_command c{rate_verb::refund, {0, ++refunds_}, kept_[which].tokens, 0, 0, choices};
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(which));
+      holdfast::kernel::apply(record_, c, now_);
+      return;
+    }
+    const std::int64_t n = dice_.one_in(2) ? 5 : dice_.between<std::int64_t>(1, 3);
+    const std::int64_t ahead = dice_.one_in(4) ? 0 : dice_.between<std::int64_t>(0, 30 * second);
+    const rate_command c{rate_verb::take, {}, n, ahead, 0, choices};
+    const auto reply = holdfast::kernel::apply(record_, c, now_);
+    if (reply.outcome != granted) return;
+    taken t{n, {}};
+    for (std::size_t i = 0; i < rules.size(); ++i) t.due_at.push_back(due_at(reply, i));
+    kept_.push_back(std::move(t));
+  }
+
+  harness::random dice_;
+  rate_record record_;
+  moment now_{1'000 * second, 0};
+  std::vector<taken> kept_;
+  std::int64_t pause_ = 0;
+  bool gives_back_ = false;
+  std::uint64_t refunds_ = 0;
+};
+
+TEST_P(in_any_span, no_more_goes_through_than_burst_and_rate_whatever_is_given_back) {
+  const std::vector<bucket_rule> rules{GetParam(), {second, 7, 1, 9 * second}};
+  for (int history = 0; history < 2'000; ++history) {
+    record_ = {}, kept_.clear();
+    pause_ = dice_.one_in(3) ? 0 : dice_.between<std::int64_t>(1, 2 * second);
+    const std::vector<bucket_rule> used(rules.begin(), rules.begin() + 1 + history % 2);
+    for (int i = 0; i < 80; ++i) step(used);
+    for (std::size_t i = 0; i < used.size(); ++i) expect_no_more(i, used[i]);
+    if (HasFatalFailure()) FAIL() << "history " << history;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(rules, in_any_span,
+                         testing::Values(bucket_rule{second, 2, 1, 5 * second},
+                                         bucket_rule{second, 5, 1, 5 * second},
+                                         bucket_rule{second, 9, 1, 30 * second},
+                                         bucket_rule{1, 3, second, 7},
+                                         bucket_rule{1, 2, second / 3, 5}));
 
 // The test that the whole is for: over a million takes, to the token.
 class exactness : public testing::TestWithParam<bucket_rule> {};

@@ -55,7 +55,8 @@ class random_record {
                            random_.between(0u, ~0u),
                            {unit, random_.between<std::int64_t>(1, 9), 1, unit * 7},
                            random_.between<std::int64_t>(0, most_units),
-                           number()});
+                           number(),
+                           random_.one_in(2) ? random_.between<std::int64_t>(1, most_units) : 0});
     }
     for (int i = random_.between(0, 4); i > 0; --i) r.refunds.push_back({owner(), number()});
     return r;
@@ -154,6 +155,19 @@ TEST(record_codec, a_rule_that_the_kernel_cannot_count_by_is_corrupt) {
   for (const char* rule : {"0,1,1,1", "1,0,1,1", "1,1,0,1", "1,1,1,0", "2,1,1,1", "-1,1,1,1",
                            "1,1,1,4503599627370497", "1,1,4503599627370496,2"}) {
     EXPECT_EQ(reason(with(rule)), errc::corrupt) << rule;
+  }
+}
+
+TEST(record_codec, a_bucket_says_how_long_it_is_reserved_only_where_it_is) {
+  const auto with = [](const char* end) {
+    return "[1,\"rate_limiter\",1,0,[],[],[[\"a\",0,1,1,1,1,0,0" + std::string(end) + "]],[]]";
+  };
+  const auto read = decode(with(",7"));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(std::get<rate_record>(*read).buckets.at(0).reserved_until, 7);
+  EXPECT_EQ(encoded(*decode(with(""))), with("")) << "as earlier builds read it";
+  for (const char* end : {",0", ",-1", ",", ",7,7", ",4503599627370497"}) {
+    EXPECT_EQ(reason(with(end)), errc::corrupt) << end;
   }
 }
 

@@ -171,7 +171,11 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.equal(await limiter.take(3, {client: 'apex'}), true);
       assert.equal(await limiter.take(3, {client: 'apex'}, {timeout: 0}), false);
       await limiter.refund(1, {client: 'acme'});
-      assert.ok((await limiter.reserve(3, 3600e3, {client: 'acme'})).taken);
+      const reserved = await limiter.reserve(3, 3600e3, {client: 'acme'});
+      assert.ok(reserved.taken && reserved.tokens === 3);
+      await limiter.refund(reserved, {client: 'acme'});
+      assert.equal((await limiter.peek(2, {client: 'acme'})).remaining, 2, 'as if it had not been reserved');
+      await assert.rejects(limiter.refund(refused, {client: 'acme'}), holdfast.InvalidArgument);
     });
   });
 }

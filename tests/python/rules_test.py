@@ -262,7 +262,13 @@ class Locks:
         self.assertGreater(refused.wait, 0)
         self.assertTrue(limiter.try_take(3, {"client": "apex"}))
         limiter.refund(1, {"client": "acme"})
-        self.assertTrue(limiter.reserve(3, 3600, {"client": "acme"}))
+        reserved = limiter.reserve(3, 3600, {"client": "acme"})
+        self.assertTrue(reserved)
+        self.assertEqual(reserved.tokens, 3)
+        limiter.refund(reserved, {"client": "acme"})
+        self.assertEqual(limiter.peek(2, {"client": "acme"}).remaining, 2, "as if it had not been reserved")
+        with self.assertRaises(holdfast.InvalidArgument):
+            limiter.refund(refused, {"client": "acme"})
         with self.assertRaises(holdfast.InvalidArgument):
             limiter.try_take(4, {"client": "acme"})
 

@@ -118,7 +118,10 @@ std::uint64_t rate_book::comes_back_in(nanos length) const noexcept {
 void rate_book::judge_window(const std::string& name, nanos from, nanos to) const {
   if (from <= void_until_) return;
   std::uint64_t all = 0;
-  for (const auto& one : taken_) all += one.from >= from && one.to <= to ? one.n : 0;
+  for (const auto& one : taken_) {
+    // Changed rules may not count those that were reserved before.
+    if (one.from >= from && one.to <= to && !(grown_ && one.reserved)) all += one.n;
+  }
   for (const auto& back : refunds_) all -= std::min(all, back.to >= from ? back.n : 0);
   const auto most = rule_.burst + comes_back_in(to - from);
   if (all <= most) return;
@@ -128,8 +131,8 @@ void rate_book::judge_window(const std::string& name, nanos from, nanos to) cons
 }
 
 // What was reserved goes through later: also the spans that end after this one.
-void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to) {
-  taken_.push_back({n, from, to});
+void rate_book::took(std::string name, std::uint64_t n, nanos from, nanos to, bool reserved) {
+  taken_.push_back({n, from, to, reserved});
   if (taken_.size() > 300) taken_.pop_front();
   std::set<nanos> ends{to};
   for (const auto& one : taken_) {

@@ -76,12 +76,9 @@ struct limiter_actor : actor {
     }
     of.log.add("takes " + std::to_string(n) + " tokens");
     if (what == rate_deed::try_take) return judge(try_take(n), n);
-    // What was reserved and is not waited for is given back, perhaps later.
-    const auto back = refunds(n);
-    const auto decision = without_waiting() ? value_of(async_take(at, n, key, limit(), stop()))
-                                            : at.take_for(n, duration(s.wait), key, stop());
-    if (decision) refunded(back, asked - 1);
-    judge(decision, n);
+    judge(without_waiting() ? value_of(async_take(at, n, key, limit(), stop()))
+                            : at.take_for(n, duration(s.wait), key, stop()),
+          n);
   }
 
   // Those that are taken ahead are asked for, and if there are not so many, these.
@@ -96,7 +93,7 @@ struct limiter_actor : actor {
 
   void judge(const holdfast::rate_decision& d, std::uint64_t n) const {
     of.log.add(d ? "has them" : "is refused");
-    if (d) return took(n, asked, of.here.now());
+    if (d) return took(d, of.here.now());
     const bool full = std::all_of(books.begin(), books.end(),
                                   [&](const rate_book* b) { return b->would_give(n, asked); });
     if (!full || !of.whole.calm() || what == rate_deed::take_for) return;
@@ -104,8 +101,16 @@ struct limiter_actor : actor {
                       name + " refused " + std::to_string(n) + " tokens");
   }
 
-  void took(std::uint64_t n, nanos from, nanos to) const {
-    for (auto* const b : books) b->took(name, n, from, to);
+  // Each rule counts them when its own bucket has them; they go through when the slowest has.
+  void took(const holdfast::rate_decision& d, nanos through) const {
+    const auto after = [&](std::size_t rule) {
+      return std::chrono::nanoseconds(d.rules[rule].wait).count();
+    };
+    nanos slowest = 0;
+    for (std::size_t i = 0; i < books.size(); ++i) slowest = std::max(slowest, after(i));
+    for (std::size_t i = 0; i < books.size(); ++i) {
+      books[i]->took(name, d.tokens, asked + after(i), through - slowest + after(i), after(i) > 0);
+    }
   }
   std::vector<int> refunds(std::uint64_t n) const {
     std::vector<int> all;
@@ -116,11 +121,22 @@ struct limiter_actor : actor {
     for (std::size_t i = 0; i < books.size(); ++i) books[i]->refund_ends(which[i], now);
   }
 
-  // Only what it has.
+  // Only what it has. What is given back as it was taken has not gone through.
   void refund(std::uint64_t n) const {
     const auto decision = try_take(n);
+    if (decision && s.hold / microsecond % 4 != 0) return give_back(decision);
     judge(decision, n);
     if (decision) give_back(n);
+  }
+
+  void give_back(const holdfast::rate_decision& d) const {
+    of.log.add("gives back what it took, " + std::to_string(d.tokens) + " tokens");
+    const cost one(*this, "refund", 1);
+    if (without_waiting()) {
+      (void)value_of(async_refund(at, d, key));
+    } else {
+      at.refund(d, key);
+    }
   }
 
   void give_back(std::uint64_t n) const {
@@ -148,8 +164,8 @@ struct limiter_actor : actor {
       of.rules.violated("what is reserved comes in time", name);
     }
     // What is given up at once goes through never.
-    if (s.back == step::end::destroy) return at.refund(n, key);
-    took(n, asked + later, of.here.now() + later);
+    if (s.back == step::end::destroy) return give_back(decision);
+    took(decision, of.here.now() + later);
   }
   holdfast::rate_decision reserve_at_once(std::uint64_t n,
                                           std::chrono::microseconds longest) const {
@@ -194,12 +210,10 @@ struct admission_actor : actor {
     {
       const books_of_one all{&book};
       const asking now(all, of.here);
-      const int back = book.refund_begins(n, asked);
       in = ask(n);
-      if (in) book.refund_ends(back, asked - 1);
     }
     if (!in) return of.log.add("is refused");
-    book.took(name, n, asked, of.here.now());
+    book.took(name, n, asked, of.here.now(), false);
     stay(in);
   }
 

@@ -237,20 +237,18 @@ class client final : public holdfast::store::session_store, private requester {
     explicit tokens(const holdfast::store::rate_command& of) : c(of) {
       for (const auto& b : of.buckets) {
         ids.emplace_back(b.id);
-        rules.push_back(b.rule);
+        kept.push_back({{}, b.rule, b.due_at});
       }
     }
     holdfast::store::rate_command command() const {
-      choices.clear();
-      for (std::size_t i = 0; i < ids.size(); ++i) choices.push_back({ids[i], rules[i]});
+      for (std::size_t i = 0; i < ids.size(); ++i) kept[i].id = ids[i];
       auto whole = c;
-      whole.buckets = choices;
+      whole.buckets = kept;
       return whole;
     }
     holdfast::store::rate_command c;
     std::vector<std::string> ids;
-    std::vector<holdfast::store::bucket_rule> rules;
-    mutable std::vector<holdfast::store::bucket_choice> choices{};
+    mutable std::vector<holdfast::store::bucket_choice> kept{};
   };
 
   std::string label(std::string_view name, const permits_command& c) const {

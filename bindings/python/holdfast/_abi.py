@@ -107,7 +107,7 @@ class Part(ctypes.Structure):
 
 class DecisionText(Sized):
     _fields_ = [("size", c_uint32), ("taken", c_uint32), ("wait_us", c_int64), ("limit", c_uint64), ("remaining", c_uint64),
-                ("reset_us", c_int64), ("rule", c_char * 256)]
+                ("reset_us", c_int64), ("rule", c_char * 256), ("tokens", c_uint64), ("due_us", c_int64 * 16)]
 
 
 #: What each struct is called in C, for the test that compares the two.
@@ -140,7 +140,7 @@ _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
     "condition_notify_all": [_h, _p],
     "limiter_open": [_h, _s, _p, c_uint32, c_uint64, _p], "limiter_take": [_h, c_uint64, _p, c_uint32, _p, _p],
     "limiter_reserve": [_h, c_uint64, c_int64, _p, c_uint32, _p], "limiter_peek": [_h, c_uint64, _p, c_uint32, _p],
-    "limiter_refund": [_h, c_uint64, _p, c_uint32],
+    "limiter_refund": [_h, c_uint64, _p, c_uint32], "limiter_give_back": [_h, _p, _p, c_uint32],
 }
 
 Function = typing.Callable[..., int]

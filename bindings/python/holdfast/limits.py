@@ -40,6 +40,9 @@ class Decision:
     remaining: int
     reset: float
     rule: str
+    #: So many were taken, and each rule has them then, in microseconds of the store's clock.
+    tokens: int = 0
+    due: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return self.taken
@@ -78,9 +81,13 @@ class Limiter(_waits.Handle):
         """What try_take() would say, and takes nothing."""
         return self._decided(lambda there: call(functions.limiter_peek, self._handle, n, *_key(key), there))
 
-    def refund(self, n: int = 1, key: Key | None = None) -> None:
-        """Gives back what was taken and not used."""
-        call(functions.limiter_refund, self._handle, n, *_key(key))
+    def refund(self, what: int | Decision = 1, key: Key | None = None) -> None:
+        """Gives back all that a decision took and nobody used, so that no more goes through than the rules allow; or so many
+        tokens, which count as taken now."""
+        if isinstance(what, int):
+            return call(functions.limiter_refund, self._handle, what, *_key(key))
+        taken = _abi.DecisionText(taken=what.taken, tokens=what.tokens, due_us=what.due)
+        return call(functions.limiter_give_back, self._handle, ctypes.byref(taken), *_key(key))
 
     def _take(self, n: int, key: Key | None, timeout: float | None, stop: _waits.Stop | None) -> Decision:
         how = _waits.blocking(timeout, stop)
@@ -91,4 +98,5 @@ class Limiter(_waits.Handle):
     def _decided(ask: typing.Callable[[typing.Any], None]) -> Decision:
         there = _abi.DecisionText()
         ask(ctypes.byref(there))
-        return Decision(bool(there.taken), there.wait_us / 1e6, there.limit, there.remaining, there.reset_us / 1e6, there.rule.decode())
+        return Decision(bool(there.taken), there.wait_us / 1e6, there.limit, there.remaining, there.reset_us / 1e6, there.rule.decode(),
+                        there.tokens, tuple(there.due_us))

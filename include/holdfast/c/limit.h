@@ -36,6 +36,8 @@ typedef struct holdfast_decision {
   uint64_t remaining;  ///< … whole tokens that it has, …
   int64_t reset_us;    ///< … and until it is full if nobody takes anything
   char rule[256];      ///< its name; empty: the wait ended before the store had answered
+  uint64_t tokens;     ///< so many were taken, and …
+  int64_t due_us[16];  ///< … each rule has them then, by the store's clock: for give_back
 } holdfast_decision;
 
 /// 1 to 16 rules; all programs that use the name state the same rules (HOLDFAST_CAPACITY_MISMATCH).
@@ -58,7 +60,12 @@ int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t long
 /// Says what one try would answer, and takes nothing. One round trip.
 int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
-/// Gives back tokens that were taken and not used. One round trip.
+/// Gives back all tokens that this decision took and nobody used, under the same key: as many as
+/// leave to others what they took or reserved since, so that no more goes through than the rules
+/// allow. `taken` is as the call has left it. One round trip.
+int holdfast_limiter_give_back(holdfast_limiter* limiter, const holdfast_decision* taken,
+                               const holdfast_part* key, uint32_t parts, holdfast_error* why);
+/// The same for n tokens that count as taken now. One round trip.
 int holdfast_limiter_refund(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                             uint32_t parts, holdfast_error* why);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <holdfast/store/command.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ enum class rate_verb : std::uint8_t {
 struct bucket_choice {
   std::string_view id;  ///< within the name
   bucket_rule rule{};
+  /// Refund of a whole take: when this bucket had the tokens of it. Else they count as taken now.
+  std::optional<std::int64_t> due_at{};
 };
 
 struct rate_command {
@@ -54,6 +57,9 @@ struct bucket {
   bucket_rule rule{};
   std::int64_t used = 0;  ///< units; more than the capacity if tokens were taken ahead
   std::int64_t at = 0;    ///< when that was
+  /// Some reservations last until then, although the debt ends earlier since tokens came back from
+  /// among them. Zero: none do.
+  std::int64_t reserved_until = 0;
   bool operator==(const bucket&) const = default;
 };
 
@@ -67,17 +73,35 @@ inline std::int64_t steps_since(const bucket& b, std::int64_t now_at) noexcept {
 inline bool is_full(const bucket& b, std::int64_t now_at) noexcept {
   return steps_since(b, now_at) >= rounded_up(b.used, b.rule.gain);
 }
-/// The bucket with the tokens that have come back until now.
+/// A clock that was set back takes all the bucket's times with it.
+inline void set_back(bucket& b, std::int64_t now_at) noexcept {
+  if (b.at <= now_at) return;
+  b.reserved_until = std::max<std::int64_t>(b.reserved_until - (b.at - now_at), 0);
+  b.at = now_at;
+}
+/// What is still missing.
+inline std::int64_t missing(const bucket& b, std::int64_t now_at) noexcept {
+  return is_full(b, now_at) ? 0 : b.used - steps_since(b, now_at) * b.rule.gain;
+}
+/// The bucket with the tokens that have come back until now; not of one that is full.
 inline void refill(bucket& b, std::int64_t now_at) noexcept {
+  set_back(b, now_at);
   const std::int64_t steps = steps_since(b, now_at);
   b.used -= steps * b.rule.gain;
-  b.at = std::min(b.at, now_at) + steps * b.rule.step_us;
+  b.at += steps * b.rule.step_us;
+  if (b.reserved_until <= b.at) b.reserved_until = 0;
 }
 /// How long until the bucket can do without so many units more.
 inline std::int64_t wait_for(const bucket& b, std::int64_t units, std::int64_t now_at) noexcept {
   const std::int64_t over = b.used + units - b.rule.capacity;
   if (over <= 0) return 0;
-  return b.at + rounded_up(over, b.rule.gain) * b.rule.step_us - now_at;
+  const std::int64_t at = std::min(b.at, now_at) + rounded_up(over, b.rule.gain) * b.rule.step_us;
+  return std::max<std::int64_t>(at - now_at, 0);
+}
+/// When the last of all tokens that were taken are there. Not earlier than that, anyway.
+inline std::int64_t last_due(const bucket& b) noexcept {
+  const std::int64_t debt = std::max<std::int64_t>(b.used - b.rule.capacity, 0);
+  return std::max(b.at + rounded_up(debt, b.rule.gain) * b.rule.step_us, b.reserved_until);
 }
 
 struct rate_record {
@@ -106,8 +130,8 @@ struct bucket_state {
 
 inline bucket_state describe(const bucket& b, std::int64_t wait_us, std::int64_t now_at) noexcept {
   const bucket_rule& rule = b.rule;
-  return {rule.capacity / rule.unit, std::max<std::int64_t>(rule.capacity - b.used, 0) / rule.unit,
-          wait_us, wait_for(b, rule.capacity, now_at)};
+  const std::int64_t left = std::max<std::int64_t>(rule.capacity - missing(b, now_at), 0);
+  return {rule.capacity / rule.unit, left / rule.unit, wait_us, wait_for(b, rule.capacity, now_at)};
 }
 
 /// What a store keeps of a name's buckets, as it was written: some may be full by now.
@@ -125,5 +149,15 @@ struct rate_reply {
   std::vector<bucket_state> buckets{};  ///< in the order of the command
   store::kind found_kind = kind::rate_limiter;
 };
+
+/// When each bucket had what it was asked for, by the store's clock.
+inline std::int64_t due_at(const rate_reply& granted, std::size_t bucket) noexcept {
+  return granted.now_at + granted.buckets[bucket].wait_us;
+}
+/// For a refund of all that was granted.
+inline void keep_due(std::span<bucket_choice> choices, const rate_reply& granted) noexcept {
+  const std::size_t count = std::min(choices.size(), granted.buckets.size());
+  for (std::size_t i = 0; i < count; ++i) choices[i].due_at = due_at(granted, i);
+}
 
 }  // namespace holdfast::store

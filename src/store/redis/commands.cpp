@@ -115,14 +115,19 @@ void with_words(const permits_command& c, Say say) {
   say(words);
 }
 
-/// A rule as rate.lua reads and compares it: four doubles, the least byte first.
-std::string bytes_of(const bucket_rule& r) {
+void append_double(std::string& bytes, std::int64_t n) {
+  const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(n));
+  for (unsigned shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(bits >> shift);
+}
+
+/// A rule as rate.lua reads and compares it: four doubles, the least byte first. A fifth is the
+/// time of what is given back.
+std::string bytes_of(const bucket_choice& choice, rate_verb verb) {
+  const bucket_rule& r = choice.rule;
   std::string bytes;
-  bytes.reserve(32);
-  for (const std::int64_t n : {r.unit, r.gain, r.step_us, r.capacity}) {
-    const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(n));
-    for (unsigned shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(bits >> shift);
-  }
+  bytes.reserve(40);
+  for (const std::int64_t n : {r.unit, r.gain, r.step_us, r.capacity}) append_double(bytes, n);
+  if (verb == rate_verb::refund && choice.due_at) append_double(bytes, *choice.due_at);
   return bytes;
 }
 
@@ -142,7 +147,7 @@ class rate_words {
     for (const auto& b : c.buckets)
       keys_.push_back(made_.emplace_back(bucket_key(names_[0], b.id)));
     arguments_ = {rate_verbs[static_cast<std::size_t>(c.verb)], tokens_, ahead_, version_};
-    for (const auto& b : c.buckets) arguments_.push_back(made_.emplace_back(bytes_of(b.rule)));
+    for (const auto& b : c.buckets) arguments_.push_back(made_.emplace_back(bytes_of(b, c.verb)));
     // A take says no more: the shorter command is the cheaper one.
     if (c.verb == rate_verb::refund || frame.time) arguments_.push_back(owner_);
     if (frame.time) arguments_.push_back(time_);
@@ -446,18 +451,20 @@ result<rate_reply> read_rate(const resp_value& answer, std::size_t buckets) {
 
 namespace {
 
-/// As rate.lua writes it: version used at unit gain step capacity, whole numbers as doubles, the
-/// least byte first. False if it is damaged.
+/// As rate.lua writes it: version used at unit gain step capacity, and perhaps reserved_until,
+/// whole numbers as doubles, the least byte first. False if it is damaged.
 bool parse_bucket(std::string_view text, bucket& b) {
-  constexpr std::size_t count = 7;
-  std::array<std::int64_t, count> numbers{};
-  if (text.size() != count * sizeof(double)) return false;
+  constexpr std::size_t least_count = 7;
+  std::array<std::int64_t, least_count + 1> numbers{};
+  const std::size_t count = text.size() / sizeof(double);
+  if (text.size() % sizeof(double) != 0 || count < least_count || count > numbers.size())
+    return false;
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t bits = 0;
     for (std::size_t byte = sizeof bits; byte-- > 0;)
       bits = (bits << 8) | static_cast<unsigned char>(text[i * sizeof bits + byte]);
     const auto number = std::bit_cast<double>(bits);
-    const double least = i < 3 ? 0 : 1;
+    const double least = i < 3 || i == least_count ? 0 : 1;
     if (!(number >= least && number <= 2.0 * most_units && number == std::floor(number)))
       return false;
     numbers[i] = static_cast<std::int64_t>(number);
@@ -466,6 +473,7 @@ bool parse_bucket(std::string_view text, bucket& b) {
   b.used = numbers[1];
   b.at = numbers[2];
   b.rule = {numbers[3], numbers[4], numbers[5], numbers[6]};
+  b.reserved_until = numbers[7];
   return b.rule.unit <= b.rule.capacity;
 }
 

@@ -4,10 +4,11 @@
 --
 --   KEYS[1] refunds  sorted set of those of the last minute, by when they are forgotten
 --   KEYS[2] record   "hf1 rate_limiter 1 until": the name is in use until then; perhaps "hf1 after T rate_limiter …"
---   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each gone when it is full
+--   KEYS[3…] buckets "<ddddddd" version used at unit gain step capacity, each gone when it is full;
+--            one more, "<dddddddd", is reserved_until
 --
--- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket | owner |
--- time (tests only). All numbers are whole and none is greater than 2^53: a double holds them.
+-- ARGV: verb tokens ahead version | "<dddd" unit gain step capacity for each bucket, and perhaps
+-- "<ddddd" with due_at | owner | time (tests only). All numbers are whole and none is greater than 2^53: a double holds them.
 
 local call, floor, sub, read, write = redis.call, math.floor, string.sub, struct.unpack, struct.pack
 
@@ -52,68 +53,83 @@ end
 
 -- ---- the steps ----------------------------------------------------------------------------------
 
-local buckets = {}  -- {version, used, at, units, wait, unit, gain, step, capacity, rule}
+local buckets = {}  -- {version, used, at, units, wait, unit, gain, step, capacity, rule, come back, reserved_until, due_at}
 local fits, wait, went_over = true, 0, false
 for i = 1, count do
-  local rule, text = ARGV[i + 4], texts[i + 1]
-  local v, used, at, unit, gain, step, capacity = version, 0, now
+  local rule, due, text = ARGV[i + 4], now, texts[i + 1]
+  if #rule == 40 then rule, due = sub(rule, 1, 32), read('<d', rule, 33) end
+  local v, used, at, back, till, unit, gain, step, capacity = version, 0, now, 0, 0
   -- 1. What has come back is there again.
   if text then
-    if #text ~= 56 then return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged') end
-    v, used, at, unit, gain, step, capacity = read('<ddddddd', text)
+    if #text == 56 then
+      v, used, at, unit, gain, step, capacity = read('<ddddddd', text)
+    elseif #text == 64 then
+      v, used, at, unit, gain, step, capacity, till = read('<dddddddd', text)
+    else
+      return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged')
+    end
     -- Whole numbers, none of which is infinite, or no number.
-    for j, n in ipairs({v, used, at, unit, gain, step, capacity}) do
-      if not (n >= (j > 3 and 1 or 0) and n <= 2 * MOST_UNITS and n == floor(n)) then
+    for j, n in ipairs({v, used, at, till, unit, gain, step, capacity}) do
+      if not (n >= (j > 4 and 1 or 0) and n <= 2 * MOST_UNITS and n == floor(n)) then
         return redis.error_reply('HOLDFAST_CORRUPT a bucket is damaged')
       end
     end
-    if at > now then at = now end
+    if at > now then  -- the clock was set back
+      till = till > at - now and till - (at - now) or 0
+      at = now
+    end
     local steps = floor((now - at) / step)
     if steps < floor((used + gain - 1) / gain) then
-      used, at = used - steps * gain, at + steps * step
+      back = steps * gain
     else
-      v, used, at, unit = version, 0, now, nil
+      v, used, at, till, unit = version, 0, now, 0, nil
     end
   end
   -- 2. The greatest version of a rule is in force.
   if not unit then
     unit, gain, step, capacity = read('<dddd', rule)
   elseif v == version then
-    if sub(text, 25) ~= rule then return {CAPACITY_MISMATCH, now, wait, i - 1} end
+    if sub(text, 25, 56) ~= rule then return {CAPACITY_MISMATCH, now, wait, i - 1} end
   elseif v > version then
-    rule = sub(text, 25)
+    rule = sub(text, 25, 56)
   else  -- what was used stays used, in whole tokens
-    local whole = floor((used + unit - 1) / unit)
+    local last = at
+    if used > capacity then last = at + floor((used - capacity + gain - 1) / gain) * step end
+    if till > last then last = till end
+    till = last > now and last or 0
+    local whole = floor((used - back + unit - 1) / unit)
     unit, gain, step, capacity = read('<dddd', rule)
     local most = floor(capacity / unit)
-    v, used, at, went_over = version, (whole < most and whole or most) * unit, now, true
+    if most < whole then till = last + floor((capacity + gain - 1) / gain) * step end
+    v, used, at, back, went_over = version, (whole < most and whole or most) * unit, now, 0, true
   end
   -- 3. What can never be had is not waited for.
   local limit = floor(capacity / unit)
   if takes and tokens > limit then return {TOO_MANY, now, wait, i - 1} end
   local units = (tokens < limit and tokens or limit) * unit
-  fits = fits and used <= MOST_UNITS - units
+  fits = fits and used - back <= MOST_UNITS - units
   local over, mine = used + units - capacity, 0
   if over > 0 then
     mine = at + floor((over + gain - 1) / gain) * step - now
+    if mine < 0 then mine = 0 end
     if mine > wait then wait = mine end
   end
-  buckets[i] = {v, used, at, units, mine, unit, gain, step, capacity, rule}
+  buckets[i] = {v, used, at, units, mine, unit, gain, step, capacity, rule, back, till, due}
 end
 
 -- 4. All give, or none.
 local reply = {DONE, now, wait, 0}
-local changed, sign = false, 0
+local changed, granted, gives = false, false, false
 if takes then
-  local granted = fits and wait <= tonumber(ARGV[3])
+  granted = fits and wait <= tonumber(ARGV[3])
   reply[1] = granted and GRANTED or REFUSED
-  changed, sign = granted or went_over, granted and 1 or 0
+  changed = granted or went_over
 elseif refunds then
   local owner = ARGV[count + 5]
   call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
   if not call('ZSCORE', KEYS[1], owner) then
     call('ZADD', KEYS[1], now + REMEMBER, owner)
-    sign = -1
+    gives = true
   end
   if on_server_time then call('PEXPIRE', KEYS[1], REMEMBER / 1000) end
   changed, reply[3] = true, 0
@@ -121,12 +137,32 @@ end
 local longest = 0
 for i = 1, count do
   local b = buckets[i]
-  local used, gain, capacity = b[2] + sign * b[4], b[7], b[9]
-  if used < 0 then used = 0 end
-  local left, full = capacity - used, 0
-  if used > 0 then full = b[3] + floor((used + gain - 1) / gain) * b[8] - now end
+  local used, at, gain, step, capacity, back = b[2], b[3], b[7], b[8], b[9], b[11]
+  if granted then
+    used, at = used - back + b[4], at + back / gain * step
+    back = 0
+    if b[12] <= at then b[12] = 0 end
+  elseif gives then
+    -- All but what comes back between their own time and the last that others were promised.
+    local units, last, due = b[4], at, b[13]
+    if used > capacity then last = at + floor((used - capacity + gain - 1) / gain) * step end
+    if b[12] > last then last = b[12] end
+    if due < last then
+      local steps = floor((last - due + step - 1) / step)
+      if steps < floor((units + gain - 1) / gain) then
+        units = units - steps * gain
+        if last > at then b[12] = last end
+      else
+        units = 0
+      end
+    end
+    used = used > units and used - units or 0
+  end
+  b[2], b[3] = used, at
+  local full = at + floor((used + gain - 1) / gain) * step - now
+  if full <= 0 then used, back, full = 0, 0, 0 end
+  local left = capacity - used + back
   if full > longest then longest = full end
-  b[2] = used
   local r = i * 4
   reply[r + 1], reply[r + 2] = floor(capacity / b[6]), left > 0 and floor(left / b[6]) or 0
   reply[r + 3], reply[r + 4] = refunds and 0 or b[5], full
@@ -157,6 +193,7 @@ for i = 1, count do
     if texts[i + 1] then call('DEL', KEYS[i + 2]) end
   else
     local text = write('<ddd', b[1], b[2], b[3]) .. b[10]
+    if b[12] > 0 then text = text .. write('<d', b[12]) end
     if on_server_time then
       call('SET', KEYS[i + 2], text, 'PX', floor(full / 1000) + 1)
     else

@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 
 #include "twin.hpp"
 
@@ -203,7 +204,12 @@ rate_history random_rate(harness::random& dice, int steps) {
     s.command.ahead_us = dice.one_in(3) ? dice.between(1, 60) * 1'000'000 : 0;
     s.command.version = dice.one_in(5) && newest > 0 ? newest - 1 : newest;
     for (std::size_t b = 0; b < used; ++b) {
-      if (!dice.one_in(4)) s.buckets.push_back({bucket_ids[b], rules[b]});
+      if (dice.one_in(4)) continue;
+      s.buckets.push_back({bucket_ids[b], rules[b]});
+      if (dice.one_in(3)) continue;
+      // From long ago to what lasts: mostly the near future.
+      s.buckets.back().due_at = dice.one_in(9) ? std::numeric_limits<std::int64_t>::max()
+                                               : now + dice.between(-2, 12) * pass(dice);
     }
     h.push_back(std::move(s));
   }

@@ -128,8 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
         // One that gives up when it is woken keeps that from the next.
         twin::seeded_bug{"if was_held and condition then r.wake(1) end", ""},
         // A millionth of a step is lost each time.
-        twin::seeded_bug{"used, at = used - steps * gain, at + steps * step",
-                         "used, at = used - steps * gain, now", twin::which_script::rate},
+        twin::seeded_bug{"used, at = used - back + b[4], at + back / gain * step",
+                         "used, at = used - back + b[4], now", twin::which_script::rate},
+        // What is given back from among reservations makes them forgotten.
+        twin::seeded_bug{"if last > at then b[12] = last end", "", twin::which_script::rate},
         // The last one decides, not the strictest.
         twin::seeded_bug{"if mine > wait then wait = mine end", "wait = mine",
                          twin::which_script::rate},
