@@ -22,6 +22,7 @@ struct lock_config {
   std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
   std::string note;
   bool outlives_session = false;          ///< nobody renews, and the hold may outlive the session
+  bool in_order = false;                  ///< a fair_mutex
   std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
   std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
   unsigned max_bypass = 0;

@@ -145,37 +145,27 @@ TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
 TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     const auto session = open(dialect);
-    for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
-                                outcome_of([&] { holdfast::counting_semaphore(session, "a", 2); }),
-                                outcome_of([&] { holdfast::expiring_semaphore(session, "a", 2); }),
-                                outcome_of([&] { (void)session.names(); })}) {
+    for (const auto& refused :
+         {outcome_of([&] { holdfast::election(session, "a"); }),
+          outcome_of([&] { holdfast::barrier(session, "a", 2); }),
+          outcome_of([&] { holdfast::rate_limiter(session, "a", {{.tokens = 10}}); }),
+          outcome_of([&] { (void)session.names(); })}) {
       EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
       EXPECT_TRUE(contains(refused.text, "dialect=" + dialect)) << refused.text;
     }
     EXPECT_FALSE(session.can().fences);
-    EXPECT_FALSE(session.can().fair);
   }
   for (const std::string dialect : {"redlock", "setnx"}) {
     const auto session = open(dialect);
-    for (const auto& refused : {outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
+    for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
+                                outcome_of([&] { holdfast::counting_semaphore(session, "a", 2); }),
+                                outcome_of([&] { holdfast::expiring_semaphore(session, "a", 2); }),
+                                outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
                                 outcome_of([&] { holdfast::latch(session, "a", 2); })}) {
       EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
       EXPECT_TRUE(contains(refused.text, "dialect=" + dialect)) << refused.text;
     }
   }
-}
-
-TEST_F(dialects, redisson_s_other_objects_are_refused_each_with_its_reason) {
-  const auto session = open("redisson");
-  const auto refuses = [&](auto construct, const std::string& object, const std::string& reason) {
-    const auto refused = outcome_of(construct);
-    EXPECT_EQ(refused.reason, errc::unsupported) << object;
-    EXPECT_TRUE(contains(refused.text, object) && contains(refused.text, reason)) << refused.text;
-  };
-  refuses([&] { holdfast::fair_mutex(session, "a"); }, "RFairLock", "clocks");
-  refuses([&] { holdfast::expiring_semaphore(session, "a", 2); }, "RPermitExpirable", "clocks");
-  refuses([&] { holdfast::counting_semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
-  refuses([&] { holdfast::semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
 }
 
 TEST_F(dialects, options_that_do_not_fit_are_refused) {

@@ -43,6 +43,7 @@ struct permits_command {
   std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =
       false;             ///< not tied to its session's life; at a barrier: arrives for good
+  bool in_order = false;  ///< of a fair_mutex: where a mutex would not wait in the store's queue
   bool lingers = false;  ///< to be told when it is wanted; at a barrier: the last goes first
   owner_id replaces{};   ///< release this one first, in the same step
   owner_id secret{};     ///< of the one that is released: passed on to the next (secret_proves)

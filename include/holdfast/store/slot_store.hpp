@@ -14,11 +14,12 @@
 namespace holdfast::store {
 
 /// One place where one owner can stand. A mutex is part 0 of its name; the permits of a semaphore
-/// are the parts from 0 on.
+/// are the parts from 0 on, or, with capabilities::semaphore, all together part 0.
 struct slot {
   std::string_view name;
   std::uint32_t part = 0;
   store::kind kind = kind::mutex;  ///< for stores where not all kinds look alike
+  bool in_order = false;           ///< as permits_command::in_order
 };
 
 /// The content of a slot.
@@ -30,8 +31,13 @@ struct slot_entry {
   std::int64_t since_wall_at = 0;
   std::int64_t left_us = 0;  ///< until it goes by itself; 0: the store does not say
   std::string note;
-  bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
-  std::vector<slot_entry> beside{};  ///< a reader's, looked at: who else reads
+  bool alone = true;               ///< of a shared_mutex: a writer, not a reader
+  std::uint32_t weight = 1;        ///< permits of a semaphore; 0: this is no holder
+  bool outlives_session = false;   ///< as permits_command::outlives_session
+  std::int64_t queue_lease_us = 0; ///< in order: it waits, and its place lasts so long; 0: a try
+  std::vector<slot_entry> beside{};  ///< looked at: who else is in
+  /// Looked at, where the store counts the permits that are free and may not know who has the rest.
+  std::optional<std::int64_t> free{};
 };
 
 enum class slot_outcome : std::uint8_t {

@@ -9,13 +9,8 @@
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 @late.lua@
-local kind = redis.call('TYPE', KEYS[1]).ok
+@redisson_hash.lua@
 if kind ~= 'none' then
-  if kind ~= 'hash' then return {3, 'a ' .. kind, 0} end
-  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return {3, 'a read-write lock', 0} end
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if not string.match(field, '^[%x-]+:%d+$') then return {3, 'a hash with ' .. field, 0} end
-  end
   if verb == 'look' or redis.call('HEXISTS', KEYS[1], owner) == 0 then
     return {1, redis.call('HKEYS', KEYS[1])[1], redis.call('PTTL', KEYS[1])}
   end

@@ -20,7 +20,9 @@ script countdown_script() noexcept;
 script rate_script() noexcept;
 script redlock_script() noexcept;
 script redisson_script() noexcept;
+script redisson_fair_script() noexcept;
 script redisson_rw_script() noexcept;
+script redisson_permits_script() noexcept;
 script redisson_latch_script() noexcept;
 script setnx_script() noexcept;
 
@@ -30,7 +32,8 @@ inline std::vector<script> scripts_of(dialect d) {
     case dialect::redlock:
       return {redlock_script()};
     case dialect::redisson:
-      return {redisson_script(), redisson_rw_script(), redisson_latch_script()};
+      return {redisson_script(), redisson_fair_script(), redisson_rw_script(),
+              redisson_permits_script(), redisson_latch_script()};
     case dialect::setnx:
       return {setnx_script()};
     case dialect::none:
