@@ -48,7 +48,7 @@ function(holdfast_redis_scripts)
   holdfast_kernel_words(words values)
   # Some have others inside.
   foreach(name IN ITEMS mutex barrier_condition late after head permits countdown rate redlock redisson_hash redisson redisson_fair
-          redisson_rw redisson_permits redisson_latch setnx acquire_many)
+          redisson_rw redisson_permits redisson_latch redisson_rate setnx acquire_many)
     set(file "${PROJECT_SOURCE_DIR}/src/store/redis/${name}.lua")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(READ "${file}" HOLDFAST_${name}_TEXT)

@@ -78,6 +78,10 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
+  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
+    return port_->rate(name, c);
+  }
+
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     auto reply = port_->countdown(name, c);
     const slot at{name, 0, store::kind::latch};
@@ -247,9 +251,10 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
     reply.fence = added.fence;
+    reply.one_turn = (added.fence & store::fence_of_others) != 0;
     if (by_listening(slot_of(name, c))) {
       const auto heard = port_->heard(slot_of(name, c));
-      reply.one_turn = for_listeners_.granted(name, heard, clock_.now());
+      reply.one_turn |= for_listeners_.granted(name, heard, clock_.now());
     }
     if (by_polling(c.kind)) for_pollers_.granted(name, added.store_us, clock_.now());
     waits_no_more(name, c.owner);

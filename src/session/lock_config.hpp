@@ -71,6 +71,7 @@ struct waits {
 inline constexpr unsigned local_fence_bits = 12;
 inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
 inline std::uint64_t public_fence(std::uint64_t stored) noexcept {
+  if ((stored & store::fence_of_others) != 0) return stored & ~store::fence_of_others;
   return stored << local_fence_bits;
 }
 

@@ -20,6 +20,10 @@ struct moment {
   bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
+/// In a fence: the rest is a number that programs of others count, too, and is shown as it is. Such
+/// a grant is for one turn.
+inline constexpr std::uint64_t fence_of_others = std::uint64_t{1} << 63;
+
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
 enum class permits_verb : std::uint8_t {
   acquire,  ///< get `weight` permits, or a place in the queue if `wait`; by the holder: renew

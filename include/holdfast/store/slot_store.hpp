@@ -5,6 +5,7 @@
 #include <holdfast/store/command.hpp>
 #include <holdfast/store/identity.hpp>
 #include <holdfast/store/inbox.hpp>
+#include <holdfast/store/rate.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -114,6 +115,11 @@ class slot_store {
     // Nobody can have begun a latch here: a look finds none.
     if (c.verb == countdown_verb::inspect) return countdown_reply{};
     return (void)name, not_here("latch");
+  }
+
+  /// Only of stores with capabilities::rate_limiter: as session_store::rate.
+  virtual result<rate_reply> rate(std::string_view name, const rate_command& c) {
+    return (void)name, (void)c, not_here("rate_limiter");
   }
 
   /// Only of stores with capabilities::notifications: from now on, until done_waiting(), the inbox

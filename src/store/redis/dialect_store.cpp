@@ -1,10 +1,12 @@
 #include "store/redis/dialect_store.hpp"
 
 #include <array>
+#include <charconv>
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
+#include "store/redis/redisson_rate.hpp"
 #include "store/redis/scripts.hpp"
 #include "store/redis/setnx_values.hpp"
 #include "store/redis/slot_map.hpp"
@@ -38,9 +40,10 @@ capabilities promises(const redis_options& o) {
       break;
     case dialect::redisson:
       c.shared = c.latch = c.fair = c.semaphore = c.unit_permits = c.expiring = true;
+      c.rate_limiter = true;
       c.refusal =
-          "dialect=redisson shares RLock, RFairLock, RReadWriteLock, RSemaphore, "
-          "RPermitExpirableSemaphore and RCountDownLatch";
+          "dialect=redisson shares RLock, RFairLock, RFencedLock, RReadWriteLock, RSemaphore, "
+          "RPermitExpirableSemaphore, RCountDownLatch and RRateLimiter";
       break;
     default:
       c.learns_fences = true;  // of nodes that have none: see redlock
@@ -154,6 +157,17 @@ class dialect_store final : public slot_store {
     return answer ? read_latch(key, answer->value) : answer.error();
   }
 
+  result<rate_reply> rate(std::string_view name, const rate_command& c) override {
+    if (!capabilities_.rate_limiter) return slot_store::rate(name, c);
+    const auto key = key_of(name);
+    if (auto ok = on_one_node({name, 0, kind::rate_limiter}, key); !ok)
+      return std::move(ok.error());
+    const auto call = redisson_call(key, c);
+    if (!call) return call.error();
+    const auto answer = servers_->ask({key, *call, false, true});
+    return answer ? read_rate(key, c, answer->value) : answer.error();
+  }
+
   void wait_for(const slot& where, const owner_id& owner) override {
     told_->wait_for(redisson_channel(where, key_of(where.name), owner), where.name, owner);
   }
@@ -173,7 +187,7 @@ class dialect_store final : public slot_store {
   // two may be at different nodes.
   status on_one_node(const slot& where, std::string_view key) const {
     const bool several = options_.dialect == dialect::redisson &&
-                         (where.kind != kind::mutex || where.in_order);
+                         (where.kind != kind::mutex || where.in_order || options_.redisson_fenced);
     if (!several || options_.topology != topology::cluster) return done{};
     if (what_is_hashed(key) == what_is_hashed(redisson_beside(key))) return done{};
     return failure{
@@ -249,7 +263,7 @@ class dialect_store final : public slot_store {
     const auto ms = std::to_string(lease_us / 1'000);
     switch (options_.dialect) {
       case dialect::redisson:
-        return redisson_call(key, where, verb, who, lease_us);
+        return redisson_call(key, where, verb, who, lease_us, options_.redisson_fenced);
       case dialect::setnx:
         append_command(
             bytes,
@@ -272,7 +286,7 @@ class dialect_store final : public slot_store {
     const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
     switch (state) {
       case 0: {
-        slot_reply reply{slot_outcome::done, 0, {}, store_time(items)};
+        slot_reply reply{slot_outcome::done, fence_in(text), {}, store_time(items)};
         if (options_.dialect == dialect::redisson) {
           reply.others_listen =
               static_cast<std::uint32_t>(std::min<std::int64_t>(left, UINT32_MAX));
@@ -305,6 +319,14 @@ class dialect_store final : public slot_store {
       default:
         return strange_answer("a script");
     }
+  }
+
+  // Of an RFencedLock: the script answers with nothing else.
+  std::uint64_t fence_in(const std::string& token) const {
+    std::uint64_t number = 0;
+    if (!options_.redisson_fenced) return 0;
+    const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
+    return read.ec == std::errc() && number > 0 ? number | fence_of_others : 0;
   }
 
   std::int64_t store_time(const std::vector<resp_value>& items) const {

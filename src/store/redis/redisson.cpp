@@ -19,16 +19,7 @@ std::string tagged(std::string_view key) {
   return has_tag(key) ? std::string(key) : "{" + std::string(key) + "}";
 }
 
-// As Redisson keeps the id of a permit.
-std::string bytes_of(const owner_id& id) {
-  std::string bytes;
-  for (const std::uint64_t half : {id.high, id.low}) {
-    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(half >> shift & 0xFF);
-  }
-  return bytes;
-}
-
-// Or as text, as we and older clients do. None if it is neither.
+// 16 bytes; older clients write text. None if it is neither.
 owner_id permit_id(std::string_view text) {
   owner_id id;
   if (text.size() != 16) return parse_owner_id(text, id) ? id : owner_id{};
@@ -72,6 +63,14 @@ std::string redisson_beside(std::string_view key) { return tagged(key) + ":"; }
 
 std::string redisson_owner(const owner_id& id) { return to_string(id) + std::string(thread); }
 
+std::string redisson_id(const owner_id& id) {
+  std::string bytes;
+  for (const std::uint64_t half : {id.high, id.low}) {
+    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(half >> shift & 0xFF);
+  }
+  return bytes;
+}
+
 bool writes(std::string_view redisson_owner) noexcept {
   return redisson_owner.ends_with(write_mark);
 }
@@ -84,7 +83,7 @@ bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept {
 }
 
 std::string redisson_call(std::string_view key, const slot& where, std::string_view verb,
-                          const slot_entry& who, std::int64_t lease_us) {
+                          const slot_entry& who, std::int64_t lease_us, bool fenced) {
   std::string bytes;
   const auto ms = std::to_string(lease_us / 1'000);
   const auto owner = redisson_owner(who.owner);
@@ -95,7 +94,7 @@ std::string redisson_call(std::string_view key, const slot& where, std::string_v
     append_command(bytes,
                    {"EVALSHA", redisson_permits_script().sha, "5", key, beside + "timeout",
                     ours + ":ends", ours + ":permits", ours, verb, to_string(who.owner),
-                    bytes_of(who.owner), std::to_string(who.weight), std::to_string(who.capacity),
+                    redisson_id(who.owner), std::to_string(who.weight), std::to_string(who.capacity),
                     ms, channel, who.outlives_session ? "1" : "0"},
                    1);
   } else if (where.in_order) {
@@ -109,6 +108,11 @@ std::string redisson_call(std::string_view key, const slot& where, std::string_v
     append_command(bytes,
                    {"EVALSHA", redisson_rw_script().sha, "2", key, beside, verb, owner, ms, channel,
                     who.alone ? "1" : "0"},
+                   1);
+  } else if (fenced) {
+    append_command(bytes,
+                   {"EVALSHA", redisson_script().sha, "2", key,
+                    "redisson_lock_token:" + tagged(key), verb, owner, ms, channel},
                    1);
   } else {
     append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb, owner, ms, channel},

@@ -23,13 +23,15 @@ std::string redisson_beside(std::string_view key);
 
 /// How an owner of ours is written: `id:thread`, and `id:thread:write` of who writes.
 std::string redisson_owner(const owner_id& id);
+/// As Redisson keeps the ids of permits and requests: 16 bytes.
+std::string redisson_id(const owner_id& id);
 /// False of one that is not ours.
 bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept;
 bool writes(std::string_view redisson_owner) noexcept;
 
-/// One step of a lock, or of a latch.
+/// One step of a lock (fenced: of an RFencedLock, where it is a mutex), or of a latch.
 std::string redisson_call(std::string_view key, const slot& where, std::string_view verb,
-                          const slot_entry& who, std::int64_t lease_us);
+                          const slot_entry& who, std::int64_t lease_us, bool fenced);
 std::string redisson_call(std::string_view key, const countdown_command& c);
 
 /// A semaphore, looked at: how many permits are free, and beside that the holders that are known.

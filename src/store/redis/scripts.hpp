@@ -24,6 +24,7 @@ script redisson_fair_script() noexcept;
 script redisson_rw_script() noexcept;
 script redisson_permits_script() noexcept;
 script redisson_latch_script() noexcept;
+script redisson_rate_script() noexcept;
 script setnx_script() noexcept;
 
 /// What a server is told when a connection begins.
@@ -33,7 +34,7 @@ inline std::vector<script> scripts_of(dialect d) {
       return {redlock_script()};
     case dialect::redisson:
       return {redisson_script(), redisson_fair_script(), redisson_rw_script(),
-              redisson_permits_script(), redisson_latch_script()};
+              redisson_permits_script(), redisson_latch_script(), redisson_rate_script()};
     case dialect::setnx:
       return {setnx_script()};
     case dialect::none:
