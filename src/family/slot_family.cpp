@@ -254,7 +254,7 @@ class slot_family final : public store::session_store {
     reply.one_turn = (added.fence & store::fence_of_others) != 0;
     if (by_listening(slot_of(name, c))) {
       const auto heard = port_->heard(slot_of(name, c));
-      reply.one_turn |= for_listeners_.granted(name, heard, clock_.now());
+      reply.one_turn = for_listeners_.granted(name, heard, clock_.now()) || reply.one_turn;
     }
     if (by_polling(c.kind)) for_pollers_.granted(name, added.store_us, clock_.now());
     waits_no_more(name, c.owner);

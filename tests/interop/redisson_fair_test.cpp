@@ -2,7 +2,8 @@
 
 #include <future>
 #include <holdfast/holdfast.hpp>
-#include <thread>
+#include <iterator>
+#include <sstream>
 
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"

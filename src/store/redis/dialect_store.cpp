@@ -165,7 +165,7 @@ class dialect_store final : public slot_store {
     const auto call = redisson_call(key, c);
     if (!call) return call.error();
     const auto answer = servers_->ask({key, *call, false, true});
-    return answer ? read_rate(key, c, answer->value) : answer.error();
+    return answer ? read_limiter(key, c, answer->value) : answer.error();
   }
 
   void wait_for(const slot& where, const owner_id& owner) override {
@@ -247,7 +247,7 @@ class dialect_store final : public slot_store {
       written_.wrote(where.name, owner, items[1].text, items[2].integer, sent, lease_us);
     }
     if (where.kind == kind::semaphore && verb == "look" && state == 1)
-      return slot_reply{slot_outcome::taken, 0, read_permits(items)};
+      return slot_reply{slot_outcome::taken, 0, read_semaphore(items)};
     return read(where, who, state, items);
   }
 

@@ -24,8 +24,8 @@ owner_id permit_id(std::string_view text) {
   owner_id id;
   if (text.size() != 16) return parse_owner_id(text, id) ? id : owner_id{};
   for (const char c : text) {
-    id.high = id.high << 8 | id.low >> 56;
-    id.low = id.low << 8 | static_cast<unsigned char>(c);
+    id.high = (id.high << 8) | (id.low >> 56);
+    id.low = (id.low << 8) | static_cast<unsigned char>(c);
   }
   return id;
 }
@@ -66,7 +66,7 @@ std::string redisson_owner(const owner_id& id) { return to_string(id) + std::str
 std::string redisson_id(const owner_id& id) {
   std::string bytes;
   for (const std::uint64_t half : {id.high, id.low}) {
-    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(half >> shift & 0xFF);
+    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>((half >> shift) & 0xFF);
   }
   return bytes;
 }
@@ -134,7 +134,7 @@ std::string redisson_call(std::string_view key, const countdown_command& c) {
   return bytes;
 }
 
-slot_entry read_permits(const std::vector<resp_value>& answer) {
+slot_entry read_semaphore(const std::vector<resp_value>& answer) {
   slot_entry found;
   found.kind = kind::semaphore;
   found.capacity = found.weight = 0;

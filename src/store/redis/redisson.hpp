@@ -35,7 +35,7 @@ std::string redisson_call(std::string_view key, const slot& where, std::string_v
 std::string redisson_call(std::string_view key, const countdown_command& c);
 
 /// A semaphore, looked at: how many permits are free, and beside that the holders that are known.
-slot_entry read_permits(const std::vector<resp_value>& answer);
+slot_entry read_semaphore(const std::vector<resp_value>& answer);
 
 /// What the latch's script answered.
 result<countdown_reply> read_latch(std::string_view key, const resp_value& answer);

@@ -56,7 +56,7 @@ result<std::string> redisson_call(std::string_view key, const rate_command& c) {
   return bytes;
 }
 
-result<rate_reply> read_rate(std::string_view key, const rate_command& c,
+result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
                              const resp_value& answer) {
   if (answer.is_error()) return server_says(answer.text);
   const auto& items = answer.items;
