@@ -3,6 +3,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/store/command.hpp>
 #include <holdfast/store/own_holds.hpp>
+#include <holdfast/store/slot_store.hpp>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,7 +20,11 @@ class own_slots {
   struct entry {
     std::uint32_t part = 0;
     store::kind kind = store::kind::mutex;
+    bool in_order = false;
   };
+  static store::slot at(std::string_view name, const entry& e) {
+    return {name, e.part, e.kind, e.in_order};
+  }
   std::optional<entry> of(std::string_view name, const store::owner_id& owner) const {
     return held_.find(name, owner);
   }
@@ -35,24 +40,24 @@ class own_slots {
     boot_time since;
     boot_time changed_at{};  ///< the holder did, as far as it was asked; long ago: never
     bool begins = true;
-    store::kind what = store::kind::mutex;
+    entry what{};
     std::string holder{};
   };
-  wait waits(std::string_view name, const store::owner_id& owner, store::kind what, boot_time now,
+  wait waits(const store::slot& at, const store::owner_id& owner, boot_time now,
              std::string_view holder) {
     const std::lock_guard guard{mutex_};
-    const auto [at, begins] =
-        waiting_.try_emplace(store::owned_name{std::string(name), owner}, wait{now});
-    wait& w = at->second;
+    const auto [mine, begins] =
+        waiting_.try_emplace(store::owned_name{std::string(at.name), owner}, wait{now});
+    wait& w = mine->second;
     w.begins = begins;
-    if (begins) w.what = what;
+    if (begins) w.what = {at.part, at.kind, at.in_order};
     if (holder.empty() || holder == w.holder) return w;
     if (!w.holder.empty()) w.changed_at = now;
     w.holder = holder;
     return w;
   }
   /// For what it did, if it did.
-  std::optional<store::kind> waits_no_more(std::string_view name, const store::owner_id& owner) {
+  std::optional<entry> waits_no_more(std::string_view name, const store::owner_id& owner) {
     const std::lock_guard guard{mutex_};
     const auto was = waiting_.extract({std::string(name), owner});
     return was ? std::optional(was.mapped().what) : std::nullopt;

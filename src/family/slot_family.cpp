@@ -38,11 +38,18 @@ slot_entry entry_of(const permits_command& c) {
   e.capacity = c.capacity;
   e.note = c.note;
   e.alone = c.kind != store::kind::shared_mutex || c.weight > 1;
+  e.weight = c.weight;
+  e.outlives_session = c.outlives_session;
+  e.queue_lease_us = c.wait ? c.queue_lease_us : 0;
   return e;
 }
 
+slot slot_of(std::string_view name, const permits_command& c, std::uint32_t part = 0) {
+  return {name, part, c.kind, c.in_order};
+}
+
 std::uint32_t weight_of(const slot_entry& e) {
-  return e.kind == store::kind::shared_mutex && e.alone ? e.capacity : 1;
+  return e.kind == store::kind::shared_mutex ? (e.alone ? e.capacity : 1) : e.weight;
 }
 
 failure one_by_one() { return {errc::unsupported, "permits of this store have a weight of one"}; }
@@ -71,6 +78,10 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
+  result<store::rate_reply> rate(std::string_view name, const store::rate_command& c) override {
+    return port_->rate(name, c);
+  }
+
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     auto reply = port_->countdown(name, c);
     const slot at{name, 0, store::kind::latch};
@@ -94,13 +105,13 @@ class slot_family final : public store::session_store {
         replies[i] = permits(batch[i].name, c);
         continue;
       }
-      asked.push_back({{batch[i].name, place->part, place->kind}, entry_of(c), c.lease_us});
+      asked.push_back({own_slots::at(batch[i].name, *place), entry_of(c), c.lease_us});
       whose.push_back(i);
     }
     const auto extended = port_->extend(asked);
     for (std::size_t i = 0; i < whose.size(); ++i) {
       const auto& [name, command] = batch[whose[i]];
-      replies[whose[i]] = kept(name, command, asked[i].where.part, extended[i]);
+      replies[whose[i]] = kept(asked[i].where, command, extended[i]);
     }
     return replies;
   }
@@ -113,13 +124,13 @@ class slot_family final : public store::session_store {
       case permits_verb::renew:
         return renew_one(name, c);
       case permits_verb::release:
-        return release(name, c.owner);
+        return release(name, c.owner, named_by(c));
       case permits_verb::resize:
         return resize(name, c);
       case permits_verb::evict:
         return evict(name, c.owner);
       case permits_verb::inspect:
-        return inspect(name);
+        return inspect(name, c);
       case permits_verb::notify:
         break;  // refused at construction
     }
@@ -131,10 +142,10 @@ class slot_family final : public store::session_store {
   // and this process is owed a turn, there is no pause.
   result<permits_reply> acquire(std::string_view name, const permits_command& c) {
     if (!c.replaces) return enter(name, c);
-    auto left = release(name, c.replaces);
+    auto left = release(name, c.replaces, std::nullopt);
     if (!left) return left;
     std::optional<permits_reply> again;
-    if (by_listening(c.kind) && for_listeners_.may_go_on(name, clock_.now())) {
+    if (by_listening(slot_of(name, c)) && for_listeners_.may_go_on(name, clock_.now())) {
       if (auto entered = enter(name, c)) again = std::move(*entered);
     }
     permits_reply reply = again ? std::move(*again) : in_line(name, c, shortest_pause_us);
@@ -144,35 +155,51 @@ class slot_family final : public store::session_store {
 
   result<permits_reply> enter(std::string_view name, const permits_command& c) {
     if (auto away = left_to_others(name, c)) return std::move(*away);
-    const bool shared = c.kind == store::kind::shared_mutex;
-    if (c.weight != 1 && !shared) return one_by_one();
+    const bool together = c.kind == store::kind::shared_mutex || counts(c.kind);
+    if (c.weight != 1 && !together) return one_by_one();
     const auto part =
-        c.capacity == 1 || shared ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
+        c.capacity == 1 || together ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c);
     if (!part) return part.error();
     if (!*part) return not_granted(name, c, {});
-    const auto added = port_->add({name, **part, c.kind}, entry_of(c), c.lease_us);
-    if (!added) return waits_no_more(name, c.owner), added.error();
+    const auto added = port_->add(slot_of(name, c, **part), entry_of(c), c.lease_us);
+    if (!added) return failed(name, c, added.error());
     if (added->outcome == slot_outcome::done) return granted(name, c, **part, *added);
     if (by_polling(c.kind)) for_pollers_.seen(name, added->store_us, clock_.now());
     return refused(name, c, added->other);
   }
 
-  // Programs of others wait for mutexes; of the other kinds there are too few turns to share out.
+  // It may be in the store's queue all the same: whoever gives up then leaves that.
+  failure failed(std::string_view name, const permits_command& c, const failure& why) {
+    if (c.in_order && c.wait && why.outcome_unknown)
+      (void)next_look(slot_of(name, c), c.owner);
+    else
+      waits_no_more(name, c.owner);
+    return why;
+  }
+
+  /// All permits of a semaphore are one slot.
+  bool counts(store::kind k) const noexcept {
+    return k == store::kind::semaphore && port_->can().semaphore;
+  }
+
+  // Programs of others wait for mutexes; of the other kinds there are too few turns to share out,
+  // or a queue does.
   bool by_polling(store::kind k) const noexcept {
     return port_->can().beside_others && !port_->can().notifications && k == store::kind::mutex;
   }
-  bool by_listening(store::kind k) const noexcept {
-    return port_->can().beside_others && port_->can().notifications && k == store::kind::mutex;
+  bool by_listening(const slot& at) const noexcept {
+    return port_->can().beside_others && port_->can().notifications &&
+           at.kind == store::kind::mutex && !at.in_order;
   }
 
   // Nothing if it may ask the store now, as a call that does not wait always may.
   std::optional<result<permits_reply>> left_to_others(std::string_view name,
                                                       const permits_command& c) {
-    if (!c.wait || (!by_listening(c.kind) && !by_polling(c.kind))) return std::nullopt;
-    const auto away =
-        by_listening(c.kind)
-            ? for_listeners_.stays_away(name, port_->heard({name, 0, c.kind}), clock_.now())
-            : away_from_pollers(name);
+    const slot at = slot_of(name, c);
+    if (!c.wait || (!by_listening(at) && !by_polling(c.kind))) return std::nullopt;
+    const auto away = by_listening(at)
+                          ? for_listeners_.stays_away(name, port_->heard(at), clock_.now())
+                          : away_from_pollers(name);
     if (away <= pause{0}) return std::nullopt;
     permits_reply reply = in_line(name, c, 0);
     const auto least = std::max<std::int64_t>(away.count(), shortest_pause_us / 4);
@@ -183,7 +210,7 @@ class slot_family final : public store::session_store {
   pause away_from_pollers(std::string_view name) {
     const auto advice = for_pollers_.stays_away(name, clock_.now());
     if (!advice.look) return advice.away;
-    const auto there = look(name, 1);
+    const auto there = look({name}, 1);
     if (there && there->front()) for_pollers_.found_one(name, clock_.now());
     return advice.away;
   }
@@ -192,7 +219,7 @@ class slot_family final : public store::session_store {
   // own slot, by which other kinds know it, is the last one to be empty for long.
   result<std::optional<std::uint32_t>> free_part(std::string_view name, const permits_command& c) {
     if (const auto mine = slots_.of(name, c.owner)) return std::optional(mine->part);
-    const auto found = look(name, c.capacity);
+    const auto found = look(slot_of(name, c), c.capacity);
     if (!found) return found.error();
     std::optional<std::uint32_t> free;
     for (std::uint32_t i = 0; i < c.capacity; ++i) {
@@ -220,13 +247,14 @@ class slot_family final : public store::session_store {
 
   permits_reply granted(std::string_view name, const permits_command& c, std::uint32_t part,
                         const slot_reply& added) {
-    slots_.hold(name, c.owner, {part, c.kind}, c.lease_us);
+    slots_.hold(name, c.owner, {part, c.kind, c.in_order}, c.lease_us);
     permits_reply reply;
     reply.outcome = permits_outcome::granted;
     reply.fence = added.fence;
-    if (by_listening(c.kind)) {
-      const auto heard = port_->heard({name, 0, c.kind});
-      reply.one_turn = for_listeners_.granted(name, heard, clock_.now());
+    reply.one_turn = (added.fence & store::fence_of_others) != 0;
+    if (by_listening(slot_of(name, c))) {
+      const auto heard = port_->heard(slot_of(name, c));
+      reply.one_turn = for_listeners_.granted(name, heard, clock_.now()) || reply.one_turn;
     }
     if (by_polling(c.kind)) for_pollers_.granted(name, added.store_us, clock_.now());
     waits_no_more(name, c.owner);
@@ -249,7 +277,7 @@ class slot_family final : public store::session_store {
     permits_reply reply;
     reply.outcome = permits_outcome::queued;
     reply.position = 1;
-    reply.retry_after_us = next_look({name, 0, c.kind}, c.owner, holder);
+    reply.retry_after_us = next_look(slot_of(name, c), c.owner, holder);
     if (left_us > 0) reply.retry_after_us = std::min(reply.retry_after_us, left_us + 1'000);
     return reply;
   }
@@ -259,7 +287,7 @@ class slot_family final : public store::session_store {
   // what came between the look and the listening would be missed.
   std::int64_t next_look(const slot& at, const owner_id& owner, std::string_view holder = {}) {
     const auto now = clock_.now();
-    const auto wait = slots_.waits(at.name, owner, at.kind, now, holder);
+    const auto wait = slots_.waits(at, owner, now, holder);
     const auto waited = micros(now) - micros(wait.since);
     if (port_->can().notifications) {
       if (wait.begins) return listens(at, owner);
@@ -275,7 +303,7 @@ class slot_family final : public store::session_store {
   }
 
   bool overdue(const slot& at, boot_time now) {
-    return by_listening(at.kind) && for_listeners_.overdue(at.name, port_->heard(at), now);
+    return by_listening(at) && for_listeners_.overdue(at.name, port_->heard(at), now);
   }
 
   std::int64_t listens(const slot& at, const owner_id& owner) {
@@ -283,56 +311,70 @@ class slot_family final : public store::session_store {
     return shortest_pause_us;
   }
 
-  void waits_no_more(std::string_view name, const owner_id& owner) {
+  std::optional<own_slots::entry> waits_no_more(std::string_view name, const owner_id& owner) {
     const auto what = slots_.waits_no_more(name, owner);
-    if (what && port_->can().notifications) port_->done_waiting({name, 0, *what}, owner);
+    if (what && port_->can().notifications)
+      port_->done_waiting(own_slots::at(name, *what), owner);
+    return what;
   }
 
   // What stands in the way of a reader that wants to write is no loss.
   result<permits_reply> resize(std::string_view name, const permits_command& c) {
     if (c.kind != store::kind::shared_mutex) return one_by_one();
     const auto resized = port_->resize({name, 0, c.kind}, entry_of(c), c.lease_us);
-    if (!resized || resized->outcome != slot_outcome::taken) return kept(name, c, 0, resized);
+    if (!resized || resized->outcome != slot_outcome::taken)
+      return kept(slot_of(name, c), c, resized);
     permits_reply reply;
     reply.outcome = permits_outcome::busy;
     return reply;
   }
 
   result<permits_reply> renew_one(std::string_view name, const permits_command& c) {
-    const auto place = slots_.of(name, c.owner);
+    const auto known = slots_.of(name, c.owner);
+    const auto place = known ? known : named_by(c);
     if (!place) return absent();
-    const slot at{name, place->part, place->kind};
-    return kept(name, c, at.part, port_->extend(at, entry_of(c), c.lease_us));
+    const slot at = own_slots::at(name, *place);
+    return kept(at, c, port_->extend(at, entry_of(c), c.lease_us));
   }
 
-  result<permits_reply> kept(std::string_view name, const permits_command& c, std::uint32_t part,
+  // A permit may come from anywhere: the command says what it is of.
+  static std::optional<own_slots::entry> named_by(const permits_command& c) {
+    if (!c.outlives_session) return std::nullopt;
+    return own_slots::entry{0, c.kind};
+  }
+
+  result<permits_reply> kept(const slot& at, const permits_command& c,
                              const result<slot_reply>& extended) {
     if (!extended) return extended.error();
     permits_reply reply;
     reply.now_at = micros(clock_.now());
     if (extended->outcome == slot_outcome::done) {
-      slots_.hold(name, c.owner, {part, c.kind}, c.lease_us);
+      slots_.hold(at.name, c.owner, {at.part, at.kind, at.in_order}, c.lease_us);
       reply.outcome = permits_outcome::granted;
       reply.fence = extended->fence;
       reply.expires_at = reply.now_at + c.lease_us;
     } else {
-      slots_.forget(name, c.owner);
+      slots_.forget(at.name, c.owner);
       reply.outcome = permits_outcome::absent;
     }
     return reply;
   }
 
-  // One that gave up a wait may have got it by an attempt whose answer was lost: it looks.
-  result<permits_reply> release(std::string_view name, const owner_id& owner) {
-    waits_no_more(name, owner);
-    const auto known = slots_.of(name, owner);
-    const auto place = known ? result<std::optional<own_slots::entry>>(known) : find(name, owner);
+  // One that gave up a wait may have got it by an attempt whose answer was lost: it looks. The same
+  // step leaves a queue of the store.
+  result<permits_reply> release(std::string_view name, const owner_id& owner,
+                                std::optional<own_slots::entry> named) {
+    const auto waited = waits_no_more(name, owner);
+    if (const auto known = slots_.of(name, owner)) named = known;
+    if (!named && waited && waited->in_order) named = waited;
+    const auto place = named ? result<std::optional<own_slots::entry>>(named) : find(name, owner);
     if (!place) return place.error();
     if (!*place) return absent();
-    const auto removed = port_->remove({name, (*place)->part, (*place)->kind}, owner);
+    const slot at = own_slots::at(name, **place);
+    const auto removed = port_->remove(at, owner);
     if (!removed) return removed.error();
     slots_.forget(name, owner);
-    gave_back({name, 0, (*place)->kind}, *removed);
+    gave_back(at, *removed);
     permits_reply reply;
     reply.outcome =
         removed->outcome == slot_outcome::done ? permits_outcome::done : permits_outcome::absent;
@@ -342,7 +384,7 @@ class slot_family final : public store::session_store {
   void gave_back(const slot& at, const slot_reply& removed) {
     if (removed.outcome != slot_outcome::done) return;
     const auto now = clock_.now();
-    if (by_listening(at.kind))
+    if (by_listening(at))
       for_listeners_.released(at.name, removed.others_listen, port_->heard(at), now);
     if (by_polling(at.kind)) for_pollers_.released(at.name, now);
   }
@@ -354,7 +396,7 @@ class slot_family final : public store::session_store {
   }
 
   result<permits_reply> evict(std::string_view name, const owner_id& owner) {
-    const auto found = look_at_all(name);
+    const auto found = look_at_all({name});
     if (!found) return found.error();
     permits_reply reply;
     for (const auto& [part, e] : everybody(*found)) {
@@ -367,14 +409,15 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  result<permits_reply> inspect(std::string_view name) {
-    const auto found = look_at_all(name);
+  result<permits_reply> inspect(std::string_view name, const permits_command& c) {
+    const auto found = look_at_all(slot_of(name, c));
     if (!found) return found.error();
     permits_reply reply;
     const std::int64_t now_at = micros(clock_.now());
     for (const auto& [part, e] : everybody(*found)) {
       reply.found.kind = e->kind;
-      reply.found.capacity = e->capacity;
+      reply.found.capacity = std::max(reply.found.capacity, e->capacity);
+      if (e->weight == 0) continue;
       reply.found.last_fence = std::max(reply.found.last_fence, e->fence);
       reply.found.holders.push_back({e->owner,
                                      weight_of(*e),
@@ -385,11 +428,27 @@ class slot_family final : public store::session_store {
                                      e->note,
                                      false});
     }
+    if (!found->empty() && found->front() && found->front()->free)
+      count_others(*found->front()->free, c, reply.found);
     return reply;
   }
 
+  // What neither is free nor has a holder that is known, of as many as whoever asks says.
+  static void count_others(std::int64_t free, const permits_command& c,
+                           store::permits_record& found) {
+    std::int64_t known = free;
+    for (const auto& h : found.holders) known += h.weight;
+    const std::int64_t of = c.kind == found.kind ? c.capacity : 0;
+    if (found.capacity == 0) found.capacity = static_cast<std::uint32_t>(std::max(of, known));
+    if (of <= known) return;
+    store::holder others;
+    others.weight = static_cast<std::uint32_t>(of - known);
+    others.note = "- 0 - other programs";
+    found.holders.push_back(std::move(others));
+  }
+
   result<std::optional<own_slots::entry>> find(std::string_view name, const owner_id& owner) {
-    const auto found = look_at_all(name);
+    const auto found = look_at_all({name});
     if (!found) return found.error();
     for (const auto& [part, e] : everybody(*found)) {
       if (e->owner == owner) return std::optional(own_slots::entry{part, e->kind});
@@ -410,21 +469,21 @@ class slot_family final : public store::session_store {
   }
 
   // Whoever is in says how many slots there are.
-  result<std::vector<std::optional<slot_entry>>> look_at_all(std::string_view name) {
-    if (!port_->can().unit_permits) return look(name, 1);
-    auto found = look(name, first_look);
+  result<std::vector<std::optional<slot_entry>>> look_at_all(const slot& at) {
+    if (!port_->can().unit_permits || port_->can().semaphore) return look(at, 1);
+    auto found = look(at, first_look);
     if (!found) return found;
     std::uint32_t capacity = 0;
     for (const auto& e : *found) {
       if (e && e->kind == store::kind::semaphore) capacity = std::max(capacity, e->capacity);
     }
-    return capacity > first_look ? look(name, capacity) : std::move(found);
+    return capacity > first_look ? look(at, capacity) : std::move(found);
   }
 
-  result<std::vector<std::optional<slot_entry>>> look(std::string_view name, std::uint32_t count) {
+  result<std::vector<std::optional<slot_entry>>> look(slot at, std::uint32_t count) {
     std::vector<slot> all;
     all.reserve(count);
-    for (std::uint32_t i = 0; i < count; ++i) all.push_back({name, i});
+    for (at.part = 0; at.part < count; ++at.part) all.push_back(at);
     return port_->look(all);
   }
 

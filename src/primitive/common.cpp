@@ -113,6 +113,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->max_bypass = options.max_bypass;
   made->max_waiters = options.max_waiters;
   made->unconfirmed_release = options.unconfirmed_release;
+  made->in_order = needs == &store::capabilities::fair;
   if (!through_local_queue) {
     require(c, what, made->name, check_local_queue_options(options, kind));
     return;

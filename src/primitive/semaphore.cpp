@@ -49,8 +49,15 @@ result<std::uint32_t> free_permits(const engine::lock_config& of,
   return of.capacity - std::min(held, of.capacity);
 }
 
+store::permits_command look_at(const engine::lock_config& what) {
+  store::permits_command c;
+  c.kind = what.kind;
+  c.capacity = what.capacity;
+  return c;
+}
+
 std::uint32_t free_permits(const subject& of) {
-  auto reply = of.session->permits(of.config->name, {});
+  auto reply = of.session->permits(of.config->name, look_at(*of.config));
   if (!reply) of.fail(std::move(reply.error()));
   auto free = free_permits(*of.config, *reply);
   if (!free) of.fail(std::move(free.error()));
@@ -59,7 +66,7 @@ std::uint32_t free_permits(const subject& of) {
 
 pending<std::uint32_t> free_permits_later(const subject& of) {
   return engine::async_command<std::uint32_t>(
-      of.request({}, {}), {},
+      of.request({}, {}), look_at(*of.config),
       [what = of.config](auto& reply) { return free_permits(*what, reply); });
 }
 
@@ -170,8 +177,9 @@ struct expiring_semaphore::state {
 
   store::permits_command about(store::permits_verb verb, std::string_view id,
                                std::chrono::milliseconds lease) const {
-    store::permits_command c;
+    auto c = look_at(*of.config);
     c.verb = verb;
+    c.outlives_session = true;
     c.lease_us = std::chrono::microseconds(lease).count();
     if (!store::parse_owner_id(id, c.owner)) {
       of.fail({errc::invalid_argument, "a permit's id has 32 hexadecimal digits"});

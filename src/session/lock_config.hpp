@@ -22,6 +22,7 @@ struct lock_config {
   std::chrono::milliseconds max_hold = std::chrono::milliseconds::max();
   std::string note;
   bool outlives_session = false;          ///< nobody renews, and the hold may outlive the session
+  bool in_order = false;                  ///< a fair_mutex
   std::chrono::nanoseconds local_time{};  ///< so long a grant may stay in the process
   std::chrono::nanoseconds linger{};      ///< … and so long though nobody uses it
   unsigned max_bypass = 0;
@@ -70,6 +71,7 @@ struct waits {
 inline constexpr unsigned local_fence_bits = 12;
 inline constexpr std::uint64_t last_local_fence = (1u << local_fence_bits) - 1;
 inline std::uint64_t public_fence(std::uint64_t stored) noexcept {
+  if ((stored & store::fence_of_others) != 0) return stored & ~store::fence_of_others;
   return stored << local_fence_bits;
 }
 

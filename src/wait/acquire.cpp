@@ -199,6 +199,7 @@ store::permits_command acquire_command(const session_impl& session, const lock_c
   c.peer = session.peer();
   c.note = s.note;
   c.outlives_session = s.outlives_session;
+  c.in_order = s.in_order;
   c.lingers = listens(s, how);
   c.wait = wait;
   return c;

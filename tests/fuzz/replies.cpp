@@ -1,6 +1,7 @@
 #include "fuzz/input.hpp"
 #include "store/redis/commands.hpp"
 #include "store/redis/redisson.hpp"
+#include "store/redis/redisson_rate.hpp"
 #include "store/redis/resp.hpp"
 #include "store/redis/slot_map.hpp"
 
@@ -22,6 +23,11 @@ void read_as_everything(const redis::resp_value& v) {
   (void)redis::read_admission(v, both[0], 2);
   (void)redis::read_rate(v, 2);
   (void)redis::read_latch("latch", v);
+  if (v.items.size() >= 3) (void)redis::read_semaphore(v.items);
+  const bucket_choice one{"0", {}};
+  rate_command take{.verb = rate_verb::take};
+  take.buckets = std::span(&one, 1);
+  (void)redis::read_limiter("limiter", take, v);
 }
 
 }  // namespace

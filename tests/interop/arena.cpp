@@ -27,25 +27,66 @@ constexpr auto pause = 8ms;
 /// As in peers/party.py.
 class guard {
  public:
-  explicit guard(const std::string& path)
-      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
-  ~guard() { ::close(fd_); }
+  guard(const std::string& path, unsigned room) {
+    for (unsigned i = 0; i < room; ++i) {
+      const auto file = i == 0 ? path : path + "." + std::to_string(i);
+      fds_.push_back(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    }
+  }
+  ~guard() {
+    for (const int fd : fds_) ::close(fd);
+  }
   guard(const guard&) = delete;
-  bool enter(bool reads) const { return ::flock(fd_, (reads ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0; }
-  void leave() const { ::flock(fd_, LOCK_UN); }
+  bool enter(bool reads) {
+    for (in_ = 0; in_ < fds_.size(); ++in_)
+      if (::flock(fds_[in_], (reads ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return true;
+    return false;
+  }
+  void leave() const { ::flock(fds_[in_], LOCK_UN); }
 
  private:
-  const int fd_;
+  std::vector<int> fds_;
+  std::size_t in_ = 0;
+};
+
+/// An expiring permit as something that is held.
+class expiring_permits {
+ public:
+  expiring_permits(const holdfast::session& s, const std::string& name,
+                   std::chrono::milliseconds lease)
+      : all_(s, name, permits_of_the_arena), lease_(lease) {}
+  std::shared_ptr<const holdfast::permit> acquire() {
+    return {new holdfast::permit(all_.acquire(lease_)), [this](const holdfast::permit* p) {
+              all_.release(p->id);
+              delete p;
+            }};
+  }
+
+ private:
+  holdfast::expiring_semaphore all_;
+  const std::chrono::milliseconds lease_;
 };
 
 // A lock on one server, or on several.
 template <class Use>
-void with_lock_on(const std::vector<std::string>& urls, bool reads, const std::string& name,
+void with_lock_on(const std::vector<std::string>& urls, shared_as what, const std::string& name,
                   std::chrono::milliseconds lease, Use use) {
   std::vector<holdfast::session> sessions;
   for (const auto& url : urls) sessions.push_back(holdfast::open(url));
-  if (reads) {
+  if (what == shared_as::shared_mutex) {
     holdfast::shared_mutex lock(sessions.front(), name, {{.lease = lease}, {}});
+    return use(lock);
+  }
+  if (what == shared_as::fair_mutex) {
+    holdfast::fair_mutex lock(sessions.front(), name, {.lease = lease});
+    return use(lock);
+  }
+  if (what == shared_as::semaphore) {
+    holdfast::semaphore lock(sessions.front(), name, permits_of_the_arena, {.lease = lease});
+    return use(lock);
+  }
+  if (what == shared_as::expiring) {
+    expiring_permits lock(sessions.front(), name, lease);
     return use(lock);
   }
   if (sessions.size() == 1) {
@@ -66,10 +107,10 @@ holdfast::lease take(holdfast::shared_mutex& lock, bool reads) {
 
 // Takes it and never gives it back.
 const harness::role holder{"interop-holder", [](const std::vector<std::string>& args) {
-                             const bool reads = args.at(1) == "reads";
-                             with_lock_on({args.begin() + 2, args.end()}, reads, args.at(0), dying,
+                             const auto what = static_cast<shared_as>(std::stoi(args.at(1)));
+                             with_lock_on({args.begin() + 2, args.end()}, what, args.at(0), dying,
                                           [&](auto& lock) {
-                                            const auto held = take(lock, reads);
+                                            const auto held = take(lock, true);
                                             harness::say("holding");
                                             (void)harness::hear();
                                           });
@@ -78,11 +119,12 @@ const harness::role holder{"interop-holder", [](const std::vector<std::string>& 
 
 void work(const party& who, const std::string& name, const std::string& guard_path, shift& until,
           tally& mine) {
-  const guard alone(guard_path);
+  const bool several = who.what == shared_as::semaphore || who.what == shared_as::expiring;
+  guard alone(guard_path, several ? permits_of_the_arena : 1);
   bool reads = false;
-  with_lock_on(who.urls, who.reads, name, working, [&](auto& lock) {
+  with_lock_on(who.urls, who.what, name, working, [&](auto& lock) {
     while (!until.over_after(pause)) {
-      reads = who.reads && !reads;
+      reads = who.what == shared_as::shared_mutex && !reads;
       const auto held = take(lock, reads);
       if (alone.enter(reads))
         alone.leave();
@@ -138,7 +180,7 @@ void arena::kill_one_of_theirs() const {
 }
 
 void arena::kill_one_of_ours() const {
-  std::vector<std::string> args{name_, who_.reads ? "reads" : "-"};
+  std::vector<std::string> args{name_, std::to_string(static_cast<int>(who_.what))};
   args.insert(args.end(), who_.urls.begin(), who_.urls.end());
   harness::child victim("interop-holder", args);
   EXPECT_EQ(victim.expect_line(), "holding") << title();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,8 +11,14 @@
 #include "harness/program.hpp"
 
 /// Real other programs and holdfast want the same lock. Whoever is in holds a lock of the kernel on
-/// a file, too: that shows whether it is alone, and nobody keeps it who died.
+/// a file, too: that shows whether it is alone, and nobody keeps it who died. Of permits there are
+/// as many files.
 namespace interop_test {
+
+enum class shared_as : std::uint8_t { mutex, fair_mutex, shared_mutex, semaphore, expiring };
+
+/// Of which so many are in at the same time.
+inline constexpr unsigned permits_of_the_arena = 3;
 
 /// What is shared with whom.
 struct party {
@@ -19,7 +26,7 @@ struct party {
   std::string script;             ///< in peers/
   std::vector<std::string> urls;  ///< several: a redlock
   std::string ports;              ///< the same servers, as the script has them
-  bool reads = false;             ///< a read-write lock: reads and writes in turns
+  shared_as what = shared_as::mutex;  ///< a read-write lock: reads and writes in turns
 };
 
 /// Where scripts/install-deps.sh puts them.

@@ -145,19 +145,22 @@ TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
 TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     const auto session = open(dialect);
-    for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
-                                outcome_of([&] { holdfast::counting_semaphore(session, "a", 2); }),
-                                outcome_of([&] { holdfast::expiring_semaphore(session, "a", 2); }),
-                                outcome_of([&] { (void)session.names(); })}) {
+    for (const auto& refused :
+         {outcome_of([&] { holdfast::election(session, "a"); }),
+          outcome_of([&] { holdfast::barrier(session, "a", 2); }),
+          outcome_of([&] { (void)session.names(); })}) {
       EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
       EXPECT_TRUE(contains(refused.text, "dialect=" + dialect)) << refused.text;
     }
     EXPECT_FALSE(session.can().fences);
-    EXPECT_FALSE(session.can().fair);
   }
   for (const std::string dialect : {"redlock", "setnx"}) {
     const auto session = open(dialect);
-    for (const auto& refused : {outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
+    for (const auto& refused : {outcome_of([&] { holdfast::fair_mutex(session, "a"); }),
+                                outcome_of([&] { holdfast::rate_limiter(session, "a", {{}}); }),
+                                outcome_of([&] { holdfast::counting_semaphore(session, "a", 2); }),
+                                outcome_of([&] { holdfast::expiring_semaphore(session, "a", 2); }),
+                                outcome_of([&] { holdfast::shared_mutex(session, "a"); }),
                                 outcome_of([&] { holdfast::latch(session, "a", 2); })}) {
       EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
       EXPECT_TRUE(contains(refused.text, "dialect=" + dialect)) << refused.text;
@@ -165,21 +168,9 @@ TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
   }
 }
 
-TEST_F(dialects, redisson_s_other_objects_are_refused_each_with_its_reason) {
-  const auto session = open("redisson");
-  const auto refuses = [&](auto construct, const std::string& object, const std::string& reason) {
-    const auto refused = outcome_of(construct);
-    EXPECT_EQ(refused.reason, errc::unsupported) << object;
-    EXPECT_TRUE(contains(refused.text, object) && contains(refused.text, reason)) << refused.text;
-  };
-  refuses([&] { holdfast::fair_mutex(session, "a"); }, "RFairLock", "clocks");
-  refuses([&] { holdfast::expiring_semaphore(session, "a", 2); }, "RPermitExpirable", "clocks");
-  refuses([&] { holdfast::counting_semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
-  refuses([&] { holdfast::semaphore(session, "a", 2); }, "RSemaphore", "a dead holder");
-}
-
 TEST_F(dialects, options_that_do_not_fit_are_refused) {
   for (const char* bad : {"?dialect=redlok", "?dialect=redlock&ack=all", "?setnx_unit=ms",
+                          "?redisson_lock=fenced", "?dialect=redisson&redisson_lock=fair",
                           "?dialect=setnx&setnx_unit=h", "?dialect=redisson&setnx_unit=ms"}) {
     EXPECT_EQ(harness::outcome_of_opening(server_.url(bad)).reason, errc::invalid_argument) << bad;
   }
@@ -309,6 +300,46 @@ TEST_F(dialects, redisson_of_another_program_is_waited_for_on_its_channel) {
   EXPECT_EQ(ask({"PUBLISH", "redisson_lock__channel:{orders}", "0"}), "1");
   waiter.join();
   EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
+}
+
+// What Java's lockAndGetToken() counts.
+TEST_F(dialects, redisson_s_token_of_a_fenced_lock_is_the_fence_as_it_is) {
+  const auto session = open("redisson&redisson_lock=fenced");
+  ask({"SET", "redisson_lock_token:{orders}", "41"});
+  mutex orders(session, "orders");
+  {
+    lease held = orders.acquire();
+    EXPECT_EQ(held.fence(), 42u);
+    held.extend();
+    EXPECT_EQ(held.fence(), 42u);
+    EXPECT_EQ(ask({"GET", "redisson_lock_token:{orders}"}), "42");
+    EXPECT_FALSE(orders.try_acquire());
+  }
+  ask({"INCR", "redisson_lock_token:{orders}"});
+  EXPECT_EQ(orders.acquire().fence(), 44u) << "Java had it in between";
+  ask({"SET", "redisson_lock_token:{orders}", "page"});
+  const auto refused = outcome_of([&] { orders.lock(); });
+  EXPECT_EQ(refused.reason, errc::kind_mismatch) << refused.text;
+  EXPECT_EQ(ask({"EXISTS", "orders"}), "0");
+}
+
+// Every turn is one of the store's, with a token of its own.
+TEST_F(dialects, redisson_s_fenced_lock_is_not_handed_over_inside_the_process) {
+  const auto session = open("redisson&redisson_lock=fenced");
+  mutex orders(session, "orders");
+  std::vector<std::uint64_t> fences;
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([&] {
+      for (int n = 0; n < 5; ++n) {
+        const lease held = orders.acquire();
+        fences.push_back(held.fence());
+      }
+    });
+  }
+  workers.clear();
+  for (std::size_t i = 0; i < fences.size(); ++i) EXPECT_EQ(fences[i], i + 1);
+  EXPECT_EQ(ask({"GET", "redisson_lock_token:{orders}"}), "20");
 }
 
 TEST_F(dialects, redisson_that_another_program_holds_now_is_lost_and_left_to_it) {

@@ -43,7 +43,14 @@ TEST(peers, only_one_is_in_and_all_go_on_after_one_was_killed) {
       {"redis-semaphore", "redis_semaphore_peer.js", one("?dialect=redlock&prefix=mutex:"), port},
       {"setnx", "setnx_peer.py", one("?dialect=setnx"), port},
       {"redisson", "redisson_peer.py", one("?dialect=redisson"), port},
-      {"redisson-read-write", "redisson_rw_peer.py", one("?dialect=redisson"), port, true},
+      {"redisson-fair", "redisson_fair_peer.py", one("?dialect=redisson"), port,
+       shared_as::fair_mutex},
+      {"redisson-read-write", "redisson_rw_peer.py", one("?dialect=redisson"), port,
+       shared_as::shared_mutex},
+      {"redisson-semaphore", "redisson_semaphore_peer.py", one("?dialect=redisson"), port,
+       shared_as::semaphore},
+      {"redisson-permits", "redisson_permits_peer.py", one("?dialect=redisson"), port,
+       shared_as::expiring},
       {"memcached", "memcached_peer.py", {cache.url()}, std::to_string(cache.port())}};
 
   std::vector<std::unique_ptr<arena>> arenas;

@@ -17,7 +17,10 @@ class fake_slot_store final : public holdfast::store::slot_store {
   using owner_id = holdfast::store::owner_id;
   using outcome = holdfast::store::slot_outcome;
 
-  explicit fake_slot_store(holdfast::clock& on) : clock_(on), inbox_("p", on) {}
+  /// Permits one by one.
+  explicit fake_slot_store(holdfast::clock& on) : clock_(on), inbox_("p", on) {
+    capabilities.semaphore = capabilities.expiring = false;
+  }
 
   const holdfast::store::capabilities& can() const noexcept override { return capabilities; }
   const std::string& url() const noexcept override { return url_; }

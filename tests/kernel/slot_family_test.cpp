@@ -246,5 +246,59 @@ TEST_F(slot_family, who_leaves_a_read_write_lock_need_not_say_what_it_is) {
   EXPECT_EQ(port_.left_as, std::vector(3, kind::shared_mutex));
 }
 
+// ---- where the store counts, or keeps a queue
+
+TEST_F(slot_family, a_store_that_counts_permits_is_asked_for_all_of_them_together) {
+  auto c = command(permits_verb::acquire, 1);
+  c.kind = kind::semaphore;
+  c.capacity = 5;
+  c.weight = 3;
+  EXPECT_FALSE(family_->permits("n", c)) << "one by one";
+  port_.capabilities.semaphore = true;
+  EXPECT_EQ(family_->permits("n", c)->outcome, granted);
+  EXPECT_EQ((port_.all.at({"n", 0}).who.weight), 3u);
+  EXPECT_EQ(record().holders.at(0).weight, 3u);
+}
+
+TEST_F(slot_family, permits_that_are_not_free_and_nobody_s_are_others) {
+  port_.capabilities.semaphore = true;
+  permit(1, 5);
+  port_.all.at({"n", 0}).who.free = 1;
+  permits_command look;
+  look.kind = kind::semaphore;
+  look.capacity = 5;
+  const auto found = family_->permits("n", look)->found;
+  ASSERT_EQ(found.holders.size(), 2u);
+  EXPECT_FALSE(found.holders.at(1).owner);
+  EXPECT_EQ(found.holders.at(1).weight, 3u);
+  EXPECT_EQ(record().holders.size(), 1u) << "whoever does not know how many there are";
+}
+
+TEST_F(slot_family, a_permit_that_came_from_elsewhere_is_extended_and_released_by_its_command) {
+  port_.capabilities.expiring = port_.capabilities.semaphore = true;
+  slot_entry there;
+  there.owner = {1, 7};
+  there.kind = kind::semaphore;
+  port_.all[{"n", 0}] = {there, clock_.now() + 1h};
+  auto c = command(permits_verb::renew, 7);
+  c.kind = kind::semaphore;
+  EXPECT_EQ(family_->permits("n", c)->outcome, absent) << "a hold of this session is known";
+  c.outlives_session = true;
+  EXPECT_EQ(family_->permits("n", c)->outcome, granted);
+  c.verb = permits_verb::release;
+  EXPECT_EQ(family_->permits("n", c)->outcome, done);
+  EXPECT_TRUE(port_.all.empty());
+}
+
+TEST_F(slot_family, whoever_gives_up_leaves_the_queue_that_it_is_in_and_takes_no_turns) {
+  acquire(1);
+  auto c = command(permits_verb::acquire, 2);
+  c.in_order = true;
+  EXPECT_EQ(family_->permits("n", c)->outcome, queued);
+  const int calls = port_.calls;
+  ask(permits_verb::release, 2);
+  EXPECT_EQ(port_.calls, calls + 1) << "without a look";
+}
+
 }  // namespace
 }  // namespace kernel_test

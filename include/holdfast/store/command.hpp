@@ -20,6 +20,10 @@ struct moment {
   bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
+/// In a fence: the rest is a number that programs of others count, too, and is shown as it is. Such
+/// a grant is for one turn.
+inline constexpr std::uint64_t fence_of_others = std::uint64_t{1} << 63;
+
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
 enum class permits_verb : std::uint8_t {
   acquire,  ///< get `weight` permits, or queue if `wait`; by the holder: renew
@@ -43,7 +47,8 @@ struct permits_command {
   std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =
       false;             ///< not tied to its session's life; at a barrier: arrives for good
-  bool lingers = false;  ///< notify when others want it; at a barrier: the last goes first
+  bool in_order = false;  ///< of a fair_mutex: it queues at the store where a mutex would not
+  bool lingers = false;   ///< notify when others want it; at a barrier: the last goes first
   owner_id replaces{};   ///< release this one first, in the same step
   owner_id secret{};     ///< of the released owner: for the next one (secret_proves)
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one

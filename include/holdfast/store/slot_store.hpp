@@ -5,6 +5,7 @@
 #include <holdfast/store/command.hpp>
 #include <holdfast/store/identity.hpp>
 #include <holdfast/store/inbox.hpp>
+#include <holdfast/store/rate.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,11 +15,12 @@
 namespace holdfast::store {
 
 /// A slot: one owner can be in it. A mutex is part 0 of its name; the permits of a semaphore are
-/// the parts from 0 on.
+/// the parts from 0 on, or, with capabilities::semaphore, all together part 0.
 struct slot {
   std::string_view name;
   std::uint32_t part = 0;
   store::kind kind = kind::mutex;  ///< for stores where not all kinds look alike
+  bool in_order = false;           ///< as permits_command::in_order
 };
 
 /// The content of a slot.
@@ -30,8 +32,13 @@ struct slot_entry {
   std::int64_t since_wall_at = 0;
   std::int64_t left_us = 0;  ///< until it goes by itself; 0: the store does not say
   std::string note;
-  bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
-  std::vector<slot_entry> beside{};  ///< a reader's, looked at: who else reads
+  bool alone = true;               ///< of a shared_mutex: a writer, not a reader
+  std::uint32_t weight = 1;        ///< permits of a semaphore; 0: this is no holder
+  bool outlives_session = false;   ///< as permits_command::outlives_session
+  std::int64_t queue_lease_us = 0; ///< in order: it waits, and its place lasts so long; 0: a try
+  std::vector<slot_entry> beside{};  ///< looked at: who else is in
+  /// Looked at, where the store counts the permits that are free and may not know who has the rest.
+  std::optional<std::int64_t> free{};
 };
 
 enum class slot_outcome : std::uint8_t {
@@ -109,6 +116,11 @@ class slot_store {
     // Nobody can have begun a latch here: a look finds none.
     if (c.verb == countdown_verb::inspect) return countdown_reply{};
     return (void)name, not_here("latch");
+  }
+
+  /// Only of stores with capabilities::rate_limiter: as session_store::rate.
+  virtual result<rate_reply> rate(std::string_view name, const rate_command& c) {
+    return (void)name, (void)c, not_here("rate_limiter");
   }
 
   /// Only of stores with capabilities::notifications: from now on, until done_waiting(), the inbox

@@ -1,9 +1,12 @@
 #include "store/redis/dialect_store.hpp"
 
+#include <array>
+#include <charconv>
 #include <holdfast/store/queue_inbox.hpp>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
+#include "store/redis/redisson_rate.hpp"
 #include "store/redis/scripts.hpp"
 #include "store/redis/setnx_values.hpp"
 #include "store/redis/slot_map.hpp"
@@ -16,6 +19,11 @@ namespace {
 
 /// As many may read as shared_mutex lets.
 constexpr std::uint32_t everybody = 1U << 30;
+
+/// What else may be there, and the capacity that such a look names. A number that nobody of ours
+/// uses may be a latch as well: only whoever looks for a semaphore takes it for one.
+constexpr std::array<std::pair<kind, std::uint32_t>, 3> other_looks{
+    {{kind::mutex, 0}, {kind::shared_mutex, everybody}, {kind::semaphore, 0}}};
 
 capabilities promises(const redis_options& o) {
   capabilities c;
@@ -31,11 +39,11 @@ capabilities promises(const redis_options& o) {
       c.refusal = "dialect=setnx has exclusive locks only";
       break;
     case dialect::redisson:
-      c.shared = c.latch = true;
+      c.shared = c.latch = c.fair = c.semaphore = c.unit_permits = c.expiring = true;
+      c.rate_limiter = true;
       c.refusal =
-          "dialect=redisson shares RLock, RReadWriteLock and RCountDownLatch; not RFairLock and "
-          "RPermitExpirableSemaphore, whose ends are on the clocks of their clients; nor "
-          "RSemaphore, which never gets back what a dead holder had";
+          "dialect=redisson shares RLock, RFairLock, RFencedLock, RReadWriteLock, RSemaphore, "
+          "RPermitExpirableSemaphore, RCountDownLatch and RRateLimiter";
       break;
     default:
       c.learns_fences = true;  // of nodes that have none: see redlock
@@ -145,16 +153,27 @@ class dialect_store final : public slot_store {
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
     if (!capabilities_.latch) return slot_store::countdown(name, c);
     const auto key = key_of(name);
-    if (auto ok = on_one_node(kind::latch, key); !ok) return std::move(ok.error());
+    if (auto ok = on_one_node({name, 0, kind::latch}, key); !ok) return std::move(ok.error());
     const auto answer = servers_->ask({key, redisson_call(key, c), false, true});
     return answer ? read_latch(key, answer->value) : answer.error();
   }
 
+  result<rate_reply> rate(std::string_view name, const rate_command& c) override {
+    if (!capabilities_.rate_limiter) return slot_store::rate(name, c);
+    const auto key = key_of(name);
+    if (auto ok = on_one_node({name, 0, kind::rate_limiter}, key); !ok)
+      return std::move(ok.error());
+    const auto call = redisson_call(key, c);
+    if (!call) return call.error();
+    const auto answer = servers_->ask({key, *call, false, true});
+    return answer ? read_limiter(key, c, answer->value) : answer.error();
+  }
+
   void wait_for(const slot& where, const owner_id& owner) override {
-    told_->wait_for(redisson_channel(where.kind, key_of(where.name)), where.name, owner);
+    told_->wait_for(redisson_channel(where, key_of(where.name), owner), where.name, owner);
   }
   void done_waiting(const slot& where, const owner_id& owner) override {
-    told_->done_waiting(redisson_channel(where.kind, key_of(where.name)), owner);
+    told_->done_waiting(redisson_channel(where, key_of(where.name), owner), owner);
   }
   std::uint64_t heard(const slot& where) override {
     return told_ ? told_->heard(redisson_channel(where.kind, key_of(where.name))) : 0;
@@ -167,9 +186,9 @@ class dialect_store final : public slot_store {
 
   // What lies beside a key is named by it, in braces unless there is one: as Redis reads that, the
   // two may be at different nodes.
-  status on_one_node(kind what, std::string_view key) const {
+  status on_one_node(const slot& where, std::string_view key) const {
     const bool several = options_.dialect == dialect::redisson &&
-                         (what == kind::latch || what == kind::shared_mutex);
+                         (where.kind != kind::mutex || where.in_order || options_.redisson_fenced);
     if (!several || options_.topology != topology::cluster) return done{};
     if (what_is_hashed(key) == what_is_hashed(redisson_beside(key))) return done{};
     return failure{errc::invalid_name,
@@ -180,12 +199,16 @@ class dialect_store final : public slot_store {
   // Who looks does not know what is there. A latch, and what is no lock, says so itself when it is
   // looked at as a latch.
   result<slot_reply> look(slot at) {
-    auto reply = change(at, "look", {}, 0);
-    if (reply || !capabilities_.shared || reply.error().code != errc::kind_mismatch) return reply;
-    at.kind = kind::shared_mutex;
     slot_entry any;
-    any.capacity = everybody;
-    reply = change(at, "look", any, 0);
+    any.capacity = at.kind == kind::semaphore ? 1 : 0;
+    auto reply = change(at, "look", any, 0);
+    if (!capabilities_.shared) return reply;
+    for (const auto& [other, capacity] : other_looks) {
+      if (reply || reply.error().code != errc::kind_mismatch) return reply;
+      at.kind = other;
+      any.capacity = capacity;
+      reply = change(at, "look", any, 0);
+    }
     if (reply || reply.error().code != errc::kind_mismatch) return reply;
     return slot_reply{slot_outcome::empty, 0, {}};
   }
@@ -204,7 +227,7 @@ class dialect_store final : public slot_store {
     if (where.kind == kind::shared_mutex && lease_us > longest_reader_lease_us) return too_long();
     const owner_id& owner = who.owner;
     const auto key = key_of(where.name);
-    if (auto ok = on_one_node(where.kind, key); !ok) return std::move(ok.error());
+    if (auto ok = on_one_node(where, key); !ok) return std::move(ok.error());
     const boot_time sent = clock_.now();
     // No time is proposed for a grant: another's may be of the same second.
     const bool renews = options_.dialect == dialect::setnx && verb == "extend";
@@ -223,6 +246,8 @@ class dialect_store final : public slot_store {
     if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
       written_.wrote(where.name, owner, items[1].text, items[2].integer, sent, lease_us);
     }
+    if (where.kind == kind::semaphore && verb == "look" && state == 1)
+      return slot_reply{slot_outcome::taken, 0, read_semaphore(items)};
     return read(where, who, state, items);
   }
 
@@ -238,7 +263,7 @@ class dialect_store final : public slot_store {
     const auto ms = std::to_string(lease_us / 1'000);
     switch (options_.dialect) {
       case dialect::redisson:
-        return redisson_call(key, where.kind, verb, who, lease_us);
+        return redisson_call(key, where, verb, who, lease_us, options_.redisson_fenced);
       case dialect::setnx:
         append_command(
             bytes,
@@ -261,7 +286,7 @@ class dialect_store final : public slot_store {
     const std::int64_t left = std::max<std::int64_t>(items[2].integer, 0);
     switch (state) {
       case 0: {
-        slot_reply reply{slot_outcome::done, 0, {}, store_time(items)};
+        slot_reply reply{slot_outcome::done, fence_in(text), {}, store_time(items)};
         if (options_.dialect == dialect::redisson) {
           reply.others_listen =
               static_cast<std::uint32_t>(std::min<std::int64_t>(left, UINT32_MAX));
@@ -286,9 +311,22 @@ class dialect_store final : public slot_store {
                        "the key '" + key_of(where.name) + "' holds " + text.substr(0, 80) +
                            ", which is no lock of dialect=" +
                            std::string(name_of(options_.dialect)) + ": it was left as it is"};
+      case 4:
+        return failure{errc::capacity_mismatch,
+                       "the semaphore '" + key_of(where.name) + "' has " + text + " permits, and " +
+                           std::to_string(who.capacity) +
+                           " are asked for: name the same number everywhere"};
       default:
         return strange_answer("a script");
     }
+  }
+
+  // Of an RFencedLock: the script answers with nothing else.
+  std::uint64_t fence_in(const std::string& token) const {
+    std::uint64_t number = 0;
+    if (!options_.redisson_fenced) return 0;
+    const auto read = std::from_chars(token.data(), token.data() + token.size(), number);
+    return read.ec == std::errc() && number > 0 ? number | fence_of_others : 0;
   }
 
   std::int64_t store_time(const std::vector<resp_value>& items) const {

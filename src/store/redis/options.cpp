@@ -79,6 +79,12 @@ status set_unit(redis_options& to, std::string_view, const std::string& value) {
   return base::invalid("setnx_unit is s or ms");
 }
 
+status set_redisson_lock(redis_options& to, std::string_view, const std::string& value) {
+  to.redisson_fenced = value == "fenced";
+  if (value == "fenced" || value == "plain") return done{};
+  return base::invalid("redisson_lock is plain (RLock) or fenced (RFencedLock)");
+}
+
 status set_prefix(redis_options& to, std::string_view, const std::string& value) {
   if (value.empty() || value.size() > 64 || value.find_first_of("{} *?[]\\") != value.npos) {
     return base::invalid("a prefix has 1 to 64 bytes, without spaces, braces and wildcards");
@@ -95,6 +101,7 @@ constexpr base::option<redis_options> known_options[]{
     {"database", set_database},
     {"prefix", set_prefix},
     {"dialect", set_dialect},
+    {"redisson_lock", set_redisson_lock},
     {"setnx_unit", set_unit},
     base::path_option<own, &own::ca>("ca"),
     base::path_option<own, &own::cert>("cert"),
@@ -193,6 +200,9 @@ status check(const redis_options& o) {
   if (auto ok = check_acknowledgement(o); !ok) return ok;
   if (o.setnx_milliseconds && o.dialect != dialect::setnx) {
     return base::invalid("setnx_unit= is for ?dialect=setnx");
+  }
+  if (o.redisson_fenced && o.dialect != dialect::redisson) {
+    return base::invalid("redisson_lock= is for ?dialect=redisson");
   }
   const bool for_sentinels = !o.sentinel_user.empty() || !o.sentinel_password.empty();
   if (for_sentinels && o.topology != topology::sentinel) {

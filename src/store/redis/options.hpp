@@ -42,6 +42,7 @@ struct redis_options {
   std::string prefix = "holdfast";  ///< of keys and channels
   redis::dialect dialect = dialect::none;
   std::string dialect_prefix{};     ///< stands before a name as it is; empty: nothing does
+  bool redisson_fenced = false;     ///< its mutexes are RFencedLocks
   bool setnx_milliseconds = false;  ///< the time in the value, which is one of seconds else
   std::chrono::milliseconds connect_timeout{2'000};
   std::chrono::milliseconds command_timeout{2'000};

@@ -19,6 +19,17 @@ std::string tagged(std::string_view key) {
   return has_tag(key) ? std::string(key) : "{" + std::string(key) + "}";
 }
 
+// 16 bytes; older clients write text. None if it is neither.
+owner_id permit_id(std::string_view text) {
+  owner_id id;
+  if (text.size() != 16) return parse_owner_id(text, id) ? id : owner_id{};
+  for (const char c : text) {
+    id.high = (id.high << 8) | (id.low >> 56);
+    id.low = (id.low << 8) | static_cast<unsigned char>(c);
+  }
+  return id;
+}
+
 std::string_view verb_of(countdown_verb v) {
   switch (v) {
     case countdown_verb::arrive:
@@ -37,13 +48,28 @@ std::string_view verb_of(countdown_verb v) {
 std::string redisson_channel(kind what, std::string_view key) {
   // A latch's does not heed a tag.
   if (what == kind::latch) return "redisson_countdownlatch__channel__{" + std::string(key) + "}";
-  return (what == kind::shared_mutex ? "redisson_rwlock:" : "redisson_lock__channel:") +
-         tagged(key);
+  const std::string_view before = what == kind::shared_mutex ? "redisson_rwlock:"
+                                  : what == kind::semaphore  ? "redisson_sc:"
+                                                             : "redisson_lock__channel:";
+  return std::string(before) + tagged(key);
+}
+
+std::string redisson_channel(const slot& where, std::string_view key, const owner_id& waits) {
+  const auto channel = redisson_channel(where.kind, key);
+  return where.in_order ? channel + ":" + redisson_owner(waits) : channel;
 }
 
 std::string redisson_beside(std::string_view key) { return tagged(key) + ":"; }
 
 std::string redisson_owner(const owner_id& id) { return to_string(id) + std::string(thread); }
+
+std::string redisson_id(const owner_id& id) {
+  std::string bytes;
+  for (const std::uint64_t half : {id.high, id.low}) {
+    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>((half >> shift) & 0xFF);
+  }
+  return bytes;
+}
 
 bool writes(std::string_view redisson_owner) noexcept {
   return redisson_owner.ends_with(write_mark);
@@ -56,16 +82,37 @@ bool parse_redisson_owner(std::string_view text, owner_id& id) noexcept {
   return parse_owner_id(text, id);
 }
 
-std::string redisson_call(std::string_view key, kind what, std::string_view verb,
-                          const slot_entry& who, std::int64_t lease_us) {
+std::string redisson_call(std::string_view key, const slot& where, std::string_view verb,
+                          const slot_entry& who, std::int64_t lease_us, bool fenced) {
   std::string bytes;
   const auto ms = std::to_string(lease_us / 1'000);
   const auto owner = redisson_owner(who.owner);
-  const auto channel = redisson_channel(what, key);
-  if (what == kind::shared_mutex) {
+  const auto channel = redisson_channel(where.kind, key);
+  const auto beside = redisson_beside(key);
+  if (where.kind == kind::semaphore) {
+    const auto ours = beside + "holdfast";
     append_command(bytes,
-                   {"EVALSHA", redisson_rw_script().sha, "2", key, redisson_beside(key), verb,
-                    owner, ms, channel, who.alone ? "1" : "0"},
+                   {"EVALSHA", redisson_permits_script().sha, "5", key, beside + "timeout",
+                    ours + ":ends", ours + ":permits", ours, verb, to_string(who.owner),
+                    redisson_id(who.owner), std::to_string(who.weight), std::to_string(who.capacity),
+                    ms, channel, who.outlives_session ? "1" : "0"},
+                   1);
+  } else if (where.in_order) {
+    append_command(bytes,
+                   {"EVALSHA", redisson_fair_script().sha, "4", key,
+                    "redisson_lock_queue:" + tagged(key), "redisson_lock_timeout:" + tagged(key),
+                    beside + "holdfast:waits", verb, owner, ms, channel,
+                    std::to_string(who.queue_lease_us / 1'000)},
+                   1);
+  } else if (where.kind == kind::shared_mutex) {
+    append_command(bytes,
+                   {"EVALSHA", redisson_rw_script().sha, "2", key, beside, verb, owner, ms, channel,
+                    who.alone ? "1" : "0"},
+                   1);
+  } else if (fenced) {
+    append_command(bytes,
+                   {"EVALSHA", redisson_script().sha, "2", key,
+                    "redisson_lock_token:" + tagged(key), verb, owner, ms, channel},
                    1);
   } else {
     append_command(bytes, {"EVALSHA", redisson_script().sha, "1", key, verb, owner, ms, channel},
@@ -80,11 +127,31 @@ std::string redisson_call(std::string_view key, const countdown_command& c) {
   const auto ours = redisson_beside(key) + "holdfast";
   append_command(
       bytes,
-      {"EVALSHA", redisson_latch_script().sha, "3", key, ours, ours + ":" + to_string(c.owner),
-       verb_of(c.verb), std::to_string(c.count), std::to_string(c.drop),
+      {"EVALSHA", redisson_latch_script().sha, "5", key, ours, ours + ":" + to_string(c.owner),
+       redisson_beside(key) + "timeout", ours + ":permits", verb_of(c.verb), std::to_string(c.count), std::to_string(c.drop),
        redisson_channel(kind::latch, key), std::to_string(c.keep_us / 1'000), remember_ms},
       1);
   return bytes;
+}
+
+slot_entry read_semaphore(const std::vector<resp_value>& answer) {
+  slot_entry found;
+  found.kind = kind::semaphore;
+  found.capacity = found.weight = 0;
+  found.free = answer[1].integer;
+  const auto number = [](const resp_value& v) {
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(v.integer, 0, UINT32_MAX));
+  };
+  for (std::size_t i = 3; i + 3 < answer.size(); i += 4) {
+    slot_entry e;
+    e.kind = kind::semaphore;
+    e.owner = permit_id(answer[i].text);
+    e.weight = number(answer[i + 1]);
+    e.left_us = std::max<std::int64_t>(answer[i + 2].integer, 0) * 1'000;
+    e.capacity = number(answer[i + 3]);
+    found.beside.push_back(std::move(e));
+  }
+  return found;
 }
 
 result<countdown_reply> read_latch(std::string_view key, const resp_value& answer) {

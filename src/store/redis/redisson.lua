@@ -1,21 +1,18 @@
 -- A hash of owner → how often it has entered, with a time to live: the reentrant lock of Redisson
--- (Java). Whoever gives it back says so on its channel.
+-- (Java). Whoever gives it back says so on its channel. Its fenced lock counts all who ever got it.
 --
---   KEYS[1]  the lock            ARGV: verb owner milliseconds channel "until …"
+--   KEYS[1]  the lock    KEYS[2]  of a fenced one: the token of the last who got it
+--   ARGV     verb owner milliseconds channel "until …"
 --
 -- Answers {state, owner or what is there, milliseconds left}: 0 done, 1 taken, 2 empty, 3 none of
--- this layout. When it was given back, in place of the milliseconds: how many heard that.
+-- this layout. Done: the token of a fenced one; and when it was given back, in place of the
+-- milliseconds, how many heard that.
 
 local verb, owner, ms, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 @late.lua@
-local kind = redis.call('TYPE', KEYS[1]).ok
+@redisson_hash.lua@
 if kind ~= 'none' then
-  if kind ~= 'hash' then return {3, 'a ' .. kind, 0} end
-  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return {3, 'a read-write lock', 0} end
-  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if not string.match(field, '^[%x-]+:%d+$') then return {3, 'a hash with ' .. field, 0} end
-  end
   if verb == 'look' or redis.call('HEXISTS', KEYS[1], owner) == 0 then
     return {1, redis.call('HKEYS', KEYS[1])[1], redis.call('PTTL', KEYS[1])}
   end
@@ -27,7 +24,12 @@ if verb == 'remove' then
   redis.call('DEL', KEYS[1])
   return {0, '', redis.call('PUBLISH', channel, '0')}
 else
-  if kind == 'none' then redis.call('HINCRBY', KEYS[1], owner, 1) end
+  local token = KEYS[2] and (redis.call('GET', KEYS[2]) or '0') or ''
+  if KEYS[2] and not string.match(token, '^%d+$') then return {3, 'a token that is ' .. token, 0} end
+  if kind == 'none' then
+    if KEYS[2] then token = tostring(redis.call('INCR', KEYS[2])) end
+    redis.call('HINCRBY', KEYS[1], owner, 1)
+  end
   redis.call('PEXPIRE', KEYS[1], ms)
+  return {0, token, 0}
 end
-return {0, '', 0}

@@ -3,6 +3,7 @@
 -- be kept; and one for each arrival, for a while, that the same arrival counts once.
 --
 --   KEYS[1]  the latch    KEYS[2]  that it was made, and of how many    KEYS[3]  this arrival
+--   KEYS[4], KEYS[5]  what there is only beside a semaphore: redisson_permits.lua
 --   ARGV     verb count drop channel, milliseconds to keep the latch, and to remember the arrival; "until …"
 --
 -- Answers {state, how many are left or what is there, count}: 0 closed, 1 open, 2 more than is left, 3 none of this layout,
@@ -18,6 +19,7 @@ if kind ~= 'none' then
   if kind ~= 'string' then return {3, 'a ' .. kind, 0} end
   local text = redis.call('GET', KEYS[1])
   if not string.match(text, '^%d+$') then return {3, text, 0} end
+  if redis.call('EXISTS', KEYS[4], KEYS[5]) > 0 then return {3, 'a semaphore', 0} end
   left = tonumber(text)
 end
 local made = tonumber(redis.call('GET', KEYS[2]))

@@ -27,8 +27,11 @@ script countdown_script(publication how = publication::to_all) noexcept;
 script rate_script() noexcept;
 script redlock_script() noexcept;
 script redisson_script() noexcept;
+script redisson_fair_script() noexcept;
 script redisson_rw_script() noexcept;
+script redisson_permits_script() noexcept;
 script redisson_latch_script() noexcept;
+script redisson_rate_script() noexcept;
 script setnx_script() noexcept;
 
 /// What a server is told when a connection begins.
@@ -37,7 +40,8 @@ inline std::vector<script> scripts_of(dialect d, publication how = publication::
     case dialect::redlock:
       return {redlock_script()};
     case dialect::redisson:
-      return {redisson_script(), redisson_rw_script(), redisson_latch_script()};
+      return {redisson_script(), redisson_fair_script(), redisson_rw_script(),
+              redisson_permits_script(), redisson_latch_script(), redisson_rate_script()};
     case dialect::setnx:
       return {setnx_script()};
     case dialect::none:

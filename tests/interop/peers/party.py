@@ -15,17 +15,21 @@ WORKING, DYING = 20, 3
 
 
 class Guard:
-    """Alone (or among readers), or not: the kernel lets one in, and lets it go when it dies."""
+    """Alone (or among readers, or among as many as there is room for), or not: the kernel lets one in, and lets it go when
+    it dies."""
 
-    def __init__(self, path):
-        self.file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    def __init__(self, path, room):
+        paths = [path] + [f"{path}.{i}" for i in range(1, room)]
+        self.files = [os.open(p, os.O_RDWR | os.O_CREAT, 0o666) for p in paths]
 
     def enter(self, reads):
-        try:
-            fcntl.flock(self.file, (fcntl.LOCK_SH if reads else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            return False
+        for self.file in self.files:
+            try:
+                fcntl.flock(self.file, (fcntl.LOCK_SH if reads else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                pass
+        return False
 
     def leave(self):
         fcntl.flock(self.file, fcntl.LOCK_UN)
@@ -35,9 +39,9 @@ def told():
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
-def play(take, give_back, guard_path, reads=lambda held: False):
+def play(take, give_back, guard_path, reads=lambda held: False, room=1):
     """take(seconds) returns None if it took too long; give_back() gets what take() returned."""
-    guard = Guard(guard_path)
+    guard = Guard(guard_path, room)
     print("ready", flush=True)
     order = sys.stdin.readline().strip()
     if order == "hold":

@@ -1,0 +1,91 @@
+#include "store/redis/redisson_rate.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "store/redis/errors.hpp"
+#include "store/redis/redisson.hpp"
+#include "store/redis/scripts.hpp"
+
+namespace holdfast::store::redis {
+
+namespace {
+
+std::string_view verb_of(rate_verb v) {
+  if (v == rate_verb::take) return "take";
+  return v == rate_verb::refund ? "refund" : "inspect";
+}
+
+/// As many as the bucket holds, in the time in which they come back; 0 if that is no whole number
+/// of milliseconds.
+std::int64_t interval_ms(const bucket_rule& r) {
+  if (r.capacity % r.gain != 0) return 0;
+  const std::int64_t us = r.capacity / r.gain * r.step_us;
+  return us % 1'000 == 0 ? us / 1'000 : 0;
+}
+
+std::string rate_text(const bucket_rule& r) {
+  return std::to_string(r.capacity / r.unit) + " in " + std::to_string(interval_ms(r)) + " ms";
+}
+
+}  // namespace
+
+result<std::string> redisson_call(std::string_view key, const rate_command& c) {
+  const bool one = c.buckets.size() == 1 && c.buckets.front().id.find(':') == std::string::npos;
+  if (!one) {
+    return failure{errc::unsupported,
+                   "RRateLimiter has one rule, and one bucket for all: leave out further rules, "
+                   "and rate_rule::by"};
+  }
+  const bucket_rule& rule = c.buckets.front().rule;
+  const std::int64_t interval = interval_ms(rule);
+  if (interval == 0) {
+    return failure{errc::invalid_argument,
+                   "RRateLimiter counts whole milliseconds: choose a burst that comes back in such "
+                   "a time"};
+  }
+  std::string bytes;
+  const auto beside = redisson_beside(key);
+  append_command(bytes,
+                 {"EVALSHA", redisson_rate_script().sha, "4", key, beside + "value",
+                  beside + "permits", beside + "holdfast:" + to_string(c.owner), verb_of(c.verb),
+                  redisson_id(c.owner), std::to_string(c.tokens),
+                  std::to_string(rule.capacity / rule.unit), std::to_string(interval),
+                  std::to_string(c.ahead_us / 1'000)},
+                 1);
+  return bytes;
+}
+
+result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
+                             const resp_value& answer) {
+  if (answer.is_error()) return server_says(answer.text);
+  const auto& items = answer.items;
+  if (items.size() != 4) return strange_answer("redisson_rate.lua");
+  const auto state = items[0].integer;
+  const bucket_rule& rule = c.buckets.front().rule;
+  if (state == 3) {
+    return failure{errc::kind_mismatch, "the key '" + std::string(key) + "' holds " +
+                                            items[1].text.substr(0, 80) +
+                                            ", which is no limiter that dialect=redisson shares: "
+                                            "it was left as it is"};
+  }
+  if (state == 4) {
+    return failure{errc::capacity_mismatch, "the limiter '" + std::string(key) + "' lets through " +
+                                                items[1].text + ", and the rule says " +
+                                                rate_text(rule) + ": say the same everywhere"};
+  }
+  bucket_state b;
+  b.limit = rule.capacity / rule.unit;
+  (void)std::from_chars(items[1].text.data(), items[1].text.data() + items[1].text.size(),
+                        b.remaining);
+  b.wait_us = std::max<std::int64_t>(items[2].integer, 0) * 1'000;
+  b.full_us = std::max<std::int64_t>(items[3].integer, 0) * 1'000;
+  rate_reply reply;
+  reply.wait_us = b.wait_us;
+  if (c.verb == rate_verb::take)
+    reply.outcome = state == 0 ? rate_outcome::granted : rate_outcome::refused;
+  reply.buckets.push_back(b);
+  return reply;
+}
+
+}  // namespace holdfast::store::redis
