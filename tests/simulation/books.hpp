@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "simulation/judge.hpp"
+#include "simulation/permit_book.hpp"
 #include "simulation/phases.hpp"
 #include "simulation/plan.hpp"
+#include "simulation/ring_book.hpp"
 
 namespace simulation {
 
@@ -142,6 +145,7 @@ struct condition_book {
 struct books {
   books(judge& to, const plan& of);
   void forgot(nanos until);
+  bool has_permits(const std::string& name, nanos now);
   /// Null where no server shows what each command made of a barrier.
   phase_book* phases_of(std::size_t name);
   /// Out of that barrier.
@@ -155,6 +159,8 @@ struct books {
   std::map<std::size_t, rate_book> rates;
   std::map<std::size_t, election_book> elections;
   std::map<std::size_t, condition_book> conditions;
+  std::map<std::size_t, permit_book> permits;
+  std::optional<ring_book> rings;  ///< where the search for deadlocks is on
 };
 
 }  // namespace simulation

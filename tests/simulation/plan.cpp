@@ -18,6 +18,14 @@ constexpr auto with_scripts = store_kind::scripts;
 constexpr auto with_scripts = store_kind::told;
 #endif
 
+store_kind with_rows(random_source& r) {
+#ifdef HOLDFAST_WITH_SQL
+  return r.one_in(2) ? store_kind::postgres : store_kind::mariadb;
+#else
+  return r.one_in(2) ? store_kind::told : store_kind::untold;
+#endif
+}
+
 step make_step(random_source& r, const plan& p, nanos lease) {
   using inside = step::inside;
   step s;
@@ -78,8 +86,14 @@ step make_step(random_source& r, const plan& p, nanos lease) {
 
 }  // namespace
 
+std::size_t own_name(const plan& p, std::size_t name) noexcept {
+  const bool shares = p.names[name].kind == lock_kind::expiring && name > 0;
+  return shares ? name - 1 : name;
+}
+
 bool without_waiting(const plan& p, const step& s) noexcept {
-  const bool asked = p.about == theme::async || p.about == theme::rates;
+  const bool asked =
+      p.about == theme::async || p.about == theme::rates || p.about == theme::permits;
   return asked && s.how == step::style::callback;
 }
 
@@ -195,11 +209,11 @@ plan plan_of_locks(std::uint64_t seed) {
 }
 
 // The same, as far as slots can have it.
-plan plan_of_slots(std::uint64_t seed) {
+plan plan_of_slots(std::uint64_t seed, store_kind on) {
   plan p = plan_of_locks(seed);
   p.about = theme::slots;
-  p.store = seed % 2 == 0 ? store_kind::slots : store_kind::told_slots;
-  const bool in_seconds = p.store == store_kind::slots;
+  p.store = on;
+  const bool in_seconds = on != store_kind::told_slots;
   bool counting = false;
   for (auto& n : p.names) {
     counting |= n.kind == lock_kind::semaphore;
@@ -599,16 +613,115 @@ plan plan_of_rows(std::uint64_t seed) {
   return p;
 }
 
+// Permits that outlive the sessions that got them, alone or beside those of a semaphore.
+plan plan_of_permits(std::uint64_t seed) {
+  random_source r(random_source(seed + 23'000'000'000).next());
+  plan p;
+  p.seed = seed;
+  p.about = theme::permits;
+  p.store = one_of<store_kind, 6>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, with_scripts, with_rows(r)});
+  const auto capacity = static_cast<std::uint32_t>(1 + r.below(3));
+  const bool alone = !r.one_in(3);
+  if (!alone) p.names.push_back({lock_kind::semaphore, capacity});
+  p.names.push_back({lock_kind::expiring, capacity});
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  for (auto more = 1 + r.below(4); more > 0; --more) {
+    auto one = make_process(r, p, lease);
+    one.linger = 0;
+    one.threads.resize(1 + r.below(3));
+    for (auto& t : one.threads) {
+      for (auto steps = 3 + r.below(9); steps > 0; --steps) {
+        const auto name = r.below(p.names.size());
+        t.steps.push_back(make_deed(r, p, lease, name));
+        if (p.names[name].kind == lock_kind::expiring && r.one_in(3)) t.steps.back().wait = never;
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  for (auto& f : p.faults) {
+    if (alone && f.what == fault_plan::kind::freeze) f.what = fault_plan::kind::evict;
+  }
+  return p;
+}
+
+// Threads that take locks one inside the other, often in different orders.
+plan plan_of_deadlocks(std::uint64_t seed) {
+  random_source r(random_source(seed + 29'000'000'000).next());
+  plan p;
+  p.seed = seed;
+  p.about = theme::deadlocks;
+  p.store = one_of<store_kind, 6>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, with_scripts, with_rows(r)});
+  for (auto more = 2 + r.below(3); more > 0; --more) {
+    p.names.push_back(
+        {one_of<lock_kind, 6>(r, {lock_kind::mutex, lock_kind::mutex, lock_kind::mutex,
+                                  lock_kind::fair, lock_kind::recursive, lock_kind::shared})});
+  }
+  const bool calm = r.one_in(2);
+  make_conditions(r, p, calm);
+  // A confirmation that nobody waits for any more arrives when the wait is long over.
+  if (!calm && r.one_in(4)) {
+    p.network.slowest_late = 15 * second;
+    p.network.slow_request = static_cast<unsigned>(50 + r.below(200));
+    p.network.delivers_late = true;
+  }
+  const nanos lease = one_of<nanos, 2>(r, {second, 3 * second});
+  for (auto more = 2 + r.below(3); more > 0; --more) {
+    auto one = make_process(r, p, lease);
+    one.max_hold = never;
+    one.renew = true;
+    one.threads.resize(1 + r.below(2));
+    for (auto& t : one.threads) {
+      for (auto steps = 2 + r.below(4); steps > 0; --steps) {
+        auto s = make_step(r, p, lease);
+        s.weight = static_cast<std::uint32_t>(2 + r.below(2));
+        s.deed = static_cast<unsigned>(r.below(8));
+        if (s.wait == 0 && r.one_in(2)) s.wait = r.between(second, 4 * second);
+        t.steps.push_back(s);
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!p.calm() && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
+}
+
+// The same where memcached's driver asks. Whatever ends the server ends all that it kept.
+plan plan_of_items(std::uint64_t seed) {
+  random_source r(random_source(seed + 31'000'000'000).next());
+  plan p = plan_of_slots(r.next(), store_kind::memcached);
+  p.seed = seed;
+  p.about = theme::items;
+  using kind = fault_plan::kind;
+  for (auto& f : p.faults) {
+    if (f.what == kind::restart) f.what = kind::forget;
+    if (f.what == kind::freeze && r.one_in(2)) f.what = kind::lose_key;
+    if (f.what == kind::cut && r.one_in(3)) f.what = kind::full;
+  }
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
+    case theme::deadlocks:
+      return plan_of_deadlocks(s.number);
+    case theme::items:
+      return plan_of_items(s.number);
+    case theme::permits:
+      return plan_of_permits(s.number);
     case theme::rows:
       return plan_of_rows(s.number);
     case theme::scripts:
       return plan_of_scripts(s.number);
     case theme::slots:
-      return plan_of_slots(s.number);
+      return plan_of_slots(s.number,
+                           s.number % 2 == 0 ? store_kind::slots : store_kind::told_slots);
     case theme::meetings:
       return plan_of_meetings(s.number);
     case theme::endings:

@@ -23,16 +23,23 @@ enum class theme {
   rates,
   worse,
   scripts,
-  rows
+  rows,
+  permits,
+  deadlocks,
+  items
 };
 inline constexpr theme all_themes[] = {
-    theme::locks,    theme::slots, theme::meetings, theme::stores, theme::endings,
-    theme::barriers, theme::async, theme::rates,    theme::worse,
+    theme::locks,   theme::slots,    theme::meetings,  theme::stores,
+    theme::endings, theme::barriers, theme::async,     theme::rates,
+    theme::worse,   theme::permits,  theme::deadlocks,
 #ifdef HOLDFAST_WITH_REDIS
     theme::scripts,
 #endif
 #ifdef HOLDFAST_WITH_SQL
     theme::rows,
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+    theme::items,
 #endif
 };
 
@@ -62,6 +69,7 @@ enum class lock_kind {
   admission,  ///< goes with the two before it: a semaphore and a limiter
   both,       ///< the two mutexes before it as one
   redlock,    ///< on all stores
+  expiring,   ///< shares the name of a semaphore before it
 };
 enum class store_kind {
   told,
@@ -72,7 +80,8 @@ enum class store_kind {
   slots,
   told_slots,
   postgres,
-  mariadb
+  mariadb,
+  memcached
 };
 std::string_view to_string(store_kind k) noexcept;
 
@@ -171,10 +180,13 @@ struct plan {
   /// Who waits is told at once.
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
-           store != store_kind::told_slots && store != store_kind::mariadb;
+           store != store_kind::told_slots && store != store_kind::mariadb &&
+           store != store_kind::memcached;
   }
 };
 
+/// The number of the name that it is about.
+std::size_t own_name(const plan& p, std::size_t name) noexcept;
 /// Whether it is done by the form that does not wait.
 bool without_waiting(const plan& p, const step& s) noexcept;
 

@@ -8,9 +8,9 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks",   "slots",    "meetings", "stores",
-                                            "endings", "barriers", "async",    "rates",
-                                            "worse",   "scripts",  "rows"};
+constexpr std::string_view theme_names[] = {"locks",    "slots",   "meetings",  "stores", "endings",
+                                            "barriers", "async",   "rates",     "worse",  "scripts",
+                                            "rows",     "permits", "deadlocks", "items"};
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
       "tells",          "tells nobody", "tells, and sees death", "runs scripts",
       "has contenders", "has slots",    "has slots, and tells",  "is PostgreSQL",
-      "is MariaDB"};
+      "is MariaDB",     "is memcached"};
   return stores[static_cast<int>(k)];
 }
 
@@ -63,7 +63,7 @@ std::string describe(const plan& p) {
                                           "shared_mutex", "semaphore",  "counting_semaphore",
                                           "latch",        "barrier",    "condition_variable",
                                           "rate_limiter", "election",   "admission",
-                                          "both",         "redlock"};
+                                          "both",         "redlock",    "expiring_semaphore"};
   static constexpr const char* faults[] = {
       "pause",         "kill",      "cut",  "restart",   "forget",      "freeze",
       "evict",         "suspend",   "full", "read only", "drop a name", "step of the clock",

@@ -18,6 +18,10 @@ server_traits traits_of(const plan& p, store_kind kind, int drift_per_mille) {
   if (kind == store_kind::scripts) t.keeps = server_traits::what::scripts;
   if (kind == store_kind::postgres) t.keeps = server_traits::what::postgres_rows;
   if (kind == store_kind::mariadb) t.keeps = server_traits::what::mariadb_rows;
+  if (kind == store_kind::memcached) {
+    t.keeps = server_traits::what::items;
+    t.notifications = false;
+  }
   if (kind == store_kind::contenders) t.keeps = server_traits::what::lines;
   if (kind == store_kind::slots || kind == store_kind::told_slots) {
     t.keeps = server_traits::what::slots;
@@ -37,6 +41,11 @@ scene::scene(const plan& p, bool traced)
       log(here, traced),
       rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
       notes(rules, p) {
+  if (p.about == theme::deadlocks) {
+    const bool exclusive = std::none_of(p.names.begin(), p.names.end(),
+                                        [](const auto& n) { return n.kind == lock_kind::shared; });
+    notes.rings.emplace(rules, here, exclusive);
+  }
   const auto add = [&](std::string url, store_kind kind, int drift) {
     stores.push_back(
         std::make_unique<server>(here, log, std::move(url), traits_of(p, kind, drift), p.network));
@@ -132,9 +141,9 @@ nanos scene::longest() const {
   return all;
 }
 
-bool scene::anybody_has(const std::string& name) const {
+bool scene::anybody_has(const std::string& name) {
   const auto [first, last] = unjudged.equal_range(name);
-  return rules.anybody_has(name) ||
+  return rules.anybody_has(name) || notes.has_permits(name, here.now()) ||
          std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
 }
 
@@ -167,6 +176,7 @@ void scene::watch() {
       }
     }
     watch_conditions();
+    watch_rings();
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();
@@ -181,6 +191,17 @@ void scene::watch_conditions() {
     if (here.now() - book.idle_since <= bound()) continue;
     rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
   }
+}
+
+// Whoever waits in a ring looks eight times a second, and has to see it a few times.
+void scene::watch_rings() {
+  if (!notes.rings) return;
+  nanos last = disturbed_at;
+  for (const auto* const p : processes) {
+    if (!p->dead) last = std::max(last, disturbed(*p));
+  }
+  notes.rings->look(last,
+                    whole.calm() ? 1500 * millisecond : 2 * whole.longest_lease() + 10 * second);
 }
 
 std::string scene::at_the_stores(const std::string& name) const {
@@ -214,6 +235,12 @@ void scene::look_at_what_is_left(nanos quiet) {
   const bool at_once = whole.calm();
   if (!at_once) {
     const nanos end = std::max(here.now(), quiet) + 2 * whole.longest_lease() + 8 * second;
+    here.at(end, [] {});
+    (void)here.run(end);
+  }
+  // Permits that nobody has given back end by themselves.
+  if (!notes.permits.empty()) {
+    const nanos end = here.now() + 2 * whole.longest_lease();
     here.at(end, [] {});
     (void)here.run(end);
   }

@@ -40,8 +40,8 @@ struct server_traits {
   bool sees_death = false;
   /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
   /// or another program's layout: slots; as Redis: the library's scripts; as PostgreSQL and
-  /// MariaDB: rows, under the library's own drivers.
-  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows };
+  /// MariaDB: rows, under the library's own drivers; and memcached itself under its own.
+  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows, items };
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
@@ -128,6 +128,8 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
+  /// When it last gave that owner what may outlive its session; before all if never.
+  nanos given_at(const holdfast::store::owner_id& to) const noexcept;
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
@@ -141,8 +143,10 @@ class server {
   friend class consensus_client;
   friend class slots;
   friend class slot_client;
+  friend class dialled;
+  friend class dialled_server;
   friend class sql_server;
-  friend class sql_client;
+  friend class memcached_server;
   class records;
   class state_back_end;
   class script_back_end;
@@ -180,6 +184,7 @@ class server {
   std::unique_ptr<holdfast::store::session_store> family_;
   std::unique_ptr<back_end> back_;
   std::map<std::string, phase_book*, std::less<>> looked_at_;
+  std::map<holdfast::store::owner_id, nanos> given_;
   std::uint64_t commands_ = 0;
   int sessions_ = 0;
   nanos down_until_ = 0;
