@@ -149,7 +149,6 @@ struct barrier::state {
 struct barrier::round final : engine::request {
   enum class until { arrived, released };
   enum class comes_again { yes, no };
-  static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
   round(std::shared_ptr<state> of, comes_again again)
       : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {

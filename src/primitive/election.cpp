@@ -60,8 +60,6 @@ result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
 /// Who leads, or led, after whom was given last.
 class look_for_next final : public engine::request {
  public:
-  static constexpr bool ends_before_it_is_told = true;  // it writes how far the stream has come
-
   look_for_next(engine::session_impl& session, const std::string& name,
                 std::optional<std::uint64_t>& after)
       : session_(session), name_(name), after_(after) {}

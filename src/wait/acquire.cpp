@@ -127,7 +127,7 @@ std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
   const boot_time now = session_.now();
   const boot_time give_up = gives_up_at(f, sent, now);
   const bool hopeless = f.code != errc::unavailable;
-  if (!hopeless && left_a_call()) return left_at_deadline();
+  if (!hopeless && left_a_call()) return left_at_deadline(began_);
   if (f.ack_missing) in_vain_ = f;
   if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))
     return status(std::move(f));
@@ -153,8 +153,8 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
 
 // Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
 // grant may take longer than the last answer is waited for.
-failure wait_steps::left_at_deadline() {
-  if (!in_vain_) return unanswered(session_, began_, answered_);
+failure wait_steps::left_at_deadline(boot_time began) {
+  if (!in_vain_) return unanswered(session_, began, answered_);
   failure f = std::move(*in_vain_);
   f.what += "; the last try was not answered in time";
   f.outcome_unknown = true;

@@ -70,11 +70,8 @@ class wait_steps {
   void notified_before() { request_.notified_before(); }
 
   boot_time until() const noexcept { return until_; }
-  /// What the store said last: nothing yet, that it let it wait, or that it granted in vain.
-  enum class heard { nothing, waits, in_vain };
-  heard last_heard() const noexcept {
-    return in_vain_ ? heard::in_vain : answered_ ? heard::waits : heard::nothing;
-  }
+  /// How it ends where the store has not answered in time, since the wait began.
+  failure left_at_deadline(boot_time began);
   /// Whose death would be news.
   const std::vector<std::string>& watched() const noexcept { return watched_; }
 
@@ -84,7 +81,6 @@ class wait_steps {
   std::optional<status> judge(result<std::optional<wait_hint>> answer, boot_time sent);
   std::optional<status> judge_failure(failure f, boot_time sent);
   boot_time gives_up_at(const failure& f, boot_time sent, boot_time now);
-  failure left_at_deadline();
 
   session_impl& session_;
   request& request_;

@@ -16,12 +16,9 @@ struct participant_actor : actor {
   barrier_deed how;
   nanos since = asked;  ///< when it began to arrive
 
-  // Without a thread it is told when its arrival is back, which waits for the store; and so does
-  // one that is asked to stop.
+  // What one has asked that is told to stop may not be left.
   bool may_be_late() const {
-    return me.dropped || how == barrier_deed::wait_until_stopped ||
-           how == barrier_deed::enter_and_leave ||
-           (how >= barrier_deed::async_wait && how <= barrier_deed::async_stopped);
+    return how == barrier_deed::wait_until_stopped || how == barrier_deed::async_stopped;
   }
   std::string who() const { return "P" + std::to_string(p.number) + "." + world::self()->name; }
 
