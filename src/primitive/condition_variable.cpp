@@ -40,8 +40,11 @@ class turn final : public engine::request {
 
   /// First it stands in line, and in_line() says whether that is all; from then on it asks whether
   /// it was woken.
-  result<std::optional<engine::wait_hint>> ask(bool) override {
-    auto reply = session_.permits(config_->name, command_);
+  std::optional<store::named_command> command(bool) override {
+    return store::named_command{config_->name, command_};
+  }
+  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time) override {
     if (!reply) return std::move(reply.error());
     if (mismatches(*reply)) return mismatch(*reply);
     const bool stands = reply->outcome == permits_outcome::queued;

@@ -60,6 +60,10 @@ result<std::optional<wait_hint>> request::learn(result<store::permits_reply>, bo
   return failure{errc::internal, "an answer to what was not asked"};
 }
 
+result<std::optional<wait_hint>> request::ask(bool) {
+  return failure{errc::internal, "a request without a question"};
+}
+
 wait_steps::wait_steps(session_impl& session, request& q, const time_frame& time)
     : session_(session),
       request_(q),
@@ -89,7 +93,9 @@ std::optional<status> wait_steps::ask() {
   const call_limit until{limit_};
   left_a_call() = false;
   const boot_time sent = session_.now();
-  return judge(request_.ask(last_), sent);
+  const auto what = request_.command(last_);
+  if (!what) return judge(request_.ask(last_), sent);
+  return judge(request_.learn(session_.permits(what->name, what->command), sent), sent);
 }
 
 std::optional<store::named_command> wait_steps::command() {
@@ -210,20 +216,18 @@ store::permits_command acquisition::acquire_command(bool wait) noexcept {
   return engine::acquire_command(session_, config_, params_, grant_.owner, wait);
 }
 
-result<std::optional<wait_hint>> acquisition::ask(bool last) {
-  if (answer_) {
-    auto answer = std::move(*answer_);
-    answer_.reset();
-    const bool settled = answer && !*answer;
-    if (settled || !last) return answer;
-  }
-  const boot_time sent = session_.now();
-  return learn(session_.permits(config_.name, acquire_command(!last)), sent);
+// Somebody else may have asked for it. At the last that is good for nothing if it has to wait.
+std::optional<store::named_command> acquisition::command(bool last) {
+  const bool settled = answer_ && *answer_ && !**answer_;
+  if (settled || (answer_ && !last)) return std::nullopt;
+  answer_.reset();
+  return store::named_command{config_.name, acquire_command(!last)};
 }
 
-std::optional<store::named_command> acquisition::command(bool last) {
-  if (answer_) return std::nullopt;
-  return store::named_command{config_.name, acquire_command(!last)};
+result<std::optional<wait_hint>> acquisition::ask(bool) {
+  auto answer = std::move(*answer_);
+  answer_.reset();
+  return answer;
 }
 
 result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept try {

@@ -28,8 +28,14 @@ wait_hint hint_of(const session_impl& session, store::permits_reply& reply);
 class request {
  public:
   virtual ~request() = default;
-  /// Settled if it returns nothing. `last`: there will be no other time, leave nothing behind.
-  virtual result<std::optional<wait_hint>> ask(bool last) = 0;
+  /// What to send, so that many can be asked in one round trip; or nothing if it has to ask by
+  /// itself. `last`: there will be no other time, leave nothing behind.
+  virtual std::optional<store::named_command> command(bool last);
+  /// What came of it. Settled if it returns nothing.
+  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time sent);
+  /// Both, where it has to ask by itself.
+  virtual result<std::optional<wait_hint>> ask(bool last);
   /// A notification came: the next look may not be left to others. Whoever sent it, only an answer
   /// settles the request, or the secret of the one that was before: true then.
   virtual bool notified(const store::notification&) { return false; }
@@ -37,13 +43,6 @@ class request {
   virtual void notified_before() {}
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
-
-  /// ask() in two halves, so that many can be asked in one round trip: what to send, or nothing if
-  /// it has to be asked alone …
-  virtual std::optional<store::named_command> command(bool last);
-  /// … and what came of it.
-  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time sent);
 };
 
 /// The policy of one wait at the store, step by step: a thread that sleeps between them and the

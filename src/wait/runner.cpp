@@ -264,19 +264,19 @@ void runner::work(held& lock) noexcept {
 void runner::ask_all(held& lock) noexcept {
   if (asking_.empty() || !leads()) return;
   batch mine;
-  send(mine);
+  take_questions(mine.asked);
   if (mine.asked.empty()) return;
+  mine.other = std::exchange(under_way_, &mine);
   const boot_time sent_at = session_.now();
   std::vector<result<store::permits_reply>> replies;
   {
     const away at_the_store(*this, lock);
     replies = ask(mine.asked);
   }
-  sent(mine);
+  answered(mine);
   std::size_t i = 0;
   for (const auto& q : mine.asked) {
-    const bool answered = i < replies.size();
-    auto reply = answered ? std::move(replies[i++]) : without_memory();
+    auto reply = i < replies.size() ? std::move(replies[i++]) : without_memory();
     if (q.of->asked_ != &q) {
       session_.callers().ended(q.what.command.owner);
       continue;
@@ -288,18 +288,13 @@ void runner::ask_all(held& lock) noexcept {
   mine.asked.clear();
 }
 
-void runner::send(batch& mine) {
-  if (under_way_ == nullptr) {
-    mine.asked.swap(asking_);
-  } else {
-    for (auto next = asking_.begin(); next != asking_.end();) {
-      const auto q = next++;
-      auto& to = has_to_wait(*q) ? behind_ : mine.asked;
-      to.splice(to.end(), asking_, q);
-    }
+void runner::take_questions(std::list<question>& of_this_batch) noexcept {
+  for (auto next = asking_.begin(); next != asking_.end();) {
+    const auto q = next++;
+    q->sent = under_way_ == nullptr || !has_to_wait(*q);
+    auto& to = q->sent ? of_this_batch : behind_;
+    to.splice(to.end(), asking_, q);
   }
-  for (auto& q : mine.asked) q.sent = true;
-  mine.other = std::exchange(under_way_, &mine);
 }
 
 // What one owner asks is carried out in that order, also where a thread is stuck with the first.
@@ -315,7 +310,7 @@ bool runner::has_to_wait(const question& q) const noexcept {
   return false;
 }
 
-void runner::sent(batch& mine) noexcept {
+void runner::answered(batch& mine) noexcept {
   batch** at = &under_way_;
   while (*at != &mine) at = &(*at)->other;
   *at = mine.other;

@@ -143,9 +143,9 @@ class runner {
   void take_due() noexcept;
   void work(held& lock) noexcept;
   void ask_all(held& lock) noexcept;
-  void send(batch& mine);
+  void take_questions(std::list<question>& of_this_batch) noexcept;
   bool has_to_wait(const question& q) const noexcept;
-  void sent(batch& mine) noexcept;
+  void answered(batch& mine) noexcept;
   std::vector<result<store::permits_reply>> ask(const std::list<question>& all) noexcept;
   template <class Step>
   void take_step(held& lock, std::shared_ptr<operation> e, Step step) noexcept;
