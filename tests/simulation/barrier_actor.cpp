@@ -16,10 +16,8 @@ struct participant_actor : actor {
   barrier_deed how;
   nanos since = asked;  ///< when it began to arrive
 
-  // What one has asked that is told to stop may not be left.
-  bool may_be_late() const {
-    return how == barrier_deed::wait_until_stopped || how == barrier_deed::async_stopped;
-  }
+  // What a thread has asked cannot be left because it is to stop.
+  bool may_be_late() const { return how == barrier_deed::wait_until_stopped && !me.dropped; }
   std::string who() const { return "P" + std::to_string(p.number) + "." + world::self()->name; }
 
   void act() {
