@@ -31,8 +31,8 @@ namespace holdfast {
 /// granted too late. A pending operation does not keep its session alive: if the session goes
 /// first, the operation ends with errc::cancelled before the session's destruction returns.
 ///
-/// The result comes on a thread of the session, which serves all its waits. (If a limit passes while
-/// it is stuck in the store, another one takes over.) It comes on the calling thread if the
+/// The result comes on a thread of the session, which serves all its waits. (If a limit passes
+/// while it is stuck in the store, another one takes over.) It comes on the calling thread if the
 /// operation could not begin (errc::forked; errc::unavailable without a thread).
 /// Without memory the operation ends with errc::unavailable, or beginning it throws std::bad_alloc
 /// and calls nobody. A callback that blocks holds up the other waits of the session; one that waits
