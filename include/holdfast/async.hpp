@@ -31,8 +31,8 @@ namespace holdfast {
 /// late. A pending operation does not keep its session alive: if the session ends first, the
 /// operation ends with errc::cancelled, before the destructor of the session returns.
 ///
-/// The result comes on a thread of the session, which serves all its waits. (A second thread ends
-/// waits at their limits while the store keeps the first one waiting.) It comes on the calling
+/// The result comes on a thread of the session, which serves all its waits. (If a limit passes
+/// while that thread is stuck in the store, another one takes over.) It comes on the calling
 /// thread if the operation could not begin (errc::forked; errc::unavailable without a thread). If
 /// memory runs out, the operation ends with errc::unavailable, or beginning it throws
 /// std::bad_alloc and nothing is called. A callback that blocks delays the other waits of the

@@ -1,4 +1,3 @@
-#include <atomic>
 #include <holdfast/admission.hpp>
 
 #include "primitive/multi_member.hpp"
@@ -57,8 +56,6 @@ class entry final : public engine::request {
     if (std::exchange(found.rate.taken, false)) session_.refund(limiter_, take_);
   }
 
-  /// Any thread may ask.
-  refused_by waits_for() const noexcept { return waits_for_; }
   /// It may be in the queue of the permits, or have come from there.
   bool waited() const noexcept { return waited_; }
 
@@ -79,13 +76,13 @@ class entry final : public engine::request {
     if (reply.outcome != permits_outcome::queued && reply.outcome != permits_outcome::busy) {
       return engine::mismatch_of(reply, *what_);
     }
-    found.why = waits_for_ = refused_by::permits;
+    found.why = refused_by::permits;
     found.rate = {};
     return std::optional<wait_hint>{engine::hint_of(session_, reply)};
   }
 
   answer on_no_tokens() {
-    found.why = waits_for_ = refused_by::tokens;
+    found.why = refused_by::tokens;
     if (saturated_add(session_.now(), found.rate.wait) > deadline_) {
       return engine::waited_in_vain(errc::timed_out);
     }
@@ -110,7 +107,6 @@ class entry final : public engine::request {
   const boot_time deadline_;
   const store::rate_command take_;
   engine::grant grant_{};
-  std::atomic<refused_by> waits_for_{refused_by::permits};
   bool waited_ = false;
 };
 
@@ -144,11 +140,6 @@ class pending_entry final : public engine::telling<engine::pending_wait, admitte
   }
   failure observed(failure f) override {
     return engine::gave_up(session_, *config_, time_, std::move(f));
-  }
-  void fail_overdue(failure f) override {
-    f = observed(std::move(f));
-    if (f.code == errc::timed_out) return tell(admitted{{}, entry_->waits_for(), {}});
-    tell(session_.located(std::move(f), tried(), config_->name));
   }
   void fail(failure f) override {
     if (f.code == errc::timed_out) return tell(std::move(entry_->found));

@@ -148,7 +148,6 @@ struct barrier::state {
 struct barrier::round final : engine::request {
   enum class until { arrived, released };
   enum class comes_again { yes, no };
-  static constexpr bool ends_before_it_is_told = true;  // the arrival goes back to the barrier
 
   round(std::shared_ptr<state> of, comes_again again)
       : of_(std::move(of)), one_(of_->take()), who_(one_.front()) {
@@ -192,22 +191,24 @@ struct barrier::round final : engine::request {
   bool over() const noexcept { return over_; }
   bool released() const noexcept { return released_; }
 
-  result<std::optional<engine::wait_hint>> ask(bool last) override {
-    if (released_) return settled();
+  std::optional<store::named_command> command(bool) override {
+    if (released_) return std::nullopt;
     tried_ = true;
     if (replaces_what_it_has()) session().keeper().remove(*who_.kept);
-    const boot_time sent = session().now();
-    const bool was_in_doubt = std::exchange(in_doubt_, true);  // also if it throws
-    auto reply = session().permits(of_->of.config->name, command_);
-    in_doubt_ = was_in_doubt;
+    was_in_doubt_ = std::exchange(in_doubt_, true);  // until it is answered
+    return store::named_command{of_->of.config->name, command_};
+  }
+  result<std::optional<engine::wait_hint>> ask(bool) override { return settled(); }
+  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time sent) override {
+    in_doubt_ = was_in_doubt_;
     if (!reply) return not_answered(std::move(reply.error()));
-    in_doubt_ = false;
+    const bool was_in_doubt = std::exchange(in_doubt_, false);
     switch (reply->outcome) {
       case permits_outcome::granted:
         keep(sent);
         if (reply->position != 1 || !command_.lingers) return on_released();
-        call_the_others();
-        return ask(last);
+        return call_the_others();
       case permits_outcome::queued:
         keep(sent);
         return on_arrived(*reply);
@@ -278,11 +279,15 @@ struct barrier::round final : engine::request {
     keeper.add(who_.kept);
   }
 
-  void call_the_others() {
+  // At once, also at the last: they wait for it.
+  answer call_the_others() {
     of_->complete();
     command_.replaces = std::exchange(command_.owner, session().ids().next());
     command_.lingers = arrived_ = false;
     who_.completed = true;
+    const auto call = command(true);
+    const boot_time sent = session().now();
+    return learn(session().permits(call->name, call->command), sent);
   }
 
   answer on_arrived(store::permits_reply& reply) {
@@ -317,7 +322,8 @@ struct barrier::round final : engine::request {
   std::unique_ptr<store::permits_command> last_phase_;  ///< what comes after it
   until until_ = until::released;
   bool tried_ = false;
-  bool in_doubt_ = false;  ///< whether an arrival that was not answered was carried out
+  bool in_doubt_ = false;      ///< whether an arrival that was not answered was carried out
+  bool was_in_doubt_ = false;  ///< before what was asked last
   bool arrived_ = false;
   bool released_ = false;
   bool over_ = false;

@@ -40,8 +40,11 @@ class turn final : public engine::request {
 
   /// First it stands in line, and in_line() says whether that is all; from then on it asks whether
   /// it was woken.
-  result<std::optional<engine::wait_hint>> ask(bool) override {
-    auto reply = session_.permits(config_->name, command_);
+  std::optional<store::named_command> command(bool) override {
+    return store::named_command{config_->name, command_};
+  }
+  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time) override {
     if (!reply) return std::move(reply.error());
     if (mismatches(*reply)) return mismatch(*reply);
     const bool stands = reply->outcome == permits_outcome::queued;
@@ -145,8 +148,8 @@ class relock final : public detail::receiver<lease> {
 
  private:
   relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
-  // By a thread for it: whoever is told here watches the time limits of others, too. Without memory
-  // the one that is behind finds out when its wait ends.
+  // By a thread for it: whoever waited need not wait for that. Without memory the one that is
+  // behind finds out when its wait ends.
   void pass_on() const noexcept try {
     if (!by_) return;
     const auto call = [by = *by_]() noexcept {
@@ -184,7 +187,6 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
 
  private:
   engine::request& asked() override { return turn_; }
-  bool can_be_left() const override { return false; }  // it has to have the mutex again
 
   next come_in() override {
     if (turn_.gives_up().state() != lease_state::lost) return at_store();
@@ -213,6 +215,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
 
   // With the condition's session if it was woken.
   void lock_again(std::shared_ptr<engine::session_impl> woken_by) {
+    const engine::call_limit unlimited{engine::call_limit::none::at_all};
     auto session = mutex_session_.lock();
     if (!session) {
       if (woken_by) turn_.pass_on();

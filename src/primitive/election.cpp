@@ -60,14 +60,15 @@ result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
 /// Who leads, or led, after whom was given last.
 class look_for_next final : public engine::request {
  public:
-  static constexpr bool ends_before_it_is_told = true;  // it writes how far the stream has come
-
   look_for_next(engine::session_impl& session, const std::string& name,
                 std::optional<std::uint64_t>& after)
       : session_(session), name_(name), after_(after) {}
 
-  result<std::optional<engine::wait_hint>> ask(bool) override {
-    auto reply = session_.permits(name_, {});
+  std::optional<store::named_command> command(bool) override {
+    return store::named_command{name_, {}};
+  }
+  result<std::optional<engine::wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time) override {
     if (!reply) return std::move(reply.error());
     auto now = leader_now(*reply);
     if (!now) return std::move(now.error());

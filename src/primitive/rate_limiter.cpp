@@ -210,13 +210,10 @@ class pending_take final : public engine::telling<engine::pending_wait, rate_dec
   engine::request& asked() override { return reservation_; }
   void won(std::shared_ptr<engine::session_impl>) override { tell(reservation_.outcome()); }
   std::optional<store::named_command> leaving(const failure&) override {
-    reservation_.give_back();
+    leave_to_keeper();
     return std::nullopt;
   }
-  void fail_overdue(failure f) override {
-    if (f.code == errc::timed_out) return tell(rate_decision{});
-    tell(session_.located(std::move(f), tried(), config_->name));
-  }
+  void leave_to_keeper() noexcept override { reservation_.give_back(); }
   void fail(failure f) override {
     if (f.code == errc::timed_out) return tell(reservation_.refused());
     tell(std::move(f));

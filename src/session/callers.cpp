@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "session/left_call.hpp"
+#include "session/no_thread.hpp"
 
 namespace holdfast {
 
@@ -48,7 +49,7 @@ constexpr auto idle_for = 10s;
 
 bool& left_a_call() noexcept { return call_was_left; }
 
-bool callers::start(const store::owner_id& owner, std::function<void()> call) noexcept try {
+status callers::start(const store::owner_id& owner, std::function<void()> call) noexcept try {
   std::list<std::thread> over;
   {
     const std::lock_guard guard{mutex_};
@@ -71,14 +72,26 @@ bool callers::start(const store::owner_id& owner, std::function<void()> call) no
     }
   }
   for (std::thread& t : over) t.join();
-  return true;
+  return done{};
 } catch (...) {
-  return false;  // no thread, or no memory
+  return no_thread("to wait for the store with");
 }
 
 bool callers::call_for(const store::owner_id& owner) const {
   const std::lock_guard guard{mutex_};
   return owners_.contains(owner);
+}
+
+void callers::left(const store::owner_id& owner) noexcept try {
+  const std::lock_guard guard{mutex_};
+  owners_.insert(owner);
+} catch (...) {
+  return;  // no memory: what it gets stays until its lease ends
+}
+
+void callers::ended(const store::owner_id& owner) noexcept {
+  const std::lock_guard guard{mutex_};
+  if (const auto found = owners_.find(owner); found != owners_.end()) owners_.erase(found);
 }
 
 void callers::close() noexcept {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <holdfast/clock.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/store/command.hpp>
 #include <holdfast/timed.hpp>
 #include <list>
@@ -30,12 +31,15 @@ class callers {
   callers(const callers&) = delete;
   callers& operator=(const callers&) = delete;
 
-  /// Has a thread make the call, which must not throw. False if there is none to be had. `owner`,
-  /// if any, is the one on whose behalf it is.
-  bool start(const store::owner_id& owner, std::function<void()> call) noexcept;
+  /// Has a thread make the call, which must not throw. errc::unavailable if there is none to be
+  /// had. `owner`, if any, is the one on whose behalf it is.
+  status start(const store::owner_id& owner, std::function<void()> call) noexcept;
   /// Whether a call on behalf of that owner is under way: what gives back what it may get has to
   /// come after it.
   bool call_for(const store::owner_id& owner) const;
+  /// One that a thread of somebody else makes, who says so when it is left, and when it has ended.
+  void left(const store::owner_id& owner) noexcept;
+  void ended(const store::owner_id& owner) noexcept;
   /// Whether the calling thread is one of them.
   bool on_own_thread() const noexcept;
 

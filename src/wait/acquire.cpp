@@ -60,6 +60,10 @@ result<std::optional<wait_hint>> request::learn(result<store::permits_reply>, bo
   return failure{errc::internal, "the store answered another request than the one that was sent"};
 }
 
+result<std::optional<wait_hint>> request::ask(bool) {
+  return failure{errc::internal, "a request without a question"};
+}
+
 wait_steps::wait_steps(session_impl& session, request& q, const time_frame& time)
     : session_(session),
       request_(q),
@@ -89,7 +93,9 @@ std::optional<status> wait_steps::ask() {
   const call_limit until{limit_};
   left_a_call() = false;
   const boot_time sent = session_.now();
-  return judge(request_.ask(last_), sent);
+  const auto what = request_.command(last_);
+  if (!what) return judge(request_.ask(last_), sent);
+  return judge(request_.learn(session_.permits(what->name, what->command), sent), sent);
 }
 
 std::optional<store::named_command> wait_steps::command() {
@@ -127,7 +133,7 @@ std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
   const boot_time now = session_.now();
   const boot_time give_up = gives_up_at(f, sent, now);
   const bool hopeless = f.code != errc::unavailable;
-  if (!hopeless && left_a_call()) return left_at_deadline();
+  if (!hopeless && left_a_call()) return left_at_deadline(began_);
   if (f.ack_missing) in_vain_ = f;
   if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))
     return status(std::move(f));
@@ -153,8 +159,8 @@ boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time no
 
 // Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
 // grant may take longer than the last answer is waited for.
-failure wait_steps::left_at_deadline() {
-  if (!in_vain_) return unanswered(session_, began_, answered_);
+failure wait_steps::left_at_deadline(boot_time began) {
+  if (!in_vain_) return unanswered(session_, began, answered_);
   failure f = std::move(*in_vain_);
   f.what += "; the last try was not answered in time";
   f.outcome_unknown = true;
@@ -211,20 +217,18 @@ store::permits_command acquisition::acquire_command(bool wait) noexcept {
   return engine::acquire_command(session_, config_, params_, grant_.owner, wait);
 }
 
-result<std::optional<wait_hint>> acquisition::ask(bool last) {
-  if (answer_) {
-    auto answer = std::move(*answer_);
-    answer_.reset();
-    const bool settled = answer && !*answer;
-    if (settled || !last) return answer;
-  }
-  const boot_time sent = session_.now();
-  return learn(session_.permits(config_.name, acquire_command(!last)), sent);
+// Somebody else may have asked for it. At the last that is good for nothing if it has to wait.
+std::optional<store::named_command> acquisition::command(bool last) {
+  const bool settled = answer_ && *answer_ && !**answer_;
+  if (settled || (answer_ && !last)) return std::nullopt;
+  answer_.reset();
+  return store::named_command{config_.name, acquire_command(!last)};
 }
 
-std::optional<store::named_command> acquisition::command(bool last) {
-  if (answer_) return std::nullopt;
-  return store::named_command{config_.name, acquire_command(!last)};
+result<std::optional<wait_hint>> acquisition::ask(bool) {
+  auto answer = std::move(*answer_);
+  answer_.reset();
+  return answer;
 }
 
 result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept try {

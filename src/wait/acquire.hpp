@@ -28,8 +28,14 @@ wait_hint hint_of(const session_impl& session, store::permits_reply& reply);
 class request {
  public:
   virtual ~request() = default;
-  /// Settled if it returns nothing. `last`: there will be no other time, leave nothing behind.
-  virtual result<std::optional<wait_hint>> ask(bool last) = 0;
+  /// What to send, so that many can be asked in one round trip; or nothing if it has to ask by
+  /// itself. `last`: there will be no other time, leave nothing behind.
+  virtual std::optional<store::named_command> command(bool last);
+  /// What came of it. Settled if it returns nothing.
+  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
+                                                 boot_time sent);
+  /// Both, where it has to ask by itself.
+  virtual result<std::optional<wait_hint>> ask(bool last);
   /// A notification came: the next look may not be left to others. Whoever sent it, only an answer
   /// settles the request, or the secret of the one that was before: true then.
   virtual bool notified(const store::notification&) { return false; }
@@ -37,13 +43,6 @@ class request {
   virtual void notified_before() {}
   /// Until when a look may be left to others of the session; `now` if it may not.
   virtual boot_time put_off(boot_time now) { return now; }
-
-  /// ask() in two halves, so that many can be asked in one round trip: what to send, or nothing if
-  /// it has to be asked alone …
-  virtual std::optional<store::named_command> command(bool last);
-  /// … and what came of it.
-  virtual result<std::optional<wait_hint>> learn(result<store::permits_reply> reply,
-                                                 boot_time sent);
 };
 
 /// The policy of one wait at the store, step by step: a thread that sleeps between them and the
@@ -70,11 +69,8 @@ class wait_steps {
   void notified_before() { request_.notified_before(); }
 
   boot_time until() const noexcept { return until_; }
-  /// What the store said last: nothing yet, that it let it wait, or that it granted in vain.
-  enum class heard { nothing, waits, in_vain };
-  heard last_heard() const noexcept {
-    return in_vain_ ? heard::in_vain : answered_ ? heard::waits : heard::nothing;
-  }
+  /// How it ends where the store has not answered in time, since the wait began.
+  failure left_at_deadline(boot_time began);
   /// Whose death would be news.
   const std::vector<std::string>& watched() const noexcept { return watched_; }
 
@@ -84,7 +80,6 @@ class wait_steps {
   std::optional<status> judge(result<std::optional<wait_hint>> answer, boot_time sent);
   std::optional<status> judge_failure(failure f, boot_time sent);
   boot_time gives_up_at(const failure& f, boot_time sent, boot_time now);
-  failure left_at_deadline();
 
   session_impl& session_;
   request& request_;

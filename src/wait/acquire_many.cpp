@@ -58,7 +58,8 @@ class joint_acquisition final : public request {
   }
 
   /// The same where there is no memory for it: the keepers do it.
-  void abandon_all() const noexcept {
+  void abandon_all() noexcept {
+    in_doubt_ = false;
     for (std::size_t i = 0; i < asked_; ++i) abandon(all_[i]);
   }
 
@@ -216,9 +217,6 @@ class pending_joint final : public telling<pending_wait, std::vector<lease>> {
   failure observed(failure f) override {
     const wanted& w = what_->q.in_the_way();
     return gave_up(*w.session, *w.what, time_, std::move(f));
-  }
-  void fail_overdue(failure f) override {
-    tell(session_.located(std::move(f), tried(), config_->name));
   }
   // Also where this session never began: those before have given something.
   void fail(failure f) override {

@@ -38,7 +38,7 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
 }
 
 operation::next pending_acquire::won_in_local_queue(lease mine) {
-  if (may_tell()) won(std::move(mine));
+  won(std::move(mine));
   return over();
 }
 

@@ -77,8 +77,6 @@ pending<T> async_command(const async_request& o, const store::permits_command& c
 }
 
 /// A request that leaves nothing behind, whatever comes of it; or what its give_back() gives back.
-/// One with `ends_before_it_is_told` shares something with its caller, and the caller is told on
-/// the runner's thread only, when the request is gone: that may be later than its limit.
 template <class T, class Request>
 class pending_request final : public telling_wait<pending_wait, T> {
  public:
@@ -93,9 +91,6 @@ class pending_request final : public telling_wait<pending_wait, T> {
 
  private:
   request& asked() override { return *request_; }
-  bool can_be_left() const override {
-    return !requires { Request::ends_before_it_is_told; };
-  }
   void won(std::shared_ptr<session_impl> session) override {
     const std::string_view tried = this->tried();
     result<T> how = outcome_(std::move(request_));

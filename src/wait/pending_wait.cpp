@@ -23,14 +23,12 @@ void pending_wait::begin(std::stop_token stop) {
   if (can) can = session->runner().start();
   waited_ = {session->now(), session->now()};
   limit_ = std::min(time_.limit(), call_limit::present());
-  told_at_ = limit_;
+  ends_by_ = limit_;
   if (time_.is_try() && session->can().try_takes_ms > 0) {
     const milliseconds each(session->can().try_takes_ms);
-    told_at_ = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
+    ends_by_ = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
   }
-  if (can && told_at_ != forever && can_be_left()) {
-    can = session->runner().tell_at(told_at_, shared_from_this());
-  }
+  if (can && ends_by_ != forever) can = session->runner().end_by(ends_by_, shared_from_this());
   if (can) return wake();
   fail(session->located(std::move(can.error()), operation_, config_->name));
 }
@@ -68,12 +66,16 @@ operation::next pending_wait::at_store() {
 
 operation::next pending_wait::ask() {
   if (stop().stop_requested()) return give_up(stopped());
-  if (told_) return give_up({errc::cancelled, {}});  // nobody waits for it any more
-  if (auto request = steps_->command()) return {.ask = request};
+  if (session_.now() >= ends_by_) return overdue();
+  if (auto request = steps_->command()) {
+    unanswered_ = true;
+    return {.ask = request};
+  }
   return settle(steps_->ask());
 }
 
 operation::next pending_wait::answer(result<store::permits_reply> reply, boot_time sent) {
+  unanswered_ = false;
   if (!leaving_) return settle(steps_->answered(std::move(reply), sent));
   if (!reply) {
     abandon();
@@ -106,7 +108,6 @@ operation::next pending_wait::take(const store::notification& n) {
 }
 
 operation::next pending_wait::retry_after(boot_time until) {
-  heard_ = steps_ ? steps_->last_heard() : wait_steps::heard::waits;
   until_ = until;
   return {.until = until};
 }
@@ -118,7 +119,6 @@ std::vector<std::string> pending_wait::watched() const {
 operation::next pending_wait::succeed() {
   auto session = weak_session_.lock();
   if (!session) return give_up(stopped());
-  if (!may_tell()) return give_up({errc::cancelled, {}});
   won(std::move(session));
   return over();
 }
@@ -132,7 +132,6 @@ operation::next pending_wait::give_up(failure f) {
 
 operation::next pending_wait::end(failure f) {
   let_go();
-  if (!may_tell()) return over();
   f = observed(std::move(f));
   fail(session_.located(std::move(f), operation_, config_->name));
   return over();
@@ -156,45 +155,32 @@ operation::next pending_wait::over() {
   return {.over = true};
 }
 
-void pending_wait::overdue() noexcept {
-  constexpr std::chrono::seconds looks_again{1};
-  const boot_time now = session_.now();
-  const auto steps = session_.runner().steps();
-  // It was stopped, and is being ended: the runner has many to see to.
-  if (now < told_at_ && steps_seen_.exchange(steps) != steps) {
-    const boot_time again_at = std::min(told_at_, saturated_add(now, looks_again));
-    (void)session_.runner().tell_at(again_at, shared_from_this());
-    return;
+// Nothing more is asked.
+operation::next pending_wait::overdue() {
+  if (leaving_) {
+    abandon();
+    return end(std::move(*leaving_));
   }
-  if (told_.exchange(true)) return;
-  try {
-    told_overdue();
-  } catch (...) {
-    tell_no_memory();
-  }
+  if (!steps_) return step();
+  failure why = stop().stop_requested() ? stopped() : in_vain();
+  if (unanswered_) (void)asked().learn(failure{errc::unavailable, why.what, true}, {});
+  leave_to_keeper();
+  return end(std::move(why));
 }
 
-// The runner's thread sees to it, unless it is stuck in the store.
+failure pending_wait::in_vain() {
+  failure why = steps_->left_at_deadline(waited_.began);
+  const bool is_try = time_.is_try() && limit_ == forever;  // and not the rest of a longer call
+  if (is_try) why.code = errc::unavailable;
+  return why;
+}
+
+// It is being ended then, unless a thread that does that is stuck in the store.
 void pending_wait::stop_soon() noexcept {
   wake();
-  if (!can_be_left()) return;
-  steps_seen_ = session_.runner().steps();
   if (const auto self = weak_from_this().lock()) {
-    (void)session_.runner().tell_at(saturated_add(session_.now(), last_answer_within), self);
+    (void)session_.runner().end_by(saturated_add(session_.now(), last_answer_within), self);
   }
-}
-
-void pending_wait::told_overdue() {
-  if (stop().stop_requested()) return fail_overdue(stopped());
-  using heard = wait_steps::heard;
-  const heard last = heard_;
-  failure why = unanswered(session_, waited_.began, last != heard::nothing);
-  const bool is_try = time_.is_try() && limit_ == forever;  // and not the rest of a longer call
-  if (is_try || last == heard::in_vain) why.code = errc::unavailable;
-  if (last == heard::in_vain) {
-    why.what = "the store granted it in vain, and did not answer the last try in time";
-  }
-  fail_overdue(std::move(why));
 }
 
 bool pending_wait::broken() noexcept {
@@ -202,7 +188,7 @@ bool pending_wait::broken() noexcept {
   leave_to_keeper();
   let_go();
   (void)over();
-  if (telling_ || may_tell()) tell_no_memory();
+  tell_no_memory();
   return true;
 }
 

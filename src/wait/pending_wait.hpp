@@ -22,8 +22,8 @@ struct async_request {
 
 /// One wait without a thread: the steps of wait_steps, with questions that go out together with
 /// those of others, and every way to end. Subclasses say what is asked, and who is told. If the
-/// store hangs, that is told soon after the deadline all the same, and what is under way goes on:
-/// what comes of it is given back.
+/// store hangs, it ends soon after the deadline all the same: what it has asked is left, and what
+/// comes of that is given back.
 class pending_wait : public operation {
  public:
   explicit pending_wait(async_request o);
@@ -32,7 +32,8 @@ class pending_wait : public operation {
   next answer(result<store::permits_reply> reply, boot_time sent) final;
   next take(const store::notification& n) final;
   std::vector<std::string> watched() const final;
-  void overdue() noexcept final;
+  next overdue() final;
+  boot_time calls_until() const noexcept final { return limit_; }
   bool broken() noexcept final;
 
  protected:
@@ -54,20 +55,12 @@ class pending_wait : public operation {
     return {};
   }
   virtual void fail(failure f) = 0;
-  /// Whether the wait can end while the runner's thread is stuck …
-  virtual bool can_be_left() const { return true; }
   /// As many as a driver may send one after the other.
   virtual std::uint32_t commands_of_a_try() const { return 1; }
-  /// … and how it is told then, by another thread: with nothing that is the runner's.
-  virtual void fail_overdue(failure f) {
-    fail(session_.located(observed(std::move(f)), operation_, config_->name));
-  }
-  /// Where it is broken: false as long as somebody else is at work for it, who will wake it …
+  /// Where it is broken: false as long as somebody else is at work for it, who will wake it.
   virtual bool come_out() noexcept { return true; }
-  /// … and, as far as there is no memory to do it here, what `leaving` says is the keeper's.
+  /// Without memory or time for it here, what `leaving` says is the keeper's.
   virtual void leave_to_keeper() noexcept {}
-  /// Before the receiver is told: true for one thread only; for that of the runner.
-  bool may_tell() noexcept { return telling_ = !told_.exchange(true); }
   /// Tells the observer, where the synchronous form does.
   virtual failure observed(failure f) { return f; }
   /// Before anybody is told.
@@ -98,7 +91,7 @@ class pending_wait : public operation {
   next settle(std::optional<status> ended);
   next succeed();
   next give_up(failure f);
-  void told_overdue();
+  failure in_vain();
   void stop_soon() noexcept;
 
   std::shared_ptr<session_impl> keeps_session_;
@@ -108,21 +101,16 @@ class pending_wait : public operation {
   std::stop_token receivers_stop_;
   const std::stop_token closing_;
 
-  std::atomic<bool> told_{false};
-  std::atomic<wait_steps::heard> heard_{};
-
-  // Of the runner's thread.
   on_stop on_stop_;
   on_stop on_receivers_stop_;
   boot_time until_ = forever;
   boot_time limit_ = forever;    ///< no answer is waited for any longer
-  boot_time told_at_ = forever;  ///< if it has not ended by then
+  boot_time ends_by_ = forever;  ///< the same of a try, which has no limit of its own
 
-  std::atomic<std::uint64_t> steps_seen_{0};  ///< of the runner, when it was asked to stop
-  std::unique_ptr<wait_steps> steps_;         // of few: most stand at a local queue
+  std::unique_ptr<wait_steps> steps_;  // of few: most stand at a local queue
   bool told_early_ = false;
   bool begun_ = false;
-  bool telling_ = false;
+  bool unanswered_ = false;
   std::unique_ptr<failure> leaving_;
 };
 

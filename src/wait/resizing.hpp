@@ -46,19 +46,18 @@ class resizing final : public request {
     return why;
   }
 
-  result<std::optional<wait_hint>> ask(bool) override {
-    const auto c = hold_->to_resize(weight_);
-    if (!c) return c.error();
-    const bool was_unknown = std::exchange(unknown_, true);  // also if it throws
-    auto reply = session_.permits(hold_->name(), *c);
-    unknown_ = was_unknown;
-    return learn(std::move(reply), {});
-  }
   std::optional<store::named_command> command(bool) override {
-    const auto c = hold_->to_resize(weight_);
-    return c ? std::optional(store::named_command{hold_->name(), *c}) : std::nullopt;
+    auto c = hold_->to_resize(weight_);
+    if (!c) {
+      why_not_ = std::move(c.error());
+      return std::nullopt;
+    }
+    was_unknown_ = std::exchange(unknown_, true);  // until it is answered
+    return store::named_command{hold_->name(), *c};
   }
+  result<std::optional<wait_hint>> ask(bool) override { return std::move(why_not_); }
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time) override {
+    unknown_ = was_unknown_;
     if (!reply && !unknown_ && !reply.error().outcome_unknown) {
       refused_ = std::move(reply.error());
       return std::optional<wait_hint>{};
@@ -78,7 +77,9 @@ class resizing final : public request {
   session_impl& session_;
   const std::shared_ptr<hold> hold_;
   const std::uint32_t weight_;
+  failure why_not_;
   bool unknown_ = false;
+  bool was_unknown_ = false;  ///< before what was asked last
   bool room_ = false;
   std::optional<failure> refused_;  ///< for sure: nothing was changed
 };

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "session/no_memory.hpp"
-#include "session/no_thread.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -12,72 +11,80 @@ namespace holdfast::engine {
 namespace {
 // So many steps, and then it looks for notifications; so many questions in one round trip.
 constexpr std::size_t steps_in_a_row = 256;
+/// A leader that is not stuck has seen to what is overdue after that.
+constexpr std::chrono::milliseconds a_moment{2};
 }  // namespace
 
 void operation::wake() noexcept {
   if (!queued_.exchange(true)) runner_.push(shared_from_this());
 }
 
+/// Where a thread lets go of the mutex for what may take long: another one may lead from then on.
+class runner::away {
+ public:
+  away(runner& from, held& lock) noexcept : from_(from), lock_(lock) {
+    if (from_.leads()) {
+      from_.away_ = true;
+      ++from_.steps_;
+    }
+    lock_.unlock();
+  }
+  ~away() {
+    lock_.lock();
+    if (from_.leads()) from_.away_ = false;
+  }
+  away(const away&) = delete;
+  away& operator=(const away&) = delete;
+
+ private:
+  runner& from_;
+  held& lock_;
+};
+
+// ---- its threads
+
 void runner::close() noexcept {
-  {
-    const std::lock_guard guard{mutex_};
-    closing_.request_stop();
-    idle_.notify_one();
-    if (slot_) slot_->wake();
-  }
-  if (thread_.joinable()) thread_.join();
-  {
-    const std::lock_guard guard{mutex_};
-    closed_ = true;
-    deadlines_changed_.notify_one();
-  }
-  if (watch_thread_.joinable()) watch_thread_.join();
+  held lock{mutex_};
+  closing_.request_stop();
+  rouse_leader();
+  while (threads_ > 0) ended_.wait(lock);
+  leader_ = standby_ = {};
+  watched_ = over_ = false;
 }
 
 status runner::start() noexcept try {
   const std::lock_guard guard{mutex_};
-  if (thread_.joinable()) return done{};
+  if (threads_ > 0) return done{};
   if (!slot_) {
     slot_ = std::make_unique<dispatcher::registration>(session_.dispatcher(),
                                                        dispatcher::registration::for_many::owners);
   }
-  thread_ = std::thread([this] { run(); });
-  return done{};
+  return add_thread();
 } catch (...) {
-  return no_thread("to wait for the store with");
+  return without_memory();
 }
 
-status runner::tell_at(boot_time when, const std::shared_ptr<operation>& e) noexcept try {
+status runner::add_thread() noexcept {
+  ++threads_;
+  auto added = session_.callers().start({}, [this]() noexcept { run(); });
+  if (!added) --threads_;
+  return added;
+}
+
+status runner::end_by(boot_time when, const std::shared_ptr<operation>& e) noexcept try {
   const std::lock_guard guard{mutex_};
   if (e->limit_ && (*e->limit_)->first <= when) return done{};
-  if (!watch_thread_.joinable()) watch_thread_ = std::thread([this] { watch_time(); });
-  const auto at = deadlines_.emplace(when, e);
-  if (e->limit_) deadlines_.erase(*e->limit_);
+  if (!watched_) {
+    if (auto watched = add_thread(); !watched) return watched;
+    watched_ = true;
+  }
+  const auto at = limits_.emplace(when, e);
+  if (e->limit_) limits_.erase(*e->limit_);
   e->limit_ = at;
-  if (wake_time_.comes_before(when)) deadlines_changed_.notify_one();
+  if (wake_time_.comes_before(when)) limits_changed_.notify_one();
   return done{};
 } catch (...) {
-  return no_thread("to watch deadlines with");
-}
-
-void runner::watch_time() {
-  watch_id_ = std::this_thread::get_id();
-  std::unique_lock lock{mutex_};
-  while (!closed_) {
-    const boot_time next = deadlines_.empty() ? forever : deadlines_.begin()->first;
-    if (session_.now() < next) {
-      const boot_time until = wake_time_.sleep_until(next, session_.now());
-      session_.clock().wait_until(lock, deadlines_changed_, until);
-      continue;
-    }
-    auto e = deadlines_.extract(deadlines_.begin()).mapped().lock();
-    if (!e) continue;
-    e->limit_.reset();
-    lock.unlock();
-    e->overdue();
-    e.reset();
-    lock.lock();
-  }
+  return without_memory();
 }
 
 // In a forked child nobody would take it, and a thread that is not there may hold the mutex.
@@ -85,54 +92,148 @@ void runner::push(std::shared_ptr<operation> e) noexcept {
   if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
   woken_.push(std::move(e));
-  if (woken_.size() > 1) return;
+  if (woken_.size() == 1) rouse_leader();
+}
+
+void runner::wake(std::shared_ptr<operation> e) noexcept {
+  if (e->queued_.exchange(true)) return;
+  woken_.push(std::move(e));
+  if (!leads()) rouse_leader();
+}
+
+void runner::rouse_leader() noexcept {
   idle_.notify_one();
-  slot_->wake();
+  if (slot_) slot_->wake();
 }
 
-void runner::run() {
-  id_ = std::this_thread::get_id();
-  while (sleep_while_idle()) {
-    boot_time until = times_.empty() ? forever : times_.begin()->first;
-    if (!asking_.empty()) until = boot_time{};
-    for (const auto& n : collect(until)) take_notification(n);
-    take_due();
-    work();
-    ask_all();
+// One that comes back from the store to find another one leading stands by, unless one does.
+void runner::run() noexcept {
+  const auto me = std::this_thread::get_id();
+  held lock{mutex_};
+  while (!over_) {
+    if (leader_ == std::thread::id{}) leader_ = me;
+    if (leads()) {
+      lead(lock);
+    } else if (standby_ == std::thread::id{} || standby_ == me) {
+      standby_ = me;
+      watched_ = true;
+      stand_by(lock);
+    } else {
+      break;
+    }
   }
+  if (--threads_ == 0) ended_.notify_all();
 }
 
-std::vector<store::notification> runner::collect(boot_time until) noexcept try {
-  return slot_->collect(until);
-} catch (...) {
-  std::unique_lock lock{mutex_};
-  idle_.wait_for(lock, memory_retry);
-  return {};
+bool runner::overdue() const noexcept {
+  return !limits_.empty() && limits_.begin()->first <= session_.now();
+}
+
+// Whoever leads is told what is overdue. If it does not move, it is stuck: where it is, and what it
+// is about, is in the operations, so another one can go on.
+void runner::stand_by(held& lock) noexcept {
+  if (!overdue()) {
+    const boot_time next = limits_.empty() ? forever : limits_.begin()->first;
+    const boot_time until = wake_time_.sleep_until(next, session_.now());
+    session_.clock().wait_until(lock, limits_changed_, until);
+    return;
+  }
+  const auto step = steps_;
+  rouse_leader();
+  limits_changed_.wait_for(lock, a_moment);
+  if (!overdue() || !away_ || steps_ != step || over_) return;
+  leader_ = std::exchange(standby_, {});
+  away_ = false;
+  watched_ = add_thread().ok();
+}
+
+// ---- the one that leads
+
+void runner::lead(held& lock) noexcept {
+  if (!sleep_while_idle(lock)) {
+    over_ = true;
+    limits_changed_.notify_all();
+    return;
+  }
+  collect(lock);
+  take_overdue(lock);
+  take_news(lock);
+  take_due();
+  work(lock);
+  ask_all(lock);
 }
 
 // Without operations others read the inbox: their notifications would take a detour through this
 // thread, and those for nobody would pile up. False when there will be no more operations; those
 // that are left are woken to find out.
-bool runner::sleep_while_idle() {
-  std::unique_lock lock{mutex_};
+bool runner::sleep_while_idle(held& lock) noexcept {
   if (operations_.empty()) {
     slot_->listen(false);
     while (woken_.empty() && !closing_.stop_requested()) idle_.wait(lock);
     slot_->listen(true);
   }
-  lock.unlock();
   if (!closing_.stop_requested()) return true;
   if (!std::exchange(told_to_close_, true)) {
-    for (const auto& entry : operations_) entry.second->wake();
+    for (const auto& entry : operations_) wake(entry.second);
   }
-  lock.lock();
   return !operations_.empty() || !woken_.empty();
 }
 
-void runner::take_woken(woken_line& taken) noexcept {
-  const std::lock_guard guard{mutex_};
-  while (taken.size() < steps_in_a_row && !woken_.empty()) taken.push(woken_.pop());
-  if (!woken_.empty()) slot_->wake();  // not to sleep while there are others
+void runner::collect(held& lock) noexcept {
+  if (!news_.empty()) return;
+  boot_time until = times_.empty() ? forever : times_.begin()->first;
+  if (!asking_.empty() || !woken_.empty() || overdue()) until = boot_time{};
+  std::vector<store::notification> got;
+  lock.unlock();
+  try {
+    got = slot_->collect(until);
+    lock.lock();
+  } catch (...) {
+    lock.lock();
+    idle_.wait_for(lock, memory_retry);
+  }
+  std::reverse(got.begin(), got.end());
+  news_ = std::move(got);
+}
+
+void runner::take_overdue(held& lock) noexcept {
+  const boot_time now = session_.now();
+  while (leads() && !limits_.empty() && limits_.begin()->first <= now) {
+    auto e = limits_.extract(limits_.begin()).mapped().lock();
+    if (!e) continue;
+    e->limit_.reset();
+    if (e->busy_ || e->stage_ != operation::stage::known) {
+      e->late_ = true;
+      const away letting_go(*this, lock);
+      e.reset();
+      continue;
+    }
+    leave_question(*e);
+    take_step(lock, std::move(e), [](operation& o) { return o.overdue(); });
+  }
+}
+
+void runner::take_news(held& lock) noexcept {
+  while (leads() && !news_.empty()) {
+    const auto n = std::move(news_.back());
+    news_.pop_back();
+    if (n.what == store::notification_kind::departed) {
+      for (const auto& [owner, e] : operations_) {
+        const auto& peers = e->watching_;
+        const bool news = e->busy_ || std::find(peers.begin(), peers.end(), n.peer) != peers.end();
+        if (news) wake(e);
+      }
+      continue;
+    }
+    const auto behind = operations_.upper_bound(n.owner);
+    if (behind == operations_.begin() || std::prev(behind)->first != n.owner) continue;
+    auto e = std::prev(behind)->second;
+    if (e->busy_ || e->asked_ != nullptr) {
+      e->missed_ = true;
+    } else {
+      take_step(lock, std::move(e), [&](operation& o) { return o.take(n); });
+    }
+  }
 }
 
 void runner::take_due() noexcept {
@@ -140,93 +241,164 @@ void runner::take_due() noexcept {
   while (!times_.empty() && times_.begin()->first <= now) {
     operation& e = *times_.begin()->second;
     set_due(e, forever);
-    e.wake();
+    wake(e.shared_from_this());
   }
 }
 
-void runner::take_notification(const store::notification& n) noexcept {
-  if (n.what == store::notification_kind::departed) {
-    for (const auto& [owner, e] : operations_) {
-      const auto& peers = e->watching_;
-      if (std::find(peers.begin(), peers.end(), n.peer) != peers.end()) e->wake();
-    }
-  } else if (const auto found = operations_.find(n.owner); found != operations_.end()) {
-    const auto e = found->second;
-    take_step(*e, [&] { return e->take(n); });
-  }
-}
-
-// A new one is known by its owner before it asks: a grant may come at once.
-void runner::work() noexcept {
-  woken_line woken;
-  take_woken(woken);
-  while (const auto e = woken.pop()) {
+void runner::work(held& lock) noexcept {
+  for (std::size_t i = 0; i < steps_in_a_row && leads() && !woken_.empty(); ++i) {
+    auto e = woken_.pop();
     e->queued_ = false;
-    if (e->stage_ == operation::stage::over) continue;
-    take_step(*e, [&] {
-      if (e->stage_ == operation::stage::fresh) {
-        operations_.emplace(e->owner(), e);
-        e->stage_ = operation::stage::known;
-      }
-      return e->step();
-    });
+    if (e->stage_ == operation::stage::over) {
+      const away letting_go(*this, lock);
+      e.reset();
+    } else if (e->busy_ || e->asked_ != nullptr) {
+      e->woken_ = true;
+    } else {
+      take_step(lock, std::move(e), [](operation& o) { return o.step(); });
+    }
   }
+}
+
+// What was asked is this thread's until it is answered, whoever leads then.
+void runner::ask_all(held& lock) noexcept {
+  if (asking_.empty() || !leads()) return;
+  batch mine;
+  take_questions(mine.asked);
+  if (mine.asked.empty()) return;
+  mine.other = std::exchange(under_way_, &mine);
+  const boot_time sent_at = session_.now();
+  std::vector<result<store::permits_reply>> replies;
+  {
+    const away at_the_store(*this, lock);
+    replies = ask(mine.asked);
+  }
+  answered(mine);
+  std::size_t i = 0;
+  for (const auto& q : mine.asked) {
+    auto reply = i < replies.size() ? std::move(replies[i++]) : without_memory();
+    if (q.of->asked_ != &q) {
+      session_.callers().ended(q.what.command.owner);
+      continue;
+    }
+    q.of->asked_ = nullptr;
+    take_step(lock, q.of, [&](operation& o) { return o.answer(std::move(reply), sent_at); });
+  }
+  const away letting_go(*this, lock);
+  mine.asked.clear();
+}
+
+void runner::take_questions(std::list<question>& of_this_batch) noexcept {
+  for (auto next = asking_.begin(); next != asking_.end();) {
+    const auto q = next++;
+    q->sent = under_way_ == nullptr || !has_to_wait(*q);
+    auto& to = q->sent ? of_this_batch : behind_;
+    to.splice(to.end(), asking_, q);
+  }
+}
+
+// What one owner asks is carried out in that order, also where a thread is stuck with the first.
+bool runner::has_to_wait(const question& q) const noexcept {
+  const auto same = [&](const question& other) {
+    return other.what.command.owner == q.what.command.owner;
+  };
+  if (!q.what.command.owner) return false;
+  if (std::any_of(behind_.begin(), behind_.end(), same)) return true;
+  for (const batch* b = under_way_; b != nullptr; b = b->other) {
+    if (std::any_of(b->asked.begin(), b->asked.end(), same)) return true;
+  }
+  return false;
+}
+
+void runner::answered(batch& mine) noexcept {
+  batch** at = &under_way_;
+  while (*at != &mine) at = &(*at)->other;
+  *at = mine.other;
+  asking_.splice(asking_.begin(), behind_);
+  if (!leads()) rouse_leader();
 }
 
 // Without memory for it nobody knows what was carried out, as after a reply that was lost.
-void runner::ask_all() noexcept {
-  if (asking_.empty()) return;
-  const auto asked = std::exchange(asking_, {});
-  const boot_time sent = session_.now();
-  std::vector<result<store::permits_reply>> replies;
-  try {
-    std::vector<store::named_command> questions;
-    questions.reserve(asked.size());
-    for (const auto& [e, request] : asked) questions.push_back(request);
-    replies = session_.permits(questions);
-  } catch (...) {
-    replies.clear();
-  }
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    operation& e = *asked[i].first;
-    const bool answered = i < replies.size();
-    take_step(e,
-              [&] { return e.answer(answered ? std::move(replies[i]) : without_memory(), sent); });
-  }
-}
-
-template <class Step>
-void runner::take_step(operation& e, Step step) noexcept try {
-  steps_.fetch_add(1, std::memory_order_relaxed);
-  go_on(e, step());
+std::vector<result<store::permits_reply>> runner::ask(const std::list<question>& all) noexcept try {
+  std::vector<store::named_command> questions;
+  questions.reserve(all.size());
+  for (const auto& q : all) questions.push_back(q.what);
+  return session_.permits(questions);
 } catch (...) {
-  if (e.broken()) end(e);
+  return {};
 }
 
-void runner::go_on(operation& e, operation::next next) {
-  if (next.over) {
-    end(e);
-  } else if (next.ask) {
-    asking_.emplace_back(&e, *next.ask);
+// ---- a step
+
+// A new one is known by its owner before it asks: a grant may come at once.
+template <class Step>
+void runner::take_step(held& lock, std::shared_ptr<operation> e, Step step) noexcept {
+  bool over = false;
+  e->busy_ = true;
+  try {
+    if (e->stage_ == operation::stage::fresh) {
+      operations_.emplace(e->owner(), e);
+      e->stage_ = operation::stage::known;
+    }
+    operation::next next;
+    {
+      const away with_it(*this, lock);
+      const call_limit until{e->calls_until()};
+      next = step(*e);
+      if (!next.over && !next.ask) session_.dispatcher().rewatch(e->watching_, e->watched());
+    }
+    over = next.over;
+    if (!over) go_on(*e, next);
+  } catch (...) {
+    const away with_it(*this, lock);
+    over = e->broken();
+  }
+  e->busy_ = false;
+  if (!leads()) rouse_leader();
+  if (over) return end(lock, std::move(e));
+  catch_up(lock, std::move(e));
+}
+
+void runner::go_on(operation& e, const operation::next& next) {
+  if (next.ask) {
+    asking_.push_back({e.shared_from_this(), *next.ask});
+    e.asked_ = &asking_.back();
   } else {
     set_due(e, next.until);
-    session_.dispatcher().rewatch(e.watching_, e.watched());
   }
 }
 
-void runner::end(operation& e) noexcept {
-  set_due(e, forever);
-  forget_limit(e);
-  session_.dispatcher().rewatch(e.watching_, {});
-  std::erase_if(asking_, [&](const auto& asks) { return asks.first == &e; });
-  e.stage_ = operation::stage::over;
-  operations_.erase(e.owner());
+// What came while it was busy, or was waiting for an answer.
+void runner::catch_up(held& lock, std::shared_ptr<operation> e) noexcept {
+  if (std::exchange(e->late_, false)) {
+    leave_question(*e);
+    return take_step(lock, std::move(e), [](operation& o) { return o.overdue(); });
+  }
+  if (e->asked_ != nullptr) return;
+  if (std::exchange(e->woken_, false)) wake(e);
+  if (!std::exchange(e->missed_, false)) return;
+  take_step(lock, std::move(e), [](operation& o) { return o.take({}); });
 }
 
-void runner::forget_limit(operation& e) noexcept {
-  std::multimap<boot_time, std::weak_ptr<operation>>::node_type last;
-  const std::lock_guard guard{mutex_};
-  if (e.limit_) last = deadlines_.extract(*std::exchange(e.limit_, std::nullopt));
+// Nobody waits for the answer any more. What it brings is given back behind it.
+void runner::leave_question(operation& e) noexcept {
+  const question* const asked = std::exchange(e.asked_, nullptr);
+  if (asked == nullptr) return;
+  if (asked->sent) return session_.callers().left(asked->what.command.owner);
+  const auto left = [&](const question& q) { return &q == asked; };
+  if (asking_.remove_if(left) == 0) behind_.remove_if(left);
+}
+
+void runner::end(held& lock, std::shared_ptr<operation> e) noexcept {
+  set_due(*e, forever);
+  if (e->limit_) limits_.erase(*std::exchange(e->limit_, std::nullopt));
+  e->stage_ = operation::stage::over;
+  auto [first, last] = operations_.equal_range(e->owner());
+  first = std::find_if(first, last, [&](const auto& one) { return one.second == e; });
+  if (first != last) operations_.erase(first);
+  const away letting_go(*this, lock);
+  session_.dispatcher().rewatch(e->watching_, {});
+  e.reset();
 }
 
 void runner::set_due(operation& e, boot_time when) {

@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/store.hpp>
 #include <holdfast/store/wake_time.hpp>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,7 +28,8 @@ namespace holdfast::engine {
 class runner;
 class store_client;
 
-/// Something that waits without a thread: a state machine whose steps the runner's thread takes.
+/// Something that waits without a thread: a state machine whose steps the runner's threads take,
+/// one at a time.
 class operation : public waker, public std::enable_shared_from_this<operation> {
  public:
   explicit operation(engine::runner& on) : runner_(on) {}
@@ -48,9 +51,10 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
   virtual const store::owner_id& owner() const noexcept = 0;
   /// Peers whose death would be news.
   virtual std::vector<std::string> watched() const { return {}; }
-  /// The time is over until which runner::tell_at() was asked to wait, and the runner's thread may
-  /// be stuck in the store. On a thread of its own.
-  virtual void overdue() noexcept {}
+  /// The time of runner::end_by() is over. What it asked, if anything, is not answered any more.
+  virtual next overdue() { return {}; }
+  /// Its steps wait for the store no longer than that.
+  virtual boot_time calls_until() const noexcept { return forever; }
   /// There was no memory for the last step, or for what it wanted next: its receiver is told so, if
   /// it was not told yet, and nothing stays behind. False if it cannot end yet: it will be woken.
   virtual bool broken() noexcept {
@@ -66,21 +70,33 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
 
  private:
   friend class runner;
+  using limits = std::multimap<boot_time, std::weak_ptr<operation>>;
+  struct question {
+    std::shared_ptr<operation> of;
+    store::named_command what;
+    bool sent = false;
+  };
+
   engine::runner& runner_;
   std::atomic<bool> queued_{false};
-  // Of the runner's thread.
-  enum class stage { fresh, known, over } stage_ = stage::fresh;
-  boot_time due_ = forever;
-  std::vector<std::string> watching_;
+  std::vector<std::string> watching_;  // of the thread that takes a step
   // Guarded by the runner's mutex.
+  enum class stage : std::uint8_t { fresh, known, over } stage_ = stage::fresh;
+  bool busy_ = false;    ///< a thread takes a step
+  bool missed_ = false;  ///< a notification came, …
+  bool woken_ = false;   ///< … step() was due, …
+  bool late_ = false;    ///< … its time was over before it could be seen to
+  const question* asked_ = nullptr;
+  boot_time due_ = forever;
   std::shared_ptr<operation> next_woken_;
-  std::optional<std::multimap<boot_time, std::weak_ptr<operation>>::iterator> limit_;
+  std::optional<limits::iterator> limit_;
 };
 
-/// Carries everything of a session that waits without a thread: one thread, started with the first
-/// of them. It asks the store, in batches, for those whose time has come, hands them their
-/// notifications, and calls what is to be called at the end. That thread may be stuck in the store:
-/// a second one, started with the first operation that has a deadline, watches the time.
+/// Carries everything of a session that waits without a thread. One of its threads leads: it asks
+/// the store, in batches, for those whose time has come, hands them their notifications, and calls
+/// what is to be called at the end. It may be stuck in the store then. So a second thread, started
+/// with the first operation that has a deadline, watches the time, and leads in its place if a
+/// deadline passes meanwhile. Both are threads of the callers, started with the first operation.
 /// Thread-safe.
 class runner {
  public:
@@ -93,16 +109,10 @@ class runner {
 
   /// errc::unavailable if the system gives no thread.
   status start() noexcept;
-  bool on_own_thread() const noexcept {
-    const auto me = std::this_thread::get_id();
-    return me == id_.load() || me == watch_id_.load();
-  }
 
-  /// Calls overdue() then, or when it was asked to before, if there is still such an operation.
+  /// The operation is overdue() then, or when it was to be before, if it has not ended.
   /// errc::unavailable if the system gives no thread.
-  status tell_at(boot_time when, const std::shared_ptr<operation>& e) noexcept;
-  /// Grows with each step that its thread takes: whether that is stuck in the store.
-  std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
+  status end_by(boot_time when, const std::shared_ptr<operation>& e) noexcept;
 
   void push(std::shared_ptr<operation> e) noexcept;
 
@@ -110,44 +120,68 @@ class runner {
   std::stop_token closing() const noexcept { return closing_.get_token(); }
 
  private:
-  void run();
-  void watch_time();
-  using woken_line = linked_line<operation, &operation::next_woken_>;
-  bool sleep_while_idle();
-  std::vector<store::notification> collect(boot_time until) noexcept;
-  void take_woken(woken_line& taken) noexcept;
+  using held = std::unique_lock<std::mutex>;
+  using question = operation::question;
+  class away;
+  /// What a thread has sent, and waits for.
+  struct batch {
+    std::list<question> asked{};
+    batch* other = nullptr;
+  };
+
+  status add_thread() noexcept;
+  void run() noexcept;
+  bool leads() const noexcept { return leader_ == std::this_thread::get_id(); }
+  void rouse_leader() noexcept;
+  bool overdue() const noexcept;
+  void stand_by(held& lock) noexcept;
+  void lead(held& lock) noexcept;
+  bool sleep_while_idle(held& lock) noexcept;
+  void collect(held& lock) noexcept;
+  void take_overdue(held& lock) noexcept;
+  void take_news(held& lock) noexcept;
   void take_due() noexcept;
-  void take_notification(const store::notification& n) noexcept;
-  void work() noexcept;
-  void ask_all() noexcept;
+  void work(held& lock) noexcept;
+  void ask_all(held& lock) noexcept;
+  void take_questions(std::list<question>& of_this_batch) noexcept;
+  bool has_to_wait(const question& q) const noexcept;
+  void answered(batch& mine) noexcept;
+  std::vector<result<store::permits_reply>> ask(const std::list<question>& all) noexcept;
   template <class Step>
-  void take_step(operation& e, Step step) noexcept;
-  void go_on(operation& e, operation::next next);
-  void end(operation& e) noexcept;
+  void take_step(held& lock, std::shared_ptr<operation> e, Step step) noexcept;
+  void go_on(operation& e, const operation::next& next);
+  void catch_up(held& lock, std::shared_ptr<operation> e) noexcept;
+  void leave_question(operation& e) noexcept;
+  void end(held& lock, std::shared_ptr<operation> e) noexcept;
+  void wake(std::shared_ptr<operation> e) noexcept;
   void set_due(operation& e, boot_time when);
-  void forget_limit(operation& e) noexcept;
 
   store_client& session_;
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  woken_line woken_;
   std::stop_source closing_;
+  std::mutex mutex_;
   std::unique_ptr<dispatcher::registration> slot_;
-  std::atomic<std::thread::id> id_{};
-  std::atomic<std::thread::id> watch_id_{};
-  std::multimap<boot_time, std::weak_ptr<operation>> deadlines_;
-  std::atomic<std::uint64_t> steps_{0};
-  std::condition_variable deadlines_changed_;
-  store::wake_time wake_time_;  ///< of the thread that watches them
-  bool closed_ = false;
-  std::thread thread_;
-  std::thread watch_thread_;
-
-  // Of its own thread.
-  std::map<store::owner_id, std::shared_ptr<operation>> operations_;
-  std::set<std::pair<boot_time, operation*>> times_;
-  std::vector<std::pair<operation*, store::named_command>> asking_;
+  // The threads.
+  unsigned threads_ = 0;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread::id leader_;
+  std::condition_variable idle_;  ///< the leader's
+  bool away_ = false;             ///< … which is in a step or in the store, …
+  std::uint64_t steps_ = 0;       ///< … for that time
   bool told_to_close_ = false;
+  std::thread::id standby_;
+  bool watched_ = false;  ///< there is a standby, or it is being started
+  operation::limits limits_;
+  std::condition_variable limits_changed_;
+  store::wake_time wake_time_;
+  // The work.
+  linked_line<operation, &operation::next_woken_> woken_;
+  std::vector<store::notification> news_;  ///< the last one is the first
+  std::multimap<store::owner_id, std::shared_ptr<operation>> operations_;
+  std::set<std::pair<boot_time, operation*>> times_;
+  std::list<question> asking_;
+  std::list<question> behind_;  ///< to be asked when what is under way for the same owner has ended
+  batch* under_way_ = nullptr;
 };
 
 }  // namespace holdfast::engine

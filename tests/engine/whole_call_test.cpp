@@ -4,6 +4,7 @@
 
 #include "hanging_store.hpp"
 #include "session/session_impl.hpp"
+#include "wait/asked_once.hpp"
 
 // The deadline of a call is that of all its parts, and what any of them left at the store is given
 // back behind it. The clock is the machine's own.
@@ -191,7 +192,6 @@ TEST_F(whole_call, the_first_of_two_locks_is_not_waited_for_either_if_its_releas
   await_free("first");
 }
 
-// It is told on the session's thread, when the arrival is there to be waited for again.
 TEST_F(whole_call, an_arrival_counts_once_although_the_wait_for_it_ended_behind_a_call_that_hangs) {
   holdfast::barrier all{session, "b", 2};
   mutex other{session, "other"};
@@ -201,15 +201,136 @@ TEST_F(whole_call, an_arrival_counts_once_although_the_wait_for_it_ended_behind_
   store->hang();
   auto patient = async_acquire(other).future();
   store->await_hanging(1);
-  EXPECT_EQ(first.wait_for(1s), std::future_status::timeout) << "nobody could put it back";
-  store->let_go();
-  EXPECT_EQ(first.get().error().code, errc::timed_out);
+  EXPECT_EQ(while_it_hangs(std::move(first)).error().code, errc::timed_out);
   auto again = async_arrive_and_wait(all).future();
+  store->let_go();
   EXPECT_TRUE(patient.get());
   EXPECT_EQ(arrived(), 1U);
   all.arrive_and_wait();  // the phase in which it has arrived already
   all.arrive_and_wait();
   EXPECT_TRUE(again.get());
+}
+
+TEST_F(whole_call, an_arrival_that_hangs_itself_ends_in_time) {
+  holdfast::barrier all{session, "b", 2};
+  store->hang();
+  EXPECT_EQ(while_it_hangs(async_arrive_and_wait(all, 50ms).future()).error().code,
+            errc::timed_out);
+  await_free("b");
+}
+
+TEST_F(whole_call, the_next_leader_is_waited_for_in_time_behind_a_call_that_hangs) {
+  holdfast::election chief{session, "e"};
+  auto seen = chief.observe();
+  mutex other{session, "other"};
+  auto none = async_next(seen, 200ms).future();
+  store->hang();
+  auto patient = async_acquire(other).future();
+  store->await_hanging(1);
+  EXPECT_EQ(while_it_hangs(std::move(none)).error().code, errc::timed_out);
+  auto next = async_next(seen).future();  // of the same stream
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  const auto mine = chief.campaign();
+  EXPECT_EQ(next.get().value().term, mine.term());
+}
+
+// It has to have the mutex again, which is at a store that answers.
+TEST_F(whole_call, a_condition_is_waited_for_in_time_behind_a_call_that_hangs) {
+  auto elsewhere = holdfast::open(url + "-other");
+  mutex m{elsewhere, "m"}, other{session, "other"};
+  holdfast::condition_variable changed{session, "c"};
+  auto waiting = async_wait(changed, m.acquire(), 200ms).future();
+  harness::eventually("it waits", [&] { return session.show("c").waiters.size() == 1; });
+  store->hang();
+  auto patient = async_acquire(other).future();
+  store->await_hanging(1);
+  const auto woken = while_it_hangs(std::move(waiting));
+  ASSERT_TRUE(woken) << woken.error().what;
+  EXPECT_EQ(woken->status, std::cv_status::timeout);
+  EXPECT_EQ(woken->held.state(), holdfast::lease_state::held);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_free("c");
+}
+
+TEST_F(whole_call, however_many_calls_hang_the_next_deadline_is_kept) {
+  holdfast::barrier all{session, "b", 2};
+  std::vector<std::future<holdfast::result<lease>>> patient;
+  std::vector<std::unique_ptr<mutex>> locks;
+  store->hang();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    locks.push_back(std::make_unique<mutex>(session, "m" + std::to_string(i)));
+    patient.push_back(async_acquire(*locks.back()).future());
+    store->await_hanging(i);
+    EXPECT_EQ(while_it_hangs(async_arrive_and_wait(all, 50ms).future()).error().code,
+              errc::timed_out);
+  }
+  store->let_go();
+  for (auto& p : patient) EXPECT_TRUE(p.get());
+}
+
+// The one that a callback gives back on the session's thread.
+TEST_F(whole_call, a_callback_that_hangs_in_the_store_keeps_no_other_wait) {
+  mutex first{session, "first"}, second{session, "second"};
+  holdfast::barrier all{session, "b", 2};
+  std::promise<void> has_it, given_back;
+  async_acquire(first).start([&](holdfast::result<lease> got) {
+    store->hang();
+    has_it.set_value();
+    (void)got->release();
+    given_back.set_value();
+  });
+  has_it.get_future().get();
+  store->await_hanging(1);
+  EXPECT_EQ(while_it_hangs(async_arrive_and_wait(all, 50ms).future()).error().code,
+            errc::timed_out);
+  store->let_go();
+  given_back.get_future().get();
+  EXPECT_TRUE(async_acquire(second).future().get());
+}
+
+// What of a batch was left is not told a second time, and the rest of it is.
+TEST_F(whole_call, of_a_batch_that_hangs_who_has_time_waits_on) {
+  mutex a{session, "a"}, b{session, "b"}, c{session, "c"};
+  store->hang();
+  auto first = async_acquire(c).future();
+  store->await_hanging(1);
+  auto hasty = async_acquire(a, 300ms);
+  auto patient = async_acquire(b).future();
+  auto told = std::move(hasty).future();
+  store->let_go();
+  EXPECT_TRUE(first.get());
+  EXPECT_TRUE(patient.get());
+  EXPECT_TRUE(told.get());
+}
+
+// As the release of a vote that was not answered.
+TEST_F(whole_call, what_one_owner_asks_keeps_its_order_where_a_call_hangs) {
+  using holdfast::engine::asked_once;
+  const auto impl = session.impl();
+  holdfast::store::permits_command vote;
+  vote.verb = permits_verb::acquire;
+  vote.owner = impl->ids().next();
+  vote.kind = holdfast::store::kind::mutex;
+  vote.capacity = 1;
+  vote.lease_us = std::chrono::microseconds(1h).count();
+  vote.peer = impl->peer();
+  std::promise<bool> voted, released;
+  store->hang();
+  asked_once::begin(impl, "vote", vote, {},
+                    [&](auto reply, boot_time, bool) { voted.set_value(bool(reply)); });
+  store->await_hanging(1);
+  store->permits_pass = true;
+  mutex a{session, "a"}, b{session, "b"};
+  EXPECT_FALSE(while_it_hangs(async_acquire(a, 50ms).future())) << "nobody leads before that";
+  asked_once::begin(impl, "vote", holdfast::engine::release_command(vote.owner), {},
+                    [&](auto reply, boot_time, bool) { released.set_value(bool(reply)); });
+  EXPECT_TRUE(while_it_hangs(async_acquire(b).future()));
+  store->let_go();
+  EXPECT_TRUE(voted.get_future().get());
+  EXPECT_TRUE(released.get_future().get());
+  await_free("vote");
 }
 
 /// The first answer comes when the time is over, the next ones not at all.

@@ -16,13 +16,8 @@ struct participant_actor : actor {
   barrier_deed how;
   nanos since = asked;  ///< when it began to arrive
 
-  // Without a thread it is told when its arrival is back, which waits for the store; and so does
-  // one that is asked to stop.
-  bool may_be_late() const {
-    return me.dropped || how == barrier_deed::wait_until_stopped ||
-           how == barrier_deed::enter_and_leave ||
-           (how >= barrier_deed::async_wait && how <= barrier_deed::async_stopped);
-  }
+  // What a thread has asked cannot be left because it is to stop.
+  bool may_be_late() const { return how == barrier_deed::wait_until_stopped && !me.dropped; }
   std::string who() const { return "P" + std::to_string(p.number) + "." + world::self()->name; }
 
   void act() {

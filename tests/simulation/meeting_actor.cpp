@@ -271,17 +271,25 @@ struct election_actor : actor {
     std::uint64_t last = 0;
     const bool calm = of.whole.calm() && of.whole.store != store_kind::contenders;
     const nanos longest = s.wait == never ? second : s.wait;
-    const auto next_one = [&] {
-      if (!without_waiting()) return seen.next_for(duration(longest));
-      auto how = async_next(seen, holdfast::wait_limit(duration(longest))).future().get();
-      if (!how && how.error().code != errc::timed_out) throw holdfast::error(how.error());
-      return how ? std::optional(std::move(*how)) : std::nullopt;
-    };
-    while (auto next = next_one()) {
+    while (auto next = next_of(seen, longest)) {
       of.log.add("sees the term " + std::to_string(next->term));
       book.seen(name, last, next->term, next->after_gap, calm);
       last = next->term;
     }
+  }
+
+  std::optional<holdfast::leader> next_of(holdfast::leaders& seen, nanos longest) {
+    asked = of.here.now();
+    std::optional<holdfast::leader> next;
+    if (!without_waiting()) {
+      next = seen.next_for(duration(longest));
+    } else {
+      auto how = async_next(seen, holdfast::wait_limit(duration(longest))).future().get();
+      if (!how && how.error().code != errc::timed_out) throw holdfast::error(how.error());
+      if (how) next = std::move(*how);
+    }
+    judge_wait(next.has_value(), false);
+    return next;
   }
 
   std::optional<holdfast::leadership> campaign_for_it() const {
