@@ -14,11 +14,16 @@ namespace holdfast::tool {
 
 namespace {
 
-/// As scdoc must get it to print just that.
+/// As scdoc must get it to print just that. A line that begins with a hyphen would be an entry of a
+/// list.
 std::string scdoc_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (std::string_view("\\*_#[]~`|<>.").find(c) != std::string_view::npos) out += '\\';
+    const bool begins_line = out.empty() || out.back() == '\n';
+    if (std::string_view("\\*_#[]~`|<>.").find(c) != std::string_view::npos ||
+        (c == '-' && begins_line)) {
+      out += '\\';
+    }
     out += c;
   }
   return out;
