@@ -1,5 +1,6 @@
 #pragma once
 
+#include "local/reader_group.hpp"
 #include "wait/acquire.hpp"
 
 namespace holdfast::engine {
@@ -10,8 +11,10 @@ namespace holdfast::engine {
 /// the end.
 class resizing final : public request {
  public:
-  resizing(session_impl& session, std::shared_ptr<hold> held, std::uint32_t weight)
-      : session_(session), hold_(std::move(held)), weight_(weight) {}
+  /// To more only if nobody of `beside` has it as well.
+  resizing(session_impl& session, std::shared_ptr<hold> held, std::uint32_t weight,
+           std::shared_ptr<reader_group> beside = nullptr)
+      : session_(session), hold_(std::move(held)), weight_(weight), beside_(std::move(beside)) {}
 
   /// By a thread, which waits for the answer. False if there is no room.
   result<bool> run() {
@@ -48,6 +51,7 @@ class resizing final : public request {
   result<std::optional<wait_hint>> ask(bool) override {
     const auto c = hold_->to_resize(weight_);
     if (!c) return c.error();
+    if (is_shared()) return std::optional<wait_hint>{};
     const bool was_unknown = std::exchange(unknown_, true);  // also if it throws
     auto reply = session_.permits(hold_->name(), *c);
     unknown_ = was_unknown;
@@ -55,7 +59,8 @@ class resizing final : public request {
   }
   std::optional<store::named_command> command(bool) override {
     const auto c = hold_->to_resize(weight_);
-    return c ? std::optional(store::named_command{hold_->name(), *c}) : std::nullopt;
+    if (!c || is_shared()) return std::nullopt;
+    return store::named_command{hold_->name(), *c};
   }
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time) override {
     if (!reply && !unknown_ && !reply.error().outcome_unknown) {
@@ -74,9 +79,12 @@ class resizing final : public request {
   }
 
  private:
+  bool is_shared() const { return beside_ && !beside_->keep_alone(*hold_); }
+
   session_impl& session_;
   const std::shared_ptr<hold> hold_;
   const std::uint32_t weight_;
+  const std::shared_ptr<reader_group> beside_;
   bool unknown_ = false;
   bool room_ = false;
   std::optional<failure> refused_;  ///< for sure: nothing was changed
