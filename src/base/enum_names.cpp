@@ -1,7 +1,37 @@
 #include <array>
+#include <holdfast/lease.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/redlock.hpp>
 #include <holdfast/store/command.hpp>
 
-namespace holdfast::store {
+namespace holdfast {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> lease_states{"held", "suspect", "lost", "released"};
+constexpr std::array<std::string_view, 6> votes{"granted", "refused", "failed",
+                                                "silent",  "skipped", "untrusted"};
+constexpr std::array<std::string_view, 14> events{
+    "acquired", "released",     "gave_up",        "busy",   "suspect", "renewed",    "held_again",
+    "lost",     "renew_failed", "release_failed", "misuse", "warning", "lock_order", "deadlock"};
+
+static_assert(lease_states.size() == static_cast<std::size_t>(lease_state::released) + 1);
+static_assert(votes.size() == static_cast<std::size_t>(vote::untrusted) + 1);
+static_assert(events.size() == static_cast<std::size_t>(event_kind::deadlock) + 1);
+
+template <std::size_t count, class Enum>
+std::string_view word_of(const std::array<std::string_view, count>& words, Enum e) noexcept {
+  const auto i = static_cast<std::size_t>(e);
+  return i < count ? words[i] : "unknown";
+}
+
+}  // namespace
+
+std::string_view to_string(lease_state s) noexcept { return word_of(lease_states, s); }
+std::string_view to_string(vote v) noexcept { return word_of(votes, v); }
+std::string_view to_string(event_kind kind) noexcept { return word_of(events, kind); }
+
+namespace store {
 
 namespace {
 
@@ -61,16 +91,15 @@ bool parse_owner_id(std::string_view text, owner_id& id) noexcept {
          parse_hex(text.substr(16), id.low);
 }
 
-std::string_view to_string(kind k) noexcept { return kind_names[static_cast<std::size_t>(k)]; }
+std::string_view to_string(kind k) noexcept { return word_of(kind_names, k); }
 
 bool parse_kind(std::string_view text, kind& k) noexcept { return parse(kind_names, text, k); }
 
-std::string_view to_string(notification_kind k) noexcept {
-  return notification_names[static_cast<std::size_t>(k)];
-}
+std::string_view to_string(notification_kind k) noexcept { return word_of(notification_names, k); }
 
 bool parse_notification_kind(std::string_view text, notification_kind& k) noexcept {
   return parse(notification_names, text, k);
 }
 
-}  // namespace holdfast::store
+}  // namespace store
+}  // namespace holdfast

@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "session/no_thread.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -142,14 +141,12 @@ bool is_wait_mark(std::string_view name) noexcept {
 deadlock_watch::deadlock_watch(store_client& session) : session_(session) {}
 
 deadlock_watch::~deadlock_watch() {
-  if (thread_.joinable()) {
-    {
-      const std::lock_guard guard{mutex_};
-      stopping_ = true;
-      changed_.notify_all();
-    }
-    thread_.join();
+  {
+    const std::lock_guard guard{mutex_};
+    stopping_ = true;
+    changed_.notify_all();
   }
+  thread_.join();
   try {
     withdraw(gone_);
   } catch (...) {
@@ -164,7 +161,7 @@ std::string deadlock_watch::story_of(const blocked& who) {
 
 // Else nobody would know that it does not look.
 status deadlock_watch::start() noexcept {
-  auto started = start_thread();
+  auto started = thread_.start("to look for deadlocks", [this] { run(); });
   if (started || warned_of_no_thread_.exchange(true)) return started;
   event e;
   e.kind = event_kind::warning;
@@ -172,17 +169,6 @@ status deadlock_watch::start() noexcept {
   e.detail = started.error().what;
   session_.tell(e);
   return started;
-}
-
-status deadlock_watch::start_thread() noexcept try {
-  if (started_.load(std::memory_order_acquire)) return done{};
-  const std::lock_guard guard{mutex_};
-  if (started_) return done{};
-  thread_ = std::thread([this] { run(); });
-  started_.store(true, std::memory_order_release);
-  return done{};
-} catch (...) {
-  return no_thread("to look for deadlocks");
 }
 
 void deadlock_watch::begin(std::shared_ptr<blocked> who) {

@@ -13,8 +13,9 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
+
+#include "session/worker.hpp"
 
 namespace holdfast::engine {
 
@@ -54,7 +55,7 @@ class deadlock_watch {
 
   /// errc::unavailable if the system gives no thread: the observer is told, once.
   status start() noexcept;
-  bool on_own_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
+  bool on_own_thread() const noexcept { return thread_.is_this_thread(); }
 
   /// From now on it waits; it has waited, and nothing of it stays.
   void begin(std::shared_ptr<blocked> who);
@@ -87,7 +88,6 @@ class deadlock_watch {
     std::vector<link> ring{};                         ///< as it was seen last
     std::vector<unsigned> confirmations{};
   };
-  status start_thread() noexcept;
   void run();
   bool idle() const;
   bool marked(const std::shared_ptr<blocked>& who) const;
@@ -105,11 +105,10 @@ class deadlock_watch {
   std::vector<std::shared_ptr<blocked>> waiting_;
   std::vector<std::shared_ptr<blocked>> gone_;
   bool stopping_ = false;
-  std::atomic<bool> started_{false};
   std::vector<watched> watched_;  ///< of whoever does the round
   bool warned_ = false;
   std::atomic<bool> warned_of_no_thread_{false};
-  std::thread thread_;
+  worker thread_;
 };
 
 /// The record that marks a hold whose thread waits; nothing if the name is too long to have one.

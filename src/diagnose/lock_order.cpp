@@ -16,7 +16,7 @@ namespace holdfast::engine {
 namespace {
 
 /// A name on a store.
-using place = std::pair<std::string, std::string>;
+using stored_name = std::pair<std::string, std::string>;
 
 /// Names may be made of numbers without end.
 constexpr std::size_t max_pairs = 10'000;
@@ -28,8 +28,8 @@ std::string text_of(const std::optional<std::source_location>& at) {
 
 /// Somebody had the one and took the other.
 struct step {
-  place first;
-  place second;
+  stored_name first;
+  stored_name second;
   std::string first_at;
   std::string second_at;
 
@@ -60,9 +60,9 @@ class order_seen {
   }
 
  private:
-  std::vector<step> way(const place& from, const place& to) const {
-    std::map<place, const step*> reached{{from, nullptr}};
-    std::vector<place> look_at{from};
+  std::vector<step> way(const stored_name& from, const stored_name& to) const {
+    std::map<stored_name, const step*> reached{{from, nullptr}};
+    std::vector<stored_name> look_at{from};
     for (std::size_t i = 0; i < look_at.size(); ++i) {
       const auto next = after_.find(look_at[i]);
       if (next == after_.end()) continue;
@@ -78,8 +78,8 @@ class order_seen {
   }
 
   std::mutex mutex_;
-  std::map<place, std::map<place, step>> after_;
-  std::set<std::pair<place, place>> told_;
+  std::map<stored_name, std::map<stored_name, step>> after_;
+  std::set<std::pair<stored_name, stored_name>> told_;
   std::size_t pairs_ = 0;
 };
 
@@ -113,9 +113,9 @@ void tell(store_client& session, const std::string& name, const step& taken,
 }  // namespace
 
 void note_lock_order(store_client& session, const std::string& name) {
-  const place wanted{session.url(), name};
+  const stored_name wanted{session.url(), name};
   for (const own_hold& own : own_holds()) {
-    const place had{own.url, own.name};
+    const stored_name had{own.url, own.name};
     if (had == wanted) continue;
     const step taken{had, wanted, text_of(own.taken_at), text_of(current_call_site())};
     if (const auto back = of_process().note(taken); !back.empty()) tell(session, name, taken, back);

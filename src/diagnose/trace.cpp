@@ -11,26 +11,22 @@ namespace {
 thread_local trace* current = nullptr;
 }
 
-void trace::outermost::begin(trace* t) noexcept {
-  begun_ = true;
-  current = t;
-}
-
-trace::outermost::~outermost() {
-  if (begun_) current = nullptr;
-}
+trace::trace(const std::shared_ptr<session_impl>& session, wait_time wait, std::stop_token stop)
+    : session_(session), wait_(wait), stop_(std::move(stop)) {}
 
 trace::trace(const std::shared_ptr<session_impl>& session, const lock_config& s,
              const acquire_params& c, wait_time wait, std::stop_token stop)
-    : session_(session), wait_(wait), stop_(std::move(stop)) {
+    : trace(session, wait, std::move(stop)) {
   if (current != nullptr || wait == one_try) return;  // a try waits for nobody
-  outermost_.begin(this);
+  outermost_ = true;
+  current = this;
   if (session->options().lock_order) note_lock_order(*session, s.name);
   if (session->deadlock_watch() != nullptr) watch(s, c);
 }
 
 trace::~trace() {
   if (who_) session_->deadlock_watch()->end(who_);
+  if (outermost_) current = nullptr;
 }
 
 // Who has nothing keeps nobody waiting; and a hold that ends by itself, nobody for ever.

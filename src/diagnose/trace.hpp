@@ -35,24 +35,14 @@ class trace {
     std::stop_source to;
     void operator()() { to.request_stop(); }
   };
-  /// That it is the thread's one: no longer than it lives, also if it is not made.
-  class outermost {
-   public:
-    outermost() = default;
-    ~outermost();
-    outermost(const outermost&) = delete;
-    outermost& operator=(const outermost&) = delete;
-    void begin(trace* t) noexcept;
-
-   private:
-    bool begun_ = false;
-  };
+  /// Of nothing yet: what is made of it ends with it, also if the rest cannot be made.
+  trace(const std::shared_ptr<session_impl>& session, wait_time wait, std::stop_token stop);
   void watch(const lock_config& s, const acquire_params& c);
 
-  outermost outermost_;  // the first: ends last
   const std::shared_ptr<session_impl>& session_;
   const wait_time wait_;
   std::stop_token stop_;
+  bool outermost_ = false;
   std::shared_ptr<blocked> who_;
   std::unique_ptr<std::stop_callback<pass_on>> callers_;
 };

@@ -268,10 +268,10 @@ bool hold::give_up_stronger_than(std::uint32_t weight) noexcept {
 
 // Takes the next of this process along, if one is in line: one step at the store for both.
 std::optional<status> hold::tell_store(const ending& e, wants w) {
-  local_turn place(leaves_local_queue() ? config_->local_queue.get() : nullptr);
-  if (contender* const next = place.take_next()) {
+  local_turn turn(leaves_local_queue() ? config_->local_queue.get() : nullptr);
+  if (contender* const next = turn.take_next()) {
     const auto replaced = next->ask_instead_of(*this);
-    place.hand_to(*next);
+    turn.hand_to(*next);
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
@@ -311,10 +311,9 @@ lease hold::joined(std::shared_ptr<hold> self, boot_time began) {
 
 // Not to be touched after it was passed on: another thread may end it then.
 std::pair<bool, std::error_code> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
-                                                      wants w,
-                                                      const std::function<void()>& before) {
+                                                      wants w) {
   std::shared_ptr<transferable> done = std::move(self);
-  if (at.pass_on(done, before)) return {true, {}};
+  if (at.pass_on(done)) return {true, {}};
   return {false, static_cast<hold&>(*done).end(was::in_use, w)};
 }
 
@@ -323,24 +322,18 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   if (self->client_.forked()) return errc::forked;
   if (!self->config_->local_queue) return leave_group(std::move(self), w);
   ++self->turn_;
-  local_queue& at =
-      *self->config_->local_queue;  // not to be touched after pass_on(): another may end it then
+  local_queue& at = *self->config_->local_queue;
   auto& client = self->client_;
-  if (!client.options().observer) return pass_on_or_end(at, std::move(self), w, nullptr).second;
-  struct {
-    std::shared_ptr<session_impl> session;
-    std::shared_ptr<const lock_config> name;
-    event released;
-    boot_time since;
-  } kept{};
-  const auto keep = [&kept, mine = self.get()] {
-    kept = {mine->session_, mine->config_, mine->described(event_kind::released),
-            mine->since_.load(std::memory_order_relaxed)};
-  };
-  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w, keep);
+  if (!client.options().observer) return pass_on_or_end(at, std::move(self), w).second;
+  // What is told is kept, with all that it points to: the next thread may end the hold at once.
+  const auto session_lives = self->session_;
+  const auto name_lives = self->config_;
+  const boot_time since = self->since_.load(std::memory_order_relaxed);
+  event released = self->described(event_kind::released);
+  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
   if (!passed_on) return how;
-  kept.released.held = client.now() - kept.since;
-  client.tell(kept.released);
+  released.held = client.now() - since;
+  client.tell(released);
   return how;
 } catch (...) {
   return errc::internal;

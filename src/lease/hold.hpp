@@ -142,8 +142,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   }
   status extend_now(std::chrono::milliseconds lease, unsigned of_turn);
   static std::pair<bool, std::error_code> pass_on_or_end(local_queue& at,
-                                                         std::shared_ptr<hold> self, wants w,
-                                                         const std::function<void()>& before);
+                                                         std::shared_ptr<hold> self, wants w);
   static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
   std::optional<status> tell_store(const ending& e, wants w);
   void tell_later(const ending& e);

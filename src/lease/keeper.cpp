@@ -4,7 +4,6 @@
 
 #include "session/lock_config.hpp"
 #include "session/no_memory.hpp"
-#include "session/no_thread.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
@@ -66,26 +65,19 @@ void keeper::stop() {
     time_changed_.notify_all();
     work_changed_.notify_all();
   }
-  if (timer_thread_.joinable()) timer_thread_.join();
-  if (renewal_thread_.joinable()) renewal_thread_.join();
+  timer_.join();
+  renewer_.join();
 }
 
-status keeper::start() noexcept try {
-  if (started_.load(std::memory_order_acquire)) return done{};
-  const std::lock_guard guard{mutex_};
-  if (started_) return done{};
-  // Each may have been started by an earlier attempt: one alone finds nothing to do.
-  if (!timer_thread_.joinable()) timer_thread_ = std::thread([this] { watch_time(); });
-  if (!renewal_thread_.joinable()) renewal_thread_ = std::thread([this] { renew_forever(); });
-  started_.store(true, std::memory_order_release);
-  return done{};
-} catch (...) {
-  return no_thread("to renew leases with");
+// One of them alone finds nothing to do.
+status keeper::start() noexcept {
+  constexpr std::string_view purpose = "to renew leases with";
+  auto started = timer_.start(purpose, [this] { watch_time(); });
+  return started ? renewer_.start(purpose, [this] { renew_forever(); }) : started;
 }
 
 bool keeper::on_own_thread() const noexcept {
-  const auto me = std::this_thread::get_id();
-  return me == timer_thread_.get_id() || me == renewal_thread_.get_id();
+  return timer_.is_this_thread() || renewer_.is_this_thread();
 }
 
 void keeper::add(const std::shared_ptr<renewable>& h) {

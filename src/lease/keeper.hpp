@@ -13,12 +13,12 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "lease/lease_timer.hpp"
 #include "session/linked_line.hpp"
 #include "session/no_memory.hpp"
+#include "session/worker.hpp"
 
 namespace holdfast::engine {
 
@@ -170,9 +170,8 @@ class keeper {
   std::atomic<bool> expecting_{false};
   store::wake_time wake_time_;  ///< of the thread that watches the time
   bool stopping_ = false;
-  std::atomic<bool> started_{false};
-  std::thread timer_thread_;
-  std::thread renewal_thread_;
+  worker timer_;
+  worker renewer_;
 };
 
 class keeper::begun_renewal {

@@ -1,30 +1,24 @@
 #include "local/idle_lock_timer.hpp"
 
-#include "session/no_thread.hpp"
 #include "session/store_client.hpp"
 
 namespace holdfast::engine {
 
+idle_lock_timer::idle_lock_timer(store_client& session,
+                                 std::function<void(const store::notification&)> wanted)
+    : session_(session), wanted_(std::move(wanted)), notifications_(session.dispatcher()) {}
+
 idle_lock_timer::~idle_lock_timer() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard guard{mutex_};
     stopping_ = true;
   }
-  notifications_->wake();
+  notifications_.wake();
   thread_.join();
 }
 
-status idle_lock_timer::start() noexcept try {
-  if (started_.load(std::memory_order_acquire)) return done{};
-  const std::lock_guard guard{mutex_};
-  if (started_) return done{};
-  if (!notifications_) notifications_.emplace(session_.dispatcher());
-  thread_ = std::thread([this] { run(); });
-  started_.store(true, std::memory_order_release);
-  return done{};
-} catch (...) {
-  return no_thread("to look after idle locks");
+status idle_lock_timer::start() noexcept {
+  return thread_.start("to look after idle locks", [this] { run(); });
 }
 
 void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time when) {
@@ -32,7 +26,7 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   const auto entry = due_.emplace(when, at);
   if (entry != due_.begin()) return;
   lock.unlock();
-  notifications_->wake();
+  notifications_.wake();
 }
 
 bool idle_lock_timer::stopping() {
@@ -42,7 +36,7 @@ bool idle_lock_timer::stopping() {
 
 void idle_lock_timer::run() {
   for (boot_time next = forever; !stopping(); next = look_at_due()) {
-    if (const auto notification = notifications_->wait(next)) wanted_(*notification);
+    if (const auto notification = notifications_.wait(next)) wanted_(*notification);
   }
 }
 

@@ -53,7 +53,7 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
   }
   if (clock_.now() >= deadline) return entry::timed_out;
   if (line_.size() >= who.config_.max_waiters) return entry::overloaded;
-  who.place_ = line_.insert(line_.end(), &who);
+  who.entry_ = line_.insert(line_.end(), &who);
   who.in_local_queue_ = contender::in_local_queue::waiting;
   who.deadline_ = deadline;
   if (line_.size() == 1) bypassed_ = 0;
@@ -122,7 +122,7 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
 std::shared_ptr<transferable> local_queue::step_out(contender& who) {
   who.in_local_queue_ = contender::in_local_queue::gone;
   if (line_.front() != &who) {
-    line_.erase(who.place_);
+    line_.erase(who.entry_);
     return nullptr;
   }
   next_in_line();
@@ -160,19 +160,16 @@ std::shared_ptr<transferable> local_queue::take_idle(const lock_config& wanted) 
   return std::exchange(idle_, nullptr);
 }
 
-bool local_queue::pass_on(std::shared_ptr<transferable>& done,
-                          const std::function<void()>& before) {
+bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) {
     if (expected_ == 0 || wanted_ == done->owner() || !done->lingers()) return false;
-    if (before) before();
     idle_ = std::move(done);
     if (looked_after_ || have_it_looked_after()) return true;
     done = std::exchange(idle_, nullptr);
     return false;
   }
   if (!done->fits(line_.front()->config_) || !done->stays_in_process(clock_.now())) return false;
-  if (before) before();
   if (first_ == summons::insists || bypassed_ >= line_.front()->config_.max_bypass) {
     give_first(std::move(done));
   } else {

@@ -75,7 +75,7 @@ class contender {
   waker* const waker_;
   boot_time deadline_ = forever;
   // Changed with the local queue's mutex held.
-  std::list<contender*>::iterator place_{};
+  std::list<contender*>::iterator entry_{};
   std::atomic<in_local_queue> in_local_queue_{in_local_queue::gone};
   std::condition_variable changed_;
   std::shared_ptr<transferable> passed_;
@@ -125,8 +125,7 @@ class local_queue {
 
   /// A thread is done with it. False if it has to go back to the store; else it is not its any
   /// more, and by the time this returns another thread may have ended hold and local queue.
-  /// `before` is called when it will be passed on, with the mutex held.
-  bool pass_on(std::shared_ptr<transferable>& done, const std::function<void()>& before = nullptr);
+  bool pass_on(std::shared_ptr<transferable>& done);
 
   /// What was kept idle for longer than it lingers, to be given back; or when to look again.
   struct lapsed {
@@ -186,7 +185,7 @@ class local_queue {
   store::owner_id wanted_{};     ///< the hold that somebody elsewhere waits for
 };
 
-/// The representative's place at a local queue (or at none), which it leaves whatever happens.
+/// The representative's turn at a local queue (or at none), which it ends whatever happens.
 class local_turn {
  public:
   explicit local_turn(local_queue* at) noexcept : local_queue_(at) {}

@@ -32,7 +32,7 @@ class reader_group {
     std::shared_ptr<hold> take_joined() noexcept { return std::move(joined_); }
     /// What came of asking.
     void share(const std::shared_ptr<hold>& won);
-    /// Gives up its place among those who wait, or its turn to ask.
+    /// Waits no longer, or gives up its turn to ask.
     void leave();
 
    private:

@@ -6,12 +6,12 @@
 
 namespace holdfast::engine {
 
-/// Where all of a session who wait for a name stand in its queue. Whoever of them looks keeps the
-/// places of all (capabilities::shared_queue_leases): so one looks for the others, once a second.
-/// Thread-safe.
+/// One lease of the queue entries of all waiters of a session for a name. A poll by any of them
+/// renews the entries of all (capabilities::shared_queue_leases): so one polls for the others, once
+/// a second. Thread-safe.
 class shared_queue_lease {
  public:
-  /// Somebody looked.
+  /// A waiter polled.
   void seen(boot_time when) noexcept { seen_at_ = when; }
 
   /// It was lost, or the store is away: who does not know that yet has to come again. Returns what
@@ -19,15 +19,15 @@ class shared_queue_lease {
   unsigned lost() noexcept { return ++losses_; }
   unsigned losses() const noexcept { return losses_; }
 
-  /// `now` if it is the caller's turn to look, else when it may be.
+  /// `now` if it is the caller's turn to poll, else when it may be.
   boot_time put_off(boot_time now) noexcept {
     boot_time seen = seen_at_;
-    if (now - seen >= look_every && seen_at_.compare_exchange_strong(seen, now)) return now;
-    return seen + look_every;
+    if (now - seen >= poll_every && seen_at_.compare_exchange_strong(seen, now)) return now;
+    return seen + poll_every;
   }
 
  private:
-  static constexpr std::chrono::seconds look_every{1};
+  static constexpr std::chrono::seconds poll_every{1};
 
   std::atomic<boot_time> seen_at_{};
   std::atomic<unsigned> losses_{0};

@@ -111,17 +111,12 @@ class entry final : public engine::request {
 };
 
 /// The same without a thread. To be refused is a decision, not a failure.
-class pending_entry final : public engine::telling<engine::pending_wait, admitted> {
+class pending_entry final : public engine::telling_wait<engine::pending_wait, admitted> {
  public:
   pending_entry(engine::async_request o, std::unique_ptr<entry> e,
                 const engine::acquire_params& how)
-      : telling(std::move(o)), entry_(std::move(e)), how_(how) {}
+      : telling_wait(std::move(o)), entry_(std::move(e)), how_(how) {}
   const store::owner_id& owner() const noexcept override { return entry_->owner(); }
-
-  void start(detail::receiver<admitted>& to) override {
-    receiver_ = &to;
-    begin(to.stop());
-  }
 
  private:
   engine::acquire_params asks_for() const override { return how_; }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -10,48 +12,79 @@
 
 namespace holdfast::primitive {
 
-/// Who holds what in the std style, for locks that are taken seldom: one lease for each thread.
+/// The std forms belong to threads: the thread that locked may unlock, and nobody else's hold is
+/// touched.
 template <class Lease>
 class by_thread {
  public:
   void put(Lease held) {
-    auto mine = std::make_shared<Lease>(std::move(held));
+    const auto me = this_thread_number();
+    thread_number nobody = no_thread;
+    if (more_.load(std::memory_order_relaxed) == 0 &&
+        first_thread_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
+      first_ = std::move(held);
+      return;
+    }
+    entry mine{me, std::make_unique<Lease>(std::move(held))};
     const std::lock_guard guard{mutex_};
-    entries_.emplace_back(this_thread_number(), std::move(mine));
+    entries_.push_back(std::move(mine));
+    more_.store(entries_.size(), std::memory_order_relaxed);
   }
-  /// This thread's, out of the list; empty if it has none.
+
+  /// This thread's latest, out of the list; empty if it has none.
   Lease take() noexcept {
-    const auto mine = remove();
-    return mine ? std::move(*mine) : Lease{};
+    if (more_.load(std::memory_order_relaxed) > 0) {
+      const std::lock_guard guard{mutex_};
+      if (const auto mine = latest(); mine != entries_.crend()) {
+        Lease held = std::move(*mine->held);
+        entries_.erase(std::next(mine).base());
+        more_.store(entries_.size(), std::memory_order_relaxed);
+        return held;
+      }
+    }
+    if (!has_first()) return {};
+    Lease held = std::move(first_);
+    first_thread_.store(no_thread, std::memory_order_release);
+    return held;
   }
-  bool mine() const { return find() != nullptr; }
-  /// What `use` says of this thread's, or of an empty one. Without our mutex: what is told of a
-  /// loss may call back, and unlock.
+
+  bool mine() const noexcept { return find() != nullptr; }
+
+  /// This thread's latest; null if it has none. It stays where it is: only this thread can take it
+  /// away.
+  Lease* find() const noexcept {
+    if (more_.load(std::memory_order_relaxed) > 0) {
+      const std::lock_guard guard{mutex_};
+      if (const auto mine = latest(); mine != entries_.crend()) return mine->held.get();
+    }
+    return has_first() ? &first_ : nullptr;
+  }
+
+  /// What `use` says of this thread's, or of an empty one.
   template <class Use>
   auto with_mine(Use use) const {
-    const auto mine = find();
+    const Lease* const mine = find();
     const Lease none;
-    return use(mine ? std::as_const(*mine) : none);
+    return use(mine != nullptr ? *mine : none);
   }
 
  private:
-  using entry = std::pair<thread_number, std::shared_ptr<Lease>>;
-  static bool is_mine(const entry& e) { return e.first == this_thread_number(); }
-
-  std::shared_ptr<Lease> find() const {
-    const std::lock_guard guard{mutex_};
-    const auto mine = std::find_if(entries_.begin(), entries_.end(), is_mine);
-    return mine == entries_.end() ? nullptr : mine->second;
+  struct entry {
+    thread_number thread;
+    std::unique_ptr<Lease> held;
+  };
+  bool has_first() const noexcept {
+    return first_thread_.load(std::memory_order_relaxed) == this_thread_number();
   }
-  std::shared_ptr<Lease> remove() noexcept {
-    const std::lock_guard guard{mutex_};
-    const auto at = std::find_if(entries_.begin(), entries_.end(), is_mine);
-    if (at == entries_.end()) return nullptr;
-    auto mine = std::move(at->second);
-    entries_.erase(at);
-    return mine;
+  auto latest() const noexcept {
+    return std::find_if(entries_.crbegin(), entries_.crend(),
+                        [me = this_thread_number()](const entry& e) { return e.thread == me; });
   }
 
+  // A mutex has one, and gets along without the list.
+  std::atomic<thread_number> first_thread_{no_thread};
+  mutable Lease first_;
+  std::atomic<std::size_t> more_{0};
   mutable std::mutex mutex_;
   std::vector<entry> entries_;
 };

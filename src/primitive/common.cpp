@@ -9,11 +9,6 @@ namespace holdfast::primitive {
 
 namespace {
 
-void require(const engine::session_impl& session, std::string_view what, const std::string& name,
-             status ok) {
-  if (!ok) throw_failure(session.located(std::move(ok.error()), what, name));
-}
-
 status check_max_hold(std::chrono::milliseconds max_hold) {
   if (max_hold >= min_lease) return done{};
   return failure{errc::invalid_argument, "max_hold of " + std::to_string(max_hold.count()) +
@@ -91,18 +86,20 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   config = made;
   made->name = c.full_name(name);
   made->lease = options.lease == options.lease.zero() ? c.options().lease : options.lease;
-  require(c, what, made->name, base::check_name(name, c.can().max_name_bytes));
-  require(c, what, made->name, base::check_name(made->name, c.can().max_name_bytes));
-  require(c, what, made->name, base::check_reason(options.reason));
-  require(c, what, made->name, base::check_lease(made->lease, c.can()));
-  require(c, what, made->name, check_max_hold(options.max_hold));
-  require(c, what, made->name, check_linger(options.linger));
-  require(c, what, made->name, check_supported(c.can().*needs, what, c));
+  const auto require = [this](status ok) {
+    if (!ok) fail(std::move(ok.error()));
+  };
+  require(base::check_name(name, c.can().max_name_bytes));
+  require(base::check_name(made->name, c.can().max_name_bytes));
+  require(base::check_reason(options.reason));
+  require(base::check_lease(made->lease, c.can()));
+  require(check_max_hold(options.max_hold));
+  require(check_linger(options.linger));
+  require(check_supported(c.can().*needs, what, c));
   // Who keeps it idle would not hear that it is wanted.
   const bool told = c.can().notifications && c.can().tells_holders;
   const bool lingers_untold = options.linger > options.linger.zero() && !told;
-  require(c, what, made->name,
-          check_supported(!lingers_untold, "notices to a holder, which linger needs", c));
+  require(check_supported(!lingers_untold, "notifications to a holder, which linger needs", c));
   made->traced = c.options().lock_order || c.options().detect_deadlocks;
   made->kind = kind;
   made->capacity = capacity;
@@ -115,7 +112,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   made->unconfirmed_release = options.unconfirmed_release;
   made->in_order = needs == &store::capabilities::fair;
   if (!through_local_queue) {
-    require(c, what, made->name, check_local_queue_options(options, kind));
+    require(check_local_queue_options(options, kind));
     return;
   }
   made->local_queue = session->local_queues().at(made->name, session->clock());
@@ -171,62 +168,24 @@ void subject::fail(failure f) const {
 }
 
 void subject::report_misuse(std::string_view detail) const noexcept {
+  primitive::report_misuse(*session, config->name, to_string(config->kind), detail);
+}
+
+void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
+                   std::string_view detail) noexcept {
   event e;
   e.kind = event_kind::misuse;
-  e.name = config->name;
-  e.lock_kind = to_string(config->kind);
+  e.name = name;
+  e.lock_kind = lock_kind;
   e.code = errc::not_owner;
   e.detail = detail;
-  session->tell(e);
+  session.tell(e);
 }
 
 void thread_holds::put(lease held) {
   if (engine::hold::behind(held)->traced()) engine::trace::got_in_std_style(held);
-  const auto me = this_thread_number();
-  thread_number nobody = no_thread;
-  if (more_.load(std::memory_order_relaxed) == 0 &&
-      first_thread_.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
-    first_ = std::move(held);
-    return;
-  }
-  entry mine{me, std::make_unique<lease>(std::move(held))};
-  const std::lock_guard guard{mutex_};
-  entries_.push_back(std::move(mine));
-  more_.store(entries_.size(), std::memory_order_relaxed);
+  by_thread::put(std::move(held));
 }
-
-// The latest of a thread is in the list, if it has one there.
-lease thread_holds::take() noexcept {
-  const auto me = this_thread_number();
-  if (more_.load(std::memory_order_relaxed) > 0) {
-    const std::lock_guard guard{mutex_};
-    const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
-                                   [&](const entry& e) { return e.thread == me; });
-    if (mine != entries_.rend()) {
-      lease held = std::move(*mine->held);
-      entries_.erase(std::next(mine).base());
-      more_.store(entries_.size(), std::memory_order_relaxed);
-      return held;
-    }
-  }
-  if (first_thread_.load(std::memory_order_relaxed) != me) return {};
-  lease held = std::move(first_);
-  first_thread_.store(no_thread, std::memory_order_release);
-  return held;
-}
-
-lease* thread_holds::find() const noexcept {
-  const auto me = this_thread_number();
-  if (more_.load(std::memory_order_relaxed) > 0) {
-    const std::lock_guard guard{mutex_};
-    const auto mine = std::find_if(entries_.rbegin(), entries_.rend(),
-                                   [&](const entry& e) { return e.thread == me; });
-    if (mine != entries_.rend()) return mine->held.get();
-  }
-  return first_thread_.load(std::memory_order_relaxed) == me ? &first_ : nullptr;
-}
-
-bool thread_holds::mine() const noexcept { return find() != nullptr; }
 
 std::uint64_t thread_holds::fence() const noexcept {
   const lease* const held = find();
@@ -238,10 +197,12 @@ std::stop_token thread_holds::lost() const {
   return held == nullptr ? std::stop_token{} : held->lost();
 }
 
-void thread_holds::check(const subject& of) const {
-  const lease* const held = find();
+lease& thread_holds::require(const subject& of) const {
+  lease* const held = find();
   if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
-  held->check();
+  return *held;
 }
+
+void thread_holds::check(const subject& of) const { require(of).check(); }
 
 }  // namespace holdfast::primitive

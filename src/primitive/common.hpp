@@ -1,17 +1,13 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/session.hpp>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "primitive/thread_number.hpp"
+#include "primitive/by_thread.hpp"
 #include "wait/pending_wait.hpp"
 
 /// What the primitives have in common: checked options, and who holds what in the std style.
@@ -23,6 +19,11 @@ std::string short_id_of(const store::owner_id& owner);
 /// Somebody's note ("host pid program reason") and times, as people see them.
 participant describe(const store::owner_id& owner, std::uint32_t weight, std::string_view note,
                      std::int64_t since_wall_at, std::int64_t expires_at, std::int64_t now_at);
+/// The same of a store::holder or a store::waiter.
+template <class Member>
+participant describe(const Member& m, std::int64_t now_at) {
+  return describe(m.owner, m.weight, m.note, m.since_wall_at, m.expires_at, now_at);
+}
 
 /// A name of one kind on one session, with everything checked. Throws holdfast::error.
 struct subject {
@@ -51,6 +52,15 @@ struct subject {
   lease taken(result<lease> got) const;
   /// False if it ran out of time or was asked to stop; throws any other failure.
   bool settled(status ended) const;
+  /// One command, in one round trip, and what its reply means. Throws what went wrong.
+  template <class Meaning>
+  auto ask(const store::permits_command& c, Meaning meaning) const {
+    auto reply = session->permits(config->name, c);
+    if (!reply) fail(std::move(reply.error()));
+    auto found = meaning(*reply);
+    if (!found) fail(std::move(found.error()));
+    return std::move(*found);
+  }
   /// What async_acquire() and the like begin with.
   engine::async_request request(wait_limit limit, std::stop_token stop) const;
 
@@ -58,39 +68,20 @@ struct subject {
   void report_misuse(std::string_view detail) const noexcept;
 };
 
-/// The std forms belong to threads: who locked may unlock, and nobody else's hold is touched.
-class thread_holds {
+/// unlock() by a thread that does not hold it: tells the observer.
+void report_misuse(engine::session_impl& session, std::string_view name, std::string_view lock_kind,
+                   std::string_view detail) noexcept;
+
+/// What the threads hold of one lock in the std style.
+class thread_holds : public by_thread<lease> {
  public:
   void put(lease held);
-  /// This thread's latest hold, out of the list; empty if it has none.
-  lease take() noexcept;
-  bool mine() const noexcept;
   std::uint64_t fence() const noexcept;
   std::stop_token lost() const;
   /// Throws errc::not_owner or errc::lost.
   void check(const subject& of) const;
-  /// Calls `use` with this thread's hold; throws errc::not_owner if it has none. The hold stays
-  /// where it is: only this thread can take it away.
-  template <class Use>
-  auto with_mine(const subject& of, Use use) {
-    lease* const held = find();
-    if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
-    return use(*held);
-  }
-
- private:
-  struct entry {
-    thread_number thread;
-    std::unique_ptr<lease> held;
-  };
-  lease* find() const noexcept;
-
-  // A mutex has one, and gets along without the list.
-  std::atomic<thread_number> first_thread_{no_thread};
-  mutable lease first_;
-  std::atomic<std::size_t> more_{0};
-  mutable std::mutex mutex_;
-  std::vector<entry> entries_;
+  /// This thread's hold. Throws errc::not_owner if it has none.
+  lease& require(const subject& of) const;
 };
 
 }  // namespace holdfast::primitive

@@ -21,24 +21,23 @@ std::chrono::milliseconds tries_for(const engine::session_impl& session) {
   return std::min<std::chrono::milliseconds>(session.options().store_timeout, max_lease);
 }
 
-failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
-  if (reply.outcome == countdown_outcome::kind_mismatch) {
-    return {errc::kind_mismatch, "the name is in use as a " +
-                                     std::string(to_string(reply.found_kind)) +
-                                     ": choose another name"};
-  }
+failure other_count(const store::countdown_reply& reply, std::uint32_t count) {
   return {errc::capacity_mismatch, "the latch was made with a count of " +
                                        std::to_string(reply.found.count) + ", not " +
                                        std::to_string(count) + ": use the same everywhere"};
 }
 
+failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {
+  if (reply.outcome != countdown_outcome::kind_mismatch) return other_count(reply, count);
+  return {errc::kind_mismatch, "the name is in use as a " +
+                                   std::string(to_string(reply.found_kind)) +
+                                   ": choose another name"};
+}
+
 result<std::uint32_t> left_of(const store::countdown_reply& reply, std::uint32_t count) {
-  const auto& found = reply.found;
-  if (found.count == 0) return count;
-  if (found.count == count) return found.remaining;
-  return failure{errc::capacity_mismatch, "the latch was made with a count of " +
-                                              std::to_string(found.count) + ", not " +
-                                              std::to_string(count)};
+  if (reply.found.count == 0) return count;
+  if (reply.found.count == count) return reply.found.remaining;
+  return other_count(reply, count);
 }
 
 bool is_mismatch(const store::countdown_reply& reply) {
@@ -68,14 +67,13 @@ class countdown_request final : public engine::request {
     return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.retry_after_us), {}}};
   }
 
-  // A place that stays behind ends by itself in seconds.
-  void leave() {
+  /// Of a wait that was called off. A queue entry that stays behind ends by itself.
+  void leave(const failure& why) {
+    if (why.code != errc::cancelled || command_.verb != countdown_verb::wait) return;
     auto c = command_;
     c.verb = countdown_verb::leave;
     (void)session_.countdown(name_, c);
   }
-
-  const store::countdown_command& asks() const noexcept { return command_; }
 
   store::countdown_reply reply;
 
@@ -100,34 +98,14 @@ class countdown_request final : public engine::request {
   boot_time repeat_until_ = forever;
 };
 
-failure too_many(std::uint32_t n, std::uint32_t remaining) {
-  return {errc::invalid_argument, "count_down(" + std::to_string(n) + ") of a latch with " +
-                                      std::to_string(remaining) + " left to count"};
+/// What came of taking n away.
+status counted(std::uint32_t n, const store::countdown_reply& reply) {
+  if (reply.outcome != countdown_outcome::too_many) return done{};
+  return failure{errc::invalid_argument, "count_down(" + std::to_string(n) + ") of a latch with " +
+                                             std::to_string(reply.remaining) + " left to count"};
 }
 
-/// The same without a thread.
-class pending_countdown final : public engine::telling_wait<engine::pending_wait, done> {
- public:
-  pending_countdown(engine::async_request o, const store::countdown_command& c)
-      : telling_wait(std::move(o)), request_(session_, config_->name, c) {}
-  const store::owner_id& owner() const noexcept override { return request_.asks().owner; }
-
- private:
-  engine::request& asked() override { return request_; }
-
-  void won(std::shared_ptr<engine::session_impl>) override {
-    const auto& reply = request_.reply;
-    if (reply.outcome != countdown_outcome::too_many) return tell(done{});
-    tell(session_.located(too_many(request_.asks().drop, reply.remaining), "latch", config_->name));
-  }
-
-  std::optional<store::named_command> leaving(const failure& why) override {
-    if (why.code == errc::cancelled) request_.leave();
-    return std::nullopt;
-  }
-
-  countdown_request request_;
-};
+status nothing_more(const std::unique_ptr<countdown_request>&) { return done{}; }
 
 std::uint32_t checked_count(std::uint32_t count) {
   if (count >= 1 && count <= max_count) return count;
@@ -148,9 +126,10 @@ struct latch::state {
   std::uint32_t count;
   std::chrono::seconds keep;
 
-  store::countdown_command command(countdown_verb verb) const {
+  store::countdown_command command(countdown_verb verb, std::uint32_t drop = 0) const {
     store::countdown_command c;
     c.verb = verb;
+    c.drop = drop;
     c.owner = of.session->ids().next();
     c.count = count;
     c.queue_lease_us = engine::queue_lease.count();
@@ -169,25 +148,18 @@ struct latch::state {
     countdown_request q(session, of.config->name, c);
     const engine::timed_call call(session.now(), wait);
     auto ended = engine::wait_until_settled(session, c.owner, q, call, std::move(stop));
-    if (!ended && ended.error().code == errc::cancelled) q.leave();
+    if (!ended) q.leave(ended.error());
     if (!of.settled(std::move(ended))) return std::nullopt;
     return std::move(q.reply);
   }
 
+  /// The same without a thread.
   template <class T, class Outcome>
-  pending<T> ask(countdown_verb verb, Outcome outcome) const {
-    const auto c = command(verb);
+  pending<T> run_later(const store::countdown_command& c, Outcome outcome, wait_limit limit = {},
+                       std::stop_token stop = {}) const {
     return engine::async_ask<T>(
-        of.request({}, {}), c.owner,
+        of.request(limit, std::move(stop)), c.owner,
         std::make_unique<countdown_request>(*of.session, of.config->name, c), outcome);
-  }
-
-  pending<done> pend(countdown_verb verb, std::uint32_t drop, wait_limit limit,
-                     std::stop_token stop) const {
-    auto c = command(verb);
-    c.drop = drop;
-    return pending<done>(
-        std::make_shared<pending_countdown>(of.request(limit, std::move(stop)), c));
   }
 };
 
@@ -199,22 +171,21 @@ latch::latch(session s, std::string name, std::uint32_t count, latch_options opt
 latch::~latch() = default;
 
 void latch::count_down(std::uint32_t n) {
-  auto c = state_->command(countdown_verb::arrive);
-  c.drop = n;
-  const auto reply = state_->run(c, no_limit, {});
-  if (reply->outcome != countdown_outcome::too_many) return;
-  state_->of.fail(too_many(n, reply->remaining));
-}
-
-pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop) {
-  return l.state_->pend(countdown_verb::wait, 0, limit, std::move(stop));
+  const auto reply = state_->run(state_->command(countdown_verb::arrive, n), no_limit, {});
+  if (auto ok = counted(n, *reply); !ok) state_->of.fail(std::move(ok.error()));
 }
 
 pending<done> async_count_down(latch& l, std::uint32_t n) {
-  return l.state_->pend(countdown_verb::arrive, n, {}, {});
+  return l.state_->run_later<done>(l.state_->command(countdown_verb::arrive, n),
+                                   [n](auto q) { return counted(n, q->reply); });
 }
 
 bool latch::try_wait() const { return remaining() == 0; }
+
+pending<done> async_wait(const latch& l, wait_limit limit, std::stop_token stop) {
+  return l.state_->run_later<done>(l.state_->command(countdown_verb::wait), nothing_more, limit,
+                                   std::move(stop));
+}
 
 bool latch::wait_within(wait_time wait, std::stop_token stop) const {
   return state_->run(state_->command(countdown_verb::wait), wait, std::move(stop)).has_value();
@@ -228,15 +199,15 @@ std::uint32_t latch::remaining() const {
 }
 
 pending<std::uint32_t> async_remaining(const latch& l) {
-  return l.state_->ask<std::uint32_t>(countdown_verb::inspect, [count = l.state_->count](auto q) {
-    return left_of(q->reply, count);
-  });
+  return l.state_->run_later<std::uint32_t>(
+      l.state_->command(countdown_verb::inspect),
+      [count = l.state_->count](auto q) { return left_of(q->reply, count); });
 }
 
 void latch::remove() { (void)state_->run(state_->command(countdown_verb::remove), no_limit, {}); }
 
 pending<done> async_remove(latch& l) {
-  return l.state_->ask<done>(countdown_verb::remove, [](auto) -> status { return done{}; });
+  return l.state_->run_later<done>(l.state_->command(countdown_verb::remove), nothing_more);
 }
 
 const std::string& latch::name() const noexcept { return state_->of.config->name; }

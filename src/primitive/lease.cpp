@@ -100,20 +100,6 @@ pending<done> async_extend(const lease& held, std::chrono::milliseconds length) 
   return async_extend_to(held, length);
 }
 
-std::string_view to_string(lease_state s) noexcept {
-  switch (s) {
-    case lease_state::held:
-      return "held";
-    case lease_state::suspect:
-      return "suspect";
-    case lease_state::lost:
-      return "lost";
-    case lease_state::released:
-      return "released";
-  }
-  return "unknown";
-}
-
 namespace detail {
 
 void require_not_lost(std::error_code released, std::string_view name) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/names.hpp"
-#include "primitive/by_thread.hpp"
+#include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
 #include "wait/async_forms.hpp"
 
@@ -141,12 +141,9 @@ bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token s
 void multi_lock::unlock() noexcept {
   const multi_lease held = state_->holds.take();  // its end is the release
   if (held) return;
-  event e;
-  e.kind = event_kind::misuse;
-  e.name = state_->all.front().what->name;
-  e.code = errc::not_owner;
-  e.detail = "unlock() of a multi_lock by a thread that does not hold it";
-  state_->all.front().session->tell(e);
+  const wanted& first = state_->all.front();
+  primitive::report_misuse(*first.session, first.what->name, {},
+                           "unlock() of a multi_lock by a thread that does not hold it");
 }
 
 std::vector<std::uint64_t> multi_lock::fences() const {

@@ -11,24 +11,6 @@ const engine::quorum_hold& deref(const std::shared_ptr<engine::quorum_hold>& hol
 }
 }  // namespace
 
-std::string_view to_string(vote v) noexcept {
-  switch (v) {
-    case vote::granted:
-      return "granted";
-    case vote::refused:
-      return "refused";
-    case vote::failed:
-      return "failed";
-    case vote::silent:
-      return "silent";
-    case vote::skipped:
-      return "skipped";
-    case vote::untrusted:
-      return "untrusted";
-  }
-  return "unknown";
-}
-
 quorum_lease::quorum_lease(std::shared_ptr<engine::quorum_hold> hold) noexcept
     : hold_(std::move(hold)) {}
 quorum_lease::quorum_lease(quorum_lease&&) noexcept = default;

@@ -3,7 +3,6 @@
 #include <holdfast/redlock.hpp>
 
 #include "base/names.hpp"
-#include "primitive/by_thread.hpp"
 #include "primitive/common.hpp"
 #include "primitive/distinct_nodes.hpp"
 #include "quorum/quorum_hold.hpp"
@@ -233,12 +232,8 @@ bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop
 void redlock::unlock() noexcept {
   const quorum_lease held = state_->holds.take();  // its end is the release
   if (held) return;
-  event e;
-  e.kind = event_kind::misuse;
-  e.name = state_->nodes->name;
-  e.code = errc::not_owner;
-  e.detail = "unlock() of a redlock by a thread that does not hold it";
-  state_->nodes->first().tell(e);
+  primitive::report_misuse(state_->nodes->first(), state_->nodes->name, {},
+                           "unlock() of a redlock by a thread that does not hold it");
 }
 
 std::vector<vote> redlock::last_votes() const {

@@ -56,18 +56,12 @@ store::permits_command look_at(const engine::lock_config& what) {
   return c;
 }
 
-std::uint32_t free_permits(const subject& of) {
-  auto reply = of.session->permits(of.config->name, look_at(*of.config));
-  if (!reply) of.fail(std::move(reply.error()));
-  auto free = free_permits(*of.config, *reply);
-  if (!free) of.fail(std::move(free.error()));
-  return *free;
+// What a reply means: how many are free, or whether it was carried out.
+auto free_of(const subject& of) {
+  return [what = of.config](const auto& reply) { return free_permits(*what, reply); };
 }
-
-pending<std::uint32_t> free_permits_later(const subject& of) {
-  return engine::async_command<std::uint32_t>(
-      of.request({}, {}), look_at(*of.config),
-      [what = of.config](auto& reply) { return free_permits(*what, reply); });
+auto whether(store::permits_outcome yes) {
+  return [yes](const store::permits_reply& reply) -> result<bool> { return reply.outcome == yes; };
 }
 
 }  // namespace
@@ -106,9 +100,13 @@ multi_member::multi_member(semaphore& s, std::uint32_t weight) {
 multi_member::multi_member(semaphore& s) : multi_member(s, 1) {}
 multi_member permits(semaphore& s, std::uint32_t weight) { return {s, weight}; }
 
-std::uint32_t semaphore::available() const { return free_permits(state_->of); }
+std::uint32_t semaphore::available() const {
+  return state_->of.ask(look_at(*state_->of.config), free_of(state_->of));
+}
 pending<std::uint32_t> async_available(const semaphore& of) {
-  return free_permits_later(of.state_->of);
+  const auto& subject = of.state_->of;
+  return engine::async_command<std::uint32_t>(subject.request({}, {}), look_at(*subject.config),
+                                              free_of(subject));
 }
 std::uint32_t semaphore::capacity() const noexcept { return state_->of.config->capacity; }
 const std::string& semaphore::name() const noexcept { return state_->of.config->name; }
@@ -186,12 +184,9 @@ struct expiring_semaphore::state {
     }
     return c;
   }
-
-  store::permits_reply command(store::permits_verb verb, std::string_view id,
-                               std::chrono::milliseconds lease) const {
-    auto reply = of.session->permits(of.config->name, about(verb, id, lease));
-    if (!reply) of.fail(std::move(reply.error()));
-    return std::move(*reply);
+  store::permits_command extension(std::string_view id, std::chrono::milliseconds lease) const {
+    (void)config_for(lease);
+    return about(store::permits_verb::renew, id, lease);
   }
 };
 
@@ -230,43 +225,34 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
   return engine::async_acquire_permit(std::move(request));
 }
 
-namespace {
-
-pending<bool> whether(const subject& of, const store::permits_command& c,
-                      store::permits_outcome yes) {
-  return engine::async_command<bool>(
-      of.request({}, {}), c, [yes](auto& reply) -> result<bool> { return reply.outcome == yes; });
+bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {
+  return state_->of.ask(state_->extension(id, lease), whether(store::permits_outcome::granted));
 }
-
-}  // namespace
-
 pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease) {
   const auto& s = *of.state_;
-  (void)s.config_for(lease);
-  return whether(s.of, s.about(store::permits_verb::renew, id, lease),
-                 store::permits_outcome::granted);
-}
-
-pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
-  const auto& s = *of.state_;
-  return whether(s.of, s.about(store::permits_verb::release, id, {}), store::permits_outcome::done);
-}
-
-bool expiring_semaphore::try_extend(std::string_view id, std::chrono::milliseconds lease) {
-  (void)state_->config_for(lease);
-  return state_->command(store::permits_verb::renew, id, lease).outcome ==
-         store::permits_outcome::granted;
+  return engine::async_command<bool>(s.of.request({}, {}), s.extension(id, lease),
+                                     whether(store::permits_outcome::granted));
 }
 
 bool expiring_semaphore::release(std::string_view id) {
-  return state_->command(store::permits_verb::release, id, {}).outcome ==
-         store::permits_outcome::done;
+  return state_->of.ask(state_->about(store::permits_verb::release, id, {}),
+                        whether(store::permits_outcome::done));
+}
+pending<bool> async_release(expiring_semaphore& of, std::string_view id) {
+  const auto& s = *of.state_;
+  return engine::async_command<bool>(s.of.request({}, {}),
+                                     s.about(store::permits_verb::release, id, {}),
+                                     whether(store::permits_outcome::done));
 }
 
-std::uint32_t expiring_semaphore::available() const { return free_permits(state_->of); }
+std::uint32_t expiring_semaphore::available() const {
+  return state_->of.ask(look_at(*state_->of.config), free_of(state_->of));
+}
 pending<std::uint32_t> async_available(const expiring_semaphore& of) {
-  return free_permits_later(of.state_->of);
+  const auto& subject = of.state_->of;
+  return engine::async_command<std::uint32_t>(subject.request({}, {}), look_at(*subject.config),
+                                              free_of(subject));
 }
 std::uint32_t expiring_semaphore::capacity() const noexcept { return state_->of.config->capacity; }
 const std::string& expiring_semaphore::name() const noexcept { return state_->of.config->name; }

@@ -31,14 +31,12 @@ void describe_permits(const store::permits_reply& reply, name_info& info) {
   info.remaining = r.capacity;
   for (const auto& h : r.holders) {
     info.remaining -= std::min(info.remaining, h.weight);
-    info.holders.push_back(
-        describe(h.owner, h.weight, h.note, h.since_wall_at, h.expires_at, reply.now_at));
+    info.holders.push_back(describe(h, reply.now_at));
     info.holders.back().fence = engine::public_fence(h.fence);
     info.holders.back().died = has_died(h.peer, reply);
   }
   for (const auto& w : r.queue) {
-    info.waiters.push_back(
-        describe(w.owner, w.weight, w.note, w.since_wall_at, w.expires_at, reply.now_at));
+    info.waiters.push_back(describe(w, reply.now_at));
     info.waiters.back().died = has_died(w.peer, reply);
   }
 }
@@ -49,10 +47,7 @@ void describe_countdown(const store::countdown_reply& reply, name_info& info) {
   info.kind = to_string(store::kind::latch);
   info.capacity = r.count;
   info.remaining = r.remaining;
-  for (const auto& w : r.waiting) {
-    info.waiters.push_back(
-        describe(w.owner, w.weight, w.note, w.since_wall_at, w.expires_at, reply.now_at));
-  }
+  for (const auto& w : r.waiting) info.waiters.push_back(describe(w, reply.now_at));
 }
 
 std::string checked_name(const engine::session_impl& session, std::string_view what,
@@ -64,27 +59,24 @@ std::string checked_name(const engine::session_impl& session, std::string_view w
   return full;
 }
 
-void check_options(const engine::session_impl& session) {
-  if (auto ok = base::check_lease(session.options().lease, session.can()); !ok) {
-    throw_failure(session.located(std::move(ok.error()), "open", ""));
+status check_options(const session_options& o, const store::capabilities& can) {
+  if (auto ok = base::check_lease(o.lease, can); !ok) return ok;
+  if (o.store_timeout < std::chrono::milliseconds::zero()) {
+    return failure{errc::invalid_argument, "store_timeout is negative"};
   }
-  if (session.options().store_timeout < std::chrono::milliseconds::zero()) {
-    throw_failure(
-        session.located({errc::invalid_argument, "store_timeout is negative"}, "open", ""));
-  }
-  if (session.options().detect_deadlocks && !session.can().finds_deadlocks) {
-    throw_failure(session.located({errc::unsupported,
-                                   "this store cannot show who waits for whom, so detect_deadlocks "
-                                   "would see nothing: docs/matrix.md says which stores can"},
-                                  "open", ""));
-  }
+  if (!o.detect_deadlocks || can.finds_deadlocks) return done{};
+  return failure{errc::unsupported,
+                 "this store cannot show who waits for whom, so detect_deadlocks would see "
+                 "nothing: docs/matrix.md says which stores can"};
 }
 
 }  // namespace
 
 session::session(std::unique_ptr<store::session_store> store, session_options options)
     : impl_(engine::session_impl::make(std::move(store), std::move(options))) {
-  check_options(*impl_);
+  if (auto ok = check_options(impl_->options(), impl_->can()); !ok) {
+    throw_failure(impl_->located(std::move(ok.error()), "open", ""));
+  }
 }
 
 const store::capabilities& session::can() const noexcept { return impl_->can(); }
@@ -232,40 +224,6 @@ pending<std::size_t> async_force_release(const session& s, std::string name, std
   return engine::async_do<std::size_t>(
       s.impl(), [session = s.impl().get(), full = checked_name(*s.impl(), "force_release", name),
                  short_id = std::move(short_id)] { return evict_all(*session, full, short_id); });
-}
-
-std::string_view to_string(event_kind kind) noexcept {
-  switch (kind) {
-    case event_kind::acquired:
-      return "acquired";
-    case event_kind::released:
-      return "released";
-    case event_kind::gave_up:
-      return "gave_up";
-    case event_kind::busy:
-      return "busy";
-    case event_kind::suspect:
-      return "suspect";
-    case event_kind::renewed:
-      return "renewed";
-    case event_kind::held_again:
-      return "held_again";
-    case event_kind::lost:
-      return "lost";
-    case event_kind::renew_failed:
-      return "renew_failed";
-    case event_kind::release_failed:
-      return "release_failed";
-    case event_kind::misuse:
-      return "misuse";
-    case event_kind::warning:
-      return "warning";
-    case event_kind::lock_order:
-      return "lock_order";
-    case event_kind::deadlock:
-      return "deadlock";
-  }
-  return "unknown";
 }
 
 }  // namespace holdfast

@@ -1,7 +1,6 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include "base/names.hpp"
-#include "diagnose/trace.hpp"
 #include "local/reader_group.hpp"
 #include "primitive/common.hpp"
 #include "primitive/multi_member.hpp"
@@ -26,7 +25,7 @@ struct shared_mutex::state {
   thread_holds writers;
   thread_holds readers;
 
-  engine::acquire_params claim(mode m) const {
+  engine::acquire_params params(mode m) const {
     const bool first = (m == exclusive && prefers == preference::writer) ||
                        (m == shared && prefers == preference::reader);
     return {m == exclusive ? all : 1, first ? 1 : 0};
@@ -43,18 +42,13 @@ struct shared_mutex::state {
   result<lease> acquire(mode m, wait_time wait, std::stop_token stop) const {
     if (auto can = of.session->usable(); !can) return std::move(can.error());
     if (m == shared && readers_share()) {
-      if (!of.config->traced)
-        return engine::read(of.session, of.config, claim(m), group, readers_pass(), wait,
-                            std::move(stop));
-      const engine::trace seen(of.session, *of.config, claim(m), wait, std::move(stop));
-      auto got =
-          engine::read(of.session, of.config, claim(m), group, readers_pass(), wait, seen.stop());
-      if (got) engine::trace::got(*got);
-      return got;
+      return engine::read(of.session, of.config, params(m), group, readers_pass(), wait,
+                          std::move(stop));
     }
-    if (m == shared) return engine::acquire(of.session, of.config, claim(m), wait, std::move(stop));
+    if (m == shared)
+      return engine::acquire(of.session, of.config, params(m), wait, std::move(stop));
     const engine::reader_group::writer waits(*group);
-    return engine::acquire(of.session, of.config, claim(m), wait, std::move(stop));
+    return engine::acquire(of.session, of.config, params(m), wait, std::move(stop));
   }
 
   const std::shared_ptr<engine::hold>& behind(const lease& held) const;
@@ -102,16 +96,16 @@ lease shared_mutex::take(mode m, std::stop_token stop) {
 
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  return engine::async_write(s.of.request(limit, std::move(stop)), s.claim(shared_mutex::exclusive),
-                             s.group);
+  return engine::async_write(s.of.request(limit, std::move(stop)),
+                             s.params(shared_mutex::exclusive), s.group);
 }
 
 pending<lease> async_acquire_shared(shared_mutex& lock, wait_limit limit, std::stop_token stop) {
   const auto& s = *lock.state_;
-  const auto claim = s.claim(shared_mutex::shared);
+  const auto params = s.params(shared_mutex::shared);
   auto request = s.of.request(limit, std::move(stop));
-  if (!s.readers_share()) return engine::async_acquire(std::move(request), claim);
-  return engine::async_read(std::move(request), claim, s.group, s.readers_pass());
+  if (!s.readers_share()) return engine::async_acquire(std::move(request), params);
+  return engine::async_read(std::move(request), params, s.group, s.readers_pass());
 }
 
 void shared_mutex::unlock() noexcept {
@@ -141,9 +135,7 @@ void shared_mutex::downgrade(lease& held) {
 
 bool shared_mutex::try_upgrade(lease& held) {
   const auto kept = state_;
-  const auto hold = kept->behind(held);
-  if (!kept->group->keep_alone(*hold)) return false;
-  auto changed = engine::resizing(*kept->of.session, hold, all).run();
+  auto changed = engine::resizing(*kept->of.session, kept->behind(held), all, kept->group).run();
   if (!changed) kept->of.fail(std::move(changed.error()));
   return *changed;
 }
@@ -159,27 +151,14 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
                  std::shared_ptr<engine::reader_group> group)
       : engine::telling_wait<engine::pending_wait, T>(of.request({}, {})),
         hold_(held),
-        group_(std::move(group)),
         owner_(of.session->ids().next()),
-        resizing_(*of.session, std::move(held), weight) {}
+        resizing_(*of.session, std::move(held), up ? all : 1, std::move(group)) {}
   const store::owner_id& owner() const noexcept override { return owner_; }
 
  private:
-  using next = engine::operation::next;
   static constexpr bool up = std::is_same_v<T, bool>;
-  static constexpr std::uint32_t weight = up ? all : 1;
 
   engine::request& asked() override { return resizing_; }
-  next come_in() override {
-    if constexpr (up) {
-      if (auto can = hold_->to_resize(weight); !can) return this->end(std::move(can.error()));
-      if (!group_->keep_alone(*hold_)) {
-        this->tell(false);
-        return this->over();
-      }
-    }
-    return this->at_store();
-  }
   void won(std::shared_ptr<engine::session_impl> session) override {
     auto changed = resizing_.end(done{});
     if (!changed) {
@@ -195,7 +174,6 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
   failure observed(failure f) override { return resizing_.end(std::move(f)).error(); }
 
   const std::shared_ptr<engine::hold> hold_;
-  const std::shared_ptr<engine::reader_group> group_;
   const store::owner_id owner_;
   engine::resizing resizing_;
 };
@@ -204,7 +182,7 @@ class pending_resize final : public engine::telling_wait<engine::pending_wait, T
 
 pending<done> async_downgrade(shared_mutex& lock, const lease& held) {
   const auto& s = *lock.state_;
-  return pending<done>(std::make_shared<pending_resize<done>>(s.of, s.behind(held), s.group));
+  return pending<done>(std::make_shared<pending_resize<done>>(s.of, s.behind(held), nullptr));
 }
 
 pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
@@ -214,14 +192,13 @@ pending<bool> async_upgrade(shared_mutex& lock, const lease& held) {
 
 void shared_mutex::downgrade() {
   const auto kept = state_;
-  kept->writers.with_mine(kept->of, [&](lease& held) { downgrade(held); });
+  downgrade(kept->writers.require(kept->of));
   kept->readers.put(kept->writers.take());
 }
 
 bool shared_mutex::try_upgrade() {
   const auto kept = state_;
-  const bool upgraded =
-      kept->readers.with_mine(kept->of, [&](lease& held) { return try_upgrade(held); });
+  const bool upgraded = try_upgrade(kept->readers.require(kept->of));
   if (upgraded) kept->writers.put(kept->readers.take());
   return upgraded;
 }
@@ -229,7 +206,7 @@ bool shared_mutex::try_upgrade() {
 multi_member::multi_member(shared_mutex& m, bool exclusive)
     : state_(new state{
           {m.state_->of.session, m.state_->of.config,
-           m.state_->claim(exclusive ? shared_mutex::exclusive : shared_mutex::shared)}}) {}
+           m.state_->params(exclusive ? shared_mutex::exclusive : shared_mutex::shared)}}) {}
 multi_member::multi_member(shared_mutex& m) : multi_member(m, true) {}
 multi_member shared(shared_mutex& m) { return {m, false}; }
 

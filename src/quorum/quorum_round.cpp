@@ -134,7 +134,7 @@ void quorum_round::begin_asking(std::size_t node, const store::permits_command& 
       return is_trusted(*session, after);
     };
   }
-  asked_once::begin(
+  asked_once::start(
       to->session(), to->what()->name, c, std::move(keeps),
       [self = shared_from_this(), node](result<store::permits_reply> reply, boot_time sent,
                                         bool has_vote) {

@@ -15,11 +15,11 @@ class by_name {
   template <class... Args>
   std::shared_ptr<Thing> at(const std::string& name, Args&... args) {
     const std::lock_guard guard{mutex_};
-    auto& place = things_[name];
-    auto found = place.lock();
-    if (!found) place = found = std::make_shared<Thing>(args...);
+    auto& entry = things_[name];
+    auto found = entry.lock();
+    if (!found) entry = found = std::make_shared<Thing>(args...);
     if (things_.size() >= sweep_at_) {
-      std::erase_if(things_, [](const auto& entry) { return entry.second.expired(); });
+      std::erase_if(things_, [](const auto& of) { return of.second.expired(); });
       sweep_at_ = std::max<std::size_t>(64, things_.size() * 2);
     }
     return found;
@@ -28,8 +28,8 @@ class by_name {
   /// Null if nobody uses it.
   std::shared_ptr<Thing> find(const std::string& name) {
     const std::lock_guard guard{mutex_};
-    const auto place = things_.find(name);
-    return place == things_.end() ? nullptr : place->second.lock();
+    const auto entry = things_.find(name);
+    return entry == things_.end() ? nullptr : entry->second.lock();
   }
 
  private:

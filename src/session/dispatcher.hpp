@@ -19,7 +19,7 @@ class dispatcher {
   dispatcher(store::inbox& inbox, clock& on);
   ~dispatcher();
 
-  /// A place for one waiting thread, from before it asks the store until it is done.
+  /// One waiting thread, from before it asks the store until it is done.
   class registration {
    public:
     registration(dispatcher& room, const store::owner_id& owner);

@@ -49,10 +49,10 @@ struct grant {
   bool one_turn = false;     ///< the process does not hand it over by itself
 };
 
-/// A waiter's place in a queue lasts so long without a sign of life.
+/// A waiter's entry in a queue lasts so long without a sign of life.
 inline constexpr std::chrono::microseconds queue_lease = std::chrono::seconds(4);
 
-/// What gives it back, or its place in the queue.
+/// What gives it back, or its entry in the queue.
 inline store::permits_command release_command(const store::owner_id& owner) noexcept {
   store::permits_command c;
   c.verb = store::permits_verb::release;

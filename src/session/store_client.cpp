@@ -150,6 +150,13 @@ status store_client::usable() const {
                  "this session belongs to the parent process: call holdfast::open() after fork()"};
 }
 
+status store_client::begin(std::size_t commands) {
+  if (auto u = usable(); !u) return u;
+  operations_.fetch_add(commands, std::memory_order_relaxed);
+  publish();
+  return done{};
+}
+
 // A driver that waits for a server which hangs cannot be called back, so another thread waits for
 // it. Where all is in this process nothing hangs; and on a clock of their own tests wait for
 // events.
@@ -163,13 +170,13 @@ template <class Call, class Undo>
 std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, Call call,
                                                  std::invoke_result_t<Call> left, Undo undo) {
   using answer = std::invoke_result_t<Call>;
-  struct place {
+  struct outcome {
     std::mutex mutex;
     std::condition_variable here;
     std::optional<answer> reply;
     bool left = false;
   };
-  const auto to = std::make_shared<place>();
+  const auto to = std::make_shared<outcome>();
   const auto ask = [to, call, undo]() noexcept {
     try {
       std::optional<answer> reply{call()};
@@ -197,26 +204,19 @@ std::invoke_result_t<Call> store_client::in_time(const store::owner_id& owner, C
 
 result<store::permits_reply> store_client::permits(std::string_view name,
                                                    const store::permits_command& c) {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  publish();
-  auto reply = may_be_left() ? in_time(
-                                   c.owner,
-                                   [this, c, words = kept_words(name, c)] {
-                                     return store_->permits(words.name, words.in(c));
-                                   },
-                                   left_at_deadline())
-                             : store_->permits(name, c);
-  return heard(outage_, std::move(reply));
+  if (auto can = begin(); !can) return std::move(can.error());
+  if (!may_be_left()) return heard(outage_, store_->permits(name, c));
+  auto ask = [this, c, words = kept_words(name, c)] {
+    return store_->permits(words.name, words.in(c));
+  };
+  return heard(outage_, in_time(c.owner, std::move(ask), left_at_deadline()));
 }
 
 void store_client::permits_later(std::string_view name, const store::permits_command& c,
                                  std::function<void(result<store::permits_reply>)> then) {
-  if (auto u = usable(); !u) return then(std::move(u.error()));
   // A store may wait for the answer, or to get rid of the request, for longer than the caller may.
   if (may_be_left()) return then(permits(name, c));
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  publish();
+  if (auto can = begin(); !can) return then(std::move(can.error()));
   if (store_->permits_later(name, c, std::move(then))) answers_to_come_();
 }
 
@@ -242,27 +242,17 @@ void store_client::collect() {
 
 result<store::countdown_reply> store_client::countdown(std::string_view name,
                                                        const store::countdown_command& c) {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  publish();
-  auto reply = may_be_left() ? in_time(
-                                   c.owner,
-                                   [this, c, words = kept_words(name, c)] {
-                                     return store_->countdown(words.name, words.in(c));
-                                   },
-                                   left_at_deadline())
-                             : store_->countdown(name, c);
-  return heard(outage_, std::move(reply));
+  if (auto can = begin(); !can) return std::move(can.error());
+  if (!may_be_left()) return heard(outage_, store_->countdown(name, c));
+  auto ask = [this, c, words = kept_words(name, c)] {
+    return store_->countdown(words.name, words.in(c));
+  };
+  return heard(outage_, in_time(c.owner, std::move(ask), left_at_deadline()));
 }
 
 result<store::rate_reply> store_client::rate(std::string_view name, const store::rate_command& c) {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  publish();
-  if (!may_be_left()) {
-    auto reply = store_->rate(name, c);
-    return heard(outage_, std::move(reply));
-  }
+  if (auto can = begin(); !can) return std::move(can.error());
+  if (!may_be_left()) return heard(outage_, store_->rate(name, c));
   const auto of = std::make_shared<const std::string>(name);
   const auto kept = std::make_shared<kept_take>(c);
   auto reply = in_time(
@@ -302,25 +292,23 @@ void store_client::refund(std::string_view name, store::rate_command take) noexc
 }
 
 result<std::vector<std::string>> store_client::names() {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
+  if (auto can = begin(); !can) return std::move(can.error());
   return store_->names();
 }
 
 std::vector<result<store::permits_reply>> store_client::permits(
     std::span<const store::named_command> batch) {
-  if (auto u = usable(); !u) return {batch.size(), result<store::permits_reply>(u.error())};
+  const auto all_failed = [&](failure f) {
+    return std::vector(batch.size(), result<store::permits_reply>(std::move(f)));
+  };
+  if (auto can = begin(batch.size()); !can) return all_failed(std::move(can.error()));
   if (batch.empty()) return {};
-  operations_.fetch_add(batch.size(), std::memory_order_relaxed);
-  publish();
-  auto replies = may_be_left()
-                     ? in_time(batch.front().command.owner,
-                               [this, kept = std::make_shared<const kept_batch>(batch)] {
-                                 return store_->execute_batch(kept->all);
-                               },
-                               {batch.size(), result<store::permits_reply>(left_at_deadline())})
-                     : store_->execute_batch(batch);
-  return heard(outage_, std::move(replies));
+  if (!may_be_left()) return heard(outage_, store_->execute_batch(batch));
+  auto ask = [this, kept = std::make_shared<const kept_batch>(batch)] {
+    return store_->execute_batch(kept->all);
+  };
+  return heard(outage_, in_time(batch.front().command.owner, std::move(ask),
+                                all_failed(left_at_deadline())));
 }
 
 std::vector<result<store::permits_reply>> store_client::execute_batch(
@@ -331,29 +319,19 @@ std::vector<result<store::permits_reply>> store_client::execute_batch(
 
 result<std::vector<store::permits_reply>> store_client::acquire_together(
     std::span<const store::named_command> all) {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  publish();
-  auto replies = may_be_left() ? in_time(
-                                     all.front().command.owner,
-                                     [this, kept = std::make_shared<const kept_batch>(all)] {
-                                       return store_->acquire_together(kept->all);
-                                     },
-                                     left_at_deadline())
-                               : store_->acquire_together(all);
-  return heard(outage_, std::move(replies));
+  if (auto can = begin(); !can) return std::move(can.error());
+  if (!may_be_left()) return heard(outage_, store_->acquire_together(all));
+  auto ask = [this, kept = std::make_shared<const kept_batch>(all)] {
+    return store_->acquire_together(kept->all);
+  };
+  return heard(outage_, in_time(all.front().command.owner, std::move(ask), left_at_deadline()));
 }
 
 result<store::admission> store_client::admit(const store::named_command& permits,
                                              std::string_view limiter,
                                              const store::rate_command& take) {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
-  publish();
-  if (!may_be_left()) {
-    auto reply = store_->admit(permits, limiter, take);
-    return heard(outage_, std::move(reply));
-  }
+  if (auto can = begin(); !can) return std::move(can.error());
+  if (!may_be_left()) return heard(outage_, store_->admit(permits, limiter, take));
   const auto of = std::make_shared<const std::string>(limiter);
   const auto kept = std::make_shared<const kept_batch>(std::span(&permits, 1));
   const auto tokens = std::make_shared<kept_take>(take);
@@ -370,26 +348,22 @@ result<store::admission> store_client::admit(const store::named_command& permits
 }
 
 result<store::identity> store_client::identify() {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
+  if (auto can = begin(); !can) return std::move(can.error());
   return store_->identify();
 }
 
 result<store::bucket_list> store_client::buckets(std::string_view name) {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
+  if (auto can = begin(); !can) return std::move(can.error());
   return store_->buckets(name);
 }
 
 result<store::facts> store_client::facts() {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
+  if (auto can = begin(); !can) return std::move(can.error());
   return store_->facts();
 }
 
 result<std::optional<std::chrono::microseconds>> store_client::remembers_for() {
-  if (auto u = usable(); !u) return std::move(u.error());
-  operations_.fetch_add(1, std::memory_order_relaxed);
+  if (auto can = begin(); !can) return std::move(can.error());
   return store_->remembers_for();
 }
 

@@ -102,6 +102,8 @@ class store_client {
   failure located(failure f, std::string_view operation, std::string_view name) const;
 
  private:
+  /// Before so many commands go to the store.
+  status begin(std::size_t commands = 1);
   bool may_be_left() const noexcept;
   /// The answer, or `left` if there was none at the limit: then the call goes on by itself, and
   /// `undo` is called with what came of it.

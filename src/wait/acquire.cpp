@@ -247,20 +247,20 @@ result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept t
 
 boot_time acquisition::put_off(boot_time now) {
   if (answer_ || now >= look_by_ || session_.dispatcher().gaps() != gaps_) return now;
-  if (place_at_store_->losses() != losses_) return now;
-  return place_at_store_->put_off(now);
+  if (shared_lease_->losses() != losses_) return now;
+  return shared_lease_->put_off(now);
 }
 
 // Far from the front it is told when it is its turn, or that it may have missed that.
-void acquisition::keep_place(const store::permits_reply& queued, boot_time sent) {
+void acquisition::keep_queue_lease(const store::permits_reply& queued, boot_time sent) {
   look_by_ = boot_time{};
   if (!session_.can().shared_queue_leases || !session_.can().notifications || !gaps_) return;
-  const bool first = !place_at_store_;
-  if (first) place_at_store_ = session_.shared_queue_leases().at(config_.name);
-  const unsigned losses = place_at_store_->losses();
+  const bool first = !shared_lease_;
+  if (first) shared_lease_ = session_.shared_queue_leases().at(config_.name);
+  const unsigned losses = shared_lease_->losses();
   const bool news = !first && queued.fresh && losses == losses_;
-  losses_ = news ? place_at_store_->lost() : losses;
-  place_at_store_->seen(sent);
+  losses_ = news ? shared_lease_->lost() : losses;
+  shared_lease_->seen(sent);
   if (queued.position > first_few) look_by_ = sent + jittered(look_oneself);
 }
 
@@ -279,8 +279,8 @@ void acquisition::notified_before() {
 
 // The secret of whoever was before it at the store. Nobody knows it before that one releases; the
 // store passes it on to the next without a priority; and that is this one, for as long as its own
-// place is sure to be there. The first notification with it is the true one, if none was missed:
-// others can read it only where it was sent to. So a second one says nothing (ADR 97).
+// queue entry is sure to be there. The first notification with it is the true one, if none was
+// missed: others can read it only where it was sent to. So a second one says nothing (ADR 97).
 bool acquisition::proves(const store::notification& n) {
   if (n.what != store::notification_kind::granted || !n.secret || !behind_) return false;
   if (sealed(n.secret) != behind_) return false;
@@ -316,13 +316,13 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
                                                     boot_time sent) {
   if (!reply) {
     look_by_ = boot_time{};
-    if (place_at_store_) place_at_store_->lost();
+    if (shared_lease_) shared_lease_->lost();
     return std::move(reply.error());
   }
   switch (reply->outcome) {
     case permits_outcome::granted: {
-      // From far behind, and nobody told it: the line was lost, and with it the others' places.
-      if (look_by_ != boot_time{}) place_at_store_->lost();
+      // From far behind, and nobody told it: the queue was lost, and with it the others' entries.
+      if (look_by_ != boot_time{}) shared_lease_->lost();
       grant_.one_turn = reply->one_turn;
       if (!is_granted(reply->fence, sent, lease_of(*reply))) {
         return failure{errc::unavailable, "the store's answer came later than the lease lasts",
@@ -332,7 +332,7 @@ result<std::optional<wait_hint>> acquisition::learn(result<store::permits_reply>
     }
     case permits_outcome::queued:
     case permits_outcome::busy: {
-      keep_place(*reply, sent);
+      keep_queue_lease(*reply, sent);
       stand_behind(*reply, sent);
       return std::optional<wait_hint>{hint_of(session_, *reply)};
     }
@@ -424,7 +424,7 @@ result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
   return settled.error();
 }
 
-// Through the local queue: either it gives what the process holds already, or its place at the
+// Through the local queue: either it gives what the process holds already, or its turn at the
 // store.
 result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
                               const std::shared_ptr<const lock_config>& s, const acquire_params& c,
@@ -443,12 +443,12 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
     if (in != local_queue::entry::first && in != local_queue::entry::asked) return kept_out(in, *s);
     w.past_local_queue = session->now();
   }
-  local_turn place(s->local_queue.get());
+  local_turn turn(s->local_queue.get());
   return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
     const auto won = win(*session, *s, a, slot, call, std::move(stop));
     if (!won) return won.error();
     lease mine = hold::start(std::make_shared<hold>(session, session->for_holds(), s, c, *won, w));
-    place.keep();  // until the hold is given back
+    turn.keep();  // until the hold is given back
     return mine;
   });
 }
@@ -472,10 +472,10 @@ result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
 result<lease> acquire(const std::shared_ptr<session_impl>& session,
                       const std::shared_ptr<const lock_config>& s, const acquire_params& c,
                       const timed_call& call, std::stop_token stop) {
-  if (!s->traced) return acquire_untraced(session, s, c, call, std::move(stop));
-  const trace seen(session, *s, c, call.wait(), std::move(stop));
-  auto got = acquire_untraced(session, s, c, call, seen.stop());
-  if (got) trace::got(*got);
+  std::optional<trace> seen;
+  if (s->traced) stop = seen.emplace(session, *s, c, call.wait(), std::move(stop)).stop();
+  auto got = acquire_untraced(session, s, c, call, std::move(stop));
+  if (got && seen) trace::got(*got);
   return got;
 }
 

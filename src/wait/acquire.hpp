@@ -140,7 +140,7 @@ class acquisition final : public request, public contender {
 
  private:
   store::permits_command acquire_command(bool wait) noexcept;
-  void keep_place(const store::permits_reply& queued, boot_time sent);
+  void keep_queue_lease(const store::permits_reply& queued, boot_time sent);
   void stand_behind(const store::permits_reply& queued, boot_time sent);
   bool proves(const store::notification& n);
   bool is_granted(std::uint64_t fence, boot_time sent, std::chrono::microseconds lasts);
@@ -149,7 +149,7 @@ class acquisition final : public request, public contender {
   acquire_params params_;
   grant grant_;
   std::optional<result<std::optional<wait_hint>>> answer_;
-  std::shared_ptr<shared_queue_lease> place_at_store_;
+  std::shared_ptr<shared_queue_lease> shared_lease_;
   unsigned losses_ = 0;                ///< … known of it
   boot_time look_by_{};                ///< whoever else looks
   std::optional<std::uint64_t> gaps_;  ///< before it last asked
@@ -172,7 +172,8 @@ bool leaves_nothing(const failure& why) noexcept;
 /// Whether the store did not answer, or was not asked in time: then the keeper gives back what may
 /// be there, and the caller does not wait for that as well.
 bool left_to_keeper(const failure& why) noexcept;
-/// After a wait that failed: nothing stays at the store, neither a place nor what was won too late.
+/// After a wait that failed: nothing stays at the store, neither a queue entry nor what was won too
+/// late.
 void leave_nothing_behind(session_impl& session, const lock_config& s, const store::owner_id& owner,
                           const failure& why);
 /// Does it, and if it throws, for lack of memory: the store may have granted it, and the keeper

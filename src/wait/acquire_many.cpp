@@ -178,17 +178,13 @@ struct joint {
 };
 
 /// Waits where it was stopped, and then goes on where it is stopped next.
-class pending_joint final : public telling<pending_wait, std::vector<lease>> {
+class pending_joint final : public telling_wait<pending_wait, std::vector<lease>> {
  public:
   pending_joint(async_request o, std::shared_ptr<joint> what)
-      : telling(o), stop_(std::move(o.stop)), what_(std::move(what)) {}
-  const store::owner_id& owner() const noexcept override { return what_->q.owner(); }
-
-  void start(detail::receiver<std::vector<lease>>& to) override {
-    receiver_ = &to;
+      : telling_wait(o), stop_(std::move(o.stop)), what_(std::move(what)) {
     what_->q.wait_there();
-    begin(to.stop());
   }
+  const store::owner_id& owner() const noexcept override { return what_->q.owner(); }
 
  private:
   request& asked() override { return what_->q; }

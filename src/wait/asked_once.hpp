@@ -5,15 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "session/no_memory.hpp"
-#include "session/session_impl.hpp"
-#include "wait/runner.hpp"
+#include "wait/pending_wait.hpp"
 
 namespace holdfast::engine {
 
 /// One command to one store, by the session's runner: nobody waits for the store, and what the
 /// session asks in the same moment goes with it. In the order in which they are begun.
-class asked_once final : public operation {
+class asked_once final : public short_operation {
  public:
   using answered = std::function<void(result<store::permits_reply>, boot_time sent, bool trusted)>;
   /// Whether who granted it can be trusted. Asked on the runner's thread, and after the grant: it
@@ -22,34 +20,26 @@ class asked_once final : public operation {
 
   /// `command` may point into `keeps`. `then` is called once, on the thread of the runner; on the
   /// caller's if there is none to be had.
-  static void begin(std::shared_ptr<session_impl> session, std::string name,
+  static void start(std::shared_ptr<session_impl> session, std::string name,
                     store::permits_command command, std::shared_ptr<const void> keeps,
                     answered then, doubt trusted = {}) {
     const auto self =
         std::make_shared<asked_once>(std::move(session), std::move(name), command, std::move(keeps),
                                      std::move(then), std::move(trusted));
-    auto can = self->session_->usable();
-    if (can) can = self->session_->runner().start();
-    if (!can) return self->then_(std::move(can.error()), boot_time{}, true);
-    self->wake();
+    if (auto can = self->begin(); !can) self->then_(std::move(can.error()), boot_time{}, true);
   }
 
   asked_once(std::shared_ptr<session_impl> session, std::string name,
              store::permits_command command, std::shared_ptr<const void> keeps, answered then,
              doubt trusted)
-      : operation(session->runner()),
-        session_(std::move(session)),
-        id_(session_->ids().next()),
+      : short_operation(std::move(session)),
         name_(std::move(name)),
         command_(command),
         keeps_(std::move(keeps)),
         then_(std::move(then)),
         trusted_(std::move(trusted)) {}
 
-  next step() override {
-    if (std::exchange(asked_, true)) return {};
-    return {.ask = store::named_command{name_, command_}};
-  }
+  next step() override { return {.ask = store::named_command{name_, command_}}; }
   next answer(result<store::permits_reply> reply, boot_time sent) override {
     if (!trusted_ || !reply || reply->outcome != store::permits_outcome::granted) {
       return tell(std::move(reply), sent, true);
@@ -58,8 +48,6 @@ class asked_once final : public operation {
     if (!trusted) return tell(std::move(trusted.error()), sent, true);
     return tell(std::move(reply), sent, *trusted);
   }
-  next take(const store::notification&) override { return {}; }
-  const store::owner_id& owner() const noexcept override { return id_; }
 
  private:
   void tell_no_memory() noexcept override try {
@@ -72,14 +60,11 @@ class asked_once final : public operation {
     return {.over = true};
   }
 
-  const std::shared_ptr<session_impl> session_;
-  const store::owner_id id_;
   const std::string name_;
   const store::permits_command command_;
   const std::shared_ptr<const void> keeps_;
   answered then_;
   const doubt trusted_;
-  bool asked_ = false;
 };
 
 }  // namespace holdfast::engine

@@ -33,7 +33,7 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
   if (in != local_queue::entry::first && in != local_queue::entry::asked)
     return end(kept_out(in, *config_));
   waited_.past_local_queue = session_.now();
-  place_.emplace(config_->local_queue.get());
+  turn_.emplace(config_->local_queue.get());
   return at_store();
 }
 
@@ -43,8 +43,7 @@ operation::next pending_acquire::won_in_local_queue(lease mine) {
 }
 
 bool pending_acquire::come_out() noexcept {
-  return !in_line_ || place_ || !config_->local_queue ||
-         config_->local_queue->give_up(acquisition_);
+  return !in_line_ || turn_ || !config_->local_queue || config_->local_queue->give_up(acquisition_);
 }
 
 std::optional<store::named_command> pending_acquire::leaving(const failure& why) {
@@ -55,7 +54,7 @@ lease pending_lease::begin_lease(std::shared_ptr<session_impl> session) {
   const auto& its = session->for_holds();
   lease mine = hold::start(std::make_shared<hold>(std::move(session), its, config_, params_,
                                                   acquisition_.granted(), waited_));
-  if (place_) place_->keep();  // until the hold is given back
+  if (turn_) turn_->keep();  // until the hold is given back
   return mine;
 }
 

@@ -14,15 +14,10 @@ namespace holdfast::engine {
 
 /// Work of a moment, done on the session's thread.
 template <class T>
-class pending_work final : public telling<short_operation, T> {
+class pending_work final : public telling_shortly<T> {
  public:
   pending_work(std::shared_ptr<session_impl> session, std::function<result<T>()> work)
-      : telling<short_operation, T>(std::move(session)), work_(std::move(work)) {}
-
-  void start(detail::receiver<T>& to) override {
-    this->receiver_ = &to;
-    if (auto ok = this->begin(); !ok) this->tell(std::move(ok.error()));
-  }
+      : telling_shortly<T>(std::move(session)), work_(std::move(work)) {}
   operation::next step() override {
     this->tell(work_());
     return {.over = true};
@@ -43,25 +38,25 @@ template <class T>
 using meaning = std::function<result<T>(store::permits_reply&)>;
 
 template <class T>
-class pending_reply final : public pending_command<T> {
+class pending_reply final : public telling_shortly<T> {
  public:
   pending_reply(const async_request& o, const store::permits_command& c, meaning<T> m)
-      : pending_command<T>(o.session),
+      : telling_shortly<T>(o.session),
         config_(o.what),
         operation_(o.operation),
         asks_(c),
         meaning_(std::move(m)) {}
+  operation::next step() override { return {.ask = store::named_command{config_->name, asks_}}; }
+  operation::next answer(result<store::permits_reply> reply, boot_time) override {
+    auto learned = reply ? meaning_(*reply) : result<T>(std::move(reply.error()));
+    if (!learned) {
+      learned = this->session_->located(std::move(learned.error()), operation_, config_->name);
+    }
+    this->tell(std::move(learned));
+    return {.over = true};
+  }
 
  private:
-  std::optional<store::named_command> ask() override {
-    return store::named_command{config_->name, asks_};
-  }
-  result<T> learn(result<store::permits_reply> reply) override {
-    auto learned = reply ? meaning_(*reply) : result<T>(std::move(reply.error()));
-    if (learned) return learned;
-    return this->session_->located(std::move(learned.error()), operation_, config_->name);
-  }
-
   const std::shared_ptr<const lock_config> config_;
   const std::string_view operation_;
   const store::permits_command asks_;
@@ -76,7 +71,8 @@ pending<T> async_command(const async_request& o, const store::permits_command& c
   return pending<T>(std::make_shared<pending_reply<T>>(o, c, std::move(m)));
 }
 
-/// A request that leaves nothing behind, whatever comes of it; or what its give_back() gives back.
+/// A request that leaves nothing behind, whatever comes of it; or what its give_back() gives back,
+/// or its leave() sees to.
 template <class T, class Request>
 class pending_request final : public telling_wait<pending_wait, T> {
  public:
@@ -97,8 +93,9 @@ class pending_request final : public telling_wait<pending_wait, T> {
     if (how) return this->tell(std::move(how));
     this->tell(session->located(std::move(how.error()), tried, this->config_->name));
   }
-  std::optional<store::named_command> leaving(const failure&) override {
+  std::optional<store::named_command> leaving(const failure& why) override {
     if constexpr (requires(Request& q) { q.give_back(); }) request_->give_back();
+    if constexpr (requires(Request& q) { q.leave(why); }) request_->leave(why);
     return std::nullopt;
   }
   void leave_to_keeper() noexcept override {

@@ -19,7 +19,7 @@ class pending_acquire : public pending_wait {
 
   next come_in() override;
   next won_in_local_queue(lease mine);
-  void let_go() override { place_.reset(); }
+  void let_go() override { turn_.reset(); }
   failure observed(failure f) final { return gave_up(session_, *config_, time_, std::move(f)); }
 
   void leave_to_keeper() noexcept final { abandon(); }
@@ -27,7 +27,7 @@ class pending_acquire : public pending_wait {
 
   const acquire_params params_;
   acquisition acquisition_;
-  std::optional<local_turn> place_;
+  std::optional<local_turn> turn_;
 
  private:
   acquire_params asks_for() const final { return params_; }

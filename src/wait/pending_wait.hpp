@@ -20,7 +20,7 @@ struct async_request {
   std::stop_token stop{};
 };
 
-/// One wait without a thread: the steps of wait_steps, with questions that go out together with
+/// One wait without a thread: the steps of wait_steps, with requests that go out together with
 /// those of others, and every way to end. Subclasses say what is asked, and who is told. If the
 /// store hangs, it ends soon after the deadline all the same: what it has asked is left, and what
 /// comes of that is given back.
@@ -159,32 +159,17 @@ class telling_wait : public telling<Base, T> {
   }
 
  protected:
-  void fail(failure f) final { this->tell(std::move(f)); }
+  void fail(failure f) override { this->tell(std::move(f)); }
 };
 
-/// One command, which goes out together with those of others.
 template <class T>
-class pending_command : public telling<short_operation, T> {
+class telling_shortly : public telling<short_operation, T> {
  public:
   using telling<short_operation, T>::telling;
   void start(detail::receiver<T>& to) final {
     this->receiver_ = &to;
     if (auto ok = this->begin(); !ok) this->tell(std::move(ok.error()));
   }
-  operation::next step() final {
-    auto request = ask();
-    if (!request) return {.over = true};
-    return {.ask = request};
-  }
-  operation::next answer(result<store::permits_reply> reply, boot_time) final {
-    this->tell(learn(std::move(reply)));
-    return {.over = true};
-  }
-
- protected:
-  /// What to send; if nothing, the receiver has been told.
-  virtual std::optional<store::named_command> ask() = 0;
-  virtual result<T> learn(result<store::permits_reply> reply) = 0;
 };
 
 pending<lease> async_acquire(async_request o, const acquire_params& c);

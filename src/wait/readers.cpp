@@ -1,5 +1,6 @@
 #include "wait/readers.hpp"
 
+#include "diagnose/trace.hpp"
 #include "session/sleeper.hpp"
 #include "wait/pending_acquire.hpp"
 
@@ -90,14 +91,19 @@ result<lease> read(const std::shared_ptr<session_impl>& session,
   if (!reader_group::shares(*s)) return acquire(session, s, c, wait, std::move(stop));
   if (auto usable = session->usable(); !usable) return std::move(usable.error());
   const timed_call call(session->now(), wait);
+  std::optional<trace> seen;
+  if (s->traced) stop = seen.emplace(session, *s, c, wait, std::move(stop)).stop();
   sleeper me(session->clock());
   const std::stop_callback on_stop{stop, [&] { me.wake(); }};
   reader_group::visit visit(at, me);
   while (true) {
     const bool may_wait = !stop.stop_requested() && session->now() < call.deadline();
     switch (visit.look(*s, passes_writers, may_wait)) {
-      case way::joined:
-        return hold::joined(visit.take_joined(), call.began());
+      case way::joined: {
+        lease mine = hold::joined(visit.take_joined(), call.began());
+        if (seen) trace::got(mine);
+        return mine;
+      }
       case way::waits:
         me.sleep(call.deadline());
         continue;

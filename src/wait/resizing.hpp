@@ -1,5 +1,6 @@
 #pragma once
 
+#include "local/reader_group.hpp"
 #include "wait/acquire.hpp"
 
 namespace holdfast::engine {
@@ -10,8 +11,10 @@ namespace holdfast::engine {
 /// the end.
 class resizing final : public request {
  public:
-  resizing(session_impl& session, std::shared_ptr<hold> held, std::uint32_t weight)
-      : session_(session), hold_(std::move(held)), weight_(weight) {}
+  /// To more only if nobody of `beside` has it as well.
+  resizing(session_impl& session, std::shared_ptr<hold> held, std::uint32_t weight,
+           std::shared_ptr<reader_group> beside = nullptr)
+      : session_(session), hold_(std::move(held)), weight_(weight), beside_(std::move(beside)) {}
 
   /// By a thread, which waits for the answer. False if there is no room.
   result<bool> run() {
@@ -48,14 +51,15 @@ class resizing final : public request {
 
   std::optional<store::named_command> command(bool) override {
     auto c = hold_->to_resize(weight_);
-    if (!c) {
-      why_not_ = std::move(c.error());
-      return std::nullopt;
-    }
+    if (!c) why_not_ = std::move(c.error());
+    if (!c || is_shared()) return std::nullopt;
     was_unknown_ = std::exchange(unknown_, true);  // until it is answered
     return store::named_command{hold_->name(), *c};
   }
-  result<std::optional<wait_hint>> ask(bool) override { return std::move(why_not_); }
+  result<std::optional<wait_hint>> ask(bool) override {
+    if (why_not_) return std::move(*why_not_);
+    return std::optional<wait_hint>{};  // others read with it: there is no room
+  }
   result<std::optional<wait_hint>> learn(result<store::permits_reply> reply, boot_time) override {
     unknown_ = was_unknown_;
     if (!reply && !unknown_ && !reply.error().outcome_unknown) {
@@ -74,10 +78,13 @@ class resizing final : public request {
   }
 
  private:
+  bool is_shared() const { return beside_ && !beside_->keep_alone(*hold_); }
+
   session_impl& session_;
   const std::shared_ptr<hold> hold_;
   const std::uint32_t weight_;
-  failure why_not_;
+  const std::shared_ptr<reader_group> beside_;
+  std::optional<failure> why_not_;
   bool unknown_ = false;
   bool was_unknown_ = false;  ///< before what was asked last
   bool room_ = false;

@@ -178,6 +178,14 @@ TEST_P(exclusion, a_longer_lease_can_be_had_and_an_impossible_one_changes_nothin
   EXPECT_GT(held.remaining(), 0ns);
 }
 
+TEST_P(exclusion, a_lease_ends_here_a_margin_before_it_ends_at_the_store) {
+  lease held = make(here_, {.lease = 100s})->acquire();
+  EXPECT_LE(held.remaining(), 99s);
+  held.extend(100s);
+  EXPECT_LE(held.remaining(), 99s);
+  EXPECT_GT(held.remaining(), 90s);
+}
+
 TEST_P(exclusion, nothing_is_left_when_all_have_gone) {
   (void)lock_->acquire().release();
   EXPECT_FALSE(rival_->acquire().release());

@@ -674,6 +674,7 @@ plan plan_of_deadlocks(std::uint64_t seed) {
     auto one = make_process(r, p, lease);
     one.max_hold = never;
     one.renew = true;
+    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would tell a holder
     one.threads.resize(1 + r.below(2));
     for (auto& t : one.threads) {
       for (auto steps = 2 + r.below(4); steps > 0; --steps) {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "session/no_thread.hpp"
+
+namespace holdfast::engine {
+
+/// A thread that is started with the first use of what it is for. Thread-safe.
+class worker {
+ public:
+  /// Has it run, unless it does. errc::unavailable if the system gives no thread "to renew leases
+  /// with".
+  template <class Run>
+  status start(std::string_view purpose, Run run) noexcept try {
+    if (started_.load(std::memory_order_acquire)) return done{};
+    const std::lock_guard guard{mutex_};
+    if (started_) return done{};
+    thread_ = std::thread(std::move(run));
+    started_.store(true, std::memory_order_release);
+    return done{};
+  } catch (...) {
+    return no_thread(purpose);
+  }
+
+  bool is_this_thread() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
+  /// Waits for its end, for which somebody has to have asked it.
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> started_{false};
+  std::thread thread_;
+};
+
+}  // namespace holdfast::engine
