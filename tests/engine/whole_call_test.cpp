@@ -318,13 +318,13 @@ TEST_F(whole_call, what_one_owner_asks_keeps_its_order_where_a_call_hangs) {
   vote.peer = impl->peer();
   std::promise<bool> voted, released;
   store->hang();
-  asked_once::begin(impl, "vote", vote, {},
+  asked_once::start(impl, "vote", vote, {},
                     [&](auto reply, boot_time, bool) { voted.set_value(bool(reply)); });
   store->await_hanging(1);
   store->permits_pass = true;
   mutex a{session, "a"}, b{session, "b"};
   EXPECT_FALSE(while_it_hangs(async_acquire(a, 50ms).future())) << "nobody leads before that";
-  asked_once::begin(impl, "vote", holdfast::engine::release_command(vote.owner), {},
+  asked_once::start(impl, "vote", holdfast::engine::release_command(vote.owner), {},
                     [&](auto reply, boot_time, bool) { released.set_value(bool(reply)); });
   EXPECT_TRUE(while_it_hangs(async_acquire(b).future()));
   store->let_go();

@@ -71,7 +71,7 @@ TEST_F(contender_line, gives_up_each_that_is_over_and_no_other) {
   for (int n = 0; n < 12; ++n) {
     SCOPED_TRACE(n);
     port_.put(name_, stranger(1));
-    for (const std::uint64_t owner : {1, 2, 3}) (void)enter(owner);
+    for (const std::uint64_t owner : {1u, 2u, 3u}) (void)enter(owner);
     {
       const no_memory_after now(n, of::others);
       const enough_memory here;

@@ -96,7 +96,7 @@ TEST_F(quorum_servers, one_that_was_flushed_or_has_taken_over_has_no_vote_for_a_
   });
   for (auto& s : servers_) s.shift_clock(2h);
   ASSERT_TRUE(lock.try_acquire());
-  for (const std::size_t i : {0, 1}) servers_[i].ask({"FLUSHALL"});
+  for (const std::size_t i : {0u, 1u}) servers_[i].ask({"FLUSHALL"});
   // Another process, with what the former one had.
   servers_[2].ask({"SET", "holdfast:remembers", "another 1"});
   // The release of the lease before is waited for at a majority only.
