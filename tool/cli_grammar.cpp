@@ -54,12 +54,13 @@ class common_grammar : public grammar {
     app_.footer(std::string(about.footer));
     app_.formatter(std::make_shared<help_layout>(about.usage));
     app_.option_defaults()->take_last();
-    app_.add_option("--store", store_, "where the locks are; default: $HOLDFAST_STORE")
+    app_.add_option("--store", store_,
+                    "where the locks are; default: $HOLDFAST_STORE, else a file of this user")
         ->type_name("URL");
     app_.add_option("--color", color_, "colours and bold letters")->type_name(one_of(color_words));
-    app_.add_option("--log-format", format_, "of the messages on stderr")
+    app_.add_option("--log-format", format_, "format of the messages on stderr")
         ->type_name(one_of(log_format_words));
-    app_.add_flag("-v,--verbose", verbose_, "say what happens");
+    app_.add_flag("-v,--verbose", verbose_, "report each step on stderr");
     app_.add_flag("--json", json_, std::string(about.json));
   }
 
@@ -84,9 +85,9 @@ class lock_words {
  public:
   void add_to(CLI::App& app) {
     app.add_option("LOCK", name_, "the lock's name")->required()->type_name("");
-    app.add_flag("-s,--shared", shared_, "shared with other -s (read-write lock)");
-    app.add_flag("-x,--exclusive", exclusive_, "alone, against -s and -x (read-write lock)");
-    app.add_option("--slots", slots_, "one of N permits (semaphore)")->type_name("N");
+    app.add_flag("-s,--shared", shared_, "as a reader, together with others (read-write lock)");
+    app.add_flag("-x,--exclusive", exclusive_, "as a writer, alone (read-write lock)");
+    app.add_option("--slots", slots_, "take one of N permits (semaphore)")->type_name("N");
   }
   lock_choice convert() const {
     if (shared_ && exclusive_) refuse("-s and -x exclude each other; give one of them");
@@ -118,11 +119,10 @@ class take_words {
   void add_to(CLI::App& app) {
     lock_.add_to(app);
     app.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 is -n")
+    app.add_option("-w,--wait,--timeout", wait_, "wait at most this long; 0 is -n")
         ->type_name("DURATION");
     add_busy_code(app, busy_code_);
-    app.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
-        ->type_name("DURATION");
+    app.add_option("--ttl", ttl_, "length of the lease; default 30s")->type_name("DURATION");
     app.add_flag("--fair", fair_, "strictly in order of arrival");
     app.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
   }
@@ -155,9 +155,10 @@ class child_words {
     app.add_option("--max-run", max_run_, "end the command after this time (124)")
         ->type_name("DURATION");
     app.add_option("--kill-after", kill_after_,
-                   "time from TERM to KILL; default 5s or a third of --ttl")
+                   "time from TERM to KILL; default 5s, or a third of --ttl if less")
         ->type_name("DURATION");
-    app.add_option("--on-lost", on_lost_, "what the command gets then; default term")
+    app.add_option("--on-lost", on_lost_,
+                   "what to do if the lock is lost: send TERM or KILL, or warn; default term")
         ->type_name(one_of(on_lost_words));
     app.add_option("--lost-exit-code", lost_code_, "exit code when the lock was lost; default 79")
         ->type_name("N");
@@ -233,11 +234,10 @@ class sem_grammar : public common_grammar {
     app_.add_option("NAME", name_, "the semaphore's name")->required()->type_name("");
     app_.add_option("COUNT", count_, "how many permits there are")->required()->type_name("");
     app_.add_flag("-n,--nonblock,--nb", nonblock_, "do not wait");
-    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 is -n")
+    app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; 0 is -n")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
-    app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
-        ->type_name("DURATION");
+    app_.add_option("--ttl", ttl_, "length of the lease; default 30s")->type_name("DURATION");
     app_.add_option("--reason", reason_, "shown to others by list and show")->type_name("TEXT");
     child_.add_to(app_);
   }
@@ -267,13 +267,12 @@ class elect_grammar : public common_grammar {
  public:
   explicit elect_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("NAME", name_, "the election's name")->required()->type_name("");
-    app_.add_option("--note", note_, "public: an address, for example")->type_name("TEXT");
-    app_.add_option("--priority", priority_, "the greatest comes next; default 0")->type_name("N");
-    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 for one try")
+    app_.add_option("--note", note_, "a public text, for example an address")->type_name("TEXT");
+    app_.add_option("--priority", priority_, "the greatest leads next; default 0")->type_name("N");
+    app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; 0 is one try")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
-    app_.add_option("--ttl", ttl_, "the lease, renewed every third; default 30s")
-        ->type_name("DURATION");
+    app_.add_option("--ttl", ttl_, "length of the lease; default 30s")->type_name("DURATION");
     app_.add_flag("--again", again_,
                   "if leadership was lost, campaign again instead of ending (79)");
     app_.add_option("--http", http_, "answer HTTP requests with the leader: :PORT, or ADDRESS:PORT")
@@ -337,8 +336,7 @@ class names_words {
     app.add_option("PATTERN", which_.pattern, "names with * and ?; default all")->type_name("");
     app.add_flag("--held", which_.held, "only names that are held");
     app.add_flag("--waiting", which_.waiting, "only names with waiters");
-    app.add_option("--sort", sort_, "the order at first; default name")
-        ->type_name(one_of(sort_words));
+    app.add_option("--sort", sort_, "sort by this; default name")->type_name(one_of(sort_words));
   }
   name_choice convert() const {
     name_choice c = which_;
@@ -379,7 +377,7 @@ class top_grammar : public common_grammar {
  public:
   explicit top_grammar(const command_help& about) : common_grammar(about) {
     names_.add_to(app_);
-    app_.add_option("-d,--interval", interval_, "the least time between two rounds; default 1s")
+    app_.add_option("-d,--interval", interval_, "the shortest time between two rounds; default 1s")
         ->type_name("DURATION");
     app_.add_flag("--once", top_.once, "print the table once; needs no terminal");
   }
@@ -400,11 +398,11 @@ class watch_grammar : public common_grammar {
  public:
   explicit watch_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("LOCK", watch_.name, "the lock's name")->required()->type_name("");
-    app_.add_option("--until", until_, "end when this has happened, or is so")
+    app_.add_option("--until", until_, "end at this event, or in this state")
         ->type_name(one_of(until_words));
-    app_.add_option("-d,--interval", interval_, "the time between two questions; default 200ms")
+    app_.add_option("-d,--interval", interval_, "the time between two queries; default 200ms")
         ->type_name("DURATION");
-    app_.add_option("-w,--wait,--timeout", wait_, "watch so long at most")->type_name("DURATION");
+    app_.add_option("-w,--wait,--timeout", wait_, "watch at most this long")->type_name("DURATION");
     add_busy_code(app_, busy_code_);
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -443,10 +441,10 @@ class completion_grammar : public common_grammar {
     app_.add_option("WHAT", what_, "the shell whose script to print, or names")
         ->required()
         ->type_name(one_of(completion_words));
-    app_.add_option("WORD", completion_.word, "with names: what is typed of the name so far")
+    app_.add_option("WORD", completion_.word, "with names: the beginning of the name")
         ->type_name("");
     app_.add_flag("--bash", completion_.for_bash,
-                  "with names: WORD as bash has it, and the answer");
+                  "with names: WORD and the answer are quoted for bash");
   }
   tool::command convert(const std::optional<words>&) const override {
     completion_options c = completion_;
@@ -487,7 +485,7 @@ class force_unlock_grammar : public common_grammar {
     app_.add_option("LOCK", force_.name, "the lock's name")->required()->type_name("");
     app_.add_option("--owner", owner_, "only this holder (the id that show prints)")
         ->type_name("ID");
-    app_.add_option("--reason", reason_, "why, for the record")->type_name("TEXT");
+    app_.add_option("--reason", reason_, "why; shown in the output")->type_name("TEXT");
     app_.add_flag("-y,--yes", force_.yes, "do not ask");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -519,16 +517,16 @@ class limit_grammar : public common_grammar {
         ->required()
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->type_name("RATE");
-    app_.add_option("--key", limit_.key, "whose buckets: an address, a user, a job")
+    app_.add_option("--key", limit_.key, "each text has its own buckets: an address, a user, a job")
         ->type_name("TEXT");
     app_.add_option("-t,--tokens", tokens_, "how many to take; default 1")->type_name("N");
-    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; default 0")
+    app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; default 0")
         ->type_name("DURATION");
     app_.add_flag("--peek", limit_.peek, "say what would happen, and take nothing");
     app_.add_flag("--refund", limit_.refund, "give tokens back");
     app_.add_flag("--reset", limit_.reset, "fill the buckets of this key again");
     app_.add_option("--rules-version", version_,
-                    "greater than that of the rates in use: replaces them")
+                    "version of the rates; a greater one replaces those in use")
         ->type_name("N");
     add_busy_code(app_, busy_code_);
   }
@@ -557,11 +555,11 @@ class limit_grammar : public common_grammar {
 class meet_grammar : public common_grammar {
  public:
   meet_grammar(const command_help& about, std::uint32_t most) : common_grammar(about), most_(most) {
-    app_.add_option("NAME", name_, "the name that all share")->required()->type_name("");
-    app_.add_option("COUNT", count_, "how many in all; every program states the same")
+    app_.add_option("NAME", name_, "the name that all participants use")->required()->type_name("");
+    app_.add_option("COUNT", count_, "how many in all; every program states the same number")
         ->required()
         ->type_name("");
-    app_.add_option("-w,--wait,--timeout", wait_, "the longest wait; 0 to check once")
+    app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; 0 is one check")
         ->type_name("DURATION");
     add_busy_code(app_, busy_code_);
   }
@@ -586,8 +584,8 @@ class latch_grammar : public meet_grammar {
  public:
   explicit latch_grammar(const command_help& about) : meet_grammar(about, 1'000'000) {
     app_.add_option("--down", down_, "count down by N, and do not wait")->type_name("N");
-    app_.add_flag("--peek", peek_, "say what is left to count; exit code 0 if it is open, else 75");
-    app_.add_flag("--remove", remove_, "remove it");
+    app_.add_flag("--peek", peek_, "only report what is left to count; 0 if it is open, else 75");
+    app_.add_flag("--remove", remove_, "remove the latch");
   }
   tool::command convert(const std::optional<words>&) const override {
     meet_options m = meeting();
@@ -608,7 +606,8 @@ class latch_grammar : public meet_grammar {
 class barrier_grammar : public meet_grammar {
  public:
   explicit barrier_grammar(const command_help& about) : meet_grammar(about, 10'000) {
-    app_.add_option("--ttl", ttl_, "how long the others wait for one that died; default 30s")
+    app_.add_option("--ttl", ttl_,
+                    "how long the others wait for a participant that died; default 30s")
         ->type_name("DURATION");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -629,14 +628,14 @@ class serve_grammar : public common_grammar {
     app_.add_option("--store", stores_, "where the locks are; several: all of them are shown")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->type_name("URL");
-    app_.add_option("--listen", listen_, "where the page is: :PORT, or ADDRESS:PORT")
+    app_.add_option("--listen", listen_, "address of the page: :PORT, or ADDRESS:PORT")
         ->type_name("ADDRESS");
     app_.add_flag("--allow-unlock", allow_unlock_,
                   "viewers who have the token may take locks away");
     app_.add_option("--token-file", token_file_, "the token is the first line of this file")
         ->type_name("PATH");
     app_.add_option("--share", share_,
-                    "how much of the time a store is asked, in percent; default 1")
+                    "the largest part of the time for queries, in percent; default 1")
         ->type_name("PERCENT");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -663,7 +662,7 @@ class ping_grammar : public common_grammar {
   explicit ping_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("-c,--count", count_, "how many round trips; 0 until a signal; default 4")
         ->type_name("N");
-    app_.add_option("-i,--interval", interval_, "from one to the next; default 1s")
+    app_.add_option("-i,--interval", interval_, "time between two round trips; default 1s")
         ->type_name("DURATION");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -681,7 +680,7 @@ class doctor_grammar : public common_grammar {
  public:
   explicit doctor_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("URL", url_, "the store, as --store")->type_name("");
-    app_.add_option("--stuck", stuck_, "a wait as long as this is reported; default 5m")
+    app_.add_option("--stuck", stuck_, "report waits that are longer than this; default 5m")
         ->type_name("DURATION");
   }
   tool::command convert(const std::optional<words>&) const override {
@@ -703,7 +702,7 @@ class metrics_grammar : public common_grammar {
   explicit metrics_grammar(const command_help& about) : common_grammar(about) {
     app_.add_option("--format", format_, "prometheus or openmetrics; default prometheus")
         ->type_name("FORMAT");
-    app_.add_option("-o,--output", output_, "replace this file, in one step, instead of stdout")
+    app_.add_option("-o,--output", output_, "write to this file, which is replaced in one step")
         ->type_name("PATH");
   }
   tool::command convert(const std::optional<words>&) const override {

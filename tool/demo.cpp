@@ -34,27 +34,25 @@ constexpr const char* about =
     "without one.";
 
 constexpr const char* footer =
-    "Each strategy gets a fresh shop: an SQLite file, or tables of its own in --shop, a database "
-    "on a\n"
-    "server. For every order a worker looks at the stock,\n"
-    "waits as long as a payment takes, then writes the stock it saw less what it sold, and the "
-    "sale.\n"
-    "An order gets what is left, down to one unit. The strategies differ in one thing:\n"
-    "  no-lock     nothing keeps others away in between\n"
-    "  optimistic  the write succeeds only if nobody wrote since the look; else look and pay "
-    "again\n"
-    "  row-lock    BEGIN IMMEDIATE around it all; SQLite locks the whole file, not one row; on a\n"
-    "              server: a transaction that begins with SELECT … FOR UPDATE\n"
-    "  holdfast    a holdfast::mutex for each product, and its fence at the write\n"
-    "The shop itself is made cheap (WAL, no sync; synchronous_commit=off on PostgreSQL; MariaDB "
-    "is as\n"
-    "it is configured) so that the locks are what is measured. A wait is\n"
-    "the time from taking up an order to the look that counted: for the lock, or in vain "
-    "attempts.\n"
-    "Afterwards SQL adds up the sales: all but no-lock must have sold min(stock, demand) of every\n"
+    "Each strategy gets a new shop: an SQLite file, or tables of its own in the database of "
+    "--shop.\n"
+    "For every order a worker reads the stock, waits as long as a payment takes, and then writes\n"
+    "the stock that it read less what it sold, and the sale. If less is left than was ordered, "
+    "the\n"
+    "order gets the rest. The strategies differ in how they protect these steps:\n"
+    "  no-lock     not at all\n"
+    "  optimistic  the write succeeds only if the stock has not changed; else read and pay again\n"
+    "  row-lock    one transaction: BEGIN IMMEDIATE on SQLite, which locks the whole file, or\n"
+    "              SELECT … FOR UPDATE on a server\n"
+    "  holdfast    a holdfast::mutex for each product, and its fence in the write\n"
+    "The shop itself is fast (WAL, no sync; synchronous_commit=off on PostgreSQL; MariaDB as it "
+    "is\n"
+    "configured), so that the locks are what is measured. A wait is the time from the beginning\n"
+    "of an order to the read that counted: the wait for the lock, or attempts in vain. At the end\n"
+    "SQL adds up the sales: all strategies but no-lock must have sold min(stock, demand) of every\n"
     "product.\n\n"
     "Exit code: 0 all right; 1 a product was sold wrongly; 64 usage; 66 a file is missing or bad;\n"
-    "69 the store can not be used.\n";
+    "69 the store cannot be used.\n";
 
 /// A folder that goes away at the end.
 class work_folder {

@@ -82,9 +82,9 @@ void judge_eviction(judge& j) {
 void judge_redis_disk(judge& j) {
   if (j.is("aof_enabled", "0")) {
     j.add(severity::warning, "persistence",
-          "there is no append-only file: a server that starts again has forgotten locks that "
-          "are held",
-          "redis-cli config set appendonly yes, and in redis.conf; appendfsync always loses none");
+          "there is no append-only file: when the server restarts, it has forgotten held locks",
+          "redis-cli config set appendonly yes, and in redis.conf; with appendfsync always no lock "
+          "is lost");
   } else if (j.is("aof_enabled", "1")) {
     j.add(severity::ok, "persistence", "the append-only file is on");
   }
@@ -112,11 +112,12 @@ void judge_redis_replicas(judge& j) {
   } else if (!waits && replicas > 0) {
     j.add(severity::note, "replicas",
           std::to_string(replicas) +
-              " replicas, which grants do not wait for: a replica that "
-              "takes over may not know of the last ones",
+              " replicas, and grants do not wait for them: a replica that takes over may not know "
+              "of the last grants",
           "?ack=1 waits for one of them (docs/stores/redis.md)");
   } else if (replicas > 0) {
-    j.add(severity::ok, "replicas", std::to_string(replicas) + " connected, and waited for");
+    j.add(severity::ok, "replicas",
+          std::to_string(replicas) + " connected; grants wait for their acknowledgement");
   }
 }
 
@@ -158,8 +159,8 @@ void judge_postgres(judge& j) {
   if (j.number("replicas") > 0 && j.value("synchronous_standby_names").empty()) {
     j.add(severity::note, "replicas",
           j.text("replicas") +
-              " standbys, which commits do not wait for: one that takes over may "
-              "not know of the last grants",
+              " standbys, and commits do not wait for them: a standby that takes over may not "
+              "know of the last grants",
           "set synchronous_standby_names");
   }
   judge_connections(j);
@@ -186,7 +187,8 @@ void judge_mariadb(judge& j) {
   }
   if (j.is("log_bin", "ON") && !j.is("rpl_semi_sync_master_enabled", "ON")) {
     j.add(severity::note, "replicas",
-          "replicas are not waited for: one that takes over may not know of the last grants",
+          "commits do not wait for the replicas: a replica that takes over may not know of the "
+          "last grants",
           "set global rpl_semi_sync_master_enabled = on");
   }
 }

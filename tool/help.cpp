@@ -11,7 +11,7 @@ constexpr std::string_view durations =
 
 constexpr std::string_view run_footer =
     "Examples:\n"
-    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts, one works\n"
+    "  holdfast run nightly -n -E 0 -- ./backup.sh      cron on four hosts: one works\n"
     "  holdfast run deploy -w 30s -- ./deploy.sh prod   wait for half a minute at most\n"
     "  holdfast run licence --slots 3 -- simulate       three at a time\n"
     "  holdfast run report -s -c 'make report | mail ops'\n\n"
@@ -21,7 +21,7 @@ constexpr std::string_view run_footer =
     "unreachable, 75 busy (-E), 77 not permitted, 78 configuration refused, 79 lock lost, 124\n"
     "ended by --max-run, 125 holdfast itself failed, 126 not executable, 127 not found. The "
     "command may\n"
-    "use the same numbers: --status-file tells them apart.\n\n"
+    "use the same numbers: the outcome in --status-file tells them apart.\n\n"
     "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
 
 constexpr std::string_view hold_footer =
@@ -30,13 +30,17 @@ constexpr std::string_view hold_footer =
     "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n";
 
 constexpr std::string_view try_footer =
-    "Exit code: 0 free, 75 busy (-E). Takes nothing: the answer is stale when it is printed.\n";
+    "Does not take the lock, so it may have changed hands when the answer is printed.\n\n"
+    "Exit code: 0 free, 75 busy (-E).\n";
 
 constexpr std::string_view force_footer =
-    "The next waiter gets the lock with a greater fence. The former holder finds out at\n"
-    "its next renewal; until then only the fence keeps it off the resource.\n"
-    "Asks on a terminal; without one it needs --yes. Exit code: 0 done, or the lock was free; 1\n"
-    "you answered no; 75 held, but not by --owner; 78 a limit or a latch, which has no holders.\n";
+    "The next waiter gets the lock with a greater fence. The former holder learns of it at\n"
+    "its next renewal; until then only the fence stops its writes.\n"
+    "On a terminal it asks first; without a terminal it needs --yes. Exit code: 0 done, or the "
+    "lock\n"
+    "was free; 1 you answered no, or another program holds it and the store cannot take it away; "
+    "75\n"
+    "held, but not by --owner; 78 a limit or a latch, which has no holders.\n";
 
 constexpr std::string_view limit_footer =
     "Examples:\n"
@@ -44,39 +48,43 @@ constexpr std::string_view limit_footer =
     "each user\n"
     "  holdfast limit api --rate 10/s:20 --rate 600/1m -w 30s && curl …  wait until both rates "
     "allow it\n\n"
-    "Exit code: 0 taken, 75 not yet (-E): the output says when. Every program states the same\n"
-    "rates (else 78); to change them, give the new ones with a greater --rules-version.\n";
+    "Exit code: 0 taken, 75 not enough tokens (-E): the output says when there are enough. Every\n"
+    "program states the same rates (else 78). To change them, give the new rates with a greater\n"
+    "--rules-version.\n";
 
 constexpr std::string_view elect_footer =
-    "One of the candidates leads and runs the command; the others wait. The leader and its\n"
-    "note: holdfast show NAME. If leadership is lost, the command is ended before another leads,\n"
-    "and this ends with 79: start it again to stand by (systemd: Restart=always), or use --again.\n"
-    "Of run it has every option but -n (here -w 0), -s, -x, --slots, --fair and --reason,\n"
-    "which is --note here. Environment and exit codes as of run.\n";
+    "One of the candidates leads and runs the command; the others wait. holdfast show NAME shows\n"
+    "the leader and its note. If leadership is lost, the command is ended before another "
+    "candidate\n"
+    "leads, and elect ends with 79. To become a candidate again, start it again (systemd:\n"
+    "Restart=always), or use --again. Environment and exit codes are those of run.\n";
 
 constexpr std::string_view sem_footer =
-    "The same as holdfast run NAME --slots COUNT. Environment and exit codes as of run.\n";
+    "The same as holdfast run NAME --slots COUNT. Environment and exit codes are those of run.\n";
 
 constexpr std::string_view latch_footer =
     "Examples:\n"
     "  holdfast latch ready 3 --down 1       one of three is ready\n"
-    "  holdfast latch ready 3 -w 5m && go    when all three are\n\n"
-    "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 counted down by\n"
-    "more than is left, 78 in use with another count.\n";
+    "  holdfast latch ready 3 -w 5m && go    runs go when all three are ready\n\n"
+    "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 --down is more "
+    "than\n"
+    "is left, 78 in use with another count.\n";
 
 constexpr std::string_view barrier_footer =
     "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used "
     "again\n"
     "for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
-    "Exit code: 0 all have arrived, 75 not in time (-E): it has left, and the others still wait;\n"
-    "79 one of the others died while it waited; 78 COUNT are there already, or another count.\n";
+    "Exit code: 0 all have arrived; 75 not in time (-E): it has left, and the others still wait; "
+    "79\n"
+    "another participant died while this one waited; 78 COUNT participants are there already, or\n"
+    "others state another count.\n";
 
 constexpr std::string_view top_footer =
     "Keys: up and down select, enter shows holders and queue, / filters, n k h l w o sort, u "
     "takes\n"
     "the lock away after a question, p pauses, ? lists all keys, q quits.\n\n"
-    "The store is asked for a twentieth of the time at most: with many names the rows get older\n"
-    "instead. The second line says how long a round of questions takes.\n\n"
+    "Queries take a twentieth of the time at most: with many names the rows are refreshed less\n"
+    "often. The second line shows how long a round over all names takes.\n\n"
     "Without a terminal give --once or --json. Exit code: 0; 128+N after signal N; 64 no "
     "terminal; 77 --once, and this user may read none of the names.\n";
 
@@ -86,17 +94,17 @@ constexpr std::string_view watch_footer =
     "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
     "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
     "hand-over, lost (its lease ended), joined and left (waiters).\n\n"
-    "Watch asks the store every --interval, on every store: notifications go to waiters only. A\n"
-    "change that is undone between two questions is not seen.\n\n"
-    "Exit code: 0 what --until names has happened; without --until after -w or a signal; 75 not "
-    "in\n"
-    "time (-E); 128+N signal N while --until did not come true.\n";
+    "watch sends a query every --interval, because the store notifies only waiters. A change that\n"
+    "is undone between two queries is not seen.\n\n"
+    "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75 not\n"
+    "in time (-E); 128+N signal N came before the --until event.\n";
 
 constexpr std::string_view graph_footer =
-    "A line that begins with * is part of a ring. A ring of processes with one thread each never\n"
-    "ends; the store does not tell the threads of a process apart. Permits of a semaphore that\n"
-    "other holders may free are shown as \"may wait\", and form no ring. A run that waits for its\n"
-    "own command, which waits for a lock, is seen on this host only.\n\n"
+    "A line that begins with * is part of a ring. If each process has one thread, a ring is a\n"
+    "deadlock; the store cannot tell the threads of a process apart. A wait for a permit that\n"
+    "several holders can free is shown as \"may wait\", and is never part of a ring. That run "
+    "waits\n"
+    "for its command is known only for processes of this host.\n\n"
     "Exit code: 0; 77 this user may read none of the names.\n";
 
 constexpr std::string_view completion_footer =
@@ -104,10 +112,8 @@ constexpr std::string_view completion_footer =
     "  source <(holdfast completion bash)\n"
     "  holdfast completion zsh > \"${fpath[1]}/_holdfast\"\n"
     "  holdfast completion fish > ~/.config/fish/completions/holdfast.fish\n\n"
-    "The scripts ask `holdfast completion names WORD` for names that begin with WORD: from the "
-    "store\n"
-    "of --store or $HOLDFAST_STORE, for half a second at most, and nothing if it does not "
-    "answer.\n";
+    "The scripts get the names from `holdfast completion names WORD`, which reads the store of\n"
+    "--store or $HOLDFAST_STORE and ends after half a second at the latest.\n";
 
 constexpr std::string_view manual_footer =
     "Examples:\n"
@@ -117,35 +123,33 @@ constexpr std::string_view manual_footer =
 constexpr std::string_view serve_footer =
     "Examples:\n"
     "  holdfast serve --store redis://cache --store sqlite:/var/lib/jobs/locks.db\n\n"
-    "Only this machine can see the page (http://127.0.0.1:7440/), and it changes nothing, unless\n"
-    "you say so. Ends with a signal.\n\n"
-    "Exit code: 0, 78 if it cannot listen.\n";
+    "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
+    "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
+    "Exit code: 0, 77 a store refuses this user, 78 it cannot listen.\n";
 
 constexpr std::string_view ping_footer =
-    "A round trip asks for one name and changes nothing. Ctrl-C ends it with the summary.\n"
+    "Each round trip is a query about one name, and changes nothing. Ctrl-C ends it with the\n"
+    "summary.\n\n"
     "Exit code: 0 all were answered, 69 one was not.\n";
 
 constexpr std::string_view doctor_footer =
     "Examples:\n"
     "  holdfast doctor                           the store that other commands use\n"
     "  holdfast doctor redis://cache.internal    another one\n\n"
-    "Tries to connect, to take and release locks under a name of its own, and to be notified; "
-    "asks\n"
-    "the servers for their settings; looks for stuck waiters and leftovers. Each finding says "
-    "what\n"
-    "to do.\n"
-    "Exit code: 0 all is well, 1 warnings only, 69 the store is away or unwell, 77 a right is\n"
+    "Connects, takes and releases locks under a name of its own, checks notifications, reads the\n"
+    "servers' settings, and looks for stuck waiters and leftovers. Each finding says what to do.\n"
+    "Exit code: 0 all is well, 1 warnings only, 69 the store does not work, 77 a right is\n"
     "missing, 78 a setting can lose locks.\n";
 
 constexpr std::string_view metrics_footer =
     "Examples:\n"
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
-    "From cron that is for node_exporter's textfile collector.\n\n"
+    "Run it from cron for node_exporter's textfile collector.\n\n"
     "Exit code: 0, or 69 if the store is away: the text then says holdfast_store_up 0.\n";
 
 constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
-     "as --log-format=json", run_footer},
+     "the same as --log-format=json", run_footer},
     {"hold", "holdfast hold LOCK [OPTIONS]", "Takes a lock and holds it until it is stopped.",
      "one JSON line when it is held", hold_footer},
     {"try", "holdfast try LOCK [OPTIONS]", "Says whether a lock is free now.", "the answer as JSON",
@@ -158,20 +162,20 @@ constexpr auto commands = std::to_array<command_help>({
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
      "what was done as JSON", force_footer},
     {"top", "holdfast top [PATTERN] [OPTIONS]",
-     "Shows the names in use, their holders and waiters, again and again.", "one line a round",
-     top_footer},
+     "Shows the names in use, their holders and waiters, as a live table.",
+     "the list as JSON, one line a round", top_footer},
     {"watch", "holdfast watch LOCK [OPTIONS]", "Prints a line when a lock changes hands.",
      "one JSON object a line", watch_footer},
     {"graph", "holdfast graph [PATTERN] [OPTIONS]",
-     "Shows which process waits for which, and where they wait in a ring.", "the graph as JSON",
-     graph_footer},
+     "Shows which process waits for which, and marks rings.", "the graph as JSON", graph_footer},
     {"elect", "holdfast elect NAME [OPTIONS] -- CMD ARG…", "Runs a command while leading.",
-     "as --log-format=json", elect_footer},
+     "the same as --log-format=json", elect_footer},
     {"limit", "holdfast limit NAME --rate RATE… [OPTIONS]",
-     "Takes tokens of a rate limit, or says when there will be some.", "the answer as JSON",
+     "Takes tokens of a rate limit, or says when there will be enough.", "the answer as JSON",
      limit_footer},
     {"sem", "holdfast sem NAME COUNT [OPTIONS] -- CMD ARG…",
-     "Runs a command while holding one of COUNT permits.", "as --log-format=json", sem_footer},
+     "Runs a command while holding one of COUNT permits.", "the same as --log-format=json",
+     sem_footer},
     {"latch", "holdfast latch NAME COUNT [OPTIONS]",
      "Waits until COUNT have counted down, or counts down.", "the answer as JSON", latch_footer},
     {"barrier", "holdfast barrier NAME COUNT [OPTIONS]", "Waits until COUNT have arrived.",
@@ -217,26 +221,27 @@ std::string overview() {
   return "holdfast " HOLDFAST_VERSION
          ": locks across processes and machines\n\n"
          "  holdfast run LOCK [options] -- CMD ARG…   run a command while holding a lock\n"
-         "  holdfast hold LOCK                        hold it until a signal or the end of stdin\n"
-         "  holdfast try LOCK                         is it free now? 0 or 75\n"
+         "  holdfast hold LOCK                        hold the lock until a signal or end of "
+         "stdin\n"
+         "  holdfast try LOCK                         is the lock free now? ends with 0 or 75\n"
          "  holdfast list [PATTERN]                   names in use, holders, waiters\n"
-         "  holdfast show LOCK                        everything about one name\n"
-         "  holdfast force-unlock LOCK                take the lock from its holder\n"
-         "  holdfast top [PATTERN]                    the same, live\n"
+         "  holdfast show LOCK                        holders and queue of one name\n"
+         "  holdfast force-unlock LOCK                take the lock away from its holder\n"
+         "  holdfast top [PATTERN]                    the names in use, live\n"
          "  holdfast watch LOCK                       a line for each change\n"
-         "  holdfast graph                            who waits for whom\n"
+         "  holdfast graph                            which process waits for which\n"
          "  holdfast elect NAME -- CMD ARG…           run a command while it is the leader\n"
-         "  holdfast limit NAME --rate 10/s           take a token: 0 or 75\n"
+         "  holdfast limit NAME --rate 10/s           take a token; ends with 0 or 75\n"
          "  holdfast sem NAME 3 -- CMD ARG…           run a command, three at a time\n"
          "  holdfast latch NAME 3                     wait until three have counted down\n"
          "  holdfast barrier NAME 3                   wait until three have arrived\n"
-         "  holdfast serve                            show it in a browser, live\n"
+         "  holdfast serve                            show the locks in a browser, live\n"
          "  holdfast ping                             how long a round trip takes\n"
          "  holdfast doctor [URL]                     what is wrong with a store, and what to do\n"
          "  holdfast metrics                          the store's state for Prometheus\n"
-         "  holdfast demo NAME                        see it work; holdfast demo lists them\n"
+         "  holdfast demo NAME                        a demonstration; holdfast demo lists them\n"
          "  holdfast completion SHELL                 completion for bash, zsh, fish\n"
-         "  holdfast manual [PAGE]                    the manual, for scdoc\n"
+         "  holdfast manual [PAGE]                    the manual, as source for scdoc\n"
          "  holdfast version                          version and stores\n\n"
          "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "
          "else\n"

@@ -104,31 +104,34 @@ std::string command_page(const command_words& c) {
 }
 
 constexpr std::string_view main_introduction =
-    "*holdfast* takes locks that programs on several machines share, and shows which process has\n"
-    "them. The locks are those of programs that use the library holdfast. Each command has a page\n"
-    "of its own.\n";
+    "*holdfast* takes locks that programs on several machines share, and shows which process "
+    "holds\n"
+    "them. Programs that use the library holdfast share the same locks. Each command has a page "
+    "of\n"
+    "its own.\n";
 
 constexpr std::string_view main_environment =
     "*HOLDFAST\\_STORE*\n"
-    "\tThe URL of the store, where no *--store* is given.\n\n"
+    "\tThe URL of the store, if *--store* is not given.\n\n"
     "*NO\\_COLOR*, *CLICOLOR\\_FORCE*, *TERM*\n"
-    "\tNo colour; colour also without a terminal; no colour if it is _dumb_.\n";
+    "\tThe first turns colour off, the second turns it on without a terminal, too. With the\n"
+    "\tvalue _dumb_ the third turns it off.\n";
 
 constexpr std::string_view main_files =
     "_/var/tmp/holdfast-UID/locks\\.db_\n"
-    "\tThe store of this user on this machine, where no other is named.\n";
+    "\tThe store of this user on this machine, if no other store is named.\n";
 
 constexpr std::string_view main_exit_status =
     "0\n\tDone.\n\n"
     "64\n\tThe command line is wrong.\n\n"
-    "69\n\tThe store cannot be reached.\n\n"
-    "75\n\tThe lock is busy, or the wait was too short.\n\n"
+    "69\n\tThe store cannot be reached or does not work.\n\n"
+    "75\n\tThe lock is busy, or the wait timed out.\n\n"
     "77\n\tNot permitted.\n\n"
     "78\n\tThe configuration was refused.\n\n"
     "79\n\tThe lock was lost.\n\n"
     "125\n\tholdfast itself failed.\n\n"
     "128+N\n\tSignal N ended it.\n\n"
-    "The pages of the commands name those of their own.\n";
+    "The pages of the commands list further codes.\n";
 
 std::string main_page() {
   std::string commands, pages;
@@ -136,8 +139,7 @@ std::string main_page() {
     commands += "*holdfast " + std::string(c.name) + "*\n\t" + scdoc_text(c.summary) + "\n\n";
     pages += (pages.empty() ? "*" : ", *") + manual_page_of(c) + "*(1)";
   }
-  commands +=
-      "*holdfast demo*\n\tShows what locks are good for; *holdfast demo --help* tells more.\n";
+  commands += "*holdfast demo*\n\tDemonstrates what locks do; *holdfast demo --help* says more.\n";
   return page_heading("holdfast") +
          page_section("NAME", "holdfast - locks across processes and machines\n") +
          page_section("SYNOPSIS", "*holdfast* _COMMAND_ \\[_OPTIONS_\\]\n") +

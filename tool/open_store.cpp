@@ -83,10 +83,10 @@ session_options waiting_until(boot_time until, session_options o) {
 opened_store open_at(const std::string& url, boot_time until, const session_options& options) {
   opened_store made{open(url, waiting_until(until, options)), url_for_others(url)};
   if (!made.session.can().several_processes)
-    throw failure_exit(exit_code::config, "the store " + made.url +
-                                              " lives inside one process: no other could see what "
-                                              "this command does; name one that all of them see, "
-                                              "as sqlite:PATH");
+    throw failure_exit(exit_code::config,
+                       "the store " + made.url +
+                           " exists inside one process only, so no other program could see this "
+                           "lock; name a store that all programs can reach, as sqlite:PATH");
   return made;
 }
 

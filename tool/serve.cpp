@@ -50,7 +50,7 @@ std::string token_in(const std::string& path) {
                           : std::string("can not be read: ") + std::strerror(errno));
   }
   struct stat s{};
-  if (::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) refuse("is no ordinary file");
+  if (::fstat(file.get(), &s) != 0 || !S_ISREG(s.st_mode)) refuse("is not an ordinary file");
   if (s.st_uid != ::geteuid() && s.st_uid != 0)
     refuse("belongs to another user, who knows the token; make it yours: chown");
   if ((s.st_mode & (S_IRWXG | S_IRWXO)) != 0)
@@ -141,7 +141,7 @@ int serve(const common_options& common, const serve_options& o, log& to) {
   dashboard page{watch_all(common, o, to), std::move(d), to};
   if (!is_loopback(o.listen))
     to.write(level::warning, "open_to_others",
-             "whoever reaches " + printable(o.listen) +
+             "everybody who can reach " + printable(o.listen) +
                  " can read every name, holder and reason, without encryption; docs/serve.md says "
                  "how to put a proxy with a password before it");
   announce(common, o, address_of(o, page.port()), token);

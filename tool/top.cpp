@@ -66,8 +66,7 @@ std::string unlock(const session* s, const top_request& asked) try {
   std::size_t removed = 0;
   for (const auto& owner : asked.owners) removed += s->force_release(asked.name, owner);
   const std::string name = printable(asked.name);
-  if (removed == 0)
-    return name + " was held by another one meanwhile, or free: nothing was changed";
+  if (removed == 0) return name + " has another holder by now, or is free: nothing was changed";
   return name + ": taken away from " + std::to_string(removed) +
          (removed == 1 ? " holder" : " holders");
 } catch (const error& e) {

@@ -33,16 +33,16 @@ constexpr std::array<std::string_view, 15> help_lines{
     "up, down             select a name; page up, page down, home, end as well",
     "enter                everything about the selected name; enter or esc goes back",
     "/                    show only names, holders and reasons that contain a text",
-    "n k h l w o          sort by name, kind, held for, lease left, waiters, oldest wait",
-    "r                    the other way round",
+    "n k h l w o          sort by name, kind, time held, lease left, waiters, oldest wait",
+    "r                    reverse the order",
     "t                    names that are held, names with waiters, all names",
-    "p, space             pause, and go on",
-    "u                    take the selected lock away from its holders; asks before",
+    "p, space             pause, and continue",
+    "u                    take the selected lock away from its holders; asks first",
     "^Z                   stop, as any program; fg continues",
     "q, ^C                quit",
     "",
     "HELD    how long the first holder has had it     LEASE   what is left of its lease",
-    "WAITING how many wait                            OLDEST  the longest of their waits",
+    "WAITING how many wait                            OLDEST  the longest of these waits",
     "",
     "enter or esc goes back"};
 
@@ -290,7 +290,7 @@ std::string top_view::status_line() const {
   if (shown_.size() != state_.names.size())
     line += " (" + std::to_string(shown_.size()) + " shown)";
   if (paused_) line += ", PAUSED";
-  line += "  (asked " + percent(health.used_share) + " of the last minute, at most " +
+  line += "  (queries took " + percent(health.used_share) + " of the last minute, at most " +
           percent(health.allowed_share) + ")";
   return line;
 }

@@ -304,7 +304,7 @@ void deadlock_watch::warn(const failure& why) {
   event e;
   e.kind = event_kind::warning;
   e.code = why.code;
-  const auto detail = "detect_deadlocks cannot write beside the names that are held: " + why.what;
+  const auto detail = "detect_deadlocks cannot write its marks (NAME~waits~…): " + why.what;
   e.detail = detail;
   session_.tell(e);
 }
@@ -373,7 +373,8 @@ void deadlock_watch::choose(watched& w) {
   for (const link& l : w.ring) {
     story += " " + l.who + " has \"" + l.has + "\" and waits for \"" + l.wants + "\";";
   }
-  story += " let go of what you have, and take all in one order, or together with multi_lock";
+  story +=
+      " release the locks that you hold, and take all in one order, or together with multi_lock";
   {
     const std::lock_guard guard{mutex_};
     if (std::find(waiting_.begin(), waiting_.end(), w.who) == waiting_.end()) return;

@@ -130,8 +130,8 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
   const countdown_record was = s->record;
   if (cannot_be_told(name, c, was)) {
     return failure{errc::unavailable,
-                   "the reply to a count_down was lost, and so many others have counted down since "
-                   "that it cannot be told whether it counted: remaining() says what is left",
+                   "the reply to a count_down was lost, and too many others have counted down "
+                   "since: whether it counted is not known; remaining() says what is left",
                    true};
   }
   auto reply = kernel::apply(s->record, c, s->now);

@@ -27,7 +27,7 @@ constexpr std::string_view unanswered = "the store did not answer until the leas
 constexpr std::string_view refused = "renewals failed until the lease ended";
 constexpr std::string_view not_run = "the lease ended before this process ran again";
 constexpr std::string_view outcome_unknown =
-    "the store did not say whether it made it weaker: others may be in beside it";
+    "the store did not say whether it carried out the downgrade: readers may already hold the lock";
 }  // namespace
 
 namespace {

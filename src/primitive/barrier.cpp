@@ -32,17 +32,16 @@ lock_options options_of(const barrier_options& o) {
 
 failure broken() {
   return {errc::lost,
-          "the barrier is broken: a participant died, or was away for longer than its lease; who "
-          "arrives after this begins anew, with the whole count"};
+          "the barrier is broken: a participant died, or was paused for longer than its lease; the "
+          "next arrival begins anew, with the whole count"};
 }
 
 // Its phase may have ended as well: nobody heard of it, and its place has ended since.
 failure not_known_any_more() {
-  return {
-      errc::lost,
-      "the answers to this arrival did not come until its place at the barrier was gone: whether "
-      "the phase ended or broke is not known; who arrives after this begins anew",
-      true};
+  return {errc::lost,
+          "no answer to this arrival came until its place at the barrier was gone, so it is not "
+          "known whether the phase was completed or broken; the next arrival begins anew",
+          true};
 }
 
 failure no_arrival() {

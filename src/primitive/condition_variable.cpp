@@ -81,7 +81,7 @@ class turn final : public engine::request {
   static failure mismatch(const store::permits_reply& reply) {
     return {errc::kind_mismatch,
             "the name is in use as a " + std::string(to_string(reply.found.kind)) +
-                ": a condition_variable has a name of its own, beside that of its mutex"};
+                ": give the condition_variable a name of its own, other than that of its mutex"};
   }
 
   /// From now on it stands in line, and the mutex is given up with that lease.

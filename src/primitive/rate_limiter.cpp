@@ -92,12 +92,14 @@ failure refusal(const rate_limiter::state::request& r, const store::rate_reply& 
                                        ": choose another name"};
     case rate_outcome::capacity_mismatch:
       return {errc::capacity_mismatch,
-              "the rule '" + rule + "' is in use with other figures and the same version " +
+              "the rule '" + rule + "' is in use with another rate or burst and the same version " +
                   std::to_string(r.rules->version()) +
-                  ": use the same everywhere, or give what is new a greater version"};
+                  ": use the same rules in every program, or give the new rules a greater version"};
     default:
-      return {errc::invalid_argument, std::to_string(n) + " tokens are more than the rule '" +
-                                          rule + "' ever holds, as others have changed it"};
+      return {errc::invalid_argument,
+              std::to_string(n) +
+                  " tokens can never be taken at once: they are more than the burst of the rule '" +
+                  rule + "', which another program has changed"};
   }
 }
 
@@ -226,9 +228,9 @@ rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
   r.buckets = std::move(*buckets);
   r.choices = r.rules->choices(r.buckets);
   if (n >= 1 && n <= r.rules->smallest_burst()) return r;
-  of.fail({errc::invalid_argument, std::to_string(n) +
-                                       " tokens can never be had at once: the smallest burst is " +
-                                       std::to_string(r.rules->smallest_burst())});
+  of.fail({errc::invalid_argument,
+           std::to_string(n) + " tokens can never be taken at once: the smallest burst is " +
+               std::to_string(r.rules->smallest_burst())});
 }
 
 rate_decision rate_limiter::state::decide(const request& r, rate_verb verb, std::uint64_t n,
@@ -285,7 +287,7 @@ void rate_limiter::state::replace_rules(std::vector<rate_rule> with, std::uint32
   if (!checked) of.fail(std::move(checked.error()));
   if (options.local_tokens > (*checked)->smallest_burst()) {
     of.fail({errc::invalid_argument, "local_tokens of " + std::to_string(options.local_tokens) +
-                                         " can never be had at once: the smallest burst is " +
+                                         " can never be taken at once: the smallest burst is " +
                                          std::to_string((*checked)->smallest_burst())});
   }
   const std::lock_guard guard{mutex};

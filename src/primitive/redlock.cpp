@@ -85,8 +85,8 @@ struct redlock::state {
     const auto some = std::count_if(nodes->nodes.begin(), nodes->nodes.end(), fenced);
     if (some == 0 || static_cast<std::size_t>(some) == nodes->nodes.size()) return;
     fail({errc::unsupported,
-          "some of the nodes have fences, and some (dialect=redlock) have none, so that the lock "
-          "would have none that grow: open all of them with the dialect, or none"});
+          "some of the nodes have fences, and some (dialect=redlock) have none, so the fences of "
+          "the lock would not grow: open all nodes with the dialect, or none of them"});
   }
 
   void make_ready(boot_time deadline) const {

@@ -25,9 +25,9 @@ subject make_subject(const session& s, std::string_view what, const std::string&
 
 void check_weight(const subject& of, std::uint32_t weight) {
   if (weight >= 1 && weight <= of.config->capacity) return;
-  of.fail({errc::invalid_argument, "a weight of " + std::to_string(weight) + " of " +
+  of.fail({errc::invalid_argument, "a request for " + std::to_string(weight) + " of " +
                                        std::to_string(of.config->capacity) +
-                                       " permits can never be had"});
+                                       " permits can never succeed"});
 }
 
 result<std::uint32_t> free_permits(const engine::lock_config& of,

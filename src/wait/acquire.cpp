@@ -57,7 +57,7 @@ failure unanswered(session_impl& session, boot_time began, bool answered_before)
 std::optional<store::named_command> request::command(bool) { return std::nullopt; }
 
 result<std::optional<wait_hint>> request::learn(result<store::permits_reply>, boot_time) {
-  return failure{errc::internal, "an answer to what was not asked"};
+  return failure{errc::internal, "the store answered another request than the one that was sent"};
 }
 
 wait_steps::wait_steps(session_impl& session, request& q, const time_frame& time)

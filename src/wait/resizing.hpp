@@ -38,7 +38,8 @@ class resizing final : public request {
     if (unknown_ && why.code != errc::lost && hold_->give_up_stronger_than(weight_)) {
       why.code = errc::lost;
       why.what =
-          "the store did not say whether others may come in beside it now, so it is given up: " +
+          "the store did not say whether it carried out the downgrade, and readers may already "
+          "hold the lock, so the lock is given up: " +
           why.what;
     }
     why.outcome_unknown = why.outcome_unknown || unknown_;

@@ -136,7 +136,7 @@ TEST_F(other_commands, refuse_a_store_that_no_other_process_sees) {
   for (const auto& arguments : all) {
     const auto r = tool(arguments);
     EXPECT_EQ(r.code, 78) << arguments.front();
-    EXPECT_NE(r.err.find("lives inside one process"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("exists inside one process"), std::string::npos) << r.err;
   }
 }
 

@@ -51,7 +51,7 @@ TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64)
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d"}).code, 0);
   const auto other = tool({"limit", "api", "--rate", "3/1d"});
   EXPECT_EQ(other.code, 78);
-  EXPECT_NE(other.err.find("other figures"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("another rate or burst"), std::string::npos) << other.err;
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-t", "3"}).code, 64);
   EXPECT_EQ(tool({"try", "api"}).code, 78) << "it is no lock";
   EXPECT_EQ(shown("api")["kind"], "rate_limiter");

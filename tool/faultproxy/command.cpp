@@ -101,17 +101,18 @@ const std::array<command, 11>& all_commands() {
 }  // namespace
 
 std::string_view commands() noexcept {
-  return "  latency DURATION         every byte takes so much longer, each way: 50ms, 300us, 1.5s\n"
-         "  rate BYTES               so many bytes a second, each way of each connection: 1500,\n"
+  return "  latency DURATION         delays every byte by this time, each way: 50ms, 300us, 1.5s\n"
+         "  rate BYTES               this many bytes a second, each way of each connection: 1500,\n"
          "                           100k, 2m; 0 is no limit\n"
-         "  stall [up|down]          bytes wait; up is from client to server, neither is both\n"
-         "  swallow [up|down]        bytes are lost, and nobody is told\n"
+         "  stall [up|down]          bytes wait; up is from client to server; without it both "
+         "ways\n"
+         "  swallow [up|down]        bytes are lost silently\n"
          "  refuse                   new connections are reset at once\n"
          "  heal                     ends all of the above; connections that lost bytes are reset\n"
          "  cut                      closes all connections\n"
          "  reset                    the same, with RST\n"
-         "  half-open                the connections there are lose everything; new ones work\n"
-         "  cut-after up|down BYTES  the next so many bytes pass, then their connection is cut\n"
+         "  half-open                present connections lose all bytes silently; new ones work\n"
+         "  cut-after up|down BYTES  cuts a connection after this many more bytes that way\n"
          "  drop-reply               the server's next answer is lost, and the connection is cut\n"
          "  status                   counts: accepted=3 open=2 cut=1 up=512 down=1024\n";
 }

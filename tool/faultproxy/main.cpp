@@ -32,13 +32,13 @@ constexpr std::string_view synopsis =
     "holdfast-faultproxy --to HOST:PORT [--listen [HOST:]PORT] [COMMAND]…\n";
 
 std::string description() {
-  return "Forwards TCP connections, and is a bad network on demand. Says where it listens (a free\n"
+  return "Forwards TCP connections, and simulates a bad network. Prints where it listens (a free\n"
          "port of 127.0.0.1 unless --listen names one), carries out the commands that were given,\n"
          "then those that come on stdin, one a line, each answered by a line on stdout.\n\n" +
          std::string(commands()) +
          "\nExample:\n"
          "  holdfast-faultproxy --to 127.0.0.1:6379 --listen 7000 'latency 20ms' 'rate 100k'\n\n"
-         "Ends when stdin is closed (/dev/null and files are left alone) or by a signal.\n"
+         "Ends when stdin is closed (/dev/null and files do not count) or by a signal.\n"
          "Exit code: 0 stdin was closed, 64 usage, 69 cannot listen or find the host, 125 our own\n"
          "failure.\n";
 }
@@ -52,8 +52,8 @@ std::string manual() {
   };
   return "holdfast-faultproxy(1) \"holdfast " HOLDFAST_VERSION
          "\" \"holdfast\"\n\n"
-         "# NAME\n\nholdfast-faultproxy - forwards TCP connections, and is a bad network on "
-         "demand\n\n# SYNOPSIS\n\n" +
+         "# NAME\n\nholdfast-faultproxy - forwards TCP connections, and simulates a bad "
+         "network\n\n# SYNOPSIS\n\n" +
          literally(synopsis) + "\n# DESCRIPTION\n\n" + literally(description());
 }
 

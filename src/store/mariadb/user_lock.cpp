@@ -49,9 +49,10 @@ status user_lock_link::set_up(const mariadb_options& o) {
                               ", session time_zone = '+00:00'; select connection_id()");
   if (!got) return got.error();
   if (got->back().rows.empty() || number(got->back().rows[0][0]) != id()) {
-    return failure{errc::unsupported,
-                   "a proxy is in between, which gives the locks of mode=session to whoever has "
-                   "the connection next: name the server itself, or use mode=lease"};
+    return failure{
+        errc::unsupported,
+        "there is a proxy before the server, and with mode=session another client would receive "
+        "the connection next: name the server itself, or use mode=lease"};
   }
   (void)link_->ask("set session max_statement_time = 0");  // MySQL has another one, for reads
   return done{};

@@ -99,9 +99,10 @@ failure server_says(const meta_reply& error, const address& server) {
     return {errc::no_space, said + ": give it more memory (-m), or let it evict"};
   }
   if (error.code.find("unauthenticated") != std::string::npos) {
-    return {errc::not_permitted, said + ": it wants a login, which this client has not"};
+    return {errc::not_permitted,
+            said + ": it asks for a login, which this client does not support"};
   }
-  return {errc::unavailable, said + ", which is no answer to what was asked"};
+  return {errc::unavailable, said + ", which is not an answer to this request"};
 }
 
 link::link(int fd, const address& to, const memcached_options& o)

@@ -69,9 +69,10 @@ result<std::unique_ptr<sql::lock_link>> advisory_link::open(const postgres_optio
   auto made = wire::open(o.server, boot_clock::now() + o.connect_timeout);
   if (!made) return std::move(made.error());
   if ((*made)->pooled()) {
-    return failure{errc::unsupported,
-                   "a pooler is in between, which gives the locks of mode=session to whoever has "
-                   "the connection next: name the server itself, or use mode=lease"};
+    return failure{
+        errc::unsupported,
+        "there is a pooler before the server, and with mode=session another client would receive "
+        "the connection and its locks: name the server itself, or use mode=lease"};
   }
   std::unique_ptr<advisory_link> link{new advisory_link(std::move(*made), o)};
   if (auto ok = link->set_up(o); !ok) return std::move(ok.error());

@@ -81,8 +81,8 @@ result<facts> look(wire& w, const std::string& schema, boot_time deadline) {
 
 failure ask_somebody(failure f, const std::string& schema) {
   f.what +=
-      ". The tables of holdfast are not there, and this user may not make them. Let somebody "
-      "who may run this, with the user's name instead of app: " +
+      ". The tables of holdfast do not exist, and this user has no right to create them. A user "
+      "who has that right can run this, with this user's name instead of app: " +
       script(schema);
   return f;
 }

@@ -78,10 +78,10 @@ class dialect_store final : public slot_store {
     if (auto ok = servers_->open(); !ok) return ok;
     if (options_.dialect == dialect::setnx && options_.warn) {
       options_.warn(
-          "dialect=setnx: its other programs judge leases by their own clocks, so one whose clock "
-          "is fast takes a lock that is held; and one that comes too late with GETSET writes over "
-          "the winner's time, who then cannot give it back. Move to another layout: "
-          "docs/migration.md");
+          "dialect=setnx: the other programs judge leases by their own clocks, so a program with a "
+          "fast clock takes locks that are held; and a program whose GETSET comes too late "
+          "overwrites the value of the holder, which then cannot release the lock. Move to another "
+          "layout: docs/migration.md");
     }
     if (!capabilities_.notifications) return done{};
     told_ = std::make_unique<unlock_inbox>(for_notifications_);
@@ -138,7 +138,8 @@ class dialect_store final : public slot_store {
   result<std::vector<std::string>> names() override {
     return failure{errc::unsupported,
                    "the keys of dialect=" + std::string(name_of(options_.dialect)) +
-                       " look like any others: only who knows a name can ask for it (show)"};
+                       " look like any others, so they cannot be listed: show() works for a name "
+                       "that you know"};
   }
 
   result<countdown_reply> countdown(std::string_view name, const countdown_command& c) override {
@@ -171,10 +172,9 @@ class dialect_store final : public slot_store {
                          (what == kind::latch || what == kind::shared_mutex);
     if (!several || options_.topology != topology::cluster) return done{};
     if (what_is_hashed(key) == what_is_hashed(redisson_beside(key))) return done{};
-    return failure{
-        errc::invalid_name,
-        "in a cluster braces in a name have to enclose something, as in {tag}: else what Redisson "
-        "keeps beside the key lies at another node"};
+    return failure{errc::invalid_name,
+                   "in a cluster braces in a name have to enclose something, as in {tag}: "
+                   "otherwise the other keys that Redisson uses for it are on another node"};
   }
 
   // Who looks does not know what is there. A latch, and what is no lock, says so itself when it is

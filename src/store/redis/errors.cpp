@@ -90,9 +90,10 @@ failure server_says(std::string_view error) {
 }
 
 failure strange_answer(std::string_view what) {
-  return {errc::corrupt, "the server's answer to " + std::string(what) +
-                             " is none that holdfast knows; is something "
-                             "other than Redis between it and us?"};
+  return {
+      errc::corrupt,
+      "the server's answer to " + std::string(what) +
+          " is not one that holdfast knows; is there something other than Redis at this address?"};
 }
 
 bool ends_connection(std::string_view error) noexcept {

@@ -111,7 +111,7 @@ void hide_login(const redis_options& o, resp_value& answer) {
 
 failure without_login(const redis_options& o, failure f) {
   if (anonymous(o) || f.outcome_unknown) return f;  // of the network, in our own words
-  f.what = "the answer to the login is none that Redis gives; is it a Redis server? " +
+  f.what = "the server's answer to the login is not one of Redis; is it a Redis server? " +
            std::string(not_repeated);
   return f;
 }
