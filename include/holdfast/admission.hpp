@@ -13,19 +13,19 @@ namespace holdfast {
 /// What was missing. A web server answers 503 for permits and 429 for tokens.
 enum class refused_by { nothing, permits, tokens };
 
-/// What came of asking to be let in.
+/// The answer to a request.
 struct [[nodiscard]] admitted {
   lease permit{};  ///< for as long as the work lasts; empty if it was refused
   refused_by why = refused_by::nothing;
-  /// What the buckets have now. Refused by them: `rate.wait` says when it might be taken, for
-  /// Retry-After. Refused by the permits: empty, nobody asked the buckets.
+  /// What the buckets have now. If they refused, `rate.wait` says when the tokens may be there, for
+  /// Retry-After. If the permits refused, it is empty, because the buckets were not asked.
   rate_decision rate{};
 
   explicit operator bool() const noexcept { return why == refused_by::nothing; }
 };
 
-/// Limits how many are inside and how many come in, in one decision: a permit of a semaphore and
-/// tokens of a rate_limiter, or neither.
+/// Limits how many requests run at the same time and how many begin in a second, in one decision:
+/// it takes a permit of a semaphore and tokens of a rate_limiter, or neither.
 ///
 ///     permits │ tokens │ try_admit            │ admit, admit_for, admit_until
 ///     ────────┼────────┼──────────────────────┼────────────────────────────────────────
@@ -34,11 +34,12 @@ struct [[nodiscard]] admitted {
 ///     taken   │ –      │ refused_by::permits  │ waits in the queue of the permits
 ///
 /// One atomic step, except on a Redis cluster whose slots differ: there a refused request may
-/// briefly hold a permit. A wait costs nothing meanwhile. If there are no tokens when its turn
-/// comes, it passes the permit on, waits for tokens, and queues again. The permit is a lease like
-/// any other; its release gives back no tokens. After a lost reply the request is repeated: tokens
-/// are spent at most once for each attempt, a permit is held once. Each decision is the store's:
-/// rate_limiter_options::local_tokens are not used. Thread-safe. Errors as mutex and rate_limiter.
+/// briefly hold a permit. If there are no tokens when the turn of a waiter comes, the waiter passes
+/// the permit on, waits until tokens are due, and queues again; this costs the store nothing
+/// meanwhile. The permit is a lease like any other; its release gives back no tokens. After a lost
+/// reply the request is repeated: tokens are spent at most once for each attempt, a permit is held
+/// once. Each decision is the store's: rate_limiter_options::local_tokens are not used.
+/// Thread-safe. Errors as mutex and rate_limiter.
 class admission {
  public:
   /// Throws errc::invalid_argument unless both are of one session and have different names. The
@@ -55,8 +56,8 @@ class admission {
   admitted try_admit(std::uint64_t n = 1, const rate_key& key = {}) {
     return admit_within(n, key, one_try, {});
   }
-  /// Waits until both are taken. If it is asked to stop, it is refused by what it waited for. One
-  /// round trip if both are free, else one each time it asks again.
+  /// Waits until both are taken. If a stop is requested, the result is a refusal by what it was
+  /// waiting for. One round trip if both are free, else one each time it asks again.
   admitted admit(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return admit_within(n, key, no_limit, std::move(stop));
   }
@@ -80,8 +81,8 @@ class admission {
   std::unique_ptr<state> state_;
 };
 
-/// admit() without a thread (async.hpp). A refusal, also at the limit, is a decision and no
-/// failure. A call that was asked to stop fails with errc::cancelled.
+/// admit() without a thread (async.hpp). A refusal, also when the time is over, is a result and not
+/// a failure. A call that is stopped fails with errc::cancelled.
 pending<admitted> async_admit(admission& door, std::uint64_t n = 1, const rate_key& key = {},
                               wait_limit limit = {}, std::stop_token stop = {});
 

@@ -21,11 +21,11 @@
 ///     auto held = co_await async_acquire(orders, 500ms)(asio::use_awaitable);
 ///     async_acquire(orders)(asio::bind_executor(strand, [](auto held) { … }));
 ///
-/// The signature is void(result<T>). The handler is called by post to its associated executor,
-/// which has work until then; its context has to outlive the operation. An emission of its
-/// cancellation slot, of any type, stops the operation as a std::stop_token does: it ends with
-/// errc::cancelled, its place in the queue is given up, and what was won meanwhile is released.
-/// One that comes when the result is on its way changes nothing: then the lease is in the result.
+/// The signature is void(result<T>). The handler is posted to its associated executor, which does
+/// not run out of work until then; the executor's context must outlive the operation. A signal of
+/// any type at the handler's cancellation slot stops the operation as a std::stop_token does: it
+/// ends with errc::cancelled, leaves the queue, and releases a lock that was granted meanwhile. A
+/// signal that comes after the operation has succeeded has no effect: the lease is in the result.
 namespace holdfast {
 
 namespace detail {

@@ -22,22 +22,23 @@
 ///     std::future<holdfast::result<holdfast::lease>> held = async_acquire(orders).future();
 namespace holdfast {
 
-/// An operation that has not begun: begin it in one of the ways below, once; they leave this object
-/// empty. Destroyed before that it does nothing. Move-only; not thread-safe.
+/// An operation that has not begun. Begin it once, in one of the ways below; this leaves the object
+/// empty. If it is destroyed before that, nothing happens. Move-only; not thread-safe.
 ///
-/// However it ends, a `result<T>` says so: the value, or a `failure`, whose code is timed_out,
-/// cancelled, or what the synchronous form would throw; `.value()` throws that. Nothing stays
-/// behind at the store after a failure: the operation leaves the queue, and releases what it was
-/// granted too late. A pending operation does not keep its session alive: if the session goes
-/// first, the operation ends with errc::cancelled before the session's destruction returns.
+/// The operation ends with a `result<T>`: the value, or a `failure` whose code is timed_out,
+/// cancelled, or what the synchronous form would throw; `.value()` throws it. After a failure
+/// nothing is left at the store: the operation leaves the queue, and releases what was granted too
+/// late. A pending operation does not keep its session alive: if the session ends first, the
+/// operation ends with errc::cancelled, before the destructor of the session returns.
 ///
 /// The result comes on a thread of the session, which serves all its waits. (A second thread ends
 /// waits at their limits while the store keeps the first one waiting.) It comes on the calling
-/// thread if the operation could not begin (errc::forked; errc::unavailable without a thread).
-/// Without memory the operation ends with errc::unavailable, or beginning it throws std::bad_alloc
-/// and calls nobody. A callback that blocks holds up the other waits of the session; one that waits
-/// there for a lock which another of them has to release never returns. A callback must not throw.
-/// In a child of fork() operations that were begun before it never end.
+/// thread if the operation could not begin (errc::forked; errc::unavailable without a thread). If
+/// memory runs out, the operation ends with errc::unavailable, or beginning it throws
+/// std::bad_alloc and nothing is called. A callback that blocks delays the other waits of the
+/// session; if it waits for a lock that another callback has to release, it never returns. A
+/// callback must not throw. In a child of fork(), operations that were begun before the fork never
+/// end.
 template <class T>
 class [[nodiscard]] pending {
  public:
@@ -47,7 +48,7 @@ class [[nodiscard]] pending {
   pending(pending&&) noexcept = default;
   pending& operator=(pending&&) noexcept = default;
 
-  /// False if it was begun or moved from: then none of the others may be called.
+  /// False if the operation was begun or moved from: then no other member may be called.
   explicit operator bool() const noexcept { return what_ != nullptr; }
 
   /// Calls `then` with the result. It may be move-only.
@@ -68,8 +69,8 @@ class [[nodiscard]] pending {
     return made;
   }
 
-  /// In any coroutine, which is resumed where the result comes. It must not be destroyed while it
-  /// waits: stop it.
+  /// For any coroutine. It is resumed on the thread on which the result comes. Do not destroy a
+  /// coroutine that waits: stop it.
   detail::awaiter<T> operator co_await() && noexcept {
     return detail::awaiter<T>(std::move(what_));
   }
@@ -78,7 +79,8 @@ class [[nodiscard]] pending {
   template <class CompletionToken>
   auto operator()(CompletionToken&& token) &&;
 
-  /// For what is built on this: begins it, and tells `to`, which has to stay until then.
+  /// For libraries that build on this: begins the operation, and passes the result to `to`, which
+  /// must live until then.
   void start(detail::receiver<T>& to) && {
     const auto begun = std::move(what_);
     begun->start(to);
@@ -113,15 +115,15 @@ pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds 
 pending<done> async_wait(const latch& l, wait_limit limit = {}, std::stop_token stop = {});
 pending<done> async_count_down(latch& l, std::uint32_t n = 1);
 
-/// As lease::release() and extend(), on the session's thread, one round trip each: the caller does
-/// not wait for it. A release that is never begun is made when it is destroyed. Throw
-/// errc::not_owner for an empty lease.
+/// As lease::release() and extend(), but on the session's thread, so that the caller does not wait.
+/// One round trip each. If a release is never begun, the destructor of the pending object releases
+/// the lease. Throw errc::not_owner for an empty lease.
 pending<done> async_release(lease held);
 pending<done> async_extend(const lease& held);
 pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
 
-/// These do not compile. A thread may lock a recursive_mutex again because it is that thread; what
-/// waits without one has none.
+/// These do not compile: the levels of a recursive_mutex belong to a thread, and an asynchronous
+/// wait has none.
 template <class... Args>
 pending<lease> async_acquire(recursive_mutex&, Args&&...) {
   static_assert(sizeof...(Args) > 1000,

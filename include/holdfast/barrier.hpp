@@ -18,8 +18,9 @@ struct barrier_options {
   /// How long the others wait for a participant whose death the store cannot see; then the barrier
   /// is broken. Zero: the session's.
   std::chrono::milliseconds lease{0};
-  /// Called when all have arrived and before anybody goes on, by the last, on its thread (async:
-  /// its session's, and must be short there). Must not throw. Give it everywhere, or nowhere.
+  /// The last participant calls it when all have arrived and before any goes on, on its own thread
+  /// (async: on its session's thread, where it must be short). It must not throw. Set it in all
+  /// programs, or in none.
   std::function<void()> on_completion{};
 };
 
@@ -33,21 +34,22 @@ struct barrier_options {
 ///     all but one     │ completion function, then │ the same; one fewer │ of the others gets
 ///       arrived       │ all go on: 0 arrived      │ in each later phase │ errc::lost once
 ///
-/// A participant is a thread that has arrived and has not dropped: from its first arrival on its
-/// session keeps a lease for it, also between two phases. If that ends (the process died, or slept
-/// for longer), the phase is broken: each participant that waits, and each that arrives next, gets
-/// errc::lost once; then the name begins anew with the whole count. On a store that sees deaths
-/// this takes about a second, else a lease and a second. A participant that never arrives is not
-/// detected: use a deadline. Destroying an object takes its participants out: others may take their
-/// places, and nothing is broken.
+/// A participant is a thread that has arrived and has not dropped out. From its first arrival on,
+/// its session keeps a lease for it, also between two phases. If that lease ends (the process died,
+/// or was paused for longer), the phase is broken: each waiting participant, and each that arrives
+/// next, gets errc::lost once. Then the name begins anew with the whole count. The others learn of
+/// a death within about a second on a store that sees deaths, else within the lease and a second. A
+/// participant that never arrives is not detected: use a deadline. When a barrier object is
+/// destroyed, its participants leave: others may take their places, and nothing is broken.
 ///
-/// All name the same count (errc::capacity_mismatch, also for one participant too many). A thread
-/// that shares the object with others stands for any of its participants, as with std::barrier.
-/// Thread-safe. Errors as mutex; unsupported: docs/matrix.md.
+/// All programs state the same count (errc::capacity_mismatch, also for one participant too many).
+/// If threads share a barrier object, each may act for any of its participants, as with
+/// std::barrier. Thread-safe. Errors as mutex; unsupported: docs/matrix.md.
 class barrier {
  public:
-  /// The arrival of one participant in a phase. Move-only. Destroyed without wait(): the arrival
-  /// stands, and the next one on the object waits for this phase to end first.
+  /// The arrival of one participant in a phase. Move-only. If it is destroyed without wait(), it
+  /// still counts, and the next arrival on the barrier object first waits for the end of this
+  /// phase.
   class [[nodiscard]] arrival;
 
   /// Count from 1 to 10,000. No round trip.
@@ -58,14 +60,17 @@ class barrier {
 
   static constexpr std::ptrdiff_t max() noexcept { return 10'000; }
 
-  /// Does not wait. One round trip; two, and the completion function, for the last one if there is
-  /// such a function. An arrival whose reply was lost is repeated and counts once; errc::lost with
-  /// outcome_unknown() if no reply came until its place was gone, so that its phase may have ended.
+  /// Does not wait for the others. One round trip. For the last participant, if there is a
+  /// completion function: two round trips and the call of that function. If the reply is lost, the
+  /// request is repeated, and counts once. If no reply comes until its place is gone, it is not
+  /// known whether the phase was completed: errc::lost with outcome_unknown().
   arrival arrive();
-  /// Until all have arrived. No round trip if that is known; while waiting about one a second, and
-  /// one when they have. Once errc::lost was thrown the arrival is over: errc::invalid_argument.
+  /// Waits until all have arrived. No round trip if that is already known; else about one a second,
+  /// and one at the end. After it has thrown errc::lost, the arrival cannot be waited for again:
+  /// errc::invalid_argument.
   void wait(arrival&& mine) const { (void)wait_within(mine, no_limit, {}); }
-  /// False if asked to stop, or not in time: the arrival stands, and can be waited for again.
+  /// False if a stop was requested, or the time is over: the arrival still counts, and can be
+  /// waited for again.
   [[nodiscard]] bool wait(arrival& mine, std::stop_token stop) const {
     return wait_within(mine, no_limit, std::move(stop));
   }
@@ -80,8 +85,8 @@ class barrier {
     return wait_within(mine, holdfast::wait_until(t), std::move(stop));
   }
   void arrive_and_wait();
-  /// Arrives, and will not come again: each later phase needs one fewer. (Remembered for a day
-  /// without use.)
+  /// Arrives, and drops out: each later phase needs one participant fewer. (The store remembers
+  /// this for a day without use.)
   void arrive_and_drop();
 
   std::uint32_t count() const noexcept;
@@ -101,10 +106,11 @@ class barrier {
   std::shared_ptr<state> state_;
 };
 
-/// arrive_and_wait() without a thread (async.hpp). If it was called off or not in time, the arrival
-/// stands. The completion function runs on the session's thread.
+/// arrive_and_wait() without a thread (async.hpp). If the wait was stopped or the time is over, the
+/// arrival still counts. The completion function runs on the session's thread.
 pending<done> async_arrive_and_wait(barrier& b, wait_limit limit = {}, std::stop_token stop = {});
-/// Its halves, and arrive_and_drop(). A wait that fails is over: the arrival stands.
+/// arrive(), wait() and arrive_and_drop() without a thread. If the wait fails, the arrival still
+/// counts.
 pending<barrier::arrival> async_arrive(barrier& b);
 pending<done> async_wait(const barrier& b, barrier::arrival mine, wait_limit limit = {},
                          std::stop_token stop = {});
@@ -127,7 +133,7 @@ class barrier::arrival {
 };
 
 /// `count` participants enter a section together and leave it together. Each calls enter() and
-/// leave() in turn: two phases of a barrier, with all that is said there.
+/// leave() in turn. They are two phases of a barrier, and all that is said there holds.
 class double_barrier {
  public:
   double_barrier(session s, const std::string& name, std::uint32_t count,

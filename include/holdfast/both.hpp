@@ -11,13 +11,14 @@
 
 namespace holdfast {
 
-/// What both gives: the two leases, old first. Move-only; the destructor gives back both.
+/// The result of both: the two leases, the old lock's first. Move-only; the destructor releases
+/// both.
 class [[nodiscard]] both_leases {
  public:
   both_leases() noexcept = default;  ///< holds nothing
   both_leases(lease old, lease next) noexcept : old_(std::move(old)), next_(std::move(next)) {}
   both_leases(both_leases&&) noexcept = default;
-  /// Gives back what it held before, as release() does, and then takes over.
+  /// First releases what it held before, as release() does.
   both_leases& operator=(both_leases&& other) noexcept {
     if (this != &other) (void)release();
     old_ = std::move(other.old_);
@@ -58,16 +59,15 @@ class [[nodiscard]] both_leases {
 /// errc::not_owner if empty.
 pending<done> async_release(both_leases held);
 
-/// Two locks held as one, while a fleet moves from the old to the new: programs that know the one
-/// only, the other only, or both exclude each other. Taken in that order, both or none; given back
-/// the other way round. All that take both have to name them in the same order, or they may wait
-/// for each other for ever. Time counts on the clock of the session of the old one. While it waits
-/// for the new lock it keeps the old one, and the old one's waiters wait.
+/// Two locks held as one, while programs move from an old lock to a new one. Programs that use only
+/// the old lock, only the new one, or both exclude each other. The old lock is taken first and
+/// released last; both are taken, or none. All programs must name the two in the same order, or
+/// they may wait for each other for ever. Limits are measured on the clock of the old lock's
+/// session. While it waits for the new lock, it keeps the old one.
 ///
 /// Meets TimedLockable. `Old` and `New` are mutex, fair_mutex, recursive_mutex (only its std
 /// forms), or anything with the same functions; they must outlive this object. As thread-safe as
-/// they are. Cost: what the two cost, one after the other. What they throw goes through, and then
-/// neither is held.
+/// they are. Cost: the sum of both. If either throws, neither is held.
 template <class Old, class New>
 class both {
  public:
@@ -78,10 +78,10 @@ class both {
     return {old_.acquire(stop), next_.acquire(std::move(stop))};  // from left to right
   }
 
-  /// Nothing if either is taken.
+  /// Empty if either lock is busy.
   std::optional<both_leases> try_acquire() { return try_acquire_for(one_try); }
 
-  /// Nothing if it could not take both in that time, or was cancelled.
+  /// Empty if it could not take both in that time, or if a stop was requested.
   template <class Rep, class Period>
   std::optional<both_leases> try_acquire_for(const std::chrono::duration<Rep, Period>& timeout,
                                              std::stop_token stop = {}) {

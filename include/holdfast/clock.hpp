@@ -7,8 +7,8 @@
 
 namespace holdfast {
 
-/// The clock that judges leases inside a process: CLOCK_BOOTTIME, nanoseconds since boot.
-/// It runs on while the machine is suspended, and nobody can set it. No wall clock is used.
+/// The clock that judges leases inside a process: CLOCK_BOOTTIME, nanoseconds since boot. It keeps
+/// running while the machine is suspended, and nobody can set it. No wall clock is used.
 struct boot_clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -34,8 +34,8 @@ constexpr std::chrono::nanoseconds saturated_nanoseconds(std::chrono::duration<R
   return std::chrono::ceil<std::chrono::nanoseconds>(d);
 }
 
-/// `from + wait`, saturated: a negative wait is `from`, one that would overflow is `forever`. The
-/// wait is of any unit: what converts one to nanoseconds before it comes here may overflow.
+/// `from + wait`, saturated: for a negative wait `from`, for a wait that would overflow `forever`.
+/// Pass the wait in its own unit: converting it to nanoseconds before may overflow.
 boot_time saturated_add(boot_time from, std::chrono::nanoseconds wait) noexcept;
 template <class Rep, class Period>
 boot_time saturated_add(boot_time from, std::chrono::duration<Rep, Period> wait) noexcept {

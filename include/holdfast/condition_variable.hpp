@@ -17,7 +17,7 @@
 
 namespace holdfast {
 
-/// What a wait without a thread ends with: the mutex again, and whether it was in time.
+/// The result of a wait without a thread: the mutex, held again, and whether the wait was in time.
 struct woken {
   lease held;
   std::cv_status status = std::cv_status::no_timeout;
@@ -38,19 +38,19 @@ struct woken {
 ///
 /// All waiters of one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
-/// lost: nothing is changed then. Whatever else is thrown, the mutex is held again, unless taking
-/// it failed: then owns_lock() of the lock is false. Costs of a wait: one round trip to
+/// lost: in both cases nothing has changed. After any other error the mutex is held again, unless
+/// taking it again failed: then owns_lock() of the lock is false. A wait costs one round trip to
 /// queue, one to four a second while it lasts, one to be woken, and those of the mutex.
-/// Unsupported: docs/matrix.md.
+/// docs/matrix.md lists the stores that offer it.
 class condition_variable {
  public:
-  /// The name is not that of the mutex. No round trip.
+  /// The name must differ from that of the mutex. No round trip.
   condition_variable(session s, const std::string& name);
   condition_variable(const condition_variable&) = delete;
   condition_variable& operator=(const condition_variable&) = delete;
   ~condition_variable();
 
-  /// With or without the mutex held. One round trip each; how many were woken.
+  /// You may hold the mutex or not. Returns how many waiters were woken. One round trip each.
   std::uint32_t notify_one() { return notify(1); }
   std::uint32_t notify_all();
 
@@ -68,7 +68,7 @@ class condition_variable {
     return wait_while(lock, forever, std::move(stop), satisfied);
   }
 
-  /// The deadline is that of being woken; the mutex is taken again however long that lasts.
+  /// The deadline is for being woken. Taking the mutex again has no limit.
   template <std::derived_from<mutex> M, class Rep, class Period>
   std::cv_status wait_for(std::unique_lock<M>& lock,
                           const std::chrono::duration<Rep, Period>& timeout) {
@@ -136,15 +136,16 @@ class condition_variable {
   std::unique_ptr<state> state_;
 };
 
-/// Waiting without a thread (async.hpp), with the lease of a mutex or fair_mutex, which is released
-/// once this wait is queued, and keeps its session until then. Check the condition, and wait again
-/// with `woken::held`. The limit is that of being woken, and reaching it is no failure: the mutex
-/// is taken again however long that lasts. After any failure, also errc::cancelled, the mutex is
-/// not held, and if this was woken the next is woken instead. Throws errc::not_owner for a lease
-/// that is empty, or of anything else. Costs as wait().
+/// Waiting without a thread (async.hpp), with the lease of a mutex or fair_mutex. The lease is
+/// released when the wait is queued, and keeps its session alive until then. Afterwards check the
+/// condition, and if necessary wait again with `woken::held`. The limit is for being woken, and
+/// passing it is not a failure; taking the mutex again has no limit. After a failure, including
+/// errc::cancelled, the mutex is not held, and if this waiter had been woken, the next one is woken
+/// instead. Throws errc::not_owner for an empty lease, or a lease of another kind of lock. Costs as
+/// wait().
 pending<woken> async_wait(condition_variable& of, lease held, wait_limit limit = {},
                           std::stop_token stop = {});
-/// One round trip each, shared with what the session asks at the same time.
+/// One round trip each, shared with the other requests of the session.
 pending<std::uint32_t> async_notify_one(condition_variable& of);
 pending<std::uint32_t> async_notify_all(condition_variable& of);
 

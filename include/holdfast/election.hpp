@@ -19,8 +19,9 @@ namespace holdfast {
 struct election_options {
   /// Public: an address, for example. At most 200 bytes of UTF-8 without control characters.
   std::string note{};
-  /// The waiter with the greatest comes next; equal ones in order of arrival. Where a
-  /// store knows that order only (ZooKeeper, etcd), any but 0 is errc::unsupported at construction.
+  /// The waiter with the greatest priority leads next; equal ones follow in order of arrival.
+  /// ZooKeeper and etcd have order of arrival only: there any priority but 0 is errc::unsupported
+  /// at construction.
   std::int32_t priority = 0;
   /// How long the others wait for a leader whose death the store cannot see. Zero: the session's.
   std::chrono::milliseconds lease{0};
@@ -34,11 +35,12 @@ struct leader {
   std::uint32_t pid = 0;
   std::string program;
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
-  bool after_gap = false;  ///< observed: others may have led since the one that was given before
+  bool after_gap =
+      false;  ///< observed: others may have led since the leader that was returned before
 };
 
-/// What a successful campaign returns; the destructor resigns. As lease: move-only, thread-safe but
-/// for moving, destroying and resign().
+/// The result of a successful campaign; the destructor resigns. Like a lease it is move-only, and
+/// thread-safe except for moving, destroying and resign().
 class [[nodiscard]] leadership {
  public:
   leadership() noexcept = default;
@@ -54,25 +56,25 @@ class [[nodiscard]] leadership {
   void check() const { held_.check(); }
   /// As lease::release(). One round trip; the next candidate leads.
   std::error_code resign() noexcept { return held_.release(); }
-  /// The lease that it is, for what works with leases.
+  /// The lease of the leadership, for functions that take a lease.
   lease as_lease() && noexcept { return std::move(held_); }
 
  private:
   lease held_;
 };
 
-/// Leaders, one after the other, with ever greater terms: each once, and none is left out, however
-/// shortly it led, since the store remembers the last 16. An observer that is further behind, or
-/// whose store lost its history (on Redis: a failover, an eviction, an hour without a leader), gets
-/// the oldest that is known, with `after_gap` set. ZooKeeper and etcd keep no history: there it is
-/// the leader at the time of the poll, always after a gap. For one thread at a time.
+/// The leaders, one after the other, with ever greater terms. Each is returned once, however short
+/// its term was, because the store remembers the last 16. If an observer is further behind, or the
+/// store lost its history (on Redis: a failover, an eviction, an hour without a leader), it gets
+/// the oldest leader that is known, with `after_gap` set. ZooKeeper and etcd keep no history: there
+/// it gets the leader at the time of the poll, always with `after_gap`. For one thread at a time.
 class leaders {
  public:
   /// The next leader after the one that was returned last; the first call returns the present one.
-  /// It may have gone meanwhile. Throws errc::cancelled if asked to stop. Asks about twice a
-  /// second, one round trip each.
+  /// That leader may have gone meanwhile. Throws errc::cancelled if a stop is requested. Polls
+  /// about twice a second, one round trip each.
   leader next(std::stop_token stop = {});
-  /// Nothing if there is no other in time, or it is asked to stop.
+  /// Empty if there is no other leader in time, or if a stop is requested.
   template <class Rep, class Period>
   [[nodiscard]] std::optional<leader> next_for(const std::chrono::duration<Rep, Period>& timeout,
                                                std::stop_token stop = {}) {
@@ -89,7 +91,7 @@ class leaders {
   std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first look
 };
 
-/// One of many leads, until it resigns, is lost, or dies.
+/// One of many candidates leads, until it resigns, loses its lease, or dies.
 ///
 ///     from       │ campaign                  │ resign          │ the leader dies,
 ///                │                           │                 │ or its lease ends
@@ -98,8 +100,8 @@ class leaders {
 ///     led        │ the caller waits, by      │ the next leads, │ the next leads, with a
 ///                │ priority, then arrival    │ greater term    │ greater term
 ///
-/// It is a lock of a kind of its own, with the leader's note beside it: lease, renewal, loss and
-/// costs are as fair_mutex has them. Thread-safe. Errors as mutex.
+/// An election is a lock of a kind of its own, with the leader's note. Lease, renewal, loss and
+/// costs are those of fair_mutex. Thread-safe. Errors as mutex.
 class election {
  public:
   /// No round trip. Throws errc::invalid_argument for a note over the limit.
@@ -127,9 +129,10 @@ class election {
   /// The stream of leaders, which may outlive this object.
   leaders observe() const;
 
-  /// Leads, and calls `work` meanwhile, with a token that stops when the leadership is lost or
-  /// `stop` is asked. If it was lost, campaigns again when `work` has returned. Returns when `work`
-  /// did so while it led, or when asked to stop; what `work` throws resigns and goes through.
+  /// Campaigns, and calls `work` while it leads, with a token at which stop is requested when the
+  /// leadership is lost or `stop` is requested. If the leadership was lost, campaigns again after
+  /// `work` has returned. Returns if `work` returned while it still led, or if a stop was
+  /// requested. If `work` throws, resigns, and passes the exception on.
   template <std::invocable<std::stop_token, const leadership&> F>
   void on_leader(F work, std::stop_token stop = {}) {
     while (!stop.stop_requested()) {
@@ -156,10 +159,11 @@ class election {
 
 /// campaign() without a thread (async.hpp).
 pending<leadership> async_campaign(election& of, wait_limit limit = {}, std::stop_token stop = {});
-/// current() without a thread; one round trip, shared with what the session asks at the same time.
+/// current() without a thread; one round trip, shared with the other requests of the session.
 pending<std::optional<leader>> async_current(const election& of);
-/// leaders::next() without a thread. Until it has ended `of` has to stay, and nobody else may use
-/// it: one that fails has given out no leader, and the next goes on there.
+/// leaders::next() without a thread. `of` must live until the operation has ended, and must not be
+/// used meanwhile. If the operation fails, no leader was skipped: the next one continues at the
+/// same place.
 pending<leader> async_next(leaders& of, wait_limit limit = {}, std::stop_token stop = {});
 
 }  // namespace holdfast

@@ -7,20 +7,20 @@ namespace holdfast {
 
 /// What went wrong, the same on every store. `busy`, `unavailable` and `lost` are never confused.
 enum class errc {
-  busy = 1,           ///< somebody else holds it (only where a value is asked for: try forms)
+  busy = 1,           ///< somebody else holds the lock (a single try)
   timed_out,          ///< the deadline passed while waiting
   cancelled,          ///< the std::stop_token asked to stop
-  lost,               ///< it was held, and is not (or may not be) any more
+  lost,               ///< the lock is no longer certain to be held
   not_owner,          ///< released or extended by somebody who does not hold it
   unavailable,        ///< the store cannot be reached, or does not answer
-  overloaded,         ///< too many waiters, buckets or queues already: shed
+  overloaded,         ///< too many waiters, buckets or queues: send fewer requests
   deadlock,           ///< waiting would never end (a thread's second lock of its own mutex, or
                       ///< a ring of waits: session_options::detect_deadlocks)
   kind_mismatch,      ///< the name is in use as another kind of primitive
   capacity_mismatch,  ///< the name is in use with another capacity or count
   unsupported,        ///< this store cannot do that
   invalid_name,       ///< empty, too long, control characters, not UTF-8
-  invalid_argument,   ///< a duration, weight, count, URL or option that cannot be
+  invalid_argument,   ///< an impossible duration, weight, count, URL or option
   foreign_data,       ///< the record, table or file was not written by holdfast
   newer_format,       ///< written by a newer holdfast
   corrupt,            ///< damaged data
@@ -34,7 +34,8 @@ enum class errc {
 const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc code) noexcept;
 
-/// What a port or the engine answers instead of throwing: everything an `error` is made of.
+/// What functions inside the library return instead of throwing: everything that an `error`
+/// consists of.
 struct failure {
   errc code = errc::internal;
   std::string what;              ///< what the server or system said, and what to do next
@@ -42,11 +43,11 @@ struct failure {
   std::string operation{};       ///< filled in at the edge: what was tried …
   std::string name{};            ///< … on which name …
   std::string store{};           ///< … on which store (never with a password)
-  /// The store answers, and could not make sure of what it granted: that it can be reached again
-  /// does not mean that it is well again.
+  /// The store answers, but could not confirm its grant (`ack=`). So an answer does not yet mean
+  /// that the store works again.
   bool ack_missing = false;
 
-  /// The whole message, as error::what() has it.
+  /// The same text as error::what().
   std::string message() const;
 };
 
@@ -59,10 +60,11 @@ class error : public std::system_error {
   const std::string& store() const noexcept { return failure_.store; }
   errc reason() const noexcept { return failure_.code; }
 
-  /// Trying the same call again later may succeed.
+  /// The same call may succeed later.
   bool retryable() const noexcept;
-  /// The operation may have happened: the reply was lost. Repeating it is safe, but for a rate
-  /// limiter's take on Redis and the very last barrier::arrive_and_drop() (docs/guarantees.md).
+  /// The reply was lost, so the operation may have been carried out. Repeating it is safe, except
+  /// for a rate limiter's take on Redis and the very last barrier::arrive_and_drop()
+  /// (docs/guarantees.md).
   bool outcome_unknown() const noexcept { return failure_.outcome_unknown; }
   /// The lease this call was about no longer protects anything.
   bool lease_gone() const noexcept;

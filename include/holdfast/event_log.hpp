@@ -14,14 +14,14 @@ std::string_view to_string(log_level level) noexcept;
 
 struct event_log_options {
   log_form form = log_form::logfmt;
-  /// Also what happens all the time: acquired, released, busy, gave_up, renewed.
+  /// Also write the frequent events: acquired, released, busy, gave_up, renewed.
   bool routine = false;
-  /// So many lines of one kind of event at once, and so many a second on average. The next line of
-  /// that kind says how many were left out (`dropped`).
+  /// How many lines of one kind of event may be written at once, and how many a second on average.
+  /// The next line of that kind says how many were left out (`dropped`).
   unsigned burst = 50;
   double per_second = 10;
-  /// Gets each line, without its newline, by one thread at a time. Has to be set: the library
-  /// itself prints nothing.
+  /// Called with each line, without its newline, by one thread at a time. You must set it: the
+  /// library itself prints nothing.
   std::function<void(log_level level, std::string_view line)> write{};
   /// For the rate. Null: the machine's own.
   std::shared_ptr<holdfast::clock> clock{};
@@ -33,7 +33,8 @@ struct event_log_options {
 ///   store=redis://cache fence=10482 held=4.021 detail="the lease ended"
 ///
 /// Stores are named without their passwords; control characters are escaped, so that no name can
-/// forge a line. Thread-safe; a line takes a mutex, an event without one does not. No round trips.
+/// forge a line. Thread-safe; writing a line locks a mutex, an event without a line does not. No
+/// round trips.
 class event_log final : public observer {
  public:
   /// Throws errc::invalid_argument without options.write.
@@ -46,8 +47,8 @@ class event_log final : public observer {
   const std::unique_ptr<state> state_;
 };
 
-/// Whether an event is what a program that works well reports all the time, and how serious it is
-/// otherwise.
+/// Whether an event is one of the frequent events of a program that works well; and how serious an
+/// event is.
 bool is_routine(event_kind kind) noexcept;
 log_level level_of(event_kind kind) noexcept;
 

@@ -27,11 +27,11 @@ struct latch_options {
 ///     count = n   │ open: all waiters are woken │ waits     │ no record
 ///     open        │ errc::invalid_argument      │ returns   │ no record
 ///
-/// It can be used once; remove() makes the name free for another. Whoever uses it first makes it;
-/// all must name the same count (errc::capacity_mismatch). A count_down whose reply was lost is
-/// repeated and counts once; one whose reply was lost for longer than the store remembers it (the
-/// process slept) is not repeated: errc::unavailable, error::outcome_unknown(). Thread-safe. Errors
-/// as mutex.
+/// A latch can be used once; remove() frees the name for a new one. The first program that uses the
+/// name creates the latch, and all programs state the same count (errc::capacity_mismatch). If the
+/// reply to a count_down is lost, the request is repeated, and counts once. If the process was
+/// paused for longer than the store remembers the request, it is not repeated: errc::unavailable,
+/// error::outcome_unknown(). Thread-safe. Errors as mutex.
 class latch {
  public:
   /// Count from 1 to 1,000,000. No round trip.
@@ -64,9 +64,10 @@ class latch {
     wait();
   }
 
-  /// What is left to count; the full count if nobody has used it. One round trip.
+  /// How much is left to count; the full count if the latch has not been used. One round trip.
   std::uint32_t remaining() const;
-  /// Removes the latch, also under waiters; they start over with a new one. One round trip.
+  /// Removes the latch, even if there are waiters; they start over with a new latch. One round
+  /// trip.
   void remove();
   const std::string& name() const noexcept;
 

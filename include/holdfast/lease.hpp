@@ -22,9 +22,9 @@ class hold;
 enum class lease_state { held, suspect, lost, released };
 std::string_view to_string(lease_state s) noexcept;
 
-/// What an acquisition gives: the proof of holding, and the means to find out when it ends.
-/// Move-only; the destructor releases. Thread-safe, except for moving, destroying and release().
-/// A lease may be passed to another thread: ownership belongs to this object, not to a thread.
+/// The result of an acquisition: proves that you hold the lock, and tells you when you lose it.
+/// Move-only; the destructor releases. Thread-safe, except for moving, destroying and release(). A
+/// lease may be passed to another thread: ownership belongs to this object, not to a thread.
 class [[nodiscard]] lease {
  public:
   lease() noexcept = default;  ///< holds nothing
@@ -37,30 +37,32 @@ class [[nodiscard]] lease {
   /// False for an empty or moved-from object. Says nothing about the state.
   explicit operator bool() const noexcept { return hold_ != nullptr; }
 
-  /// A number greater than that of every earlier holder of this name, on this store: pass it on
-  /// to the resource, which refuses smaller ones. 0 if empty, and where the store has none
-  /// (docs/guarantees.md says where it may not grow). No round trip.
+  /// A number greater than that of every earlier holder of this name on this store
+  /// (docs/guarantees.md lists the exceptions). Pass it to the resource, which refuses smaller
+  /// ones. 0 if the lease is empty, or if the store has no fences. No round trip.
   std::uint64_t fence() const noexcept;
 
-  /// Stops when the lease is lost: before the store can give the lock to somebody else, also if the
-  /// store is away; after a force_release at the next renewal, after a pause of the process as soon
-  /// as its threads run. Not by release(), unless that finds out that the lease had ended.
-  /// Callbacks run on a thread of the session, or on the one whose call finds it out, and must not
-  /// block, because the session's thread reports the losses of other leases as well. No round trip.
+  /// A token at which stop is requested when the lease is lost: before the store can give the lock
+  /// to somebody else, even if the store is away; after a force_release at the next renewal; after
+  /// a pause of the process as soon as its threads run. release() requests no stop, unless it finds
+  /// that the lease had already ended. Callbacks run on a thread of the session, or on the thread
+  /// whose call notices the loss. They must not block, because the session's thread reports the
+  /// losses of other leases, too. No round trip.
   std::stop_token lost() const;
 
-  /// No round trip; judged by the clock at the moment of the call.
+  /// The state at the moment of the call, by the clock. No round trip.
   lease_state state() const noexcept;
 
-  /// How much longer it is certainly held without another renewal: zero if lost. No round trip.
+  /// How long the lock is still certain to be held without another renewal; zero if lost. No round
+  /// trip.
   std::chrono::nanoseconds remaining() const noexcept;
 
   /// Throws errc::lost unless the state is held or suspect. Cheap enough for inner loops.
   void check() const;
 
-  /// Renews now, for the lease it was taken with, or from now on for `lease`. One round trip.
-  /// Throws errc::lost if it is gone, errc::unavailable if the store is away (then the old lease
-  /// still runs, or the new one if that is shorter and may have been granted),
+  /// Renews the lease now, with its old length, or with the length `lease` from now on. One round
+  /// trip. Throws errc::lost if the lease is lost; errc::unavailable if the store is away (then the
+  /// old lease still runs, or the new one if it is shorter, because it may have been granted);
   /// errc::invalid_argument for a length outside [min_lease, max_lease].
   void extend();
   void extend(std::chrono::milliseconds lease);

@@ -4,23 +4,23 @@
 
 namespace holdfast {
 
-/// session_options::lock_order: which names a thread takes while it has which others, in the whole
-/// process and over all sessions that have it on. Two names that were taken in both orders are
-/// reported to the observer once (event_kind::lock_order), when the second order is first seen,
-/// whether or not it went wrong: `name` is the one about to be taken, `detail` says where each of
-/// them was taken, in both orders. Rings over several names are reported, too. A try without a wait
-/// cannot be part of a ring: it counts only as a lock that the thread has. A lease of acquire()
-/// counts for the thread that acquired it, an asynchronous one for no thread. The first 10,000
-/// pairs of names are remembered. No round trip; off: one branch.
+/// session_options::lock_order: records which names a thread takes while it holds others, for the
+/// whole process and all sessions with the option. If two names are taken in both orders, the
+/// observer gets one report (event_kind::lock_order) when the second order is first seen, whether
+/// or not threads block each other. `name` is the name about to be taken; `detail` says where each
+/// of the two was taken, in both orders. Rings over several names are reported, too. A try that
+/// does not wait cannot close a ring: it counts only as a lock that the thread holds. A lease of
+/// acquire() counts for the thread that acquired it, an asynchronous one for no thread. The first
+/// 10,000 pairs of names are recorded. No round trip. While the option is off, it costs one branch.
 ///
-/// Where a lock is taken, as those reports name it. The standard's guards do not say who made them,
-/// so a line before them does:
+/// The place in the source that these reports name. The standard's guards do not know where they
+/// were created, so state it in the line before:
 ///
 ///     const holdfast::called_from here;
 ///     const std::lock_guard guard{orders};
 ///
-/// In force for this thread until the end of the scope; the innermost one counts. with_lock() does
-/// it by itself. Without one a report says the names, and "somewhere".
+/// It holds for this thread until the end of the scope; the innermost one counts. with_lock()
+/// states the place by itself. Without a place, a report has the names, and "somewhere".
 class called_from {
  public:
   explicit called_from(std::source_location at = std::source_location::current()) noexcept;

@@ -13,17 +13,18 @@
 namespace holdfast {
 
 struct metrics_options {
-  /// The group of a lock, from its name: the label `group`. Names are not labels, since there may
-  /// be millions. Empty: what stands before the first ':' or '/' of the name. Called for each
-  /// event; the view has to live as long as the name.
+  /// Returns the group of a lock for the label `group`, given its name. (Names are not labels,
+  /// because there may be millions of them.) If empty, the group is the part of the name before the
+  /// first ':' or '/'. Called for each event; the returned view must live as long as the name.
   std::function<std::string_view(std::string_view name)> group{};
-  /// Names and groups that have a group of their own, whatever the limit says.
+  /// Names and groups that always have a group of their own, in spite of the limit.
   std::vector<std::string> always{};
-  /// How many other groups there may be; the rest is counted as the group `other`.
+  /// How many other groups there may be. Further groups are counted as `other`.
   std::size_t max_groups = 64;
 };
 
-/// Counts what the sessions of a program report, and says it in the text that Prometheus reads:
+/// Counts the events of a program's sessions, and writes the counts as the text that Prometheus
+/// reads:
 ///
 ///   const auto counted = std::make_shared<holdfast::metrics>();
 ///   auto session = holdfast::open(url, {.observer = counted, .decorate = counted->timer()});

@@ -17,9 +17,10 @@
 
 namespace holdfast {
 
-/// What a multi_lock is to take, and how: a mutex or fair_mutex, a shared_mutex exclusively, one
-/// permit of a semaphore; or what shared() and permits() say. (Not a recursive_mutex: its levels
-/// belong to a thread.) The lock object may go before the multi_lock.
+/// A member of a multi_lock: a mutex or fair_mutex, a shared_mutex in exclusive mode, or one permit
+/// of a semaphore; with shared() a shared_mutex in shared mode, with permits() several permits.
+/// (Not a recursive_mutex, because its levels belong to a thread.) The lock object may be destroyed
+/// before the multi_lock.
 class multi_member {
  public:
   multi_member(mutex& m);
@@ -43,8 +44,8 @@ multi_member permits(semaphore& s, std::uint32_t weight);
 
 class multi_lock;
 
-/// What a multi_lock gives: all of its members, under one deadline. It ends as a whole: lost when
-/// any member is. Move-only; the destructor releases. Thread-safe as lease is.
+/// The result of a multi_lock: all of its members, with one deadline. It is lost as a whole when
+/// any member is lost. Move-only; the destructor releases. Thread-safe as lease is.
 class [[nodiscard]] multi_lease {
  public:
   multi_lease() noexcept;  ///< holds nothing
@@ -58,17 +59,18 @@ class [[nodiscard]] multi_lease {
   std::vector<std::uint64_t> fences() const;
   /// Stops when any member is lost; see lease::lost(). No round trip.
   std::stop_token lost() const;
-  /// The worst of the members'. No round trip.
+  /// The worst state of any member. No round trip.
   lease_state state() const noexcept;
-  /// The least of the members'. No round trip.
+  /// The shortest remaining time of any member. No round trip.
   std::chrono::nanoseconds remaining() const noexcept;
   /// Throws errc::lost, naming the member, unless all are held. No round trip.
   void check() const;
-  /// Each member by itself, one round trip each; throws for the first that fails (lease::extend).
+  /// Extends each member, one round trip each; throws for the first that fails (lease::extend).
   void extend();
   void extend(std::chrono::milliseconds lease);
-  /// Gives back all; no error, or that of the first member that had one (lease::release). One round
-  /// trip for each session where the store can. Empty afterwards in every case.
+  /// Releases all members. Returns no error, or the error of the first member that failed
+  /// (lease::release). One round trip for each session if its store can do it in one step. Empty
+  /// afterwards in every case.
   std::error_code release() noexcept;
 
  private:
@@ -92,15 +94,15 @@ class [[nodiscard]] multi_lease {
 ///     try_lock_for(wait, lease)  │ until then      │ wait       │ no      │ the caller, or its end
 ///
 /// acquire(), try_acquire() and try_acquire_for() are the same with a multi_lease. If one store is
-/// unavailable the call fails, and gives everything back, also where no answer came. One deadline
-/// holds for all of them.
+/// unavailable, the call fails, and releases all members, also where no answer came. All members
+/// have the same deadline.
 ///
-/// What is free is taken in one atomic step for each session (memory, SQLite, PostgreSQL, MariaDB,
-/// a Redis server or slot), else name by name. Names are taken in one order, by store and name, in
-/// all programs: no two multi_locks wait for each other. While it waits for one it keeps those
-/// before it, renewed meanwhile. A try that fails takes nothing. Cost: one round trip a session
-/// (PostgreSQL, MariaDB: two) if all is free, one more for each name that had to be waited for; one
-/// a session to give back.
+/// Free names of one session are taken in one atomic step (memory, SQLite, PostgreSQL, MariaDB, a
+/// Redis server or slot), elsewhere name by name. All programs take names in the same order, by
+/// store and name, so no two multi_locks wait for each other. While it waits for one name, it keeps
+/// and renews those that it has taken. A try that fails takes nothing. Cost: one round trip for
+/// each session (PostgreSQL, MariaDB: two) if all names are free, and one more for each name that
+/// had to be waited for; releasing costs one for each session.
 ///
 /// Works beside locks of single names, and is itself Lockable and TimedLockable. The std forms
 /// belong to the calling thread. Threads of one process queue at the store, not at a local queue.
@@ -165,9 +167,10 @@ class multi_lock {
   std::unique_ptr<state> state_;
 };
 
-/// acquire() and release() without a thread (async.hpp). They run on the session's thread, and hold
-/// up its other waits for their round trips. Throws errc::not_owner for an empty lease. Members on
-/// several sessions keep those sessions until it has ended: stop it before you want them to go.
+/// acquire() and release() without a thread (async.hpp). They run on the session's thread, and
+/// delay its other waits by their round trips. Throws errc::not_owner for an empty lease. If the
+/// members are on several sessions, the operation keeps these sessions alive until it has ended:
+/// stop it before you end them.
 pending<multi_lease> async_acquire(multi_lock& all, wait_limit limit = {},
                                    std::stop_token stop = {});
 pending<done> async_release(multi_lease held);

@@ -25,19 +25,19 @@ namespace holdfast {
 /// Meets Lockable and TimedLockable: works with std::lock_guard, unique_lock and scoped_lock. The
 /// std forms belong to the calling thread; acquire() returns a lease, which belongs to no thread.
 /// Within a process waiters are served in order, but running threads may overtake the first waiter
-/// lock_options::max_bypass times while it wakes up. Between processes: the lock stays in the
-/// process for lock_options::local_time while its threads want it, then the other processes are
-/// served. Strictly in order of arrival, between processes too: fair_mutex. Thread-safe. Not
-/// recursive: the holding thread's second lock() of the same object throws errc::deadlock, its try
-/// forms give false.
+/// lock_options::max_bypass times while it wakes up. Between processes: the lock stays in one
+/// process for lock_options::local_time while its threads want it; then the other processes are
+/// served. Use fair_mutex for strict order of arrival between processes, too. Thread-safe. Not
+/// recursive: if the holding thread calls lock() again on the same object, it throws
+/// errc::deadlock; the try forms return false.
 ///
 /// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
 /// use as something else), forked. Cost: one round trip to take a free lock, one to give it back.
-/// While it is held: the first waiter asks about four times a second, the others at the store once
-/// a second (the store's page in docs/stores says where that differs), threads that wait behind
-/// another thread of their process not at all. With lock_options::linger an idle lock costs no
-/// round trip to take again.
+/// While it is held: the first waiter asks about four times a second, the second twice, later ones
+/// once a second (docs/tuning.md has the exceptions). Threads that wait behind another thread of
+/// their process do not ask. With lock_options::linger, taking an idle lock again costs no round
+/// trip.
 class mutex {
  public:
   /// No round trip. Throws errc::invalid_name, errc::invalid_argument (options), unsupported.
@@ -49,7 +49,7 @@ class mutex {
 
   // -- Lockable, TimedLockable ---------------------------------------------------------------
   void lock();
-  /// Waits for nothing but the store's answer.
+  /// Waits only for the store's answer, not for the lock.
   [[nodiscard]] bool try_lock();
   /// A timeout of zero or less is one try. The wait is measured on CLOCK_BOOTTIME.
   template <class Rep, class Period>
@@ -64,13 +64,14 @@ class mutex {
   /// As lock(), but ends with false when asked to stop.
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
   /// Releases this thread's hold. Never throws: a failure is reported to the observer, and the
-  /// release is repeated until the lease ends. Called by a thread that does not hold it, it only
-  /// reports an event.
+  /// release is repeated until the lease ends. If the calling thread does not hold the lock, it
+  /// only reports an event.
   void unlock() noexcept;
 
   // -- the native handle ----------------------------------------------------------------------
   lease acquire() { return acquire(std::stop_token{}); }
-  /// Throws errc::cancelled when asked to stop; a grant of that moment is released.
+  /// Throws errc::cancelled if a stop is requested; a lock that is granted at that moment is
+  /// released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
   template <class Rep, class Period>
@@ -95,7 +96,7 @@ class mutex {
   /// The name with the session's prefix.
   const std::string& name() const noexcept;
 
-  /// A function that does `fn` under this lock, with the same arguments and result.
+  /// Returns a function that calls `fn` under this lock, with the same arguments and result.
   template <class F>
   auto wrap(F fn) {
     return [this, fn = std::move(fn)](auto&&... args) mutable -> decltype(auto) {

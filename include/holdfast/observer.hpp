@@ -12,17 +12,17 @@ namespace holdfast {
 
 enum class event_kind {
   acquired,        ///< `waited` says how long it took
-  released,        ///< the store knows: `held` says how long it was kept
+  released,        ///< the store confirmed the release: `held` is how long it was held
   gave_up,         ///< a wait ended without the lock: `code` says why
   busy,            ///< a call that does not wait found the lock held
-  suspect,         ///< renewals fail, or do not return; the lease still runs
+  suspect,         ///< a renewal failed or hangs; the lease has not ended yet
   renewed,         ///< a renewal succeeded: `margin` says how much of the lease was left
-  held_again,      ///< the same, after renewals that failed
+  held_again,      ///< a renewal succeeded after the lease was suspect
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
   renew_failed,    ///< one renewal failed; the keeper tries again
   release_failed,  ///< a release failed: it is repeated until the lease ends
   misuse,          ///< unlock() without holding it, and the like
-  warning,         ///< something about the store that a person should know
+  warning,         ///< a problem of the store that an operator should know
   lock_order,      ///< two names are taken in both orders: `detail` says where
   deadlock,        ///< a wait that would never end was ended: `detail` says who waits for whom
 };
@@ -47,16 +47,16 @@ struct event {
 };
 
 /// The library prints nothing: it reports to an observer. on_event may be called from several
-/// threads at once, also from the session's own; it must not call back into the same lock. What it
-/// throws is swallowed.
+/// threads at once, also from the session's own threads. It must not use the same lock. Exceptions
+/// that it throws are ignored.
 class observer {
  public:
   virtual ~observer() = default;
   virtual void on_event(const event& what) = 0;
 };
 
-/// Several in the place of one, each told in turn; what one of them throws keeps no other from
-/// being told. Null ones are left out.
+/// Combines several observers: each gets every event, even if another one throws. Null pointers are
+/// left out.
 class observers final : public observer {
  public:
   explicit observers(std::vector<std::shared_ptr<observer>> all) : all_(std::move(all)) {}

@@ -27,7 +27,7 @@ struct rate_rule {
   std::uint64_t burst = 0;                   ///< the most that it holds; zero: as many as `tokens`
   std::vector<std::string> by{};             ///< the parts of the key; none: one bucket for all
   refill how = refill::greedy;
-  std::string name{};  ///< tells it from the others, also when rules change; empty: its number
+  std::string name{};  ///< identifies the rule, also when rules change; empty: its number
 };
 
 /// A part of what a request is about: {"client", "acme"}, {"address", "10.1.2.3"}.
@@ -37,7 +37,7 @@ struct rate_part {
 };
 using rate_key = std::vector<rate_part>;
 
-/// What one bucket has after a decision: what RateLimit and Retry-After headers are made of.
+/// The state of one bucket after a decision, for the headers RateLimit and Retry-After.
 struct rate_state {
   std::string rule;
   std::uint64_t limit = 0;            ///< what it holds when it is full
@@ -53,25 +53,28 @@ struct rate_decision {
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
 
   explicit operator bool() const noexcept { return taken; }
-  /// The rule that is nearest to saying no. One without a name and tokens if `rules` is empty: then
-  /// the wait ended before the store had answered.
+  /// The rule with the longest wait; if none waits, the one with the fewest tokens left. If the
+  /// wait ended before the store had answered, `rules` is empty, and this is a state without name
+  /// and tokens.
   const rate_state& tightest() const noexcept;
 };
 
 struct rate_limiter_options {
-  /// Of the rules. All who use a name say the same, or another version: see change_rules().
+  /// The version of the rules. All programs that use a name state the same rules, or another
+  /// version: see change_rules().
   std::uint32_t version = 0;
-  /// From 2: so many tokens are taken for the process at once, for each key, and then given out
-  /// here without a round trip, for `local_time` at most; what is left then is lost. So what the
-  /// store counts in one moment may be used later: no more goes through in a time T than the rules
+  /// If 2 or more: the process takes this many tokens at once for each key, and gives them out
+  /// without a round trip, for `local_time` at most; tokens that are left then are lost. So tokens
+  /// may be used later than the store counts them: in a time T no more goes through than the rules
   /// allow in T + local_time, and up to `local_tokens` of each process may go unused. Only
-  /// try_take() does it, in two round trips if there are not so many.
+  /// try_take() uses this. If the store does not have that many tokens, a take costs two round
+  /// trips.
   std::uint64_t local_tokens = 0;
   std::chrono::milliseconds local_time{100};
 };
 
-/// Limits how much may go through: token buckets by name, several decided in one atomic step, on
-/// the store's clock, in whole numbers.
+/// Limits how often something may happen, with token buckets by name. Several buckets are decided
+/// on in one atomic step, on the store's clock, in whole numbers.
 ///
 ///     a bucket     │ n asked for         │ time                │ n given back
 ///     ─────────────┼─────────────────────┼─────────────────────┼─────────────────────
@@ -82,14 +85,14 @@ struct rate_limiter_options {
 ///                  │ reserved behind it  │                     │
 ///
 /// A full bucket leaves nothing in the store. A take whose reply was lost may be counted twice,
-/// never less than once; a refund is counted once. Other rules under the same version:
-/// errc::capacity_mismatch. Thread-safe. Errors as mutex; on stores that keep one record a name
-/// (all but Redis) errc::overloaded beyond 10,000 buckets that are not full.
+/// never less than once; a refund is counted once. Different rules under the same version are
+/// errc::capacity_mismatch. Thread-safe. Errors as mutex. On stores that keep one record for each
+/// name (all but Redis), more than 10,000 buckets that are not full are errc::overloaded.
 class rate_limiter {
  public:
-  /// 1 to 16 rules. Throws errc::invalid_argument for a rate of nothing, one that cannot be counted
-  /// exactly in 52 bits (rounder numbers can), and a burst that takes ten years to come back. No
-  /// round trip.
+  /// 1 to 16 rules. Throws errc::invalid_argument for a rate of zero, for a rate that cannot be
+  /// counted exactly in 52 bits (use rounder numbers), and for a burst that takes ten years to come
+  /// back. No round trip.
   rate_limiter(session s, std::string name, std::vector<rate_rule> rules,
                rate_limiter_options options = {});
   rate_limiter(const rate_limiter&) = delete;
@@ -101,9 +104,9 @@ class rate_limiter {
   /// than a rule's burst: that could never succeed.
   [[nodiscard]] rate_decision try_take(std::uint64_t n = 1, const rate_key& key = {});
 
-  /// As try_take(), and waits until the tokens are there, in the order of the requests. A wait that
-  /// would exceed the time is refused at once. If it is asked to stop it gives back what was
-  /// reserved. One round trip.
+  /// As try_take(), but waits until there are enough tokens, in the order of the requests. A wait
+  /// that would exceed the limit is refused at once. If a stop is requested, the reserved tokens
+  /// are given back. One round trip.
   rate_decision take(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return take_within(n, key, no_limit, std::move(stop));
   }
@@ -120,23 +123,24 @@ class rate_limiter {
     return take_within(n, key, holdfast::wait_until(t), std::move(stop));
   }
 
-  /// Takes n that will be there within `longest_wait` (at most 31 days), and does not wait: they
-  /// count after `wait` of the decision. To give them up: refund(). One round trip.
+  /// Reserves n tokens that will be there within `longest_wait` (at most 31 days), and does not
+  /// wait: you may use them after `wait` of the decision. refund() gives them back. One round trip.
   [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
                                       const rate_key& key = {});
 
-  /// Gives back what was taken and not used; a bucket never holds more than its burst. What others
-  /// have reserved keeps its time, and so many more may go through then. One round trip, repeated
-  /// if its reply is lost.
+  /// Gives back tokens that were taken and not used; a bucket never holds more than its burst.
+  /// Reservations of others keep their time, so at that time as many more tokens may go through as
+  /// were given back. One round trip, repeated if its reply is lost.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
   /// What try_take() would say, and takes nothing. One round trip.
   [[nodiscard]] rate_decision peek(std::uint64_t n = 1, const rate_key& key = {}) const;
 
   /// Uses these rules from now on, under a version greater than the last. A bucket changes to them
-  /// when a program that knows them asks it next, and then follows them for every program until it
-  /// is full. Whole tokens that were used stay used, up to the new burst: no program gets a second
-  /// burst. Reservations beyond that stay valid, and are no longer counted. No round trip.
+  /// at the next request of a program that has them, and then follows them for every program until
+  /// it is full. Whole tokens that were used stay used, up to the new burst, so no program gets a
+  /// second burst. Reservations beyond the new burst stay valid, but no longer count as used. No
+  /// round trip.
   void change_rules(std::vector<rate_rule> rules, std::uint32_t version);
 
   const std::string& name() const noexcept;
@@ -159,7 +163,7 @@ class rate_limiter {
   std::unique_ptr<state> state_;
 };
 
-/// take() without a thread (async.hpp): what is refused is a decision, not a failure.
+/// take() without a thread (async.hpp). A refusal is a result, not a failure.
 pending<rate_decision> async_take(rate_limiter& of, std::uint64_t n, const rate_key& key = {},
                                   wait_limit limit = {}, std::stop_token stop = {});
 /// reserve(), refund() and peek() without a thread. One round trip each.

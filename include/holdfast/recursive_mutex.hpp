@@ -5,11 +5,11 @@
 
 namespace holdfast {
 
-/// A mutex that the thread which holds it may lock again. Levels are counted in the process: only
-/// the first lock and the last unlock go to the store, and the fence is the same at all levels.
-/// One object is one identity: two recursive_mutex objects of the same name exclude each other.
-/// Meets Lockable and TimedLockable. Thread-safe. Errors and costs as mutex; a level above
-/// 2^31 throws errc::overloaded.
+/// A mutex that may be locked again by the thread that holds it. The levels are counted in the
+/// process: only the first lock and the last unlock go to the store, and the fence is the same at
+/// all levels. One object is one identity: two recursive_mutex objects of the same name exclude
+/// each other. Meets Lockable and TimedLockable. Thread-safe. Errors and costs as mutex; a level
+/// above 2^31 throws errc::overloaded.
 class recursive_mutex {
  public:
   recursive_mutex(session s, std::string name, lock_options options = {});
@@ -28,8 +28,8 @@ class recursive_mutex {
     return lock_within(wait_until(t), {});
   }
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
-  /// One level down; the last one releases. Never throws. Called by another thread, it only reports
-  /// an event.
+  /// Ends one level; at the last one it releases the lock. Never throws. If another thread calls
+  /// it, it only reports an event.
   void unlock() noexcept;
 
   /// How many levels this thread holds. No round trip.

@@ -25,10 +25,10 @@ struct redlock_options {
   std::chrono::milliseconds lease{0};
   /// How long a node may take to answer before it counts as silent.
   std::chrono::milliseconds node_timeout{200};
-  /// A node has no vote for this long after its start, a flush, a failover to it, or its first use
-  /// with this option, because it may have forgotten a hold. It is safe if it is at least the
-  /// longest lease that any program takes. Only for stores that report these (Redis); costs one
-  /// more round trip for each acquisition. Zero: off.
+  /// For this long after its start, a flush, a failover to it, or its first use with this option,
+  /// the vote of a node does not count, because it may have forgotten a hold. Choose at least the
+  /// longest lease that any program takes, plus the difference of the clocks. Only for stores that
+  /// report such events (Redis). Costs one more round trip for each acquisition. Zero: off.
   std::chrono::milliseconds trust_after{0};
   /// As lock_options::reason.
   std::string reason{};
@@ -37,15 +37,15 @@ struct redlock_options {
 /// What one node said.
 enum class vote {
   granted,
-  refused,    ///< somebody else has it there, or the name is in use as something else
-  failed,     ///< an error: the store is away, say
+  refused,    ///< another client holds the lock there, or the name is in use as another kind
+  failed,     ///< an error, for example because the store is away
   silent,     ///< no answer within redlock_options::node_timeout, or not yet
   skipped,    ///< not asked, because it failed a moment ago
   untrusted,  ///< it may have forgotten a hold (redlock_options::trust_after)
 };
 std::string_view to_string(vote v) noexcept;
 
-/// What a redlock gives. As lease; move-only; the destructor releases.
+/// The result of a redlock. Like a lease it is move-only, and the destructor releases.
 class [[nodiscard]] quorum_lease {
  public:
   quorum_lease() noexcept = default;  ///< holds nothing
@@ -54,8 +54,8 @@ class [[nodiscard]] quorum_lease {
   ~quorum_lease();
   explicit operator bool() const noexcept { return hold_ != nullptr; }
 
-  /// Greater than that of every earlier holder, whatever nodes were in its majority: what protects
-  /// the resource even where a majority of nodes forgot. 0 if empty. No round trip.
+  /// Greater than that of every earlier holder, whatever nodes were in its majority. It protects
+  /// the resource even if a majority of nodes has forgotten the lock. 0 if empty. No round trip.
   std::uint64_t fence() const noexcept;
   /// Stops when the lease is lost; see lease::lost(). No round trip.
   std::stop_token lost() const;
@@ -75,9 +75,9 @@ class [[nodiscard]] quorum_lease {
   std::shared_ptr<engine::quorum_hold> hold_;
 };
 
-/// Mutual exclusion by a majority of N independent stores, of any kind that can learn fences
-/// (capabilities::learns_fences): it goes on while the lesser half is away. Nodes that have none
-/// (?dialect=redlock) go among themselves only; fence() is 0 then.
+/// Mutual exclusion by a majority of N independent stores, of any kind that can store a fence that
+/// it is sent (capabilities::learns_fences). It works while a minority of the stores is away. Nodes
+/// without fences (?dialect=redlock) can be combined only with each other; then fence() is 0.
 ///
 ///     form                       │ votes again │ each node has      │ renewed │ who releases
 ///     ───────────────────────────┼─────────────┼────────────────────┼─────────┼─────────────
@@ -88,14 +88,16 @@ class [[nodiscard]] quorum_lease {
 ///     try_lock_for(wait, lease)  │ until then  │ at most wait / N   │ no      │ or its end
 ///
 /// acquire(), try_acquire() and try_acquire_for() are the same with a quorum_lease. In each form up
-/// to N − (N/2 + 1) nodes may fail: 2 of 5, 1 of 4 or 3, none of 2 or 1. A node's error is a vote.
+/// to N − (N/2 + 1) nodes may fail: 2 of 5, 1 of 4 or 3, none of 2 or 1. An error of a node counts
+/// as its vote.
 ///
-/// All nodes are asked at the same time. It is held if a majority granted it and time is left of
-/// the lease, counted from before the first request, less 2 ms and 1 % for clocks that differ.
-/// Else it is given back everywhere, also where no answer came, and voted for again after a random
-/// pause. Renewal asks all nodes, and takes it again where it was forgotten. Cost: N commands and
-/// one round trip, two if the nodes do not agree on the fence; the same to give back; no queue, so
-/// not fair, and a waiter votes again up to four times a second.
+/// All nodes are asked at the same time. The lock is held if a majority granted it, and the lease
+/// has not ended yet, counted from before the first request, less 2 ms and 1 %, because clocks run
+/// at different rates. Otherwise the lock is given back on all nodes, also where no answer came,
+/// and the client votes again after a random pause. A renewal asks all nodes, and takes the lock
+/// again on nodes that have forgotten it. Cost: N commands and one round trip, two if the nodes do
+/// not agree on the fence; the same to give back. There is no queue, so it is not fair, and a
+/// waiter votes again up to four times a second.
 ///
 /// Exclusive only: a majority cannot count permits, as each node may have given its share to
 /// others, and overlapping reader majorities can block writers indefinitely. docs/redlock.md says
@@ -103,10 +105,10 @@ class [[nodiscard]] quorum_lease {
 /// process compete as processes do.
 class redlock {
  public:
-  /// No round trip. Throws errc::invalid_argument (no sessions, one twice, a lease), invalid_name,
-  /// unsupported (a store that cannot learn fences, or some that have none). The first acquisition
-  /// finds out whether two sessions are of one store, whatever their URLs are:
-  /// errc::invalid_argument. docs/redlock.md says how, and of what that cannot be known.
+  /// No round trip. Throws errc::invalid_argument (no sessions, a session twice, an impossible
+  /// lease), invalid_name, unsupported (a store that cannot store a fence, or only some stores
+  /// without fences). If two sessions are of one store, even under different URLs, the first
+  /// acquisition throws errc::invalid_argument; docs/redlock.md says how the store is recognized.
   redlock(std::vector<session> nodes, std::string name, redlock_options options = {});
   redlock(const redlock&) = delete;
   redlock& operator=(const redlock&) = delete;
@@ -143,7 +145,7 @@ class redlock {
     return acquire_within(wait_for(timeout), lease, std::move(stop));
   }
 
-  /// What the nodes said to this object's latest attempt, whoever made it. No round trip.
+  /// What the nodes answered to this object's latest attempt, by whichever thread. No round trip.
   std::vector<vote> last_votes() const;
   /// How many attempts this object has made. No round trip.
   std::uint64_t attempts() const noexcept;

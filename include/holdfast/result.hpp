@@ -6,9 +6,9 @@
 
 namespace holdfast {
 
-/// A value, or the failure that came instead. Ports return it, so that nothing throws between a
-/// driver and the public edge. (std::expected is not in C++20; a type that changed with the
-/// language level would change the ABI.)
+/// A value, or a failure in its place. Functions inside the library return it, so that nothing is
+/// thrown between a driver and the public interface. (std::expected is not in C++20, and a type
+/// that depends on the language level would change the ABI.)
 template <class T>
 class [[nodiscard]] result {
  public:

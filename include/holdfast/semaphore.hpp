@@ -42,7 +42,8 @@ class semaphore {
     return acquire_within(weight, wait_until(t), std::move(stop));
   }
 
-  /// Permits nobody holds at this moment. One round trip; stale when it returns.
+  /// How many permits nobody holds at this moment. One round trip; the answer is stale when it
+  /// returns.
   std::uint32_t available() const;
   std::uint32_t capacity() const noexcept;
   const std::string& name() const noexcept;
@@ -57,9 +58,9 @@ class semaphore {
   std::unique_ptr<state> state_;
 };
 
-/// The shape of std::counting_semaphore over a semaphore: the object keeps the permits it acquired,
-/// and release() gives some of those back (errc::not_owner if there are fewer: a distributed
-/// permit can not be made by releasing it).
+/// A semaphore with the interface of std::counting_semaphore. The object keeps the permits that it
+/// acquired, and release() gives some of them back. Releasing more than it has is errc::not_owner:
+/// a release cannot create permits.
 class counting_semaphore {
  public:
   counting_semaphore(session s, std::string name, std::uint32_t capacity,
@@ -85,16 +86,17 @@ class counting_semaphore {
   std::unique_ptr<state> state_;
 };
 
-/// A permit that ends by itself unless it is extended. Its id may travel to other threads,
-/// processes and machines, which extend or release by it: whoever knows the id owns the permit.
+/// A permit that ends by itself unless it is extended. Other threads, processes and machines that
+/// get its id can extend or release it: whoever knows the id owns the permit.
 struct permit {
   std::string id;  ///< 32 hexadecimal digits from 128 random bits: a secret
   std::uint64_t fence = 0;
   std::chrono::milliseconds lease{};
 };
 
-/// Permits with ids and a lease each, without renewal: for work that is passed on. Shares names
-/// with semaphore of the same capacity. Thread-safe. Errors and costs as semaphore.
+/// Permits for work that is passed on to other processes: each has an id and a lease, and is not
+/// renewed. An expiring_semaphore and a semaphore with the same name and capacity share their
+/// permits. Thread-safe. Errors and costs as semaphore.
 class expiring_semaphore {
  public:
   expiring_semaphore(session s, std::string name, std::uint32_t capacity,
@@ -142,9 +144,8 @@ class expiring_semaphore {
   std::unique_ptr<state> state_;
 };
 
-/// try_extend() and release() without a thread (async.hpp). One round trip, shared with what the
-/// session asks at the same time. Throw errc::invalid_argument for what cannot be an id, or a
-/// lease.
+/// try_extend() and release() without a thread (async.hpp). One round trip, shared with the other
+/// requests of the session. Throw errc::invalid_argument for an impossible id or lease.
 pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease);
 pending<bool> async_release(expiring_semaphore& of, std::string_view id);

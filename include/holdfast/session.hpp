@@ -15,9 +15,9 @@ class session_impl;
 }
 
 /// A holder of a name, or a waiter. Unknown fields are empty or zero, and an unknown `since` is the
-/// epoch: locks of other libraries' programs say little.
+/// epoch: a lock in the layout of another library (a dialect) shows little.
 struct participant {
-  std::string short_id;  ///< enough to tell participants apart, too little to release for them
+  std::string short_id;  ///< tells participants apart; is not enough to release their locks
   std::string host;
   std::uint32_t pid = 0;
   std::string program;
@@ -26,7 +26,7 @@ struct participant {
   std::uint64_t fence = 0;                        ///< holders only
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
   std::chrono::milliseconds expires_in{};         ///< without renewal, by the store's clock
-  bool died = false;  ///< the store sees that its session is gone: the next request passes it over
+  bool died = false;  ///< the store sees that its process has died: the next request skips it
 };
 
 /// What the store knows about one name.
@@ -46,18 +46,18 @@ struct rate_bucket {
   std::vector<std::string> key;         ///< the values of the key's parts, in the order of the rule
   std::uint64_t limit = 0;              ///< what it holds when it is full
   std::uint64_t remaining = 0;          ///< whole tokens
-  std::uint64_t tokens = 1;             ///< so many come back …
+  std::uint64_t tokens = 1;             ///< this many come back …
   std::chrono::microseconds per{};      ///< … in this time
   std::chrono::microseconds full_in{};  ///< if nobody takes anything
-  /// Since the last take or refund, by the store's clock. Of a bucket that fills all at once: since
-  /// the beginning of the interval in which that was.
+  /// The time since the last take or refund, by the store's clock. For a bucket that fills all at
+  /// once: the time since the beginning of the interval of that take or refund.
   std::chrono::microseconds unchanged_for{};
 };
 
-/// A connection to a store, and the threads that renew leases and wait for notifications on it. A
-/// handle: copies mean the same session, which ends with the last copy, primitive and lease that
-/// uses it. Thread-safe. After fork() it is unusable in the child (errc::forked): open a new one
-/// there.
+/// A connection to a store, and the threads that renew leases and wait for notifications on it. It
+/// is a handle: copies refer to the same session, which ends when the last copy, and the last
+/// primitive and lease that use it, are destroyed. Thread-safe. After fork() the child cannot use
+/// it (errc::forked): open a new one there.
 class session {
  public:
   /// Over a store that holdfast::open() does not know.
@@ -68,30 +68,32 @@ class session {
   /// The store's URL without passwords.
   const std::string& url() const noexcept;
 
-  /// Names in use that match a pattern with `*` and `?`; only those with the session's prefix, and
-  /// without it. A name whose record cannot be read is among them; show() of it throws
-  /// errc::corrupt, newer_format, foreign_data or kind_mismatch. Costs a scan of the store.
+  /// The names in use that match a pattern with `*` and `?`. Only names with the session's prefix
+  /// are listed, and they are listed without it. A name whose record cannot be read is listed too;
+  /// show() of it throws errc::corrupt, newer_format, foreign_data or kind_mismatch. Costs a scan
+  /// of the store.
   std::vector<std::string> names(std::string_view pattern = "*") const;
   /// The holders and the waiters of a name. One round trip; two for a latch and a name not in use.
   /// Throws errc::invalid_name as the primitives do.
   name_info show(std::string_view name) const;
-  /// The buckets of a rate limiter that are not full, those with the smallest part left first, at
-  /// most `most`; none if the name is in use as something else. One round trip; on Redis a scan of
-  /// the store, and one round trip for each page of keys found: at most 10,000 buckets are looked
-  /// at. Throws errc::unsupported where the store has no rate limiters.
+  /// The buckets of a rate limiter that are not full, the emptiest first, at most `most`. None if
+  /// the name is in use as another kind. One round trip; on Redis a scan of the store, and one
+  /// round trip for each page of keys found: at most 10,000 buckets are read. Throws
+  /// errc::unsupported where the store has no rate limiters.
   std::vector<rate_bucket> buckets(std::string_view name, std::size_t most = 100) const;
-  /// Takes the lock away from its holders (or only from the one with this short id, all 8 digits of
-  /// it): the next waiter gets it, with a greater fence; the former holder finds out at its next
-  /// renewal, and the resource refuses it by the fence. A barrier is broken as a whole, unless a
-  /// short id is given. Returns how many holders were removed, at a barrier how many participants.
-  /// One round trip, and one for each holder removed; one more for a barrier as a whole.
+  /// Takes the lock away from its holders, or only from the holder with this short id (all 8 digits
+  /// of it). The next waiter gets the lock with a greater fence. The former holder learns of it at
+  /// its next renewal; until then the fence protects the resource. A barrier is broken as a whole,
+  /// unless a short id is given. Returns how many holders were removed; for a barrier, how many
+  /// participants. One round trip, and one for each holder removed; one more for a barrier as a
+  /// whole.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
-  /// What the store's servers say of themselves: version, settings, state, as far as they bear on
-  /// locks. Empty where a store has nothing of the kind. A round trip or two a server.
+  /// Version, settings and state of the store's servers, as far as they matter for locks. Empty for
+  /// a store without servers. One or two round trips for each server.
   store::facts facts() const;
 
-  /// Commands sent to the store since the session was opened (benchmarks and tests ask).
+  /// How many commands were sent to the store since the session was opened.
   std::uint64_t store_operations() const noexcept;
 
   const std::shared_ptr<engine::session_impl>& impl() const noexcept { return impl_; }
@@ -100,8 +102,8 @@ class session {
   std::shared_ptr<engine::session_impl> impl_;
 };
 
-/// names(), show() and force_release() without a thread (async.hpp): they run one after another on
-/// the session's thread, and hold up its other waits.
+/// names(), show() and force_release() without a thread (async.hpp). They run one after another on
+/// the session's thread, and delay its other waits.
 pending<std::vector<std::string>> async_names(const session& s, std::string pattern = "*");
 pending<name_info> async_show(const session& s, std::string name);
 pending<std::size_t> async_force_release(const session& s, std::string name,
@@ -116,9 +118,9 @@ pending<std::size_t> async_force_release(const session& s, std::string name,
 /// is told once (event_kind::warning). Other failures are thrown at once.
 session open(std::string_view url, session_options options = {});
 
-/// The parts of a store's URL that are secret or may be: the password, the value of an option that
-/// is not known to be harmless, and whatever is in the place of a password in a malformed URL. In
-/// their order; views into `url`.
+/// The parts of a store's URL that are, or may be, secret: the password, the value of each option
+/// that is not known to be harmless, and in a malformed URL the text in the place of the password.
+/// In the order of the URL; views into `url`.
 std::vector<std::string_view> secrets_in(std::string_view url);
 /// The URL with *** in place of each: to be shown.
 std::string without_secrets(std::string_view url);

@@ -20,7 +20,8 @@ enum class preference {
 };
 
 struct shared_mutex_options : lock_options {
-  /// Counts for the acquisitions of this object. Use the same everywhere: the name is not checked.
+  /// Holds for the acquisitions of this object. Use the same preference in every program: the store
+  /// does not check it.
   holdfast::preference preference = preference::fifo;
 };
 
@@ -34,13 +35,14 @@ struct shared_mutex_options : lock_options {
 ///     a writer    │ queue       │ queue                 │ reader; waiting  │ –
 ///                 │             │                       │ readers are woken│
 ///
-/// Meets SharedLockable and SharedTimedLockable (std::shared_lock) and what mutex meets.
-/// Readers of one session that hold at the same time share one hold at the store, and its fence:
-/// the first asks for it, the last gives it back, those between cost no round trip. Each has a
-/// lease of its own; what extend() does it does for all of them. A writer of the session stops
-/// others from joining at once, one of another as soon as the store's notification is there (a lost
-/// notification: a quarter of a second later). With max_hold, or without renewal, a reader holds by
-/// itself. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
+/// Meets SharedLockable and SharedTimedLockable (std::shared_lock) and what mutex meets. Readers of
+/// one session that hold at the same time share one hold at the store, with one fence: the first
+/// takes it, the last gives it back, and readers in between cost no round trip. Each reader has a
+/// lease of its own, but extend() extends the hold of all of them. When a writer of the same
+/// session waits, no further reader joins; when a writer of another session waits, no further
+/// reader joins after the store's notification has come (if it is lost, a quarter of a second
+/// later). With max_hold, or without renewal, a reader has a hold of its own. Thread-safe. Errors
+/// and costs as mutex. At most 2^30 readers.
 class shared_mutex {
  public:
   shared_mutex(session s, std::string name, shared_mutex_options options = {});
@@ -80,17 +82,18 @@ class shared_mutex {
   }
   void unlock_shared() noexcept;
 
-  /// This thread's exclusive hold becomes a shared one, without a moment in between in which
-  /// another writer could enter. Keeps its fence. One round trip. Throws errc::not_owner, lost;
-  /// unavailable if the store is away: then it is exclusive as before. While the store does not say
-  /// whether it was done, it is asked again, for session_options::store_timeout; after that it is
-  /// lost: others may read already, and nobody can say.
+  /// This thread's exclusive hold becomes a shared one, with no moment in between for another
+  /// writer. The fence stays the same. One round trip. Throws errc::not_owner, lost;
+  /// errc::unavailable if the store is away: then the hold is exclusive as before. If the store
+  /// does not say whether the downgrade was carried out, the library asks again for
+  /// session_options::store_timeout. After that the hold is lost, because readers may already hold
+  /// the lock.
   void downgrade();
-  /// This thread's shared hold becomes exclusive, if it is the only one; else false at once, and
-  /// the shared hold stays: two readers that both wait for the other can not happen. On ZooKeeper
-  /// and etcd false as well while a reader waits behind a waiting writer. The fence is a new one.
-  /// One round trip; asked again as downgrade(). Throws errc::not_owner, lost; unavailable: then it
-  /// is shared as before.
+  /// This thread's shared hold becomes exclusive if it is the only one. Otherwise returns false at
+  /// once, and the hold stays shared, so two readers never wait for each other. On ZooKeeper and
+  /// etcd it also returns false while a reader waits behind a waiting writer. The exclusive hold
+  /// has a new fence. One round trip; repeated as downgrade() is. Throws errc::not_owner, lost;
+  /// errc::unavailable: then the hold is shared as before.
   [[nodiscard]] bool try_upgrade();
 
   // -- native handles
@@ -148,9 +151,10 @@ class shared_mutex {
   std::shared_ptr<state> state_;
 };
 
-/// downgrade(held) and try_upgrade(held) without a thread (async.hpp). The lease has
-/// to be held until the result comes: errc::not_owner for one that is not of this lock, thrown, or
-/// was released. At most one round trip, shared with what the session asks at the same time.
+/// downgrade(held) and try_upgrade(held) without a thread (async.hpp). Keep the lease until the
+/// result comes. Throw errc::not_owner for a lease of another lock; if the lease is released
+/// meanwhile, the result is errc::not_owner. At most one round trip, shared with the other requests
+/// of the session.
 pending<done> async_downgrade(shared_mutex& lock, const lease& held);
 pending<bool> async_upgrade(shared_mutex& lock, const lease& held);
 

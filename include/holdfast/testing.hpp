@@ -16,8 +16,8 @@ class fake_clock final : public clock {
  public:
   fake_clock();
   ~fake_clock() override;
-  /// Moves the time forward, and wakes all waits on this clock. Returns when all were woken, not
-  /// when they have acted.
+  /// Moves the time forward, and wakes all waits on this clock. When it returns, all are woken, but
+  /// they may not have acted yet.
   void advance(std::chrono::nanoseconds by);
 
   boot_time now() const noexcept override;
@@ -45,15 +45,16 @@ enum class fault {
 };
 
 struct fault_plan {
-  /// Asked before every command with its running number, from 1; of those that go together before
-  /// all of them. What is one step at the store has the worst fault of its commands: dropped, if
-  /// one of them is to be. Called from several threads.
+  /// Called before every command with its running number, from 1; for commands that go together,
+  /// before all of them. If several commands are one step at the store, the step has the worst
+  /// fault of them: it is dropped if one of them is to be dropped. Called from several threads.
   std::function<fault(std::uint64_t number, std::string_view name, store::permits_verb verb)>
       choose;
   std::chrono::milliseconds delay{50};
 };
 
-/// Parts of a thousand for each fault; the same seed gives the same faults in the same order.
+/// How many of 1,000 commands have each fault. The same seed gives the same faults in the same
+/// order.
 struct fault_rates {
   std::uint64_t seed = 1;
   unsigned drop_request = 0;

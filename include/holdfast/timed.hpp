@@ -26,7 +26,7 @@ wait_time wait_until(const std::chrono::time_point<Clock, Duration>& deadline) {
   return wait_for(wide{deadline.time_since_epoch()} - wide{Clock::now().time_since_epoch()});
 }
 
-/// How long an asynchronous operation may take: for so long, until then, or without a limit.
+/// How long an asynchronous operation may take: a duration, a time point, or no limit.
 class wait_limit {
  public:
   constexpr wait_limit() noexcept = default;

@@ -46,13 +46,13 @@ void finish(Held held) {
 
 }  // namespace detail
 
-/// Does `fn` while holding `lock`, passes its result through, and releases whatever happens. The
-/// lock is anything whose acquire() gives a lease: mutex, fair_mutex, shared_mutex (exclusively),
+/// Calls `fn` while holding `lock`, returns its result, and releases the lock in every case. The
+/// lock is anything whose acquire() returns a lease: mutex, fair_mutex, shared_mutex (exclusively),
 /// semaphore (one permit), multi_lock, redlock, both; or an election: `fn` runs while this process
 /// leads. `fn` takes the lease (`holdfast::lease&`, multi_lease&, quorum_lease&, both_leases&,
-/// leadership&) or nothing. Throws errc::lost in place of the result if the lock was lost before
-/// `fn` returned: by default nobody can overlook that. What `fn` throws goes through as it is. `at`
-/// is the place that reports of lock order name (lock_order.hpp).
+/// leadership&) or no parameter. If the lock was lost before `fn` returned, throws errc::lost
+/// instead of returning the result, so that nobody overlooks the loss. Exceptions of `fn` are
+/// passed on. `at` is the place in the source for reports of lock order (lock_order.hpp).
 template <class Lock, class F>
 decltype(auto) with_lock(Lock& lock, F&& fn,
                          std::source_location at = std::source_location::current()) {

@@ -58,8 +58,8 @@ class session_store {
   virtual result<rate_reply> rate(std::string_view name, const rate_command& command);
 
   /// What is kept of the buckets of a name; none if it is in use as something else. One round trip
-  /// where a name is one record; on Redis a scan of the keys, and one round trip for each page of them.
-  /// The default says errc::unsupported.
+  /// where a name is one record; on Redis a scan of the keys, and one round trip for each page of
+  /// them. The default says errc::unsupported.
   virtual result<bucket_list> buckets(std::string_view name);
 
   /// Renewals of many names together, and what else is asked together; answers in the same order.
