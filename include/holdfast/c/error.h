@@ -6,22 +6,22 @@
 extern "C" {
 #endif
 
-/// What a call says. The numbers are those of holdfast::errc and never change.
+/// The result of a call. The numbers are those of holdfast::errc and never change.
 enum holdfast_code {
   HOLDFAST_OK = 0,
-  HOLDFAST_BUSY = 1,           ///< somebody else holds it (only for one try)
-  HOLDFAST_TIMED_OUT,          ///< the time to wait is over
+  HOLDFAST_BUSY = 1,           ///< somebody else holds the lock (a single try)
+  HOLDFAST_TIMED_OUT,          ///< the deadline passed while waiting
   HOLDFAST_CANCELLED,          ///< its holdfast_stop was requested
-  HOLDFAST_LOST,               ///< it was held, and is not (or may not be) any more
+  HOLDFAST_LOST,               ///< the lock is no longer certain to be held
   HOLDFAST_NOT_OWNER,          ///< a lease that is not held: released before, or never one
   HOLDFAST_UNAVAILABLE,        ///< the store cannot be reached, or does not answer
   HOLDFAST_OVERLOADED,         ///< too many waiters already; or this process has no memory left
   HOLDFAST_DEADLOCK,           ///< waiting would never end
   HOLDFAST_KIND_MISMATCH,      ///< the name is in use as another kind of primitive
   HOLDFAST_CAPACITY_MISMATCH,  ///< the name is in use with another capacity or count
-  HOLDFAST_UNSUPPORTED,        ///< this store cannot do that; or this handle cannot
+  HOLDFAST_UNSUPPORTED,        ///< this store, or this handle, does not offer that
   HOLDFAST_INVALID_NAME,       ///< empty, too long, control characters, not UTF-8
-  HOLDFAST_INVALID_ARGUMENT,   ///< a handle, size, pointer, duration or option that cannot be
+  HOLDFAST_INVALID_ARGUMENT,   ///< a bad handle, size, pointer, duration or option
   HOLDFAST_FOREIGN_DATA,       ///< the record, table or file was not written by holdfast
   HOLDFAST_NEWER_FORMAT,       ///< written by a newer holdfast
   HOLDFAST_CORRUPT,            ///< damaged data
@@ -32,7 +32,7 @@ enum holdfast_code {
   HOLDFAST_INTERNAL,           ///< a defect in holdfast
 };
 
-/// Why a call failed. The caller owns it and sets `size`; every call that gets it writes the rest.
+/// Why a call failed. The caller owns it and sets `size`; each call fills in the rest.
 typedef struct holdfast_error {
   uint32_t size;            ///< sizeof(holdfast_error)
   int32_t code;             ///< holdfast_code, as the call returned it
@@ -46,28 +46,29 @@ typedef struct holdfast_error {
   char message[4096];  ///< all of it, for people. Longer text is cut at a character, all four
 } holdfast_error;
 
-/// The version of this interface: functions and fields are added, none is changed or removed,
-/// while it stays the same. It is the number of the library's name (libholdfast-c.so.0).
+/// The version of this interface, which is also in the library's name (libholdfast-c.so.0). While
+/// it stays the same, functions and fields are only added.
 uint32_t holdfast_abi(void);
 /// The version of holdfast, as "0.1.0".
 const char* holdfast_version(void);
-/// A code in words; "unknown error" for numbers that are none.
+/// A code in words; "unknown error" for other numbers.
 const char* holdfast_words(int code);
 
-/// Gives up any handle; what it stands for ends with the last call that uses it. A lease is
-/// released without a report (one round trip); a session ends when its last lock and lease are
-/// closed as well. HOLDFAST_INVALID_ARGUMENT if it is NULL or closed already: nothing happens.
+/// Closes a handle of any type. What it refers to ends when the last call that uses it has
+/// returned. A lease is released, and failures are not reported (one round trip). A session ends
+/// when its last lock and lease are closed, too. HOLDFAST_INVALID_ARGUMENT if the handle is NULL or
+/// already closed; then nothing happens.
 int holdfast_close(const void* handle, holdfast_error* why);
-/// The same for every handle of this process: for the end of a program, so that no lease is left
-/// to its end. Calls that other threads are in go on, and what they are granted stays. One round
-/// trip for each lease. In a forked child it closes nothing of the parent's.
+/// Closes every handle of this process. Call it when the program ends, so that locks are released
+/// before their leases end. Calls of other threads continue, and a lock that they are granted stays
+/// held. One round trip for each lease. In a forked child it closes nothing of the parent's.
 void holdfast_close_all(void);
 
-/// How a wait is called off: from any thread.
+/// Cancels waits, from any thread.
 typedef struct holdfast_stop holdfast_stop;
 /// No round trip.
 int holdfast_stop_open(holdfast_stop** stop, holdfast_error* why);
-/// Each wait that was given it ends soon with HOLDFAST_CANCELLED, also those that begin later.
+/// Each wait that uses this handle ends soon with HOLDFAST_CANCELLED, also waits that begin later.
 /// No round trip.
 int holdfast_stop_request(holdfast_stop* stop, holdfast_error* why);
 

@@ -8,50 +8,52 @@ extern "C" {
 
 enum holdfast_state {
   HOLDFAST_HELD = 1,
-  HOLDFAST_SUSPECT,  ///< renewals fail, or do not return; it is still held
-  HOLDFAST_GONE,     ///< lost: it protects nothing any more
+  HOLDFAST_SUSPECT,  ///< a renewal failed or hangs; the lock is still held
+  HOLDFAST_GONE,     ///< lost: the lock is no longer certain to be held
 };
 
 typedef struct holdfast_lease_info {
   uint32_t size;         ///< sizeof(holdfast_lease_info)
   int32_t state;         ///< holdfast_state, judged by the clock at the moment of the call
   uint64_t fence;        ///< greater than that of every earlier holder; 0 where the store has none
-  int64_t remaining_ns;  ///< how long it is held for certain without another renewal
+  int64_t remaining_ns;  ///< how long it is still certain to be held without renewal
   char name[512];        ///< as the store knows it; of a multi-lock or redlock: empty
   char short_id[16];     ///< names this acquisition in logs and for holdfast_force_release
 } holdfast_lease_info;
 
-/// What is known of a lease: pass its fence to what the lock protects, which refuses smaller ones.
-/// No round trip.
+/// State, fence and name of a lease. Pass the fence to the resource, which refuses smaller ones. No
+/// round trip.
 int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, holdfast_error* why);
 
-/// The fences of a multi-lock's members, in the order in which they were given; else the one fence.
-/// `count` says how many fit into `fences`, and receives how many there are; all or none are
-/// written (HOLDFAST_INVALID_ARGUMENT). No round trip.
+/// The fences of a multi-lock's members, in the order of the members; for other leases the one
+/// fence. On entry `count` says how many fit into `fences`; on return, how many there are. If they
+/// do not fit, none is written (HOLDFAST_INVALID_ARGUMENT). No round trip.
 int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* count,
                           holdfast_error* why);
 
 /// HOLDFAST_LOST unless it is held. No round trip: cheap enough for inner loops.
 int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why);
 
-/// Renews now: for `lease_ms` from now on, or for the length that it was taken with (0). Renewal is
-/// automatic; this is for another length, and for leases without renewal. One round trip for each
-/// name. HOLDFAST_LOST if it is gone; HOLDFAST_UNAVAILABLE if the store is away: the old lease
-/// still runs. HOLDFAST_UNSUPPORTED for a redlock.
+/// Renews the lease now, with the length `lease_ms` from now on, or with its old length (0).
+/// Renewal is automatic: call this only to change the length, or for a lease without renewal. One
+/// round trip for each name. HOLDFAST_LOST if the lease is lost; HOLDFAST_UNAVAILABLE if the store
+/// is away: then the old lease still runs. HOLDFAST_UNSUPPORTED for a redlock.
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why);
 
-/// One event, HOLDFAST_LEASE_LOST with this tag, when the lease is lost: before the store can give
-/// the lock to somebody else, also if the store is away. At once if it is lost already. No event
-/// for a release. Several watches are fine. No round trip.
+/// When the lease is lost, the queue gets one event, HOLDFAST_LEASE_LOST with this tag: before the
+/// store can give the lock to somebody else, even if the store is away. If the lease is already
+/// lost, the event comes at once. A release makes no event. A lease may have several watches. No
+/// round trip.
 int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* queue, uint64_t tag,
                          holdfast_error* why);
 
-/// Gives it back; the handle is closed whatever the result. HOLDFAST_LOST if it had ended before
-/// (nothing of another holder is touched); HOLDFAST_UNAVAILABLE if the store could not be told, and
-/// it ends by itself. A second release gives HOLDFAST_NOT_OWNER. `how` may be NULL; of it only
-/// queue and tag count, and a redlock has no queue (HOLDFAST_UNSUPPORTED; the handle stays). Where
-/// another thread's call uses the lease it begins when that is over; with a queue it returns at
-/// once all the same. One round trip; for a redlock one to each node.
+/// Releases the lock, and closes the handle whatever the result is. HOLDFAST_LOST if the lease had
+/// already ended (no other holder is affected). HOLDFAST_UNAVAILABLE if the store could not be
+/// reached; then the lease ends by itself. A second release gives HOLDFAST_NOT_OWNER. `how` may be
+/// NULL; only its queue and tag are used. For a redlock a queue is HOLDFAST_UNSUPPORTED, and the
+/// handle stays open. If a call of another thread uses the lease, the release waits until that call
+/// has ended; with a queue this function still returns at once. One round trip; for a redlock one
+/// to each node.
 int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why);
 
 #ifdef __cplusplus

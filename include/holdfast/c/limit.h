@@ -7,15 +7,15 @@
 extern "C" {
 #endif
 
-/// Limits how much may go through: token buckets by name, several decided in one atomic step, on
-/// the store's clock.
+/// Limits how often something may happen, with token buckets by name. Several are decided on in one
+/// atomic step, on the store's clock.
 typedef struct holdfast_limiter holdfast_limiter;
 
 typedef struct holdfast_rule {
   uint64_t tokens;        ///< this many come back …
   int64_t per_us;         ///< … in this time, from 1 us to 31 days
   uint64_t burst;         ///< the most that it holds. 0: as many as `tokens`
-  const char* name;       ///< tells it from the others. NULL: its number
+  const char* name;       ///< identifies the rule. NULL: its number
   const char* const* by;  ///< the parts of the key that have a bucket for each value. NULL: one for
   uint32_t by_count;      ///< all; and how many parts
   uint32_t interval;      ///< 1: all come back at once, each time `per_us` has gone by
@@ -27,37 +27,38 @@ typedef struct holdfast_part {
   const char* value;
 } holdfast_part;
 
-/// What a limiter says. Refused is no error.
+/// The decision of a limiter. A refusal is not an error.
 typedef struct holdfast_decision {
   uint32_t size;       ///< sizeof(holdfast_decision)
   uint32_t taken;      ///< 1: taken (or reserved); 0: refused
   int64_t wait_us;     ///< refused: until it might be taken. Reserved: until it counts
-  uint64_t limit;      ///< of the rule that is nearest to saying no: what it holds when full, …
+  uint64_t limit;      ///< of the tightest rule: what it holds when full, …
   uint64_t remaining;  ///< … whole tokens that it has, …
   int64_t reset_us;    ///< … and until it is full if nobody takes anything
   char rule[256];      ///< its name; empty: the wait ended before the store had answered
 } holdfast_decision;
 
-/// 1 to 16 rules; all who use the name say the same (HOLDFAST_CAPACITY_MISMATCH). `local_tokens`:
-/// from 2, so many are taken for this process at once and given out without a round trip (0: off).
-/// Making one costs no round trip.
+/// 1 to 16 rules; all programs that use the name state the same rules (HOLDFAST_CAPACITY_MISMATCH).
+/// `local_tokens`: if 2 or more, the process takes this many tokens at once, and gives them out
+/// without a round trip (0: off). Making a limiter costs no round trip.
 int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
                           uint32_t count, uint64_t local_tokens, holdfast_limiter** limiter,
                           holdfast_error* why);
-/// Takes n from the bucket of every rule, or nothing. `how` NULL or without a limit: waits until
-/// they are there; one try: says at once whether they are. As an event: number is `taken`, and
-/// wait_us as in the decision. One round trip.
+/// Takes n tokens from the bucket of every rule, or nothing. If `how` is NULL or without a limit,
+/// it waits until there are enough tokens; with one try it answers at once. In the event, number is
+/// `taken`, and wait_us is that of the decision. One round trip.
 int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, const holdfast_wait* how, holdfast_decision* decision,
                           holdfast_error* why);
-/// Takes n that will be there within `longest_wait_us`, and does not wait. One round trip.
+/// Reserves n tokens that will be there within `longest_wait_us`, and does not wait. One round
+/// trip.
 int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,
                              const holdfast_part* key, uint32_t parts, holdfast_decision* decision,
                              holdfast_error* why);
-/// What one try would say, and takes nothing. One round trip.
+/// Says what one try would answer, and takes nothing. One round trip.
 int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
-/// Gives back what was taken and not used. One round trip.
+/// Gives back tokens that were taken and not used. One round trip.
 int holdfast_limiter_refund(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                             uint32_t parts, holdfast_error* why);
 

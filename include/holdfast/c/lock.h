@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/// What a lease is acquired from: a mutex, shared mutex, semaphore, election, multi-lock or
-/// redlock. It belongs to no thread: the lease handle has the lock. Making one costs no round trip.
+/// A mutex, shared mutex, semaphore, election, multi-lock or redlock. A lock is held by a lease
+/// handle, not by a thread. Making a lock handle costs no round trip.
 typedef struct holdfast_lock holdfast_lock;
 
 typedef struct holdfast_lock_options {
@@ -16,12 +16,12 @@ typedef struct holdfast_lock_options {
   uint8_t no_renewal;           ///< 1: the lock ends by itself when the lease is over
   uint8_t unconfirmed_release;  ///< 1: holdfast_close of a lease does not wait for the store
   uint8_t unused[2];
-  int64_t lease_ms;       ///< 0: the session's. From 100 to 31 days
+  int64_t lease_ms;       ///< 0: the session's. From 100 ms to 31 days
   int64_t max_hold_ms;    ///< the longest time that renewal keeps one hold alive. 0: no limit
   int64_t local_time_us;  ///< how long threads of this process may pass a mutex on without asking
                           ///< the store. 0: 10,000; negative: never
   int64_t linger_us;      ///< how long an idle mutex may stay with this process. 0: not at all
-  uint64_t max_waiters;   ///< more threads than this wait already: HOLDFAST_OVERLOADED. 0: no limit
+  uint64_t max_waiters;   ///< more waiting threads than this: HOLDFAST_OVERLOADED. 0: no limit
   const char* reason;     ///< for people, shown by `holdfast list`. NULL: none
 } holdfast_lock_options;
 
@@ -29,7 +29,7 @@ typedef struct holdfast_lock_options {
 /// here and below. Errors of all of these: HOLDFAST_INVALID_NAME, HOLDFAST_INVALID_ARGUMENT.
 int holdfast_mutex(holdfast_session* session, const char* name,
                    const holdfast_lock_options* options, holdfast_lock** lock, holdfast_error* why);
-/// The same names, granted strictly in order of arrival, whatever process asked.
+/// As holdfast_mutex, on the same names, but strictly in order of arrival across processes.
 int holdfast_fair_mutex(holdfast_session* session, const char* name,
                         const holdfast_lock_options* options, holdfast_lock** lock,
                         holdfast_error* why);
@@ -44,41 +44,43 @@ int holdfast_shared_mutex(holdfast_session* session, const char* name, int prefe
                           const holdfast_lock_options* options, holdfast_lock** lock,
                           holdfast_error* why);
 
-/// `capacity` permits, from 1 to 2^30. All name the same (HOLDFAST_CAPACITY_MISMATCH).
+/// `capacity` permits, from 1 to 2^30. All programs state the same number
+/// (HOLDFAST_CAPACITY_MISMATCH).
 int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t capacity,
                        const holdfast_lock_options* options, holdfast_lock** lock,
                        holdfast_error* why);
-/// Permits nobody holds at this moment. One round trip.
+/// How many permits nobody holds at this moment. One round trip.
 int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, holdfast_error* why);
 
 typedef struct holdfast_election_options {
   uint32_t size;     ///< sizeof(holdfast_election_options)
   int32_t priority;  ///< the waiter with the greatest leads next
   int64_t lease_ms;  ///< 0: the session's
-  const char* note;  ///< public: an address, say; at most 200 bytes. NULL: none
+  const char* note;  ///< public, for example an address; at most 200 bytes. NULL: none
 } holdfast_election_options;
 typedef struct holdfast_leader {
   uint32_t size;      ///< sizeof(holdfast_leader)
   uint32_t pid;       ///< here and below: zero or empty if not known
   uint64_t term;      ///< greater than that of every leader before; 0: nobody leads
-  uint8_t after_gap;  ///< 1: others may have led since the one that was given before
+  uint8_t after_gap;  ///< 1: others may have led since the leader returned before
   uint8_t unused[7];
   char note[256];
   char host[256];
   char program[256];
 } holdfast_leader;
-/// One of many leads: acquire is to campaign, the lease is the leadership, its fence the term.
+/// One of many candidates leads. To campaign, acquire the lock; the lease is the leadership, and
+/// its fence is the term.
 int holdfast_election(holdfast_session* session, const char* name,
                       const holdfast_election_options* options, holdfast_lock** lock,
                       holdfast_error* why);
 /// Who leads now. One round trip.
 int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader, holdfast_error* why);
-/// The leaders, one after the other: as holdfast::leaders. One thread at a time asks.
+/// The leaders, one after the other: as holdfast::leaders. For one thread at a time.
 typedef struct holdfast_leaders holdfast_leaders;
 int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
                               holdfast_error* why);
-/// The next leader after the last one that was given. Blocks: a queue in `how` gives
-/// HOLDFAST_UNSUPPORTED. One round trip about twice a second.
+/// The next leader after the one that was returned last. Blocks: a queue in `how` gives
+/// HOLDFAST_UNSUPPORTED. Polls about twice a second, one round trip each.
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why);
 
@@ -96,28 +98,29 @@ typedef struct holdfast_redlock_options {
   uint32_t unused;
   int64_t lease_ms;         ///< 0: that of the first session
   int64_t node_timeout_ms;  ///< how long a node may take to answer. 0: 200
-  int64_t trust_after_ms;   ///< a node that started later than this has no vote. 0: each has
+  int64_t trust_after_ms;   ///< no vote for so long after a node's start. 0: off
   const char* reason;       ///< for people. NULL: none
 } holdfast_redlock_options;
-/// A majority of independent stores. Its calls block: a queue gives HOLDFAST_UNSUPPORTED.
+/// A lock on a majority of independent stores. Its calls block: a queue gives HOLDFAST_UNSUPPORTED.
 int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
                      const holdfast_redlock_options* options, holdfast_lock** lock,
                      holdfast_error* why);
 
-/// Waits until it is the caller's: exclusively, or one permit. `how` may be NULL (blocks without a
-/// limit). HOLDFAST_BUSY (one try), HOLDFAST_TIMED_OUT, HOLDFAST_CANCELLED, HOLDFAST_UNAVAILABLE
-/// (the store is away), HOLDFAST_KIND_MISMATCH (the name is in use as something else). One round
-/// trip if it is free; docs/mutex.md and the pages of the others say what waiting costs.
+/// Acquires the lock exclusively, or one permit. `how` may be NULL: then it waits without a limit.
+/// HOLDFAST_BUSY (one try), HOLDFAST_TIMED_OUT, HOLDFAST_CANCELLED, HOLDFAST_UNAVAILABLE (the store
+/// is away), HOLDFAST_KIND_MISMATCH (the name is in use as something else). One round trip if it is
+/// free; docs/mutex.md and the pages of the others say what waiting costs.
 int holdfast_acquire(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
                      holdfast_error* why);
-/// As a reader: of a shared mutex only, else HOLDFAST_UNSUPPORTED.
+/// Acquires a shared mutex as a reader. For other locks HOLDFAST_UNSUPPORTED.
 int holdfast_acquire_shared(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
                             holdfast_error* why);
-/// All of so many permits, or none: of a semaphore only, else HOLDFAST_UNSUPPORTED.
+/// Acquires that many permits of a semaphore, or none. For other locks HOLDFAST_UNSUPPORTED.
 int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfast_wait* how,
                              holdfast_lease** lease, holdfast_error* why);
 
-/// A writer's lease becomes a reader's, with no writer in between. Keeps its fence. One round trip.
+/// A writer's lease becomes a reader's, with no other writer in between. The fence stays the same.
+/// One round trip.
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 /// A reader's lease becomes a writer's if it is the only one, with a new fence; else HOLDFAST_BUSY
 /// at once, and it stays a reader's. One round trip.

@@ -8,16 +8,16 @@ extern "C" {
 
 typedef struct holdfast_lease holdfast_lease;
 
-/// Where calls that do not block leave their outcome, and leases the news of their loss: for event
-/// loops, which poll its file descriptor. One is enough for a program.
+/// A queue of events: the outcomes of calls that do not block, and losses of leases. For event
+/// loops, which poll its file descriptor. One queue is enough for a program.
 typedef struct holdfast_queue holdfast_queue;
 
 enum {
-  HOLDFAST_ONE_TRY = 0,    ///< as a timeout: waits for nothing but the store's answer
-  HOLDFAST_NO_LIMIT = -1,  ///< as a timeout: until it is there (any negative number)
+  HOLDFAST_ONE_TRY = 0,    ///< as a timeout: waits only for the store's answer
+  HOLDFAST_NO_LIMIT = -1,  ///< as a timeout: waits without a limit (any negative number)
 };
 
-/// How a call waits. NULL in its place: it blocks, without a limit.
+/// How a call waits. With NULL in its place, the call blocks without a limit.
 typedef struct holdfast_wait {
   uint32_t size;  ///< sizeof(holdfast_wait)
   uint32_t unused;
@@ -25,12 +25,12 @@ typedef struct holdfast_wait {
   /// tenth of a second after it, also while the store hangs (docs/guarantees.md has the
   /// exceptions); one try takes the store's own time.
   int64_t timeout_ns;
-  holdfast_stop* stop;  ///< NULL: it cannot be called off
-  /// NULL: the call blocks its thread. Else it returns at once, with 0 if it has begun, and writes
-  /// to no other parameter; the outcome comes as one event of this queue. Closing the queue ends
-  /// nothing that was begun: what is granted later is released.
+  holdfast_stop* stop;  ///< NULL: the wait cannot be cancelled
+  /// NULL: the call blocks its thread. Otherwise the call returns at once, with 0 if the operation
+  /// has begun, and writes to no other parameter; the outcome comes as one event of this queue.
+  /// Closing the queue does not end operations: a lock that is granted later is released.
   holdfast_queue* queue;
-  uint64_t tag;  ///< any number: stands in the event
+  uint64_t tag;  ///< any number: it is copied into the event
 } holdfast_wait;
 
 enum holdfast_event_kind {
@@ -45,7 +45,7 @@ typedef struct holdfast_event {
   int32_t code;   ///< holdfast_code of the call; HOLDFAST_LOST for a loss
   uint32_t unused;
   holdfast_lease* lease;  ///< what was granted, now the caller's to release; or what was lost
-  uint64_t number;        ///< what else the call gives: its page says what
+  uint64_t number;        ///< a further result of the call, if it has one
   int64_t wait_us;        ///< limiters: see holdfast_decision
 } holdfast_event;
 
@@ -54,8 +54,8 @@ typedef struct holdfast_event {
 int holdfast_queue_open(holdfast_queue** queue, int* fd, holdfast_error* why);
 
 /// The oldest event. Waits for one as long as `timeout_ns` says (see holdfast_wait), and then gives
-/// HOLDFAST_TIMED_OUT. With 0, `event` is written, and `why` is about the call that the event is
-/// of: its code is event->code. No round trip.
+/// HOLDFAST_TIMED_OUT. If it returns 0, it has written `event`, and `why` describes the outcome of
+/// that event's call, with the code event->code. No round trip.
 int holdfast_queue_next(holdfast_queue* queue, int64_t timeout_ns, holdfast_event* event,
                         holdfast_error* why);
 

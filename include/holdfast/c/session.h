@@ -11,11 +11,11 @@ typedef struct holdfast_session holdfast_session;
 
 typedef struct holdfast_session_options {
   uint32_t size;           ///< sizeof(holdfast_session_options)
-  uint8_t lock_order;      ///< 1: looks for names that are taken in both orders (costs one branch)
+  uint8_t lock_order;      ///< 1: reports names that are taken in both orders
   uint8_t find_deadlocks;  ///< 1: a wait that would never end gets HOLDFAST_DEADLOCK
   uint8_t unused[2];
-  int64_t lease_ms;          ///< how long a lock outlives a crash nobody sees. 0: 30,000
-  int64_t store_timeout_ms;  ///< how long open, and calls without a limit, try on. 0: 10,000
+  int64_t lease_ms;          ///< how long a lock outlives a crash. 0: 30,000
+  int64_t store_timeout_ms;  ///< how long open and calls without a limit retry. 0: 10,000
   const char* name_prefix;   ///< put before every name. NULL: none
 } holdfast_session_options;
 
@@ -34,14 +34,15 @@ typedef struct holdfast_name_info {
 
 /// Opens the store that the URL names: `memory:`, `sqlite:PATH`, `redis:…` and the others of
 /// docs/stores; `file:PATH` where the URL is the first line of a file, for one with a password.
-/// `options` may be NULL. Waits until the store has answered, where it is a server. Gives
+/// `options` may be NULL. If the store is a server, it waits until the server has answered. Gives
 /// HOLDFAST_INVALID_ARGUMENT for a URL that it does not understand, HOLDFAST_UNSUPPORTED for a
-/// store that was not built in, and what the store's page says. No text shows a password.
+/// store that was not built in, and the errors that the store's page lists. No text shows a
+/// password.
 int holdfast_open(const char* url, const holdfast_session_options* options,
                   holdfast_session** session, holdfast_error* why);
 
-/// Writes the URL without passwords, at most `room` bytes with the zero byte at the end: the whole,
-/// or HOLDFAST_INVALID_ARGUMENT. No round trip.
+/// Writes the URL without passwords, at most `room` bytes including the zero byte at the end. If it
+/// does not fit: HOLDFAST_INVALID_ARGUMENT. No round trip.
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
 
 /// The holders of a name, and how many requests are queued. One round trip; two for a latch and a
@@ -50,8 +51,8 @@ int holdfast_show(holdfast_session* session, const char* name, holdfast_name_inf
                   holdfast_error* why);
 
 /// Takes the lock away from its holders, or from the one with this short id (NULL: all). The former
-/// holder finds out at its next renewal, and the resource refuses it by the fence. `removed` (may
-/// be NULL) says how many there were. One round trip, and one for each of them.
+/// holder learns of it at its next renewal; until then the fence protects the resource. `removed`
+/// (may be NULL) receives how many holders were removed. One round trip, and one for each of them.
 int holdfast_force_release(holdfast_session* session, const char* name, const char* short_id,
                            uint64_t* removed, holdfast_error* why);
 
