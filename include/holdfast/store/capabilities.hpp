@@ -15,20 +15,21 @@ struct capabilities {
   bool unit_permits = true;  ///< permits one by one (counting_semaphore)
   bool latch = true;
   bool preferences =
-      true;  ///< others than the first to arrive can come first: readers, writers, priorities
+      true;  ///< the queue can have another order: readers first, writers first, priorities
   bool expiring = true;       ///< permits with ids, which outlive the session that got them
   bool election = false;      ///< an exclusive lock of that kind, its holder's note readable by all
   bool barrier = false;       ///< and condition_variable: every state store has them by its family
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
   bool finds_deadlocks = false;  ///< holders are shown with lease and note, on one clock
-  bool learns_fences = false;    ///< heeds permits_command::fence_at_least, or has no fences
+  bool learns_fences = false;    ///< obeys permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow for ever, also when the store lost data
   bool notifications = true;     ///< waiters are notified; if false they poll, at a cost
   bool tells_holders =
       true;  ///< and a holder is notified that others want it (where notifications)
-  bool beside_others = false;  ///< programs that are not holdfast's want the same locks
-  /// Passes permits_command::secret on in the step that grants, says permits_reply::behind, and its
-  /// inbox brings the notifications of one name in the order of their steps, or a gap.
+  bool beside_others = false;  ///< other programs than holdfast use the same locks
+  /// The store passes permits_command::secret on in the step that grants, and sets
+  /// permits_reply::behind. Its inbox delivers the notifications of one name in the order of their
+  /// steps, or reports a gap.
   bool secret_proves = false;
   std::int64_t claim_us = 500'000;   ///< how long a notified waiter has to claim its grant
   bool shared_queue_leases = false;  ///< one poll renews every queue entry of the session

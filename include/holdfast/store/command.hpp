@@ -22,7 +22,7 @@ struct moment {
 
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
 enum class permits_verb : std::uint8_t {
-  acquire,  ///< get `weight` permits, or a place in the queue if `wait`; by the holder: renew
+  acquire,  ///< get `weight` permits, or queue if `wait`; by the holder: renew
   renew,    ///< lengthen the lease (or a waiter's place); never gets what is not held
   release,  ///< leave: as holder or as waiter; harmless to repeat
   resize,   ///< change the weight of what is held: down always, up only if there is room
@@ -43,9 +43,9 @@ struct permits_command {
   std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =
       false;             ///< not tied to its session's life; at a barrier: arrives for good
-  bool lingers = false;  ///< to be told when it is wanted; at a barrier: the last goes first
+  bool lingers = false;  ///< notify when others want it; at a barrier: the last goes first
   owner_id replaces{};   ///< release this one first, in the same step
-  owner_id secret{};     ///< of the one that is released: passed on to the next (secret_proves)
+  owner_id secret{};     ///< of the released owner: for the next one (secret_proves)
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
   std::string_view peer{};  ///< the session's address: where notifications go, whose life counts
   std::string_view note{};  ///< who and why, for people
@@ -89,7 +89,7 @@ struct permits_record {
 
 enum class permits_outcome : std::uint8_t {
   granted,  ///< held: `fence` and `expires_at` say how
-  queued,   ///< in line, or arrived: ask again after `retry_after_us`, or when told
+  queued,   ///< queued, or arrived: ask again after `retry_after_us`, or when notified
   busy,     ///< not free now, and nothing was left behind
   done,     ///< released, resized, evicted, inspected
   absent,   ///< this owner neither holds nor waits; at a barrier: one of them has died
@@ -97,9 +97,9 @@ enum class permits_outcome : std::uint8_t {
   capacity_mismatch,
 };
 
-/// A message to a session: "granted" to the next in line, "wanted" to a holder that lingers,
-/// "opened" to those at a latch, and to those at a barrier that one of them broke, "departed" when
-/// a watched session died (only from stores that can tell).
+/// A message to a session: "granted" to the next waiter, "wanted" to a holder that lingers,
+/// "opened" to the waiters at a latch, and to the participants of a barrier that broke, "departed"
+/// when a watched session has died (only from stores that see deaths).
 enum class notification_kind : std::uint8_t { granted, wanted, opened, departed };
 std::string_view to_string(notification_kind k) noexcept;
 bool parse_notification_kind(std::string_view text, notification_kind& k) noexcept;
@@ -110,8 +110,8 @@ struct notification {
   owner_id owner{};
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
-  std::string peer;  ///< where to; departed: who
-  /// Granted: that of the holder before, if it released, and this one comes right behind it.
+  std::string peer;  ///< the addressee; departed: the dead session
+  /// Granted: the secret of the former holder, if it released and this waiter was next behind it.
   owner_id secret{};
   bool operator==(const notification&) const = default;
 };
@@ -122,15 +122,15 @@ struct permits_reply {
   std::int64_t expires_at = 0;
   std::int64_t now_at = 0;          ///< the store's time of this reply
   std::int64_t wall_at = 0;         ///< … since 1970; 0 where fences do not follow it
-  std::int64_t retry_after_us = 0;  ///< queued: ask again after so long even if nobody told us
+  std::int64_t retry_after_us = 0;  ///< queued: ask again after this time, even if not notified
   std::uint32_t position = 0;       ///< queued, at a barrier: 1 is next; evict, notify: how many
   bool replaced = false;            ///< `replaces` was there until this step
-  bool fresh = false;               ///< queued: and had no place before
+  bool fresh = false;               ///< queued: it was not queued before
   bool one_turn = false;            ///< granted: others wait, so no hand-over inside the process
   owner_id behind{};                ///< queued, passes_secrets, no priority: who is before it
   /// Queued first in line: the peers that hold it. Inspect: those of `found` that have died.
   std::vector<std::string> blockers{};
-  std::vector<notification> tell{};  ///< to whom it matters; the family sends them on
+  std::vector<notification> tell{};  ///< the notifications that the family sends
   permits_record found{};            ///< inspect, and the mismatches: what is there
 };
 

@@ -14,18 +14,18 @@
 
 namespace holdfast::store {
 
-/// One that has entered a name: all that its turn depends on.
+/// A contender for a name: everything on which its turn depends.
 struct contender {
   std::string node;  ///< what the store calls it
-  owner_id owner{};  ///< none: of a program that is not ours, or the record of a latch
+  owner_id owner{};  ///< none: of another program, or the record of a latch
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 1;
   std::uint32_t weight = 1;
-  bool raises = false;  ///< the second place of an owner that is in, and wants to be alone
+  bool raises = false;  ///< the second place of a reader that wants to upgrade
   bool operator==(const contender&) const = default;
 };
 
-/// What is written at a place, for those who read it.
+/// The data that a contender writes at its place.
 struct contender_data {
   std::uint32_t weight = 0;        ///< as it is now; 0: as the contender says
   std::uint64_t fence = 0;         ///< grows with the order in which places are taken
@@ -36,10 +36,10 @@ struct contender_data {
   std::uint64_t session = 0;  ///< of the store: the one that took the place, and whose life it has
 };
 
-/// The port of a contender store (ZooKeeper, etcd): places in line that the store orders, and
-/// removes when the session that took them ends; and one record a name, for what has to outlive
-/// sessions. The family decides which of them holds the name. Thread-safe; one round trip a call if
-/// it does not say otherwise.
+/// The port of a contender store (ZooKeeper, etcd). The store orders the places of the contenders,
+/// and removes the places of a session when the session ends. It also keeps one record for each
+/// name, for data that must outlive sessions. The family decides which contender holds the name.
+/// Thread-safe; one round trip for each call, unless stated otherwise.
 class contender_store {
  public:
   /// Called once, from a thread of the store, and must not wait for anything.
@@ -52,8 +52,8 @@ class contender_store {
   /// This session's address. Constant.
   virtual const std::string& peer() const noexcept = 0;
 
-  /// Until then, by our own clock, the store cannot end that session of ours and give its places
-  /// away. Extended by each reply from the leader; boot_time{} for a session that has ended.
+  /// Until when, by this process's clock, the store cannot end this session and give its places
+  /// away. Each reply from the leader moves it; boot_time{} for a session that has ended.
   virtual boot_time safe_until(std::uint64_t session) const noexcept = 0;
   /// How far such an answer moves it.
   virtual std::chrono::nanoseconds safe_span() const noexcept = 0;
@@ -67,17 +67,19 @@ class contender_store {
     std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
     std::uint64_t session = 0;      ///< as contender_data::session
   };
-  /// Takes a place at the end of the line, and in the same step gives up those in `leaving`, if
-  /// they are still there (`replaced`). Asks the leader. Who was told nothing (outcome_unknown), or
-  /// that it was `repeated`, may yet be put there by what is on its way: also after it has left.
+  /// Takes a place at the end of the queue, and in the same step gives up the places in `leaving`
+  /// that still exist (`replaced`). Asks the leader. If no answer came (outcome_unknown), or the
+  /// answer says `repeated`, a request that is still on its way may take the place later, even
+  /// after the owner has left.
   virtual result<entered> enter(std::string_view name, const contender& who,
                                 const contender_data& says,
                                 std::span<const std::string> leaving) = 0;
 
-  /// The line, in order of arrival; a name with a record begins with a contender that has no owner
-  /// and is a latch. `latest`: nothing that was done before, by anybody, is missed (else what this
-  /// session knows of). `settled`: and nothing of what this session has asked for before, to enter
-  /// or to leave, takes effect later. `on_arrival`, if any: when somebody enters or leaves.
+  /// The queue, in order of arrival. A name with a record begins with a contender that has no owner
+  /// and is a latch. `latest`: contains everything that any client has done before (else what this
+  /// session's server knows). `settled`: in addition, no earlier request of this session to enter
+  /// or leave takes effect later. `on_arrival`, if set, is called when a contender enters or
+  /// leaves.
   enum class as_of { seen, latest, settled };
   virtual result<std::vector<contender>> contenders(std::string_view name, as_of when,
                                                     alarm on_arrival) = 0;
@@ -85,16 +87,16 @@ class contender_store {
   /// Gives up places. False if none of them was there. Asks the leader.
   virtual result<bool> leave(std::string_view name, std::span<const std::string> nodes) = 0;
 
-  /// What is written there; nothing if the place is gone. `on_change`, if any: when it is written
-  /// over or given up, or this session has ended.
+  /// The data at a place; empty if the place is gone. `on_change`, if set, is called when the data
+  /// changes, when the place is given up, or when this session has ended.
   virtual result<std::optional<contender_data>> read(std::string_view name, const std::string& node,
                                                      alarm on_change) = 0;
   /// A place as the store's other clients know it. No round trip.
   virtual std::string address(std::string_view name, const std::string& node) const = 0;
-  /// Many at once: one round trip.
+  /// The data of many places, in one round trip.
   virtual result<std::vector<std::optional<contender_data>>> read(
       std::string_view name, std::span<const contender> line) = 0;
-  /// Writes over what is there. False if the place is gone. Asks the leader.
+  /// Replaces the data of a place. False if the place is gone. Asks the leader.
   virtual result<bool> write(std::string_view name, const std::string& node,
                              const contender_data& says) = 0;
 
@@ -112,14 +114,14 @@ class contender_store {
     std::int64_t version = -1;
   };
   virtual result<versioned> record(std::string_view name, alarm on_change) = 0;
-  /// Replaces exactly that version (−1: there must be none) by `text`, or removes it if empty. The
-  /// version it has now; nothing if there is another. A store without a clock removes a record that
-  /// nobody has written or watched for `keep_us`.
+  /// Replaces the record by `text` if it has this version (−1: if there is no record), or removes
+  /// it if `text` is empty. Returns the new version; empty if the record has another version. A
+  /// store without a clock removes a record that nobody has written or watched for `keep_us`.
   virtual result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                                       std::int64_t version,
                                                       std::int64_t keep_us) = 0;
-  /// The store's clock, to judge records; it stands still where there is none. No round trip but
-  /// now and then.
+  /// The store's clock, to judge records; if the store has no clock, it never advances. Rarely a
+  /// round trip.
   virtual result<moment> time() = 0;
 
   /// As session_store::facts.

@@ -21,12 +21,12 @@ struct opening {
   std::shared_ptr<holdfast::observer> observer;  ///< for warnings about the server; may be null
 };
 
-/// Everlasting, like the library it is in, which is never unloaded.
+/// It must exist until the process ends; its library is never unloaded.
 struct driver {
   /// `redis`: part of the file's name, and of the package's.
   std::string_view name;
-  /// Connects, or fails as the store's page says. Thread-safe. May throw what starting a thread
-  /// throws, nothing else.
+  /// Connects, or fails as the store's page says. Thread-safe. Must throw nothing except what
+  /// starting a thread throws.
   result<std::unique_ptr<session_store>> (*open)(const opening& how);
 };
 

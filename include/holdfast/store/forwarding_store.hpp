@@ -10,9 +10,9 @@
 
 namespace holdfast::store {
 
-/// A store before another, for session_options::decorate: passes on everything, and its subclass
-/// overrides what it wants to see or change. What it does not override goes to the inner store as
-/// it is, with the inner store's batches, single steps and round trips: a subclass that is to see
+/// The base class of a store that wraps another one, for session_options::decorate. It forwards
+/// every call; a subclass overrides the calls that it wants to see or change. Other calls go to the
+/// inner store unchanged, with its batches, single steps and round trips. A subclass that must see
 /// every permits command derives from one_by_one.
 class forwarding_store : public session_store, public posting_store {
  public:
@@ -57,7 +57,7 @@ class forwarding_store : public session_store, public posting_store {
   result<std::vector<std::string>> names() override { return inner_->names(); }
   store::inbox& inbox() noexcept override { return inner_->inbox(); }
 
-  /// False where the inner store has no such thing.
+  /// False if the inner store cannot do that.
   bool post(std::string_view name, const permits_command& c, listener& then) override {
     return posting_ != nullptr && posting_->post(name, c, then);
   }
@@ -77,8 +77,8 @@ class forwarding_store : public session_store, public posting_store {
   posting_store* const posting_;  ///< the same, if it is one
 };
 
-/// The same, but what asks for several things at once asks for them one after the other, by this
-/// store's own permits() and rate(): a subclass that overrides these sees everything.
+/// The same, but a call for several commands is split into single calls of this store's own
+/// permits() and rate(): a subclass that overrides these two sees every command.
 class one_by_one : public forwarding_store {
  public:
   using forwarding_store::forwarding_store;

@@ -8,19 +8,20 @@
 
 namespace holdfast::store {
 
-/// What a session_store may be besides: one whose answers come in on a descriptor. Then one thread
-/// can ask several of them at the same time, and read all of the answers by itself. Thread-safe.
+/// An additional interface of a session_store whose answers arrive at a file descriptor. With it,
+/// one thread can send requests to several stores at the same time, and read all answers itself.
+/// Thread-safe.
 class posting_store {
  public:
   using listener = std::function<void(result<permits_reply>)>;
 
-  /// Puts the command on its way, behind whatever this session has asked so far, and waits for
-  /// nothing: false, and `then` is left alone, if that cannot be done now. `then` is called once,
-  /// with no mutex held, by whoever reads the answer: collect(), or who asks something later. It
-  /// is not asked a second time if the connection breaks: a failure may be worth another try.
+  /// Sends the command, after all earlier requests of this session, and does not wait. False if
+  /// that is not possible now; then `then` is not called. Otherwise `then` is called once, with no
+  /// mutex held, by the thread that reads the answer: in collect(), or in a later call. If the
+  /// connection breaks, the command is not sent again: the caller may retry after a failure.
   virtual bool post(std::string_view name, const permits_command& command, listener& then) = 0;
 
-  /// Readable when answers may be there; below 0 if somebody else reads them just now.
+  /// Readable when there may be answers; negative while another thread is reading them.
   struct source {
     int descriptor = -1;
     std::shared_ptr<const void> keeps{};  ///< the descriptor is not another's as long as it lives

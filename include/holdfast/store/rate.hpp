@@ -47,7 +47,7 @@ struct rate_command {
   std::span<const bucket_choice> buckets{};
 };
 
-/// A bucket that is not full. One that is full is like one that never was.
+/// A bucket that is not full. A full bucket is not stored.
 struct bucket {
   std::string id;
   std::uint32_t version = 0;
@@ -67,7 +67,7 @@ inline std::int64_t steps_since(const bucket& b, std::int64_t now_at) noexcept {
 inline bool is_full(const bucket& b, std::int64_t now_at) noexcept {
   return steps_since(b, now_at) >= rounded_up(b.used, b.rule.gain);
 }
-/// One that is not full: what has come back is there again.
+/// The bucket with the tokens that have come back until now.
 inline void refill(bucket& b, std::int64_t now_at) noexcept {
   const std::int64_t steps = steps_since(b, now_at);
   b.used -= steps * b.rule.gain;

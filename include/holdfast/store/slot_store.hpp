@@ -13,8 +13,8 @@
 
 namespace holdfast::store {
 
-/// One place where one owner can stand. A mutex is part 0 of its name; the permits of a semaphore
-/// are the parts from 0 on.
+/// A slot: one owner can be in it. A mutex is part 0 of its name; the permits of a semaphore are
+/// the parts from 0 on.
 struct slot {
   std::string_view name;
   std::uint32_t part = 0;
@@ -49,9 +49,9 @@ struct slot_reply {
 };
 
 /// The port of a slot store: add, extend if mine, remove if mine, and a time to live that the store
-/// counts down. Whatever the store holds in a slot that is no lock of this layout is never written
-/// over: errc::kind_mismatch, with what was found. Every call may be repeated: the owner makes it
-/// the same. Thread-safe; one round trip a call when nobody is in the way.
+/// counts down. If a slot holds anything but a lock of this layout, it is never overwritten:
+/// errc::kind_mismatch, with what was found. Every call may be repeated, because the owner id
+/// identifies it. Thread-safe; one round trip for each call when no other client is in the way.
 class slot_store {
  public:
   virtual ~slot_store() = default;
@@ -69,10 +69,11 @@ class slot_store {
     return who->up_for;
   }
 
-  /// Puts the entry in for so long, if nobody is in; if it is in already, for so long from now.
+  /// If the slot is empty, puts the entry in for this time; if this entry is already in, its time
+  /// counts anew from now.
   virtual result<slot_reply> add(const slot& where, const slot_entry& who,
                                  std::int64_t lease_us) = 0;
-  /// For so long from now, if that owner is in.
+  /// If this owner is in the slot, its time counts anew from now.
   virtual result<slot_reply> extend(const slot& where, const slot_entry& who,
                                     std::int64_t lease_us) = 0;
   /// Only of stores with capabilities::shared: if that owner is in, a reader becomes a writer (not
@@ -81,7 +82,7 @@ class slot_store {
                                     std::int64_t lease_us) {
     return (void)where, (void)who, (void)lease_us, not_here("shared_mutex");
   }
-  /// Out, if that owner is in.
+  /// Empties the slot, if this owner is in it.
   virtual result<slot_reply> remove(const slot& where, const owner_id& owner) = 0;
   /// What is in each of them: one round trip.
   virtual result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) = 0;

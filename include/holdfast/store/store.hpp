@@ -44,10 +44,10 @@ class session_store {
   virtual result<countdown_reply> countdown(std::string_view name,
                                             const countdown_command& command) = 0;
 
-  /// As permits(), for a release: may return when the command is on its way, in front of whatever
-  /// this session asks later about that name. `then` is called once with the answer, by whichever
-  /// thread learns of it, with no mutex held, and before settle() returns. True if it is still to
-  /// come. The default waits for the answer.
+  /// As permits(), for a release. It may return when the command is sent; later requests of this
+  /// session for the name come after it. `then` is called once with the answer, by the thread that
+  /// reads it, with no mutex held, and before settle() returns. Returns true if the answer is still
+  /// to come. The default waits for the answer.
   virtual bool permits_later(std::string_view name, const permits_command& command,
                              std::function<void(result<permits_reply>)> then);
   /// Returns when each answer to permits_later() so far has come, or failed.
@@ -57,13 +57,13 @@ class session_store {
   /// refund is not. The default says errc::unsupported, as capabilities::rate_limiter = false does.
   virtual result<rate_reply> rate(std::string_view name, const rate_command& command);
 
-  /// What is kept of the buckets of a name; none if it is in use as something else. One round trip
-  /// where a name is one record; on Redis a scan of the keys, and one round trip for each page of
-  /// them. The default says errc::unsupported.
+  /// The stored buckets of a name; none if the name is in use as another kind. One round trip where
+  /// a name is one record; on Redis a scan of the keys, and one round trip for each page of them.
+  /// The default says errc::unsupported.
   virtual result<bucket_list> buckets(std::string_view name);
 
-  /// Renewals of many names together, and what else is asked together; answers in the same order.
-  /// The default asks one by one.
+  /// Many commands together, such as the renewals of many names; answers in the same order. The
+  /// default sends one after the other.
   virtual std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
 
   /// Acquisitions of different names, in this order. Stops at the first refusal; its reply is the
@@ -71,10 +71,10 @@ class session_store {
   /// one round trip where the store can; the default asks one by one, and takes back.
   virtual result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all);
 
-  /// An acquisition, and a take from the buckets of another name: both are granted, or nothing is
-  /// held, and nothing taken. But a request that may wait and finds no permits is queued; a queued
-  /// request that finds no tokens gives up its place. One step and one round trip where the store
-  /// can; the default asks for the permits, then for the tokens, and gives back.
+  /// An acquisition, and a take from the buckets of another name: either both are granted, or
+  /// nothing is held and nothing taken. A request that may wait is queued if there are no permits.
+  /// If a queued request finds no tokens, it leaves the queue. One step and one round trip where
+  /// the store can; the default asks for the permits, then for the tokens, and gives back.
   virtual result<admission> admit(const named_command& permits, std::string_view limiter,
                                   const rate_command& take);
 
@@ -89,9 +89,9 @@ class session_store {
   /// for them: holdfast doctor judges them. A round trip or two a server. The default knows none.
   virtual result<store::facts> facts() { return store::facts{}; }
 
-  /// For how long it is known to have kept what it granted: no longer than since a restart, a
-  /// failover or a flush that it can notice. Nothing if it does not forget. It may leave a mark at
-  /// the store. The default says identify()'s up_for.
+  /// For how long the store is known to have kept its grants: since the last restart, failover or
+  /// flush that can be noticed. Empty if the store does not forget. It may leave a mark at the
+  /// store. The default returns identify()'s up_for.
   virtual result<std::optional<std::chrono::microseconds>> remembers_for();
 
   /// All names in use. A record that cannot be read (damaged, newer, foreign) is in use: its name
@@ -99,7 +99,7 @@ class session_store {
   /// Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 
-  /// Where this session's notifications come in.
+  /// The inbox of this session's notifications.
   virtual store::inbox& inbox() noexcept = 0;
 };
 

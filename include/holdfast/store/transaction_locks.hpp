@@ -18,8 +18,8 @@ struct st_mysql;  // MYSQL
 ///   busy              when_locked::refuse, and somebody has it; a serialization failure
 ///   invalid_argument  no transaction is open, or an earlier statement of it failed
 ///   unavailable       the connection broke
-/// After any of them PostgreSQL does no more in this transaction but roll back; MariaDB goes on
-/// after timed_out and busy, and has rolled back after deadlock.
+/// After any of these, PostgreSQL accepts only a rollback of the transaction. On MariaDB the
+/// transaction can continue after timed_out and busy; after deadlock it has been rolled back.
 namespace holdfast {
 
 /// What to do about rows that somebody else has locked.
@@ -29,8 +29,8 @@ enum class when_locked {
   skip,    ///< SKIP LOCKED: they are left out, and not counted
 };
 
-/// Locks the rows for update, and says how many: `select 1 from TABLE where WHICH for update`.
-/// Both go into the statement as they are: they are the program's own, not a user's input.
+/// Locks the rows for update, and says how many: `select 1 from TABLE where WHICH for update`. Both
+/// go into the statement as they are: never pass a user's input.
 std::size_t row_lock(pg_conn* connection, std::string_view table, std::string_view which,
                      when_locked how = when_locked::wait);
 std::size_t row_lock(st_mysql* connection, std::string_view table, std::string_view which,
@@ -40,7 +40,7 @@ std::size_t row_lock(st_mysql* connection, std::string_view table, std::string_v
 /// belongs to the connection). It excludes holders in `?mode=session` of the same schema's name.
 void transaction_lock(pg_conn* connection, std::string_view name,
                       std::string_view schema = "public");
-/// False if somebody has it.
+/// False if another session holds the lock.
 bool try_transaction_lock(pg_conn* connection, std::string_view name,
                           std::string_view schema = "public");
 

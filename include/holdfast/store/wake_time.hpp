@@ -5,13 +5,13 @@
 
 namespace holdfast::store {
 
-/// Until when a thread sleeps that waits for the first of many times. It keeps to the first time
-/// that it was woken for, also if what was due then is gone when it looks: else each thing that
-/// comes and goes quickly would wake it, and to wake a thread costs as much as a round trip. No
+/// Until when a thread sleeps that waits for the first of many due times. It keeps its wake-up time
+/// even if the entry that was due then has been removed meanwhile. Otherwise every entry that comes
+/// and goes quickly would wake the thread, and waking a thread costs as much as a round trip. No
 /// round trip, no system call. Guarded by the mutex that the thread waits with.
 class wake_time {
  public:
-  /// Something is due at that time: whether the thread has to be woken, as it would sleep longer.
+  /// Adds a due time. Returns whether the thread must be woken, because it would sleep longer.
   bool comes_before(boot_time due) noexcept {
     if (due >= until_) return false;
     until_ = due;
