@@ -27,7 +27,7 @@ task ship(holdfast::mutex& dock, int parcels, std::promise<void>& done) {
     holdfast::result<holdfast::lease> held = co_await async_acquire(dock);
     if (!held) break;  // held.error() says why; held.value() would throw it
     ++shipped;
-    (void)co_await async_release(std::move(*held));  // a failure is told to the observer
+    (void)co_await async_release(std::move(*held));  // a failure is reported to the observer
   }
   done.set_value();
 }
