@@ -58,23 +58,9 @@ row redis_row(const std::string& servers, const std::string& options = {}) {
           .every_rule = servers == "redis"};
 }
 
-// What others write beside a name does not begin with the prefix that the documented user may use.
-row redisson_row() {
-  row r;
-  r.name = "redis_redisson";
-  r.url = [](const harness::temp_dir&) {
-    return harness::url_of_servers("redis") + "?dialect=redisson&prefix=" + fresh_name() + "-";
-  };
-  r.lacks = {"lingering_mutex", "preferring_shared_mutex", "barrier",
-             "condition_variable", "election", "redlock"};
-  r.without = {};
-  r.lists_waiters = false;
-  return r;
-}
-
 // Whatever was done to them, and whoever died: nothing of it stays for ever.
 void expect_all_keys_to_end(const std::string& row, const std::string& url) {
-  if (!row.starts_with("redis") || row == "redis_redisson") return;
+  if (!row.starts_with("redis")) return;
   const auto options = url.find("?prefix=");
   const auto prefix = url.substr(options + 8, std::min(url.find('&'), url.size()) - options - 8);
   std::string servers = url.substr(0, options);
@@ -384,7 +370,6 @@ std::vector<row> stores() {
       redis_row("redis_replicas", "&ack=all&replicas=2"),
       redis_row("redis_sentinel"),
       redis_row("redis_cluster"),
-      redisson_row(),
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
       {.name = "zookeeper",
@@ -484,7 +469,7 @@ const std::vector<primitive>& primitives() {
   using c = holdfast::store::capabilities;
   static const std::vector<primitive> all{
       {"mutex", &c::mutex},
-      {"lingering_mutex", &c::notifications, &c::tells_holders},
+      {"lingering_mutex", &c::notifications},
       {"recursive_mutex", &c::mutex},
       {"fair_mutex", &c::fair},
       {"shared_mutex", &c::shared},

@@ -87,8 +87,6 @@ using capability = bool holdfast::store::capabilities::*;
 struct primitive {
   std::string name;
   capability needs;
-  capability also = needs;
-  bool runs_on(const holdfast::store::capabilities& can) const { return can.*needs && can.*also; }
 };
 const std::vector<primitive>& primitives();
 

@@ -116,7 +116,7 @@ void print_rules(std::ostream& out, const std::vector<row>& over) {
     if (std::all_of(over.begin(), over.end(), knows_no_options)) continue;
     print_line(out, "`" + p.name + "`", over, [&](const row& r) {
       const auto found = rules.find(r.name + "__" + p.name);
-      if (!p.runs_on(can(r))) return std::string("–");
+      if (!(can(r).*p.needs)) return std::string("–");
       if (found == rules.end() && !r.only.primitives.empty()) return std::string("=");
       return found == rules.end() ? std::string(not_run) : std::to_string(found->second);
     });

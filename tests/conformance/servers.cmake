@@ -59,7 +59,7 @@ foreach(kind IN LISTS shared_servers)
   elseif(kind MATCHES "memcached|pooled")
     set(shards 2)
   endif()
-  holdfast_rows(${kind} ${shards} ${kind} ${kind}_session ${kind}_redisson SERVERS ${kind})
+  holdfast_rows(${kind} ${shards} ${kind} ${kind}_session SERVERS ${kind})
 endforeach()
 if(HOLDFAST_TEST_ROOMS STREQUAL "all")
   # The rules for which a few stores are enough, on all.
