@@ -16,7 +16,7 @@ struct limiter_handle final : handle {
     }
   }
   rate_limiter itself;
-  std::vector<std::string> rules;  ///< their names, in order
+  std::vector<std::string> names;  ///< of the rules, in order
 };
 
 namespace {
@@ -64,8 +64,8 @@ rate_decision taken_by(const holdfast_decision& given, const limiter_handle& of)
   rate_decision d;
   d.taken = given.taken != 0;
   d.tokens = given.tokens;
-  for (std::size_t i = 0; i < of.rules.size(); ++i) {
-    d.rules.emplace_back().rule = of.rules[i];
+  for (std::size_t i = 0; i < of.names.size(); ++i) {
+    d.rules.emplace_back().rule = of.names[i];
     d.rules.back().due = std::chrono::microseconds(given.due_us[i]);
   }
   return d;
