@@ -11,8 +11,7 @@ struct limiter_handle final : handle {
   limiter_handle(session s, std::string name, std::vector<rate_rule> rules, rate_limiter_options o)
       : itself(std::move(s), std::move(name), rules, o) {
     for (auto& r : rules) {
-      this->rules.push_back(r.name.empty() ? std::to_string(this->rules.size())
-                                           : std::move(r.name));
+      names.push_back(r.name.empty() ? std::to_string(names.size()) : std::move(r.name));
     }
   }
   rate_limiter itself;
