@@ -11,12 +11,11 @@ struct limiter_handle final : handle {
   limiter_handle(session s, std::string name, std::vector<rate_rule> rules, rate_limiter_options o)
       : itself(std::move(s), std::move(name), rules, o) {
     for (auto& r : rules) {
-      this->rules.push_back(r.name.empty() ? std::to_string(this->rules.size())
-                                           : std::move(r.name));
+      names.push_back(r.name.empty() ? std::to_string(names.size()) : std::move(r.name));
     }
   }
   rate_limiter itself;
-  std::vector<std::string> rules;  ///< their names, in order
+  std::vector<std::string> names;  ///< of the rules, in order
 };
 
 namespace {
@@ -64,8 +63,8 @@ rate_decision taken_by(const holdfast_decision& given, const limiter_handle& of)
   rate_decision d;
   d.taken = given.taken != 0;
   d.tokens = given.tokens;
-  for (std::size_t i = 0; i < of.rules.size(); ++i) {
-    d.rules.emplace_back().rule = of.rules[i];
+  for (std::size_t i = 0; i < of.names.size(); ++i) {
+    d.rules.emplace_back().rule = of.names[i];
     d.rules.back().due = std::chrono::microseconds(given.due_us[i]);
   }
   return d;
