@@ -20,8 +20,9 @@ struct event_log_options {
   /// that kind says how many were left out (`dropped`).
   unsigned burst = 50;
   double per_second = 10;
-  /// Gets each line, without its newline, by one thread at a time. Has to be set: the library
-  /// itself prints nothing.
+  /// Gets each line, without its newline, by one thread at a time, which may write the lines of
+  /// others. Events that it causes itself are written after it. Has to be set: the library itself
+  /// prints nothing.
   std::function<void(log_level level, std::string_view line)> write{};
   /// For the rate. Null: the machine's own.
   std::shared_ptr<holdfast::clock> clock{};
@@ -33,7 +34,8 @@ struct event_log_options {
 ///   store=redis://cache fence=10482 held=4.021 detail="the lease ended"
 ///
 /// Stores are named without their passwords; control characters are escaped, so that no name can
-/// forge a line. Thread-safe; a line takes a mutex, an event without one does not. No round trips.
+/// forge a line. Thread-safe; a line takes a mutex (not while it is written), an event without one
+/// does not. No round trips.
 class event_log final : public observer {
  public:
   /// Throws errc::invalid_argument without options.write.
