@@ -66,15 +66,17 @@ TEST_F(logs, whoever_writes_may_cause_an_event) {
   std::shared_ptr<event_log> log;
   std::vector<std::string> lines;
   bool writes = false;
-  log = std::make_shared<event_log>(event_log_options{
-      .write =
-          [&](log_level, std::string_view line) {
-            EXPECT_FALSE(std::exchange(writes, true)) << "one line after the other";
-            if (lines.empty()) log->on_event(lost("inner"));
-            lines.emplace_back(line);
-            writes = false;
-          },
-      .clock = clock_});
+  log =
+      std::make_shared<event_log>(event_log_options{.write =
+                                                        [&](log_level, std::string_view line) {
+                                                          EXPECT_FALSE(std::exchange(writes, true))
+                                                              << "one line after the other";
+                                                          if (lines.empty())
+                                                            log->on_event(lost("inner"));
+                                                          lines.emplace_back(line);
+                                                          writes = false;
+                                                        },
+                                                    .clock = clock_});
   log->on_event(lost("outer"));
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_NE(lines[0].find("lock=outer"), std::string::npos);

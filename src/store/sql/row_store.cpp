@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t free_rows_kept = 256;
 constexpr std::chrono::milliseconds patience_at_closing{200};
-/// So many bytes of records go to the server at once: MariaDB takes 16 MiB, and a record is twice as
-/// long on its way.
+/// So many bytes of records go to the server at once: MariaDB takes 16 MiB, and a record is twice
+/// as long on its way.
 constexpr std::size_t most_at_once = 4U << 20;
 /// A connection that breaks is replaced so often before the caller is told.
 constexpr int broken_connections_borne = 2;

@@ -29,7 +29,7 @@ struct server {
   int others = 0;              ///< so often somebody else writes before a replacement comes
   int swept = 0;  ///< so often somebody takes, gives back and sweeps the name in between
   std::int64_t floor = 0;
-  int outrun = 0;  ///< so many locks fail, one after the other
+  int outrun = 0;                ///< so many locks fail, one after the other
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
   std::vector<std::string> locked{};
@@ -283,8 +283,8 @@ TEST_F(row_stores, a_record_that_is_too_long_to_be_read_fails_its_own_name_and_n
   EXPECT_TRUE(outcomes[2]);
   EXPECT_EQ(record("a") + record("z"), "xx");
   EXPECT_EQ(long_one.asked, 0);
-  const auto together = store_.transact_together(
-      std::span(steps).subspan(1), [](auto) { return state_store::verdict::go_on; });
+  const auto together = store_.transact_together(std::span(steps).subspan(1),
+                                                 [](auto) { return state_store::verdict::go_on; });
   EXPECT_EQ(together.error().code, errc::corrupt);
   EXPECT_EQ(record("z"), "x");
 }

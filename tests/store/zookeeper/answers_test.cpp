@@ -55,7 +55,7 @@ TEST(zookeeper_answers, that_there_is_no_memory_for_are_told_as_that) {
   const std::string text(large, 'x');
   std::vector<char*> names(large / sizeof(std::string), const_cast<char*>("name"));
   const String_vector all{static_cast<int>(names.size()), names.data()};
-  const struct Stat stat {};
+  const struct Stat stat{};
   expect_told_as_no_memory([&](const void* data) {
     requests::on_data(ZOK, text.data(), static_cast<int>(text.size()), &stat, data);
   });
