@@ -20,8 +20,9 @@ struct event_log_options {
   /// The next line of that kind says how many were left out (`dropped`).
   unsigned burst = 50;
   double per_second = 10;
-  /// Called with each line, without its newline, by one thread at a time. You must set it: the
-  /// library itself prints nothing.
+  /// Called with each line, without its newline, by one thread at a time, which may also write the
+  /// lines of other threads. Lines of events that this call itself causes come after it. You must
+  /// set it: the library itself prints nothing.
   std::function<void(log_level level, std::string_view line)> write{};
   /// For the rate. Null: the machine's own.
   std::shared_ptr<holdfast::clock> clock{};
@@ -33,8 +34,8 @@ struct event_log_options {
 ///   store=redis://cache fence=10482 held=4.021 detail="the lease ended"
 ///
 /// Stores are named without their passwords; control characters are escaped, so that no name can
-/// forge a line. Thread-safe; writing a line locks a mutex, an event without a line does not. No
-/// round trips.
+/// forge a line. Thread-safe; a line locks a mutex (not while it is written), an event without a
+/// line does not. No round trips.
 class event_log final : public observer {
  public:
   /// Throws errc::invalid_argument without options.write.

@@ -55,8 +55,9 @@ struct contender_latch::state {
 };
 
 result<contender_latch::state> contender_latch::read(std::string_view name,
-                                                     store::contender_store::alarm on_change) {
-  auto found = port_.record(name, std::move(on_change));
+                                                     const countdown_command& c, interest what) {
+  auto found = port_.record(name, what != interest::none,
+                            what == interest::is_called ? call(name, c.owner) : nullptr);
   if (!found) return std::move(found.error());
   const auto now = port_.time();
   if (!now) return now.error();
@@ -124,8 +125,8 @@ bool contender_latch::cannot_be_told(std::string_view name, const countdown_comm
 // Nothing if somebody else was faster, and it has to be tried again.
 result<std::optional<countdown_reply>> contender_latch::step(std::string_view name,
                                                              const countdown_command& c,
-                                                             bool watch) {
-  auto s = read(name, watch ? call(name, c.owner) : nullptr);
+                                                             interest what) {
+  auto s = read(name, c, what);
   if (!s) return std::move(s.error());
   const countdown_record was = s->record;
   if (cannot_be_told(name, c, was)) {
@@ -156,9 +157,9 @@ result<std::optional<countdown_reply>> contender_latch::step(std::string_view na
 }
 
 result<countdown_reply> contender_latch::change(std::string_view name, const countdown_command& c,
-                                                bool watch) {
+                                                interest what) {
   for (int i = 0; i < max_attempts; ++i) {
-    auto reply = step(name, c, watch);
+    auto reply = step(name, c, what);
     if (!reply) return std::move(reply.error());
     if (*reply) return std::move(**reply);
   }
@@ -215,9 +216,17 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     reply.retry_after_us = kernel::retry_after_us;
     return reply;
   }
-  auto reply = change(name, c);
+  const bool is_called = mine && mine->watched.contains(the_record);
+  auto reply = change(name, c, is_called ? interest::waits : interest::none);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
   if (!closed || c.queue_lease_us == 0) return (void)leave(name, c.owner), reply;
+  if (is_called) {  // as long as nobody calls it, and then not: it looks again
+    entries_.change(name, c.owner, [&](own_entry& p) {
+      p.ends = after(clock_.now(), c.queue_lease_us);
+      p.quiet = 0;
+    });
+    return reply;
+  }
   if (!entries_.find(name, c.owner)) {
     if (auto in = enter(name, c); !in) return std::move(in.error());
   }
@@ -227,7 +236,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     p.watched = {{the_record, 0}};
     p.waits_for = {the_record};
   });
-  reply = change(name, c, true);
+  reply = change(name, c, interest::is_called);
   const bool opened = reply && reply->outcome != countdown_outcome::closed;
   if (opened) (void)leave(name, c.owner);
   return reply;

@@ -33,14 +33,18 @@ class contender_latch {
 
  private:
   struct state;
-  result<state> read(std::string_view name, store::contender_store::alarm on_change);
+  /// What else is to come of reading the record: that it is kept for who waits, and that the waiter
+  /// is called when it changes.
+  enum class interest { none, waits, is_called };
+  result<state> read(std::string_view name, const store::countdown_command& c, interest what);
   result<std::optional<std::int64_t>> store_back(std::string_view name, state& s,
                                                  std::int64_t keep_us);
   result<std::optional<store::countdown_reply>> step(std::string_view name,
-                                                     const store::countdown_command& c, bool watch);
+                                                     const store::countdown_command& c,
+                                                     interest what);
   result<store::countdown_reply> wait(std::string_view name, const store::countdown_command& c);
   result<store::countdown_reply> change(std::string_view name, const store::countdown_command& c,
-                                        bool watch = false);
+                                        interest what = interest::none);
   status enter(std::string_view name, const store::countdown_command& c);
   void note_unheard(std::string_view name, const store::countdown_command& c,
                     const store::countdown_record& before);

@@ -2,12 +2,15 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <holdfast/error.hpp>
 #include <holdfast/event_log.hpp>
+#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/names.hpp"
 
@@ -162,6 +165,8 @@ log_level level_of(event_kind kind) noexcept {
 }
 
 struct event_log::state {
+  using line = std::pair<log_level, std::string>;
+
   explicit state(event_log_options o) : options(std::move(o)) {
     if (options.write) return;
     throw_failure({errc::invalid_argument, "there is nowhere to write to: set options.write", false,
@@ -169,24 +174,52 @@ struct event_log::state {
   }
   boot_time now() const { return (options.clock ? *options.clock : real_clock()).now(); }
 
+  /// False if there is nothing to write, or somebody else will.
+  bool put(const event& what) {
+    const std::lock_guard guard{mutex};
+    const boot_time when = now();
+    auto& rate = allowed.try_emplace(what.kind, options.burst, when).first->second;
+    const auto dropped = rate.take(options, when);
+    if (!dropped) return false;
+    lines.emplace_back(level_of(what.kind), line_of(what, options.form, *dropped));
+    return !std::exchange(writing, true);
+  }
+
+  /// What is written next; nothing from when somebody else may write.
+  std::list<line> next() noexcept {
+    const std::lock_guard guard{mutex};
+    std::list<line> one;
+    writing = !lines.empty();
+    if (writing) one.splice(one.end(), lines, lines.begin());
+    return one;
+  }
+
   event_log_options options;
   std::mutex mutex;
   std::map<event_kind, allowance> allowed;
+  std::list<line> lines;
+  bool writing = false;
 };
 
 event_log::event_log(event_log_options options)
     : state_(std::make_unique<state>(std::move(options))) {}
 event_log::~event_log() = default;
 
+// One thread at a time writes, without the mutex: what it calls may cause an event of its own, and
+// the one that is writing writes that as well.
 void event_log::on_event(const event& what) {
   auto& s = *state_;
   if (is_routine(what.kind) && !s.options.routine) return;
-  const std::lock_guard guard{s.mutex};
-  const boot_time now = s.now();
-  auto& rate = s.allowed.try_emplace(what.kind, s.options.burst, now).first->second;
-  const auto dropped = rate.take(s.options, now);
-  if (!dropped) return;
-  s.options.write(level_of(what.kind), line_of(what, s.options.form, *dropped));
+  if (!s.put(what)) return;
+  std::exception_ptr thrown;
+  for (auto one = s.next(); !one.empty(); one = s.next()) {
+    try {
+      s.options.write(one.front().first, one.front().second);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace holdfast

@@ -67,9 +67,11 @@ class countdown_request final : public engine::request {
     return std::optional<engine::wait_hint>{{std::chrono::microseconds(reply.retry_after_us), {}}};
   }
 
-  /// Of a wait that was called off. A queue entry that stays behind ends by itself.
+  /// Of a wait that was called off. A queue entry that stays behind ends by itself in seconds:
+  /// nobody waits for a store that hangs.
   void leave(const failure& why) {
     if (why.code != errc::cancelled || command_.verb != countdown_verb::wait) return;
+    const engine::call_limit until{saturated_add(session_.now(), engine::last_answer_within)};
     auto c = command_;
     c.verb = countdown_verb::leave;
     (void)session_.countdown(name_, c);
@@ -114,7 +116,8 @@ std::uint32_t checked_count(std::uint32_t count) {
 }
 
 std::chrono::seconds checked_keep(std::chrono::seconds keep) {
-  if (keep >= 1s && keep <= max_lease) return keep;
+  // In seconds: in milliseconds the longest are none.
+  if (keep >= 1s && keep <= std::chrono::floor<std::chrono::seconds>(max_lease)) return keep;
   throw_failure({errc::invalid_argument,
                  "a latch is kept for 1 s to 31 days, not " + std::to_string(keep.count()) + " s"});
 }

@@ -72,6 +72,12 @@ struct multi_lock::state {
   std::vector<std::size_t> given_as;  ///< … and what number that was among the members
   primitive::by_thread<multi_lease> holds;
 
+  void require_usable() const {
+    for (const auto& w : all) {
+      auto can = w.session->usable();
+      if (!can) throw_failure(w.session->located(std::move(can.error()), operation, w.what->name));
+    }
+  }
   std::vector<wanted> for_lease(lease_time lease) const {
     auto asked = all;
     if (!lease) return asked;
@@ -129,6 +135,7 @@ multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {
 }
 
 bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
+  state_->require_usable();
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
     fail({errc::deadlock, "this thread holds it already"});

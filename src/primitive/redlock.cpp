@@ -220,6 +220,7 @@ quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
 }
 
 bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
+  if (auto can = state_->nodes->first().usable(); !can) state_->fail(std::move(can.error()));
   if (state_->holds.mine()) {
     if (wait != no_limit) return false;
     state_->fail({errc::deadlock, "this thread holds it already"});

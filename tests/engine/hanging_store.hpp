@@ -24,6 +24,8 @@ class switchboard {
   std::atomic<bool> no_memory{false};
   std::atomic<bool> permits_pass{false};
   std::atomic<bool> grants_in_vain_once{false};
+  /// Hangs from when somebody leaves a latch.
+  std::atomic<bool> hangs_when_left{false};
   /// So many takes of tokens and admissions have been carried out.
   std::atomic<int> taken{0};
   void pass() {
@@ -73,6 +75,7 @@ class hanging final : public harness::passing_on {
   }
   holdfast::result<holdfast::store::countdown_reply> countdown(
       std::string_view name, const holdfast::store::countdown_command& c) override {
+    if (c.verb == holdfast::store::countdown_verb::leave && by_->hangs_when_left) by_->hang();
     by_->pass();
     return inner_->countdown(name, c);
   }

@@ -37,6 +37,18 @@ TEST_F(hanging_store, keeps_no_timed_wait_for_a_latch) {
   EXPECT_FALSE(local_queue.wait_for(50ms));
 }
 
+TEST_F(hanging_store, keeps_nobody_who_stops_waiting_for_a_latch) {
+  holdfast::latch opens{session, "l", 1};
+  std::stop_source stop;
+  store->hangs_when_left = true;
+  auto waiting = std::async(std::launch::async, [&] { return opens.wait(stop.get_token()); });
+  harness::eventually("it waits", [&] { return session.show("l").waiters.size() == 1; });
+  stop.request_stop();
+  EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  store->let_go();
+  EXPECT_FALSE(waiting.get());
+}
+
 TEST_F(hanging_store, keeps_no_multi_lock_with_a_deadline) {
   mutex a{session, "a"}, b{session, "b"};
   holdfast::multi_lock both{a, b};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <holdfast/holdfast.hpp>
 #include <new>
 
@@ -70,6 +71,32 @@ TEST_F(redis_connection, gives_each_its_own_answer_where_the_session_has_no_memo
 
 TEST_F(redis_connection, is_made_again_by_the_next_where_there_was_no_memory_for_it) {
   with_ever_more_memory(of::this_thread, false, true);
+}
+
+// One asks the replicas for all that came meanwhile.
+TEST(redis_acknowledgements, that_there_is_no_memory_to_ask_for_keep_nobody_waiting) {
+  const harness::redis_server server;
+  const auto session = holdfast::open(server.url("?ack=1&ack_timeout=1ms"), {.store_timeout = 0ms});
+  holdfast::mutex m{session, "m"};
+  const auto ends = [&] {
+    try {
+      EXPECT_FALSE(m.try_acquire()) << "there are no replicas";
+    } catch (const holdfast::error&) {
+    } catch (const std::bad_alloc&) {
+    }
+  };
+  for (int n = 0; !testing::Test::HasFailure(); ++n) {
+    SCOPED_TRACE(n);
+    bool enough = false;
+    {
+      const no_memory_after now(n, of::this_thread);
+      ends();
+      enough = !no_memory_after::failed();
+    }
+    auto next = std::async(std::launch::async, ends);
+    ASSERT_EQ(next.wait_for(20s), std::future_status::ready);
+    if (enough) break;
+  }
 }
 
 }  // namespace

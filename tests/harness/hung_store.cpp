@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <holdfast/holdfast.hpp>
 #include <vector>
 
@@ -67,6 +68,31 @@ void ends(const limited_call& call, const session& hung) {
   }
 }
 
+/// Sleeps until it is notified when the store begins to hang, and a renewal of the same session is
+/// in the store when its time is over.
+class early_waiter {
+ public:
+  explicit early_waiter(const session& s)
+      : renewed_(holdfast::mutex(s, "renewed", {.lease = 1s}).acquire()) {
+    const auto before = s.store_operations();
+    waits_ = std::async(std::launch::async, [s] {
+      ends(limited_call{"a wait that had begun",
+                        [](const session& at) {
+                          return holdfast::mutex(at, "held").try_acquire_for(2500ms).has_value();
+                        }},
+           s);
+    });
+    eventually("it has asked", [&] { return s.store_operations() > before; });
+  }
+  void await_end() const {
+    EXPECT_EQ(waits_.wait_for(20s), std::future_status::ready) << "a wait that had begun";
+  }
+
+ private:
+  const holdfast::lease renewed_;
+  std::future<void> waits_;
+};
+
 }  // namespace
 
 void calls_end_at_their_limit_while_it_hangs(fault_proxy& proxy, const std::string& through,
@@ -77,11 +103,13 @@ void calls_end_at_their_limit_while_it_hangs(fault_proxy& proxy, const std::stri
   {
     const auto used = holdfast::mutex(hung, "free").acquire();
   }
+  const early_waiter early(hung);
   proxy.with([](relay& r) {
     r.stall(way::up);
     r.stall(way::down);
   });
   for (const auto& call : calls_with_a_limit()) ends(call, hung);
+  early.await_end();
   proxy.heal();
   EXPECT_FALSE(held.release());
   for (const auto* const name : {"free", "held", "async", "one", "two"}) {

@@ -307,6 +307,22 @@ TEST_F(contender_family, what_was_held_too_long_is_given_up_and_another_has_it) 
   EXPECT_EQ(acquire(2).outcome, granted);
 }
 
+// A store keeps each watch until what it is about has changed.
+TEST_F(contender_family, a_long_wait_for_a_latch_is_one_watch_and_a_use_all_the_same) {
+  countdown_command c;
+  c.verb = countdown_verb::wait;
+  c.owner = {0, 1};
+  c.count = 1;
+  c.keep_us = 60 * second;
+  c.queue_lease_us = 4 * second;
+  for (int looks = 0; looks < 100; ++looks) {
+    EXPECT_EQ(family_->countdown("l", c).value().outcome, countdown_outcome::closed);
+    clock_.advance(1s);
+  }
+  EXPECT_EQ(port_.record_watches, 1);
+  EXPECT_GE(port_.record_waits, 10);
+}
+
 TEST_F(contender_family, a_latch_on_a_store_without_a_clock_counts_each_arrival_once) {
   countdown_command c;
   c.verb = countdown_verb::arrive;

@@ -33,6 +33,8 @@ class fake_contender_store final : public holdfast::store::contender_store {
   std::atomic<int> entered_count{0};
   std::atomic<int> listed{0};
   std::atomic<int> left{0};
+  std::atomic<int> record_waits{0};    ///< so often a record was asked for by who waits …
+  std::atomic<int> record_watches{0};  ///< … and a change of it was to be told
   std::chrono::nanoseconds safe_for{std::chrono::hours{1}};
   std::atomic<bool> unproven = false;  ///< the session was safe for so long, and now it is over
   std::uint64_t session = 1;  ///< another one: what stands there already is of an ended session
@@ -142,8 +144,10 @@ class fake_contender_store final : public holdfast::store::contender_store {
     if (on_confirm) on_confirm();
     return there;
   }
-  result<versioned> record(std::string_view name, alarm) override {
+  result<versioned> record(std::string_view name, bool waits, alarm on_change) override {
     const std::lock_guard guard{mutex_};
+    record_waits += waits ? 1 : 0;
+    record_watches += on_change ? 1 : 0;
     return records_[std::string(name)];
   }
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,

@@ -4,6 +4,7 @@
 #include <holdfast/testing.hpp>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -58,6 +59,40 @@ TEST_F(logs, a_line_has_all_that_is_known) {
       R"(reason="the lock was lost" detail="the lease ended")");
   EXPECT_TRUE(std::regex_match(lines_[0], line)) << lines_[0];
   EXPECT_EQ(levels_[0], log_level::error);
+}
+
+// It may use a lock of the session that it watches.
+TEST_F(logs, whoever_writes_may_cause_an_event) {
+  std::shared_ptr<event_log> log;
+  std::vector<std::string> lines;
+  bool writes = false;
+  log =
+      std::make_shared<event_log>(event_log_options{.write =
+                                                        [&](log_level, std::string_view line) {
+                                                          EXPECT_FALSE(std::exchange(writes, true))
+                                                              << "one line after the other";
+                                                          if (lines.empty())
+                                                            log->on_event(lost("inner"));
+                                                          lines.emplace_back(line);
+                                                          writes = false;
+                                                        },
+                                                    .clock = clock_});
+  log->on_event(lost("outer"));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NE(lines[0].find("lock=outer"), std::string::npos);
+  EXPECT_NE(lines[1].find("lock=inner"), std::string::npos);
+}
+
+TEST_F(logs, whoever_throws_loses_its_own_line_only) {
+  int written = 0;
+  event_log log({.write =
+                     [&](log_level, std::string_view) {
+                       if (++written == 1) throw std::runtime_error("full");
+                     },
+                 .clock = clock_});
+  EXPECT_THROW(log.on_event(lost()), std::runtime_error);
+  log.on_event(lost());
+  EXPECT_EQ(written, 2);
 }
 
 TEST_F(logs, a_line_of_json_is_one) {

@@ -141,6 +141,9 @@ TEST(extreme_durations, of_what_is_counted_are_used_or_refused) {
     holdfast::latch l{s.session, "l", 1, {.keep = d}};
     l.count_down();
   });
+  // In milliseconds, of which there are 2^64, that is less than two seconds.
+  const std::chrono::seconds wraps{18'446'744'073'709'553};
+  EXPECT_THROW(holdfast::latch(s.session, "l", 1, {.keep = wraps}), holdfast::error);
   expect_used_or_refused<milliseconds>([&](auto d) {
     holdfast::barrier b{s.session, "b", 1, {.lease = d}};
     (void)b.arrive_and_wait();

@@ -44,6 +44,19 @@ TEST(a_child, holds_nothing_that_a_thread_of_its_parent_had_locked) {
   m.unlock(), r.unlock(), rw.unlock();
 }
 
+TEST(a_child, holds_none_of_several_that_a_thread_of_its_parent_had_locked) {
+  const auto s = holdfast::open("memory:");
+  holdfast::mutex m(s, "m");
+  holdfast::multi_lock all{m};
+  holdfast::redlock most{{s}, "most"};
+  all.lock(), most.lock();
+  EXPECT_EQ(in_a_child([&] { all.lock(); }), errc::forked);
+  EXPECT_EQ(in_a_child([&] { (void)all.try_lock(); }), errc::forked);
+  EXPECT_EQ(in_a_child([&] { most.lock(); }), errc::forked);
+  EXPECT_EQ(in_a_child([&] { (void)most.try_lock(); }), errc::forked);
+  all.unlock(), most.unlock();
+}
+
 TEST(a_child, is_told_so_by_the_forms_without_a_thread) {
   const auto s = holdfast::open("memory:");
   holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}});

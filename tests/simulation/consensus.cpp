@@ -172,7 +172,7 @@ class consensus_client final : public contender_store, private requester {
     return answer(nodes.size(), there_are.error());
   }
 
-  result<versioned> record(std::string_view name, alarm then) override {
+  result<versioned> record(std::string_view name, bool, alarm then) override {
     return tell<versioned>("record", name,
                            [&all = all_, name = std::string(name),
                             then = remote(std::move(then))](std::uint64_t) -> result<versioned> {

@@ -439,7 +439,7 @@ class large_answer {
  public:
   explicit large_answer(std::chrono::milliseconds reader_patience)
       : server_("--listen", ":0", {.reader_patience = reader_patience},
-                [this](const http_request&, const http_reply& reply) {
+                [](const http_request&, const http_reply& reply) {
                   http_answer a;
                   a.body.assign(size, 'x');
                   reply(std::move(a));

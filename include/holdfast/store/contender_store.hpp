@@ -108,15 +108,16 @@ class contender_store {
   };
   virtual std::vector<result<bool>> confirm(std::span<const node_of> nodes) = 0;
 
-  /// The record of a name, as the leader knows it.
+  /// The record of a name, as the leader knows it. `waits`: for somebody who waits for a change of
+  /// it, which is a use. `on_change`, if any: at the next one, or when this session has ended.
   struct versioned {
     std::string text;  ///< empty: there is none
     std::int64_t version = -1;
   };
-  virtual result<versioned> record(std::string_view name, alarm on_change) = 0;
+  virtual result<versioned> record(std::string_view name, bool waits, alarm on_change) = 0;
   /// Replaces the record by `text` if it has this version (−1: if there is no record), or removes
   /// it if `text` is empty. Returns the new version; empty if the record has another version. A
-  /// store without a clock removes a record that nobody has written or watched for `keep_us`.
+  /// store without a clock removes a record that nobody has written or waited for in `keep_us`.
   virtual result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                                       std::int64_t version,
                                                       std::int64_t keep_us) = 0;

@@ -88,7 +88,7 @@ class etcd_store final : public contender_store {
     return prefix_of(name) + node;
   }
   std::vector<result<bool>> confirm(std::span<const node_of> nodes) override;
-  result<versioned> record(std::string_view name, alarm on_change) override;
+  result<versioned> record(std::string_view name, bool waits, alarm on_change) override;
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t keep_us) override;
   /// etcd has no clock that can be asked for: a record ends with a lease of its own.
@@ -378,11 +378,10 @@ std::vector<result<bool>> etcd_store::confirm(std::span<const node_of> nodes) {
 
 // ---- records
 
-// Who waits for a change keeps the record alive.
-result<contender_store::versioned> etcd_store::record(std::string_view name, alarm on_change) {
+result<contender_store::versioned> etcd_store::record(std::string_view name, bool waits,
+                                                      alarm on_change) {
   const std::string key = prefix_of(name) + std::string(record_key);
-  const bool waits = static_cast<bool>(on_change);
-  if (waits) (void)watches_.add(key, {}, std::move(on_change));
+  if (on_change) (void)watches_.add(key, {}, std::move(on_change));
   const auto found = ask(one(key));
   if (!found) return found.error();
   if (found->kvs().empty()) return versioned{};

@@ -180,7 +180,7 @@ result<sql::row> link::row_of(const answer& a) const {
   cells row = a.rows[0];
   sql::row r;
   r.there = row[0].has_value();
-  if (r.there && !row[1]) return sql::record_too_long();
+  r.too_long = r.there && !row[1];
   r.version = number(row[0]);
   r.record = record_of(row[1]);
   r.now_at = number(row[2]);

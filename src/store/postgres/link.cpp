@@ -27,7 +27,7 @@ result<sql::row> row_of(const answer& a) {
   if (a.rows() != 1 || a.number(0, 4) != format_version) return table_is_not_ours(a);
   sql::row r;
   r.there = !a.is_null(0, 0);
-  if (r.there && a.is_null(0, 1)) return sql::record_too_long();
+  r.too_long = r.there && a.is_null(0, 1);
   r.version = a.number(0, 0);
   r.record = record_of(a.text(0, 1));
   r.now_at = a.number(0, 2);

@@ -57,9 +57,11 @@ failure broken(std::string why) {
 }  // namespace
 
 status link::open() {
-  lock l{mutex_};
-  if (auto ok = ensure_connected(l, boot_clock::now() + options_.connect_timeout); !ok) return ok;
-  return check_server(*connection_, options_);  // nobody else is here yet
+  {
+    lock l{mutex_};
+    if (auto ok = ensure_connected(l, boot_clock::now() + options_.connect_timeout); !ok) return ok;
+  }
+  return check_server(*connection_, options_);  // nobody else is here yet, and it may warn a user
 }
 
 void link::renew_connection(failure why) {

@@ -147,7 +147,8 @@ result<node::answer> node::ask_replicas_too(std::span<const message> all) {
   return std::move(mine.outcome);
 }
 
-void node::send_together(const std::vector<part*>& parts) {
+// Those that wait for it are told in any case.
+void node::send_together(const std::vector<part*>& parts) noexcept try {
   auto shared = settle_together(parts);
   for (part* p : parts) {
     if (!shared)
@@ -155,6 +156,8 @@ void node::send_together(const std::vector<part*>& parts) {
     else
       take_out(shared->replies, *p, *shared);
   }
+} catch (...) {
+  for (part* p : parts) p->outcome = failure{errc::unavailable, "no memory", true};
 }
 
 // The replies of all parts, the last one first.

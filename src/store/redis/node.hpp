@@ -62,7 +62,7 @@ class node {
   result<link::answer> ask_refused_again(std::span<const message> all, link::answer first,
                                          boot_time deadline);
   result<answer> ask_replicas_too(std::span<const message> all);
-  void send_together(const std::vector<part*>& parts);
+  void send_together(const std::vector<part*>& parts) noexcept;
   result<answer> settle_together(const std::vector<part*>& parts);
   static void take_out(std::vector<resp_value>& all, part& p, const answer& shared);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "store/sql/is_free.hpp"
+#include "store/sql/record_bound.hpp"
 #include "store/sql/row_store.hpp"
 
 // Several names in one transaction.
@@ -39,6 +40,11 @@ std::vector<rewrite> to_write(std::span<const locked_row> all) {
     }
   }
   return wanted;
+}
+
+status undone(row_link& link, failure why, boot_time deadline) {
+  auto gone = link.unlock({}, deadline);
+  return gone ? status(std::move(why)) : std::move(gone);
 }
 
 }  // namespace
@@ -82,8 +88,11 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
     all[i] = {&steps[i], std::move((*rows)[static_cast<std::size_t>(at)]), nullptr};
     if (so != verdict::go_on) continue;
     const row& now = all[i].before;
+    if (now.too_long) return undone(link, record_too_long(), deadline);
     all[i].next =
         steps[i].change->apply(now.record, {now.now_at, std::max(now.now_at, now.fence_floor)});
+    if (all[i].changes() && all[i].next->size() > longest_read)
+      return undone(link, grown_too_long(steps[i].name), deadline);
     so = after(i);
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <holdfast/result.hpp>
+#include <string>
+#include <string_view>
 
-/// How long a record of a database may be. Ours have some megabytes at most; what is longer was
-/// written by somebody else, and is not read: it would cost each reader many times its size.
+/// How long a record of a database may be. Ours have some megabytes at most, and none that is
+/// longer is written; what is longer was written by somebody else, and is not read: it would cost
+/// each reader many times its size.
 namespace holdfast::store::sql {
 
 inline constexpr std::size_t longest_read = 16U << 20;  ///< bytes
@@ -13,6 +16,11 @@ inline failure record_too_long() {
   return {errc::corrupt,
           "the record of this name is longer than 16 MiB, which none of holdfast is: "
           "it was not read; delete the row if nobody needs it"};
+}
+
+inline failure grown_too_long(std::string_view name) {
+  return {errc::overloaded, "the record of " + std::string{name} +
+                                " would be longer than 16 MiB: too many hold it or wait for it"};
 }
 
 /// What a list of names has in its place: a record that nobody can read.

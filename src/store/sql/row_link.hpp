@@ -25,6 +25,7 @@ struct row {
   std::string record{};
   std::int64_t now_at = 0;  ///< microseconds since 1970, on the server's clock
   std::int64_t fence_floor = 0;
+  bool too_long = false;  ///< the record was not read (record_bound.hpp)
 };
 
 /// What is to replace a row. It is not replaced if it is not the one of that version any more, or

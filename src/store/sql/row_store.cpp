@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "store/sql/is_free.hpp"
+#include "store/sql/record_bound.hpp"
 
 namespace holdfast::store::sql {
 
@@ -10,6 +11,9 @@ namespace {
 
 constexpr std::size_t free_rows_kept = 256;
 constexpr std::chrono::milliseconds patience_at_closing{200};
+/// So many bytes of records go to the server at once: MariaDB takes 16 MiB, and a record is twice
+/// as long on its way.
+constexpr std::size_t most_at_once = 4U << 20;
 /// A connection that breaks is replaced so often before the caller is told.
 constexpr int broken_connections_borne = 2;
 
@@ -30,7 +34,10 @@ struct row_store::change {
     guessed = guess;
     next = step.change->apply(before.record,
                               {before.now_at, std::max(before.now_at, before.fence_floor)});
-    return next != nullptr && *next != before.record;
+    if (next == nullptr || *next == before.record) return false;
+    if (next->size() <= longest_read) return true;
+    end(grown_too_long(step.name));
+    return false;
   }
   /// What was sent before the connection broke is what is there: it was done.
   bool was_done(const row& now) const {
@@ -148,17 +155,32 @@ status row_store::replace_read(row_link& link, const changes& open, boot_time de
 
 // Ends the change if there is nothing left to do.
 void row_store::found(change& one, row now) {
+  if (now.too_long) return one.end(record_too_long());
   if (one.was_done(now)) return finish(one, now.version);
   one.sent = false;
   one.before = std::move(now);
-  if (one.decide(false)) return;
+  if (one.decide(false) || one.over) return;
   if (one.before.there && is_free(one.before.record)) note_free(one.step.name);
   known_.learn(one.step.name, one.before.version, std::move(one.before));
   one.end(done{});
 }
 
-status row_store::replace(row_link& link, const changes& some, boot_time deadline) {
-  if (some.empty()) return done{};
+// Whatever their number: a server that is sent too much refuses all of it.
+status row_store::replace(row_link& link, std::span<change* const> all, boot_time deadline) {
+  while (!all.empty()) {
+    std::size_t bytes = 0, count = 0;
+    for (const change* c : all) {
+      bytes += c->next->size();
+      if (count > 0 && bytes > most_at_once) break;
+      ++count;
+    }
+    if (auto gone = replace_some(link, all.first(count), deadline); !gone) return gone;
+    all = all.subspan(count);
+  }
+  return done{};
+}
+
+status row_store::replace_some(row_link& link, std::span<change* const> some, boot_time deadline) {
   std::vector<replacement> wanted;
   wanted.reserve(some.size());
   const bool asks_time = known_.clock_ages();

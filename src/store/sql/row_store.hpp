@@ -54,7 +54,8 @@ class row_store {
   status settle(row_link& link, changes& open, boot_time deadline);
   status replace_guessed(row_link& link, const changes& open, boot_time deadline);
   status replace_read(row_link& link, const changes& open, boot_time deadline);
-  status replace(row_link& link, const changes& some, boot_time deadline);
+  status replace(row_link& link, std::span<change* const> all, boot_time deadline);
+  status replace_some(row_link& link, std::span<change* const> some, boot_time deadline);
   status change_locked(row_link& link, change& one, boot_time deadline);
   status change_together(row_link& link, std::span<const state_store::step> steps,
                          const state_store::judge& after, bool& sent, boot_time deadline);

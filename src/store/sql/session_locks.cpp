@@ -42,6 +42,21 @@ class session_locks final : public session_store, private inbox {
   result<std::vector<std::string>> names() override;
 
  private:
+  /// The service, for one call, which may be in the server for long.
+  class in_service {
+   public:
+    explicit in_service(session_locks& of) : of_(of) { of_.mutex_.lock(); }
+    in_service(const in_service&) = delete;
+    in_service& operator=(const in_service&) = delete;
+    ~in_service() {
+      of_.mutex_.unlock();
+      of_.call_who_found_it_busy();
+    }
+
+   private:
+    session_locks& of_;
+  };
+
   const std::string& peer() const noexcept override { return peer_; }
   std::optional<notification> receive(boot_time until) override;
   void interrupt() noexcept override;
@@ -49,6 +64,7 @@ class session_locks final : public session_store, private inbox {
   std::optional<notification> look_for_grants(std::vector<pollfd>& still_waiting);
   void wake_receiver() noexcept;
   void tell_threads() noexcept;
+  void call_who_found_it_busy() noexcept;
   void tidy();
 
   const session_lock_options options_;
@@ -61,6 +77,7 @@ class session_locks final : public session_store, private inbox {
   store::wake_time wake_time_;  ///< of the thread that tidies
   const int wake_fd_;
   std::atomic<bool> interrupted_{false};
+  std::atomic<bool> found_it_busy_{false};  ///< the receiver, which looks again when it is called
   std::thread thread_;
 };
 
@@ -75,7 +92,7 @@ session_locks::~session_locks() {
 }
 
 result<permits_reply> session_locks::permits(std::string_view name, const permits_command& c) {
-  const std::lock_guard guard{mutex_};
+  const in_service now{*this};
   auto reply = service_.permits(name, c);
   tell_threads();
   return reply;
@@ -83,7 +100,7 @@ result<permits_reply> session_locks::permits(std::string_view name, const permit
 
 std::vector<result<permits_reply>> session_locks::execute_batch(
     std::span<const named_command> batch) {
-  const std::lock_guard guard{mutex_};
+  const in_service now{*this};
   auto replies = service_.execute_batch(batch);
   tell_threads();
   return replies;
@@ -96,7 +113,7 @@ result<countdown_reply> session_locks::countdown(std::string_view, const countdo
 
 // The server knows hashes: these are the names of this session.
 result<std::vector<std::string>> session_locks::names() {
-  const std::lock_guard guard{mutex_};
+  const in_service now{*this};
   return service_.names();
 }
 
@@ -112,6 +129,10 @@ void session_locks::tell_threads() noexcept {
 void session_locks::wake_receiver() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+void session_locks::call_who_found_it_busy() noexcept {
+  if (found_it_busy_.exchange(false)) wake_receiver();
 }
 
 void session_locks::interrupt() noexcept {
@@ -133,8 +154,13 @@ std::optional<notification> session_locks::receive(boot_time until) {
   return std::nullopt;
 }
 
+// Whoever has the mutex may be in a server that hangs, and the receiver waits no longer than its
+// caller allows.
 std::optional<notification> session_locks::look_for_grants(std::vector<pollfd>& still_waiting) {
-  const std::lock_guard guard{mutex_};
+  found_it_busy_ = true;
+  const std::unique_lock lock{mutex_, std::try_to_lock};
+  if (!lock) return std::nullopt;
+  found_it_busy_ = false;
   auto granted = service_.next_grant();
   if (granted) granted->peer = peer_;
   for (const int fd : service_.waiting_at()) still_waiting.push_back({fd, POLLIN, 0});
@@ -150,6 +176,12 @@ void session_locks::tidy() {
       until = wake_time_.sleep_until(service_.give_up_late(), clock_.now());
     } catch (...) {
       // No memory for it: looked for again soon.
+    }
+    if (found_it_busy_) {
+      lock.unlock();
+      call_who_found_it_busy();
+      lock.lock();
+      continue;
     }
     clock_.wait_until(lock, changed_, until);
   }

@@ -37,11 +37,6 @@ std::string_view text_of(sqlite3_value* value) noexcept {
   return {text, text == nullptr ? 0 : static_cast<std::size_t>(sqlite3_value_bytes(value))};
 }
 
-failure grown_too_long(std::string_view name) {
-  return {errc::overloaded, "the record of " + std::string{name} +
-                                " would be longer than 16 MiB: too many hold it or wait for it"};
-}
-
 }  // namespace
 
 lock_file::lock_file(sqlite_options options) : options_(std::move(options)) {}
@@ -234,7 +229,8 @@ status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition&
   const int code = run(how);
   if (current_.thrown) std::rethrow_exception(std::exchange(current_.thrown, nullptr));
   if (code == SQLITE_TOOBIG) {
-    return current_.next == nullptr ? sql::record_too_long() : grown_too_long(name);
+    current_.too_long = true;
+    return current_.next == nullptr ? sql::record_too_long() : sql::grown_too_long(name);
   }
   if (code != SQLITE_OK) return failed(code, "changing the record");
   return done{};
@@ -271,9 +267,8 @@ failure lock_file::failed(int code, std::string_view tried) {
 std::vector<status> lock_file::transact(std::span<const state_store::step> steps) {
   const std::lock_guard lock{mutex()};
   const auto turn = door_->enter(options_.busy_timeout / 2);
-  auto outcome = check_still_there();
-  if (outcome) outcome = step_all(steps);
-  return std::vector<status>(steps.size(), outcome);
+  auto there = check_still_there();
+  return there ? step_all(steps) : std::vector<status>(steps.size(), there);
 }
 
 status lock_file::transact_together(std::span<const state_store::step> steps,
@@ -293,14 +288,19 @@ status lock_file::transact_together(std::span<const state_store::step> steps,
   return transaction.commit("writing to " + file_);
 }
 
-// One transaction: if it fails, none of them happened.
-status lock_file::step_all(std::span<const state_store::step> steps) {
+// One transaction: if it fails, none of them happened. A record that is too long fails its own step
+// only.
+std::vector<status> lock_file::step_all(std::span<const state_store::step> steps) {
+  std::vector<status> outcomes;
+  outcomes.reserve(steps.size());
   writing transaction{db_};
-  if (auto begun = transaction.begin("writing to " + file_); !begun) return begun;
-  for (const auto& [name, change] : steps) {
-    if (auto stepped = step(name, *change); !stepped) return stepped;
+  auto whole = transaction.begin("writing to " + file_);
+  for (std::size_t i = 0; whole && i < steps.size(); ++i) {
+    outcomes.push_back(step(steps[i].name, *steps[i].change));
+    if (!outcomes.back() && !current_.too_long) whole = outcomes.back();
   }
-  return transaction.commit("writing to " + file_);
+  if (whole) whole = transaction.commit("writing to " + file_);
+  return whole ? outcomes : std::vector<status>(steps.size(), whole);
 }
 
 result<std::vector<state_store::entry>> lock_file::entries() {

@@ -42,6 +42,7 @@ class lock_file final : public forkable {
     transition* change = nullptr;
     bool row_seen = false;
     const std::string* next = nullptr;  ///< what to write; null: nothing
+    bool too_long = false;              ///< the record, which is nothing to other names
     std::exception_ptr thrown;
   };
 
@@ -58,7 +59,7 @@ class lock_file final : public forkable {
   status check_still_there();
   status step(std::string_view name, transition& change);
   status try_step(sqlite3_stmt* how, std::string_view name, transition& change);
-  status step_all(std::span<const state_store::step> steps);
+  std::vector<status> step_all(std::span<const state_store::step> steps);
   void note_free(std::string_view name);
   void sweep() noexcept;
   status remove_free();

@@ -10,11 +10,6 @@ namespace holdfast::store::zookeeper {
 // ---- requests
 // ------------------------------------------------------------------------------------
 
-struct requests::token {
-  std::shared_ptr<requests> of;
-  std::size_t index;
-};
-
 namespace {
 
 using owned = std::unique_ptr<requests::token>;
@@ -23,21 +18,20 @@ owned take(const void* data) {
   return owned(static_cast<requests::token*>(const_cast<void*>(data)));
 }
 
-std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
-
 }  // namespace
 
-requests::token* requests::expect(std::size_t i) { return new token{shared_from_this(), i}; }
-
-void requests::sent(token* t, int rc) noexcept {
-  if (rc == ZOK) return;
-  const owned mine(t);
-  answer a;
-  a.rc = rc;
-  put(mine->index, std::move(a));
+std::unique_ptr<requests::token> requests::expect(std::size_t i) {
+  return owned(new token{shared_from_this(), i});
 }
 
-void requests::put(std::size_t i, answer a) {
+void requests::sent(owned t, int rc) noexcept {
+  if (rc == ZOK) return (void)t.release();  // the completion's, which may have taken it by now
+  answer a;
+  a.rc = rc;
+  t->of->put(t->index, std::move(a));
+}
+
+void requests::put(std::size_t i, answer a) noexcept {
   const std::lock_guard guard{mutex_};
   answers_[i] = std::move(a);
   if (--missing_ == 0) changed_.notify_one();
@@ -49,58 +43,54 @@ std::vector<answer> requests::wait(clock& on, boot_time until) {
   return answers_;
 }
 
-void requests::on_void(int rc, const void* data) {
-  const auto t = take(data);
-  answer a;
-  a.rc = rc;
-  t->of->put(t->index, std::move(a));
-}
-
-void requests::on_stat(int rc, const struct Stat* stat, const void* data) {
+// Without memory for what was said: as a request that could not even be made.
+template <class Fill>
+void requests::answered(int rc, const struct Stat* stat, const void* data, Fill fill) noexcept {
   const auto t = take(data);
   answer a;
   a.rc = rc;
   if (stat != nullptr) a.stat = *stat;
+  try {
+    fill(a, *t->of);
+  } catch (...) {
+    a = {};
+    a.rc = ZMARSHALLINGERROR;
+  }
   t->of->put(t->index, std::move(a));
+}
+
+void requests::on_void(int rc, const void* data) noexcept { on_stat(rc, nullptr, data); }
+
+void requests::on_stat(int rc, const struct Stat* stat, const void* data) noexcept {
+  answered(rc, stat, data, [](answer&, requests&) {});
 }
 
 void requests::on_data(int rc, const char* value, int size, const struct Stat* stat,
-                       const void* data) {
-  const auto t = take(data);
-  answer a;
-  a.rc = rc;
-  if (value != nullptr && size > 0) a.text.assign(value, static_cast<std::size_t>(size));
-  if (stat != nullptr) a.stat = *stat;
-  t->of->put(t->index, std::move(a));
+                       const void* data) noexcept {
+  answered(rc, stat, data, [&](answer& a, requests&) {
+    if (value != nullptr && size > 0) a.text.assign(value, static_cast<std::size_t>(size));
+  });
 }
 
-void requests::on_names(int rc, const String_vector* names, const void* data) {
-  const auto t = take(data);
-  answer a;
-  a.rc = rc;
-  for (int i = 0; names != nullptr && i < names->count; ++i) a.names.emplace_back(names->data[i]);
-  t->of->put(t->index, std::move(a));
+void requests::on_names(int rc, const String_vector* names, const void* data) noexcept {
+  answered(rc, nullptr, data, [&](answer& a, requests&) {
+    for (int i = 0; names != nullptr && i < names->count; ++i) a.names.emplace_back(names->data[i]);
+  });
 }
 
-void requests::on_text(int rc, const char* text, const void* data) {
+void requests::on_text(int rc, const char* text, const void* data) noexcept {
   on_text_stat(rc, text, nullptr, data);
 }
 
-void requests::on_text_stat(int rc, const char* text, const struct Stat* stat, const void* data) {
-  const auto t = take(data);
-  answer a;
-  a.rc = rc;
-  a.text = text_of(text);
-  if (stat != nullptr) a.stat = *stat;
-  t->of->put(t->index, std::move(a));
+void requests::on_text_stat(int rc, const char* text, const struct Stat* stat,
+                            const void* data) noexcept {
+  answered(rc, stat, data, [&](answer& a, requests&) {
+    if (text != nullptr) a.text = text;
+  });
 }
 
-void requests::on_made(int rc, const void* data) {
-  const auto t = take(data);
-  answer a;
-  a.rc = rc;
-  a.text = t->of->path_made_;
-  t->of->put(t->index, std::move(a));
+void requests::on_made(int rc, const void* data) noexcept {
+  answered(rc, nullptr, data, [](answer& a, requests& of) { a.text = of.path_made_; });
 }
 
 // ---- connection
@@ -280,6 +270,8 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
               "the server is older than ZooKeeper 3.5, which is the first with "
               "containers (" +
                   said + ")"};
+    case ZMARSHALLINGERROR:
+      return {errc::unavailable, "this process has no memory for it (" + said + ")", writes};
     case ZNOTREADONLY:
       return {errc::unavailable, "the server is cut off from the majority (" + said + ")"};
     default:

@@ -31,10 +31,14 @@ class requests : public std::enable_shared_from_this<requests> {
  public:
   explicit requests(std::size_t count) : answers_(count), missing_(count) {}
 
-  /// What a completion has to be given, for the i-th; with its result if it was not even sent.
-  struct token;
-  token* expect(std::size_t i);
-  void sent(token* t, int rc) noexcept;
+  /// What a completion has to be given, for the i-th: its own from when it was sent.
+  struct token {
+    std::shared_ptr<requests> of;
+    std::size_t index;
+  };
+  std::unique_ptr<token> expect(std::size_t i);
+  /// The result says whether it was.
+  static void sent(std::unique_ptr<token> t, int rc) noexcept;
   /// Room for the results of a multi request, and for the path that it made.
   static constexpr std::size_t max_steps = 4;
   zoo_op_result_t* results() { return results_; }
@@ -42,16 +46,21 @@ class requests : public std::enable_shared_from_this<requests> {
 
   std::vector<answer> wait(clock& on, boot_time until);
 
-  static void on_void(int rc, const void* data);
-  static void on_stat(int rc, const struct Stat* stat, const void* data);
-  static void on_data(int rc, const char* value, int size, const struct Stat* s, const void* data);
-  static void on_names(int rc, const String_vector* names, const void* data);
-  static void on_text(int rc, const char* text, const void* data);
-  static void on_text_stat(int rc, const char* text, const struct Stat* stat, const void* data);
-  static void on_made(int rc, const void* data);
+  // Of the client's threads, which are C and know no exceptions.
+  static void on_void(int rc, const void* data) noexcept;
+  static void on_stat(int rc, const struct Stat* stat, const void* data) noexcept;
+  static void on_data(int rc, const char* value, int size, const struct Stat* s,
+                      const void* data) noexcept;
+  static void on_names(int rc, const String_vector* names, const void* data) noexcept;
+  static void on_text(int rc, const char* text, const void* data) noexcept;
+  static void on_text_stat(int rc, const char* text, const struct Stat* stat,
+                           const void* data) noexcept;
+  static void on_made(int rc, const void* data) noexcept;
 
  private:
-  void put(std::size_t i, answer a);
+  void put(std::size_t i, answer a) noexcept;
+  template <class Fill>
+  static void answered(int rc, const struct Stat* stat, const void* data, Fill fill) noexcept;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<answer> answers_;

@@ -116,7 +116,8 @@ result<store::facts> zookeeper_store::facts() {
 
 // ---- records
 
-result<contender_store::versioned> zookeeper_store::record(std::string_view name, alarm on_change) {
+result<contender_store::versioned> zookeeper_store::record(std::string_view name, bool,
+                                                           alarm on_change) {
   const std::string path = path_of(name, record_node);
   const std::size_t count = on_change ? 3 : 2;
   const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {

@@ -53,7 +53,7 @@ class zookeeper_store final : public contender_store {
     return path_of(name, node);
   }
   std::vector<result<bool>> confirm(std::span<const node_of> nodes) override;
-  result<versioned> record(std::string_view name, alarm on_change) override;
+  result<versioned> record(std::string_view name, bool waits, alarm on_change) override;
   result<std::optional<std::int64_t>> replace(std::string_view name, std::string_view text,
                                               std::int64_t version, std::int64_t keep_us) override;
   result<moment> time() override;
@@ -110,8 +110,9 @@ result<std::vector<answer>> zookeeper_store::ask(std::size_t count, bool to_lead
   const auto all = std::make_shared<requests>(count);
   const boot_time sent = options_.clock->now();
   for (std::size_t i = 0; i < count; ++i) {
-    auto* const token = all->expect(i);
-    all->sent(token, send(i, **to, *all, token));
+    auto token = all->expect(i);
+    const int rc = send(i, **to, *all, token.get());
+    requests::sent(std::move(token), rc);
   }
   auto answers = all->wait(*options_.clock, saturated_add(sent, options_.command_timeout));
   if (to_leader && leader_answered(answers.front().rc)) (*to)->proved(sent);

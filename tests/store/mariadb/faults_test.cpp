@@ -197,6 +197,15 @@ TEST_F(mariadb_network, calls_end_at_their_limit_while_the_server_hangs) {
       harness::mariadb_server::url_of(port()) + database_);
 }
 
+TEST_F(mariadb_network, calls_for_locks_of_a_connection_end_at_their_limit_too) {
+  const std::string rest = database_ + "?mode=session";
+  harness::calls_end_at_their_limit_while_it_hangs(
+      proxy_,
+      harness::mariadb_server::url_of(proxy_.port()) + rest +
+          "&connect_timeout=3600s&command_timeout=3600s",
+      harness::mariadb_server::url_of(port()) + rest);
+}
+
 TEST_F(mariadb_network, a_commit_whose_answer_never_comes_has_an_unknown_outcome) {
   auto s = behind("?command_timeout=1s");
   holdfast::mutex m{s, "m"};

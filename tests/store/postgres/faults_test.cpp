@@ -236,6 +236,15 @@ TEST_F(postgres_network, calls_end_at_their_limit_while_the_server_hangs) {
       harness::postgres_server::url_of(port(), rest));
 }
 
+TEST_F(postgres_network, calls_for_locks_of_a_connection_end_at_their_limit_too) {
+  const std::string rest = "?schema=" + schema_ + "&mode=session";
+  harness::calls_end_at_their_limit_while_it_hangs(
+      proxy_,
+      harness::postgres_server::url_of(proxy_.port(),
+                                       rest + "&connect_timeout=3600s&command_timeout=3600s"),
+      harness::postgres_server::url_of(port(), rest));
+}
+
 TEST_F(postgres_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {
   const auto s = behind("&listen=never");
   EXPECT_EQ(harness::round_trips_of_a_free_lock(proxy_, s), 2U);

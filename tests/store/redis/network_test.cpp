@@ -45,6 +45,18 @@ TEST_F(redis_network, calls_end_at_their_limit_while_the_server_hangs) {
       url(server_.port()));
 }
 
+TEST_F(redis_network, calls_in_each_dialect_end_at_their_limit_too) {
+  for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
+    SCOPED_TRACE(dialect);
+    const auto url = [&](int port) {
+      return "redis://127.0.0.1:" + std::to_string(port) + "/0?dialect=" + dialect;
+    };
+    harness::calls_end_at_their_limit_while_it_hangs(
+        proxy_, url(proxy_.port()) + "&connect_timeout=3600s&command_timeout=3600s",
+        url(server_.port()));
+  }
+}
+
 TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
   auto s = behind();
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <holdfast/holdfast.hpp>
 #include <string>
+#include <vector>
 
 #include "harness/failing.hpp"
+#include "session/session_impl.hpp"
 
 /// What every store on a database has to say of itself and of what others wrote to it.
 namespace sql_test {
@@ -39,6 +41,22 @@ inline void expect_known_by_url(const std::string& url) {
             holdfast::errc::invalid_argument);
 }
 
+/// What a session asks for together is carried out for the other names all the same: else one of
+/// them would cost it all its leases.
+inline void expect_it_fails_alone(const holdfast::session& s, const std::string& name) {
+  holdfast::store::permits_command c;
+  c.verb = holdfast::store::permits_verb::acquire;
+  c.capacity = 1;
+  c.lease_us = 10'000'000;
+  c.owner = {1, 1};
+  const holdfast::store::named_command all[] = {{"a", c}, {name, c}, {"z", c}};
+  const auto replies = s.impl()->permits(all);
+  ASSERT_EQ(replies.size(), 3u);
+  EXPECT_TRUE(replies[0]);
+  EXPECT_FALSE(replies[1]);
+  EXPECT_TRUE(replies[2]);
+}
+
 /// A record that somebody else made far too long.
 inline void expect_it_is_not_read(const holdfast::session& s, const std::string& name) {
   const auto refused = harness::outcome_of([&] { (void)s.show(name); });
@@ -49,6 +67,31 @@ inline void expect_it_is_not_read(const holdfast::session& s, const std::string&
   const auto names = s.names();
   EXPECT_EQ(std::count(names.begin(), names.end(), name), 1);
   EXPECT_TRUE(holdfast::mutex(s, "another").try_acquire());
+  expect_it_fails_alone(s, name);
+}
+
+/// Of names that many use, some hundred records are more than a server takes in one statement.
+inline void expect_a_large_batch_is_carried_out(const holdfast::session& s) {
+  constexpr std::uint32_t users = 60;
+  const std::string note(200, 'n');
+  std::vector<std::string> names;
+  for (int i = 0; i < 500; ++i) names.push_back("crowded " + std::to_string(1000 + i));
+  std::vector<holdfast::store::named_command> all;
+  for (const auto& name : names) {
+    for (std::uint32_t user = 1; user <= users; ++user) {
+      holdfast::store::permits_command c;
+      c.verb = holdfast::store::permits_verb::acquire;
+      c.kind = holdfast::store::kind::semaphore;
+      c.capacity = users;
+      c.lease_us = 60'000'000;
+      c.owner = {1, user};
+      c.note = note;
+      all.push_back({name, c});
+    }
+  }
+  for (const auto& reply : s.impl()->permits(all)) ASSERT_TRUE(reply) << reply.error().what;
+  EXPECT_EQ(s.show(names.front()).holders.size(), users);
+  EXPECT_EQ(s.show(names.back()).holders.size(), users);
 }
 
 }  // namespace sql_test

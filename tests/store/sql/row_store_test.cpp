@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -28,7 +29,8 @@ struct server {
   int others = 0;              ///< so often somebody else writes before a replacement comes
   int swept = 0;  ///< so often somebody takes, gives back and sweeps the name in between
   std::int64_t floor = 0;
-  int outrun = 0;  ///< so many locks fail, one after the other
+  int outrun = 0;                ///< so many locks fail, one after the other
+  std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
   std::vector<std::string> locked{};
   /// What was asked to be replaced, one after the other.
@@ -56,6 +58,9 @@ class fake_link final : public row_link {
   result<std::vector<replaced>> replace(std::span<const replacement> all, boot_time) override {
     ++server_.writes;
     std::vector<replaced> outcomes;
+    std::size_t bytes = 0;
+    for (const auto& r : all) bytes += r.record.size();
+    server_.most_at_once = std::max(server_.most_at_once, bytes);
     for (const auto& r : all) {
       server_.replaced.push_back({std::string(r.name), r.version, r.assumed_now, r.asks_time});
       outcomes.push_back(put(r));
@@ -265,6 +270,69 @@ TEST_F(row_stores, what_was_decided_at_a_guessed_time_says_at_which) {
   EXPECT_TRUE(add());
   ASSERT_TRUE(server_.replaced.at(1).assumed_now);
   EXPECT_GE(*server_.replaced.at(1).assumed_now, server_.now_at);
+}
+
+TEST_F(row_stores, a_record_that_is_too_long_to_be_read_fails_its_own_name_and_no_other) {
+  server_.rows["long"].there = server_.rows["long"].too_long = true;
+  adding one, long_one, other;
+  const state_store::step steps[] = {{"a", &one}, {"long", &long_one}, {"z", &other}};
+  const auto outcomes = store_.transact(steps);
+  EXPECT_TRUE(outcomes[0]);
+  ASSERT_FALSE(outcomes[1]);
+  EXPECT_EQ(outcomes[1].error().code, errc::corrupt);
+  EXPECT_TRUE(outcomes[2]);
+  EXPECT_EQ(record("a") + record("z"), "xx");
+  EXPECT_EQ(long_one.asked, 0);
+  const auto together = store_.transact_together(std::span(steps).subspan(1),
+                                                 [](auto) { return state_store::verdict::go_on; });
+  EXPECT_EQ(together.error().code, errc::corrupt);
+  EXPECT_EQ(record("z"), "x");
+}
+
+/// Makes a record of so many bytes.
+class filling final : public transition {
+ public:
+  explicit filling(std::size_t bytes) : next_(bytes, 'x') {}
+  const std::string* apply(std::string_view, const moment&) override { return &next_; }
+
+ private:
+  const std::string next_;
+};
+
+// Nobody could read it: the name would be lost for good.
+TEST_F(row_stores, a_record_that_would_be_too_long_is_not_written) {
+  EXPECT_TRUE(add());
+  adding one;
+  filling too_much(longest_read + 1), just_fits(longest_read);
+  const state_store::step steps[] = {{"a", &one}, {"n", &too_much}};
+  for (int guessed_or_read = 0; guessed_or_read < 2; ++guessed_or_read) {
+    const auto outcomes = store_.transact(steps);
+    EXPECT_TRUE(outcomes[0]);
+    ASSERT_FALSE(outcomes[1]);
+    EXPECT_EQ(outcomes[1].error().code, errc::overloaded);
+    EXPECT_EQ(record(), "x");
+    server_.rows.find("n")->second.version++;
+  }
+  const auto together =
+      store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; });
+  EXPECT_EQ(together.error().code, errc::overloaded);
+  EXPECT_EQ(record("a"), "xx");
+  const state_store::step fits{"n", &just_fits};
+  EXPECT_TRUE(store_.transact(std::span(&fits, 1)).front());
+}
+
+// MariaDB refuses more than 16 MiB at once, and a record is twice as long on its way.
+TEST_F(row_stores, a_batch_goes_to_the_server_in_parts_that_it_takes) {
+  constexpr std::size_t each = 1U << 20;
+  std::vector<std::string> names;
+  std::vector<filling> changes(20, filling(each));
+  for (std::size_t i = 0; i < changes.size(); ++i) names.push_back(std::to_string(100 + i));
+  std::vector<state_store::step> steps;
+  for (std::size_t i = 0; i < changes.size(); ++i) steps.push_back({names[i], &changes[i]});
+  for (const auto& each_of_them : store_.transact(steps)) EXPECT_TRUE(each_of_them);
+  EXPECT_EQ(server_.rows.size(), changes.size());
+  EXPECT_LE(server_.most_at_once, 8 * each);
+  EXPECT_GT(server_.most_at_once, each) << "what fits goes together";
 }
 
 TEST_F(row_stores, two_changes_of_one_name_in_a_batch_are_both_made) {

@@ -66,6 +66,16 @@ TEST_F(sqlite_store, refuses_to_write_what_nobody_would_read) {
   EXPECT_EQ(refused.error().code, errc::overloaded);
   EXPECT_FALSE(refused.error().outcome_unknown);
   EXPECT_EQ(record_of(*s, "long"), "");
+  rule first = writes("1"), other = writes("2");
+  const holdfast::store::state_store::step all[] = {{"a", &first}, {"long", &grows}, {"z", &other}};
+  const auto outcomes = s->transact(all);
+  EXPECT_TRUE(outcomes[0] && outcomes[2]);
+  EXPECT_FALSE(outcomes[1]);
+  EXPECT_EQ(record_of(*s, "a") + record_of(*s, "long") + record_of(*s, "z"), "12");
+}
+
+TEST_F(sqlite_store, takes_a_batch_of_many_names_that_many_use) {
+  sql_test::expect_a_large_batch_is_carried_out(holdfast::open("sqlite:" + path()));
 }
 
 }  // namespace

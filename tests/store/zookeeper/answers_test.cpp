@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "store/zookeeper/client.hpp"
+
+// ZooKeeper's client tells of answers on threads of its own, whose frames are C: what is thrown
+// there ends the program.
+namespace zookeeper_test {
+namespace {
+
+using holdfast::store::zookeeper::requests;
+
+constexpr std::size_t large = std::size_t{64} << 20;
+
+/// For as long as it lives, this process gets no large piece of memory.
+class little_memory {
+ public:
+  little_memory() {
+    ::getrlimit(RLIMIT_AS, &before_);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit little = before_;
+    little.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + large / 4;
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
+  }
+  little_memory(const little_memory&) = delete;
+  little_memory& operator=(const little_memory&) = delete;
+  ~little_memory() { ::setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+template <class Tell>
+void expect_told_as_no_memory(Tell tell) {
+  const auto asked = std::make_shared<requests>(1);
+  auto token = asked->expect(0);
+  const void* const data = token.get();
+  requests::sent(std::move(token), ZOK);
+  {
+    const little_memory now;
+    tell(data);
+  }
+  const auto answers = asked->wait(holdfast::real_clock(), holdfast::boot_time{});
+  EXPECT_EQ(answers.front().rc, ZMARSHALLINGERROR);
+  EXPECT_TRUE(answers.front().text.empty() && answers.front().names.empty());
+}
+
+TEST(zookeeper_answers, that_there_is_no_memory_for_are_told_as_that) {
+  const std::string text(large, 'x');
+  std::vector<char*> names(large / sizeof(std::string), const_cast<char*>("name"));
+  const String_vector all{static_cast<int>(names.size()), names.data()};
+  const struct Stat stat{};
+  expect_told_as_no_memory([&](const void* data) {
+    requests::on_data(ZOK, text.data(), static_cast<int>(text.size()), &stat, data);
+  });
+  expect_told_as_no_memory([&](const void* data) { requests::on_names(ZOK, &all, data); });
+  expect_told_as_no_memory([&](const void* data) { requests::on_text(ZOK, text.c_str(), data); });
+  expect_told_as_no_memory(
+      [&](const void* data) { requests::on_text_stat(ZOK, text.c_str(), &stat, data); });
+}
+
+TEST(zookeeper_answers, of_what_was_not_sent_are_there_at_once) {
+  const auto asked = std::make_shared<requests>(1);
+  requests::sent(asked->expect(0), ZINVALIDSTATE);
+  EXPECT_EQ(asked->wait(holdfast::real_clock(), holdfast::forever).front().rc, ZINVALIDSTATE);
+}
+
+}  // namespace
+}  // namespace zookeeper_test
