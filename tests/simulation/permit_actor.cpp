@@ -65,7 +65,8 @@ struct permit_actor : actor {
     if (!got) {
       // Whoever gives up may have been given one at that moment, and gives it back.
       book.asks_no_longer(of.here.now() + 3 * second);
-      if (s.wait == 0 && of.whole.calm() && book.had_room(before, asked_before)) {
+      const bool alone = of.whole.names.size() == 1;
+      if (s.wait == 0 && alone && of.whole.calm() && book.had_room(before, asked_before)) {
         of.rules.violated("a permit that is free is given", name);
       }
       return;
