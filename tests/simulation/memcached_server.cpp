@@ -16,6 +16,46 @@ namespace simulation {
 
 namespace memcached = holdfast::store::memcached;
 
+namespace {
+
+constexpr std::string_view line_end = "\r\n";
+constexpr std::int64_t micros = 1'000'000;
+
+std::map<std::string, memcached_server*>& all_servers() {
+  static std::map<std::string, memcached_server*> all;
+  return all;
+}
+
+std::string_view next_word(std::string_view& text) {
+  const auto space = std::min(text.find(' '), text.size());
+  const auto word = text.substr(0, space);
+  text.remove_prefix(std::min(space + 1, text.size()));
+  return word;
+}
+
+std::uint64_t number_in(std::string_view text) {
+  std::uint64_t n = 0;
+  std::from_chars(text.data(), text.data() + text.size(), n);
+  return n;
+}
+
+std::string_view next_line(std::string_view& bytes) {
+  const auto end = bytes.find(line_end);
+  if (end == bytes.npos) throw std::logic_error("the simulated server got half a line");
+  const auto line = bytes.substr(0, end);
+  bytes.remove_prefix(end + line_end.size());
+  return line;
+}
+
+// The first lines are enough for a person.
+std::string label_of(std::string_view bytes) {
+  std::string label(bytes.substr(0, bytes.find("\r\n")));
+  const auto more = bytes.find("\r\nma ");
+  return more == bytes.npos ? label : label + "; ma";
+}
+
+}  // namespace
+
 /// The server's end of a connection.
 struct memcached_server::talk {
   int number = 0;
@@ -44,45 +84,9 @@ struct memcached_server::meta {
   std::optional<std::uint64_t> number(char which) const {
     const auto text = flag(which);
     if (!text) return std::nullopt;
-    std::uint64_t n = 0;
-    std::from_chars(text->data(), text->data() + text->size(), n);
-    return n;
+    return number_in(*text);
   }
 };
-
-namespace {
-
-constexpr std::string_view line_end = "\r\n";
-constexpr std::int64_t micros = 1'000'000;
-
-std::map<std::string, memcached_server*>& all_servers() {
-  static std::map<std::string, memcached_server*> all;
-  return all;
-}
-
-std::string_view next_word(std::string_view& text) {
-  const auto space = std::min(text.find(' '), text.size());
-  const auto word = text.substr(0, space);
-  text.remove_prefix(std::min(space + 1, text.size()));
-  return word;
-}
-
-std::string_view next_line(std::string_view& bytes) {
-  const auto end = bytes.find(line_end);
-  if (end == bytes.npos) throw std::logic_error("the simulated server got half a line");
-  const auto line = bytes.substr(0, end);
-  bytes.remove_prefix(end + line_end.size());
-  return line;
-}
-
-// The first lines are enough for a person.
-std::string label_of(std::string_view bytes) {
-  std::string label(bytes.substr(0, bytes.find("\r\n")));
-  const auto more = bytes.find("\r\nma ");
-  return more == bytes.npos ? label : label + "; ma";
-}
-
-}  // namespace
 
 // ---- the client's end
 // ----------------------------------------------------------------------------
@@ -308,10 +312,10 @@ std::string memcached_server::carry_out(std::string_view& bytes) {
   if (m.verb == "mn") return "MN\r\n";
   if (m.verb == "stats") return stats();
   m.key = next_word(line);
+  if (m.verb == "add" || m.verb == "cas") return write(m, line, bytes);
   std::string value;
   if (m.verb == "ms") {
-    const auto size = next_word(line);
-    std::from_chars(size.data(), size.data() + size.size(), m.bytes);
+    m.bytes = number_in(next_word(line));
     value = bytes.substr(0, m.bytes);
     bytes.remove_prefix(m.bytes + line_end.size());
   }
@@ -329,7 +333,26 @@ std::string memcached_server::stats() {
          "\r\nSTAT time " + std::to_string(tick()) + "\r\nEND\r\n";
 }
 
-// Where it has no room, it drops what was there: that would be out of date.
+// "add key 0 30 5", "cas key 0 30 5 17", and the value.
+std::string memcached_server::write(meta& m, std::string_view line, std::string_view& bytes) {
+  (void)next_word(line);
+  const std::string ends = "T" + std::string(next_word(line));
+  m.flags = {ends};
+  m.bytes = number_in(next_word(line));
+  auto value = std::string(bytes.substr(0, m.bytes));
+  bytes.remove_prefix(m.bytes + line_end.size());
+  item* there = find(m.key);
+  if (of_.refused(true)) return "SERVER_ERROR out of memory storing object\r\n";
+  const bool adds = m.verb == "add";
+  if (adds && there != nullptr) return "NOT_STORED\r\n";
+  if (!adds && there == nullptr) return "NOT_FOUND\r\n";
+  if (!adds && there->unique != number_in(line)) return "EXISTS\r\n";
+  if (there == nullptr) there = &items_[std::string(m.key)];
+  put(*there, std::move(value), m);
+  return "STORED\r\n";
+}
+
+// By a meta command: where it has no room, it drops what was there, which would be out of date.
 std::string memcached_server::set(const meta& m, std::string value) {
   item* there = find(m.key);
   if (of_.refused(true)) {
@@ -374,9 +397,7 @@ std::string memcached_server::count(const meta& m) {
   }
   std::uint64_t n = m.number('J').value_or(0);
   if (there != nullptr) {
-    const auto& text = there->value;
-    std::from_chars(text.data(), text.data() + text.size(), n);
-    ++n;
+    n = number_in(there->value) + 1;
   } else {
     there = &items_[std::string(m.key)];
   }

@@ -74,6 +74,7 @@ class memcached_server final : public dialled_server {
 
   std::string carry_out(std::string_view& bytes);
   std::string stats();
+  std::string write(meta& m, std::string_view line, std::string_view& bytes);
   std::string set(const meta& m, std::string value);
   std::string get(const meta& m);
   std::string remove(const meta& m);

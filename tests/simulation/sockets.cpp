@@ -82,7 +82,8 @@ int getaddrinfo(const char* host, const char* service, const addrinfo* hints, ad
   if (of == nullptr) return EAI_NONAME;
   auto* const a = new simulation::named_address;
   a->of = of;
-  a->address.sin_family = a->info.ai_family = AF_INET;
+  a->address.sin_family = AF_INET;
+  a->info.ai_family = AF_INET;
   a->info.ai_socktype = SOCK_STREAM;
   a->info.ai_addr = reinterpret_cast<sockaddr*>(&a->address);
   a->info.ai_addrlen = sizeof a->address;
