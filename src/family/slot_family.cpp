@@ -313,8 +313,7 @@ class slot_family final : public store::session_store {
 
   std::optional<own_slots::entry> waits_no_more(std::string_view name, const owner_id& owner) {
     const auto what = slots_.waits_no_more(name, owner);
-    if (what && port_->can().notifications)
-      port_->done_waiting(own_slots::at(name, *what), owner);
+    if (what && port_->can().notifications) port_->done_waiting(own_slots::at(name, *what), owner);
     return what;
   }
 

@@ -20,8 +20,7 @@ session_impl::session_impl(std::unique_ptr<store::session_store> store, session_
 
 bool session_impl::on_own_thread() noexcept {
   return keeper_->on_own_thread() || idle_lock_timer_->on_own_thread() ||
-         callers().on_own_thread() ||
-         (deadlock_watch_ && deadlock_watch_->on_own_thread());
+         callers().on_own_thread() || (deadlock_watch_ && deadlock_watch_->on_own_thread());
 }
 
 std::shared_ptr<session_impl> session_impl::make(std::unique_ptr<store::session_store> store,

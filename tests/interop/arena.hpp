@@ -23,9 +23,9 @@ inline constexpr unsigned permits_of_the_arena = 3;
 /// What is shared with whom.
 struct party {
   std::string title;
-  std::string script;             ///< in peers/
-  std::vector<std::string> urls;  ///< several: a redlock
-  std::string ports;              ///< the same servers, as the script has them
+  std::string script;                 ///< in peers/
+  std::vector<std::string> urls;      ///< several: a redlock
+  std::string ports;                  ///< the same servers, as the script has them
   shared_as what = shared_as::mutex;  ///< a read-write lock: reads and writes in turns
 };
 

@@ -145,10 +145,9 @@ TEST_F(dialects, a_key_of_another_layout_is_named_and_left_as_it_is) {
 TEST_F(dialects, what_a_dialect_does_not_share_is_refused_by_name) {
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     const auto session = open(dialect);
-    for (const auto& refused :
-         {outcome_of([&] { holdfast::election(session, "a"); }),
-          outcome_of([&] { holdfast::barrier(session, "a", 2); }),
-          outcome_of([&] { (void)session.names(); })}) {
+    for (const auto& refused : {outcome_of([&] { holdfast::election(session, "a"); }),
+                                outcome_of([&] { holdfast::barrier(session, "a", 2); }),
+                                outcome_of([&] { (void)session.names(); })}) {
       EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
       EXPECT_TRUE(contains(refused.text, "dialect=" + dialect)) << refused.text;
     }

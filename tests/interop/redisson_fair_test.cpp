@@ -139,7 +139,8 @@ TEST_F(redisson_fair, whoever_gives_up_leaves_the_queue_and_takes_its_patience_a
   EXPECT_FALSE(lock_.try_acquire_for(20ms));
   EXPECT_TRUE(waiting().empty());
   std::stop_source stop;
-  auto waits = std::async(std::launch::async, [&] { return rival_.try_acquire_for(1h, stop.get_token()); });
+  auto waits =
+      std::async(std::launch::async, [&] { return rival_.try_acquire_for(1h, stop.get_token()); });
   until_waiting(1);
   java_waits(1'000'000 + patience, "1:2");
   const auto behind = std::stoll(ask({"ZSCORE", given_up, "1:2"}));
@@ -159,7 +160,8 @@ TEST_F(redisson_fair, one_of_theirs_that_is_late_loses_its_place_and_one_that_is
 }
 
 // What a dead waiter of theirs costs is minutes, and not ours to change.
-TEST_F(redisson_fair, a_dead_waiter_of_ours_leaves_when_another_of_ours_comes_and_the_next_is_told) {
+TEST_F(redisson_fair,
+       a_dead_waiter_of_ours_leaves_when_another_of_ours_comes_and_the_next_is_told) {
   const std::string dead = "00000000000000110000000000000004:1";
   java_waits(600'000, dead);
   ask({"ZADD", "{fair}:holdfast:waits", std::to_string(server_time() - 1), dead});
@@ -191,8 +193,8 @@ TEST_F(redisson_fair, a_waiter_of_ours_that_lives_keeps_its_place_however_long_i
 TEST_F(redisson_fair, a_place_whose_answer_was_lost_is_left_by_whoever_gives_up) {
   java_holds();
   harness::fault_proxy network(server_.port());
-  const auto far = holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) +
-                                  "?dialect=redisson");
+  const auto far =
+      holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=redisson");
   fair_mutex there(far, "fair");
   network.with([](auto& relay) { relay.cut_after(harness::way::down, 0); });
   EXPECT_FALSE(there.try_acquire_for(100ms));

@@ -61,7 +61,8 @@ class redisson_permits : public testing::Test {
 
 // ---- RSemaphore
 
-TEST_F(redisson_permits, a_semaphore_is_the_number_of_its_free_permits_and_stays_when_all_are_back) {
+TEST_F(redisson_permits,
+       a_semaphore_is_the_number_of_its_free_permits_and_stays_when_all_are_back) {
   {
     const lease two = three_.acquire(2);
     EXPECT_EQ(number(), "1");
@@ -113,8 +114,8 @@ TEST_F(redisson_permits, what_a_dead_holder_of_ours_had_comes_back_with_the_next
 
 TEST_F(redisson_permits, a_step_that_was_carried_out_without_an_answer_counts_once) {
   harness::fault_proxy network(server_.port());
-  const auto far = holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) +
-                                  "?dialect=redisson");
+  const auto far =
+      holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=redisson");
   semaphore there(far, "sem", 3, {.renew = false});
   const lease first = there.acquire();
   network.with([](auto& relay) { relay.cut_after(harness::way::down, 0); });
@@ -182,8 +183,8 @@ TEST_F(redisson_permits, a_permit_is_in_the_set_by_the_bytes_of_its_id_with_its_
 
 TEST_F(redisson_permits, a_permit_of_java_s_is_extended_and_released_by_its_id) {
   java_makes("2");
-  for (const std::string& id : {std::string("0123456789abcdef"),
-                                std::string("30313233343536373839616263646566")}) {
+  for (const std::string& id :
+       {std::string("0123456789abcdef"), std::string("30313233343536373839616263646566")}) {
     java_takes_permit(id, 60'000);
     EXPECT_EQ(two_.available(), 1u) << id;
     EXPECT_TRUE(two_.try_extend("30313233343536373839616263646566", 1h));

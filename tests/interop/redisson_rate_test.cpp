@@ -91,7 +91,8 @@ TEST_F(redisson_rate, what_java_took_is_taken_and_the_other_way_round) {
   EXPECT_EQ(number(), "0");
 }
 
-TEST_F(redisson_rate, whoever_waits_is_counted_when_it_goes_through_and_java_finds_that_many_fewer) {
+TEST_F(redisson_rate,
+       whoever_waits_is_counted_when_it_goes_through_and_java_finds_that_many_fewer) {
   java_sets("2", "300");
   rate_limiter api(session_, "api", rule(2, 300ms));
   EXPECT_TRUE(java_takes(2));
@@ -107,8 +108,8 @@ TEST_F(redisson_rate, whoever_waits_is_counted_when_it_goes_through_and_java_fin
 TEST_F(redisson_rate, what_is_given_back_is_free_and_counted_once) {
   java_sets("5", "3600000");
   harness::fault_proxy network(server_.port());
-  const auto far = holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) +
-                                  "?dialect=redisson");
+  const auto far =
+      holdfast::open("redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=redisson");
   rate_limiter api(far, "api", rule(5, 1h));
   EXPECT_TRUE(java_takes(4));
   network.with([](auto& relay) { relay.cut_after(harness::way::down, 0); });

@@ -46,11 +46,11 @@ struct permits_command {
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
   std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =
-      false;             ///< not tied to its session's life; at a barrier: arrives for good
+      false;              ///< not tied to its session's life; at a barrier: arrives for good
   bool in_order = false;  ///< of a fair_mutex: it queues at the store where a mutex would not
   bool lingers = false;   ///< notify when others want it; at a barrier: the last goes first
-  owner_id replaces{};   ///< release this one first, in the same step
-  owner_id secret{};     ///< of the released owner: for the next one (secret_proves)
+  owner_id replaces{};    ///< release this one first, in the same step
+  owner_id secret{};      ///< of the released owner: for the next one (secret_proves)
   std::uint64_t fence_at_least = 0;  ///< acquire: a smaller fence becomes this one
   std::string_view peer{};  ///< the session's address: where notifications go, whose life counts
   std::string_view note{};  ///< who and why, for people

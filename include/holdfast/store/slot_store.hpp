@@ -32,10 +32,10 @@ struct slot_entry {
   std::int64_t since_wall_at = 0;
   std::int64_t left_us = 0;  ///< until it goes by itself; 0: the store does not say
   std::string note;
-  bool alone = true;               ///< of a shared_mutex: a writer, not a reader
-  std::uint32_t weight = 1;        ///< permits of a semaphore; 0: this is no holder
-  bool outlives_session = false;   ///< as permits_command::outlives_session
-  std::int64_t queue_lease_us = 0; ///< in order: it waits, and its place lasts so long; 0: a try
+  bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
+  std::uint32_t weight = 1;          ///< permits of a semaphore; 0: this is no holder
+  bool outlives_session = false;     ///< as permits_command::outlives_session
+  std::int64_t queue_lease_us = 0;   ///< in order: it waits, and its place lasts so long; 0: a try
   std::vector<slot_entry> beside{};  ///< looked at: who else is in
   /// Looked at, where the store counts the permits that are free and may not know who has the rest.
   std::optional<std::int64_t> free{};

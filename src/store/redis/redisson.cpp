@@ -94,16 +94,16 @@ std::string redisson_call(std::string_view key, const slot& where, std::string_v
     append_command(bytes,
                    {"EVALSHA", redisson_permits_script().sha, "5", key, beside + "timeout",
                     ours + ":ends", ours + ":permits", ours, verb, to_string(who.owner),
-                    redisson_id(who.owner), std::to_string(who.weight), std::to_string(who.capacity),
-                    ms, channel, who.outlives_session ? "1" : "0"},
+                    redisson_id(who.owner), std::to_string(who.weight),
+                    std::to_string(who.capacity), ms, channel, who.outlives_session ? "1" : "0"},
                    1);
   } else if (where.in_order) {
-    append_command(bytes,
-                   {"EVALSHA", redisson_fair_script().sha, "4", key,
-                    "redisson_lock_queue:" + tagged(key), "redisson_lock_timeout:" + tagged(key),
-                    beside + "holdfast:waits", verb, owner, ms, channel,
-                    std::to_string(who.queue_lease_us / 1'000)},
-                   1);
+    append_command(
+        bytes,
+        {"EVALSHA", redisson_fair_script().sha, "4", key, "redisson_lock_queue:" + tagged(key),
+         "redisson_lock_timeout:" + tagged(key), beside + "holdfast:waits", verb, owner, ms,
+         channel, std::to_string(who.queue_lease_us / 1'000)},
+        1);
   } else if (where.kind == kind::shared_mutex) {
     append_command(bytes,
                    {"EVALSHA", redisson_rw_script().sha, "2", key, beside, verb, owner, ms, channel,
@@ -128,8 +128,9 @@ std::string redisson_call(std::string_view key, const countdown_command& c) {
   append_command(
       bytes,
       {"EVALSHA", redisson_latch_script().sha, "5", key, ours, ours + ":" + to_string(c.owner),
-       redisson_beside(key) + "timeout", ours + ":permits", verb_of(c.verb), std::to_string(c.count), std::to_string(c.drop),
-       redisson_channel(kind::latch, key), std::to_string(c.keep_us / 1'000), remember_ms},
+       redisson_beside(key) + "timeout", ours + ":permits", verb_of(c.verb),
+       std::to_string(c.count), std::to_string(c.drop), redisson_channel(kind::latch, key),
+       std::to_string(c.keep_us / 1'000), remember_ms},
       1);
   return bytes;
 }

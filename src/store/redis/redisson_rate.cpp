@@ -46,18 +46,18 @@ result<std::string> redisson_call(std::string_view key, const rate_command& c) {
   }
   std::string bytes;
   const auto beside = redisson_beside(key);
-  append_command(bytes,
-                 {"EVALSHA", redisson_rate_script().sha, "4", key, beside + "value",
-                  beside + "permits", beside + "holdfast:" + to_string(c.owner), verb_of(c.verb),
-                  redisson_id(c.owner), std::to_string(c.tokens),
-                  std::to_string(rule.capacity / rule.unit), std::to_string(interval),
-                  std::to_string(c.ahead_us / 1'000)},
-                 1);
+  append_command(
+      bytes,
+      {"EVALSHA", redisson_rate_script().sha, "4", key, beside + "value", beside + "permits",
+       beside + "holdfast:" + to_string(c.owner), verb_of(c.verb), redisson_id(c.owner),
+       std::to_string(c.tokens), std::to_string(rule.capacity / rule.unit),
+       std::to_string(interval), std::to_string(c.ahead_us / 1'000)},
+      1);
   return bytes;
 }
 
 result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
-                             const resp_value& answer) {
+                                const resp_value& answer) {
   if (answer.is_error()) return server_says(answer.text);
   const auto& items = answer.items;
   if (items.size() != 4) return strange_answer("redisson_rate.lua");

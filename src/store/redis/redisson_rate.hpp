@@ -14,6 +14,7 @@ namespace holdfast::store::redis {
 result<std::string> redisson_call(std::string_view key, const rate_command& c);
 
 /// What the script answered.
-result<rate_reply> read_limiter(std::string_view key, const rate_command& c, const resp_value& answer);
+result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
+                                const resp_value& answer);
 
 }  // namespace holdfast::store::redis

@@ -40,7 +40,7 @@ inline std::vector<script> scripts_of(dialect d, publication how = publication::
     case dialect::redlock:
       return {redlock_script()};
     case dialect::redisson:
-      return {redisson_script(), redisson_fair_script(), redisson_rw_script(),
+      return {redisson_script(),         redisson_fair_script(),  redisson_rw_script(),
               redisson_permits_script(), redisson_latch_script(), redisson_rate_script()};
     case dialect::setnx:
       return {setnx_script()};
