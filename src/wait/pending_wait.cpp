@@ -29,8 +29,12 @@ void pending_wait::begin(std::stop_token stop) {
     ends_by_ = std::min(limit_, saturated_add(session->now(), each * commands_of_a_try()));
   }
   if (can && ends_by_ != forever) can = session->runner().end_by(ends_by_, shared_from_this());
-  if (can) return wake();
-  fail(session->located(std::move(can.error()), operation_, config_->name));
+  if (!can) return fail(session->located(std::move(can.error()), operation_, config_->name));
+  // Nobody may be there to take the first step: the runner's thread may be stuck in the store.
+  wake_after([this] {
+    if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
+    if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
+  });
 }
 
 const std::stop_token& pending_wait::stop() const noexcept {
@@ -48,11 +52,7 @@ failure pending_wait::stopped() const {
 operation::next pending_wait::step() {
   if (leaving_) return {};
   if (steps_) return ask();
-  if (!std::exchange(begun_, true)) {
-    if (stop_.stop_possible()) on_stop_.emplace(stop_, rouse{this});
-    if (receivers_stop_.stop_possible()) on_receivers_stop_.emplace(receivers_stop_, rouse{this});
-    if (stop().stop_requested()) return end(stopped());
-  }
+  if (!std::exchange(begun_, true) && stop().stop_requested()) return end(stopped());
   return come_in();
 }
 

@@ -66,6 +66,9 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
   void wake() noexcept final;
 
  protected:
+  /// The first wake(), after `first`, during which no step is taken, whoever wakes it.
+  template <class First>
+  void wake_after(First first);
   virtual void tell_no_memory() noexcept = 0;
 
  private:
@@ -183,5 +186,12 @@ class runner {
   std::list<question> behind_;  ///< to be asked when what is under way for the same owner has ended
   batch* under_way_ = nullptr;
 };
+
+template <class First>
+void operation::wake_after(First first) {
+  queued_ = true;
+  first();
+  runner_.push(shared_from_this());
+}
 
 }  // namespace holdfast::engine

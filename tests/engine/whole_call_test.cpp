@@ -408,6 +408,22 @@ TEST_F(whole_call, a_try_without_a_thread_does_not_wait_for_what_is_under_way) {
   await_free("b");
 }
 
+TEST_F(whole_call, a_wait_that_began_while_the_store_hung_ends_when_it_is_stopped) {
+  mutex a{session, "a"}, b{session, "b"};
+  store->hang();
+  auto patient = async_acquire(a).future();
+  store->await_hanging(1);
+  std::stop_source stop;
+  auto late = async_acquire(b, {}, stop.get_token()).future();
+  stop.request_stop();
+  const auto stopped = while_it_hangs(std::move(late));
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, errc::cancelled);
+  store->let_go();
+  EXPECT_TRUE(patient.get());
+  await_free("b");
+}
+
 TEST_F(whole_call, the_limit_of_a_call_is_none_for_who_is_told_how_it_ended) {
   holdfast::latch local_queue{session, "l", 1};
   local_queue.count_down();
