@@ -16,8 +16,10 @@ struct participant_actor : actor {
   barrier_deed how;
   nanos since = asked;  ///< when it began to arrive
 
-  // What a thread has asked cannot be left because it is to stop.
-  bool may_be_late() const { return how == barrier_deed::wait_until_stopped && !me.dropped; }
+  // How soon after it was asked to stop is not judged: who asks may be late itself.
+  bool may_be_late() const {
+    return how == barrier_deed::wait_until_stopped || how == barrier_deed::async_stopped;
+  }
   std::string who() const { return "P" + std::to_string(p.number) + "." + world::self()->name; }
 
   void act() {
