@@ -257,7 +257,7 @@ TEST_F(run_command, keeps_two_runs_apart) {
   constexpr int runs = 10;
   std::vector<std::thread> threads;
   std::vector<int> failures(workers);
-  for (int w = 0; w < workers; ++w)
+  for (std::size_t w = 0; w < workers; ++w)
     threads.emplace_back([&, w] {
       for (int i = 0; i < runs; ++i)
         failures[w] +=

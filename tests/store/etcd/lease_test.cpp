@@ -58,7 +58,7 @@ TEST(etcd_leases, of_two_that_make_a_record_the_one_that_comes_late_leaves_no_le
   EXPECT_FALSE(store->replace("latch", "two", -1, 3'600'000'000).value());
   // A lease of another test may have ended meanwhile.
   harness::eventually("none is left", [&] { return leases() <= before; });
-  EXPECT_EQ(store->record("latch", nullptr).value().text, "one");
+  EXPECT_EQ(store->record("latch", false, nullptr).value().text, "one");
 }
 
 // The connection is cut after more and more of the answers, until it is the second one that is
@@ -82,7 +82,7 @@ TEST(etcd_leases, a_record_whose_making_was_not_answered_is_there_after_it_is_as
     const auto made = store->replace(name, "one", -1, 3'600'000'000);
     ASSERT_TRUE(made) << made.error().what;
     late = !made->has_value();
-    EXPECT_EQ(witness->record(name, nullptr).value().text, "one") << pass;
+    EXPECT_EQ(witness->record(name, false, nullptr).value().text, "one") << pass;
   }
   EXPECT_TRUE(late) << "no such answer was lost";
 }
