@@ -189,7 +189,16 @@ books::books(judge& to, const plan& of) {
     }
     if (n.kind == lock_kind::election) elections.emplace(i, election_book(to));
     if (n.kind == lock_kind::condition) conditions.emplace(i, condition_book{});
+    if (n.kind == lock_kind::expiring) {
+      permits.emplace(i, permit_book(to, "n" + std::to_string(own_name(of, i)), n.capacity));
+    }
   }
+}
+
+bool books::has_permits(const std::string& name, nanos now) {
+  return std::any_of(permits.begin(), permits.end(), [&](auto& one) {
+    return one.second.name() == name && one.second.anybody_has(now);
+  });
 }
 
 phase_book* books::phases_of(std::size_t name) {
@@ -206,6 +215,7 @@ void books::forgot(nanos until) {
   for (auto& [i, b] : latches) b.forgot();
   for (auto& [i, b] : phases) b.forgot();
   for (auto& [i, b] : rates) b.forgot(until);
+  for (auto& [i, b] : permits) b.forgot(until);
 }
 
 }  // namespace simulation

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simulation/judge.hpp"
+#include "simulation/permit_book.hpp"
 #include "simulation/phases.hpp"
 #include "simulation/plan.hpp"
 
@@ -140,6 +141,7 @@ struct condition_book {
 struct books {
   books(judge& to, const plan& of);
   void forgot(nanos until);
+  bool has_permits(const std::string& name, nanos now);
   /// Null where no server shows what each command made of a barrier.
   phase_book* phases_of(std::size_t name);
   /// Out of that barrier.
@@ -153,6 +155,7 @@ struct books {
   std::map<std::size_t, rate_book> rates;
   std::map<std::size_t, election_book> elections;
   std::map<std::size_t, condition_book> conditions;
+  std::map<std::size_t, permit_book> permits;
 };
 
 }  // namespace simulation

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "simulation/barrier_actor.hpp"
+#include "simulation/permit_actor.hpp"
 #include "simulation/rate_actor.hpp"
 
 namespace simulation {
@@ -18,7 +19,7 @@ constexpr const char* trouble_names[trouble_count] = {
 constexpr const char* kind_names[] = {
     "mutex", "fair_mutex", "recursive_mutex",    "shared_mutex", "semaphore", "counting_semaphore",
     "latch", "barrier",    "condition_variable", "rate_limiter", "election",  "admission",
-    "both",  "redlock"};
+    "both",  "redlock",    "expiring_semaphore"};
 
 std::string form_of(const step& s) {
   if (s.wait == 0) return " try";
@@ -44,6 +45,8 @@ std::string deed_of(const plan& p, const process_plan& of, const step& s) {
       return s.deed < 2 ? " notify_one" : s.deed < 4 ? " notify_all" : " wait_for";
     case lock_kind::limiter:
       return word_of_rates(p, s);
+    case lock_kind::expiring:
+      return word_of_permits(s) + (s.deed < 3 ? form_of(s) : std::string());
     case lock_kind::election:
       return s.deed < 6 ? " campaign" : s.deed == 6 ? " current" : " observe";
     case lock_kind::admission:
@@ -56,7 +59,9 @@ std::string deed_of(const plan& p, const process_plan& of, const step& s) {
 // A redlock votes again after a while, tokens come back with time, and who only looks does not
 // wait: no store has anything to tell them.
 bool is_told(const std::string& operation) {
-  return !operation.starts_with("redlock") && !operation.starts_with("rate_limiter") &&
+  const bool by_id = operation.starts_with("expiring_semaphore") &&
+                     operation.find(" acquire ") == std::string::npos;
+  return !by_id && !operation.starts_with("redlock") && !operation.starts_with("rate_limiter") &&
          !operation.ends_with("try_wait") && !operation.ends_with("remaining");
 }
 
@@ -72,7 +77,9 @@ bool possible(store_kind on, const std::string& operation, trouble t) {
     const bool writes = on != store_kind::contenders || t == trouble::suspended;
     return of_a_lock && writes && on < store_kind::slots;
   }
-  if (t == trouble::evicted) return operation.starts_with("barrier");
+  if (t == trouble::evicted) {
+    return operation.starts_with("barrier") || operation.starts_with("expiring_semaphore");
+  }
   return true;
 }
 

@@ -54,6 +54,7 @@ void scene::strike(const fault_plan& f) {
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->set_clock(-f.length);
     case kind::evict:
+      for (auto& [i, book] : notes.permits) book.forgot(here.now());
       return stores[f.store]->evict(name_of(0));
   }
 }

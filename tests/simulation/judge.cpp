@@ -93,13 +93,13 @@ void judge::given_up(int id) {
 
 void judge::given_up_by(const fiber* who) {
   for (auto& h : holds_) {
-    if (h.by == who) h.open = false;
+    if (h.by == who && !h.g.outlives_process) h.open = false;
   }
 }
 
 void judge::died(const process& of) {
   for (auto& h : holds_) {
-    if (h.g.of == &of) h.open = false;
+    if (h.g.of == &of && !h.g.outlives_process) h.open = false;
   }
 }
 

@@ -38,6 +38,7 @@ class judge {
     std::uint64_t fence = 0;
     nanos asked = 0;       ///< when the acquisition began
     std::stop_token lost;  ///< what the holder is told by
+    bool outlives_process = false;
   };
   /// check() passed for the first time; it was called then. A number for the others.
   int granted(grant g, nanos then);

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "simulation/barrier_actor.hpp"
+#include "simulation/permit_actor.hpp"
 #include "simulation/rate_actor.hpp"
 #include "simulation/spread_actor.hpp"
 
@@ -337,6 +338,7 @@ void act_at(const actor& who, belongings& all) {
         {who}, *mine.condition, *all.of_locks[i - 1].mutex, notes.conditions.at(i)}
         .act();
   }
+  if (mine.expiring) return act_by_permits(who, all);
   if (mine.redlock || mine.both) return act_across_stores(who, all);
   act_by_rates(who, all);
 }
@@ -381,6 +383,11 @@ meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, 
     holdfast::redlock_options o;
     o.lease = in_ms(of.whole.longest_lease());
     one.redlock = std::make_unique<holdfast::redlock>(sessions, name, o);
+  }
+  if (n.kind == lock_kind::expiring) {
+    one.expiring = std::make_unique<holdfast::expiring_semaphore>(
+        s, scene::name_of(own_name(of.whole, i)), n.capacity);
+    one.session = s;
   }
   if (n.kind == lock_kind::both) {
     one.both = std::make_unique<holdfast::both<holdfast::mutex, holdfast::mutex>>(

@@ -28,6 +28,8 @@ struct meeting {
   std::unique_ptr<holdfast::admission> admission;
   std::unique_ptr<holdfast::both<holdfast::mutex, holdfast::mutex>> both;
   std::unique_ptr<holdfast::redlock> redlock;
+  std::unique_ptr<holdfast::expiring_semaphore> expiring;
+  std::optional<holdfast::session> session;  ///< … of it
   /// Of a barrier: those who were given up waiting for.
   std::vector<holdfast::barrier::arrival> arrivals;
   std::unique_ptr<holdfast::double_barrier> twice;

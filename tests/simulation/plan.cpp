@@ -18,6 +18,14 @@ constexpr auto with_scripts = store_kind::scripts;
 constexpr auto with_scripts = store_kind::told;
 #endif
 
+store_kind with_rows(random_source& r) {
+#ifdef HOLDFAST_WITH_SQL
+  return r.one_in(2) ? store_kind::postgres : store_kind::mariadb;
+#else
+  return r.one_in(2) ? store_kind::told : store_kind::untold;
+#endif
+}
+
 step make_step(random_source& r, const plan& p, nanos lease) {
   using inside = step::inside;
   step s;
@@ -78,8 +86,14 @@ step make_step(random_source& r, const plan& p, nanos lease) {
 
 }  // namespace
 
+std::size_t own_name(const plan& p, std::size_t name) noexcept {
+  const bool shares = p.names[name].kind == lock_kind::expiring && name > 0;
+  return shares ? name - 1 : name;
+}
+
 bool without_waiting(const plan& p, const step& s) noexcept {
-  const bool asked = p.about == theme::async || p.about == theme::rates;
+  const bool asked =
+      p.about == theme::async || p.about == theme::rates || p.about == theme::permits;
   return asked && s.how == step::style::callback;
 }
 
@@ -599,10 +613,47 @@ plan plan_of_rows(std::uint64_t seed) {
   return p;
 }
 
+// Permits that outlive the sessions that got them, alone or beside those of a semaphore.
+plan plan_of_permits(std::uint64_t seed) {
+  random_source r(random_source(seed + 23'000'000'000).next());
+  plan p;
+  p.seed = seed;
+  p.about = theme::permits;
+  p.store = one_of<store_kind, 6>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, with_scripts, with_rows(r)});
+  const auto capacity = static_cast<std::uint32_t>(1 + r.below(3));
+  const bool alone = !r.one_in(3);
+  if (!alone) p.names.push_back({lock_kind::semaphore, capacity});
+  p.names.push_back({lock_kind::expiring, capacity});
+  const bool calm = r.one_in(3);
+  make_conditions(r, p, calm);
+  const nanos lease = one_of<nanos, 3>(r, {300 * millisecond, second, 3 * second});
+  for (auto more = 1 + r.below(4); more > 0; --more) {
+    auto one = make_process(r, p, lease);
+    one.linger = 0;
+    one.threads.resize(1 + r.below(3));
+    for (auto& t : one.threads) {
+      for (auto steps = 3 + r.below(9); steps > 0; --steps) {
+        const auto name = r.below(p.names.size());
+        t.steps.push_back(make_deed(r, p, lease, name));
+        if (p.names[name].kind == lock_kind::expiring && r.one_in(3)) t.steps.back().wait = never;
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!calm && !r.one_in(4)) make_faults(r, p, lease);
+  for (auto& f : p.faults) {
+    if (alone && f.what == fault_plan::kind::freeze) f.what = fault_plan::kind::evict;
+  }
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
+    case theme::permits:
+      return plan_of_permits(s.number);
     case theme::rows:
       return plan_of_rows(s.number);
     case theme::scripts:

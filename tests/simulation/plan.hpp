@@ -23,11 +23,12 @@ enum class theme {
   rates,
   worse,
   scripts,
-  rows
+  rows,
+  permits
 };
 inline constexpr theme all_themes[] = {
     theme::locks,    theme::slots, theme::meetings, theme::stores, theme::endings,
-    theme::barriers, theme::async, theme::rates,    theme::worse,
+    theme::barriers, theme::async, theme::rates,    theme::worse,  theme::permits,
 #ifdef HOLDFAST_WITH_REDIS
     theme::scripts,
 #endif
@@ -62,6 +63,7 @@ enum class lock_kind {
   admission,  ///< goes with the two before it: a semaphore and a limiter
   both,       ///< the two mutexes before it as one
   redlock,    ///< on all stores
+  expiring,   ///< shares the name of a semaphore before it
 };
 enum class store_kind {
   told,
@@ -175,6 +177,8 @@ struct plan {
   }
 };
 
+/// The number of the name that it is about.
+std::size_t own_name(const plan& p, std::size_t name) noexcept;
 /// Whether it is done by the form that does not wait.
 bool without_waiting(const plan& p, const step& s) noexcept;
 

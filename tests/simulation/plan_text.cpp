@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view theme_names[] = {"locks",   "slots",    "meetings", "stores",
                                             "endings", "barriers", "async",    "rates",
-                                            "worse",   "scripts",  "rows"};
+                                            "worse",   "scripts",  "rows",     "permits"};
 
 }  // namespace
 
@@ -63,7 +63,7 @@ std::string describe(const plan& p) {
                                           "shared_mutex", "semaphore",  "counting_semaphore",
                                           "latch",        "barrier",    "condition_variable",
                                           "rate_limiter", "election",   "admission",
-                                          "both",         "redlock"};
+                                          "both",         "redlock",    "expiring_semaphore"};
   static constexpr const char* faults[] = {
       "pause",         "kill",      "cut",  "restart",   "forget",      "freeze",
       "evict",         "suspend",   "full", "read only", "drop a name", "step of the clock",

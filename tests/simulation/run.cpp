@@ -132,9 +132,9 @@ nanos scene::longest() const {
   return all;
 }
 
-bool scene::anybody_has(const std::string& name) const {
+bool scene::anybody_has(const std::string& name) {
   const auto [first, last] = unjudged.equal_range(name);
-  return rules.anybody_has(name) ||
+  return rules.anybody_has(name) || notes.has_permits(name, here.now()) ||
          std::any_of(first, last, [](const auto& one) { return !one.second->dead; });
 }
 
@@ -214,6 +214,12 @@ void scene::look_at_what_is_left(nanos quiet) {
   const bool at_once = whole.calm();
   if (!at_once) {
     const nanos end = std::max(here.now(), quiet) + 2 * whole.longest_lease() + 8 * second;
+    here.at(end, [] {});
+    (void)here.run(end);
+  }
+  // Permits that nobody has given back end by themselves.
+  if (!notes.permits.empty()) {
+    const nanos end = here.now() + 2 * whole.longest_lease();
     here.at(end, [] {});
     (void)here.run(end);
   }

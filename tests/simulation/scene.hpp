@@ -49,7 +49,7 @@ struct scene {
   void watch_conditions();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
-  bool anybody_has(const std::string& name) const;
+  bool anybody_has(const std::string& name);
   void look_at_what_is_left(nanos quiet);
   bool stays(const std::string& name) const;
   std::string blocked() const;

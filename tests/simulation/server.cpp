@@ -591,8 +591,15 @@ holdfast::store::permits_record server::barrier_of(std::string_view name) {
 
 void server::show(std::span<const named_command> carried_out,
                   std::span<const result<permits_reply>> replies) {
-  if (looked_at_.empty()) return;
   using verb = holdfast::store::permits_verb;
+  for (std::size_t i = 0; i < carried_out.size(); ++i) {
+    const auto& c = carried_out[i].command;
+    const bool acquires = c.verb == verb::acquire && c.outlives_session && replies[i];
+    if (acquires && replies[i]->outcome == holdfast::store::permits_outcome::granted) {
+      given_[c.owner] = world_.now();
+    }
+  }
+  if (looked_at_.empty()) return;
   for (std::size_t i = 0; i < carried_out.size(); ++i) {
     const auto& c = carried_out[i];
     const auto at = looked_at_.find(c.name);
@@ -613,6 +620,11 @@ void server::show(std::span<const named_command> carried_out,
     book->stands(barrier_of(name), world_.now(),
                  [this](std::string_view peer) { return number_of(peer); });
   }
+}
+
+nanos server::given_at(const holdfast::store::owner_id& to) const noexcept {
+  const auto at = given_.find(to);
+  return at == given_.end() ? -1 : at->second;
 }
 
 int server::number_of(std::string_view peer) const {

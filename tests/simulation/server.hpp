@@ -128,6 +128,8 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
+  /// When it last gave that owner what may outlive its session; before all if never.
+  nanos given_at(const holdfast::store::owner_id& to) const noexcept;
   /// The names in use, as the server itself sees them.
   std::vector<std::string> names();
   std::string describe(std::string_view name);
@@ -180,6 +182,7 @@ class server {
   std::unique_ptr<holdfast::store::session_store> family_;
   std::unique_ptr<back_end> back_;
   std::map<std::string, phase_book*, std::less<>> looked_at_;
+  std::map<holdfast::store::owner_id, nanos> given_;
   std::uint64_t commands_ = 0;
   int sessions_ = 0;
   nanos down_until_ = 0;
