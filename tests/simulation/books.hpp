@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "simulation/permit_book.hpp"
 #include "simulation/phases.hpp"
 #include "simulation/plan.hpp"
+#include "simulation/ring_book.hpp"
 
 namespace simulation {
 
@@ -156,6 +158,7 @@ struct books {
   std::map<std::size_t, election_book> elections;
   std::map<std::size_t, condition_book> conditions;
   std::map<std::size_t, permit_book> permits;
+  std::optional<ring_book> rings;  ///< where the search for deadlocks is on
 };
 
 }  // namespace simulation

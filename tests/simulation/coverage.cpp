@@ -98,6 +98,7 @@ std::vector<std::string> operations_of(const plan& p, const process_plan& of, co
   if (p.about == theme::endings) {
     return {name + " async" + form_of(s), std::string("callback, ") + async_ends[s.deed % 7]};
   }
+  if (p.about == theme::deadlocks) return {name + " and others inside" + form_of(s)};
   const std::string form = kind >= lock_kind::latch && without_waiting(p, s) ? " async" : "";
   if (kind >= lock_kind::latch) return {name + form + deed_of(p, of, s)};
   if (s.several) return {"multi_lock" + form_of(s)};

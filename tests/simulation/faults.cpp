@@ -19,6 +19,7 @@ void scene::strike(const fault_plan& f) {
       log.add("world", "P" + std::to_string(p.number) + " is killed");
       here.kill(p);
       rules.died(p);
+      if (notes.rings) notes.rings->died(p);
       std::erase_if(waiting, [&](const auto& w) { return w.second == &p; });
       for (const auto& s : stores) s->process_died(p);
       return;

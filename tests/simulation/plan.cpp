@@ -648,10 +648,60 @@ plan plan_of_permits(std::uint64_t seed) {
   return p;
 }
 
+// Threads that take locks one inside the other, often in different orders.
+plan plan_of_deadlocks(std::uint64_t seed) {
+  random_source r(random_source(seed + 29'000'000'000).next());
+  plan p;
+  p.seed = seed;
+  p.about = theme::deadlocks;
+  p.store = one_of<store_kind, 6>(r, {store_kind::told, store_kind::told, store_kind::untold,
+                                      store_kind::sees_death, with_scripts, with_rows(r)});
+  for (auto more = 2 + r.below(3); more > 0; --more) {
+    p.names.push_back(
+        {one_of<lock_kind, 6>(r, {lock_kind::mutex, lock_kind::mutex, lock_kind::mutex,
+                                  lock_kind::fair, lock_kind::recursive, lock_kind::shared})});
+  }
+  const bool calm = r.one_in(2);
+  make_conditions(r, p, calm);
+  // A confirmation that nobody waits for any more arrives when the wait is long over.
+  if (!calm && r.one_in(4)) {
+    p.network.slowest_late = 15 * second;
+    p.network.slow_request = static_cast<unsigned>(50 + r.below(200));
+    p.network.delivers_late = true;
+  }
+  const bool has_shared = std::any_of(p.names.begin(), p.names.end(),
+                                      [](const auto& n) { return n.kind == lock_kind::shared; });
+  const nanos lease = one_of<nanos, 2>(r, {second, 3 * second});
+  for (auto more = 2 + r.below(3); more > 0; --more) {
+    auto one = make_process(r, p, lease);
+    one.max_hold = never;
+    one.renew = true;
+    if (p.store == store_kind::mariadb) one.linger = 0;  // nobody would tell a holder
+    one.threads.resize(1 + r.below(2));
+    for (auto& t : one.threads) {
+      for (auto steps = 2 + r.below(4); steps > 0; --steps) {
+        auto s = make_step(r, p, lease);
+        s.weight = static_cast<std::uint32_t>(2 + r.below(2));
+        s.deed = static_cast<unsigned>(r.below(8));
+        if (s.wait == 0 && r.one_in(2)) s.wait = r.between(second, 4 * second);
+        // That a writer waits before a reader is not looked at: such a ring ends by its limits
+        // only.
+        if (has_shared && s.wait == never) s.wait = r.between(second, 4 * second);
+        t.steps.push_back(s);
+      }
+    }
+    p.processes.push_back(std::move(one));
+  }
+  if (!p.calm() && !r.one_in(4)) make_faults(r, p, lease);
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
+    case theme::deadlocks:
+      return plan_of_deadlocks(s.number);
     case theme::permits:
       return plan_of_permits(s.number);
     case theme::rows:

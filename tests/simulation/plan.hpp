@@ -24,11 +24,13 @@ enum class theme {
   worse,
   scripts,
   rows,
-  permits
+  permits,
+  deadlocks
 };
 inline constexpr theme all_themes[] = {
-    theme::locks,    theme::slots, theme::meetings, theme::stores, theme::endings,
-    theme::barriers, theme::async, theme::rates,    theme::worse,  theme::permits,
+    theme::locks,   theme::slots,    theme::meetings,  theme::stores,
+    theme::endings, theme::barriers, theme::async,     theme::rates,
+    theme::worse,   theme::permits,  theme::deadlocks,
 #ifdef HOLDFAST_WITH_REDIS
     theme::scripts,
 #endif

@@ -8,9 +8,9 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks",   "slots",    "meetings", "stores",
-                                            "endings", "barriers", "async",    "rates",
-                                            "worse",   "scripts",  "rows",     "permits"};
+constexpr std::string_view theme_names[] = {"locks",    "slots",   "meetings", "stores", "endings",
+                                            "barriers", "async",   "rates",    "worse",  "scripts",
+                                            "rows",     "permits", "deadlocks"};
 
 }  // namespace
 

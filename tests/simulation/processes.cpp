@@ -4,6 +4,7 @@
 
 #include "simulation/ending_actor.hpp"
 #include "simulation/meeting_actor.hpp"
+#include "simulation/nested_actor.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -21,7 +22,8 @@ class listener final : public holdfast::observer {
       of_.log.add("(" + std::string(to_string(e.kind)) + " " + std::string(e.name) + " " +
                   std::string(e.detail) + ")");
     }
-    const bool due = e.kind == kind::lost && of_.loses;
+    const bool due =
+        (e.kind == kind::lost && of_.loses) || (e.kind == kind::deadlock && of_.notes.rings);
     if (!good && !due && of_.whole.calm()) {
       const bool at_a_barrier = of_.whole.names.front().kind == lock_kind::barrier;
       of_.rules.violated("where nothing goes wrong nobody is told that it did",
@@ -40,6 +42,7 @@ void scene::live(process& p, const process_plan& does) {
   if (!does.renew || does.max_hold != never) loses = true;
   holdfast::session_options o;
   o.lease = in_ms(does.lease);
+  o.detect_deadlocks = whole.about == theme::deadlocks;
   o.observer = std::make_shared<listener>(*this);
   std::vector<holdfast::session> sessions;
   for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
@@ -57,7 +60,9 @@ void scene::live(process& p, const process_plan& does) {
         here.sleep(one.think);
         const auto before = p.met;
         const actor who{*this, p, does, one, name_of(one.name), here.now()};
-        if (whole.names[one.name].kind < lock_kind::latch) {
+        if (whole.about == theme::deadlocks) {
+          act_nested(who, all.of_locks);
+        } else if (whole.names[one.name].kind < lock_kind::latch) {
           act_on_locks(who, all.of_locks);
         } else {
           act_at_meeting(who, all);

@@ -37,6 +37,11 @@ scene::scene(const plan& p, bool traced)
       log(here, traced),
       rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
       notes(rules, p) {
+  if (p.about == theme::deadlocks) {
+    const bool exclusive = std::none_of(p.names.begin(), p.names.end(),
+                                        [](const auto& n) { return n.kind == lock_kind::shared; });
+    notes.rings.emplace(rules, here, exclusive);
+  }
   const auto add = [&](std::string url, store_kind kind, int drift) {
     stores.push_back(
         std::make_unique<server>(here, log, std::move(url), traits_of(p, kind, drift), p.network));
@@ -167,6 +172,7 @@ void scene::watch() {
       }
     }
     watch_conditions();
+    watch_rings();
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
     if (!over && (alive || any || here.now() < second)) watch();
@@ -181,6 +187,17 @@ void scene::watch_conditions() {
     if (here.now() - book.idle_since <= bound()) continue;
     rules.violated("a notification wakes who waits", at_the_stores(name_of(i)) + "\n" + blocked());
   }
+}
+
+// Whoever waits in a ring looks eight times a second, and has to see it a few times.
+void scene::watch_rings() {
+  if (!notes.rings) return;
+  nanos last = disturbed_at;
+  for (const auto* const p : processes) {
+    if (!p->dead) last = std::max(last, disturbed(*p));
+  }
+  notes.rings->look(last,
+                    whole.calm() ? 1500 * millisecond : 2 * whole.longest_lease() + 10 * second);
 }
 
 std::string scene::at_the_stores(const std::string& name) const {

@@ -47,6 +47,7 @@ struct scene {
   nanos longest() const;
   void watch();
   void watch_conditions();
+  void watch_rings();
   /// So long it takes at most, where nothing goes wrong, until somebody has what is free.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
   bool anybody_has(const std::string& name);
