@@ -44,13 +44,18 @@ constexpr std::int64_t spare_s = 2;
 
 std::string ttl_of(std::int64_t lease_us) { return std::to_string(lease_us / 1'000'000 + spare_s); }
 
-std::string set_command(const std::string& key, const std::string& value, std::int64_t lease_us,
-                        const std::string& mode) {
+/// Writes an item if there is none, or if it is still the one with that number; and looks what is
+/// there then. Not by `ms`: a server without room answers that by dropping what is there, whoever
+/// holds it, and `add` and `cas` leave it alone (ADR 133).
+std::string write_command(const std::string& key, const std::string& value, std::int64_t lease_us,
+                          std::optional<std::int64_t> instead_of) {
   std::string text;
-  text.reserve(key.size() + value.size() + 64);
-  text.append("ms ").append(key).append(" ").append(std::to_string(value.size()));
-  text.append(" T").append(ttl_of(lease_us)).append(" ").append(mode).append(" c\r\n");
-  return text.append(value).append("\r\n");
+  text.reserve(2 * key.size() + value.size() + 80);
+  text.append(instead_of ? "cas " : "add ").append(key).append(" 0 ").append(ttl_of(lease_us));
+  text.append(" ").append(std::to_string(value.size()));
+  if (instead_of) text.append(" ").append(std::to_string(*instead_of));
+  text.append("\r\n").append(value).append("\r\n");
+  return text.append("mg ").append(key).append(" v t c\r\n");
 }
 
 /// A slot on its server.
@@ -201,44 +206,41 @@ class memcached_store final : public slot_store {
   // overtaken. If it is not ours, a number is left out.
   result<slot_reply> add_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
     who.since_wall_at = l.wall_at();
-    auto commands = set_command(at.key, write_value(who), lease, "ME");
+    auto commands = write_command(at.key, write_value(who), lease, std::nullopt);
     commands.append("ma ").append(at.counter).append(" N").append(counter_lasts_s);
     commands.append(" T").append(counter_lasts_s).append(" J");
     commands.append(std::to_string(who.since_wall_at)).append(" v\r\n");
-    const auto replies = l.ask(commands, 2);
+    const auto replies = l.ask(commands, 3);
     if (!replies) return replies.error();
-    const meta_reply& set = (*replies)[0];
-    const meta_reply& count = (*replies)[1];
-    if (!set.is("HD") && !set.is("NS")) return server_says(set, at.on->where());
-    if (set.is("NS")) return in_the_way(l, at, who, lease, count);
-    const auto fence = fence_in(count, at);
-    auto reply = remember(l, at, who, lease, set, fence ? *fence : 0);
+    const meta_reply& added = (*replies)[0];
+    auto there = standing_in((*replies)[1], at);
+    if (!there) return std::move(there.error());
+    const bool refused = !added.is("STORED") && !added.is("NOT_STORED");
+    if (!there->entry && refused) return server_says(added, at.on->where());
+    if (!there->entry) return slot_reply{slot_outcome::taken, 0, who};
+    if (there->entry->owner != who.owner) {
+      return slot_reply{slot_outcome::taken, 0, std::move(*there->entry)};
+    }
+    const auto fence = fence_of(at, who.owner, (*replies)[2]);
+    if (!added.is("STORED") && fence) {  // ours already, by an attempt whose answer was lost
+      who.fence = *fence;
+      return write_over(l, at, who, lease, there->cas);
+    }
+    auto reply = remember(l, at, who, lease, there->cas, fence ? *fence : 0);
     if (fence) return reply;
     if (auto back = remove_over(l, at, who.owner); !back) return back;
     return fence.error();
   }
 
-  slot_reply remember(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
-                      const meta_reply& set, std::uint64_t fence) {
-    known_.put(at.name, who.owner, {l.id(), set.number('c').value_or(0), fence, l.life()}, lease);
-    return {slot_outcome::done, fence, {}};
+  result<std::uint64_t> fence_of(const spot& at, const owner_id& owner, const meta_reply& count) {
+    const auto known = known_.find(at.name, owner);
+    return known && known->fence != 0 ? result<std::uint64_t>(known->fence) : fence_in(count, at);
   }
 
-  // It may be ourselves, by an attempt whose answer was lost.
-  result<slot_reply> in_the_way(link& l, const spot& at, slot_entry who, std::int64_t lease,
-                                const meta_reply& count) {
-    auto found = read(l, at);
-    if (!found) return std::move(found.error());
-    if (!found->entry) return slot_reply{slot_outcome::taken, 0, who};
-    if (found->entry->owner != who.owner) {
-      return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
-    }
-    const auto known = known_.find(at.name, who.owner);
-    const auto fence =
-        known && known->fence != 0 ? result<std::uint64_t>(known->fence) : fence_in(count, at);
-    if (!fence) return fence.error();
-    who.fence = *fence;
-    return write_over(l, at, who, lease, found->cas);
+  slot_reply remember(link& l, const spot& at, const slot_entry& who, std::int64_t lease,
+                      std::int64_t cas, std::uint64_t fence) {
+    known_.put(at.name, who.owner, {l.id(), cas, fence, l.life()}, lease);
+    return {slot_outcome::done, fence, {}};
   }
 
   result<slot_reply> extend_over(link& l, const spot& at, slot_entry who, std::int64_t lease) {
@@ -261,14 +263,17 @@ class memcached_store final : public slot_store {
   result<slot_reply> write_over(link& l, const spot& at, slot_entry who, std::int64_t lease,
                                 std::int64_t cas) {
     who.since_wall_at = l.wall_at();
-    const auto replies =
-        l.ask(set_command(at.key, write_value(who), lease, "C" + std::to_string(cas)), 1);
+    const auto replies = l.ask(write_command(at.key, write_value(who), lease, cas), 2);
     if (!replies) return replies.error();
-    const auto& set = replies->front();
-    if (set.is("NF") || set.is("NS")) return slot_reply{slot_outcome::empty, 0, {}};
-    if (set.is("EX")) return slot_reply{slot_outcome::taken, 0, {}};
-    if (!set.is("HD")) return server_says(set, at.on->where());
-    return remember(l, at, who, lease, set, who.fence);
+    const auto& written = replies->front();
+    if (written.is("NOT_FOUND")) return slot_reply{slot_outcome::empty, 0, {}};
+    if (written.is("EXISTS")) return slot_reply{slot_outcome::taken, 0, {}};
+    if (!written.is("STORED")) return server_says(written, at.on->where());
+    const auto there = standing_in(replies->back(), at);
+    if (!there) return there.error();
+    if (!there->entry) return slot_reply{slot_outcome::empty, 0, {}};
+    if (there->entry->owner != who.owner) return slot_reply{slot_outcome::taken, 0, *there->entry};
+    return remember(l, at, who, lease, there->cas, who.fence);
   }
 
   result<slot_reply> remove_over(link& l, const spot& at, const owner_id& owner) {
@@ -303,9 +308,12 @@ class memcached_store final : public slot_store {
   result<standing> read(link& l, const spot& at) {
     const auto replies = l.ask("mg " + at.key + " v t c\r\n", 1);
     if (!replies) return replies.error();
-    auto entry = entry_in(replies->front(), at.name, *at.on);
+    return standing_in(replies->front(), at);
+  }
+  static result<standing> standing_in(const meta_reply& r, const spot& at) {
+    auto entry = entry_in(r, at.name, *at.on);
     if (!entry) return std::move(entry.error());
-    return standing{std::move(*entry), replies->front().number('c').value_or(0)};
+    return standing{std::move(*entry), r.number('c').value_or(0)};
   }
 
   static result<std::optional<slot_entry>> entry_in(const meta_reply& r, std::string_view name,

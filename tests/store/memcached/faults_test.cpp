@@ -45,6 +45,20 @@ TEST(memcached_faults, a_full_server_that_does_not_evict_says_so_and_gives_no_lo
   EXPECT_EQ(refused.reason, errc::no_space) << refused.text;
 }
 
+// `ms` would drop what is there for want of room for what is new.
+TEST(memcached_faults, a_full_server_takes_no_lock_away) {
+  const harness::memcached_server full(
+      {"-m", "1", "-I", "256k", "-o", "slab_chunk_max=131072", "-M"});
+  const auto session = holdfast::open(full.url());
+  lease held = mutex(session, "orders", {.lease = 60s}).acquire();
+  fill(full, 200);
+  fill(full, 100);
+  EXPECT_FALSE(mutex(holdfast::open(full.url()), "orders").try_acquire());
+  EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::no_space);
+  EXPECT_FALSE(mutex(holdfast::open(full.url()), "orders").try_acquire());
+  EXPECT_EQ(held.release(), std::error_code());
+}
+
 TEST_F(memcached_store, after_a_restart_the_holder_is_told_and_the_next_gets_it) {
   const auto session = open();
   const lease held = mutex(session, "orders", {.lease = 3s}).acquire();
