@@ -67,10 +67,12 @@ bool is_told(const std::string& operation) {
 
 bool possible(store_kind on, const std::string& operation, trouble t) {
   const bool silent =
-      on == store_kind::untold || on == store_kind::slots || on == store_kind::mariadb;
+      on == store_kind::untold || on == store_kind::slots || on >= store_kind::mariadb;
   if (t == trouble::slow_notification) return !silent && is_told(operation);
   if (t == trouble::data_lost) return on != store_kind::contenders;
-  if (t == trouble::read_only && on >= store_kind::postgres) return true;
+  if (on == store_kind::memcached && t == trouble::restart) return false;  // its data is lost
+  if (on == store_kind::memcached && (t == trouble::full || t == trouble::key_lost)) return true;
+  if (t == trouble::read_only && on >= store_kind::postgres) return on != store_kind::memcached;
   if (t > trouble::evicted) {
     const bool of_a_lock = operation.find(" lease ") != std::string::npos ||
                            operation.find(" std ") != std::string::npos;

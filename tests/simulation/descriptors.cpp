@@ -2,17 +2,16 @@
 // come before those of the C library; outside of the simulation they pass the call on.
 #include "simulation/descriptors.hpp"
 
-#include <dlfcn.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 
+#include "simulation/next_function.hpp"
 #include "simulation/world.hpp"
 
 namespace simulation {
@@ -48,10 +47,13 @@ class event_counter final : public descriptor {
   fiber* reader_ = nullptr;
 };
 
-std::map<int, std::unique_ptr<event_counter>>& all_counters() {
-  static std::map<int, std::unique_ptr<event_counter>> all;
+// Never destroyed: what a killed process had is in it.
+std::map<int, std::unique_ptr<descriptor>>& all_owned() {
+  static auto& all = *new std::map<int, std::unique_ptr<descriptor>>;
   return all;
 }
+
+event_counter* counter(int number) { return dynamic_cast<event_counter*>(find_descriptor(number)); }
 
 int look(pollfd* all, nfds_t count) {
   int some = 0;
@@ -80,13 +82,6 @@ int wait_for_any(pollfd* all, nfds_t count, nanos until) {
   }
 }
 
-template <class Function>
-Function* passed_on(const char* name) {
-  void* const known = dlsym(RTLD_NEXT, name);
-  if (known == nullptr) std::abort();
-  return reinterpret_cast<Function*>(known);
-}
-
 }  // namespace
 
 int open_descriptor(descriptor& d) {
@@ -97,6 +92,17 @@ int open_descriptor(descriptor& d) {
 
 void close_descriptor(int number) noexcept { all_descriptors().erase(number); }
 
+int open_descriptor(std::unique_ptr<descriptor> d) {
+  const int number = open_descriptor(*d);
+  all_owned().emplace(number, std::move(d));
+  return number;
+}
+
+descriptor* find_descriptor(int number) noexcept {
+  const auto at = all_owned().find(number);
+  return at == all_owned().end() ? nullptr : at->second.get();
+}
+
 }  // namespace simulation
 
 using simulation::world;
@@ -104,10 +110,7 @@ using simulation::world;
 extern "C" {
 
 int poll(pollfd* all, nfds_t count, int milliseconds) {
-  if (world::self() == nullptr) {
-    static auto* const known = simulation::passed_on<int(pollfd*, nfds_t, int)>("poll");
-    return known(all, count, milliseconds);
-  }
+  if (world::self() == nullptr) return HOLDFAST_REAL(poll)(all, count, milliseconds);
   const auto until = milliseconds < 0
                          ? simulation::never
                          : world::running()->now() + milliseconds * simulation::millisecond;
@@ -115,11 +118,7 @@ int poll(pollfd* all, nfds_t count, int milliseconds) {
 }
 
 int ppoll(pollfd* all, nfds_t count, const timespec* length, const sigset_t* mask) {
-  if (world::self() == nullptr) {
-    static auto* const known =
-        simulation::passed_on<int(pollfd*, nfds_t, const timespec*, const sigset_t*)>("ppoll");
-    return known(all, count, length, mask);
-  }
+  if (world::self() == nullptr) return HOLDFAST_REAL(ppoll)(all, count, length, mask);
   const auto until = length == nullptr ? simulation::never
                                        : world::running()->now() +
                                              length->tv_sec * simulation::second + length->tv_nsec;
@@ -127,36 +126,23 @@ int ppoll(pollfd* all, nfds_t count, const timespec* length, const sigset_t* mas
 }
 
 int eventfd(unsigned first, int flags) noexcept {
-  if (world::self() == nullptr) {
-    static auto* const known = simulation::passed_on<int(unsigned, int)>("eventfd");
-    return known(first, flags);
-  }
-  auto made = std::make_unique<simulation::event_counter>();
-  const int number = simulation::open_descriptor(*made);
-  simulation::all_counters().emplace(number, std::move(made));
-  return number;
+  if (world::self() == nullptr) return HOLDFAST_REAL(eventfd)(first, flags);
+  return simulation::open_descriptor(std::make_unique<simulation::event_counter>());
 }
 
 ssize_t write(int number, const void* from, std::size_t size) {
-  const auto at = simulation::all_counters().find(number);
-  if (at == simulation::all_counters().end()) {
-    static auto* const known =
-        simulation::passed_on<ssize_t(int, const void*, std::size_t)>("write");
-    return known(number, from, size);
-  }
+  auto* const to = simulation::counter(number);
+  if (to == nullptr) return HOLDFAST_REAL(write)(number, from, size);
   std::uint64_t n = 0;
   std::memcpy(&n, from, sizeof n);
-  at->second->add(n);
+  to->add(n);
   return sizeof n;
 }
 
 ssize_t read(int number, void* to, std::size_t size) {
-  const auto at = simulation::all_counters().find(number);
-  if (at == simulation::all_counters().end()) {
-    static auto* const known = simulation::passed_on<ssize_t(int, void*, std::size_t)>("read");
-    return known(number, to, size);
-  }
-  const std::uint64_t n = at->second->take();
+  auto* const from = simulation::counter(number);
+  if (from == nullptr) return HOLDFAST_REAL(read)(number, to, size);
+  const std::uint64_t n = from->take();
   if (n == 0) {
     errno = EAGAIN;
     return -1;
@@ -166,10 +152,7 @@ ssize_t read(int number, void* to, std::size_t size) {
 }
 
 int close(int number) {
-  if (simulation::all_counters().erase(number) == 0) {
-    static auto* const known = simulation::passed_on<int(int)>("close");
-    return known(number);
-  }
+  if (simulation::all_owned().erase(number) == 0) return HOLDFAST_REAL(close)(number);
   simulation::close_descriptor(number);
   return 0;
 }

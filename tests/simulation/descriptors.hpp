@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 namespace simulation {
 
 struct fiber;
@@ -17,5 +19,9 @@ class descriptor {
 /// Gives it a number that no file of this program has.
 int open_descriptor(descriptor& d);
 void close_descriptor(int number) noexcept;
+
+/// The same, and it lives until close(): found again by its number, null if there is none such.
+int open_descriptor(std::unique_ptr<descriptor> d);
+descriptor* find_descriptor(int number) noexcept;
 
 }  // namespace simulation

@@ -152,8 +152,7 @@ struct lock_actor : actor {
         return extend(held);
       case inside::extend_to:
         of.log.add("extends " + name + " to more");
-        return held.extend(
-            in_ms(of.whole.about == theme::slots ? does.lease * 2 : does.lease * 3 / 2));
+        return held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
       case inside::extend_late:
         of.log.add("extends " + name + " without waiting");
         return async_extend(held).start([](const auto&) {});
@@ -178,6 +177,10 @@ struct lock_actor : actor {
       default:
         return;
     }
+  }
+
+  bool in_whole_seconds() const {
+    return of.whole.about == theme::slots || of.whole.about == theme::items;
   }
 
   void extend(lease& held) const {

@@ -209,11 +209,11 @@ plan plan_of_locks(std::uint64_t seed) {
 }
 
 // The same, as far as slots can have it.
-plan plan_of_slots(std::uint64_t seed) {
+plan plan_of_slots(std::uint64_t seed, store_kind on) {
   plan p = plan_of_locks(seed);
   p.about = theme::slots;
-  p.store = seed % 2 == 0 ? store_kind::slots : store_kind::told_slots;
-  const bool in_seconds = p.store == store_kind::slots;
+  p.store = on;
+  const bool in_seconds = on != store_kind::told_slots;
   bool counting = false;
   for (auto& n : p.names) {
     counting |= n.kind == lock_kind::semaphore;
@@ -696,12 +696,29 @@ plan plan_of_deadlocks(std::uint64_t seed) {
   return p;
 }
 
+// The same where memcached's driver asks. Whatever ends the server ends all that it kept.
+plan plan_of_items(std::uint64_t seed) {
+  random_source r(random_source(seed + 31'000'000'000).next());
+  plan p = plan_of_slots(r.next(), store_kind::memcached);
+  p.seed = seed;
+  p.about = theme::items;
+  using kind = fault_plan::kind;
+  for (auto& f : p.faults) {
+    if (f.what == kind::restart) f.what = kind::forget;
+    if (f.what == kind::freeze && r.one_in(2)) f.what = kind::lose_key;
+    if (f.what == kind::cut && r.one_in(3)) f.what = kind::full;
+  }
+  return p;
+}
+
 }  // namespace
 
 plan make_plan(const seed_of& s) {
   switch (s.about) {
     case theme::deadlocks:
       return plan_of_deadlocks(s.number);
+    case theme::items:
+      return plan_of_items(s.number);
     case theme::permits:
       return plan_of_permits(s.number);
     case theme::rows:
@@ -709,7 +726,8 @@ plan make_plan(const seed_of& s) {
     case theme::scripts:
       return plan_of_scripts(s.number);
     case theme::slots:
-      return plan_of_slots(s.number);
+      return plan_of_slots(s.number,
+                           s.number % 2 == 0 ? store_kind::slots : store_kind::told_slots);
     case theme::meetings:
       return plan_of_meetings(s.number);
     case theme::endings:

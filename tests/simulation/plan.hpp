@@ -25,7 +25,8 @@ enum class theme {
   scripts,
   rows,
   permits,
-  deadlocks
+  deadlocks,
+  items
 };
 inline constexpr theme all_themes[] = {
     theme::locks,   theme::slots,    theme::meetings,  theme::stores,
@@ -36,6 +37,9 @@ inline constexpr theme all_themes[] = {
 #endif
 #ifdef HOLDFAST_WITH_SQL
     theme::rows,
+#endif
+#ifdef HOLDFAST_WITH_MEMCACHED
+    theme::items,
 #endif
 };
 
@@ -76,7 +80,8 @@ enum class store_kind {
   slots,
   told_slots,
   postgres,
-  mariadb
+  mariadb,
+  memcached
 };
 std::string_view to_string(store_kind k) noexcept;
 
@@ -175,7 +180,8 @@ struct plan {
   /// Who waits is told at once.
   bool tells() const noexcept {
     return others.empty() && store != store_kind::untold && store != store_kind::slots &&
-           store != store_kind::told_slots && store != store_kind::mariadb;
+           store != store_kind::told_slots && store != store_kind::mariadb &&
+           store != store_kind::memcached;
   }
 };
 

@@ -8,9 +8,9 @@ namespace simulation {
 
 namespace {
 
-constexpr std::string_view theme_names[] = {"locks",    "slots",   "meetings", "stores", "endings",
-                                            "barriers", "async",   "rates",    "worse",  "scripts",
-                                            "rows",     "permits", "deadlocks"};
+constexpr std::string_view theme_names[] = {"locks",    "slots",   "meetings",  "stores", "endings",
+                                            "barriers", "async",   "rates",     "worse",  "scripts",
+                                            "rows",     "permits", "deadlocks", "items"};
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::string_view to_string(store_kind k) noexcept {
   static constexpr std::string_view stores[] = {
       "tells",          "tells nobody", "tells, and sees death", "runs scripts",
       "has contenders", "has slots",    "has slots, and tells",  "is PostgreSQL",
-      "is MariaDB"};
+      "is MariaDB",     "is memcached"};
   return stores[static_cast<int>(k)];
 }
 

@@ -8,6 +8,7 @@
 #include "kernel/permits.hpp"
 #include "simulation/connection_inbox.hpp"
 #include "simulation/consensus.hpp"
+#include "simulation/memcached_server.hpp"
 #include "simulation/scripts.hpp"
 #include "simulation/slots.hpp"
 #include "simulation/sql_server.hpp"
@@ -433,6 +434,11 @@ server::server(world& w, trace& to, std::string name, const server_traits& is,
     case server_traits::what::mariadb_rows:
 #ifdef HOLDFAST_WITH_SQL
       back_ = std::make_unique<sql_server>(*this);
+#endif
+      break;
+    case server_traits::what::items:
+#ifdef HOLDFAST_WITH_MEMCACHED
+      back_ = std::make_unique<memcached_server>(*this);
 #endif
       break;
   }

@@ -40,8 +40,8 @@ struct server_traits {
   bool sees_death = false;
   /// Records under the state family; as ZooKeeper and etcd: sessions, lines, watches; as memcached
   /// or another program's layout: slots; as Redis: the library's scripts; as PostgreSQL and
-  /// MariaDB: rows, under the library's own drivers.
-  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows };
+  /// MariaDB: rows, under the library's own drivers; and memcached itself under its own.
+  enum class what { records, lines, slots, scripts, postgres_rows, mariadb_rows, items };
   what keeps = what::records;
   nanos outlasts = 0;  ///< slots: what has ended goes so much later, at most
   nanos session_timeout = 3 * second;
@@ -143,8 +143,10 @@ class server {
   friend class consensus_client;
   friend class slots;
   friend class slot_client;
+  friend class dialled;
+  friend class dialled_server;
   friend class sql_server;
-  friend class sql_client;
+  friend class memcached_server;
   class records;
   class state_back_end;
   class script_back_end;

@@ -61,77 +61,32 @@ bool is_last(const sql_backend& b, const sql_exchange& e) { return b.text == e.t
 // ---- the client's end
 // ----------------------------------------------------------------------------
 
-sql_client::sql_client(server& of, std::shared_ptr<connection> way)
-    : of_(of), way_(std::move(way)), greeting_(std::make_shared<exchange>()) {
-  as_connected_ = way_->number;
-  way_->on_fail = [this] { wake(); };
-}
-
-sql_client::~sql_client() {
-  for (const auto& e : sent) e->over = true;
-  greeting_->over = true;
-  way_->on_fail = nullptr;
-  way_->on_gap = nullptr;
-  way_->closed = true;
-  auto& back = static_cast<sql_server&>(*of_.back_);
-  auto& machine = *back.machines_.at(way_->of);
-  machine.disturbed_at = std::max(machine.disturbed_at, way_->disturbed_at);
-  // What was sent before comes before.
-  const nanos when = std::max(
-      {of_.world_.now() + of_.way(), way_->last_arrival + 1, way_->away_until, machine.away_until});
-  of_.world_.at(when, [&back, n = number_] { back.leave(n); });
-  of_.connections_.erase(way_->peer);
-}
-
-bool sql_client::broken() const noexcept { return way_->number != as_connected_; }
+sql_client::sql_client(dialled_server& to, server& of, std::shared_ptr<connection> way)
+    : dialled(to, of, std::move(way)), to_(static_cast<sql_server&>(to)) {}
 
 bool sql_client::has_input() const noexcept {
   return broken() || !lines.empty() || (!sent.empty() && sent.front()->over);
 }
 
-void sql_client::wait_here(fiber* who) noexcept {
-  reader_ = who;
-  greeting_->waiting = who;
-  for (const auto& e : sent) e->waiting = who;
-}
-
-void sql_client::wake() {
-  if (reader_ != nullptr) of_.world_.wake(*reader_);
-}
-
 std::shared_ptr<sql_exchange> sql_client::send(std::vector<sql_text> texts) {
   auto e = std::make_shared<sql_exchange>();
-  if (of_.trace_.on()) e->label = label_of(texts);
+  if (traced()) e->label = label_of(texts);
   e->texts = std::move(texts);
   e->takes_time = true;
   auto* const raw = e.get();
-  e->carry_out = [back = static_cast<sql_server*>(of_.back_.get()), n = number_, raw,
-                  weak = std::weak_ptr(e)] {
-    if (const auto here = weak.lock(); here.get() == raw) back->take(n, here);
+  e->carry_out = [&to = to_, n = number(), raw, weak = std::weak_ptr(e)] {
+    if (const auto here = weak.lock(); here.get() == raw) to.take(n, here);
   };
   sent.push_back(e);
-  if (broken()) return e;
-  way_->open.push_back(e);
-  if (fiber* const me = world::self()) ++me->commands;
-  of_.send(way_, e);
+  begin(e);
   return e;
-}
-
-bool sql_client::wait_for(const exchange& e, nanos until) {
-  world& w = of_.world_;
-  while (!e.over && !broken() && w.now() < until) {
-    wait_here(world::self());
-    (void)w.block(until, this);
-    wait_here(nullptr);
-  }
-  return e.over && !e.failed;
 }
 
 // ---- the server
 // ----------------------------------------------------------------------------------
 
 sql_server::sql_server(server& of)
-    : of_(of),
+    : dialled_server(of),
       dialect_(of.is_.keeps == server_traits::what::postgres_rows ? sql_dialect::postgres
                                                                   : sql_dialect::mariadb) {
   all_servers()[of.name()] = this;
@@ -152,15 +107,8 @@ Options with_limits(nanos command_timeout) {
 
 }  // namespace
 
-// The driver itself, which does not open where the server is away.
 std::unique_ptr<holdfast::store::session_store> sql_server::connect(process& of) {
-  auto& machine = machines_[&of];
-  if (!machine) machine = of_.connect_to(of);
-  while (true) {
-    auto made = open_driver();
-    if (made) return holdfast::family::over(std::move(*made));
-    of_.world_.sleep(100 * millisecond);
-  }
+  return holdfast::family::over(open_until_it_works(of, [this] { return open_driver(); }));
 }
 
 holdfast::result<std::unique_ptr<holdfast::store::state_store>> sql_server::open_driver() {
@@ -205,36 +153,11 @@ void sql_server::process_died(const process& of) {
   }
 }
 
-std::shared_ptr<sql_client> sql_server::open(process& of) {
-  auto& machine = *machines_.at(&of);
-  auto way = of_.connect_to(of);
-  way->away_until = machine.away_until;
-  auto c = std::make_shared<sql_client>(of_, way);
-  c->number_ = ++connections_made_;
-  auto& e = *c->greeting_;
-  e.label = "connects";
-  world& w = of_.world_;
-  if (w.now() < way->away_until) {
-    w.at(w.now() + w.random().between(50 * microsecond, millisecond), [c] {
-      c->greeting_->failed = holdfast::failure{holdfast::errc::unavailable, "refused"};
-      c->greeting_->over = true;
-      c->wake();
-    });
-    return c;
-  }
-  e.carry_out = [this, weak = std::weak_ptr(c)] {
-    if (const auto here = weak.lock()) greet(here);
-  };
-  way->open.push_back(c->greeting_);
-  of_.send(way, c->greeting_);
-  return c;
-}
-
-void sql_server::greet(const std::shared_ptr<sql_client>& c) {
+void sql_server::greet(const std::shared_ptr<dialled>& c) {
   auto b = std::make_shared<sql_backend>();
-  b->number = b->transaction.number = c->number_;
-  b->client = c;
-  b->way = c->way_;
+  b->number = b->transaction.number = c->number();
+  b->client = std::static_pointer_cast<sql_client>(c);
+  b->way = way_of(*c);
   backends_.emplace(b->number, b);
 }
 
@@ -493,7 +416,7 @@ void sql_server::tell(const std::string& channel, const std::string& line) {
       const auto c = weak.lock();
       if (!c || c->broken()) return;
       c->lines.push_back(line);
-      c->wake();
+      wake(*c);
     });
   }
 }

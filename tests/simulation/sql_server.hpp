@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulation/server.hpp"
+#include "simulation/dialled.hpp"
 #include "simulation/sql_run.hpp"
 
 /// A simulated PostgreSQL or MariaDB: connections with transactions over two tables. What is sent
@@ -35,46 +35,26 @@ struct sql_exchange : exchange {
 };
 
 struct sql_backend;
+class sql_server;
 
 /// The client's end of a connection, under a driver's client library.
-class sql_client {
+class sql_client final : public dialled {
  public:
-  sql_client(server& of, std::shared_ptr<connection> way);
-  ~sql_client();
-  sql_client(const sql_client&) = delete;
+  sql_client(dialled_server& to, server& of, std::shared_ptr<connection> way);
 
   /// One round trip.
   std::shared_ptr<sql_exchange> send(std::vector<sql_text> texts);
-  /// Whether the server has answered that it is connected.
-  bool connected() const noexcept { return greeting_->over && !greeting_->failed; }
-  bool refused() const noexcept { return greeting_->over && greeting_->failed; }
-  bool broken() const noexcept;
-  int number() const noexcept { return number_; }
-
   /// Something came that nobody has taken.
   bool has_input() const noexcept;
-  /// Who waits for that; null: nobody any more.
-  void wait_here(fiber* who) noexcept;
-  /// Until the exchange is over, or that time. False: nothing came of it.
-  bool wait_for(const exchange& e, nanos until);
-  bool wait_until_connected(nanos until) { return wait_for(*greeting_, until); }
 
   std::deque<std::shared_ptr<sql_exchange>> sent;
   std::deque<std::string> lines;  ///< that were published on its channels
 
  private:
-  friend class sql_server;
-  void wake();
-
-  server& of_;
-  std::shared_ptr<connection> way_;
-  std::shared_ptr<exchange> greeting_;
-  std::uint64_t as_connected_;
-  int number_ = 0;
-  fiber* reader_ = nullptr;
+  sql_server& to_;
 };
 
-class sql_server final : public back_end {
+class sql_server final : public dialled_server {
  public:
   explicit sql_server(server& of);
   ~sql_server() override;
@@ -88,15 +68,15 @@ class sql_server final : public back_end {
 
   /// What a driver reaches under that host's name.
   static sql_server& named(const std::string& host);
-  std::shared_ptr<sql_client> open(process& of);
+  std::shared_ptr<sql_client> open(process& of) { return dial<sql_client>(of); }
 
  private:
   friend class sql_client;
 
   holdfast::result<std::unique_ptr<holdfast::store::state_store>> open_driver();
-  void greet(const std::shared_ptr<sql_client>& c);
+  void greet(const std::shared_ptr<dialled>& c) override;
   void take(int number, const std::shared_ptr<sql_exchange>& e);
-  void leave(int number);
+  void leave(int number) override;
 
   void go_on(const std::shared_ptr<sql_backend>& b);
   void go_on_later(const std::shared_ptr<sql_backend>& b, nanos after);
@@ -116,13 +96,10 @@ class sql_server final : public back_end {
   void mirror();
   bool is_postgres() const noexcept { return dialect_ == sql_dialect::postgres; }
 
-  server& of_;
   const sql_dialect dialect_;
   sql_tables tables_;
   sql_tables::copy replica_;  ///< that knows less, and may take over
   std::map<int, std::shared_ptr<sql_backend>> backends_;
-  std::map<const process*, std::shared_ptr<connection>> machines_;  ///< their ways here
-  int connections_made_ = 0;
 };
 
 }  // namespace simulation

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <map>
 
+#include "simulation/next_function.hpp"
 #include "simulation/world.hpp"
 
 using simulation::fiber;
@@ -26,18 +27,6 @@ using simulation::process;
 using simulation::world;
 
 namespace {
-
-void* library_symbol(const char* name) {
-  void* const found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) std::abort();
-  return found;
-}
-
-#define HOLDFAST_REAL(function)                                                                   \
-  [] {                                                                                            \
-    static const auto known = reinterpret_cast<decltype(&::function)>(library_symbol(#function)); \
-    return known;                                                                                 \
-  }()
 
 /// Who waits for something, first come first served.
 struct line {

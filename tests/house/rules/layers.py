@@ -28,7 +28,7 @@ SHARED = {"store/sql": ("store/sqlite", "store/postgres", "store/mariadb"),
 # What is under both stacks.
 BASE = "base"
 # Drivers whose own words the simulator runs, on a server of its own.
-SIMULATED = ("store/redis", "store/postgres", "store/mariadb")
+SIMULATED = ("store/redis", "store/memcached", "store/postgres", "store/mariadb")
 # Where stores and families are joined, a file for each store; and open(), which finds them.
 OPENERS = ("src/open.cpp", "src/drivers")
 
@@ -108,7 +108,7 @@ def _judge(tree, file, name, rooms):
             return None
         own = re.match(r"tests/(store/[^/]+)/", file.path)
         allowed = own and (own[1] == target or own[1] in SHARED.get(target, ()))
-        # It runs the driver's scripts, or its SQL, on a server of its own.
+        # It runs the driver's scripts, its SQL, or its commands on a server of its own.
         allowed = allowed or (target in SIMULATED and file.path.startswith("tests/simulation/"))
         if target and target.startswith("store/") and not allowed:
             return f"only tests/{target} may know the driver {name}; other tests open it by its URL"

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "simulation/dialled.hpp"
+
+/// A simulated memcached. What is sent to it are the driver's own bytes.
+namespace simulation {
+
+/// What was sent in one piece.
+struct bytes_exchange : exchange {
+  std::string bytes{};
+  std::string reply{};
+  std::string arrived{};  ///< of the reply, before the connection ended
+};
+
+/// The client's end of a connection, under the driver's socket.
+class memcached_client final : public dialled {
+ public:
+  memcached_client(dialled_server& to, server& of, std::shared_ptr<connection> way);
+
+  void send(std::string bytes);
+  /// Whether there is something that nobody has taken.
+  bool has_input() const noexcept;
+  /// Takes what has come, up to so much.
+  std::string take(std::size_t most);
+
+ private:
+  class memcached_server& to_;
+  std::deque<std::shared_ptr<bytes_exchange>> sent_;
+  std::string incoming_;
+};
+
+class memcached_server final : public dialled_server {
+ public:
+  explicit memcached_server(server& of);
+  ~memcached_server() override;
+
+  std::unique_ptr<holdfast::store::session_store> connect(process& of) override;
+  std::vector<std::string> names() override;
+  std::string describe(std::string_view name) override;
+  bool forget() override { return true; }  // as ever when it stops
+  void stopped() override;
+  void process_died(const process& of) override;
+  std::string lose(std::uint64_t which) override;
+
+  /// What the driver reaches under that host's name.
+  static memcached_server* named(const std::string& host);
+  std::shared_ptr<memcached_client> open(process& of) { return dial<memcached_client>(of); }
+
+ private:
+  friend class memcached_client;
+  struct item {
+    std::string value;
+    std::uint64_t unique = 0;
+    std::int64_t ends_at = 0;  ///< a tick of its clock
+  };
+  struct talk;
+  struct meta;
+
+  void greet(const std::shared_ptr<dialled>& c) override;
+  void leave(int number) override;
+  void take(int number, const std::shared_ptr<bytes_exchange>& e);
+  void go_on(const std::shared_ptr<talk>& t);
+  void go_on_later(const std::shared_ptr<talk>& t, nanos after);
+  void do_next(const std::shared_ptr<talk>& t);
+  void cut_off(const std::shared_ptr<talk>& t);
+  void end(const std::shared_ptr<talk>& t);
+
+  std::string carry_out(std::string_view& bytes);
+  std::string stats();
+  std::string write(meta& m, std::string_view line, std::string_view& bytes);
+  std::string set(const meta& m, std::string value);
+  std::string get(const meta& m);
+  std::string remove(const meta& m);
+  std::string count(const meta& m);
+  item* find(std::string_view key);
+  void put(item& into, std::string value, const meta& m);
+  std::int64_t tick();
+
+  std::map<std::string, item, std::less<>> items_;
+  std::map<int, std::shared_ptr<talk>> talks_;
+  std::uint64_t last_unique_ = 0;
+  std::int64_t tick_ = 0;
+  std::int64_t late_ = 0;  ///< the tick that may be late, …
+  std::int64_t late_until_ = 0;
+  std::int64_t began_ = 0;
+  std::int64_t phase_ = 0;  ///< its seconds begin then
+  bool same_pid_ = false;   ///< as in a container
+  std::uint64_t lives_ = 1;
+};
+
+}  // namespace simulation
