@@ -186,6 +186,19 @@ TEST(lock_order, a_reader_that_has_left_others_behind_has_nothing) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
+TEST(lock_order, a_first_reader_that_has_left_others_behind_has_nothing) {
+  scene s;
+  holdfast::shared_mutex a{s.session, "first-a"};
+  mutex b{s.session, "first-b"};
+  auto first = a.acquire_shared();
+  const auto others = std::async(std::launch::async, [&] { return a.acquire_shared(); }).get();
+  first = {};
+  b.lock(), b.unlock();
+  const std::lock_guard guard{b};
+  const auto last = a.acquire_shared();
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
 TEST(lock_order, who_reads_twice_and_leaves_once_still_has_it) {
   scene s;
   holdfast::shared_mutex a{s.session, "twice-a"};
