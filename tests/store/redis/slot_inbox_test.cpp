@@ -282,7 +282,8 @@ TEST_F(redis_slot_channels, alone_bring_secrets_to_those_who_asked_when_they_wer
         {command, command == "PUBLISH" ? own : of_the_name,
          "passed " + to_string(to) + " 7 8 " + std::string(32, 'b') + " holdfast:{" + name + "}"});
     std::optional<holdfast::store::notification> got;
-    eventually("a message", [&] { return (got = inbox_->receive(clock_.now())).has_value(); });
+    eventually("a message by " + command + " about " + name,
+               [&] { return (got = inbox_->receive(clock_.now())).has_value(); });
     return static_cast<bool>(got->secret);
   };
   const auto asked = [&] { waits_for("m", owner); };
