@@ -109,7 +109,7 @@ TEST_P(async_rates, tokens_are_reserved_given_back_and_looked_at) {
   EXPECT_GT(async_peek(tokens_).future().get().value().wait, 1h);
   EXPECT_GT(async_reserve(tokens_, 1, slowly).future().get().value().wait, 1h);
   EXPECT_TRUE(async_refund(tokens_, 3).future().get());
-  EXPECT_EQ(left(), 2U);
+  EXPECT_EQ(left(), 1U) << "one of the three comes back until the reservation is due";
   EXPECT_EQ(reason_of([&] { (void)async_refund(tokens_, 4); }), errc::invalid_argument);
 }
 
