@@ -19,7 +19,7 @@ namespace {
 std::string scdoc_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool begins_line = out.empty() || out.back() == '\n';
+    const bool begins_line = out.ends_with('\n');
     if (std::string_view("\\*_#[]~`|<>.").find(c) != std::string_view::npos ||
         (c == '-' && begins_line)) {
       out += '\\';
