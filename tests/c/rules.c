@@ -547,6 +547,7 @@ static void a_limiter_gives_its_tokens_and_then_says_when(void) {
   OK(holdfast_limiter_peek(mine, 3, &acme, 1, &d, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_give_back(mine, &d, &acme, 1, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_give_back(mine, NULL, &acme, 1, &why));
+  OK(holdfast_limiter_reserve(mine, 3, (int64_t)3600 * 1000000, &acme, 1, &d, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_take(mine, 4, &acme, 1, &once, &d, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_take(mine, 1, NULL, 1, &once, &d, &why));
   holdfast_queue* queue = NULL;

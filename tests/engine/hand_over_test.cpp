@@ -46,7 +46,10 @@ struct contender {
         slot(session.dispatcher(), asks.owner()) {}
 
   bool holds() {
-    const auto answer = asks.ask(false);
+    const auto sent = session.now();
+    const auto what = asks.command(false);
+    const auto answer =
+        what ? asks.learn(session.permits(what->name, what->command), sent) : asks.ask(false);
     return answer && !*answer;
   }
   /// The notification that is there.
