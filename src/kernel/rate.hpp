@@ -20,7 +20,8 @@
 /// most rate x (F - d) - n, and begins at the last due time L at the latest: so F may go back by n
 /// less rate x (L - d). L is the end of the debt, or the last take; where a refund moved that end
 /// to before somebody's due time, the bucket says so (`reserved_until`). Tokens that were last in
-/// line go back whole. A whole take is given back, or else it counts as taken now.
+/// line go back whole. A whole take is given back, or else it counts as taken now. (All this but
+/// for what is less than one step of the rule.)
 ///
 /// Each rule counts a take at the time when its own bucket has the tokens. A take goes through when
 /// the slowest has them (ADR 140).

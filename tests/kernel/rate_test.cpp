@@ -300,9 +300,11 @@ class in_any_span : public testing::TestWithParam<bucket_rule> {
     std::vector<std::int64_t> due_at;
   };
 
-  // A step of a rule counts as it begins: so many may begin in a span.
+  // A step of a rule counts as it begins: so many may begin in a span. What a step brings beyond
+  // what was waited for stays in the bucket, and a refund may hand it on: less than a step.
   static std::int64_t most_in(const bucket_rule& r, std::int64_t span) {
-    return r.capacity + r.gain * (span / r.step_us + (r.step_us > 1 ? 1 : 0));
+    const bool fine = r.step_us == 1;
+    return r.capacity + r.gain * (span / r.step_us + (fine ? 0 : 1)) + (fine ? 0 : r.gain - 1);
   }
 
   // The spans that begin with one of them and end with another: no others can be worse.
