@@ -60,9 +60,8 @@ result<std::optional<leader>> leader_now(const store::permits_reply& reply) {
 /// Who leads, or led, after whom was given last.
 class look_for_next final : public engine::request {
  public:
-  look_for_next(engine::session_impl& session, const std::string& name,
-                std::optional<std::uint64_t>& after)
-      : session_(session), name_(name), after_(after) {}
+  look_for_next(const std::string& name, std::optional<std::uint64_t>& after)
+      : name_(name), after_(after) {}
 
   std::optional<store::named_command> command(bool) override {
     return store::named_command{name_, {}};
@@ -87,7 +86,6 @@ class look_for_next final : public engine::request {
     return all.empty() ? 0 : engine::public_fence(all.back().fence);
   }
 
-  engine::session_impl& session_;
   const std::string& name_;
   std::optional<std::uint64_t>& after_;
 };
@@ -157,7 +155,7 @@ const std::string& election::name() const noexcept { return state_->of().config-
 std::optional<leader> leaders::next_within(wait_time wait, std::stop_token stop) {
   const subject& of = of_->of;
   auto& session = *of.session;
-  look_for_next q(session, of.config->name, last_term_);
+  look_for_next q(of.config->name, last_term_);
   const engine::timed_call call(session.now(), wait);
   const auto me = session.ids().next();
   if (!of.settled(engine::wait_until_settled(session, me, q, call, std::move(stop)))) {
@@ -171,7 +169,7 @@ pending<leader> async_next(leaders& of, wait_limit limit, std::stop_token stop) 
   auto& session = *about.session;
   return engine::async_ask<leader>(
       about.request(limit, std::move(stop)), session.ids().next(),
-      std::make_unique<look_for_next>(session, about.config->name, of.last_term_),
+      std::make_unique<look_for_next>(about.config->name, of.last_term_),
       [](auto q) -> result<leader> { return std::move(*q->found); });
 }
 
