@@ -30,6 +30,8 @@ void scene::strike(const fault_plan& f) {
     case kind::forget:
       // Until then somebody may rely on what was granted before, handed on in a process.
       rules.forgot(until + 2 * whole.longest_lease());
+      if (whole.store == store_kind::memcached)
+        rules.forgot_fences(until + 2 * whole.longest_lease());
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->stop(until, true);
     case kind::freeze:
@@ -41,6 +43,8 @@ void scene::strike(const fault_plan& f) {
       return stores[f.store]->refuse_writes(until, f.what == kind::full);
     case kind::lose_key:
       rules.forgot(until + 2 * whole.longest_lease());
+      if (whole.store == store_kind::memcached)
+        rules.forgot_fences(until + 2 * whole.longest_lease());
       notes.forgot(until + 2 * whole.longest_lease());
       return stores[f.store]->lose_a_key(until);
     case kind::step:

@@ -157,7 +157,7 @@ void judge::check_fence(const hold& mine) {
   };
   for (const auto& h : holds_) {
     if (h.g.name != mine.g.name || std::abs(h.id) == mine.id) continue;
-    if (h.open || h.last >= mine.first) continue;
+    if (h.open || h.last >= mine.first || h.first <= fences_from_) continue;
     if (h.last >= mine.g.asked) {
       // Two that fit beside each other may hear of their grants in any order, and contenders have
       // their fences from when they came. Where a clock has jumped, the store may have given it to
@@ -215,6 +215,7 @@ void judge::forget_old() {
   std::erase_if(holds_, [&](const hold& h) {
     // An acquisition that is under way may have begun long ago: the last few are kept.
     if (h.open || h.last + 20 * second >= oldest) return false;
+    if (h.first <= fences_from_) return true;
     auto& p = past_[h.g.name];
     const bool whole = h.g.weight == h.g.capacity;
     if ((whole ? p.whole : p.part) < h.g.fence) {

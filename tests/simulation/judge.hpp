@@ -59,6 +59,11 @@ class judge {
   void died(const process& of);
   /// Who had something before that may find somebody else beside it: the store lost its data.
   void forgot(nanos when) { forgot_at_ = when; }
+  /// A store whose fences need not grow once it has lost its counters.
+  void forgot_fences(nanos when) {
+    past_.clear();
+    fences_from_ = when;
+  }
   /// A server's clock has jumped: only fences are promised now.
   void clock_stepped() noexcept { only_fences_ = true; }
   /// It has run again for long enough to have noticed what it lost meanwhile.
@@ -103,6 +108,7 @@ class judge {
   };
   std::map<std::string, past> past_;
   nanos forgot_at_ = -1;
+  nanos fences_from_ = -1;
   bool only_fences_ = false;
   int last_id_ = 0;
   std::uint64_t grants_ = 0;
