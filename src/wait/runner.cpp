@@ -72,6 +72,7 @@ status runner::add_thread() noexcept {
 }
 
 status runner::end_by(boot_time when, const std::shared_ptr<operation>& e) noexcept try {
+  if (session_.forked()) return done{};  // as push()
   const std::lock_guard guard{mutex_};
   if (e->limit_ && (*e->limit_)->first <= when) return done{};
   if (!watched_) {
