@@ -8,7 +8,8 @@ if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   if(HOLDFAST_CCACHE)
     # What uses precompiled headers is kept, too.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${HOLDFAST_CCACHE}")
+      "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=true
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${HOLDFAST_CCACHE}")
   endif()
 endif()
 
@@ -103,6 +104,10 @@ function(holdfast_precompile target)
   if(arg_FROM)
     target_precompile_headers(${target} REUSE_FROM ${arg_FROM})
   else()
+    if(NOT launcher MATCHES "compile_with")
+      set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+        "${PROJECT_SOURCE_DIR}/cmake/compile_with.sh;-;${CMAKE_CXX_COMPILER_LAUNCHER}")
+    endif()
     target_precompile_headers(${target} PRIVATE ${arg_UNPARSED_ARGUMENTS})
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
