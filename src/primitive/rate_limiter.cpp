@@ -176,6 +176,7 @@ class reservation final : public engine::request {
     if (!made_) return {};
     if (made_->taken) made_->wait = std::chrono::ceil<microseconds>(ready_ - session_.now());
     give_back();
+    made_->tokens = 0;
     return std::move(*made_);
   }
   void give_back() {

@@ -199,7 +199,11 @@ TEST_P(rates, a_wait_that_would_be_in_vain_is_refused_at_once_and_takes_nothing)
 TEST_P(rates, one_who_stops_waiting_gives_back_what_was_reserved) {
   EXPECT_TRUE(three_.try_take(3));
   std::stop_source stop;
-  std::thread waiter([&] { EXPECT_FALSE(rival_.take(1, {}, stop.get_token())); });
+  std::thread waiter([&] {
+    const rate_decision d = rival_.take(1, {}, stop.get_token());
+    EXPECT_FALSE(d);
+    EXPECT_EQ(d.tokens, 0u);
+  });
   harness::eventually("it waits", [&] { return three_.peek().wait > 9h; });
   stop.request_stop();
   waiter.join();

@@ -134,6 +134,22 @@ TEST_F(redisson_fair, whoever_comes_is_given_up_so_much_later_than_the_one_befor
   EXPECT_EQ(std::stoll(ask({"ZSCORE", given_up, "1:2"})), behind - 2 * patience);
 }
 
+// After minutes their times are near, and no longer its patience apart.
+TEST_F(redisson_fair, the_next_in_line_keeps_its_place_when_the_first_gets_in_after_a_long_wait) {
+  java_holds();
+  auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
+  until_waiting(1);
+  java_waits(100'000, "1:2");
+  const auto behind = std::stoll(ask({"ZSCORE", given_up, "1:2"}));
+  java_leaves();
+  auto held = waits.get();
+  ASSERT_TRUE(held);
+  EXPECT_EQ(std::stoll(ask({"ZSCORE", given_up, "1:2"})), behind);
+  EXPECT_FALSE(held->release());
+  EXPECT_FALSE(rival_.try_acquire()) << "free, and the turn of the next in line";
+  EXPECT_EQ(waiting(), std::vector<std::string>{"1:2"});
+}
+
 TEST_F(redisson_fair, whoever_gives_up_leaves_the_queue_and_takes_its_patience_along) {
   java_holds();
   EXPECT_FALSE(lock_.try_acquire_for(20ms));
@@ -142,7 +158,7 @@ TEST_F(redisson_fair, whoever_gives_up_leaves_the_queue_and_takes_its_patience_a
   auto waits =
       std::async(std::launch::async, [&] { return rival_.try_acquire_for(1h, stop.get_token()); });
   until_waiting(1);
-  java_waits(1'000'000 + patience, "1:2");
+  java_waits(1'000'000 + 2 * patience, "1:2");
   const auto behind = std::stoll(ask({"ZSCORE", given_up, "1:2"}));
   stop.request_stop();
   EXPECT_FALSE(waits.get());

@@ -1,8 +1,8 @@
 -- The fair lock of Redisson (Java): the hash of redisson.lua, a list of those who wait, and a sorted set of when each of them
 -- is given up. Whoever comes last is given up so much later than the one before it; whoever leaves takes that off the time of
--- all behind it. The first in the list, and nobody else, may take a lock that is free; whoever lets go tells it so, on a
--- channel of its own. Beside it a sorted set of ours says until when our waiters are known to live: a dead one leaves as soon
--- as a program of ours comes by, and not when those minutes are over.
+-- all behind it, but leaves each at least the time that it had itself. The first in the list, and nobody else, may take a lock
+-- that is free; whoever lets go tells it so, on a channel of its own. Beside it a sorted set of ours says until when our waiters
+-- are known to live: a dead one leaves as soon as a program of ours comes by, and not when those minutes are over.
 --
 --   KEYS[1]  the lock    KEYS[2]  the list    KEYS[3]  when each is given up    KEYS[4]  our waiters
 --   ARGV     verb owner milliseconds channel, milliseconds that a place lasts (0: does not wait); "until …"
@@ -21,10 +21,15 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+-- After a long wait all are near their ends, which then only their renewals put off: the whole patience would end them.
 local function leave(who)
+  local had = tonumber(redis.call('ZSCORE', KEYS[3], who) or 0)
   local behind = false
   for _, other in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
-    if behind then redis.call('ZINCRBY', KEYS[3], -patience, other) end
+    if behind then
+      local ends = tonumber(redis.call('ZSCORE', KEYS[3], other) or 0)
+      redis.call('ZADD', KEYS[3], math.max(ends - patience, math.min(ends, had)), other)
+    end
     behind = behind or other == who
   end
   redis.call('LREM', KEYS[2], 0, who)
