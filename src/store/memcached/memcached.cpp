@@ -282,13 +282,17 @@ class memcached_store final : public slot_store {
       auto reply = remove_exactly(l, at, known->cas);
       if (!reply || reply->outcome != slot_outcome::taken) return reply;
     }
-    auto found = read(l, at);
-    if (!found) return std::move(found.error());
-    if (!found->entry) return slot_reply{slot_outcome::empty, 0, {}};
-    if (found->entry->owner != owner) {
-      return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
+    // A renewal over another connection may come between: it is read again then.
+    while (true) {
+      auto found = read(l, at);
+      if (!found) return std::move(found.error());
+      if (!found->entry) return slot_reply{slot_outcome::empty, 0, {}};
+      if (found->entry->owner != owner) {
+        return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
+      }
+      auto reply = remove_exactly(l, at, found->cas);
+      if (!reply || reply->outcome != slot_outcome::taken) return reply;
     }
-    return remove_exactly(l, at, found->cas);
   }
 
   result<slot_reply> remove_exactly(link& l, const spot& at, std::int64_t cas) {
