@@ -291,7 +291,8 @@ class memcached_store final : public slot_store {
         return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
       }
       auto reply = remove_exactly(l, at, found->cas);
-      if (!reply || reply->outcome != slot_outcome::taken) return reply;
+      if (reply && reply->outcome == slot_outcome::taken) continue;
+      return reply;
     }
   }
 
