@@ -19,6 +19,10 @@ class fake_clock final : public clock {
   /// Moves the time forward, and wakes all waits on this clock. When it returns, all are woken, but
   /// they may not have acted yet.
   void advance(std::chrono::nanoseconds by);
+  /// The earliest time until which a thread waits on this clock; `forever` if none does. A thread
+  /// that is about to wait "for a second from now" may ask for the time before or after an
+  /// advance(): await its wake-up time here first. No round trip, no error.
+  boot_time next_wake() const noexcept;
 
   boot_time now() const noexcept override;
   void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,

@@ -260,6 +260,10 @@ void deadlock_watch::confirm(watched& w) {
   for (const auto& h : w.who->holds) {
     auto mark = wait_mark(h.name, h.owner, session_.can().max_name_bytes);
     if (!mark) continue;
+    if (h.is_over && h.is_over()) {
+      w.ages.erase(h.owner);
+      continue;
+    }
     marks.push_back(std::move(*mark));
     holds.push_back(h.owner);
     const auto known = w.ages.find(h.owner);

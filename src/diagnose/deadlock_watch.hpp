@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/command.hpp>
@@ -26,6 +27,7 @@ struct blocked {
   struct has {
     store::owner_id owner{};
     std::string name;
+    std::function<bool()> is_over{};  ///< lost, or given back; none: never
   };
   store::owner_id id{};  ///< of this wait, and of no other
   std::string name;
@@ -40,14 +42,16 @@ struct blocked {
 /// record of the store, with a lease of a few seconds, which says for whose hold it stands and what
 /// is waited for. So who waits can walk: from the name to its holders, from them by their marks to
 /// what they wait for, and so on, until it comes to a hold of its own. Marks belong to waits,
-/// records to holds, and neither comes again once it is gone; so a ring that is seen the same again
-/// and again, while all waits in it are confirmed, is one. The youngest wait in it ends.
+/// records to holds; so a ring that is seen the same again and again, while all waits in it are
+/// confirmed, is one. The youngest wait in it ends.
 ///
 /// That it cannot be a false alarm: the first walk that sees the ring ends at a moment E. Each hold
-/// in it is seen before E and after, so it lasts at E. A mark is confirmed only by the process
-/// whose thread waits, while it waits, and never before the confirmation before was answered. Of
-/// three confirmations that are seen one after the other the second was carried out after E or
-/// after the walk that follows it, so the third was sent after E: the thread waits at E, too.
+/// in it is seen before E and after, so it lasts at E: or it is lost, and its record came again by
+/// an acquire that was on its way for long. A mark is confirmed only by the process whose thread
+/// waits, while it waits and knows of no loss of that hold, and never before the confirmation
+/// before was answered. Of three confirmations that are seen one after the other the second was
+/// carried out after E or after the walk that follows it, so the third was sent after E: at E the
+/// thread waits, too, and the hold is its own.
 class deadlock_watch {
  public:
   explicit deadlock_watch(store_client& session);

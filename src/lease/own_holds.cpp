@@ -21,12 +21,7 @@ namespace engine {
 
 namespace {
 
-struct entry {
-  std::weak_ptr<const owned> what;
-  std::uint64_t fence;  ///< each turn at a local queue has its own
-  own_hold facts;
-};
-using entries = std::vector<entry>;
+using entries = std::vector<own_hold>;
 
 // Static objects may lock after this thread's own objects are gone: null again then.
 thread_local entries* mine = nullptr;
@@ -57,18 +52,11 @@ entries* to_note_in() {
 }
 
 // The latest: a thread may be one of several readers twice.
-entry* latest_of(const owned& h) noexcept {
+own_hold* latest_of(const owned& h) noexcept {
   if (mine == nullptr) return nullptr;
   const auto found = std::find_if(mine->rbegin(), mine->rend(),
-                                  [&](const entry& e) { return e.what.lock().get() == &h; });
+                                  [&](const own_hold& e) { return e.what.lock().get() == &h; });
   return found == mine->rend() ? nullptr : &*found;
-}
-
-// Whose it is now, another thread's or nobody's, may end it meanwhile: only what outlives its
-// session is asked.
-bool is_over(const entry& e) {
-  const auto h = e.what.lock();
-  return !h || h->fence() != e.fence || h->has_ended();
 }
 
 }  // namespace
@@ -77,28 +65,35 @@ std::optional<std::source_location> current_call_site() noexcept {
   return call_site == nullptr ? std::nullopt : std::optional(*call_site);
 }
 
-void note_own(const std::shared_ptr<const owned>& what, own_hold facts) {
+// Whose it is now, another thread's or nobody's, may end it meanwhile: only what outlives its
+// session is asked.
+bool own_hold::is_over() const {
+  const auto h = what.lock();
+  return !h || h->fence() != fence || h->has_ended();
+}
+
+void note_own(const std::shared_ptr<const owned>& what, own_hold it) {
   entries* const all = to_note_in();
   if (all == nullptr) return;
-  std::erase_if(*all, is_over);
-  entry* const known = facts.in_std_style ? latest_of(*what) : nullptr;
+  std::erase_if(*all, [](const own_hold& h) { return h.is_over(); });
+  own_hold* const known = it.in_std_style ? latest_of(*what) : nullptr;
   if (known != nullptr) {
-    known->facts.in_std_style = true;
-  } else {
-    all->push_back({what, what->fence(), std::move(facts)});
+    known->in_std_style = true;
+    return;
   }
+  it.what = what;
+  it.fence = what->fence();
+  all->push_back(std::move(it));
 }
 
 void forget_own(const owned& h) noexcept {
-  if (entry* const known = latest_of(h)) mine->erase(mine->begin() + (known - mine->data()));
+  if (own_hold* const known = latest_of(h)) mine->erase(mine->begin() + (known - mine->data()));
 }
 
 std::vector<own_hold> own_holds() {
   if (mine == nullptr) return {};
-  std::erase_if(*mine, is_over);
-  std::vector<own_hold> all;
-  for (const entry& e : *mine) all.push_back(e.facts);
-  return all;
+  std::erase_if(*mine, [](const own_hold& h) { return h.is_over(); });
+  return *mine;
 }
 
 }  // namespace engine

@@ -33,11 +33,16 @@ struct own_hold {
   bool in_std_style = false;
   bool ends_by_itself = false;                     ///< nobody renews it, or not for ever
   std::optional<std::source_location> taken_at{};  ///< if somebody said
+  std::weak_ptr<const owned> what{};
+  std::uint64_t fence = 0;  ///< each turn at a local queue has its own
+
+  /// Lost, or given back. By any thread.
+  bool is_over() const;
 };
 
 /// This thread acquired it, and has it: once for each lease of a shared hold.
 /// What was noted before, and turns out to be held in std style, is noted as such.
-void note_own(const std::shared_ptr<const owned>& what, own_hold facts);
+void note_own(const std::shared_ptr<const owned>& what, own_hold it);
 /// It gives a lease of that back.
 void forget_own(const owned& what) noexcept;
 

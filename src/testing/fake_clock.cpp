@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <holdfast/testing.hpp>
 #include <map>
@@ -14,6 +15,7 @@ struct fake_clock::state {
   struct sleeper {
     std::mutex* mutex;
     std::condition_variable* cv;
+    boot_time until;
     bool told = false;
     sleeper* next = nullptr;
     sleeper* previous = nullptr;
@@ -65,9 +67,16 @@ void fake_clock::advance(std::chrono::nanoseconds by) {
   }
 }
 
+boot_time fake_clock::next_wake() const noexcept {
+  const std::lock_guard guard{state_->mutex};
+  boot_time first = forever;
+  for (const auto* s = state_->sleepers; s != nullptr; s = s->next) first = std::min(first, s->until);
+  return first;
+}
+
 void fake_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
                             boot_time until) {
-  state::sleeper me{lock.mutex(), &cv};
+  state::sleeper me{lock.mutex(), &cv, until};
   {
     const std::lock_guard guard{state_->mutex};
     state_->enter(me);

@@ -120,6 +120,10 @@ struct stage {
   void await_waiters(const std::string& name, std::size_t n) {
     harness::eventually("waiters", [&] { return session.show(name).waiters.size() >= n; });
   }
+  /// Until a thread waits on the clock that is to wake within that time.
+  void await_wake_within(std::chrono::nanoseconds time) {
+    harness::eventually("a wait", [&] { return clock->next_wake() <= clock->now() + time; });
+  }
 
   std::shared_ptr<holdfast::testing::fake_clock> clock =
       std::make_shared<holdfast::testing::fake_clock>();

@@ -142,6 +142,7 @@ TEST(wait_loop, a_lost_notification_is_found_out_within_a_second) {
   lease held = m.acquire();
   std::thread waiter([&] { EXPECT_TRUE(m.acquire()); });
   s.await_waiters("m", 1);
+  s.await_wake_within(1s);
   s.script->set(verb::release, fault::drop_notification);
   EXPECT_FALSE(held.release());
   s.clock->advance(1s);

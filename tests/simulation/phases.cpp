@@ -157,14 +157,14 @@ void phase_book::told_unknown(int process) {
   auto& mine = of_[process];
   mine.broke_at = never;
   ++mine.taken_up;
-  if (mine.told_so < mine.broken) ++mine.told_so;
+  ++mine.unknown;
 }
 
 // An arrival of its own may have broken before anybody heard of it: asked for again it is a new
 // one.
 void phase_book::refused_as_full(int process, nanos asked) {
   auto& mine = of_[process];
-  if (mine.waited > mine.told_so + mine.standing) --mine.waited;
+  if (mine.waited > mine.told_so + mine.unknown + mine.standing) --mine.waited;
   if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
   violated("a barrier refuses only who is too many",
            std::to_string(there_.size()) + " of " + std::to_string(count_) + " were there");
@@ -191,7 +191,7 @@ void phase_book::ends(int process) const {
   const auto at = of_.find(process);
   if (at == of_.end() || !at->second.exact || forgot_) return;
   const auto& mine = at->second;
-  if (mine.told_so + mine.standing >= mine.waited) return;
+  if (mine.told_so + mine.unknown + mine.standing >= mine.waited) return;
   violated("who waits at a barrier that breaks is told",
            name_of(process) + " had " + std::to_string(mine.waited) +
                " that waited where it broke, and was told " + std::to_string(mine.told_so) +

@@ -69,6 +69,7 @@ class phase_book {
     std::uint64_t broken = 0;    ///< participants of phases that broke
     std::uint64_t waited = 0;    ///< … of which so many were waiting
     std::uint64_t told_so = 0;
+    std::uint64_t unknown = 0;   ///< … were told that nobody knows what became of theirs
     std::uint64_t standing = 0;
     std::uint64_t taken_up = 0;  ///< arrivals of which a later one may be told what became
     bool exact = true;

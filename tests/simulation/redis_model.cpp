@@ -163,10 +163,13 @@ int unpack_doubles(lua_State* lua) {
   const auto count = doubles_of(lua);
   std::size_t size = 0;
   const char* const bytes = luaL_checklstring(lua, 2, &size);
-  if (size < count * sizeof(double)) return luaL_error(lua, "data string too short");
+  const auto from = static_cast<std::size_t>(luaL_optinteger(lua, 3, 1) - 1);
+  if (from > size || size - from < count * sizeof(double)) {
+    return luaL_error(lua, "data string too short");
+  }
   for (std::size_t i = 0; i < count; ++i) {
     double n = 0;
-    std::memcpy(&n, bytes + i * sizeof n, sizeof n);
+    std::memcpy(&n, bytes + from + i * sizeof n, sizeof n);
     lua_pushnumber(lua, n);
   }
   return static_cast<int>(count);

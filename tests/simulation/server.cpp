@@ -517,7 +517,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   }
   if (what->sequence < by->void_before || (what->never_late && what->over)) return;
   what->lose_reply = lose_reply;
-  by->carried_out = what->sequence;
+  by->carried_out = std::max(by->carried_out, what->sequence);
   ++commands_;
   if (trace_.on()) {
     trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
@@ -561,7 +561,7 @@ void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr
 void server::fail(connection& at, std::string why, nanos away_until) {
   disturbed(at);
   ++at.number;
-  at.last_reply = world_.now();
+  at.last_arrival = at.last_reply = world_.now();  // the next connection is behind nothing
   at.away_until = std::max(at.away_until, away_until);
   for (const auto& what : std::exchange(at.open, {})) {
     what->failed = failure{errc::unavailable, why, true};

@@ -221,8 +221,11 @@ class memcached_store final : public slot_store {
     if (there->entry->owner != who.owner) {
       return slot_reply{slot_outcome::taken, 0, std::move(*there->entry)};
     }
-    const auto fence = fence_of(at, who.owner, (*replies)[2]);
-    if (!added.is("STORED") && fence) {  // ours already, by an attempt whose answer was lost
+    const bool ours_already = !added.is("STORED");  // by an attempt whose answer was lost
+    const auto fence = ours_already && there->entry->fence != 0
+                           ? result<std::uint64_t>(there->entry->fence)
+                           : fence_in((*replies)[2], at);
+    if (ours_already && fence) {
       who.fence = *fence;
       return write_over(l, at, who, lease, there->cas);
     }
@@ -230,11 +233,6 @@ class memcached_store final : public slot_store {
     if (fence) return reply;
     if (auto back = remove_over(l, at, who.owner); !back) return back;
     return fence.error();
-  }
-
-  result<std::uint64_t> fence_of(const spot& at, const owner_id& owner, const meta_reply& count) {
-    const auto known = known_.find(at.name, owner);
-    return known && known->fence != 0 ? result<std::uint64_t>(known->fence) : fence_in(count, at);
   }
 
   slot_reply remember(link& l, const spot& at, const slot_entry& who, std::int64_t lease,

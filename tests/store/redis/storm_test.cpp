@@ -97,13 +97,16 @@ TEST(redis_storm, a_hundred_waiters_cut_off_at_once_are_served_in_order_and_with
   const auto before = commands();
   server.ask({"CLIENT", "KILL", "TYPE", "normal"});
   server.ask({"CLIENT", "KILL", "TYPE", "pubsub"});
+  const auto begin = clock::now();
   EXPECT_FALSE(held.release());
   for (auto& t : crew) t.join();
+  const auto lasted = std::chrono::duration<double>(clock::now() - begin).count();
   EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
   EXPECT_EQ(served.size(), waiters);
   const auto each = static_cast<double>(commands() - before) / waiters;
-  std::cout << "commands for each that was served: " << each << '\n';
-  EXPECT_LT(each, 40);
+  std::cout << "commands for each that was served: " << each << " in " << lasted << " s\n";
+  // Some 22 to connect, to be served and to leave. Those still queued look again as time passes.
+  EXPECT_LT(each, 30 + 3 * lasted);
 }
 
 TEST(redis_storm, a_subscription_that_is_ended_again_and_again_is_made_again_at_pauses) {
