@@ -92,6 +92,7 @@ status runner::end_by(boot_time when, const std::shared_ptr<operation>& e) noexc
 void runner::push(std::shared_ptr<operation> e) noexcept {
   if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
+  if (e->stage_ == operation::stage::fresh) e->stage_ = operation::stage::pushed;
   woken_.push(std::move(e));
   if (woken_.size() == 1) rouse_leader();
 }
@@ -170,7 +171,7 @@ void runner::lead(held& lock) noexcept {
 bool runner::sleep_while_idle(held& lock) noexcept {
   if (operations_.empty()) {
     slot_->listen(false);
-    while (woken_.empty() && !closing_.stop_requested()) idle_.wait(lock);
+    while (woken_.empty() && !overdue() && !closing_.stop_requested()) idle_.wait(lock);
     slot_->listen(true);
   }
   if (!closing_.stop_requested()) return true;
@@ -203,7 +204,7 @@ void runner::take_overdue(held& lock) noexcept {
     auto e = limits_.extract(limits_.begin()).mapped().lock();
     if (!e) continue;
     e->limit_.reset();
-    if (e->busy_ || e->stage_ != operation::stage::known) {
+    if (e->busy_ || e->stage_ == operation::stage::fresh) {
       e->late_ = true;
       const away letting_go(*this, lock);
       e.reset();
@@ -337,7 +338,7 @@ void runner::take_step(held& lock, std::shared_ptr<operation> e, Step step) noex
   bool over = false;
   e->busy_ = true;
   try {
-    if (e->stage_ == operation::stage::fresh) {
+    if (e->stage_ != operation::stage::known) {
       operations_.emplace(e->owner(), e);
       e->stage_ = operation::stage::known;
     }

@@ -84,7 +84,7 @@ class operation : public waker, public std::enable_shared_from_this<operation> {
   std::atomic<bool> queued_{false};
   std::vector<std::string> watching_;  // of the thread that takes a step
   // Guarded by the runner's mutex.
-  enum class stage : std::uint8_t { fresh, known, over } stage_ = stage::fresh;
+  enum class stage : std::uint8_t { fresh, pushed, known, over } stage_ = stage::fresh;
   bool busy_ = false;    ///< a thread takes a step
   bool missed_ = false;  ///< a notification came, …
   bool woken_ = false;   ///< … step() was due, …

@@ -164,6 +164,7 @@ void phase_book::told_unknown(int process) {
 // one.
 void phase_book::refused_as_full(int process, nanos asked) {
   auto& mine = of_[process];
+  if (mine.broke_at >= asked) mine.broke_at = never;
   if (mine.waited > mine.told_so + mine.unknown + mine.standing) --mine.waited;
   if (there_.size() >= count_ || full_until_ >= asked || forgot_) return;
   violated("a barrier refuses only who is too many",

@@ -123,12 +123,16 @@ void world::schedule(fiber& f, nanos when) {
   std::push_heap(queue_.begin(), queue_.end());
 }
 
-// Mostly a few microseconds, and now and then as on a machine that has other things to do.
-nanos world::latency(process& p) {
+// Mostly a few microseconds, and now and then as on a machine that has other things to do: from when
+// it was due.
+nanos world::latency(process& p, nanos from) {
   if (machine_.stall_per_100k != 0 && random_.below(100'000) < machine_.stall_per_100k) {
     const nanos late = random_.between(5 * millisecond, 700 * millisecond);
-    p.steady_since = std::max(p.steady_since, now_ + late);
-    p.meets(trouble::stall);
+    const auto stalls = [&p, until = from + late] {
+      p.steady_since = std::max(p.steady_since, until);
+      p.meets(trouble::stall);
+    };
+    from > now_ ? at(from, stalls) : stalls();
     return late;
   }
   if (random_.permille(machine_.slow_permille)) {
@@ -142,7 +146,7 @@ void world::wake(fiber& f) {
   f.now = fiber::state::ready;
   f.timed_out = false;
   ++f.generation;
-  schedule(f, now_ + latency(*f.of));
+  schedule(f, now_ + latency(*f.of, now_));
 }
 
 bool world::block(nanos until, const void* for_what) {
@@ -150,7 +154,10 @@ bool world::block(nanos until, const void* for_what) {
   me.now = fiber::state::blocked;
   me.waits_for = for_what;
   me.slept_before = me.of->slept;
-  if (until != never) schedule(me, std::max(until, now_) + latency(*me.of));
+  if (until != never) {
+    const nanos due = std::max(until, now_);
+    schedule(me, due + latency(*me.of, due));
+  }
   leave(me);
   return !me.timed_out;
 }
@@ -207,7 +214,7 @@ bool world::run(nanos until) {
       continue;
     }
     if (f.of->paused_until > e.when) {
-      schedule(f, f.of->paused_until + latency(*f.of));
+      schedule(f, f.of->paused_until + latency(*f.of, f.of->paused_until));
       continue;
     }
     now_ = std::max(now_, e.when);

@@ -191,7 +191,7 @@ class world {
   };
 
   void schedule(fiber& f, nanos when);
-  nanos latency(process& p);
+  nanos latency(process& p, nanos from);
   void resume(fiber& f);
   void leave(fiber& f);
   void swap_thread(fiber& f);
