@@ -110,7 +110,8 @@ void subscriber::pause_before_next() {
 }
 
 pollfd subscriber::to_poll() const noexcept {
-  if (connection_) return {connection_->wire->fd(), POLLIN, 0};
+  const auto events = static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
+  if (connection_) return {connection_->wire->fd(), events, 0};
   return {is_connecting() ? done_fd_ : -1, POLLIN, 0};
 }
 
@@ -151,12 +152,24 @@ void subscriber::keep_alive() {
 }
 
 void subscriber::say(std::string_view bytes) {
-  if (connection_->wire->write(bytes).status != io::done) disconnect();
+  unsent_ += bytes;
+  send_rest();
+}
+
+// A write takes what there is room for; with TLS 16 KiB at most, which are some hundred channels.
+void subscriber::send_rest() {
+  while (connection_ && !unsent_.empty()) {
+    const auto r = connection_->wire->write(unsent_);
+    if (r.status == io::again) return;
+    if (r.status != io::done) return disconnect();
+    unsent_.erase(0, r.bytes);
+  }
 }
 
 void subscriber::disconnect() {
   ++gaps_;
   connection_.reset();
+  unsent_.clear();
   pause_before_next();
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "store/redis/handshake.hpp"
@@ -31,7 +32,9 @@ class subscriber {
   /// is time.
   bool reconnect();
   void disconnect();
+  /// Now, or as soon as the socket has room for it.
   void say(std::string_view bytes);
+  void send_rest();
 
   /// What says that there is something to do here.
   pollfd to_poll() const noexcept;
@@ -60,6 +63,7 @@ class subscriber {
   std::mutex connecting_;
   std::optional<made> attempt_;  ///< what came of it; under connecting_
   std::unique_ptr<connection> connection_;
+  std::string unsent_;
   std::atomic<std::uint64_t> gaps_{0};
   boot_time heard_at_{};
   bool pinged_ = false;

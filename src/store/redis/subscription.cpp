@@ -133,6 +133,7 @@ void subscription::read_all() {
     if (!one.is_connected()) continue;
     if (polled_[i + 1].revents != 0 || one.has_bytes())
       one.read([&](const resp_value& v) { take(one, v); });
+    one.send_rest();
     one.keep_alive();
   }
 }
