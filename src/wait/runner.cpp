@@ -247,8 +247,11 @@ void runner::take_due() noexcept {
   }
 }
 
+// A step may cost a round trip, so that many in a row are longer than who is overdue may wait; and
+// nobody takes over from a leader that goes on.
 void runner::work(held& lock) noexcept {
   for (std::size_t i = 0; i < steps_in_a_row && leads() && !woken_.empty(); ++i) {
+    if (i > 0 && overdue()) return;
     auto e = woken_.pop();
     e->queued_ = false;
     if (e->stage_ == operation::stage::over) {
