@@ -251,17 +251,12 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 // ---- for who watches
 // -----------------------------------------------------------------------------
 
+// Whoever is told asks, and it is then that the server is: who reads the inbox waits for nobody.
 std::optional<notification> session_lock_service::next_grant() {
   for (auto s = session_lock_table_.all().begin(); s != session_lock_table_.all().end(); ++s) {
     if (!s->waits_at_server()) continue;
     session_lock_table_.hear_of(*s);
     if (!s->held) continue;
-    const owner_id owner = s->owner;
-    const std::string name = s->name;
-    if (still_there(s) == session_lock_table_.all().end()) {
-      return notification{
-          notification_kind::granted, name, owner, 0, 0, {}};  // it asks, and waits again
-    }
     const auto granted = holds(*s, s->lease_us);
     return notification{notification_kind::granted, s->name, s->owner, s->fence,
                         granted.expires_at,         {}};

@@ -25,8 +25,8 @@ class session_lock_service {
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
   std::vector<std::string> names();
 
-  /// Somebody who waited at the server and has it now. No round trip, but one if it may have had it
-  /// for long without knowing.
+  /// Somebody who waited at the server and has it now, or had it: whoever asks learns that. No
+  /// round trip.
   std::optional<notification> next_grant();
   /// The sockets of who waits at the server.
   std::vector<int> waiting_at();
