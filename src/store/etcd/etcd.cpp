@@ -434,7 +434,10 @@ result<std::optional<std::int64_t>> etcd_store::replace(std::string_view name,
   }
   bool repeated = false;
   const auto done = transact(t, &repeated);
-  if (!done) return done.error();
+  if (!done) {
+    if (!done.error().outcome_unknown) revoke(granted);
+    return done.error();
+  }
   if (!done->succeeded()) {
     // What was asked twice may be there by the first time, with this lease.
     if (!repeated) revoke(granted);
