@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/beside.hpp"
+#include "bench/growth.hpp"
 #include "bench/leader.hpp"
 #include "bench/limits.hpp"
 #include "bench/measure.hpp"
@@ -62,7 +63,8 @@ struct words {
   std::vector<std::string> workloads, subjects, several;
   double seconds = 2;
   unsigned repeat = 5;
-  bool json = false, markdown = false, list = false, limits = false;
+  std::size_t most = 100'000;
+  bool json = false, markdown = false, list = false, limits = false, growth = false;
 
   void add_to(CLI::App& app) {
     app.get_formatter()->column_width(28);
@@ -87,6 +89,12 @@ struct words {
     app.add_option("--several", several, "multi_lock and redlock instead, over these stores")
         ->delimiter(',')
         ->type_name("URL,…");
+    auto* as_growth = app.add_flag(
+        "--growth", growth, "what an operation costs while there is ever more of something");
+    app.add_option("--most", most, "for --growth, so many at most; default 100,000")
+        ->type_name("N")
+        ->check(CLI::Range(10U, 1'000'000U))
+        ->needs(as_growth);
     app.add_flag("--limits", limits, "rate limits instead of locks; --store is a Redis server");
   }
 
@@ -162,6 +170,14 @@ void run_limits(const words& w) {
   }
 }
 
+void run_growth(const words& w, const std::string& url) {
+  std::fputs(heading(w.wanted_form()).c_str(), stdout);
+  measure_growth(url, w.most, [&](const row& r) {
+    std::fputs(line(w.wanted_form(), r).c_str(), stdout);
+    std::fflush(stdout);
+  });
+}
+
 int member_main(char** argv) {
   shared_state_mapping shared_state{argv[2]};
   return take_part(*shared_state, static_cast<unsigned>(std::stoul(argv[3])), std::stoi(argv[4]),
@@ -190,7 +206,9 @@ int bench_main(int argc, char** argv) {
     return 0;
   }
   const work_folder folder{w.store};
-  run(plan_of(w, folder.path()), w.wanted_form());
+  const auto what = plan_of(w, folder.path());
+  if (w.growth) return run_growth(w, what.at.url), 0;
+  run(what, w.wanted_form());
   return 0;
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the figures of bench/results/*.json into docs/bench.md, and draws docs/bench.svg.
+"""Writes the figures of bench/results/*.json into docs/bench.md, and draws docs/bench.svg and docs/growth.svg.
 
 Run it right after the measurement and on the same machine (scripts/bench.sh does): it notes down what machine that is.
-The results hold one JSON object a line, as holdfast-bench --json prints them. Usage: report.py [--root FOLDER]
+The results hold one JSON object a line, as holdfast-bench --json prints them. Usage: report.py [--root FOLDER] [--growth]
 """
 import argparse
 import json
@@ -98,6 +98,44 @@ def plot(rows):
     return "\n".join([head, *parts, foot, "</svg>"]) + "\n"
 
 
+def growth_table(rows):
+    """A line for each series, a column for each number: the median in µs, and the bytes of each."""
+    counts = list(dict.fromkeys(row["subject"] for row in rows))
+    yield "| µs, median (bytes each) | " + " | ".join(counts) + " |"
+    yield "|---|" + "--:|" * len(counts)
+    for name in dict.fromkeys(row["workload"] for row in rows):
+        cells = {row["subject"]: f"{number(row['p50_us'])} ({max(row['bytes_each'] or 0, 0):,.0f})" for row in rows
+                 if row["workload"] == name}
+        yield f"| {name} | " + " | ".join(cells.get(count, "–") for count in counts) + " |"
+
+
+def growth_plot(results):
+    """A small plot for each series, a line for each store; both scales are logarithmic."""
+    colours = ["#c2410c", "#0369a1", "#15803d", "#7e22ce", "#b45309", "#0f766e", "#be123c", "#475569"]
+    rows = [row for found in results.values() for row in found]
+    low, high = (math.log10(f(row["p50_us"] for row in rows)) for f in (min, max))
+    parts = []
+    for place, name in enumerate(dict.fromkeys(row["workload"] for row in rows)):
+        left, top = 50 + place % 2 * 360, 40 + place // 2 * 230
+        parts.append(text(left, top - 8, f"{name}: µs, median", ' font-weight="bold"'))
+        parts.append(f'<rect x="{left}" y="{top}" width="290" height="170" fill="none" stroke="#cbd5e1"/>')
+        for power in range(1, 7):
+            parts.append(text(left + (power - 1) * 58, top + 184, f"10^{power}", ' text-anchor="middle"'))
+        for power in range(math.ceil(low), math.floor(high) + 1):
+            y = top + 170 - 170 * (power - low) / (high - low)
+            parts.append(text(left - 4, y + 4, f"{10 ** power:,}", ' text-anchor="end"'))
+        for colour, found in zip(colours, results.values()):
+            points = [(left + (math.log10(int(row["subject"].replace(",", ""))) - 1) * 58,
+                       top + 170 - 170 * (math.log10(row["p50_us"]) - low) / (high - low))
+                      for row in found if row["workload"] == name]
+            line = " ".join(f"{x:.0f},{y:.0f}" for x, y in points)
+            parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+    for index, (colour, store) in enumerate(zip(colours, results)):
+        parts.append(text(50 + index * 85, 500, store, f' fill="{colour}" font-weight="bold"'))
+    return "\n".join(['<svg xmlns="http://www.w3.org/2000/svg" width="740" height="515" font-family="sans-serif" font-size="11" '
+                      'fill="#1f2937"><rect width="740" height="515" fill="#ffffff"/>', *parts, "</svg>"]) + "\n"
+
+
 def write_between(page, mark, lines):
     old = page.read_text()
     pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.S)
@@ -110,10 +148,20 @@ def write_between(page, mark, lines):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
-    root = arguments.parse_args().root
+    arguments.add_argument("--growth", action="store_true", help="those of bench-growth only; else the others only")
+    given = arguments.parse_args()
+    root = given.root
     results = {path.stem: read(path) for path in sorted((root / "bench/results").glob("*.json"))}
-    if not results:
-        raise SystemExit("bench/results is empty: run make bench")
+    growth = {name.removeprefix("growth_"): results.pop(name) for name in list(results) if name.startswith("growth_")}
+    if not (growth if given.growth else results):
+        raise SystemExit("bench/results has nothing: run make bench, or make bench-growth")
+    if given.growth:
+        lines = [f"Machine: {machine()}.", ""]
+        for store, rows in growth.items():
+            lines += [f"### More and more on `{store}:`", "", *growth_table(rows), ""]
+        write_between(root / "docs/bench.md", "growth", lines)
+        (root / "docs/growth.svg").write_text(growth_plot(growth))
+        return
 
     lines = [f"Machine: {machine()}.", ""]
     for store in sorted(results, key=lambda name: name != "sqlite"):

@@ -72,6 +72,8 @@ outcome sum_up_hand_overs(const shared_state& a);
 /// Looks at the store: the median of many.
 std::int64_t round_trip_ns(const holdfast::session& s);
 
+/// Of this process: what is resident.
+std::int64_t memory_in_use();
 /// The waits of all threads.
 histogram all_waits(const shared_state& a);
 /// Store operations of all processes between the two counts.

@@ -1,6 +1,3 @@
-#include <unistd.h>
-
-#include <fstream>
 #include <holdfast/async.hpp>
 #include <holdfast/holdfast.hpp>
 #include <thread>
@@ -66,13 +63,6 @@ outcome sum_up_line(const shared_state& a) {
 
 constexpr unsigned leases = 100'000;
 constexpr auto lease_length = 3s;  // renewed every second: ten times as often as usual
-
-std::int64_t memory_in_use() {
-  std::ifstream file{"/proc/self/statm"};
-  std::int64_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 void hold_many(shared_state& a, unsigned, subject& s) {
   holdfast::lock_options options;

@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <holdfast/session.hpp>
 #include <vector>
 
@@ -32,6 +35,13 @@ std::int64_t round_trip_ns(const holdfast::session& s) {
   }
   std::nth_element(took.begin(), took.begin() + 100, took.end());
   return took[100];
+}
+
+std::int64_t memory_in_use() {
+  std::ifstream file{"/proc/self/statm"};
+  std::int64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 histogram all_waits(const shared_state& a) {

@@ -2,6 +2,8 @@
 # bench.sh: every workload against its floors, one JSON object a line, into bench/results/<store>.json; then docs/bench.md and
 # its plot are written anew. STORES="sqlite redis" names some of the stores below (or URLs; by default it is all of them), whose
 # servers are this run's own; WORKLOADS="W1,W5" some of the workloads; SECONDS_EACH and REPEAT are its --seconds and --repeat, 1 and 5.
+# GROWTH=1: what an operation costs while there is ever more of something, into bench/results/growth_<store>.json; at most MOST.
+# QUICK=1: three workloads in short rounds, as tables on the terminal; nothing is written.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${PROGRAM:-build/release/bin/holdfast-bench}
@@ -129,10 +131,14 @@ sys.exit(b"Mode:" not in s.recv(9999))' "$port" 2>/dev/null; do
     kill -0 "${servers[-1]}" || { cat "$work"/zookeeper*.log >&2; exit 1; }
   done
 }
-mkdir -p bench/results
 every="sqlite memory redis redis_redlock redis_redisson redis_setnx memcached postgres postgres_durable postgres_session mariadb
 mariadb_session zookeeper etcd"
-for store in ${STORES:-$every}; do
+[[ -z ${GROWTH:-} ]] || STORES=${STORES:-sqlite memory redis memcached postgres mariadb zookeeper etcd}
+[[ -z ${QUICK:-} ]] || export WORKLOADS=${WORKLOADS:-W1,W4,W5} SECONDS_EACH=${SECONDS_EACH:-0.25} REPEAT=${REPEAT:-3}
+read -ra stores <<<"$(echo ${STORES:-$every})"
+mkdir -p bench/results
+number=0
+for store in "${stores[@]}"; do
   workloads=${WORKLOADS:-}
   case $store in
     sqlite) url=sqlite:$work/bench.db ;;
@@ -153,9 +159,19 @@ for store in ${STORES:-$every}; do
     zookeeper) start_zookeeper; url=zookeeper://$hosts/bench ;;
     *)      url=$store; store=${store%%:*} ;;
   esac
-  arguments=(--store "$url" --json --seconds "${SECONDS_EACH:-1}" --repeat "${REPEAT:-5}")
+  arguments=(--store "$url" --seconds "${SECONDS_EACH:-1}" --repeat "${REPEAT:-5}")
   [[ -z $workloads ]] || arguments+=(--workload "$workloads")
-  echo "---- $store"
+  echo "---- $store ($((++number)) of ${#stores[@]}, after $SECONDS s)"
+  if [[ -n ${QUICK:-} ]]; then
+    "$program" "${arguments[@]}"
+    continue
+  fi
+  arguments+=(--json)
+  if [[ -n ${GROWTH:-} ]]; then
+    "$program" --store "$url" --json --growth --most "${MOST:-100000}" | tee "$work/$store.json"
+    mv "$work/$store.json" "bench/results/growth_$store.json"
+    continue
+  fi
   # Written whole or not at all: a result that was interrupted must not replace a good one.
   "$program" "${arguments[@]}" | tee "$work/$store.json"
   if [[ $store == redis && -z ${WORKLOADS:-} ]]; then
@@ -166,4 +182,4 @@ for store in ${STORES:-$every}; do
   esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
-python3 bench/report.py
+[[ -n ${QUICK:-} ]] || python3 bench/report.py ${GROWTH:+--growth}

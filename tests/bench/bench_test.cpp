@@ -65,6 +65,20 @@ TEST_F(command, ratio_is_that_of_the_figures_beside_it) {
   EXPECT_TRUE(all[1]["ratio_to_floor"].is_null());
 }
 
+TEST_F(command, growth_has_a_row_for_each_series_and_number) {
+  const auto r = run({"--store", store, "--growth", "--most", "100"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  std::vector<std::string> seen;
+  for (const auto& line : lines(r)) {
+    seen.push_back(line["workload"].get<std::string>() + " " + line["subject"].get<std::string>());
+    EXPECT_GT(line["p50_us"].get<double>(), 0) << line;
+    EXPECT_FALSE(line["bytes_each"].is_null()) << line;
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"names 10", "names 100", "leases 10", "leases 100",
+                                            "waiters 10", "waiters 100", "sessions 10",
+                                            "sessions 100"}));
+}
+
 TEST_F(command, two_workloads_can_be_named_at_once) {
   const auto all = lines(run({"--store", store, "--workload", "W1,W7", "--subject", "holdfast"}));
   ASSERT_EQ(all.size(), 2u);

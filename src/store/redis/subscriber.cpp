@@ -152,6 +152,7 @@ void subscriber::keep_alive() {
 }
 
 void subscriber::say(std::string_view bytes) {
+  if (!connection_) return;  // a write before this one broke it
   unsent_ += bytes;
   send_rest();
 }

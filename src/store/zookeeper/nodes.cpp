@@ -107,9 +107,9 @@ result<std::vector<contender>> zookeeper_store::contenders(std::string_view name
                                   &requests::on_names, token);
       });
   if (!answers) return answers.error();
-  if (latest && !leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   const answer& a = answers->back();
-  if (a.rc == ZNONODE && watch != nullptr) present()->unwatch(watch);  // there is none
+  if (a.rc != ZOK && watch != nullptr) present()->unwatch(watch);  // there is none
+  if (latest && !leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   if (a.rc == ZNONODE) return std::vector<contender>{};
   if (a.rc != ZOK) return wrong(a.rc);
   return in_order(a.names);

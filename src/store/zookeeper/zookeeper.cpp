@@ -120,13 +120,17 @@ result<contender_store::versioned> zookeeper_store::record(std::string_view name
                                                            alarm on_change) {
   const std::string path = path_of(name, record_node);
   const std::size_t count = on_change ? 3 : 2;
+  void* watch = nullptr;
   const auto answers = ask(count, true, [&](std::size_t i, connection& c, requests&, auto* token) {
     if (i == 0) return ask_all(c, token);
     if (i == 1) return zoo_aget(c.handle(), path.c_str(), 0, &requests::on_data, token);
-    return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch,
-                        c.watch(std::move(on_change)), &requests::on_stat, token);
+    watch = c.watch(std::move(on_change));
+    return zoo_awexists(c.handle(), path.c_str(), &connection::on_watch, watch, &requests::on_stat,
+                        token);
   });
   if (!answers) return answers.error();
+  const int watched = answers->back().rc;
+  if (watch != nullptr && watched != ZOK && watched != ZNONODE) present()->unwatch(watch);
   if (!leader_answered(answers->front().rc)) return wrong(answers->front().rc);
   const answer& a = (*answers)[1];
   if (a.rc == ZNONODE) return versioned{};
