@@ -1,4 +1,7 @@
+#include <atomic>
+#include <holdfast/async.hpp>
 #include <thread>
+#include <vector>
 
 #include "fixture.hpp"
 #include "harness/authority.hpp"
@@ -43,6 +46,30 @@ TEST_F(redis_tls, locks_work_over_an_encrypted_connection) {
   harness::eventually("a waiter", [&] { return a.show("m").waiters.size() == 1; });
   first.unlock();
   waiter.join();
+}
+
+// What one write of TLS takes is 16 KiB.
+TEST_F(redis_tls, a_session_whose_connection_broke_listens_to_all_its_channels_again) {
+  const server s("good");
+  auto holder = holdfast::open(s.url(trusting() + "&dialect=redisson"));
+  auto waiter = holdfast::open(s.url(trusting() + "&dialect=redisson"));
+  constexpr std::size_t names = 500;
+  std::vector<holdfast::lease> held;
+  std::atomic<std::size_t> served{0};
+  for (std::size_t i = 0; i < names; ++i) {
+    const auto name = "a-lock-with-a-long-name-" + std::to_string(i);
+    held.push_back(holdfast::mutex(holder, name).acquire());
+    holdfast::mutex lock{waiter, name};
+    async_acquire(lock).start([&](auto got) { served += got ? 1 : 0; });
+  }
+  const auto channels = [&] {
+    return std::stoul(s.redis.field({"INFO", "stats"}, "pubsub_channels"));
+  };
+  harness::eventually("it listens", [&] { return channels() >= names; });
+  s.redis.ask({"CLIENT", "KILL", "TYPE", "pubsub"});
+  harness::eventually("it listens again", [&] { return channels() >= names; });
+  held.clear();
+  harness::eventually("all have been served", [&] { return served == names; });
 }
 
 TEST_F(redis_tls, an_unknown_authority_is_refused_with_the_reason) {
