@@ -30,8 +30,8 @@ class inbox {
   virtual std::optional<std::uint64_t> gaps() const noexcept { return std::nullopt; }
 
   /// From now on receive() yields one `departed` notification when the session `peer` has died.
-  /// Stores that cannot detect it do nothing. `peer` may be watched several times, and is unwatched as
-  /// often.
+  /// Stores that cannot detect it do nothing. `peer` may be watched several times, and is unwatched
+  /// as often.
   virtual void watch(std::string_view peer) { (void)peer; }
   virtual void unwatch(std::string_view peer) noexcept { (void)peer; }
 };
