@@ -91,11 +91,12 @@ class [[nodiscard]] pending {
 };
 
 // All of these return at once, without a round trip, and are thread-safe. A limit counts from the
-// call; zero is one try. Stopping it gives errc::cancelled soon. The lock object may go while its
-// operation is under way; the session may not. Errors as the synchronous forms, in the result; only
-// arguments that can never be right throw here (errc::invalid_argument). Costs at the store as the
-// synchronous forms, and what a session asks at the same time is one round trip. At the local queue
-// of a mutex a hundred thousand may wait; of the others each has a place at the store
+// call; zero is one try. After a request to stop, the operation ends soon with errc::cancelled. The
+// lock object may be destroyed while its operation is under way; if the session ends, the operation
+// is cancelled. Errors as the synchronous forms, in the result; only arguments that can never be
+// right throw here (errc::invalid_argument). Costs at the store as the synchronous forms; requests
+// of a session at the same time share one round trip. The local queue of a mutex can hold a hundred
+// thousand operations; of the other primitives each operation has a queue entry at the store
 // (docs/async.md).
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
@@ -111,7 +112,7 @@ inline pending<lease> async_acquire(semaphore& of, wait_limit limit = {},
 pending<permit> async_acquire(expiring_semaphore& of, std::chrono::milliseconds lease,
                               wait_limit limit = {}, std::stop_token stop = {});
 
-/// Until it is open.
+/// Waits until the latch is open.
 pending<done> async_wait(const latch& l, wait_limit limit = {}, std::stop_token stop = {});
 pending<done> async_count_down(latch& l, std::uint32_t n = 1);
 

@@ -63,8 +63,8 @@ class error : public std::system_error {
   /// The same call may succeed later.
   bool retryable() const noexcept;
   /// The reply was lost, so the operation may have been carried out. Repeating it is safe, except
-  /// for a rate limiter's take on Redis and the very last barrier::arrive_and_drop()
-  /// (docs/guarantees.md).
+  /// for a rate limiter's take, which may count twice then, and the very last
+  /// barrier::arrive_and_drop() (docs/guarantees.md).
   bool outcome_unknown() const noexcept { return failure_.outcome_unknown; }
   /// The lease this call was about no longer protects anything.
   bool lease_gone() const noexcept;

@@ -20,8 +20,8 @@ std::string_view content_type(metrics_format format) noexcept;
 
 enum class metric_type { counter, gauge, histogram, info };
 
-/// Writes families of metrics and their samples. Names and labels' keys are the caller's to choose
-/// well; values and help may be any text. For one thread.
+/// Writes families of metrics and their samples. The caller must choose valid names and label keys;
+/// label values and help may be any text. For one thread.
 class metrics_text {
  public:
   using labels = std::span<const std::pair<std::string_view, std::string_view>>;
@@ -30,13 +30,14 @@ class metrics_text {
 
   explicit metrics_text(metrics_format format) : format_(format) {}
 
-  /// The samples that follow belong to it. `name` is without the suffixes that the format adds
-  /// (`_total`, `_info`); one that ends with `_seconds` has that unit.
+  /// Begins a family, to which the following samples belong. `name` is without the suffixes that
+  /// the format adds (`_total`, `_info`); a name that ends with `_seconds` has that unit.
   void family(std::string_view name, metric_type type, std::string_view help);
-  /// Of a counter, gauge or info.
+  /// Writes a sample of a counter, gauge or info.
   void sample(labels at, double value);
   void sample(label_list at, double value) { sample(labels(at.begin(), at.size()), value); }
-  /// Of a histogram in seconds: `counts` has one more than `bounds`, for what is above them all.
+  /// Writes a histogram in seconds. `counts` has one element more than `bounds`, for all values
+  /// above the last bound.
   void histogram(labels at, std::span<const std::chrono::nanoseconds> bounds,
                  std::span<const std::uint64_t> counts, std::chrono::nanoseconds sum);
 

@@ -17,24 +17,24 @@ template <class T>
 class receiver {
  public:
   virtual void receive(result<T> how) noexcept = 0;
-  /// Its own way to say stop, besides that of the operation.
+  /// A second way to stop the operation, beside the operation's own stop token.
   virtual std::stop_token stop() const noexcept { return {}; }
 
  protected:
   ~receiver() = default;
 };
 
-/// What is to be done, and has not begun.
+/// An operation that has not begun.
 template <class T>
 class operation {
  public:
   virtual ~operation() = default;
-  /// Once. `to` has to stay until it was told. What this throws, for lack of memory, is thrown
-  /// before anything has begun: `to` is not told then.
+  /// Begins the operation. Call it once. `to` must live until it has received the result. If memory
+  /// runs out, this throws before anything has begun, and `to` receives nothing.
   virtual void start(receiver<T>& to) = 0;
 };
 
-/// Begins it for a receiver that keeps itself by `self`, until it is told.
+/// Begins the operation for a receiver that keeps itself alive by `self` until it has the result.
 template <class Pending, class Receiver, class Self>
 void start_kept(Pending& what, Receiver& to, Self& self) {
   try {
@@ -45,7 +45,7 @@ void start_kept(Pending& what, Receiver& to, Self& self) {
   }
 }
 
-/// Begins what `make` gives; the receiver is told if there is no memory for that.
+/// Begins the operation that `make` returns. If memory runs out, the receiver gets that failure.
 template <class Make, class Receiver>
 void start_or_fail(Make make, Receiver& to) noexcept {
   try {
@@ -55,7 +55,7 @@ void start_or_fail(Make make, Receiver& to) noexcept {
   }
 }
 
-/// Keeps what is to be called, until it was called.
+/// Keeps a callback until it has been called.
 template <class T, class F>
 class callback final : public receiver<T> {
  public:

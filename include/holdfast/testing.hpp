@@ -41,17 +41,18 @@ enum class fault {
   none,
   drop_request,  ///< never carried out; the caller sees `unavailable`
   drop_reply,    ///< carried out; the caller sees `unavailable` with outcome_unknown
-  duplicate,     ///< carried out twice; the caller sees the first reply, to an acquire the second;
-                 ///< but a rate limiter's take, which nobody repeats unasked, once
+  duplicate,     ///< carried out twice (a rate limiter's take once); the caller sees the first
+                 ///< reply, but of an acquire the second
   delay,         ///< carried out after `fault_plan::delay` on the session's clock
   delay_reply,   ///< carried out at once; the answer comes after `fault_plan::delay`
   drop_notification,  ///< carried out; the next notification for this session is lost
 };
 
 struct fault_plan {
-  /// Called before every command with its running number, from 1; for commands that go together,
-  /// before all of them. If several commands are one step at the store, the step has the worst
-  /// fault of them: it is dropped if one of them is to be dropped. Called from several threads.
+  /// Called before every command with the command's number, counted from 1; for a batch, called for
+  /// all its commands before the first is sent. If several commands are one step at the store, the
+  /// step has the worst of their faults: it is dropped if one of them is to be dropped. Called from
+  /// several threads.
   std::function<fault(std::uint64_t number, std::string_view name, store::permits_verb verb)>
       choose;
   std::chrono::milliseconds delay{50};

@@ -48,28 +48,28 @@ namespace detail {
 /// second after the deadline at the latest: the rest is for waking the thread.
 inline constexpr std::chrono::nanoseconds last_answer_within = std::chrono::milliseconds(80);
 
-/// When an operation began and by when it has to end. Made where the user's call begins, and handed
-/// to each of its parts: one that asked the clock anew could not tell a try from a wait whose time
-/// is over.
+/// When an operation began and by when it has to end. Made where the user's call begins, and passed
+/// to each part of the operation. (A part that read the clock anew could not tell a try from a wait
+/// whose time is over.)
 class time_frame {
  public:
   time_frame(boot_time began, wait_time wait) noexcept
       : time_frame(began, saturated_add(began, wait), wait > one_try) {}
-  /// Of a wait that has no try: it may begin when its time is over.
+  /// For a wait that is never a try, even if its time is over when it begins.
   static time_frame until(boot_time began, boot_time deadline) noexcept {
     return {began, deadline, true};
   }
 
   boot_time began() const noexcept { return began_; }
-  /// The last request is asked then.
+  /// The last request is sent then.
   boot_time deadline() const noexcept { return deadline_; }
-  /// No answer is waited for any longer: `forever` for a try, which lasts as long as the store's
-  /// own time-outs.
+  /// The operation waits for no answer after that: `forever` for a try, which lasts as long as the
+  /// store's own time-outs.
   boot_time limit() const noexcept { return limit_; }
   bool is_try() const noexcept { return deadline_ != forever && limit_ == forever; }
   wait_time wait() const noexcept { return deadline_ == forever ? no_limit : deadline_ - began_; }
 
-  /// The same with its last request as late as an answer would be: for what is only slept for.
+  /// The same with the deadline moved to the limit: for a part that only sleeps.
   time_frame to_the_last() const noexcept {
     return is_try() ? *this : time_frame(began_, limit_, limit_);
   }
@@ -86,12 +86,12 @@ class time_frame {
   boot_time limit_;
 };
 
-/// Until when the calling thread waits for an answer of a store, whatever the store's own time-outs
-/// are. The nearest of those that enclose each other counts.
+/// Limits how long the calling thread waits for an answer of a store, whatever the store's own
+/// time-outs are. If several limits are nested, the earliest counts.
 class call_limit {
  public:
   explicit call_limit(boot_time until) noexcept;
-  /// For what the user is called with: what it asks is not part of the wait.
+  /// No limit, for a call of the user's function: its requests are not part of the wait.
   enum class none { at_all };
   explicit call_limit(none) noexcept;
   ~call_limit();
@@ -100,8 +100,8 @@ class call_limit {
 
   /// `forever` if there is none.
   static boot_time present() noexcept;
-  /// Until when an answer is waited for that is asked for now: at least for a moment, once in an
-  /// operation, however late its thread was woken.
+  /// Until when the thread waits for the answer to a request that it sends now. However late the
+  /// thread was woken, it waits for at least a moment, once in each operation.
   static boot_time answer_by(boot_time now) noexcept;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace holdfast::store {
 
-/// What a store promises. The primitive × store matrix in docs/matrix.md is made from it, and a
-/// primitive that needs what is missing refuses at construction (errc::unsupported).
+/// What a store promises. The primitive × store matrix in docs/matrix.md is made from it. A
+/// primitive that needs something that the store lacks throws errc::unsupported at construction.
 struct capabilities {
   bool mutex = true;         ///< exclusive locks (mutex, recursive_mutex)
   bool fair = true;          ///< a queue in order of arrival across processes
@@ -17,7 +17,7 @@ struct capabilities {
   bool preferences =
       true;  ///< the queue can have another order: readers first, writers first, priorities
   bool expiring = true;       ///< permits with ids, which outlive the session that got them
-  bool election = false;      ///< an exclusive lock of that kind, its holder's note readable by all
+  bool election = false;      ///< an exclusive lock of that kind, with a note that all can read
   bool barrier = false;       ///< and condition_variable: every state store has them by its family
   bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
   bool finds_deadlocks = false;  ///< holders are shown with lease and note, on one clock
@@ -37,7 +37,7 @@ struct capabilities {
   bool sees_death = false;  ///< a holder that died on this machine is seen before its lease ends
   bool survives_failover = true;  ///< no second holder when the store fails over
   bool several_processes = true;
-  std::uint32_t try_takes_ms = 0;  ///< one try that is not held up has ended by then; 0: unknown
+  std::uint32_t try_takes_ms = 0;  ///< the longest time of a try if nothing delays it; 0: unknown
   std::uint32_t max_name_bytes = 255;
   std::uint32_t lease_step_ms = 1;             ///< a lease is a multiple of it
   std::uint32_t max_lease_s = 31 * 24 * 3600;  ///< and not longer than this

@@ -20,8 +20,8 @@ struct moment {
   bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
-/// In a fence: the rest is a number that programs of others count, too, and is shown as it is. Such
-/// a grant is for one turn.
+/// A mark in a fence: the other bits are a number that other programs than holdfast count too, and
+/// it is shown unchanged. Such a grant is for one turn: threads do not pass it on.
 inline constexpr std::uint64_t fence_of_others = std::uint64_t{1} << 63;
 
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable
@@ -44,7 +44,7 @@ struct permits_command {
   std::int32_t priority = 0;  ///< greater comes first in the queue; equals in order of arrival
   bool wait = false;          ///< queue if it is not free now; if false, also leave the queue
   std::int64_t lease_us = 0;  ///< how long it is held without renewal
-  std::int64_t queue_lease_us = 0;  ///< so long a place lasts (capabilities::shared_queue_leases)
+  std::int64_t queue_lease_us = 0;  ///< how long a place lasts (capabilities::shared_queue_leases)
   bool outlives_session =
       false;              ///< not tied to its session's life; at a barrier: arrives for good
   bool in_order = false;  ///< of a fair_mutex: it queues at the store where a mutex would not
@@ -145,12 +145,12 @@ enum class countdown_verb : std::uint8_t { arrive, wait, leave, remove, inspect 
 
 struct countdown_command {
   countdown_verb verb = countdown_verb::inspect;
-  owner_id owner{};                 ///< one an arrival or a wait: repeating it counts once
+  owner_id owner{};                 ///< of one arrival or one wait: repeating it counts once
   std::uint32_t count = 0;          ///< what the latch starts from
   std::uint32_t drop = 0;           ///< arrive: by how much
   std::int64_t queue_lease_us = 0;  ///< wait: how long the place lasts unless renewed; 0: take none
   std::int64_t keep_us = 0;         ///< how long the record outlives its last use
-  std::int64_t repeats_us = 0;      ///< arrive: so long after the first time it may come again
+  std::int64_t repeats_us = 0;      ///< arrive: how long after the first time it may be repeated
   std::string_view peer{};
   std::string_view note{};
 };

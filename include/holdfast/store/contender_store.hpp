@@ -17,7 +17,7 @@ namespace holdfast::store {
 /// A contender for a name: everything on which its turn depends.
 struct contender {
   std::string node;  ///< what the store calls it
-  owner_id owner{};  ///< none: of another program, or the record of a latch
+  owner_id owner{};  ///< none: another program's contender, or the record of a latch
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 1;
   std::uint32_t weight = 1;
@@ -33,7 +33,7 @@ struct contender_data {
   std::int64_t lease_us = 0;
   std::string peer;
   std::string note;
-  std::uint64_t session = 0;  ///< of the store: the one that took the place, and whose life it has
+  std::uint64_t session = 0;  ///< the store's session that took the place; the place ends with it
 };
 
 /// The port of a contender store (ZooKeeper, etcd). The store orders the places of the contenders,
@@ -42,7 +42,7 @@ struct contender_data {
 /// Thread-safe; one round trip for each call, unless stated otherwise.
 class contender_store {
  public:
-  /// Called once, from a thread of the store, and must not wait for anything.
+  /// A thread of the store calls it once. It must not wait for anything.
   using alarm = std::function<void()>;
 
   virtual ~contender_store() = default;
@@ -55,16 +55,16 @@ class contender_store {
   /// Until when, by this process's clock, the store cannot end this session and give its places
   /// away. Each reply from the leader moves it; boot_time{} for a session that has ended.
   virtual boot_time safe_until(std::uint64_t session) const noexcept = 0;
-  /// How far such an answer moves it.
+  /// How far such a reply moves that time.
   virtual std::chrono::nanoseconds safe_span() const noexcept = 0;
 
   struct entered {
     std::string node;
     std::uint64_t fence = 0;
     bool replaced = false;
-    bool repeated = false;  ///< it was asked for twice: the one that is still on its way may come
-                            ///< after all, as as_of::settled says
-    std::vector<contender> line{};  ///< as it was then, from stores that tell it in the same step
+    bool repeated = false;  ///< the request was sent twice: one that is still on its way may take
+                            ///< effect later (as_of::settled excludes that)
+    std::vector<contender> line{};  ///< the queue then, if the store returns it in the same step
     std::uint64_t session = 0;      ///< as contender_data::session
   };
   /// Takes a place at the end of the queue, and in the same step gives up the places in `leaving`
@@ -108,10 +108,11 @@ class contender_store {
   };
   virtual std::vector<result<bool>> confirm(std::span<const node_of> nodes) = 0;
 
-  /// The record of a name, as the leader knows it. `waits`: for somebody who waits for a change of
-  /// it, which is a use. `on_change`, if any: at the next one, or when this session has ended.
+  /// The record of a name, as the leader knows it. `waits`: the caller waits for a change of the
+  /// record, which counts as a use. `on_change`, if set, is called at the next change, or when this
+  /// session has ended.
   struct versioned {
-    std::string text;  ///< empty: there is none
+    std::string text;  ///< empty: there is no record
     std::int64_t version = -1;
   };
   virtual result<versioned> record(std::string_view name, bool waits, alarm on_change) = 0;
@@ -128,8 +129,8 @@ class contender_store {
   /// As session_store::facts.
   virtual result<store::facts> facts() { return store::facts{}; }
 
-  /// All names with somebody in line, or a record; as session_store::names says of those that
-  /// cannot be read. Costs a scan.
+  /// All names with a contender or a record; as session_store::names says of those that cannot be
+  /// read. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 };
 

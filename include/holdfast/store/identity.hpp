@@ -8,14 +8,14 @@
 
 namespace holdfast::store {
 
-/// Which server or file it is, so that one that is named in two ways is not taken for two.
+/// Identifies the server or file, so that one store under two URLs is not taken for two stores.
 struct identity {
   std::string run_id;  ///< another one after each start, where the server has such a thing
-  /// How long it has been up; nothing if what it granted outlives its restart.
+  /// How long the server has been up; empty if its grants outlive a restart.
   std::optional<std::chrono::microseconds> up_for{};
 };
 
-/// One thing that a server says of itself, in its own words: `maxmemory_policy`, `allkeys-lru`.
+/// A setting or state of a server, in the server's own words: `maxmemory_policy`, `allkeys-lru`.
 struct fact {
   std::string server;  ///< which one, where the store has several; else empty
   std::string name;
@@ -23,7 +23,7 @@ struct fact {
 };
 using facts = std::vector<fact>;
 
-/// What stands for a lease among the store's data, for as long as it is held.
+/// The key or node that represents a lease in the store's data, for as long as the lease is held.
 struct standing {
   std::string key;            ///< etcd: the key; ZooKeeper: the path of the node
   std::uint64_t created = 0;  ///< etcd: its create revision; ZooKeeper: its czxid

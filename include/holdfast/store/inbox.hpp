@@ -17,20 +17,21 @@ class inbox {
   /// This session's address in the store. Constant.
   virtual const std::string& peer() const noexcept = 0;
 
-  /// Blocks until a notification is there, `until` has come, or interrupt() was called (then
-  /// nothing). What is there already it gives also after `until`.
+  /// Blocks until there is a notification, or `until` has come, or interrupt() was called (in the
+  /// last two cases the result is empty). A notification that has already arrived is returned even
+  /// after `until`.
   virtual std::optional<notification> receive(boot_time until) = 0;
 
   /// Makes the receive() in progress return, or the next one if there is none.
   virtual void interrupt() noexcept = 0;
 
-  /// How often notifications may have been lost: grows when the connection to the store was away.
-  /// Nothing if a loss would not be noticed.
+  /// How many times notifications may have been lost: grows when the connection to the store was
+  /// interrupted. Empty if the inbox cannot notice a loss.
   virtual std::optional<std::uint64_t> gaps() const noexcept { return std::nullopt; }
 
   /// From now on receive() yields one `departed` notification when the session `peer` has died.
-  /// Stores that cannot tell do nothing. `peer` may be watched several times, and is unwatched as
-  /// often.
+  /// Stores that cannot detect it do nothing. `peer` may be watched several times, and is unwatched
+  /// as often.
   virtual void watch(std::string_view peer) { (void)peer; }
   virtual void unwatch(std::string_view peer) noexcept { (void)peer; }
 };

@@ -5,7 +5,7 @@
 
 namespace holdfast::store {
 
-/// What a name is in use as. Two kinds cannot share a name (errc::kind_mismatch).
+/// What a name is used as. A name has one kind at a time (errc::kind_mismatch).
 enum class kind : std::uint8_t {
   mutex,
   shared_mutex,
@@ -16,7 +16,7 @@ enum class kind : std::uint8_t {
   barrier,
   condition_variable,
 };
-/// Held by one at a time, who may prove to the next that it has left (permits_command::secret).
+/// Held by one owner at a time, which may prove its release to the next (permits_command::secret).
 constexpr bool passes_secrets(kind k) noexcept { return k == kind::mutex || k == kind::election; }
 std::string_view to_string(kind k) noexcept;
 bool parse_kind(std::string_view text, kind& k) noexcept;

@@ -9,10 +9,10 @@
 
 namespace holdfast::store {
 
-/// What a session knows of the holds that it got, where the server does not tell: kept until it is
-/// forgotten, or for a minute longer than the lease. So the holds that were lost, and are never
-/// given back, leave nothing behind for ever: there are at most twice as many as there are in time,
-/// and 64. No round trip. Thread-safe.
+/// What a session remembers about its holds, if the server does not keep it. An entry stays until
+/// forget(), or until a minute after its lease. So a hold that is lost and never given back leaves
+/// no entry for ever: there are at most twice as many entries as unexpired ones, and 64. No round
+/// trip. Thread-safe.
 template <class What>
 class own_holds {
  public:
@@ -23,7 +23,7 @@ class own_holds {
     const auto at = all_.find({std::string(name), owner});
     return at == all_.end() ? std::nullopt : std::optional(at->second.what);
   }
-  /// With every grant and every renewal; `lease_us` as in the command.
+  /// Call it with every grant and every renewal; `lease_us` as in the command.
   void put(std::string_view name, const owner_id& owner, What what, std::int64_t lease_us) {
     const auto lasts = std::chrono::microseconds(lease_us) + std::chrono::minutes(1);
     const std::lock_guard guard{mutex_};

@@ -7,8 +7,9 @@
 
 namespace holdfast::store {
 
-/// 128 random bits that name one acquisition, of one name or of several together: what an owner has
-/// of one name says nothing about another. Whoever knows it can release it: never shown whole.
+/// 128 random bits that identify one acquisition, of one name or of several together: whether the
+/// owner holds one of these names says nothing about the others. A program that knows the id can
+/// release the lock, so it is never shown whole.
 struct owner_id {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -19,7 +20,7 @@ struct owner_id {
 std::string to_string(const owner_id& id);  ///< 32 hexadecimal digits
 bool parse_owner_id(std::string_view text, owner_id& id) noexcept;
 
-/// What a client remembers a hold or a wait by.
+/// The key under which a client remembers a hold or a wait.
 struct owned_name {
   std::string name;
   owner_id owner{};

@@ -5,7 +5,7 @@
 
 namespace holdfast::store {
 
-/// An inbox that threads of this process put notifications into: no system call on the way.
+/// An inbox into which threads of this process put notifications, without a system call.
 class queue_inbox final : public inbox {
  public:
   queue_inbox(std::string peer, clock& on) : peer_(std::move(peer)), clock_(on) {}
@@ -32,7 +32,7 @@ class queue_inbox final : public inbox {
     changed_.notify_one();
   }
 
-  /// Any thread; never waits for the one that receives.
+  /// Any thread may call it. It never waits for the receiving thread.
   void put(const notification& n) {
     const std::lock_guard guard{mutex_};
     queue_.push_back(n);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-/// The words of the rate kernel: token buckets, several of them decided on in one step.
+/// The commands and records of the rate kernel: token buckets, several of them decided in one step.
 namespace holdfast::store {
 
 /// How one bucket fills, in whole numbers, so that nothing is lost by rounding: a token is `unit`
@@ -24,7 +24,7 @@ struct bucket_rule {
 
 /// No count of units is greater: scripts compute with doubles, which hold whole numbers up to 2^53.
 inline constexpr std::int64_t most_units = std::int64_t{1} << 52;
-/// One decision is about so many buckets at most.
+/// The most buckets that one decision may be about.
 inline constexpr std::size_t max_buckets = 16;
 
 enum class rate_verb : std::uint8_t {
@@ -33,11 +33,11 @@ enum class rate_verb : std::uint8_t {
   inspect,  ///< change nothing, report
 };
 
-/// One of the buckets that a command is about: none of them twice.
+/// One of the buckets that a command is about. No bucket may occur twice in a command.
 struct bucket_choice {
   std::string_view id;  ///< within the name
   bucket_rule rule{};
-  /// Refund of a whole take: when this bucket had the tokens of it. Else they count as taken now.
+  /// Refund of a whole take: when this bucket had those tokens. If empty, they count as taken now.
   std::optional<std::int64_t> due_at{};
 };
 
@@ -45,8 +45,8 @@ struct rate_command {
   rate_verb verb = rate_verb::inspect;
   owner_id owner{};           ///< refund: repeating it counts once
   std::int64_t tokens = 1;    ///< from 1
-  std::int64_t ahead_us = 0;  ///< take: also what will only have come back after so long
-  std::uint32_t version = 0;  ///< of the rules: a bucket in use goes by the greatest it has met
+  std::int64_t ahead_us = 0;  ///< take: tokens count too that come back within this time
+  std::uint32_t version = 0;  ///< of the rules: a bucket in use follows the greatest it has met
   std::span<const bucket_choice> buckets{};
 };
 
@@ -57,8 +57,8 @@ struct bucket {
   bucket_rule rule{};
   std::int64_t used = 0;  ///< units; more than the capacity if tokens were taken ahead
   std::int64_t at = 0;    ///< when that was
-  /// Some reservations last until then, although the debt ends earlier since tokens came back from
-  /// among them. Zero: none do.
+  /// The last reservation is due then, if that is later than the end of the debt, because tokens of
+  /// other reservations were given back. Zero: it is not later.
   std::int64_t reserved_until = 0;
   bool operator==(const bucket&) const = default;
 };
@@ -66,24 +66,24 @@ struct bucket {
 constexpr std::int64_t rounded_up(std::int64_t units, std::int64_t of) noexcept {
   return (units + of - 1) / of;
 }
-/// A clock that was set back, or began anew, counts from where it is now.
+/// If the clock was set back, or began anew, time counts from its present value.
 inline std::int64_t steps_since(const bucket& b, std::int64_t now_at) noexcept {
   return (now_at - std::min(b.at, now_at)) / b.rule.step_us;
 }
 inline bool is_full(const bucket& b, std::int64_t now_at) noexcept {
   return steps_since(b, now_at) >= rounded_up(b.used, b.rule.gain);
 }
-/// A clock that was set back takes all the bucket's times with it.
+/// If the clock was set back, all times of the bucket are moved back with it.
 inline void set_back(bucket& b, std::int64_t now_at) noexcept {
   if (b.at <= now_at) return;
   b.reserved_until = std::max<std::int64_t>(b.reserved_until - (b.at - now_at), 0);
   b.at = now_at;
 }
-/// What is still missing.
+/// How many units are still missing from the full bucket.
 inline std::int64_t missing(const bucket& b, std::int64_t now_at) noexcept {
   return is_full(b, now_at) ? 0 : b.used - steps_since(b, now_at) * b.rule.gain;
 }
-/// The bucket with the tokens that have come back until now; not of one that is full.
+/// Adds the tokens that have come back until now. Not for a full bucket.
 inline void refill(bucket& b, std::int64_t now_at) noexcept {
   set_back(b, now_at);
   const std::int64_t steps = steps_since(b, now_at);
@@ -91,14 +91,14 @@ inline void refill(bucket& b, std::int64_t now_at) noexcept {
   b.at += steps * b.rule.step_us;
   if (b.reserved_until <= b.at) b.reserved_until = 0;
 }
-/// How long until the bucket can do without so many units more.
+/// How long until `units` more can be taken from the bucket.
 inline std::int64_t wait_for(const bucket& b, std::int64_t units, std::int64_t now_at) noexcept {
   const std::int64_t over = b.used + units - b.rule.capacity;
   if (over <= 0) return 0;
   const std::int64_t at = std::min(b.at, now_at) + rounded_up(over, b.rule.gain) * b.rule.step_us;
   return std::max<std::int64_t>(at - now_at, 0);
 }
-/// When the last of all tokens that were taken are there. Not earlier than that, anyway.
+/// The time by which all tokens that were taken are due (it may be estimated too late).
 inline std::int64_t last_due(const bucket& b) noexcept {
   const std::int64_t debt = std::max<std::int64_t>(b.used - b.rule.capacity, 0);
   return std::max(b.at + rounded_up(debt, b.rule.gain) * b.rule.step_us, b.reserved_until);
@@ -122,7 +122,7 @@ enum class rate_outcome : std::uint8_t {
 /// A bucket after the command, in tokens.
 struct bucket_state {
   std::int64_t limit = 0;      ///< what it holds when it is full
-  std::int64_t remaining = 0;  ///< whole ones
+  std::int64_t remaining = 0;  ///< whole tokens
   std::int64_t wait_us = 0;    ///< until this bucket has what was asked for
   std::int64_t full_us = 0;    ///< until it is full if nobody takes anything
   bool operator==(const bucket_state&) const = default;
@@ -145,7 +145,7 @@ struct rate_reply {
   std::int64_t now_at = 0;
   std::int64_t wait_us = 0;  ///< the longest of all the buckets'
   std::uint32_t which = 0;
-  bool changed = false;                 ///< the record is not what it was: for the family
+  bool changed = false;                 ///< the family has to write the record
   std::vector<bucket_state> buckets{};  ///< in the order of the command
   store::kind found_kind = kind::rate_limiter;
 };
@@ -154,7 +154,7 @@ struct rate_reply {
 inline std::int64_t due_at(const rate_reply& granted, std::size_t bucket) noexcept {
   return granted.now_at + granted.buckets[bucket].wait_us;
 }
-/// For a refund of all that was granted.
+/// Notes in the choices when the tokens were due, for a refund of the whole take.
 inline void keep_due(std::span<bucket_choice> choices, const rate_reply& granted) noexcept {
   const std::size_t count = std::min(choices.size(), granted.buckets.size());
   for (std::size_t i = 0; i < count; ++i) choices[i].due_at = due_at(granted, i);

@@ -14,8 +14,8 @@
 
 namespace holdfast::store {
 
-/// A slot: one owner can be in it. A mutex is part 0 of its name; the permits of a semaphore are
-/// the parts from 0 on, or, with capabilities::semaphore, all together part 0.
+/// A place of a name that one owner can occupy. A mutex is part 0 of its name. The permits of a
+/// semaphore are the parts from 0 on, or, with capabilities::semaphore, all together part 0.
 struct slot {
   std::string_view name;
   std::uint32_t part = 0;
@@ -25,34 +25,34 @@ struct slot {
 
 /// The content of a slot.
 struct slot_entry {
-  owner_id owner{};  ///< none: of a program that is not ours
+  owner_id owner{};  ///< none: the entry of a program other than holdfast
   store::kind kind = kind::mutex;
   std::uint32_t capacity = 1;
   std::uint64_t fence = 0;  ///< 0: not known
   std::int64_t since_wall_at = 0;
-  std::int64_t left_us = 0;  ///< until it goes by itself; 0: the store does not say
+  std::int64_t left_us = 0;  ///< until the entry expires; 0: the store does not say
   std::string note;
   bool alone = true;                 ///< of a shared_mutex: a writer, not a reader
   std::uint32_t weight = 1;          ///< permits of a semaphore; 0: this is no holder
   bool outlives_session = false;     ///< as permits_command::outlives_session
-  std::int64_t queue_lease_us = 0;   ///< in order: it waits, and its place lasts so long; 0: a try
-  std::vector<slot_entry> beside{};  ///< looked at: who else is in
-  /// Looked at, where the store counts the permits that are free and may not know who has the rest.
+  std::int64_t queue_lease_us = 0;   ///< in order: how long its place in the queue lasts; 0: a try
+  std::vector<slot_entry> beside{};  ///< in an answer of look(): the other owners in it
+  /// In an answer of look(), if the store counts free permits and may not know the other holders.
   std::optional<std::int64_t> free{};
 };
 
 enum class slot_outcome : std::uint8_t {
-  done,   ///< it is in (or still in), or was until this step
-  taken,  ///< somebody else is in
-  empty,  ///< nobody is
+  done,   ///< the owner is in the slot (or still in it), or was until this step
+  taken,  ///< another owner is in it
+  empty,  ///< no owner is in it
 };
 
 struct slot_reply {
   slot_outcome outcome = slot_outcome::done;
   std::uint64_t fence = 0;          ///< done, on stores that have fences
-  slot_entry other{};               ///< taken: who is in
-  std::int64_t store_us = 0;        ///< the store's time since 1970, where it says that
-  std::uint32_t others_listen = 0;  ///< of remove(): so many other sessions and programs were told
+  slot_entry other{};               ///< taken: the owner in it
+  std::int64_t store_us = 0;        ///< the store's time since 1970, if the store tells it
+  std::uint32_t others_listen = 0;  ///< of remove(): how many other clients were notified
 };
 
 /// The port of a slot store: add, extend if mine, remove if mine, and a time to live that the store
@@ -91,7 +91,7 @@ class slot_store {
   }
   /// Empties the slot, if this owner is in it.
   virtual result<slot_reply> remove(const slot& where, const owner_id& owner) = 0;
-  /// What is in each of them: one round trip.
+  /// The content of each slot: one round trip.
   virtual result<std::vector<std::optional<slot_entry>>> look(std::span<const slot> at) = 0;
   /// Many at once; the default asks one by one.
   struct extension {
@@ -110,10 +110,10 @@ class slot_store {
   /// cannot be read. Costs a scan.
   virtual result<std::vector<std::string>> names() = 0;
 
-  /// Only of stores with capabilities::latch: as session_store::countdown, without waiters: who
-  /// finds it closed calls wait_for().
+  /// Only of stores with capabilities::latch: as session_store::countdown, but it records no
+  /// waiters: a caller that finds the latch closed calls wait_for().
   virtual result<countdown_reply> countdown(std::string_view name, const countdown_command& c) {
-    // Nobody can have begun a latch here: a look finds none.
+    // Such a store has no latches, so a query finds none.
     if (c.verb == countdown_verb::inspect) return countdown_reply{};
     return (void)name, not_here("latch");
   }

@@ -59,14 +59,15 @@ class state_store {
   /// As session_store::facts.
   virtual result<store::facts> facts() { return store::facts{}; }
 
-  /// All names that have a record, with it. What the record says is not judged here: one that is
-  /// damaged or foreign comes as it is, as text, and does not make this fail. Costs a scan.
+  /// All names that have a record, each with its record. The records are not checked here: a
+  /// damaged or foreign one is returned unchanged, as text, and does not make this fail. Costs a
+  /// scan.
   struct entry {
     std::string name;
     std::string record;
   };
   virtual result<std::vector<entry>> entries() = 0;
-  /// The store's time, to judge what entries() gave.
+  /// The store's time, to judge the records of entries().
   virtual result<moment> time() = 0;
 
   /// True only if the session with that address is certainly gone (its process died).
@@ -75,8 +76,8 @@ class state_store {
     return false;
   }
 
-  /// Sends the notification to the session at `to.peer`, as surely as the store can. False only if
-  /// it is certain that nobody is there any more.
+  /// Sends the notification to the session at `to.peer`, as reliably as the store can. False only
+  /// if that session has certainly ended.
   virtual bool tell(const notification& to) = 0;
 
   virtual store::inbox& inbox() noexcept = 0;

@@ -21,13 +21,13 @@ struct named_command {
   permits_command command;
 };
 
-/// Permits and tokens (rate.hpp), decided on together.
+/// The answer to a request for permits and tokens (rate.hpp) in one step.
 struct admission {
   permits_reply permits{};
-  std::optional<rate_reply> tokens{};  ///< of a take, asked only if the permits were granted
+  std::optional<rate_reply> tokens{};  ///< of the take; empty if the permits were not granted
 };
 
-/// What the engine sees of every store: commands by name, each one atomic step at the store.
+/// The interface of every store to the engine: commands by name, each one atomic step at the store.
 /// A family (state, contender, slot) implements it over the port of its kind.
 /// Thread-safe. A call costs one round trip unless it says otherwise.
 class session_store {
@@ -82,7 +82,7 @@ class session_store {
   /// errc::unsupported.
   virtual result<standing> standing_of(std::string_view name, const owner_id& owner);
 
-  /// The default knows the URL.
+  /// The default returns the URL only.
   virtual result<store::identity> identify();
 
   /// Version, settings and state of the servers, as far as they bear on locks and this user may ask

@@ -8,14 +8,14 @@
 struct pg_conn;   // PGconn
 struct st_mysql;  // MYSQL
 
-/// Locks inside a transaction that the caller has begun, over the caller's connection: they end
-/// with it, so nothing has to be renewed or fenced. docs/transaction_locks.md is their page.
+/// Locks inside a transaction that the caller has begun, over the caller's connection. The locks
+/// end with the transaction, so nothing has to be renewed or fenced. See docs/transaction_locks.md.
 ///
 /// Each is one round trip, uses the connection as the caller's own statements do (one thread at a
 /// time), and throws holdfast::error:
 ///   timed_out         the server's lock_timeout or innodb_lock_wait_timeout passed
 ///   deadlock          the server chose this transaction as the victim
-///   busy              when_locked::refuse, and somebody has it; a serialization failure
+///   busy              when_locked::refuse, and another session has it; a serialization failure
 ///   invalid_argument  no transaction is open, or an earlier statement of it failed
 ///   unavailable       the connection broke
 /// After any of these, PostgreSQL accepts only a rollback of the transaction. On MariaDB the
@@ -26,11 +26,11 @@ namespace holdfast {
 enum class when_locked {
   wait,
   refuse,  ///< NOWAIT: errc::busy
-  skip,    ///< SKIP LOCKED: they are left out, and not counted
+  skip,    ///< SKIP LOCKED: such rows are left out, and not counted
 };
 
-/// Locks the rows for update, and says how many: `select 1 from TABLE where WHICH for update`. Both
-/// go into the statement as they are: never pass a user's input.
+/// Locks the rows for update, and returns how many: `select 1 from TABLE where WHICH for update`.
+/// Both go into the statement as they are: never pass a user's input.
 std::size_t row_lock(pg_conn* connection, std::string_view table, std::string_view which,
                      when_locked how = when_locked::wait);
 std::size_t row_lock(st_mysql* connection, std::string_view table, std::string_view which,
