@@ -25,7 +25,9 @@ class etcd_login : public testing::Test {
     for (const char* words :
          {"user add root:secret", "user grant-role root root", "role add locks",
           "role grant-permission locks --prefix=true readwrite /locks/", "user add owner:secret",
-          "user grant-role owner locks", "user add stranger:secret", "auth enable"}) {
+          "user grant-role owner locks", "user add stranger:secret", "role add looks",
+          "role grant-permission looks --prefix=true read /locks/", "user add reader:secret",
+          "user grant-role reader looks", "auth enable"}) {
       (void)server_->ctl(words);
     }
   }
@@ -52,6 +54,15 @@ TEST_F(etcd_login, whoever_may_not_is_told_when_it_opens) {
   for (const char* login : {"", "owner:wrong@", "nobody:secret@", "stranger:secret@"}) {
     EXPECT_EQ(reason_of(url(login)), errc::not_permitted) << login;
   }
+}
+
+TEST_F(etcd_login, whoever_may_only_read_leaves_no_lease_behind) {
+  auto here = holdfast::open(url("reader:secret@"), {.store_timeout = 0ms});
+  const auto leases = [] { return server_->ctl("--user root:secret lease list"); };
+  const auto before = leases();
+  holdfast::latch nobody_s{here, "l", 1};
+  EXPECT_EQ(thrown_by([&] { nobody_s.count_down(); }).reason(), errc::not_permitted);
+  EXPECT_EQ(leases(), before);
 }
 
 // They forget a user's tokens when its password is set, be it to the same.
