@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 
 #include "store/redis/errors.hpp"
 #include "store/redis/redisson.hpp"
@@ -10,6 +12,12 @@
 namespace holdfast::store::redis {
 
 namespace {
+
+/// What a server says may be anything.
+std::int64_t us_of(std::int64_t ms) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 1'000;
+  return std::clamp<std::int64_t>(ms, 0, most) * 1'000;
+}
 
 std::string_view verb_of(rate_verb v) {
   if (v == rate_verb::take) return "take";
@@ -78,8 +86,8 @@ result<rate_reply> read_limiter(std::string_view key, const rate_command& c,
   b.limit = rule.capacity / rule.unit;
   (void)std::from_chars(items[1].text.data(), items[1].text.data() + items[1].text.size(),
                         b.remaining);
-  b.wait_us = std::max<std::int64_t>(items[2].integer, 0) * 1'000;
-  b.full_us = std::max<std::int64_t>(items[3].integer, 0) * 1'000;
+  b.wait_us = us_of(items[2].integer);
+  b.full_us = us_of(items[3].integer);
   rate_reply reply;
   reply.wait_us = b.wait_us;
   if (c.verb == rate_verb::take)
