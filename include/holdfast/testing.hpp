@@ -39,12 +39,12 @@ class fake_clock final : public clock {
 /// What happens to one command on its way.
 enum class fault {
   none,
-  drop_request,  ///< never carried out; the caller sees `unavailable`
-  drop_reply,    ///< carried out; the caller sees `unavailable` with outcome_unknown
-  duplicate,     ///< carried out twice (a rate limiter's take once); the caller sees the first
-                 ///< reply, but of an acquire the second
-  delay,         ///< carried out after `fault_plan::delay` on the session's clock
-  delay_reply,   ///< carried out at once; the answer comes after `fault_plan::delay`
+  drop_request,       ///< never carried out; the caller sees `unavailable`
+  drop_reply,         ///< carried out; the caller sees `unavailable` with outcome_unknown
+  duplicate,          ///< carried out twice (a rate limiter's take once); the caller sees the first
+                      ///< reply, but of an acquire the second
+  delay,              ///< carried out after `fault_plan::delay` on the session's clock
+  delay_reply,        ///< carried out at once; the answer comes after `fault_plan::delay`
   drop_notification,  ///< carried out; the next notification for this session is lost
 };
 
