@@ -251,7 +251,8 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 // ---- for who watches
 // -----------------------------------------------------------------------------
 
-// Whoever is told asks, and it is then that the server is: who reads the inbox waits for nobody.
+// The thread that reads the inbox must not wait for a server. The waiter that is told asks, and its
+// own call checks whether the grant still stands.
 std::optional<notification> session_lock_service::next_grant() {
   for (auto s = session_lock_table_.all().begin(); s != session_lock_table_.all().end(); ++s) {
     if (!s->waits_at_server()) continue;

@@ -25,8 +25,8 @@ class session_lock_service {
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch);
   std::vector<std::string> names();
 
-  /// Somebody who waited at the server and has it now, or had it: whoever asks learns that. No
-  /// round trip.
+  /// A waiter that the server has granted its lock. The grant may have ended since: the waiter's
+  /// next request finds out. No round trip.
   std::optional<notification> next_grant();
   /// The sockets of who waits at the server.
   std::vector<int> waiting_at();

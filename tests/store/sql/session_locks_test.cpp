@@ -244,7 +244,7 @@ class late_lock_sessions : public lock_sessions {
     server_.ended.insert(server_.waits.front());
     server_.held_by["m"] = 1'000;
   }
-  /// What who waits is told. A thread of the session may just have a look at its table.
+  /// What the waiter is told. The read finds nothing while a thread of the session has its table.
   holdfast::store::notification told() {
     std::optional<holdfast::store::notification> n;
     harness::eventually("a notification", [&] {
