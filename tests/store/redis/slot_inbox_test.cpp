@@ -1,6 +1,7 @@
 #include "store/redis/slot_inbox.hpp"
 
 #include <future>
+#include <holdfast/store/forwarding_store.hpp>
 #include <holdfast/testing.hpp>
 
 #include "fixture.hpp"
@@ -16,15 +17,49 @@ namespace {
 
 using namespace std::chrono_literals;
 using harness::eventually;
+using holdfast::store::countdown_command;
+using holdfast::store::named_command;
 using holdfast::store::permits_command;
 using holdfast::store::permits_outcome;
 using holdfast::store::permits_verb;
 namespace redis = holdfast::store::redis;
 
-/// A waiter of these sessions is told, or it waits for ever: on its clock no time goes by.
+constexpr auto longer_than_any_test = 1h;
+
+/// The place of a waiter lasts without renewal.
+class long_places final : public holdfast::store::forwarding_store {
+ public:
+  using forwarding_store::forwarding_store;
+  holdfast::result<holdfast::store::permits_reply> permits(std::string_view name,
+                                                           const permits_command& c) override {
+    return inner().permits(name, longer(c));
+  }
+  holdfast::result<holdfast::store::countdown_reply> countdown(
+      std::string_view name, const countdown_command& c) override {
+    return inner().countdown(name, longer(c));
+  }
+  std::vector<holdfast::result<holdfast::store::permits_reply>> execute_batch(
+      std::span<const named_command> batch) override {
+    std::vector<named_command> all;
+    for (const auto& one : batch) all.push_back({one.name, longer(one.command)});
+    return inner().execute_batch(all);
+  }
+
+ private:
+  template <class Command>
+  static Command longer(Command c) {
+    if (c.queue_lease_us > 0) c.queue_lease_us = std::chrono::microseconds(longer_than_any_test).count();
+    return c;
+  }
+};
+
+/// A waiter of these sessions is told, or it waits for ever: on its clock no time goes by. On the
+/// server's it does, so what nobody renews has to last.
 holdfast::session_options no_polls() {
   holdfast::session_options o;
   o.clock = std::make_shared<holdfast::testing::fake_clock>();
+  o.lease = longer_than_any_test;
+  o.decorate = [](auto inner) { return std::make_unique<long_places>(std::move(inner)); };
   return o;
 }
 
