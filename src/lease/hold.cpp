@@ -1,7 +1,7 @@
 #include "lease/hold.hpp"
 
 #include "base/names.hpp"
-#include "local/idle_lock_timer.hpp"
+#include "local/idle_locks.hpp"
 #include "session/no_memory.hpp"
 #include "session/store_client.hpp"
 
@@ -24,7 +24,7 @@ hold::hold(std::shared_ptr<session_impl> session, const hold_services& its,
       session_(std::move(session)),
       client_(its.client),
       keeper_(its.keeper),
-      idle_lock_timer_(its.idle_lock_timer),
+      idle_locks_(its.idle_locks),
       config_(std::move(s)),
       lease_(config_->lease),
       weight_(c.weight),
@@ -82,7 +82,7 @@ bool hold::stays_in_process(boot_time now) const noexcept {
   return now < stays_until_ && now < valid_until_.load(std::memory_order_relaxed) && may_be_kept();
 }
 
-void hold::linger_until(boot_time at) const { idle_lock_timer_.look_at(config_->local_queue, at); }
+void hold::linger_until(boot_time at) const { idle_locks_.look_at(config_->local_queue, at); }
 
 // Whether its lease has ended is for who comes next to see.
 bool hold::lingers() const noexcept {

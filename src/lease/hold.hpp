@@ -21,14 +21,14 @@
 namespace holdfast::engine {
 
 class session_impl;
-class idle_lock_timer;
+class idle_locks;
 class store_client;
 
 /// What a hold needs of its session.
 struct hold_services {
   store_client& client;
   engine::keeper& keeper;
-  engine::idle_lock_timer& idle_lock_timer;
+  engine::idle_locks& idle_locks;
 };
 
 /// Something held: what a lease points to, and what the keeper keeps alive. Threads of a process
@@ -170,7 +170,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::shared_ptr<session_impl> session_;  // until released: a lease keeps its session alive
   store_client& client_;
   engine::keeper& keeper_;
-  engine::idle_lock_timer& idle_lock_timer_;
+  engine::idle_locks& idle_locks_;
   const std::shared_ptr<const lock_config> config_;
   std::atomic<std::chrono::milliseconds> lease_;
   std::atomic<std::uint32_t> weight_;

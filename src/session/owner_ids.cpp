@@ -1,6 +1,7 @@
 #include "session/owner_ids.hpp"
 
 #include <sys/random.h>
+#include <algorithm>
 #include <cerrno>
 #include <holdfast/error.hpp>
 
@@ -42,6 +43,11 @@ std::uint64_t jitter(std::uint64_t below) noexcept {
   state ^= state >> 7;
   state ^= state << 17;
   return state % below;
+}
+
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept {
+  const auto quarter = static_cast<std::uint64_t>(std::max<std::int64_t>(d.count() / 4, 0));
+  return d - std::chrono::nanoseconds(jitter(quarter));
 }
 
 }  // namespace holdfast::engine

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <holdfast/store/command.hpp>
 #include <mutex>
@@ -22,5 +23,7 @@ class owner_ids {
 
 /// A number from 0 up to (not including) `below`, for jitter only.
 std::uint64_t jitter(std::uint64_t below) noexcept;
+/// Three quarters to the whole of it, so that those who wait do not look all at once.
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept;
 
 }  // namespace holdfast::engine

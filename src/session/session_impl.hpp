@@ -5,12 +5,12 @@
 #include "diagnose/deadlock_watch.hpp"
 #include "lease/hold.hpp"
 #include "lease/keeper.hpp"
-#include "local/idle_lock_timer.hpp"
 #include "local/local_queue.hpp"
 #include "local/reader_group.hpp"
 #include "local/shared_queue_lease.hpp"
 #include "session/by_name.hpp"
 #include "session/store_client.hpp"
+#include "wait/idle_lock_timer.hpp"
 #include "wait/runner.hpp"
 
 namespace holdfast::engine {

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from rules import banned, circles, decisions, docs, layers, mutants, names, pictures, ports, shape, walks  # noqa: E402
+from rules import banned, circles, decisions, docs, layers, loops, mutants, names, pictures, ports, shape, walks  # noqa: E402
 from rules.tree import Tree  # noqa: E402
 
 RULES = {
@@ -20,6 +20,7 @@ RULES = {
     "vendor": layers.check_vendor,
     "umbrella": layers.check_umbrella,
     "banned": banned.check,
+    "loops": loops.check,
     "links": docs.check_links,
     "snippets": docs.check_snippets,
     "decisions": decisions.check,

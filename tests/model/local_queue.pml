@@ -5,7 +5,7 @@
               store, has its turn, passes the hold on or gives it back; gives up at any moment while
               it waits                                           src/local/local_queue.cpp, acquire.cpp
      keeper   of a process: hears that somebody else wants the lock, gives back what lingered long
-              enough, tells the local queue that a hold is lost   src/local/idle_lock_timer.cpp, keeper.cpp
+              enough, tells the local queue that a hold is lost   src/wait/idle_lock_timer.cpp, keeper.cpp
      store    one holder and its queue; each command is one step; tells a holder that lingers that
               it is wanted, which may be lost                    src/kernel/permits.cpp
      time     a lease ends in the process first (the margin), then at the store; a place in the

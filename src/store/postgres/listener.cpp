@@ -21,12 +21,6 @@ constexpr std::chrono::nanoseconds silence = 5s;
 /// The end of an answer comes with its beginning; who waits has its own deadline.
 constexpr auto rest_of_an_answer = 50ms;
 
-// Half to the whole of it, so that many who lost the same server do not come back all at once.
-std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) {
-  const auto half = static_cast<std::uint64_t>(d.count() / 2);
-  return d - std::chrono::nanoseconds(half == 0 ? 0 : sql::random_bits() % half);
-}
-
 }  // namespace
 
 std::string channel_of(std::string_view peer) { return "holdfast_" + std::string(peer); }
@@ -173,7 +167,7 @@ void listener::disconnect() {
   wire_.reset();
   in_progress_.reset();
   pause_ = std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
-  next_attempt_at_ = boot_clock::now() + jittered(pause_);
+  next_attempt_at_ = boot_clock::now() + sql::jittered(pause_);
 }
 
 // ---- a connection on its way

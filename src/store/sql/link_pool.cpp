@@ -1,40 +1,95 @@
 #include "store/sql/link_pool.hpp"
 
+#include <algorithm>
+
+#include "store/sql/peer_id.hpp"
+
 namespace holdfast::store::sql {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::chrono::nanoseconds shortest_pause = 5ms;
+constexpr std::chrono::nanoseconds longest_pause = 1s;
+/// Of a pause this much is worth waiting for.
+constexpr std::chrono::nanoseconds short_pause = 100ms;
+
+}  // namespace
+
+/// One to connect.
+class link_pool::attempt {
+ public:
+  explicit attempt(link_pool& of) : of_(of), alone_(of.away_.has_value()), began_(of.clock_.now()) {
+    of_.trying_ = of_.trying_ || alone_;
+  }
+  ~attempt() {
+    const std::lock_guard guard{of_.mutex_};
+    if (alone_) of_.trying_ = false;
+    of_.changed_.notify_all();
+  }
+  attempt(const attempt&) = delete;
+  attempt& operator=(const attempt&) = delete;
+
+  void ended(const result<std::unique_ptr<row_link>>& made) {
+    const std::lock_guard guard{of_.mutex_};
+    if (made || made.error().code != errc::unavailable) return of_.away_.reset();
+    const boot_time now = of_.clock_.now();
+    const std::chrono::nanoseconds lasted = now - began_;
+    of_.away_ = made.error();
+    of_.next_attempt_at_ = now + jittered(std::clamp(lasted, shortest_pause, longest_pause));
+  }
+
+ private:
+  link_pool& of_;
+  const bool alone_;
+  const boot_time began_;
+};
 
 result<link_pool::loan> link_pool::borrow(boot_time deadline) {
   std::unique_lock lock{mutex_};
-  if (!wait_for_room(lock, deadline)) {
-    return failure{errc::unavailable, "all " + std::to_string(most_) +
-                                          " connections of this session are in use; raise "
-                                          "connections=, or look why the server is slow"};
-  }
+  if (auto turn = wait_for_turn(lock, deadline); !turn) return std::move(turn.error());
   ++in_use_;
   if (!idle_.empty()) {
     auto link = std::move(idle_.back());
     idle_.pop_back();
     return loan(*this, std::move(link), true);
   }
+  attempt mine(*this);
   lock.unlock();
   loan room(*this, nullptr, false);  // is given back if there is no memory for a connection
   auto made = make_(deadline);
+  mine.ended(made);
   if (!made) return std::move(made.error());
   room.fill(std::move(*made));
   return room;
 }
 
+// For a connection that is idle, or to make one.
+status link_pool::wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline) {
+  while (true) {
+    const boot_time now = clock_.now();
+    const bool full = in_use_ >= most_;
+    boot_time until = deadline;
+    if (!full) {
+      if (!idle_.empty() || !away_ || (!trying_ && now >= next_attempt_at_)) return done{};
+      if (!trying_) until = std::min(deadline, next_attempt_at_);
+      if (!trying_ && std::min(deadline, now + short_pause) < next_attempt_at_) return *away_;
+    }
+    if (now >= deadline) return full ? all_in_use() : *away_;
+    clock_.wait_until(lock, changed_, until);
+  }
+}
+
+failure link_pool::all_in_use() const {
+  return {errc::unavailable, "all " + std::to_string(most_) +
+                                 " connections of this session are in use; raise connections=, or "
+                                 "look why the server is slow"};
+}
+
 void link_pool::add(std::unique_ptr<row_link> link) {
   const std::lock_guard guard{mutex_};
   idle_.push_back(std::move(link));
-}
-
-bool link_pool::wait_for_room(std::unique_lock<std::mutex>& lock, boot_time deadline) {
-  while (in_use_ >= most_) {
-    const auto left = deadline - boot_clock::now();
-    if (left <= left.zero()) return false;
-    changed_.wait_for(lock, left);
-  }
-  return true;
 }
 
 void link_pool::give_back(std::unique_ptr<row_link> link) noexcept {

@@ -2,8 +2,10 @@
 
 #include <condition_variable>
 #include <functional>
+#include <holdfast/clock.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,12 +14,16 @@
 namespace holdfast::store::sql {
 
 /// A few connections for all threads of a session: made when they are needed, kept while they work.
+/// After a server could not be reached, one thread at a time tries again, and the longer its
+/// attempt lasted, the longer the pause after it: connections that nobody waits for any more would
+/// queue at a server that is slow to accept them, and those that come later would wait behind them.
 /// Thread-safe.
 class link_pool {
  public:
   using connect = std::function<result<std::unique_ptr<row_link>>(boot_time deadline)>;
 
-  link_pool(connect make, std::size_t most) : make_(std::move(make)), most_(most) {
+  link_pool(connect make, std::size_t most, clock& on = real_clock())
+      : make_(std::move(make)), most_(most), clock_(on) {
     idle_.reserve(most + 1);  // and the one that is added: to give back takes no memory
   }
 
@@ -46,7 +52,8 @@ class link_pool {
     bool used_;
   };
 
-  /// Waits for a connection until the deadline, if as many as may be are in use.
+  /// Waits for a connection until the deadline, if as many as may be are in use. In a pause that is
+  /// not over in a moment it fails with what the last attempt failed with.
   result<loan> borrow(boot_time deadline);
 
   /// One that was made elsewhere.
@@ -56,15 +63,21 @@ class link_pool {
   void drop_idle();
 
  private:
-  bool wait_for_room(std::unique_lock<std::mutex>& lock, boot_time deadline);
+  class attempt;
+  status wait_for_turn(std::unique_lock<std::mutex>& lock, boot_time deadline);
+  failure all_in_use() const;
   void give_back(std::unique_ptr<row_link> link) noexcept;
 
   const connect make_;
   const std::size_t most_;
+  clock& clock_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<row_link>> idle_;
   std::size_t in_use_ = 0;
+  std::optional<failure> away_;  ///< the server could not be reached …
+  boot_time next_attempt_at_{};  ///< … and is tried again then
+  bool trying_ = false;
 };
 
 }  // namespace holdfast::store::sql

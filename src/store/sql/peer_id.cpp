@@ -14,6 +14,11 @@ std::uint64_t random_bits() noexcept {
   return bits;
 }
 
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept {
+  const auto half = static_cast<std::uint64_t>(d.count() / 2);
+  return d - std::chrono::nanoseconds(half == 0 ? 0 : random_bits() % half);
+}
+
 std::string random_peer() {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string id;

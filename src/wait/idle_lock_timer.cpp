@@ -1,6 +1,4 @@
-#include "local/idle_lock_timer.hpp"
-
-#include "session/store_client.hpp"
+#include "wait/idle_lock_timer.hpp"
 
 namespace holdfast::engine {
 
@@ -9,16 +7,15 @@ idle_lock_timer::idle_lock_timer(store_client& session,
     : session_(session), wanted_(std::move(wanted)), notifications_(session.dispatcher()) {}
 
 idle_lock_timer::~idle_lock_timer() {
-  {
-    const std::lock_guard guard{mutex_};
-    stopping_ = true;
-  }
-  notifications_.wake();
+  stop_.request_stop();
   thread_.join();
 }
 
 status idle_lock_timer::start() noexcept {
-  return thread_.start("to look after idle locks", [this] { run(); });
+  return thread_.start("to look after idle locks", [this] {
+    const timed_call for_ever(session_.now(), no_limit);
+    (void)wait_until_settled(session_, notifications_, *this, for_ever, stop_.get_token());
+  });
 }
 
 void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time when) {
@@ -29,15 +26,18 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   notifications_.wake();
 }
 
-bool idle_lock_timer::stopping() {
-  const std::lock_guard guard{mutex_};
-  return stopping_;
+// Alone: so it looks at that time, and not some time before it.
+result<std::optional<wait_hint>> idle_lock_timer::ask(bool) {
+  const boot_time next = look_at_due();
+  wait_hint hint;
+  hint.retry_after = std::chrono::ceil<std::chrono::microseconds>(next - session_.now());
+  hint.alone = true;
+  return std::optional(std::move(hint));
 }
 
-void idle_lock_timer::run() {
-  for (boot_time next = forever; !stopping(); next = look_at_due()) {
-    if (const auto notification = notifications_.wait(next)) wanted_(*notification);
-  }
+bool idle_lock_timer::notified(const store::notification& n) {
+  wanted_(n);
+  return false;
 }
 
 // The next time to look.

@@ -1,0 +1,160 @@
+#include "wait/wait_steps.hpp"
+
+#include <algorithm>
+
+#include "session/left_call.hpp"
+
+namespace holdfast::engine {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The first pause between attempts to reach a store that is away, and the longest.
+constexpr std::chrono::nanoseconds first_pause = 5ms;
+constexpr std::chrono::nanoseconds longest_pause = 1s;
+
+}  // namespace
+
+failure waited_in_vain(errc why) {
+  return {why, why == errc::cancelled ? "asked to stop while waiting"
+                                      : "still held by somebody else at the deadline"};
+}
+
+// Before a second is over it may only be slow, and not to have it in time is no failure.
+failure unanswered(store_client& session, boot_time began, bool answered_before) {
+  constexpr auto is_away = 1s;
+  const bool slow = answered_before || session.now() - began < is_away;
+  return {slow ? errc::timed_out : errc::unavailable,
+          "the store had not answered at the deadline: is it stopped, or the network cut?", true};
+}
+
+std::optional<store::named_command> request::command(bool) { return std::nullopt; }
+
+result<std::optional<wait_hint>> request::learn(result<store::permits_reply>, boot_time) {
+  return failure{errc::internal, "the store answered another request than the one that was sent"};
+}
+
+result<std::optional<wait_hint>> request::ask(bool) {
+  return failure{errc::internal, "a request without a question"};
+}
+
+wait_steps::wait_steps(store_client& session, request& q, const time_frame& time)
+    : session_(session),
+      request_(q),
+      deadline_(time.deadline()),
+      called_(time.began()),
+      began_(session.now()),
+      limit_(std::min(time.limit(), call_limit::present())),
+      until_(deadline_),
+      pause_(first_pause) {}
+
+bool wait_steps::at_deadline() const noexcept {
+  return deadline_ != forever && session_.now() >= deadline_;
+}
+
+// By those of the session who look anyway.
+bool wait_steps::left_to_others() {
+  const boot_time now = session_.now();
+  const boot_time until = last_ ? now : request_.put_off(now);
+  if (until <= now) return false;
+  until_ = std::min(deadline_, until + jittered(250ms));
+  return true;
+}
+
+std::optional<status> wait_steps::ask() {
+  last_ = at_deadline();
+  if (left_to_others()) return std::nullopt;
+  const call_limit until{limit_};
+  left_a_call() = false;
+  const boot_time sent = session_.now();
+  const auto what = request_.command(last_);
+  if (!what) return judge(request_.ask(last_), sent);
+  return judge(request_.learn(session_.permits(what->name, what->command), sent), sent);
+}
+
+std::optional<store::named_command> wait_steps::command() {
+  last_ = at_deadline();
+  if (left_to_others()) return std::nullopt;
+  return request_.command(last_);
+}
+
+std::optional<status> wait_steps::answered(result<store::permits_reply> reply, boot_time sent) {
+  left_a_call() = false;
+  return judge(request_.learn(std::move(reply), sent), sent);
+}
+
+// Nobody looks beside the first in line, which asks when the lease in its way ends: counted from
+// the request, as the next one will be as long on its way.
+std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
+  if (!answer) return judge_failure(std::move(answer.error()), sent);
+  if (!*answer) return done{};
+  if (last_) return waited_in_vain(errc::timed_out);
+  answered_ = true;
+  in_vain_.reset();
+  give_up_ = forever;
+  pause_ = first_pause;
+  watched_ = std::move((*answer)->watch);
+  const std::chrono::nanoseconds pause((*answer)->retry_after);
+  const boot_time now = session_.now();
+  // Never at once: a store whose answer takes longer than the pause has enough to do.
+  const auto least = std::min(pause / 4, (now - sent) / 2);
+  until_ =
+      (*answer)->alone ? std::max(saturated_add(sent, pause), now + least) : now + jittered(pause);
+  until_ = std::min(deadline_, until_);
+  return std::nullopt;
+}
+
+std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
+  const boot_time now = session_.now();
+  const boot_time give_up = gives_up_at(f, sent, now);
+  const bool hopeless = f.code != errc::unavailable;
+  if (!hopeless && left_a_call()) return left_at_deadline(began_);
+  if (f.ack_missing) in_vain_ = f;
+  if (hopeless || last_ || at_deadline() || (deadline_ == forever && now >= give_up))
+    return status(std::move(f));
+  pause_ = std::min(pause_ * 2, longest_pause);
+  until_ = std::min(deadline_, now + jittered(pause_));
+  return std::nullopt;
+}
+
+// Counted from the call, or from when another of the session found the store away: who stood behind
+// that one in a line of this process has waited for the same.
+// One that is let wait after it was granted in vain may be granted in vain next: it gives up as if
+// the store had been away since, unless that is long ago.
+boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time now) {
+  const auto patience = saturated_nanoseconds(session_.options().store_timeout);
+  const bool away = f.code == errc::unavailable && !f.ack_missing;
+  const boot_time since = away ? session_.outage().failed(sent, now) : now;
+  if (give_up_ == forever) give_up_ = saturated_add(std::max(since, called_), patience);
+  if (!f.ack_missing) return give_up_;
+  if (!last_in_vain_ || now > saturated_add(*last_in_vain_, patience)) in_vain_since_ = now;
+  last_in_vain_ = now;
+  return std::min(give_up_, saturated_add(in_vain_since_, patience));
+}
+
+// Nobody else has it where the store last said that it granted in vain, and why: to make sure of a
+// grant may take longer than the last answer is waited for.
+failure wait_steps::left_at_deadline(boot_time began) {
+  if (!in_vain_) return unanswered(session_, began, answered_);
+  failure f = std::move(*in_vain_);
+  f.what += "; the last try was not answered in time";
+  f.outcome_unknown = true;
+  return f;
+}
+
+status wait_until_settled(store_client& session, dispatcher::registration& slot, request& q,
+                          const timed_call& call, std::stop_token stop) {
+  const std::stop_callback on_stop{stop, [&] { slot.wake(); }};
+  wait_steps steps(session, q, call);
+  while (!stop.stop_requested()) {
+    if (auto end = steps.ask()) return std::move(*end);
+    slot.watch(steps.watched());
+    const auto news = slot.wait(steps.until());
+    if (!news) continue;
+    if (auto end = steps.notified(*news)) return std::move(*end);
+  }
+  return waited_in_vain(errc::cancelled);
+}
+
+}  // namespace holdfast::engine
