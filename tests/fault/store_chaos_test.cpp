@@ -117,7 +117,7 @@ TEST(chaos_redis_that_forgets, nothing_overlaps_at_the_fenced_resource_and_nobod
                 .two_may_believe = true});
 }
 
-TEST(chaos_redis_sentinels, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+void with_failovers(const std::string& store, const std::string& options) {
   harness::redis_sentinels fleet(500);
   const auto replication = [](const harness::redis_server& s, const std::string& field) {
     return s.field({"INFO", "replication"}, field);
@@ -140,10 +140,18 @@ TEST(chaos_redis_sentinels, nothing_overlaps_at_the_fenced_resource_and_nobody_i
                      [&] { stopped->resume(), until_well(); }};
   const trouble hang_up{"hung up",
                         [&] { fleet.primary().ask({"CLIENT", "KILL", "TYPE", "normal"}); }};
-  expect_sound({.store = "Redis behind sentinels",
-                .urls = {fleet.url(impatient)},
+  expect_sound({.store = store,
+                .urls = {fleet.url(impatient + options)},
                 .troubles = {{"primary killed", fail_over}, stop, hang_up},
                 .two_may_believe = true});
+}
+
+TEST(chaos_redis_sentinels, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+  with_failovers("Redis behind sentinels", "");
+}
+
+TEST(chaos_redis_acknowledged, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
+  with_failovers("Redis behind sentinels, ack=majority", "&ack=majority&replicas=2&ack_timeout=300ms");
 }
 
 TEST(chaos_redis_cluster, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {

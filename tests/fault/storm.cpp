@@ -67,11 +67,13 @@ class site {
   seen read(std::uint64_t fence, bool writes) {
     const entry mine(guard_);
     if (!admits(fence, writes)) return {};
+    if (writes) last_fence_ = fence;
     return {true, number_, writes ? ++visits_ : visits_};
   }
   struct written {
     bool let_in = false;
-    bool others_came = false;  ///< since the read, to write
+    bool others_came = false;  ///< since the read, to write …
+    bool same_fence = false;   ///< … with the same fence
     bool lost = false;         ///< what another wrote since is overwritten
   };
   written write(std::uint64_t fence, const seen& before) {
@@ -79,7 +81,8 @@ class site {
     if (!admits(fence, true)) return {};
     const bool lost = number_ != before.number;
     number_ = before.number + 1;
-    return {true, visits_ != before.visit, lost};
+    const bool others_came = visits_ != before.visit;
+    return {true, others_came, others_came && fence == last_fence_, lost};
   }
 
   /// Nobody has been here since.
@@ -106,7 +109,7 @@ class site {
 
   std::atomic<std::int64_t> used_at_;
   pthread_mutex_t guard_;
-  std::uint64_t greatest_, greatest_of_writers_, number_, visits_;
+  std::uint64_t greatest_, greatest_of_writers_, number_, visits_, last_fence_;
 };
 
 /// Who is inside of what.
@@ -117,8 +120,8 @@ struct place {
 
 struct board {
   std::atomic<std::uint32_t> over;
-  std::atomic<std::uint64_t> sections, told_lost, failed, refused, fenced_overlaps, lost_updates,
-      longest_idle_ms, told_late, latest_told_ms;
+  std::atomic<std::uint64_t> sections, told_lost, failed, refused, fenced_overlaps, same_fences,
+      lost_updates, longest_idle_ms, told_late, latest_told_ms;
   std::array<site, names> sites;
   std::array<place, std::size_t{processes} * threads> places;
   std::array<std::atomic<std::int64_t>, processes> went_on_at;  ///< after it was stopped
@@ -323,6 +326,7 @@ class contestant {
       const auto written = b.sites[p.name].write(p.fence, seen[i]);
       b.refused += !written.let_in;
       b.fenced_overlaps += written.others_came;
+      b.same_fences += written.same_fence;
       b.lost_updates += written.lost;
     }
   }
@@ -446,6 +450,7 @@ class referee {
     c.failed = b.failed;
     c.refused = b.refused;
     c.fenced_overlaps = b.fenced_overlaps;
+    c.same_fences = b.same_fences;
     c.lost_updates = b.lost_updates;
     c.longest_idle_ms = b.longest_idle_ms;
     c.told_late = b.told_late;
@@ -543,6 +548,8 @@ scorecard storm(const storm_at& at) {
       std::chrono::duration_cast<std::chrono::seconds>(clock::now() - begin).count());
   std::cout << scorecard::header() << card.row();
   for (const auto& w : card.wrong) std::cout << "  " << w << '\n';
+  if (card.same_fences > 0)
+    std::cout << "  the same fence twice: " << card.same_fences << " times\n";
   return card;
 }
 
