@@ -126,7 +126,7 @@ class permits_transition final : public store::transition {
 
   /// Of a store that tells nobody, and whose time is since 1970. What was just taken may be given
   /// back soon, and what has been held for long is held for longer. A clock that was set back says
-  /// nothing. Whose turn it is has to look before his grant ends.
+  /// nothing. A waiter that was granted the lock has to poll before that grant ends.
   void look_untold() noexcept {
     const auto held_for = reply.now_at - held_since_;
     const auto step = held_for <= 0 ? kernel::untold_step_at_most_us
@@ -426,7 +426,7 @@ class state_family final : public store::session_store {
     if (!reply) return std::move(reply.error());
     store::admission both{std::move(*reply), {}};
     if (!asked_both) return both;
-    // What is undone may have been a turn that he was given before.
+    // What is undone may have been a turn that the waiter was given before.
     if (undone && asks.command.wait) leave(asks);
     if (tokens.wrong()) return *tokens.wrong();
     both.tokens = std::move(tokens.reply);
@@ -487,7 +487,7 @@ class state_family final : public store::session_store {
                   [](const notification& n) { return n.what != store::notification_kind::wanted; });
   }
 
-  // Whom nobody tells finds out when he looks again.
+  // A waiter that nobody notifies finds out at its next poll.
   std::int64_t claim() const noexcept {
     if (!port_->can().notifications) return kernel::claim_where_nobody_is_told_us;
     return port_->can().sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us;

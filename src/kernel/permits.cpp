@@ -49,7 +49,7 @@ std::uint64_t next_fence(permits_record& r, const moment& now, std::uint64_t at_
   return r.last_fence;
 }
 
-// So that an observer misses nobody, however shortly he led.
+// So that an observer misses no leader, however short its term.
 void remember_leader(permits_record& r) {
   const holder& h = r.holders.back();
   if (r.history.size() == store::most_led) r.history.erase(r.history.begin());
@@ -110,7 +110,7 @@ void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
   r.last_fence = std::max(r.last_fence, at_least);
 }
 
-// Who waits is alive: so are all of his session that wait for the name.
+// A waiter that asks is alive: so are all waiters of its session for the name.
 void stay(permits_record& r, const waiter& mine, std::int64_t until) {
   const auto of_one = [&](const waiter& w) {
     return mine.peer.empty() ? w.owner == mine.owner : w.peer == mine.peer;
@@ -234,8 +234,8 @@ void report_holding(const permits_record& r, const owner_id& owner, permits_repl
   if (r.kind == kind::barrier) reply.position = mine->lingers ? 1 : 0;
 }
 
-// Step 5, acquire, at a barrier. Who comes again stands for himself in the round before: if that
-// one is not known any more, the barrier was broken.
+// Step 5, acquire, at a barrier. A participant that arrives again names its arrival in the round
+// before: if that one is not known any more, the barrier was broken.
 void arrive(permits_record& r, const permits_command& c, const circumstances& now,
             permits_reply& reply) {
   const auto place = find(r.queue, c.owner);

@@ -18,9 +18,9 @@ struct statements {
 /// The rows over one connection.
 class link final : public sql::row_link {
  public:
-  /// Nobody else's lock on a row is waited for longer than `patience`, by the server: who gives up
-  /// by himself leaves a statement behind that may still be carried out. One round trip, but behind
-  /// a pooler, where it is said each time.
+  /// The server waits for a lock on a row for `patience` at most: a client that gives up by itself
+  /// leaves a statement behind that may still be carried out. One round trip; behind a pooler the
+  /// limit is set with each statement.
   static result<std::unique_ptr<row_link>> over(std::unique_ptr<wire> w, const statements& texts,
                                                 std::chrono::milliseconds patience);
 

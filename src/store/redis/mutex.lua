@@ -3,8 +3,8 @@
 -- that they are (16 digits until the year 2286), and no functions are made. What does not look as expected takes the
 -- long way: a fence ahead of the clock, a lease or a place that has run out, an owner who asks twice.
 --
--- What nobody waits for the server itself ends: the key lasts as long as the lease. Who waits alone is part of the
--- record, so that giving it to him is one GET, one SET, and one PUBLISH.
+-- The server itself ends a lock that nobody waits for: the key lasts as long as the lease. A single waiter is part of the
+-- record, so that a hand-over is one GET, one SET, and one PUBLISH.
 
 local record, answer, lasts, news, to  -- what becomes of the record, and for how many ms; who is told what
 local goes_on = verb == 'release'  -- takes no more memory: also a full server does it

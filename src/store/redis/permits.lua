@@ -15,8 +15,8 @@
 --   KEYS[2] data    hash, owner -> "w weight priority seq lease since lingers peer note" of a waiter,
 --                   "h weight fence since lingers peer note" of a holder, if the capacity is more than 1
 --   KEYS[3] queue   sorted set of seq .. owner by -priority: the order of service
---   KEYS[4] places  sorted set of the sessions (peers) that wait, by the end of all their places; who has no
---                   session stands for himself
+--   KEYS[4] places  sorted set of the sessions (peers) that wait, by the end of all their places; an owner
+--                   without a session stands there by its own id
 --   KEYS[5] leases  sorted set of holding owners by the end of their lease, capacity more than 1;
 --                   of an election: of the last who led, "fence since note" by fence
 --   KEYS[6] the time, in tests only
@@ -184,7 +184,7 @@ end
 
 function r.place_of(o, peer) return peer ~= '-' and peer or o end
 
--- Who waits is alive: so are all of his session that wait for the name.
+-- A waiter that asks is alive: so are all waiters of its session for the name.
 function r.put_place(o, peer, expires)
   call('ZADD', KEYS[4], format('%.0f', expires), r.place_of(o, peer))
   if expires < r.places_end then r.places_end, r.dirty = expires, true end
@@ -221,7 +221,7 @@ function r.grant(w, lasts, peer)
   r.put_holder({owner = w.owner, weight = w.weight, fence = r.next_fence(w.owner == r.asks and r.at_least),
                 expires = r.now + lasts, since = format('%.0f', r.now), lingers = w.lingers, peer = peer,
                 note = w.note})
-  if r.kind == 'election' then  -- so that an observer misses nobody, however shortly he led
+  if r.kind == 'election' then  -- so that an observer misses no leader, however short its term
     call('ZADD', KEYS[5], format('%.0f', r.fence), format('%.0f %.0f %s', r.fence, r.now, w.note))
     for _, old in ipairs(call('ZRANGE', KEYS[5], 0, -17)) do call('ZREM', KEYS[5], old) end
   end
@@ -493,8 +493,8 @@ end
 -- takes no more memory, and who was handed the lock learns it by asking.
 local mine = verb ~= 'evict' and r.holder_of(owner)
 
--- At a barrier. Who comes again stands for himself in the round before: if that one is not known any
--- more, the barrier was broken.
+-- At a barrier. A participant that arrives again names its arrival in the round before: if that one is not
+-- known any more, the barrier was broken.
 local refused = false
 if barrier and verb == 'acquire' then
   if r.detached then peer = '-' end

@@ -220,7 +220,7 @@ permits_reply session_lock_service::wait_for(session_lock_entry mine, const perm
   return queued(session_lock_table_.add(std::move(mine)), c);
 }
 
-// Whoever gets no connection for it tries again when he looks again.
+// A waiter that gets no connection tries again at its next poll.
 void session_lock_service::begin_wait(session_lock_entry& mine) {
   session_lock_table_.begin_wait(mine);
   began_to_wait_ = began_to_wait_ || mine.own;

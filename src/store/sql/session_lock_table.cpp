@@ -118,7 +118,8 @@ result<bool> session_lock_table::change(session_lock_entry& s, std::uint32_t wei
 // ---- giving up
 // -----------------------------------------------------------------------------------
 
-// Who is told to end a wait before he has begun it does not hear: so he is told again.
+// A connection that is told to end its wait before it has begun it does not notice: so it is told
+// again.
 void session_lock_table::end_wait(lock_link& of) {
   for (int i = 0; i < most_interrupts && of.usable(); ++i) {
     const auto through = home();

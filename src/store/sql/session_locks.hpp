@@ -22,10 +22,10 @@ struct session_lock_options {
 
 /// What the modes of a server's own locks can do: `mode=session` of PostgreSQL and MariaDB.
 ///
-/// One connection takes what is free, for all threads. Who has to wait is queued by the server,
-/// over a connection of his own, which then holds what it waited for; if there are no more, he
-/// looks again. A hold ends with its connection, and is then `absent`. All functions may be called
-/// from any thread, one at a time is carried out.
+/// One connection takes free locks, for all threads. The server queues a waiter over a connection
+/// of its own, which then holds the lock; a waiter without a connection polls. A hold ends with its
+/// connection, and is then `absent`. All functions may be called from any thread, one at a time is
+/// carried out.
 std::unique_ptr<session_store> over_session_locks(std::unique_ptr<lock_link> first,
                                                   connect_lock_link connect,
                                                   session_lock_options options);
