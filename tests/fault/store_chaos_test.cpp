@@ -151,7 +151,8 @@ TEST(chaos_redis_sentinels, nothing_overlaps_at_the_fenced_resource_and_nobody_i
 }
 
 TEST(chaos_redis_acknowledged, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {
-  with_failovers("Redis behind sentinels, ack=majority", "&ack=majority&replicas=2&ack_timeout=300ms");
+  with_failovers("Redis behind sentinels, ack=majority",
+                 "&ack=majority&replicas=2&ack_timeout=300ms");
 }
 
 TEST(chaos_redis_cluster, nothing_overlaps_at_the_fenced_resource_and_nobody_is_stuck) {

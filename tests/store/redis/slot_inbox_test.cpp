@@ -48,7 +48,8 @@ class long_places final : public holdfast::store::forwarding_store {
  private:
   template <class Command>
   static Command longer(Command c) {
-    if (c.queue_lease_us > 0) c.queue_lease_us = std::chrono::microseconds(longer_than_any_test).count();
+    if (c.queue_lease_us > 0)
+      c.queue_lease_us = std::chrono::microseconds(longer_than_any_test).count();
     return c;
   }
 };
