@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "harness/eventually.hpp"
+
 // What a session's threads share: connections.
 namespace sql_test {
 namespace {
@@ -81,7 +83,11 @@ TEST(link_pools, wait_for_a_pause_that_is_short) {
   EXPECT_FALSE(away.borrow());
   away.answers = true;
   auto next = std::async(std::launch::async, [&] { return bool(away.borrow()); });
-  while (next.wait_for(0s) != std::future_status::ready) away.clock.advance(1ms);
+  harness::eventually("it waits", [&] {
+    return away.clock.next_wake() != holdfast::forever ||
+           next.wait_for(0s) == std::future_status::ready;
+  });
+  away.clock.advance(5ms);
   EXPECT_TRUE(next.get());
   EXPECT_EQ(away.attempts, 2);
 }
