@@ -96,8 +96,12 @@ TEST_F(redisson_rate,
   java_sets("2", "300");
   rate_limiter api(session_, "api", rule(2, 300ms));
   EXPECT_TRUE(java_takes(2));
+  const auto first = ask({"ZRANGE", "{api}:permits", "0", "0", "WITHSCORES"});
+  const auto ends = std::stoll(first.substr(first.rfind(' ') + 1)) + 300;
   EXPECT_TRUE(api.reserve(2, 1h));
   EXPECT_EQ(number(), "-2");
+  EXPECT_EQ(ask({"ZCOUNT", "{api}:permits", std::to_string(ends), "+inf"}), "1")
+      << "the reservation counts when those permits are free again";
   EXPECT_FALSE(api.take_for(1, 20ms)) << "that is too soon";
   const auto waited = api.take(1);
   EXPECT_TRUE(waited);

@@ -369,6 +369,14 @@ TEST_F(redis_slot_channels, of_a_slot_that_went_away_and_came_back_are_asked_for
   });
 }
 
+TEST_F(redis_slot_channels, of_a_node_that_is_gone_are_asked_for_at_the_one_that_answers) {
+  const auto nobody = static_cast<std::uint16_t>(harness::free_port());
+  inbox_->waits_for("m", {}, {"127.0.0.1", nobody}, 0);
+  (void)inbox_->receive(clock_.now());
+  waits_for("m");
+  until("the node that answers", [&] { return !listened_to("m").empty(); });
+}
+
 TEST_F(redis_slot_channels, that_are_asked_for_at_the_wrong_node_are_asked_for_again_elsewhere) {
   const auto wrong = static_cast<std::uint16_t>(other_than(owner_of("m")).port());
   inbox_->waits_for("m", {}, {"127.0.0.1", wrong}, 0);
