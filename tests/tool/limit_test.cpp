@@ -1,3 +1,6 @@
+#include <holdfast/rate_limiter.hpp>
+#include <holdfast/session.hpp>
+
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -76,6 +79,15 @@ TEST_F(limits, a_reset_fills_the_buckets_of_its_key_and_no_others) {
   EXPECT_EQ(take({"--key", "a", "-t", "2"}), 0);
   EXPECT_EQ(take({"--key", "b"}), 75);
   EXPECT_EQ(take({"--key", "c", "--reset"}), 0) << "full already";
+}
+
+TEST_F(limits, a_reset_brings_back_what_others_have_reserved) {
+  holdfast::rate_limiter api(holdfast::open(store), "api",
+                             {{.tokens = 2, .per = std::chrono::hours(24)}});
+  EXPECT_TRUE(api.try_take(2));
+  EXPECT_TRUE(api.reserve(2, std::chrono::hours(100)));
+  EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "--reset"}).code, 0);
+  EXPECT_EQ(asked({"-t", "2"})["outcome"], "taken");
 }
 
 TEST_F(limits, force_unlock_of_what_nobody_can_hold_says_what_to_use) {

@@ -152,6 +152,26 @@ TEST_F(memcached_store, an_answer_that_is_none_is_an_error_and_the_connection_is
   EXPECT_GT(conversations, 0);
 }
 
+// Evicted, and taken by another program, between the two commands of one round trip.
+TEST_F(memcached_store, what_another_took_behind_a_renewal_that_was_written_is_not_ours) {
+  std::atomic<bool> in_between{false};
+  const harness::fake_server relay([&](std::string& heard) -> std::optional<std::string> {
+    const std::string asked = std::exchange(heard, {});
+    const auto looks = asked.rfind("mg ");
+    if (!in_between || !asked.starts_with("cas ") || looks == asked.npos) return server_.ask(asked);
+    const std::string written = server_.ask(asked.substr(0, looks));
+    put(of_somebody());
+    return written + server_.ask(asked.substr(looks));
+  });
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(relay.port()));
+  lease held = mutex(session, "orders", {.lease = 60s}).acquire();
+  in_between = true;
+  EXPECT_EQ(outcome_of([&] { held.extend(); }).reason, errc::lost);
+  in_between = false;
+  EXPECT_EQ(held.release(), make_error_code(errc::lost));
+  EXPECT_EQ(value(), of_somebody());
+}
+
 TEST_F(memcached_store, of_two_servers_each_has_some_names_whatever_order_they_are_given_in) {
   const harness::memcached_server second;
   const auto one = holdfast::open("memcached://" + server_.host() + "," + second.host());
