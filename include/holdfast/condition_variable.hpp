@@ -28,7 +28,7 @@ struct woken {
 ///
 ///     a waiter        │ notify_one, notify_all      │ its deadline, stop       │ its process dies
 ///     ────────────────┼─────────────────────────────┼──────────────────────────┼─────────────────
-///     queued          │ the first, or all, are woken│ leaves                   │ leaves in 4 s
+///     queued          │ the first, or all, are woken│ leaves                   │ leaves, in ≤ 4 s
 ///     woken           │ –                           │ the next is woken        │ the next is woken
 ///
 /// A waiter queues *before* it releases the mutex. So a notification for a change that was made
