@@ -23,7 +23,7 @@ class owner_ids {
 
 /// A number from 0 up to (not including) `below`, for jitter only.
 std::uint64_t jitter(std::uint64_t below) noexcept;
-/// Three quarters to the whole of it, so that those who wait do not look all at once.
+/// A random time from three quarters of `d` up to `d`, so that waiters do not poll all at once.
 std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept;
 
 }  // namespace holdfast::engine

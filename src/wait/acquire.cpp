@@ -13,7 +13,8 @@ using store::permits_verb;
 
 namespace {
 
-/// Whoever is so near to the front looks for itself; who is not, so seldom: to be told may fail.
+/// The first few waiters poll by themselves. The others poll as seldom as this, because a
+/// notification may be lost.
 constexpr std::uint32_t first_few = 3;
 constexpr std::chrono::nanoseconds look_oneself = 30s;
 

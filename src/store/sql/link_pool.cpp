@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::chrono::nanoseconds shortest_pause = 5ms;
 constexpr std::chrono::nanoseconds longest_pause = 1s;
-/// Of a pause this much is worth waiting for.
+/// A request waits for a pause that is over so soon; else it fails at once.
 constexpr std::chrono::nanoseconds short_pause = 100ms;
 
 }  // namespace
 
-/// One to connect.
+/// One attempt to connect.
 class link_pool::attempt {
  public:
   explicit attempt(link_pool& of) : of_(of), alone_(of.away_.has_value()), began_(of.clock_.now()) {
