@@ -33,25 +33,11 @@ bool agreed(const name_info& info, const std::vector<participant>& from, log& to
   return answer == "yes" || answer == "y";
 }
 
-std::string holders(std::size_t n) { return std::to_string(n) + (n == 1 ? " holder" : " holders"); }
-
-std::string for_people(const force_unlock_options& o, const taken_away& came) {
-  const std::string name = printable(o.name);
-  const std::string because = o.reason.empty() ? "" : " (" + printable(o.reason) + ")";
-  if (came.removed == 0 && came.left == 0) return name + " was not held\n";
-  std::string text = name + ":";
-  if (came.removed > 0) text += " taken away from " + holders(came.removed);
-  if (came.removed > 0 && came.left > 0) text += ";";
-  if (came.left > 0)
-    text += " held by another program, not taken: this store lets only that program give it back";
-  return text + because + '\n';
-}
-
 int answer(const common_options& common, const force_unlock_options& o, const std::string& url,
            const taken_away& came) {
   print(common.json
             ? force_unlock_json(o.name, url, came.removed, came.left, o.reason, system_clock::now())
-            : for_people(o, came));
+            : in_words(o.name, came, o.reason) + '\n');
   return came.left == 0 ? exit_code::ok : exit_code::declined;
 }
 

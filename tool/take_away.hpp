@@ -23,4 +23,7 @@ struct taken_away {
 taken_away take_away(const session& s, const std::string& name, const std::string& owner,
                      const std::vector<participant>& from);
 
+/// One line for people.
+std::string in_words(const std::string& name, const taken_away& came, const std::string& reason);
+
 }  // namespace holdfast::tool

@@ -88,6 +88,11 @@ class counting_semaphore {
 
 /// A permit that ends by itself unless it is extended. Other threads, processes and machines that
 /// get its id can extend or release it: whoever knows the id owns the permit.
+///
+/// The store ends it `lease` after it gave or extended it, by the store's clock. A program that
+/// must not act on an ended permit counts from before its call, and stops 2 ms and 1 % of `lease`
+/// earlier (the margin of every lease): clocks run at different rates, and an SQL store may date a
+/// permit up to 1.5 ms back.
 struct permit {
   std::string id;  ///< 32 hexadecimal digits from 128 random bits: a secret
   std::uint64_t fence = 0;

@@ -100,8 +100,14 @@ void a_holder_is_killed(const server_group& servers, const std::string& base) {
 void limited_calls_to_a_server_that_hangs(const server_group& servers, const std::string& base) {
   fault_proxy proxy(servers.port(1));
   calls_end_at_their_limit_while_it_hangs(
-      proxy, servers.url_at(proxy.port(), base + "?session=100s&command_timeout=3600s"),
+      hang(proxy), servers.url_at(proxy.port(), base + "?session=100s&command_timeout=3600s"),
       servers.url(base));
+}
+
+void tries_at_a_server_that_hangs(const server_group& servers, const std::string& base) {
+  fault_proxy proxy(servers.port(1));
+  tries_end_by_themselves_while_it_hangs(
+      hang(proxy), servers.url_at(proxy.port(), base + "?session=100s&command_timeout=300ms"));
 }
 
 void a_holder_is_cut_off(const server_group& servers, const std::string& base,

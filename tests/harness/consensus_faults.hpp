@@ -18,6 +18,8 @@ void the_majority_is_gone(server_group& servers);
 void a_holder_sleeps(const server_group& servers, const std::string& base);
 void a_holder_is_killed(const server_group& servers, const std::string& base);
 void limited_calls_to_a_server_that_hangs(const server_group& servers, const std::string& base);
+/// As hung_store.hpp says.
+void tries_at_a_server_that_hangs(const server_group& servers, const std::string& base);
 void a_holder_is_cut_off(const server_group& servers, const std::string& base,
                          const std::string& options);
 void connections_are_lost_and_found(const server_group& servers, const std::string& base);

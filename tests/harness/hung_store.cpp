@@ -68,6 +68,16 @@ void ends(const limited_call& call, const session& hung) {
   }
 }
 
+// Sessions do not ask at once whether the store is back.
+bool can_be_taken(holdfast::mutex& m) {
+  try {
+    return m.try_acquire().has_value();
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+    return false;
+  }
+}
+
 /// Sleeps until it is notified when the store begins to hang, and a renewal of the same session is
 /// in the store when its time is over.
 class early_waiter {
@@ -95,7 +105,16 @@ class early_waiter {
 
 }  // namespace
 
-void calls_end_at_their_limit_while_it_hangs(fault_proxy& proxy, const std::string& through,
+hang::hang(fault_proxy& proxy)
+    : begin([&proxy] {
+        proxy.with([](relay& r) {
+          r.stall(way::up);
+          r.stall(way::down);
+        });
+      }),
+      end([&proxy] { proxy.heal(); }) {}
+
+void calls_end_at_their_limit_while_it_hangs(const hang& how, const std::string& through,
                                              const std::string& direct) {
   const session beside = holdfast::open(direct), hung = holdfast::open(through);
   auto held = holdfast::mutex(beside, "held").acquire();
@@ -104,18 +123,39 @@ void calls_end_at_their_limit_while_it_hangs(fault_proxy& proxy, const std::stri
     const auto used = holdfast::mutex(hung, "free").acquire();
   }
   const early_waiter early(hung);
-  proxy.with([](relay& r) {
-    r.stall(way::up);
-    r.stall(way::down);
-  });
+  how.begin();
   for (const auto& call : calls_with_a_limit()) ends(call, hung);
   early.await_end();
-  proxy.heal();
+  how.end();
   EXPECT_FALSE(held.release());
   for (const auto* const name : {"free", "held", "async", "one", "two"}) {
     eventually(std::string(name) + " is free again",
                [&] { return holdfast::mutex(beside, name).try_acquire().has_value(); });
   }
+}
+
+void tries_end_by_themselves_while_it_hangs(const hang& how, const std::string& through) {
+  holdfast::session_options patient;
+  patient.store_timeout = 1h;  // which is for calls that wait
+  const session hung = holdfast::open(through, patient);
+  holdfast::mutex free(hung, "free");
+  {
+    const auto used = free.acquire();
+  }
+  how.begin();
+  for (const limited_call& call :
+       {limited_call{"a mutex", [&](const session&) { return free.try_acquire().has_value(); }},
+        limited_call{"a reader",
+                     [](const session& s) {
+                       return holdfast::shared_mutex(s, "shared").try_acquire_shared().has_value();
+                     }},
+        limited_call{"a mutex, without a thread", [&](const session&) {
+                       return bool(async_acquire(free, holdfast::one_try).future().get());
+                     }}}) {
+    ends(call, hung);
+  }
+  how.end();
+  eventually("it is free again", [&] { return can_be_taken(free); });
 }
 
 }  // namespace harness

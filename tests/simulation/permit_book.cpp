@@ -8,8 +8,8 @@ namespace simulation {
 
 namespace {
 
-// Clocks run up to 5 of 1,000 differently.
-nanos at_least(nanos lease) { return lease / 100 * 99; }
+// What semaphore.hpp says. Clocks run up to 5 of 1,000 differently.
+nanos at_least(nanos lease) { return lease / 100 * 99 - 2 * millisecond; }
 nanos at_most_lasts(nanos lease) { return lease / 100 * 101 + 5 * millisecond; }
 /// A request that nobody waits for any more arrives within it.
 constexpr nanos latest = 15 * second;

@@ -41,13 +41,13 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
   another_record_ = false;
 }
 
-// One whose arrival nobody has heard of arrives in the next phase, if its own broke meanwhile.
+// One whose arrival nobody has heard of arrives in the next phase, if its own broke meanwhile. But
+// its thread may be told of the break as well: perhaps it is a late request that arrives.
 void phase_book::arrive_again(const places& next) {
   for (const auto& [who, at] : next) {
     const auto before = broken_.find(who);
     if (before == broken_.end()) continue;
     auto& told = of_[at.process];
-    --told.broken;
     if (before->second.waits) {
       --told.waited;
     } else if (!told.openings.empty()) {

@@ -9,6 +9,7 @@
 
 #include "tool/failure.hpp"
 #include "tool/json.hpp"
+#include "tool/progress.hpp"
 #include "tool/serve/api_json.hpp"
 #include "tool/serve/page.hpp"
 #include "tool/serve/url_query.hpp"
@@ -89,6 +90,18 @@ std::optional<unlock_request> unlock_request_of(const std::string& body) {
   return unlock_request{*lock, *owner, *reason};
 }
 
+void log_unlock(const unlock_request& what, const std::string& url, const taken_away& came,
+                const std::vector<participant>& from, log& to) {
+  std::string text = in_words(what.lock, came, what.reason) + "; a viewer asked for it", owners;
+  for (const participant& p : from) {
+    const bool first = &p == from.data();
+    text += (first ? "; it was held by " : ", ") + holder_phrase(p, system_clock::now());
+    owners += (first ? "" : ",") + p.short_id;
+  }
+  to.write(level::warning, came.removed > 0 ? "unlocked" : "not_unlocked", text,
+           {{"lock", what.lock}, {"store", url}, {"owner", owners}});
+}
+
 http_answer unlock_at(const session* s, const unlock_request& what, const std::string& url,
                       log& to) {
   if (s == nullptr) return refusal(503, "the store is away, or has too much to do");
@@ -99,12 +112,7 @@ http_answer unlock_at(const session* s, const unlock_request& what, const std::s
     if (from.empty() && !info.holders.empty())
       return refusal(409, "it is held, but not by " + what.owner);
     const taken_away came = take_away(*s, what.lock, what.owner, from);
-    for (const participant& p : from)
-      to.write(level::warning, "unlocked",
-               printable(what.lock) + ": taken away by a viewer from " + printable(p.host) +
-                   " pid " + std::to_string(p.pid) +
-                   (what.reason.empty() ? "" : " (" + printable(what.reason) + ")"),
-               {{"lock", what.lock}, {"store", url}, {"owner", p.short_id}});
+    log_unlock(what, url, came, from, to);
     return json_answer(force_unlock_json(what.lock, url, came.removed, came.left, what.reason,
                                          system_clock::now()),
                        came.left == 0 ? 200 : 409);

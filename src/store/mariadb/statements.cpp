@@ -28,7 +28,7 @@ std::string where(std::string_view name, std::string_view version, std::string_v
   text.append(name).append(" and version = ").append(version);
   if (now.empty()) return text;
   text.append(" and ").append(server_clock).append(" - ").append(now);
-  return text + " between -1000 and 3000";
+  return text + " between -500 and 1500";
 }
 
 std::string update_of(const tables& t, std::string_view record, std::string_view name,

@@ -27,8 +27,8 @@ inline constexpr const char* server_clock =
     "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6))";
 
 /// " where …": that row, of that version. With `now`, what time it is assumed to be, only if that
-/// is about right: the margin of every lease is 2 ms and 1 % of it, of 100 ms at least, so a guess
-/// that is more than one ahead, or three behind, is none.
+/// is about right: two guesses that count differ by at most 2 ms, the part of a lease's margin
+/// (lease_timer.hpp) that is not for the rates of clocks.
 std::string where(std::string_view name, std::string_view version, std::string_view now);
 
 /// Replaces it.

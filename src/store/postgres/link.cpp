@@ -63,10 +63,10 @@ statements::statements(const std::string& schema) {
   const std::string clock = server_clock;
   const std::string as_read =
       "select r.version, " + bounded("r.record") + ", " + clock + ", m.fence_floor, m.format ";
-  // The margin of every lease is 2 ms and 1 % of it, of 100 ms at least: a guess that is more than
-  // one ahead, or three behind, is none.
+  // Two guesses that count differ by at most 2 ms: the part of a lease's margin (lease_timer.hpp)
+  // that is not for the rates of clocks.
   const std::string in_time =
-      " and ($3::bigint is null or " + clock + " - $3 between -1000 and 3000)";
+      " and ($3::bigint is null or " + clock + " - $3 between -500 and 1500)";
 
   read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
   // The floor and its row's lock: whoever sweeps raises it in the transaction that removes a row,

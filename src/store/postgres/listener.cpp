@@ -70,6 +70,7 @@ void listener::subscribed(std::unique_ptr<wire> made) {
 std::optional<notification> listener::receive(boot_time until) {
   for (bool looked = false; notifications_.empty(); looked = true) {
     if (clear_interrupt() || (looked && clock_.now() >= until)) return std::nullopt;
+    leave_another_server();
     if (!wire_ && listens_) {
       go_on_connecting(until);
       continue;
@@ -156,6 +157,18 @@ void listener::keep_alive() {
   if (asked_ || !wire_->begin({"select 1"}, now)) return disconnect();
   asked_ = true;
   heard_at_ = now;
+}
+
+void listener::follow(std::int64_t server) noexcept {
+  if (followed_.exchange(server) != server && listens_) interrupt();
+}
+
+// Perhaps its address still leads to the old one: then it looks again later.
+void listener::leave_another_server() {
+  const auto now = boot_clock::now();
+  if (!wire_ || wire_->server() == followed_ || now < next_leaving_at_) return;
+  next_leaving_at_ = now + silence;
+  disconnect();
 }
 
 boot_time listener::silent_until() const {

@@ -37,7 +37,8 @@ class subscribing {
 /// Where nobody may listen (a pooler) it has no connection, and waiters look again by themselves.
 /// When the connection breaks it is made again, after pauses that grow, while somebody waits: step
 /// by step, each no longer than the caller's deadline, and the next caller goes on where the last
-/// one stopped. What was published meanwhile is lost, and gaps() says so.
+/// one stopped. What was published meanwhile is lost, and gaps() says so. It is made again as well
+/// if commands reach another server: notifications are sent there now.
 class listener final : public inbox {
  public:
   explicit listener(const postgres_options& options);
@@ -46,6 +47,9 @@ class listener final : public inbox {
   /// Connects, if one may listen there; it is no error if that shows to be a pooler.
   status open();
   bool listens() const noexcept { return listens_; }
+
+  /// Where commands go now (wire::server()). Thread-safe.
+  void follow(std::int64_t server) noexcept;
 
   const std::string& peer() const noexcept override { return peer_; }
   std::optional<notification> receive(boot_time until) override;
@@ -63,6 +67,7 @@ class listener final : public inbox {
   void wait_for(int fd, short events, std::chrono::nanoseconds at_most) const;
   void take_what_came();
   void keep_alive();
+  void leave_another_server();
   boot_time silent_until() const;
   void disconnect();
   bool clear_interrupt() noexcept;
@@ -73,6 +78,7 @@ class listener final : public inbox {
   const std::string listen_;
   const int wake_fd_;
   std::atomic<bool> listens_{false};
+  std::atomic<std::int64_t> followed_{0};
   std::unique_ptr<wire> wire_;
   std::optional<subscribing> in_progress_;
   bool asked_ = false;  ///< whether it lives, at heard_at_
@@ -80,6 +86,7 @@ class listener final : public inbox {
   std::deque<notification> notifications_;
   boot_time heard_at_{};
   boot_time next_attempt_at_{};
+  boot_time next_leaving_at_{};
   std::chrono::nanoseconds pause_{0};
 };
 

@@ -75,6 +75,7 @@ class postgres_store final : public sql::over_rows {
     return over(std::move(*made));
   }
   result<std::unique_ptr<sql::row_link>> over(std::unique_ptr<wire> w) {
+    inbox_.follow(w->server());
     return link::over(std::move(w), statements_, options_.command_timeout * 3 / 4);
   }
 

@@ -85,7 +85,9 @@ result<bool> wire::go_on_opening(boot_time whole_by) {
   if (!greeted_) {
     greeted_ = true;
     const auto asked = begin({"select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), "
-                              "pg_catalog.current_setting('server_encoding')"},
+                              "pg_catalog.current_setting('server_encoding'), "
+                              "pg_catalog.date_part('microseconds', "
+                              "pg_catalog.pg_postmaster_start_time())::bigint"},
                              whole_by);
     if (!asked) return asked.error();
   }
@@ -121,13 +123,16 @@ status wire::look_at(const answer& a) {
                                           ": names of locks are UTF-8; use a database in UTF8"};
   }
   pooled_ = a.number(0, 0) != PQbackendPID(connection_);
+  server_ = a.number(0, 3);
   return done{};
 }
 
 // ---- asking
 // --------------------------------------------------------------------------------------
 
+// libpq goes on with a connection whose answers were no longer waited for.
 result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time deadline) {
+  if (!alive()) return broken();
   expected to_come;
   bool sent = true;
   for (const statement& s : all) {
@@ -139,7 +144,7 @@ result<std::vector<answer>> wire::ask(std::span<const statement> all, boot_time 
 
 status wire::begin(const statement& s, boot_time deadline) {
   begun_.clear();
-  if (!send(s, begun_) || PQpipelineSync(connection_) != 1) return broken();
+  if (broken_ || !send(s, begun_) || PQpipelineSync(connection_) != 1) return broken();
   for (int unsent = PQflush(connection_); unsent != 0; unsent = PQflush(connection_)) {
     if (unsent < 0) return broken();
     if (!wait_until_ready(fd(), POLLOUT, deadline)) return broken();

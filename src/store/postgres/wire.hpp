@@ -86,6 +86,8 @@ class wire {
   /// It works, as far as is known.
   bool alive() const noexcept { return !broken_ && PQstatus(connection_) == CONNECTION_OK; }
   bool pooled() const noexcept { return pooled_; }
+  /// Tells servers apart: at which microsecond of a minute it was started.
+  std::int64_t server() const noexcept { return server_; }
   int fd() const noexcept { return PQsocket(connection_); }
   int backend() const noexcept { return PQbackendPID(connection_); }  ///< the server's process
 
@@ -112,6 +114,7 @@ class wire {
   bool greeted_ = false;
   bool pooled_ = true;
   bool broken_ = false;
+  std::int64_t server_ = 0;
   std::set<std::string, std::less<>> prepared_;  ///< by their texts
   expected begun_;
 };

@@ -29,9 +29,10 @@ struct row {
 };
 
 /// What is to replace a row. It is not replaced if it is not the one of that version any more, or
-/// if the server's clock is more than 1 ms behind what was assumed, or 3 ms ahead of it. A row is
-/// made only while the floor is not above its first version: a name that was taken, given back and
-/// swept meanwhile would begin again with a smaller fence, and with a version that it had before.
+/// if the server's clock is more than 0.5 ms behind what was assumed, or 1.5 ms ahead of it. A row
+/// is made only while the floor is not above its first version: a name that was taken, given back
+/// and swept meanwhile would begin again with a smaller fence, and with a version that it had
+/// before.
 struct replacement {
   std::string_view name;
   bool there = false;         ///< there was a row, with …

@@ -63,6 +63,16 @@ TEST_F(etcd_interoperability, what_etcdctl_holds_is_waited_for_here) {
   waiter.join();
 }
 
+TEST_F(etcd_interoperability, a_force_release_takes_the_lock_away_from_etcdctl) {
+  etcdctl_lock other(base_ + "/shared");
+  other.until_has();
+  EXPECT_EQ(session_.force_release("shared"), 1U);
+  EXPECT_TRUE(session_.show("shared").holders.empty());
+  const lease mine = holdfast::mutex(session_, "shared").acquire();
+  other.release();
+  EXPECT_NO_THROW(mine.check()) << "what etcdctl gives back is not ours";
+}
+
 TEST_F(etcd_interoperability, both_stand_in_one_line_in_order_of_arrival) {
   lease first = holdfast::mutex(session_, "shared").acquire();
   etcdctl_lock second(base_ + "/shared");

@@ -191,16 +191,25 @@ TEST_F(mariadb_network, an_answer_to_a_guess_cut_at_any_byte_is_none) {
 
 TEST_F(mariadb_network, calls_end_at_their_limit_while_the_server_hangs) {
   harness::calls_end_at_their_limit_while_it_hangs(
-      proxy_,
+      harness::hang(proxy_),
       harness::mariadb_server::url_of(proxy_.port()) + database_ +
           "?connect_timeout=3600s&command_timeout=3600s",
       harness::mariadb_server::url_of(port()) + database_);
 }
 
+TEST_F(mariadb_network, tries_end_by_themselves_while_the_server_hangs) {
+  for (const std::string mode : {"", "&mode=session"}) {
+    SCOPED_TRACE(mode);
+    harness::tries_end_by_themselves_while_it_hangs(
+        harness::hang(proxy_), harness::mariadb_server::url_of(proxy_.port()) + database_ +
+                                   "?command_timeout=300ms" + mode);
+  }
+}
+
 TEST_F(mariadb_network, calls_for_locks_of_a_connection_end_at_their_limit_too) {
   const std::string rest = database_ + "?mode=session";
   harness::calls_end_at_their_limit_while_it_hangs(
-      proxy_,
+      harness::hang(proxy_),
       harness::mariadb_server::url_of(proxy_.port()) + rest +
           "&connect_timeout=3600s&command_timeout=3600s",
       harness::mariadb_server::url_of(port()) + rest);

@@ -99,8 +99,15 @@ TEST_F(memcached_store, calls_end_at_their_limit_while_the_server_hangs) {
   harness::fault_proxy proxy(server_.port());
   const auto url = [](int port) { return "memcached://127.0.0.1:" + std::to_string(port); };
   harness::calls_end_at_their_limit_while_it_hangs(
-      proxy, url(proxy.port()) + "?connect_timeout=3600s&command_timeout=3600s",
+      harness::hang(proxy), url(proxy.port()) + "?connect_timeout=3600s&command_timeout=3600s",
       url(server_.port()));
+}
+
+TEST_F(memcached_store, tries_end_by_themselves_while_the_server_hangs) {
+  harness::fault_proxy proxy(server_.port());
+  harness::tries_end_by_themselves_while_it_hangs(
+      harness::hang(proxy),
+      "memcached://127.0.0.1:" + std::to_string(proxy.port()) + "?command_timeout=300ms");
 }
 
 TEST_F(memcached_store, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {

@@ -230,19 +230,57 @@ class postgres_network : public postgres_store {
 TEST_F(postgres_network, calls_end_at_their_limit_while_the_server_hangs) {
   const std::string rest = "?schema=" + schema_;
   harness::calls_end_at_their_limit_while_it_hangs(
-      proxy_,
+      harness::hang(proxy_),
       harness::postgres_server::url_of(proxy_.port(),
                                        rest + "&connect_timeout=3600s&command_timeout=3600s"),
       harness::postgres_server::url_of(port(), rest));
 }
 
+TEST_F(postgres_network, tries_end_by_themselves_while_the_server_hangs) {
+  for (const std::string mode : {"", "&mode=session"}) {
+    SCOPED_TRACE(mode);
+    harness::tries_end_by_themselves_while_it_hangs(
+        harness::hang(proxy_),
+        harness::postgres_server::url_of(proxy_.port(),
+                                         "?schema=" + schema_ + "&command_timeout=300ms" + mode));
+  }
+}
+
 TEST_F(postgres_network, calls_for_locks_of_a_connection_end_at_their_limit_too) {
   const std::string rest = "?schema=" + schema_ + "&mode=session";
   harness::calls_end_at_their_limit_while_it_hangs(
-      proxy_,
+      harness::hang(proxy_),
       harness::postgres_server::url_of(proxy_.port(),
                                        rest + "&connect_timeout=3600s&command_timeout=3600s"),
       harness::postgres_server::url_of(port(), rest));
+}
+
+// The old primary lives on, and so does the connection for notifications.
+TEST(postgres_failover, the_listener_follows_the_commands_to_another_server) {
+  harness::postgres_server old, now;
+  auto at_home = holdfast::open(now.url());
+  auto held = holdfast::mutex(at_home, "m").acquire();
+  holdfast::session_options patient;
+  patient.store_timeout = 60s;
+  auto s = holdfast::open("postgres://postgres@127.0.0.1:" + std::to_string(old.port()) +
+                              ",127.0.0.1:" + std::to_string(now.port()) +
+                              "/postgres?target_session_attrs=read-write",
+                          patient);
+  const std::string listening = "query like 'listen %'";
+  const client at_the_old(old.url()), at_the_next(now.url());
+  at_the_old.ask("alter system set default_transaction_read_only = on");
+  old.reload();
+  eventually("new connections are read only",
+             [&] { return client(old.url()).ask("show default_transaction_read_only") == "on"; });
+  at_the_old.ask("select pg_terminate_backend(pid) from pg_stat_activity where not " + listening +
+                 " and pid <> pg_backend_pid() and backend_type = 'client backend'");
+  EXPECT_EQ(at_the_old.ask("select count(*) from pg_stat_activity where " + listening), "1");
+  std::thread waiter([&] { (void)holdfast::mutex(s, "m").acquire(); });
+  eventually("its listener to be at the server of the commands", [&] {
+    return at_the_next.ask("select count(*) from pg_stat_activity where " + listening) == "2";
+  });
+  EXPECT_FALSE(held.release());
+  waiter.join();
 }
 
 TEST_F(postgres_network, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {

@@ -3,6 +3,7 @@
 
 #include "fixture.hpp"
 #include "harness/fake_redis.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/redis_fleet.hpp"
 
 // What the nodes of a cluster say instead of doing it, by the names that they have for it.
@@ -30,6 +31,16 @@ class redis_cluster_says : public testing::Test {
   const int slot_ = cluster_.slot_of("holdfast:{m}");
   harness::redis_server& owner_ = cluster_.owner(slot_);
 };
+
+TEST_F(redis_cluster_says, nothing_for_a_while_and_calls_end_at_their_limit) {
+  const auto each = [this](void (harness::redis_server::*act)()) {
+    for (const auto& node : cluster_.nodes()) (*node.*act)();
+  };
+  const std::string url = cluster_.url("?connect_timeout=3600s&command_timeout=3600s");
+  harness::calls_end_at_their_limit_while_it_hangs(
+      {[&] { each(&harness::redis_server::stop); }, [&] { each(&harness::redis_server::resume); }},
+      url, url);
+}
 
 TEST_F(redis_cluster_says, moved_is_followed_without_anybody_noticing) {
   auto held = m_.acquire();

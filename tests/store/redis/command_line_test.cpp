@@ -124,6 +124,21 @@ TEST_F(foreign_holder, is_not_called_free_by_force_unlock) {
   EXPECT_EQ(tool({"force-unlock", "free", "--yes"}).code, 0);
 }
 
+TEST_F(redis_command_line, a_holder_of_another_program_is_left_in_every_dialect) {
+  const harness::redis_server server;
+  server.ask({"HSET", "redisson", "8743c9c0-f7a5-4a5c-9f0b-1f2f7d1e8a01:1", "1"});
+  server.ask({"PEXPIRE", "redisson", "60000"});
+  server.ask({"SET", "setnx", "9999999999"});  // when it ends, in seconds since 1970
+  for (const std::string dialect : {"redisson", "setnx"}) {
+    use(server.url("?dialect=" + dialect));
+    const auto r = tool({"force-unlock", dialect, "--yes"});
+    EXPECT_EQ(r.code, 1) << r.err;
+    EXPECT_NE(r.out.find("held by another program, not taken"), r.out.npos) << r.out;
+    EXPECT_EQ(server.ask({"EXISTS", dialect}), "1");
+    EXPECT_EQ(tool({"show", dialect}).out.find("1970"), std::string::npos);
+  }
+}
+
 TEST_F(foreign_holder, is_shown_without_what_is_not_known) {
   EXPECT_EQ(tool({"try", "l"}).out, "l is busy · held by another program\n");
   const auto holder = json::parse(tool({"show", "l", "--json"}).out)["holders"][0];

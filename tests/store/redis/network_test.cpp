@@ -41,7 +41,7 @@ class redis_network : public testing::Test {
 TEST_F(redis_network, calls_end_at_their_limit_while_the_server_hangs) {
   const auto url = [](int port) { return "redis://127.0.0.1:" + std::to_string(port) + "/0"; };
   harness::calls_end_at_their_limit_while_it_hangs(
-      proxy_, url(proxy_.port()) + "?connect_timeout=3600s&command_timeout=3600s",
+      harness::hang(proxy_), url(proxy_.port()) + "?connect_timeout=3600s&command_timeout=3600s",
       url(server_.port()));
 }
 
@@ -52,8 +52,18 @@ TEST_F(redis_network, calls_in_each_dialect_end_at_their_limit_too) {
       return "redis://127.0.0.1:" + std::to_string(port) + "/0?dialect=" + dialect;
     };
     harness::calls_end_at_their_limit_while_it_hangs(
-        proxy_, url(proxy_.port()) + "&connect_timeout=3600s&command_timeout=3600s",
+        harness::hang(proxy_), url(proxy_.port()) + "&connect_timeout=3600s&command_timeout=3600s",
         url(server_.port()));
+  }
+}
+
+TEST_F(redis_network, tries_end_by_themselves_while_the_server_hangs) {
+  const std::string url = "redis://127.0.0.1:" + std::to_string(proxy_.port()) + "/0";
+  for (const std::string dialect :
+       {"", "&dialect=redlock", "&dialect=redisson", "&dialect=setnx"}) {
+    SCOPED_TRACE(dialect);
+    harness::tries_end_by_themselves_while_it_hangs(harness::hang(proxy_),
+                                                    url + "?command_timeout=300ms" + dialect);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/redis_fleet.hpp"
 #include "session/session_impl.hpp"
 
@@ -61,6 +62,13 @@ TEST_F(redis_acknowledged, without_enough_replicas_nothing_is_granted_and_nothin
   resume_replicas();
   EXPECT_TRUE(m.try_lock_for(10s));
   m.unlock();
+}
+
+TEST_F(redis_acknowledged, calls_end_at_their_limit_while_the_replicas_hang) {
+  const std::string url = servers_.primary().url("?ack=all&replicas=2&command_timeout=3600s");
+  harness::calls_end_at_their_limit_while_it_hangs(
+      {[this] { stop_replicas(); }, [this] { resume_replicas(); }}, url + "&ack_timeout=3599s",
+      url);
 }
 
 TEST_F(redis_acknowledged, a_failure_says_whether_the_lock_may_be_held) {

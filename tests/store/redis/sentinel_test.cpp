@@ -3,6 +3,7 @@
 
 #include "crew.hpp"
 #include "fixture.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/redis_fleet.hpp"
 
 // A primary that sentinels watch, and replace.
@@ -54,6 +55,16 @@ TEST_F(redis_sentinels, sentinels_with_a_login_of_their_own_get_it) {
   ::setenv("HOLDFAST_TEST_SENTINEL", "secret", 1);
   const auto opened = opening(fleet_.url("?sentinel_password_env=HOLDFAST_TEST_SENTINEL"));
   EXPECT_FALSE(opened.failed) << opened.text;
+}
+
+TEST_F(redis_sentinels, calls_end_at_their_limit_while_all_servers_hang) {
+  const auto each = [this](void (harness::redis_server::*act)()) {
+    for (const auto& server : fleet_.servers().servers()) (*server.*act)();
+  };
+  const std::string url = fleet_.url("?connect_timeout=3600s&command_timeout=3600s");
+  harness::calls_end_at_their_limit_while_it_hangs(
+      {[&] { each(&harness::redis_server::stop); }, [&] { each(&harness::redis_server::resume); }},
+      url, url);
 }
 
 TEST_F(redis_sentinels, a_primary_that_is_none_any_more_is_not_used_although_they_name_it) {

@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "fixture.hpp"
+#include "harness/hung_store.hpp"
 #include "harness/process.hpp"
 
 namespace sqlite_test {
@@ -121,6 +123,42 @@ TEST_F(faults, a_transaction_of_another_program_makes_the_store_unavailable_unti
   other.run("COMMIT");
   EXPECT_TRUE(store->transact("name", change).ok());
   EXPECT_EQ(number_of(*store, "name"), 1);
+}
+
+TEST_F(faults, calls_end_at_their_limit_while_a_transaction_of_another_program_lasts) {
+  const std::string url = "sqlite:" + path();
+  const session makes_the_tables = open(path());
+  shell other{path()};
+  const harness::hang how{[&] { other.run("BEGIN IMMEDIATE"); }, [&] { other.run("COMMIT"); }};
+  harness::calls_end_at_their_limit_while_it_hangs(how, url + "?busy_timeout=1h", url);
+  harness::tries_end_by_themselves_while_it_hangs(how, url + "?busy_timeout=200ms");
+}
+
+const harness::role stopped{"stopped_in_a_transaction", [](const auto& args) {
+                              const session store = open(args.at(0));
+                              rule change{[](const std::string&, std::string&) {
+                                harness::say("writes");
+                                (void)harness::hear();
+                                return nullptr;
+                              }};
+                              return store->transact("name", change).ok() ? 0 : 1;
+                            }};
+
+TEST_F(faults, calls_end_at_their_limit_while_a_writer_is_stopped) {
+  const std::string url = "sqlite:" + path();
+  std::optional<harness::child> writer;
+  const auto begin = [&] {
+    writer.emplace("stopped_in_a_transaction", std::vector{path()});
+    EXPECT_EQ(writer->expect_line(), "writes");
+    writer->stop();
+  };
+  const auto end = [&] {
+    writer->resume();
+    writer->tell("on");
+    EXPECT_EQ(writer->wait(), 0);
+  };
+  harness::calls_end_at_their_limit_while_it_hangs({begin, end}, url + "?busy_timeout=1h", url);
+  harness::tries_end_by_themselves_while_it_hangs({begin, end}, url + "?busy_timeout=200ms");
 }
 
 TEST_F(faults, readers_of_another_program_keep_nobody_out) {

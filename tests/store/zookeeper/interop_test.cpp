@@ -86,6 +86,16 @@ TEST_F(interoperability, what_kazoo_holds_is_waited_for_here) {
   waiter.join();
 }
 
+TEST_F(interoperability, a_force_release_takes_the_lock_away_from_kazoo) {
+  kazoo other("Lock", base_ + "/shared");
+  other.until_has();
+  EXPECT_EQ(session_.force_release("shared"), 1U);
+  EXPECT_TRUE(session_.show("shared").holders.empty());
+  const lease mine = holdfast::mutex(session_, "shared").acquire();
+  other.release();
+  EXPECT_NO_THROW(mine.check()) << "what kazoo gives back is not ours";
+}
+
 TEST_F(interoperability, readers_of_both_share_and_writers_of_both_exclude_them) {
   holdfast::shared_mutex mine{session_, "shared"};
   lease reader = mine.acquire_shared();
