@@ -182,4 +182,4 @@ for store in "${stores[@]}"; do
   esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
-[[ -n ${QUICK:-} ]] || python3 bench/report.py ${GROWTH:+--growth}
+[[ -n ${QUICK:-} ]] || python3 -B bench/report.py ${GROWTH:+--growth}

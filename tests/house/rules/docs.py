@@ -156,8 +156,8 @@ def check_tables(tree):
                 yield Finding(file.path, first, "tables", "no line of dashes is below the header, so it is not shown as a table")
             for number, cells in rows:
                 if len(cells) != len(header):
-                    yield Finding(file.path, number, "tables", f"this row has {len(cells)} cells, its header {len(header)}. Too many are not "
-                                  "shown; a | inside of a cell is written \\|, in code, too")
+                    yield Finding(file.path, number, "tables", f"this row has {len(cells)} cells, its header {len(header)}: what is "
+                                  "too much is not shown. A | inside of a cell is written \\|, in code, too")
 
 
 def check_snippets(tree):
