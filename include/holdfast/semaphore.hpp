@@ -87,7 +87,7 @@ class counting_semaphore {
 };
 
 /// A permit that ends by itself unless it is extended. Other threads, processes and machines that
-/// get its id can extend or release it: whoever knows the id owns the permit.
+/// get its id can extend or release it: any program that knows the id owns the permit.
 struct permit {
   std::string id;  ///< 32 hexadecimal digits from 128 random bits: a secret
   std::uint64_t fence = 0;
