@@ -98,7 +98,7 @@ class row_grip final : public handle {
   std::string holder_;
 };
 
-/// The same, but whoever gives it back tells the others in the same statement, and they listen.
+/// The same, but the release notifies the others in the same statement, and they listen.
 class listening_grip final : public handle {
  public:
   listening_grip(const std::string& url, unsigned lock)

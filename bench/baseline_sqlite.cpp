@@ -111,7 +111,7 @@ class row_grip final : public handle {
     return mine;
   }
 
-  /// Nobody wakes who waits for a row: it asks again, at the intervals of sqlite3_busy_timeout().
+  /// Nothing wakes a waiter for a row: it polls, at the intervals of sqlite3_busy_timeout().
   static void wait(std::size_t tries) {
     constexpr std::array<int, 12> steps{1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100};
     std::this_thread::sleep_for(

@@ -16,7 +16,7 @@ holdfast::lock_options options_for(std::string_view variant, bool fair = false) 
   return o;
 }
 
-/// Whoever leads holds it.
+/// The leader holds it.
 class leader_grip final : public handle {
  public:
   leader_grip(const holdfast::session& s, unsigned lock)

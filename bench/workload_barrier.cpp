@@ -51,7 +51,7 @@ void pass(shared_state& a, unsigned number, std::uint32_t phase, Arrive arrive, 
     return a.turn.wait_for(phase);
   }
   await_all_but_me(a);
-  await_all_but_me(a);  // who was asleep on its way there is there the second time
+  await_all_but_me(a);  // a thread that was asleep on its way there is there now
   const auto began = now_ns();
   last();
   through(a, phase);

@@ -72,7 +72,7 @@ class victim {
   std::int64_t asked_at_ = 0;
 };
 
-/// Whatever fails, who waits for it to end must not wait for ever.
+/// Whatever fails, the thread that waits for it to end must not wait for ever.
 struct dies_before_join {
   victim& leads;
   ~dies_before_join() { leads.die(); }

@@ -18,7 +18,7 @@ void await_other(const participant& other) {
   }
 }
 
-/// What the holder does under the lock, for a random length: who asks at intervals is then caught
+/// What the holder does under the lock, for a random length: a floor that polls is then caught
 /// at any moment of one.
 class some_work {
  public:

@@ -41,7 +41,7 @@ void sit(shared_state& a, unsigned number, subject& s) {
 void line_up(const workers& all, shared_state& a) {
   a.go.set(1);
   all.await(a.held, 1);
-  // Twice: who was asleep on its way into the queue the first time is there the second time.
+  // Twice: a thread that was asleep on its way into the queue the first time is there the second.
   all.await_waiters(1);
   all.await_waiters(1);
 }

@@ -60,7 +60,7 @@ until_said() {
   done
 }
 # As they come, but for the port, room for the floors (a connection a thread), and how a commit waits for the disk: COMMIT=off,
-# the default, measures who asks, COMMIT=on the disk. postgres_durable is a database where it is on, so that one run shows both.
+# the default, measures the clients, COMMIT=on the disk. postgres_durable is a database where it is on, so that one run shows both.
 start_postgres() {
   local bin data=$work/postgres/data
   ! port_of postgres || return 0
@@ -84,7 +84,7 @@ start_mariadb() {
     --innodb-flush-log-at-trx-commit="$([[ ${COMMIT:-off} == on ]] && echo 1 || echo 2)"
   until_said 'ready for connections' "$work/mariadb.log"
 }
-# Three of each, as they come, in memory where there is some: what is measured is who asks, not the disk.
+# Three of each, as they come, in memory where there is some: what is measured is the clients, not the disk.
 folder_in_memory() {
   if [[ -w /dev/shm ]]; then mktemp -d /dev/shm/holdfast-bench-XXXXXX; else mktemp -d; fi
 }
@@ -182,4 +182,4 @@ for store in "${stores[@]}"; do
   esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
-[[ -n ${QUICK:-} ]] || python3 bench/report.py ${GROWTH:+--growth}
+[[ -n ${QUICK:-} ]] || python3 -B bench/report.py ${GROWTH:+--growth}

@@ -1,6 +1,7 @@
 #include "tool/acquire.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <holdfast/election.hpp>
 #include <holdfast/fair_mutex.hpp>
@@ -9,7 +10,9 @@
 #include <holdfast/shared_mutex.hpp>
 #include <string_view>
 
+#include "tool/duration.hpp"
 #include "tool/failure.hpp"
+#include "tool/progress.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -108,6 +111,15 @@ bool waits_for_itself(const opened_store& at, const take_options& t) {
   });
 }
 
+/// Empty if the store does not answer: that the lock is busy is true all the same.
+std::string holder_now(const session& s, const std::string& name) {
+  try {
+    return held_by(s.show(name), std::chrono::system_clock::now());
+  } catch (const error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::optional<lease> acquire(const opened_store& at, const take_options& t, boot_time deadline,
@@ -118,6 +130,12 @@ std::optional<lease> acquire(const opened_store& at, const take_options& t, boot
                            " is held by the holdfast run around this one, which waits for us: that "
                            "would never end; use another name, or -n or -w");
   return acquire_suiting(at.session, t, deadline, stop);
+}
+
+std::string busy_message(const session& s, const take_options& t, const log& to) {
+  const std::string busy =
+      t.wait == one_try ? " is busy" : " was busy for " + format_duration(t.wait);
+  return printable(t.lock.name) + busy + (to.shows_details() ? holder_now(s, t.lock.name) : "");
 }
 
 }  // namespace holdfast::tool

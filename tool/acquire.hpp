@@ -4,7 +4,9 @@
 #include <holdfast/lease.hpp>
 #include <optional>
 #include <stop_token>
+#include <string>
 
+#include "tool/log.hpp"
 #include "tool/open_store.hpp"
 #include "tool/options.hpp"
 
@@ -17,5 +19,9 @@ namespace holdfast::tool {
 /// never end, because the run around this one holds the lock.
 std::optional<lease> acquire(const opened_store& at, const take_options& t, boot_time deadline,
                              std::stop_token stop);
+
+/// For a lock that acquire() did not get: `deploy is busy · held by web-3 pid 812 for 42s`. The
+/// store is asked for the holder only if `to` shows details.
+std::string busy_message(const session& s, const take_options& t, const log& to);
 
 }  // namespace holdfast::tool

@@ -30,7 +30,7 @@ void give_up_in_time() {
   ::setitimer(ITIMER_REAL, &in_time, nullptr);
 }
 
-/// Who presses a key does not want a file made: one that is not there has no names.
+/// A press of the Tab key must not make a file: one that is not there has no names.
 bool makes_a_file(const common_options& common) {
   const char* const from_environment = std::getenv("HOLDFAST_STORE");
   std::string url = common.store;

@@ -87,7 +87,7 @@ void dead_man::serve(page& shared, int pipe, pid_t tool) noexcept {
 void dead_man::strike(page& shared, pid_t tool) noexcept {
   const pid_t target = shared.target;
   if (target == 0) return;
-  shared.struck = true;  // before: whoever sees the child dead must see why
+  shared.struck = true;  // before: a thread that sees the child dead must see why
   ::kill(target, SIGKILL);
   for (const pid_t pid : descendants_of(tool, ::getpid())) ::kill(pid, SIGKILL);
 }

@@ -80,6 +80,7 @@ int hold(const common_options& common, const hold_options& o, log& to) {
   const boot_time deadline = saturated_add(began, o.take.wait);
   lease held;
   held_facts facts{o.take.lock.name, {}, {}, 0, o.take.ttl, {}};
+  std::string busy;
   int stopped_by = 0;
   {
     waiting room{signals, to, o.take.lock.name};
@@ -88,10 +89,11 @@ int hold(const common_options& common, const hold_options& o, log& to) {
     room.in_line_at(s.session);
     if (auto got = acquire(s, o.take, deadline, room.stop())) held = std::move(*got);
     stopped_by = room.stopped_by();
+    if (!held && stopped_by == 0) busy = busy_message(s.session, o.take, to);
   }
   if (stopped_by != 0) return exit_code::of_signal(stopped_by);
   if (!held) {
-    to.write(level::detail, "busy", printable(o.take.lock.name) + " is busy");
+    to.write(level::detail, "busy", busy);
     return o.take.busy_code;
   }
   facts.waited = boot_clock::now() - began;

@@ -22,11 +22,16 @@ std::string holder_phrase(const participant& p, std::chrono::system_clock::time_
   return is_known(p.since) ? who + " for " + format_duration(now - p.since) : who;
 }
 
+std::string held_by(const name_info& info, std::chrono::system_clock::time_point now) {
+  if (info.holders.empty()) return {};
+  std::string line = " · held by " + holder_phrase(info.holders.front(), now);
+  if (info.holders.size() > 1) line += " and " + std::to_string(info.holders.size() - 1) + " more";
+  return line;
+}
+
 std::string waiting_line(const name_info& info, const ourselves& us,
                          std::chrono::system_clock::time_point now) {
-  std::string line = "waiting for " + printable(info.name);
-  if (!info.holders.empty()) line += " · held by " + holder_phrase(info.holders.front(), now);
-  if (info.holders.size() > 1) line += " and " + std::to_string(info.holders.size() - 1) + " more";
+  std::string line = "waiting for " + printable(info.name) + held_by(info, now);
   const auto at = std::find_if(info.waiters.begin(), info.waiters.end(), [&](const participant& p) {
     return p.host == us.host && p.pid == static_cast<std::uint32_t>(us.pid);
   });

@@ -20,7 +20,6 @@
 #include "tool/loss_story.hpp"
 #include "tool/open_store.hpp"
 #include "tool/output_file.hpp"
-#include "tool/progress.hpp"
 #include "tool/sd_notify.hpp"
 #include "tool/supervisor.hpp"
 #include "tool/text.hpp"
@@ -55,7 +54,6 @@ class job {
 
   void refuse_impossible_times() const;
   bool take(const signal_inbox& signals);
-  std::string holder_at(const session& s) const;
   void say_acquired();
   std::string fence_phrase() const;
   void open_page(const session& s);
@@ -135,22 +133,11 @@ void job::refuse_impossible_times() const {
   if (!why.empty()) throw failure_exit(exit_code::config, why);
 }
 
-/// ` · held by web-3 pid 812 for 42s`, if the store knows by now.
-std::string job::holder_at(const session& s) const {
-  try {
-    const name_info info = s.show(o_.take.lock.name);
-    if (info.holders.empty()) return {};
-    return " · held by " + holder_phrase(info.holders.front(), std::chrono::system_clock::now());
-  } catch (const error&) {
-    return {};  // that it is busy is true all the same
-  }
-}
-
 /// False: it is not ours, and the report says why.
 bool job::take(const signal_inbox& signals) {
   const boot_time began = boot_clock::now();
   const boot_time deadline = saturated_add(began, o_.take.wait);
-  std::string who;
+  std::string busy;
   int stopped_by = 0;
   {
     waiting room{signals, log_, o_.take.lock.name};
@@ -161,7 +148,7 @@ bool job::take(const signal_inbox& signals) {
     room.in_line_at(s.session);
     if (auto got = acquire(s, o_.take, deadline, room.stop())) held_ = std::move(*got);
     stopped_by = room.stopped_by();
-    if (!held_ && stopped_by == 0 && log_.shows_details()) who = holder_at(s.session);
+    if (!held_ && stopped_by == 0) busy = busy_message(s.session, o_.take, log_);
   }
   acquired_at_ = boot_clock::now();
   report_.waited = acquired_at_ - began;
@@ -171,10 +158,7 @@ bool job::take(const signal_inbox& signals) {
   }
   if (held_) return true;
   report_.outcome = "busy";
-  report_.message =
-      (o_.take.wait == one_try ? name_ + " is busy"
-                               : name_ + " was busy for " + format_duration(o_.take.wait)) +
-      who;
+  report_.message = busy;
   report_.exit_code = o_.take.busy_code;
   log_.write(level::detail, "busy", report_.message);
   return false;

@@ -129,8 +129,8 @@ std::string try_text(const name_info& info, bool free, wall_time now) {
   std::string line = printable(info.name) + (free ? " is free" : " is busy");
   if (const std::string death = death_phrase(info); free && !death.empty())
     line += " · " + death;
-  else if (!info.holders.empty())
-    line += " · held by " + holder_phrase(info.holders.front(), now);
+  else
+    line += held_by(info, now);
   if (!info.waiters.empty()) line += " · " + std::to_string(info.waiters.size()) + " waiting";
   return line + '\n';
 }

@@ -21,8 +21,9 @@ text.bad{fill:#f85149}text.good{fill:#3fb950}}
 
 
 class Picture:
-    def __init__(self, width, height, title):
+    def __init__(self, width, height, title, described=""):
         self.width, self.height, self.title, self.parts = width, height, title, []
+        self.described = f"<desc>{described}</desc>" if described else ""
 
     def text(self, x, y, words, kind="", anchor="start"):
         self.parts.append(f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{words}</text>')
@@ -43,7 +44,7 @@ class Picture:
 
     def svg(self):
         head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" width="{self.width}" '
-                f'height="{self.height}" role="img"><title>{self.title}</title>')
+                f'height="{self.height}" role="img"><title>{self.title}</title>{self.described}')
         return "\n".join([head, STYLE, *self.parts, "</svg>"]) + "\n"
 
 

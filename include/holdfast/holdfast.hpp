@@ -1,8 +1,6 @@
 #pragma once
 
-#if __cplusplus < 202002L
-#error "holdfast needs C++20: compile with -std=c++20"
-#else  // one line, instead of hundreds about what an older standard does not know
+#include <holdfast/cpp20.hpp>
 
 /// Everything a program needs. Start reading with mutex.hpp, then lease.hpp.
 #include <holdfast/admission.hpp>
@@ -30,5 +28,3 @@
 #include <holdfast/session.hpp>
 #include <holdfast/shared_mutex.hpp>
 #include <holdfast/with_lock.hpp>
-
-#endif

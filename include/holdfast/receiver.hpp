@@ -1,5 +1,7 @@
 #pragma once
 
+#include <holdfast/cpp20.hpp>
+
 #include <coroutine>
 #include <holdfast/result.hpp>
 #include <memory>

@@ -87,7 +87,7 @@ class counting_semaphore {
 };
 
 /// A permit that ends by itself unless it is extended. Other threads, processes and machines that
-/// get its id can extend or release it: whoever knows the id owns the permit.
+/// get its id can extend or release it: any program that knows the id owns the permit.
 ///
 /// The store ends it `lease` after it gave or extended it, by the store's clock. A program that
 /// must not act on an ended permit counts from before its call, and stops 2 ms and 1 % of `lease`

@@ -110,12 +110,14 @@ pending<std::size_t> async_force_release(const session& s, std::string name,
                                          std::string short_id = {});
 
 /// Opens the store that the URL names: `memory:`, `sqlite:`, `redis:` and its forms, `postgres:`,
-/// `mariadb:`, `zookeeper:`, `etcd:`, `memcached:` (docs/stores has a page each); `file:PATH` where
-/// the URL is the first line of a file, for one with a password. Throws errc::invalid_argument for
-/// a URL it does not understand (naming the nearest valid one), errc::unsupported for a store that
-/// was not built in, and what the store's page says. No message shows a secret of the URL. A store
-/// that is away (errc::unavailable) is tried again for session_options::store_timeout; the observer
-/// is told once (event_kind::warning). Other failures are thrown at once.
+/// `mariadb:`, `zookeeper:`, `etcd:`, `memcached:`; `file:PATH` where the URL is the first line of
+/// a file, for one with a password. docs/choosing-a-store.md compares the stores, docs/stores has a
+/// page for each with its options and failures, docs/errors.md lists every errc. Throws
+/// errc::invalid_argument for a URL it does not understand (naming the nearest valid one),
+/// errc::unsupported for a store that was not built in, and what the store's page says. No message
+/// shows a secret of the URL. A store that is away (errc::unavailable) is tried again for
+/// session_options::store_timeout; the observer is told once (event_kind::warning). Other failures
+/// are thrown at once.
 session open(std::string_view url, session_options options = {});
 
 /// The parts of a store's URL that are, or may be, secret: the password, the value of each option

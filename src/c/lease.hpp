@@ -119,8 +119,8 @@ class lease_handle final : public handle {
   }
   /// From now on it holds nothing. Waits for the calls under way.
   std::unique_ptr<held> empty();
-  /// The same for who must not wait: `then` has it when the last call under way is over, in that
-  /// one. It must not throw.
+  /// The same for a caller that must not wait: `then` gets it when the last call under way is over,
+  /// in that one. It must not throw.
   using receiver = std::function<void(std::unique_ptr<held>)>;
   void empty_later(receiver then);
   /// For empty(): it holds again, and is watched as before.

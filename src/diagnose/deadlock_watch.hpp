@@ -38,9 +38,9 @@ struct blocked {
 };
 
 /// Finds waits that would never end (session_options::detect_deadlocks), over all processes that
-/// use the store. Who waits while it holds something puts a mark beside each name that it holds: a
+/// use the store. A waiter that holds something puts a mark beside each name that it holds: a
 /// record of the store, with a lease of a few seconds, which says for whose hold it stands and what
-/// is waited for. So who waits can walk: from the name to its holders, from them by their marks to
+/// is waited for. So a waiter can walk: from the name to its holders, from them by their marks to
 /// what they wait for, and so on, until it comes to a hold of its own. Marks belong to waits,
 /// records to holds; so a ring that is seen the same again and again, while all waits in it are
 /// confirmed, is one. The youngest wait in it ends.
@@ -109,7 +109,7 @@ class deadlock_watch {
   std::vector<std::shared_ptr<blocked>> waiting_;
   std::vector<std::shared_ptr<blocked>> gone_;
   bool stopping_ = false;
-  std::vector<watched> watched_;  ///< of whoever does the round
+  std::vector<watched> watched_;  ///< of the thread that does the round
   bool warned_ = false;
   std::atomic<bool> warned_of_no_thread_{false};
   worker thread_;

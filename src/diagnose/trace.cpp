@@ -29,7 +29,8 @@ trace::~trace() {
   if (outermost_) current = nullptr;
 }
 
-// Who has nothing keeps nobody waiting; and a hold that ends by itself, nobody for ever.
+// A thread that holds nothing keeps nobody waiting; a hold that ends by itself keeps nobody waiting
+// for ever.
 void trace::watch(const lock_config& s, const acquire_params& c) {
   auto who = std::make_shared<blocked>();
   for (const own_hold& own : own_holds()) {

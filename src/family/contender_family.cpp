@@ -48,7 +48,7 @@ result<permits_reply> contender_family::carry_out(std::string_view name, const p
   return failure{errc::internal, "no such command"};
 }
 
-// Who is told so believes it until then, and no longer: then the place goes, if nothing comes.
+// The holder believes it until then, and no longer: then the node goes, if nothing comes.
 permits_reply contender_family::holds(const own_entry& mine, const permits_command& c) {
   const boot_time now = clock_.now();
   const boot_time until = std::clamp(port_->safe_until(mine.session), now, after(now, c.lease_us));
@@ -154,7 +154,7 @@ status contender_family::give_up_first(std::string_view name, const owner_id& ow
   return failure{gone.error().code, std::move(gone.error().what)};
 }
 
-// At once, so that who enters anew does not find itself in front, and a try leaves nothing behind.
+// At once, so that one that enters anew does not find itself in front, and a try leaves nothing.
 // What the store has answered stays true if it does not answer this. Without memory the entry
 // stays, and is given up when it is over.
 void contender_family::step_out(std::string_view name, const owner_id& owner) {
@@ -189,7 +189,7 @@ result<permits_reply> contender_family::release(std::string_view name, const per
   return reply;
 }
 
-// Whoever keeps an idle lock is told that somebody waits; if nobody does, then when one comes.
+// A session that keeps an idle lock is told of a waiter: now if there is one, or when one comes.
 void contender_family::see_arrivals(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine || !mine->held) return;

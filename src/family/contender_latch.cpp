@@ -242,7 +242,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   return reply;
 }
 
-// Who waits is not in the record.
+// The waiters are not in the record.
 status contender_latch::add_waiters(std::string_view name, countdown_record& found) {
   auto line = port_.contenders(name, as_of::seen, nullptr);
   if (!line) return std::move(line.error());

@@ -10,7 +10,7 @@
 namespace holdfast::family {
 
 /// Latches on a contender store: the count is the name's record, changed by the kernel and replaced
-/// version by version, because it outlives those who count; who waits has a place in line, which
+/// version by version, because it outlives those who count; a waiter has a contender node, which
 /// ends with its session. Thread-safe.
 class contender_latch {
  public:
@@ -33,7 +33,7 @@ class contender_latch {
 
  private:
   struct state;
-  /// What else is to come of reading the record: that it is kept for who waits, and that the waiter
+  /// What else is to come of reading the record: that it is kept for a waiter, and that the waiter
   /// is called when it changes.
   enum class interest { none, waits, is_called };
   result<state> read(std::string_view name, const store::countdown_command& c, interest what);

@@ -221,7 +221,7 @@ result<std::optional<permits_reply>> contender_family::granted(std::string_view 
   });
   const auto entered = entries_.find(name, c.owner);
   if (!entered) return std::optional<permits_reply>{};
-  // Who waited for long knows its turn, and not whether its session still counts.
+  // A waiter that waited for long knows its turn, and not whether its session still counts.
   const auto lease =
       std::min<std::chrono::nanoseconds>(std::chrono::microseconds(c.lease_us), port_->safe_span());
   if (port_->safe_until(entered->session) < clock_.now() + lease / 2) {

@@ -68,7 +68,7 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
   return holds(mine, c);
 }
 
-// A second place at the end keeps out whoever comes later; it counts if nobody else is in already,
+// A second node at the end keeps out later contenders; it counts if nobody else is in already,
 // or could come in without passing it.
 result<permits_reply> contender_family::strengthen(std::string_view name, const permits_command& c,
                                                    own_entry mine) {

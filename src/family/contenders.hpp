@@ -12,9 +12,9 @@
 ///
 /// Contenders stand in the order in which the store let them in, each with a weight. Those at the
 /// front whose weights fit into the capacity together have it; all others wait, and nobody passes
-/// one that does not fit yet. So who has it keeps it whoever comes or goes.
+/// one that does not fit yet. So a holder keeps it, whichever contenders come or go.
 ///
-/// Who waits is woken when one that it watches goes, and decides again. To watch all those ahead
+/// A waiter is woken when one that it watches goes, and decides again. To watch all those ahead
 /// wakes everybody at every departure; to watch one loses wake-ups, where several have room. Left
 /// unwatched are, from the front, as many as could all go without it being my turn then: whenever
 /// it has become my turn, one that I watch has gone. That is the predecessor of an exclusive
@@ -33,10 +33,10 @@ struct decision {
 decision decide(std::span<const store::contender> all, std::size_t me, std::uint32_t capacity);
 
 /// Whether the owner that holds at `first`, and has taken a second place at `raised`, is alone and
-/// stays so, whoever leaves. Who came after `raised` waits for that; but who stands between waits
-/// for others at most, who may give up: so nobody may who would fit beside `first`, whether it has
-/// its turn already or not. (Who does not fit beside it had to wait ever since it came, so that its
-/// weight is still the one that it entered with.)
+/// stays so, whichever contender leaves. One that came after `raised` waits for that place. One
+/// between the two waits for others at most, which may give up: so there must be none that fits
+/// beside `first`, whether it has its turn already or not. (One that does not fit beside it had to
+/// wait ever since it came, so that its weight is still the one that it entered with.)
 bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised,
            std::uint32_t capacity);
 

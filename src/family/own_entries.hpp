@@ -21,7 +21,7 @@ inline boot_time after(boot_time now, std::int64_t us) {
   return saturated_add(now, std::chrono::nanoseconds(std::chrono::microseconds(us)));
 }
 
-/// One that this session put in line.
+/// A contender node that this session made.
 struct own_entry {
   std::string name;
   /// What the store calls it; two after an upgrade. Empty: the store did not say whether it let it
@@ -44,10 +44,10 @@ struct own_entry {
   bool nothing_new() const;
 };
 
-/// What this session has in line, by name and owner; and what is to be done about it later, by the
-/// family's own thread. The store ends places with their session; that a lease or a wait of this
-/// session is over before, it learns from here. Thread-safe; nothing here but take_over() waits for
-/// the store.
+/// The contender nodes of this session, by name and owner; and what is to be done about it later,
+/// by the family's own thread. The store ends places with their session; that a lease or a wait of
+/// this session is over before, it learns from here. Thread-safe; nothing here but take_over()
+/// waits for the store.
 class own_entries {
  public:
   explicit own_entries(clock& on) : clock_(on) {}

@@ -12,7 +12,7 @@
 namespace holdfast::family {
 
 /// What a session knows of its own, by name and owner: in which slot it is, and since when it
-/// waits, and for what: who leaves does not say. Thread-safe.
+/// waits, and for what: a command that leaves does not say. Thread-safe.
 class own_slots {
  public:
   explicit own_slots(clock& on) : held_(on) {}

@@ -302,8 +302,8 @@ void encode(const countdown_record& r, std::string& text) {
                          r.expires_at, r.arrivals, r.waiting);
 }
 
-// Where the other kinds have a fence, holders and waiters there is nothing, for whoever looks
-// there.
+// Where the other kinds have a fence, holders and waiters this has nothing, for readers that
+// look there.
 void encode(const rate_record& r, std::string& text) {
   const std::vector<holder> nobody;
   writer(text).put_array(record_version, to_string(store::kind::rate_limiter), r.buckets.size(), 0,

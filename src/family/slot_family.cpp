@@ -137,9 +137,9 @@ class slot_family final : public store::session_store {
     return failure{errc::internal, "no such verb"};
   }
 
-  // Who hands over to another of its process lets go first, and the other comes after a pause: else
-  // those of other processes, who look now and then, would never find it free. Where they are told,
-  // and this process is owed a turn, there is no pause.
+  // A hand-over inside the process releases first, and the next one comes after a pause: else the
+  // waiters of other processes, which poll now and then, would never find it free. Where they are
+  // notified, and this process is owed a turn, there is no pause.
   result<permits_reply> acquire(std::string_view name, const permits_command& c) {
     if (!c.replaces) return enter(name, c);
     auto left = release(name, c.replaces, std::nullopt);
@@ -168,7 +168,7 @@ class slot_family final : public store::session_store {
     return refused(name, c, added->other);
   }
 
-  // It may be in the store's queue all the same: whoever gives up then leaves that.
+  // It may be in the store's queue all the same: giving up then leaves that queue.
   failure failed(std::string_view name, const permits_command& c, const failure& why) {
     if (c.in_order && c.wait && why.outcome_unknown)
       (void)next_look(slot_of(name, c), c.owner);
@@ -432,7 +432,7 @@ class slot_family final : public store::session_store {
     return reply;
   }
 
-  // What neither is free nor has a holder that is known, of as many as whoever asks says.
+  // What neither is free nor has a holder that is known, of as many as the request says.
   static void count_others(std::int64_t free, const permits_command& c,
                            store::permits_record& found) {
     std::int64_t known = free;
@@ -455,7 +455,7 @@ class slot_family final : public store::session_store {
     return std::optional<own_slots::entry>{};
   }
 
-  // In which slot, and who.
+  // In which slot, and its owner.
   using standings = std::vector<std::pair<std::uint32_t, const slot_entry*>>;
   static standings everybody(const std::vector<std::optional<slot_entry>>& found) {
     standings all;
@@ -467,7 +467,7 @@ class slot_family final : public store::session_store {
     return all;
   }
 
-  // Whoever is in says how many slots there are.
+  // A holder's slot says how many slots there are.
   result<std::vector<std::optional<slot_entry>>> look_at_all(const slot& at) {
     if (!port_->can().unit_permits || port_->can().semaphore) return look(at, 1);
     auto found = look(at, first_look);

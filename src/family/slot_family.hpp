@@ -8,8 +8,8 @@
 namespace holdfast::family {
 
 /// Mutexes, and semaphores whose permits are taken one by one, over slots. There is no queue at the
-/// store: whoever waits looks again, the less often the longer it waits, at moments of its own; or
-/// is told, where the store tells. Thread-safe.
+/// store: a waiter polls, less often the longer it waits, at random moments; or it is notified,
+/// where the store can notify. Thread-safe.
 std::unique_ptr<store::session_store> over(std::unique_ptr<store::slot_store> port, clock& on);
 
 /// The longest pause between two looks, where nobody tells and where somebody does.

@@ -303,7 +303,7 @@ class state_family final : public store::session_store {
     return reply;
   }
 
-  // Who waits behind the dead asks once more, without them.
+  // A waiter behind dead processes asks once more, without them.
   result<permits_reply> pass_over_dead(std::string_view name, const permits_command& command,
                                        result<permits_reply> reply) {
     if (!reply || reply->blockers.empty() || !port_->can().sees_death) return reply;
@@ -441,7 +441,7 @@ class state_family final : public store::session_store {
     (void)step(asks.name, c, {});
   }
 
-  // Only what was written down is told; and whoever keeps idle what we want, in any case.
+  // Notifies of what was written down only. A holder that keeps idle what we want is always told.
   result<std::vector<permits_reply>> step_together(std::span<const store::named_command> all,
                                                    std::span<const std::string> dead) {
     using verdict = store::state_store::verdict;

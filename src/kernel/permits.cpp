@@ -79,7 +79,7 @@ void scatter(permits_record& r, permits_reply& reply) {
   r.queue.clear();
 }
 
-// A condition_variable: the first in line are woken. They have a moment to say that they are
+// A condition_variable: the first waiters are woken. They have a moment to say that they are
 // awake; else it is the turn of those behind them.
 std::uint32_t wake(permits_record& r, std::size_t count, const circumstances& now,
                    permits_reply& reply) {
@@ -93,7 +93,7 @@ std::uint32_t wake(permits_record& r, std::size_t count, const circumstances& no
   return woken;
 }
 
-// Step 1. What has run out is gone, whoever looks.
+// Step 1. What has run out is gone, for every command.
 void expire(permits_record& r, const circumstances& now, permits_reply& reply) {
   const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
   const auto died = [&](const waiter& w) { return over(w) && !w.peer.empty(); };
@@ -154,7 +154,7 @@ void open_if_all_came(permits_record& r, const permits_command& c, const moment&
   if (r.holders.empty()) r.queue.clear();
 }
 
-// Whoever keeps it idle gives it up.
+// A holder that keeps it idle gives it up.
 void tell_lingering(const permits_record& r, permits_reply& reply) {
   if (r.kind == kind::condition_variable) return;
   for (const holder& h : r.holders) {
@@ -163,7 +163,7 @@ void tell_lingering(const permits_record& r, permits_reply& reply) {
   }
 }
 
-// Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive
+// Step 6. Serves the head of the queue for as long as it fits. The caller is there to receive
 // its grant, and gets the whole lease; the others have to claim theirs. If some still wait, those
 // served are told so.
 void hand_over(permits_record& r, const permits_command& c, const circumstances& now,
@@ -180,8 +180,8 @@ void hand_over(permits_record& r, const permits_command& c, const circumstances&
     const bool own = asks && w.owner == c.owner;
     const std::int64_t lasts = own ? w.lease_us : std::min(w.lease_us, now.claim);
     if (own && c.outlives_session) w.peer.clear();
-    // Another one may have been told that it stands behind whoever left, and come later all the
-    // same: where priorities count.
+    // Where priorities count, another waiter may have been told that it is behind the one that
+    // left, and come later all the same.
     const owner_id secret = w.priority == 0 ? now.secret : owner_id{};
     hold_now(r, std::move(w), lasts, now, own ? c.fence_at_least : 0);
     if (!own) tell_granted(r, reply, secret);
@@ -194,7 +194,7 @@ void add_blocker(std::vector<std::string>& blockers, const std::string& peer) {
   if (std::find(blockers.begin(), blockers.end(), peer) == blockers.end()) blockers.push_back(peer);
 }
 
-// The first in line looks when the lease in its way ends; the others are told when it is their
+// The first waiter polls when the lease in its way ends; the others are told when it is their
 // turn.
 void describe_wait(const permits_record& r, const permits_command& c, const moment& now,
                    permits_reply& reply) {
@@ -333,7 +333,7 @@ void release(permits_record& r, const permits_command& c, circumstances& now,
 }
 
 // Step 5, resize. Up only if there is room at once: two readers that both wait for the other to
-// leave would wait for ever. Whoever becomes stronger gets a new fence.
+// leave would wait for ever. A holder that becomes stronger gets a new fence.
 void resize(permits_record& r, const permits_command& c, const circumstances& now,
             permits_reply& reply) {
   const auto mine = find(r.holders, c.owner);

@@ -11,8 +11,8 @@
 ///
 /// A name has a capacity. Holders have a weight each, which never sum up to more. Those who find no
 /// room wait in a queue and are served from its head; nobody passes a head that does not fit yet,
-/// so a large request is not starved by small ones. Whoever makes room (release, expiry, a smaller
-/// weight) hands it over in the same step and learns whom to tell.
+/// so a large request is not starved by small ones. A command that makes room (release, expiry, a
+/// smaller weight) hands it over in the same step, and its reply names the waiters to notify.
 ///
 /// A grant that is made to a waiter lasts only for the claim time: long enough for a live session
 /// to claim it by a renewal, short enough that a dead successor costs little. A place in the queue
@@ -29,18 +29,18 @@ using store::permits_reply;
 inline constexpr std::int64_t claim_us = 500'000;
 inline constexpr std::int64_t claim_where_death_is_seen_us = 2'000'000;
 inline constexpr std::int64_t claim_where_nobody_is_told_us = 2'500'000;
-/// A notification may be lost: who waits looks so often, the first in line more often. (The engine
-/// lets those far behind in the line of their session leave it to the others: shared_queue_lease.)
+/// A notification may be lost, so a waiter also polls, and the first in the queue polls more often.
+/// (The engine lets one waiter of a session poll for those far behind: shared_queue_lease.)
 inline constexpr std::int64_t retry_after_us = 1'000'000;
 inline constexpr std::int64_t retry_step_us = 250'000;
-/// The first in line looks when the lease in its way ends, but not sooner than that.
+/// The first waiter polls when the lease in its way ends, but not sooner than after this time.
 inline constexpr std::int64_t retry_after_at_least_us = 100;
-/// Where nobody is told: after as long as the holder has had it, at least and at most so long,
+/// Without notifications: after the lock's current hold time, which is clamped to these two,
 /// times the place in the line; and no longer than that.
 inline constexpr std::int64_t untold_step_at_least_us = 5'000;
 inline constexpr std::int64_t untold_step_at_most_us = 50'000;
 inline constexpr std::int64_t untold_retry_after_us = 1'500'000;
-/// Who dropped out of a barrier is remembered so long after the barrier last opened.
+/// A participant that dropped out of a barrier is remembered so long after it last opened.
 inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;
 /// At most so many peers are named as being in the way.
 inline constexpr std::size_t max_blockers = 8;

@@ -7,8 +7,8 @@
 ///
 /// A bucket is what is missing from it, and since when: whole numbers, so that a million takes lose
 /// nothing. A bucket that has filled up again is forgotten, which makes an unused key cost nothing.
-/// What is not there yet may be taken ahead: the bucket goes into debt, whoever took it waits, and
-/// those who come later wait behind it, in the order in which they asked.
+/// What is not there yet may be taken ahead: the bucket goes into debt, the taker waits, and
+/// later takers wait behind it, in the order in which they asked.
 ///
 /// Never more than capacity + rate x time. Let F be the time when a bucket will be full, and C how
 /// long it takes to fill. What counts from a time s on, at its due times, is at most rate x (F -

@@ -84,7 +84,7 @@ bool hold::stays_in_process(boot_time now) const noexcept {
 
 void hold::linger_until(boot_time at) const { idle_locks_.look_at(config_->local_queue, at); }
 
-// Whether its lease has ended is for who comes next to see.
+// Whether its lease has ended is checked by the next holder.
 bool hold::lingers() const noexcept {
   return config_->linger > std::chrono::nanoseconds::zero() && may_be_kept();
 }
@@ -184,8 +184,8 @@ status outcome_of(const result<store::permits_reply>& released) noexcept try {
 }
 }  // namespace
 
-// Who gives it back ends its turn, and then looks whether it is being extended; who extends it says
-// so, and then looks whether the turn is over. So it is extended for nobody but its user.
+// A release ends the turn, and then checks whether it is being extended. An extension announces
+// itself, and then checks whether the turn is over. So it is extended for its user only.
 status hold::extend(std::chrono::milliseconds lease, unsigned of_turn) {
   if (auto u = client_.usable(); !u) return u;
   struct extending {
@@ -228,7 +228,7 @@ status hold::extend_now(std::chrono::milliseconds lease, unsigned of_turn) {
   return state() == lease_state::lost ? status(no_longer_held()) : status(done{});
 }
 
-// Who is told of the loss may release, which lets go of the session.
+// A callback on the loss may release the lease, which lets go of the session.
 void hold::extend_or_throw(std::chrono::milliseconds lease) {
   const auto kept = session_;
   auto extended = extend(lease, turn());
@@ -266,7 +266,7 @@ bool hold::give_up_stronger_than(std::uint32_t weight) noexcept {
   return keeper_.in_doubt(*this);
 }
 
-// Takes the next of this process along, if one is in line: one step at the store for both.
+// Takes the next of this process along, if one is queued: one step at the store for both.
 std::optional<status> hold::tell_store(const ending& e, wants w) {
   local_turn turn(leaves_local_queue() ? config_->local_queue.get() : nullptr);
   if (contender* const next = turn.take_next()) {
@@ -285,7 +285,7 @@ std::optional<status> hold::tell_store(const ending& e, wants w) {
   return std::nullopt;
 }
 
-// Whoever of this process comes next is behind it, as soon as it is on its way.
+// The next request of this process is behind it, as soon as it is on its way.
 void hold::tell_later(const ending& e) {
   client_.permits_later(name(), command(permits_verb::release),
                         [self = shared_from_this(), e](result<store::permits_reply> reply) {
@@ -496,8 +496,8 @@ void hold::announce_lost(std::string_view why) noexcept {
   tell_lost(why, idle ? 0 : std::max(users(), 1U));
 }
 
-// Once, by whoever finds it out first. What seemed idle then may be in the middle of a release: the
-// release counts that lease.
+// Once, by the thread that finds it out first. What seemed idle then may be in the middle of a
+// release: the release counts that lease.
 bool hold::is_first_to_tell(unsigned leases) noexcept {
   unsigned told = told_lost_.load();
   while (told == 0 || (told == 1 && leases > 0)) {
@@ -517,7 +517,7 @@ void hold::tell_lost(std::string_view why, unsigned leases) noexcept {
   e.detail = why;
   e.leases = leases;
   client_.tell(e);
-  // Those of this process who stand behind must not wait for somebody who has lost it.
+  // Waiters of this process that are queued behind must not wait for a holder that has lost it.
   if (leaves_local_queue()) config_->local_queue->leave();
 }
 

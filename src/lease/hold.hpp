@@ -51,7 +51,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   enum class wants { answer, nothing };
   /// The end of a thread's turn.
   static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
-  /// Back to the store, by its user or, if it is idle, by whoever finds that nobody wants it.
+  /// Back to the store, by its user or, if it is idle, by the thread that finds that nobody wants
+  /// it.
   enum class was { in_use, idle };
   std::error_code end(was what, wants w = wants::nothing) noexcept;
   /// Many at once, of which none is at a local queue or shared: one round trip for each session
@@ -114,7 +115,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   bool ends_by_itself() const noexcept {
     return !config_->renew || config_->max_hold != std::chrono::milliseconds::max();
   }
-  /// Null when it was released: for who has it.
+  /// Null when it was released. For the present holder.
   std::shared_ptr<session_impl> session() const noexcept { return session_; }
   bool belongs_to(const store_client& session, const lock_config& s) const noexcept {
     return &client_ == &session && config_->kind == s.kind && config_->name == s.name;
@@ -136,7 +137,7 @@ class hold final : public std::enable_shared_from_this<hold>,
     boot_time at;
   };
   bool in_turn(unsigned turn) const noexcept { return turn_ == turn && !given_back_; }
-  /// Also where who was told of the loss has given it back since: a lost one has no next turn.
+  /// Also if a callback on the loss has released it since: a lost one has no next turn.
   bool lost_in(unsigned turn) const noexcept {
     return turn_ - turn <= 1 && state_ == lease_state::lost;
   }
@@ -191,7 +192,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::atomic<unsigned> told_lost_{0};     ///< one more than the leases that it was, if it was told
   std::atomic<boot_time> ended_{forever};  ///< when it was given back
 
-  // The present turn; written by whoever has it, read for events.
+  // The present turn; written by its holder, read for events.
   std::atomic<boot_time> began_;
   std::atomic<boot_time> past_local_queue_;
   std::atomic<boot_time> since_;

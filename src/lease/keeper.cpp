@@ -31,7 +31,7 @@ constexpr std::string_view outcome_unknown =
 
 namespace {
 /// Why the lease ends that is still held, or suspect, when it is looked at. It was to be looked at
-/// `then`: who was to look before its end, and comes after it, did not run.
+/// `then`: a thread that was to look before its end, and comes after it, did not run.
 std::string_view why_it_ends(const lease_timer& timer, boot_time then) noexcept {
   const bool suspect = timer.state() == lease_state::suspect;
   if (!suspect && then < timer.valid_until()) return not_run;
@@ -292,7 +292,7 @@ void keeper::renew_batch(due_line& due) try {
   const boot_time sent = session_.now();
   const auto replies = session_.execute_batch(renewals);
   while (auto h = due.pop()) holds.push_back(std::move(h));
-  // Everyone's renewal is over before anyone is told: who is told may want to renew another.
+  // All renewals are over before any result is reported: a receiver may want to renew another.
   std::unique_lock lock{mutex_};
   for (std::size_t i = 0; i < holds.size(); ++i) {
     to_tell.push_back(settle(*holds[i], sent, replies[i]));

@@ -8,10 +8,10 @@ namespace holdfast::engine {
 
 namespace {
 
-// So long the first in line waits awake for its turn: less than falling asleep again costs.
+// So long the first waiter waits awake for its turn: less than falling asleep again costs.
 constexpr int spins = 200;
 
-/// Who has less time left than this asks for itself.
+/// A waiter that has less time left than this asks for itself.
 constexpr std::chrono::seconds taken_along_with{1};
 
 void relax() noexcept {
@@ -118,7 +118,7 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   return true;
 }
 
-// What was idle for it is for the next in line; for nobody if there is none: the caller ends it.
+// What was idle for it is for the next waiter; for nobody if there is none: the caller ends it.
 std::shared_ptr<transferable> local_queue::step_out(contender& who) {
   who.in_local_queue_ = contender::in_local_queue::gone;
   if (line_.front() != &who) {
@@ -239,8 +239,8 @@ void local_queue::leave() {
 contender* local_queue::take_next() {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) return nullptr;
-  // It must not wait for longer than its deadline allows, and who asks for it must not be cut
-  // short.
+  // It must not wait for longer than its deadline allows, and the one that asks for it must not be
+  // cut short.
   const boot_time at_least = saturated_add(clock_.now(), taken_along_with);
   if (line_.front()->deadline_ < at_least) return nullptr;
   contender& next = next_in_line();

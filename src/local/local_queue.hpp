@@ -84,7 +84,7 @@ class contender {
 /// The queue of one process for one name: one of its threads represents it at the store, the
 /// others wait here, in order. What the store granted to the process goes from thread to thread
 /// without the store, for as long as its terms allow (transferable::stays_in_process). After that,
-/// who leaves takes the next one along: giving the lock back and queueing for the next of this
+/// a release takes the next one along: giving the lock back and queueing for the next of this
 /// process are one step at the store. Thread-safe.
 ///
 /// A thread that sleeps takes long to wake up. Meanwhile those that run may pass it, but only
@@ -110,17 +110,17 @@ class local_queue {
     overloaded,
     timed_out,
     cancelled,
-    waiting,  ///< in line: only from join() and look()
+    waiting,  ///< queued: only from join() and look()
   };
   entry enter(contender& who, boot_time deadline, std::stop_token stop);
 
-  /// The same without sleeping, for one who is roused by its waker: joins the line, and looks again
-  /// when roused, at the deadline and when asked to stop.
+  /// The same without sleeping, for a waiter that its waker rouses: joins the queue, and looks
+  /// again when roused, at the deadline and when asked to stop.
   entry join(contender& who, boot_time deadline);
   entry look(contender& who, boot_time deadline, const std::stop_token& stop);
 
   /// What the process holds and no thread uses, for one that has just come. Null if there is
-  /// nothing, or it is the turn of the first in line.
+  /// nothing, or it is the turn of the first waiter.
   std::shared_ptr<transferable> take_idle(const lock_config& wanted);
 
   /// A thread is done with it. False if it has to go back to the store; else it is not its any
@@ -142,11 +142,11 @@ class local_queue {
   /// the last.
   std::shared_ptr<transferable> expect_one_less();
 
-  /// The representative goes. The next in line becomes it, and asks for itself.
+  /// The representative goes. The next waiter becomes it, and asks for itself.
   void leave();
 
-  /// The representative has somebody it can ask for; null if nobody is in line. Until hand_to() the
-  /// one in line waits for that, whatever its deadline.
+  /// The waiter that the representative can ask for; null if nobody is queued. Until hand_to() that
+  /// waiter waits, whatever its deadline.
   contender* take_next();
   void hand_to(contender& next);
 
@@ -154,11 +154,11 @@ class local_queue {
   /// it may not yet: it was taken along, and is roused when that is over.
   bool give_up(contender& who) noexcept;
 
-  /// How many stand in line.
+  /// How many are queued.
   std::size_t waiting();
 
  private:
-  /// What was done to wake the first in line. What is idle is never without somebody who was
+  /// What was done to wake the first waiter. What is idle is never without somebody who was
   /// called.
   enum class summons { none, called, insists };
 

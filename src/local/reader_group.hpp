@@ -10,7 +10,7 @@
 namespace holdfast::engine {
 
 /// The readers of one process and one name, who share one hold at the store: the first asks for it,
-/// who comes while it is held joins, the last gives it back. Once a writer waits, here or (a
+/// one that comes while it is held joins, the last gives it back. Once a writer waits, here or (a
 /// notification says so) elsewhere, nobody joins any more: the next reader asks for a new hold,
 /// behind the writer. Thread-safe.
 class reader_group {

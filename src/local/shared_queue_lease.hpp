@@ -14,8 +14,8 @@ class shared_queue_lease {
   /// A waiter polled.
   void seen(boot_time when) noexcept { seen_at_ = when; }
 
-  /// It was lost, or the store is away: who does not know that yet has to come again. Returns what
-  /// they know then.
+  /// It was lost, or the store is away: waiters that do not know that yet have to come again.
+  /// Returns what they know then.
   unsigned lost() noexcept { return ++losses_; }
   unsigned losses() const noexcept { return losses_; }
 

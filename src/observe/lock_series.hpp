@@ -49,7 +49,7 @@ struct lock_series {
   std::atomic<std::uint64_t> leases_lost{0};
 };
 
-/// The series of all keys. Who looks one up that is there takes no mutex: a series never moves and
+/// The series of all keys. To look up one that is there takes no mutex: a series never moves and
 /// never goes, so that their number has to be bounded, and is.
 class lock_table {
  public:

@@ -14,7 +14,7 @@ using store::rate_outcome;
 namespace {
 
 constexpr std::string_view operation = "admission";
-/// Who waits for tokens asks again no sooner.
+/// A waiter for tokens asks again no sooner.
 constexpr std::chrono::microseconds shortest_look = 1ms;
 
 using answer = result<std::optional<wait_hint>>;

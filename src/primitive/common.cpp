@@ -36,7 +36,7 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
-/// Threads of one process that want a fair_mutex, a semaphore … stand in line at the store.
+/// Threads of one process that want a fair_mutex, a semaphore … are queued at the store.
 status check_local_queue_options(const lock_options& o, store::kind of) {
   const lock_options unset;
   const char* const set = o.linger != unset.linger             ? "linger"
@@ -96,7 +96,7 @@ subject::subject(const holdfast::session& s, std::string_view what, const std::s
   require(check_max_hold(options.max_hold));
   require(check_linger(options.linger));
   require(check_supported(c.can().*needs, what, c));
-  // Who keeps it idle would not hear that it is wanted.
+  // A holder that keeps it idle would not hear that it is wanted.
   const bool told = c.can().notifications && c.can().tells_holders;
   const bool lingers_untold = options.linger > options.linger.zero() && !told;
   require(check_supported(!lingers_untold, "notifications to a holder, which linger needs", c));

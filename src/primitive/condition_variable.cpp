@@ -22,7 +22,7 @@ store::permits_command notification(const engine::lock_config& of, std::uint32_t
   return c;
 }
 
-/// A place in line, from before the mutex is given up until one is woken.
+/// A queue entry, from before the mutex is given up until one is woken.
 class turn final : public engine::request {
  public:
   turn(engine::session_impl& session, std::shared_ptr<const engine::lock_config> what)
@@ -38,7 +38,7 @@ class turn final : public engine::request {
   }
   const store::owner_id& owner() const noexcept { return command_.owner; }
 
-  /// First it stands in line, and in_line() says whether that is all; from then on it asks whether
+  /// First it is queued, and in_line() says whether that is all; from then on it asks whether
   /// it was woken.
   std::optional<store::named_command> command(bool) override {
     return store::named_command{config_->name, command_};
@@ -60,9 +60,9 @@ class turn final : public engine::request {
       return session_.keeper().abandon(config_->name, command_.owner, engine::queue_lease);
     if (owes_a_wake_up(*reply)) pass_on();
   }
-  /// Whoever was woken, and does not go on, wakes another: the store has forgotten the one. A place
-  /// that is not there when it is left may have been woken by an answer that was lost. One wake-up
-  /// too many is allowed.
+  /// A waiter that was woken, and does not go on, wakes another: the store has forgotten the one.
+  /// An entry that is not there when it is left may have been woken by an answer that was lost. One
+  /// wake-up too many is allowed.
   void pass_on() const { (void)session_.permits(config_->name, passing_on()); }
   store::permits_command passing_on() const { return notification(*config_, 1); }
   /// Where there may be no memory for it.
@@ -87,7 +87,7 @@ class turn final : public engine::request {
                 ": give the condition_variable a name of its own, other than that of its mutex"};
   }
 
-  /// From now on it stands in line, and the mutex is given up with that lease.
+  /// From now on it is queued, and the mutex is given up with that lease.
   void gives_up(lease mutex) { mutex_ = std::move(mutex); }
   const lease& gives_up() const noexcept { return mutex_; }
 
@@ -106,7 +106,7 @@ class turn final : public engine::request {
   bool passed_on_ = false;
 };
 
-/// Who was woken, while it takes the mutex.
+/// A waiter that was woken, while it takes the mutex.
 struct wake_up {
   // Not kept if it is the mutex's too, which lasts until that wait has ended.
   wake_up(std::shared_ptr<engine::session_impl> condition, const engine::session_impl* mutexes,
@@ -148,7 +148,7 @@ class relock final : public detail::receiver<lease> {
 
  private:
   relock(std::optional<wake_up> by, detail::receiver<woken>& to) : by_(std::move(by)), to_(to) {}
-  // By a thread for it: whoever waited need not wait for that. Without memory the one that is
+  // By another thread, so that the waiter need not wait for that. Without memory the one that is
   // behind finds out when its wait ends.
   void pass_on() const noexcept try {
     if (!by_) return;
@@ -167,7 +167,7 @@ class relock final : public detail::receiver<lease> {
   detail::receiver<woken>& to_;
 };
 
-/// The wait without a thread: stands in line, gives the mutex up, is woken, and has it again.
+/// The wait without a thread: is queued, gives the mutex up, is woken, and takes it again.
 class pending_turn final : public engine::telling<engine::pending_wait, woken> {
  public:
   pending_turn(engine::async_request o, lease mutex)
@@ -208,7 +208,7 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   void let_go() override { turn_.gives_up({}); }
   void fail(failure f) override {
     turn_.gives_up({});
-    // Also where the store never said that it stands in line: its time is over all the same.
+    // Also where the store never said that it is queued: its time is over all the same.
     if (f.code == errc::timed_out) return lock_again(nullptr);
     tell(std::move(f));
   }
@@ -240,8 +240,8 @@ class pending_turn final : public engine::telling<engine::pending_wait, woken> {
   turn turn_;
 };
 
-// The end of it is that of the waiting only: the mutex has to be had again, and whoever was woken
-// for nothing wakes another, however long that lasts.
+// The end of it is that of the waiting only: the mutex has to be taken again, and a waiter that
+// was woken for nothing wakes another, however long that lasts.
 status wait_for_it(engine::session_impl& session, engine::dispatcher::registration& slot,
                    turn& mine, boot_time until, std::stop_token stop) {
   const engine::timed_call call(engine::time_frame::until(session.now(), until));

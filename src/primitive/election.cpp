@@ -80,7 +80,7 @@ class look_for_next final : public engine::request {
   std::optional<leader> found;
 
  private:
-  // Who led before anybody looked is not asked for.
+  // A leader before the first look is not asked for.
   static std::uint64_t last_of(const store::permits_reply& reply) {
     const auto& all = reply.found.history;
     return all.empty() ? 0 : engine::public_fence(all.back().fence);

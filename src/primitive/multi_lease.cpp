@@ -12,7 +12,7 @@ namespace holdfast {
 struct multi_lease::state_of_all {
   struct pass_on {
     std::stop_source to;
-    // Who is told may release, which ends this callback and all that it is part of.
+    // A callback may release, which ends this callback and all that it is part of.
     void operator()() const {
       const std::stop_source kept = to;
       kept.request_stop();
@@ -77,7 +77,7 @@ void multi_lease::check() const {
 }
 
 namespace {
-// Who is told of a loss may release, which empties the lease: the holds, and what they belong to,
+// A callback on a loss may release, which empties the lease: the holds, and what they belong to,
 // are kept until the end.
 void extend_all(std::span<const lease> members, std::chrono::milliseconds length) {
   std::vector<std::shared_ptr<engine::hold>> kept;

@@ -24,7 +24,7 @@ quorum_lease& quorum_lease::operator=(quorum_lease&& other) noexcept {
 }
 
 std::uint64_t quorum_lease::fence() const noexcept { return hold_ ? hold_->fence() : 0; }
-// Who is told of the loss may release, which empties this lease.
+// A callback on the loss may release, which empties this lease.
 std::stop_token quorum_lease::lost() const {
   const auto kept = hold_;
   return kept ? kept->lost() : std::stop_token{};

@@ -16,7 +16,7 @@ using store::rate_verb;
 namespace {
 
 constexpr microseconds longest_ahead = max_lease;
-/// Who waits for its tokens looks at the clock no more often.
+/// A waiter for tokens looks at the clock no more often.
 constexpr microseconds shortest_look{200};
 /// Of so many keys the process keeps tokens before it looks for those whose time is over.
 constexpr std::size_t many_pools = 1024;

@@ -167,7 +167,7 @@ result<std::size_t> evict_all(engine::session_impl& session, const std::string& 
   const auto found = session.permits(full, {});
   if (!found) return session.located(found.error(), "force_release", full);
   std::vector<store::owner_id> owners;
-  // Who waits at a barrier takes part as well: it is broken as a whole.
+  // A waiter at a barrier takes part as well: it is broken as a whole.
   if (found->found.kind == store::kind::barrier && short_id.empty()) owners.emplace_back();
   // A part of a short id could be that of several.
   for (const auto& h : found->found.holders) {

@@ -126,7 +126,7 @@ const std::shared_ptr<engine::hold>& shared_mutex::state::behind(const lease& he
   return hold;
 }
 
-// Here and below: who is told of the loss may give the lease back, and let the lock object go.
+// Here and below: a callback on the loss may release the lease, and let the lock object go.
 void shared_mutex::downgrade(lease& held) {
   const auto kept = state_;
   auto changed = engine::resizing(*kept->of.session, kept->behind(held), 1).run();

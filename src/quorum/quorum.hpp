@@ -33,7 +33,7 @@ class quorum_node {
   void catch_up() const;
   /// What goes by the session's runner and what is posted do not keep an order: as long as
   /// something of ours is with the runner, what comes behind it has to go there too. And what went
-  /// wrong may be mended by who waits for the answer only, as a script that is gone: after a
+  /// wrong, such as a script that is gone, can be mended only by the waiter for the answer: after a
   /// failure nothing is posted.
   void given_to_runner();
   bool may_post() const;
@@ -77,9 +77,9 @@ struct quorum {
   boot_time now() const noexcept { return first().now(); }
 };
 
-/// One request to all nodes, or some, at the same time. Where the store can, it is posted, and who
-/// waits reads the answers of all nodes by itself; else it goes by the runner of the session. Each
-/// answer is told to `each`, by any thread; who wants to waits until it has heard enough.
+/// One request to all nodes, or some, at the same time. Where the store can, it is posted, and
+/// the waiter reads the answers of all nodes by itself; else it goes by the runner of the session.
+/// `each` gets each answer, from any thread; the caller may wait until it has heard enough.
 /// Thread-safe.
 class quorum_round : public std::enable_shared_from_this<quorum_round> {
  public:
@@ -145,7 +145,7 @@ class quorum_round : public std::enable_shared_from_this<quorum_round> {
   answers answers_;
   std::vector<posting> posted_;
   std::size_t outstanding_ = 0;
-  bell* waiter_ = nullptr;  ///< who waits, and reads what was posted
+  bell* waiter_ = nullptr;  ///< waits, and reads what was posted
   const listener each_;
 };
 

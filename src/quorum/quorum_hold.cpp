@@ -161,7 +161,7 @@ bool quorum_hold::had_no_time(const answers& votes, std::size_t node, boot_time 
          !quorum_->nodes[node]->hangs(now, quorum_->patience);
 }
 
-// Those that answered are waited for: who comes next must not find what is left of this.
+// Waits for the nodes that answered: the next request must not find what is left of this one.
 bool quorum_hold::fail(const answers& votes, boot_time began, const vote_time& time) {
   note(votes);
   std::vector<bool> answered;
@@ -239,7 +239,7 @@ boot_time quorum_hold::look_after() {
   return released_ ? forever : std::min(timer_->next(), round_until_);
 }
 
-// Once, by who finds it out first.
+// Once, by the thread that finds it out first.
 void quorum_hold::tell_lost() {
   {
     const std::lock_guard guard{mutex_};

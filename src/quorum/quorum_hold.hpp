@@ -20,7 +20,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
  public:
   quorum_hold(std::shared_ptr<const quorum> of, std::chrono::milliseconds lease, bool renew);
 
-  /// Votes once. False if it was not to be had: then it was given back wherever it may be.
+  /// Votes once. False if it is not free: then it was given back wherever it may be.
   bool vote(const vote_time& time);
   /// Whether so few nodes answered that nobody could have had it.
   bool too_few_answered() const noexcept { return too_few_answered_; }
@@ -75,7 +75,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::shared_ptr<quorum_renewer> renewer_;
   std::stop_source lost_;
 
-  /// Taken before mutex_, by who asks: no renewal may come behind the release.
+  /// Taken before mutex_, by the thread that asks: no renewal may come behind the release.
   std::mutex asking_;
   std::vector<bool> asked_;
 

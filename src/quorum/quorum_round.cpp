@@ -43,7 +43,7 @@ int poll_time(boot_time now, boot_time until, bool some_are_read_by_others) {
 
 }  // namespace
 
-/// Wakes who waits in poll() for answers that others read.
+/// Wakes the waiter in poll() for answers that others read.
 class quorum_round::bell {
  public:
   bell() = default;
@@ -144,7 +144,7 @@ void quorum_round::begin_asking(std::size_t node, const store::permits_command& 
       std::move(trusted));
 }
 
-// A connection that was closed while nobody used it is no vote: who waits asks again. Nobody else
+// A connection that was closed while nobody used it is no vote: the waiter asks again. Nobody else
 // may: what it asks could come behind a release.
 void quorum_round::on_posted(std::size_t node, result<store::permits_reply> reply, boot_time sent) {
   session_impl::observe();

@@ -12,7 +12,7 @@
 namespace holdfast::engine {
 
 /// Where the threads of a session wait for notifications. There is one inbox, and no thread of its
-/// own: one of those who wait reads it and hands each notification to whom it is for. So a waiter
+/// own: one of the waiters reads it and hands each notification to its addressee. So a waiter
 /// that is alone is woken by the store directly, without a second thread in between. Thread-safe.
 class dispatcher {
  public:

@@ -2,7 +2,7 @@
 
 namespace holdfast::engine {
 
-/// Whoever waits without a thread of its own is told so that there may be news for it. From any
+/// Tells a waiter without a thread of its own that there may be news for it. From any
 /// thread, and with the mutex of what tells it held.
 class waker {
  public:

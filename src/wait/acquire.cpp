@@ -127,7 +127,7 @@ void acquisition::notified_before() {
   behind_ = {};
 }
 
-// The secret of whoever was before it at the store. Nobody knows it before that one releases; the
+// The secret of the holder before it at the store. Nobody knows it before that one releases; the
 // store passes it on to the next without a priority; and that is this one, for as long as its own
 // queue entry is sure to be there. The first notification with it is the true one, if none was
 // missed: others can read it only where it was sent to. So a second one says nothing (ADR 97).
@@ -282,7 +282,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
   waits w{call.began(), call.began()};
   const boot_time deadline = call.deadline();
   acquisition a(*session, *s, c);
-  // Before the local queue: whoever takes us along may have us granted before we are awake.
+  // Before the local queue: a holder that takes us along may have us granted before we are awake.
   dispatcher::registration slot(session->dispatcher(), a.owner());
   if (s->local_queue) {
     auto in = s->local_queue->enter(a, deadline, stop);

@@ -13,7 +13,7 @@
 
 namespace holdfast::engine {
 
-/// What follows from an answer: the first in line watches those in its way, and looks when the
+/// What follows from an answer: the first waiter watches those in its way, and polls when the
 /// lease of one of them ends.
 wait_hint hint_of(const session_impl& session, store::permits_reply& reply);
 
@@ -59,9 +59,9 @@ class acquisition final : public request, public contender {
   std::optional<result<std::optional<wait_hint>>> answer_;
   std::shared_ptr<shared_queue_lease> shared_lease_;
   unsigned losses_ = 0;                ///< … known of it
-  boot_time look_by_{};                ///< whoever else looks
+  boot_time look_by_{};                ///< even if others poll
   std::optional<std::uint64_t> gaps_;  ///< before it last asked
-  store::owner_id behind_{};  ///< who was before it at the store, until a notification has said it
+  store::owner_id behind_{};  ///< the one before it at the store, until a notification has said it
   boot_time asked_at_{};      ///< when it last asked, if that was answered …
   std::int64_t store_now_at_ = 0;  ///< … and the store's time of the answer
 };
@@ -107,7 +107,8 @@ inline result<lease> acquire(const std::shared_ptr<session_impl>& session,
   return acquire(session, s, c, timed_call(session->now(), wait), std::move(stop));
 }
 
-/// The same without a lease object: nobody renews it, whoever knows the owner id may release it.
+/// The same without a lease object: nobody renews it, and any process that knows the owner id may
+/// release it.
 result<grant> acquire_permit(session_impl& session, const lock_config& s, wait_time wait,
                              std::stop_token stop);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view operation_name = "multi_lock";
 
 /// All that is wanted, as one request: asks each session for its names together, from the first to
-/// the last, up to the first that is not to be had. Who asks again renews what it has already; so
+/// the last, up to the first that is not free. A repeated request renews what it has already; so
 /// at the end all of it was granted, or renewed, a moment ago.
 class joint_acquisition final : public request {
  public:
@@ -29,7 +29,7 @@ class joint_acquisition final : public request {
     return check_still_held();
   }
 
-  /// The name that is not to be had.
+  /// The name that is not free.
   const wanted& in_the_way() const noexcept { return all_[stopped_at_]; }
   /// From now on it is that session's notifications that are waited for.
   void wait_there() noexcept { waits_at_ = all_[stopped_at_].session.get(); }

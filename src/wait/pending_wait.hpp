@@ -57,7 +57,7 @@ class pending_wait : public operation {
   virtual void fail(failure f) = 0;
   /// As many as a driver may send one after the other.
   virtual std::uint32_t commands_of_a_try() const { return 1; }
-  /// Where it is broken: false as long as somebody else is at work for it, who will wake it.
+  /// Where it is broken: false as long as another thread works for it, and will wake it.
   virtual bool come_out() noexcept { return true; }
   /// Without memory or time for it here, what `leaving` says is the keeper's.
   virtual void leave_to_keeper() noexcept {}

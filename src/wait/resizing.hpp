@@ -7,7 +7,7 @@ namespace holdfast::engine {
 
 /// Asks for another weight of what is held, again and again as long as nobody knows whether the
 /// store has changed it: a writer that became a reader there, and does not know, would go on
-/// writing while others read. Who is told of a loss may give the lease back: the hold is kept until
+/// writing while others read. A callback on the loss may release the lease: the hold is kept until
 /// the end.
 class resizing final : public request {
  public:

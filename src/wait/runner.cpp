@@ -131,8 +131,8 @@ bool runner::overdue() const noexcept {
   return !limits_.empty() && limits_.begin()->first <= session_.now();
 }
 
-// Whoever leads is told what is overdue. If it does not move, it is stuck: where it is, and what it
-// is about, is in the operations, so another one can go on.
+// The leading thread learns what is overdue. If it does not move, it is stuck: where it is, and
+// what it is about, is in the operations, so another thread can go on.
 void runner::stand_by(held& lock) noexcept {
   if (!overdue()) {
     const boot_time next = limits_.empty() ? forever : limits_.begin()->first;
@@ -247,8 +247,8 @@ void runner::take_due() noexcept {
   }
 }
 
-// A step may cost a round trip, so that many in a row are longer than who is overdue may wait; and
-// nobody takes over from a leader that goes on.
+// A step may cost a round trip, so many in a row take longer than an overdue operation may wait;
+// and nobody takes over from a leader that goes on.
 void runner::work(held& lock) noexcept {
   for (std::size_t i = 0; i < steps_in_a_row && leads() && !woken_.empty(); ++i) {
     if (i > 0 && overdue()) return;
@@ -265,7 +265,7 @@ void runner::work(held& lock) noexcept {
   }
 }
 
-// What was asked is this thread's until it is answered, whoever leads then.
+// What was asked is this thread's until it is answered, even if another one leads by then.
 void runner::ask_all(held& lock) noexcept {
   if (asking_.empty() || !leads()) return;
   batch mine;

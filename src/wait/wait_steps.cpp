@@ -84,7 +84,7 @@ std::optional<status> wait_steps::answered(result<store::permits_reply> reply, b
   return judge(request_.learn(std::move(reply), sent), sent);
 }
 
-// Nobody looks beside the first in line, which asks when the lease in its way ends: counted from
+// Only the first waiter polls, and it asks when the lease in its way ends: counted from
 // the request, as the next one will be as long on its way.
 std::optional<status> wait_steps::judge(result<std::optional<wait_hint>> answer, boot_time sent) {
   if (!answer) return judge_failure(std::move(answer.error()), sent);
@@ -118,8 +118,8 @@ std::optional<status> wait_steps::judge_failure(failure f, boot_time sent) {
   return std::nullopt;
 }
 
-// Counted from the call, or from when another of the session found the store away: who stood behind
-// that one in a line of this process has waited for the same.
+// Counted from the call, or from when another of the session found the store away: a waiter queued
+// behind that one in this process has waited for the same.
 // One that is let wait after it was granted in vain may be granted in vain next: it gives up as if
 // the store had been away since, unless that is long ago.
 boot_time wait_steps::gives_up_at(const failure& f, boot_time sent, boot_time now) {

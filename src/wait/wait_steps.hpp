@@ -32,8 +32,8 @@ class request {
                                                  boot_time sent);
   /// Both, where it has to ask by itself.
   virtual result<std::optional<wait_hint>> ask(bool last);
-  /// A notification came: the next look may not be left to others. Whoever sent it, only an answer
-  /// settles the request, or the secret of the one that was before: true then.
+  /// A notification came: the next poll may not be left to others. Only an answer settles the
+  /// request, or the secret of the one that was before: true then.
   virtual bool notified(const store::notification&) { return false; }
   /// One came that nobody looked at.
   virtual void notified_before() {}
@@ -43,7 +43,7 @@ class request {
 
 /// The policy of one wait at the store, step by step: a thread that sleeps between them and the
 /// runner, which does not, take the same ones. Asks, waits for a notification or until it is time
-/// to look again, asks again; one last try at the deadline. While the store is away it keeps
+/// to poll, asks again; one last try at the deadline. While the store is away it keeps
 /// trying, ever more slowly, until the deadline, or session_options::store_timeout if there is
 /// none. So also while the store answers, and cannot make sure of what it grants. Ends with
 /// timed_out, or what the store said; soon after the deadline also if the store hangs

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MARK = re.compile(r"<!-- sh: (not run|first): (.+) -->\Z")
 EXPECTED = re.compile(r"#.*\bexit code (\d+)")
 BACKGROUND = re.compile(r"\A(\s*holdfast (?:run|hold) (\S+) .*&)(\s*(?:#.*)?)\Z")
-OTHERS_PROGRAMS = ["curl", "importer", "jq", "mail", "report", "sendmail", "simulate", "ops"]
+OTHERS_PROGRAMS = ["curl", "dot", "importer", "jq", "mail", "report", "sendmail", "simulate", "ops"]
 LIMIT_SECONDS = 30
 
 # The trap says which lines of the block failed. A job that was started has its lock before the next line runs.

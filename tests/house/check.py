@@ -23,6 +23,7 @@ RULES = {
     "loops": loops.check,
     "links": docs.check_links,
     "snippets": docs.check_snippets,
+    "tables": docs.check_tables,
     "decisions": decisions.check,
     "pictures": pictures.check,
     "shape": shape.check,

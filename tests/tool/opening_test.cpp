@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "harness/redis_rights.hpp"
 #include "harness/redis_server.hpp"
@@ -119,10 +120,20 @@ TEST_F(opening_a_store, names_that_this_user_may_not_read_are_told_from_damaged_
 
 TEST_F(opening_a_store, a_busy_lock_is_told_with_its_holder_where_details_are_wanted) {
   const holder h(*this, {"l"});
-  const auto r = tool({"run", "l", "-n", "-v", "--", "true"});
-  EXPECT_EQ(r.code, 75);
-  EXPECT_TRUE(has(r.err, "l is busy · held by ")) << r.err;
-  EXPECT_EQ(tool({"run", "l", "-n", "--", "true"}).err, "");
+  const std::string by =
+      " · held by \\S+ pid " + std::to_string(h.process.pid()) + " for ([0-9.]+(ms|s|m|h))+\n";
+  for (const words& command : {words{"run", "l", "--", "true"}, {"hold", "l"}}) {
+    const auto with = [&](const words& options) {
+      words all = command;
+      all.insert(all.begin() + 2, options.begin(), options.end());
+      return tool(all);
+    };
+    const auto at_once = with({"-n", "-v"}), later = with({"-w", "10ms", "-v"});
+    EXPECT_EQ(at_once.code, 75);
+    EXPECT_TRUE(std::regex_search(at_once.err, std::regex("l is busy" + by))) << at_once.err;
+    EXPECT_TRUE(std::regex_search(later.err, std::regex("l was busy for 10ms" + by))) << later.err;
+    EXPECT_EQ(with({"-n"}).err, "");
+  }
 }
 
 }  // namespace tool_test

@@ -107,6 +107,10 @@ TEST(human_output, lists_a_name_in_one_row) {
 
 TEST(human_output, answers_try_in_one_line) {
   EXPECT_EQ(try_text(deploy(), false, now), "deploy is busy · held by web-3 pid 812 for 42s\n");
+  auto several = deploy();
+  several.holders.push_back(person("web-4", 1, 1s));
+  EXPECT_EQ(try_text(several, false, now),
+            "deploy is busy · held by web-3 pid 812 for 42s and 1 more\n");
   name_info unused;
   unused.name = "deploy";
   EXPECT_EQ(try_text(unused, true, now), "deploy is free\n");

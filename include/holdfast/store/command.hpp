@@ -132,8 +132,8 @@ struct permits_reply {
   bool replaced = false;            ///< `replaces` was there until this step
   bool fresh = false;               ///< queued: it was not queued before
   bool one_turn = false;            ///< granted: others wait, so no hand-over inside the process
-  owner_id behind{};                ///< queued, passes_secrets, no priority: who is before it
-  /// Queued first in line: the peers that hold it. Inspect: those of `found` that have died.
+  owner_id behind{};                ///< queued, passes_secrets, no priority: the owner before it
+  /// Queued as the first: the peers that hold it. Inspect: those of `found` that have died.
   std::vector<std::string> blockers{};
   std::vector<notification> tell{};  ///< the notifications that the family sends
   permits_record found{};            ///< inspect, and the mismatches: what is there

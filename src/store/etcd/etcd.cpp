@@ -275,7 +275,7 @@ result<std::vector<contender>> etcd_store::contenders(std::string_view name, as_
   return line_of(*all, prefix);
 }
 
-// Whoever enters or leaves compares the revision of this key: a request that is still on its way,
+// Entering and leaving compare the revision of this key: a request that is still on its way,
 // because it was sent again over another member, comes to nothing from now on.
 result<std::vector<contender>> etcd_store::settle(session_lease& mine, const std::string& prefix) {
   wire::TxnRequest t;

@@ -8,7 +8,7 @@
 
 /// How names and contenders stand among etcd's keys: as those of etcd's own `Mutex` (Go package
 /// `concurrency`, and `etcdctl lock`), PREFIX/NAME/LEASE. Behind the lease in hexadecimal digits
-/// ours say what they are; several of one session may stand in line for one name.
+/// ours say what they are; several of one session may be queued for one name.
 ///
 ///     /locks/order%2F1000/694d7c9a2f1e3b05.hf1.m.1.1.0123456789abcdef0123456789abcdef
 ///

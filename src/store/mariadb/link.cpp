@@ -53,8 +53,8 @@ void set_up(MYSQL* c, const mariadb_options& o) {
   if (o.tls == tls::verify) mysql_optionsv(c, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-// Whatever the server or the user is configured to. Who waits for somebody's lock on a row gives up
-// at the server: a statement that is only given up here may still be carried out.
+// Whatever the server or the user is configured to. A wait for a lock on a row ends at the server:
+// a statement that is only given up here may still be carried out.
 std::string session_settings(const mariadb_options& o) {
   const auto patience = std::max<std::int64_t>(1, o.command_timeout.count() * 3 / 4000);
   return "set session transaction isolation level read committed; "
@@ -244,7 +244,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
   return outcomes;
 }
 
-// The floor first, as whoever raises it does: so they never wait for each other, and it stays.
+// The floor first, as in a sweep that raises it: so they never wait for each other, and it stays.
 std::string link::beginning() const {
   return "start transaction;select 1 from " + tables_.meta + " lock in share mode";
 }
@@ -297,7 +297,7 @@ status link::sweep(std::span<const std::string> names, boot_time) {
                            "regexp '^[0-9]{1,18}$' and json_value(record, '$[1]') not in ('latch', "
                            "'election')";
   in_transaction_ = true;
-  // Whoever waits for the row meanwhile finds the floor raised.
+  // A session that waits for the row meanwhile finds the floor raised.
   const auto got = ask("start transaction; update " + tables_.meta +
                        " set fence_floor = greatest(fence_floor, coalesce((select max(greatest("
                        "cast(json_value(record, '$[3]') as unsigned), version) + 1) from " +

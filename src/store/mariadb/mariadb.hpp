@@ -7,7 +7,7 @@
 #include "store/mariadb/options.hpp"
 
 /// MariaDB: a row a name, changed by single statements that replace what was read
-/// (store/sql/row_store.hpp). It has no notifications: who waits looks again.
+/// (store/sql/row_store.hpp). It has no notifications: a waiter polls.
 /// docs/stores/mariadb.md is its page.
 ///
 /// Reading order: sql/row_store.cpp (one operation), link.cpp (its statements), schema.cpp (the

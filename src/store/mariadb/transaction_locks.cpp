@@ -21,7 +21,7 @@ constexpr unsigned chosen_as_victim = 1213;
   throw_failure(std::move(f));
 }
 
-// The server says 1205 both to who will not wait, and to who waited too long.
+// The server says 1205 both to a session that will not wait, and to one that waited too long.
 failure lock_failure(MYSQL* c, when_locked how) {
   const unsigned number = mysql_errno(c);
   failure f = store::mariadb::server_says(number, mysql_error(c));

@@ -103,7 +103,7 @@ status user_lock_link::ping() {
   return got ? status(done{}) : status(got.error());
 }
 
-// Who waits is seen by the statement: the server lists locks only with a plug-in.
+// The statement shows the waiters: the server lists locks only with a plug-in.
 result<std::vector<sql::lock_user>> user_lock_link::users(std::string_view name) {
   const auto got = link_->ask(
       "select p.id, p.id = u.holder, p.host from information_schema.processlist p, (select "

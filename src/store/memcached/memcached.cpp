@@ -99,8 +99,8 @@ class memcached_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = over(where, owner, [&](link& l, const spot& at, bool again) {
-      // Whoever lets go for the second time, because the first answer was lost, has let go: if it
-      // is still the server that it was.
+      // A release that is repeated because the first answer was lost has succeeded, if it is still
+      // the server that it was.
       const auto known = known_.find(where.name, owner);
       const bool first_may_count = again && known && known->life.is(l.life());
       auto r = remove_over(l, at, owner);

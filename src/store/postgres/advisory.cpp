@@ -27,7 +27,7 @@ struct texts {
   const std::string raise = "select case when " + call("pg_try_advisory_lock") +
                             " then case when " + call("pg_advisory_unlock_shared") + " then " +
                             server_clock + " end end";
-  // Always to be had by who has all of it. Others wait until the second half is done.
+  // Always free for the holder of all of it. Others wait until the second half is done.
   const std::string lower = "select case when " + call("pg_try_advisory_lock_shared") +
                             " then case when " + call("pg_advisory_unlock") + " then " +
                             server_clock + " end end";

@@ -69,8 +69,8 @@ statements::statements(const std::string& schema) {
       " and ($3::bigint is null or " + clock + " - $3 between -500 and 1500)";
 
   read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
-  // The floor and its row's lock: whoever sweeps raises it in the transaction that removes a row,
-  // so that what was decided before is refused here.
+  // The floor and its row's lock: a sweep raises it in the transaction that removes a row, so that
+  // what was decided before is refused here.
   keep_floor = "select 1 from " + meta + " for share";
   insert = "insert into " + records + " select $1::text, $2::bigint, $3::json from " + meta +
            " m where m.fence_floor <= $2::bigint for share of m on conflict (name) do nothing";
@@ -150,7 +150,7 @@ result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacemen
                                                  boot_time deadline) {
   std::vector<statement> texts;
   if (wire_->pooled()) texts.push_back({sql_.limit, {patience_}});
-  // The floor before any row, as whoever raises it does: so they never wait for each other.
+  // The floor before any row, as in a sweep that raises it: so they never wait for each other.
   const bool makes = std::any_of(all.begin(), all.end(), [](const auto& r) { return !r.there; });
   if (makes && all.size() > 1) texts.push_back({sql_.keep_floor});
   for (const auto& r : all) texts.push_back(replacing(r));

@@ -42,7 +42,7 @@ class link final : public sql::row_link {
   /// Its settings, as far as they bear on locks.
   result<store::facts> facts(boot_time deadline);
 
-  /// Publishes a line to whoever listens there.
+  /// Publishes a line to those that listen there.
   status tell(std::string_view channel, std::string_view line, boot_time deadline);
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 /// A connection that is silent for so long is asked whether it lives.
 constexpr std::chrono::nanoseconds silence = 5s;
-/// The end of an answer comes with its beginning; who waits has its own deadline.
+/// The end of an answer comes with its beginning; a waiter has its own deadline.
 constexpr auto rest_of_an_answer = 50ms;
 
 }  // namespace
@@ -95,7 +95,7 @@ bool listener::clear_interrupt() noexcept {
   return ::read(wake_fd_, &count, sizeof count) == sizeof count;
 }
 
-// One step: whoever waits looks after its deadline, and whether it was interrupted, in between.
+// One step: in between, a waiter checks its deadline, and whether it was interrupted.
 void listener::go_on_connecting(boot_time until) {
   using state = subscribing::state;
   const auto now = boot_clock::now();

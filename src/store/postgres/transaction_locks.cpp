@@ -36,7 +36,7 @@ void require_transaction(const PGconn* c, const attempt& tried) {
                       : "no transaction is open on this connection: begin one first"});
 }
 
-// The server says 55P03 both to who will not wait, and to who waited too long.
+// The server says 55P03 both to a session that will not wait, and to one that waited too long.
 failure as_lock_failure(const PGresult* answer, when_locked how) {
   failure f = store::postgres::server_says(answer);
   const auto state = sqlstate_of(answer);

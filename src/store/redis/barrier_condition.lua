@@ -1,7 +1,7 @@
 -- A part of permits.lua: functions for barriers and condition_variables, which the other kinds need not pay for.
 
 function r.barrier_condition()
-  -- Who waits at a barrier, in order, without those whose data was evicted. Here and below so many at a time: Lua's stack
+  -- The waiters at a barrier, in order, without those whose data was evicted. Here and below so many at a time: Lua's stack
   -- is not for more.
   function r.read_queue()
     local heads, all = r.waiters > 0 and call('ZRANGE', KEYS[3], 0, -1) or {}, {}
@@ -16,7 +16,7 @@ function r.barrier_condition()
   end
 
   -- Many of a barrier, each session with one message: it has all owners that it is for, and neither fence nor end, since
-  -- who is told asks.
+  -- a notified waiter asks.
   function r.tell_all(what, all)
     local peers, of = {}, {}
     for _, w in ipairs(all) do

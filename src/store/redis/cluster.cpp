@@ -75,7 +75,7 @@ std::vector<result<reply>> cluster::ask(std::span<const request> all) {
   return answers;
 }
 
-// Who is told MOVED or the like asks again, and is sent on then.
+// A request that gets MOVED or the like is repeated, and sent on then.
 bool cluster::try_post(const request& r, link::listener& then) {
   const auto to = owner(slot_of(r));
   return to && to->post(r.as_message(), then);
@@ -89,7 +89,8 @@ void cluster::settle() {
   for (const auto& n : all) n->settle();
 }
 
-// Round after round, until all have their answer. Who is left without one keeps the failure it has.
+// Round after round, until all have their answer. A part that is left without one keeps its
+// failure.
 void cluster::run(routed_parts todo, bool patient) {
   const boot_time deadline = boot_clock::now() + options_.command_timeout;
   std::chrono::nanoseconds wait = 1ms;
@@ -183,7 +184,7 @@ void cluster::judge(routed_part& e, reply got, round& r) {
   r.again.push_back(e);
 }
 
-// Whoever is to go to the node that did not answer again will be told by its caller when to.
+// The caller of a part decides when it goes again to the node that did not answer.
 void cluster::keep_what_has_hope(round& r) {
   std::erase_if(r.again, [&](routed_part& e) {
     if (e.to.get() == r.dead) e.to = nullptr;

@@ -196,7 +196,7 @@ class dialect_store final : public slot_store {
                    "otherwise the other keys that Redisson uses for it are on another node"};
   }
 
-  // Who looks does not know what is there. A latch, and what is no lock, says so itself when it is
+  // A look does not know what is there. A latch, and what is no lock, says so itself when it is
   // looked at as a latch.
   result<slot_reply> look(slot at) {
     slot_entry any;
@@ -213,7 +213,7 @@ class dialect_store final : public slot_store {
     return slot_reply{slot_outcome::empty, 0, {}};
   }
 
-  // Whoever was asked twice may have done it the first time.
+  // A server that was asked twice may have done it the first time.
   template <class Answer>
   static bool nothing_was_written(const Answer& a) {
     if (!a) return !a.error().outcome_unknown;
@@ -239,7 +239,7 @@ class dialect_store final : public slot_store {
     if (answer->value.is_error()) return server_says(answer->value.text);
     const auto& items = answer->value.items;
     if (items.size() < 3) return strange_answer("a script");
-    // Whoever lets go for the second time, because the first answer was lost, has let go.
+    // A release that is repeated because the first answer was lost has succeeded.
     const bool released = answer->repeated && verb == "remove" && is_out(where, items[0].integer);
     const std::int64_t state = released ? 0 : items[0].integer;
     // A release has no lease, and writes nothing.

@@ -169,7 +169,7 @@ status refuse_or_warn(std::string_view info, const redis_options& o) {
 result<std::vector<resp_value>> exchange(connection& c, std::string_view commands,
                                          std::size_t replies, const patience& p) {
   const auto lost = [&](const std::string& why) { return failure{errc::unavailable, why, true}; };
-  // Also if that failed: who closes the door may have said why before it did.
+  // Also if that failed: a server that closes the connection may have said why before.
   (void)write_all(*c.wire, commands, p);
   std::vector<resp_value> all;
   std::array<char, 16 * 1024> buffer;
@@ -245,7 +245,7 @@ status check_server(connection& c, const redis_options& o) {
   append_command(bytes, {"INFO"});
   const auto info = exchange(c, bytes, 1, {boot_clock::now() + o.connect_timeout});
   if (!info) return no_redis(o, info.error());
-  // Whoever may not ask is not told.
+  // A user without the right to ask gets no warning.
   if (info->front().type != resp_type::bulk) return done{};
   return refuse_or_warn(info->front().text, o);
 }

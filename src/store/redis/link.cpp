@@ -106,7 +106,7 @@ result<link::answer> link::ask_once(std::span<const message> all, boot_time dead
 // ------------------------------------------------------
 
 // From the time that it had when it answered, which was earlier: so what it has now is no less, and
-// whoever is told to be through by then is through when we give up.
+// a server that was told to finish by then has finished when we give up.
 void link::saw_time(std::int64_t now_at, std::uint64_t over) noexcept {
   const auto here = micros(boot_clock::now().time_since_epoch());
   const std::lock_guard guard{mutex_};
@@ -179,7 +179,7 @@ std::shared_ptr<const connection> link::to_read() {
   return leading_ ? nullptr : connection_;
 }
 
-// Who comes meanwhile waits for a moment, and then reads on.
+// A thread that comes meanwhile waits for a moment, and then reads on.
 void link::collect() {
   ticket* finished = nullptr;
   lock l{mutex_};
@@ -218,7 +218,7 @@ void link::lay_by(ticket& posted) noexcept {
   something_to_tell_.store(true, std::memory_order_relaxed);
 }
 
-// Not by the thread that reads while it does: who is told may have something to ask here.
+// Not by the thread that reads while it does: a listener may have something to ask here.
 void link::tell_posted() noexcept {
   if (!something_to_tell_.load(std::memory_order_relaxed)) return;
   std::list<ticket> over;
@@ -342,7 +342,7 @@ void link::wait_for(lock& l, ticket& mine) noexcept {
   lead(l, mine);
 }
 
-// Reads for all until the own replies are there, then lets the next in line go on.
+// Reads for all until the own replies are there, then lets the next thread go on.
 void link::lead(lock& l, ticket& mine) noexcept {
   leading_ = true;
   std::vector<resp_value> replies;

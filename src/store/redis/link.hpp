@@ -64,12 +64,13 @@ class link {
   using listener = std::function<void(result<answer>)>;
 
   /// Sends one command for whose reply nobody waits: it comes in front of all that are asked later,
-  /// and whoever reads next reads its answer, too. `then` is called once, with no mutex held.
-  /// False, and `then` is left alone, if there is no connection now or too much is unanswered.
+  /// and the next thread that reads reads its answer, too. `then` is called once, with no mutex
+  /// held. False, and `then` is left alone, if there is no connection now or too much is
+  /// unanswered.
   bool post(const message& command, listener& then);
 
-  /// The same, for who reads the answers by itself: no if another thread reads or writes here now,
-  /// or if so much is unanswered that it might have to wait.
+  /// The same, for a caller that reads the answers by itself: no if another thread reads or writes
+  /// here now, or if so much is unanswered that it might have to wait.
   bool post_now(const message& command, listener& then);
   /// Of the connection, while nobody reads; null without. It lasts as long as it is held.
   std::shared_ptr<const connection> to_read();

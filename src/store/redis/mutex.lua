@@ -1,7 +1,7 @@
 -- The short ways of permits.lua, which has this inside: what a mutex is asked most, at a fraction of what the long way
 -- costs. The same steps, but each call, word, function, and number that becomes text counts. So times stay the text
 -- that they are (16 digits until the year 2286), and no functions are made. What does not look as expected takes the
--- long way: a fence ahead of the clock, a lease or a place that has run out, an owner who asks twice.
+-- long way: a fence ahead of the clock, a lease or a place that has run out, an owner that asks twice.
 --
 -- The server itself ends a lock that nobody waits for: the key lasts as long as the lease. A single waiter is part of the
 -- record, so that a hand-over is one GET, one SET, and one PUBLISH.

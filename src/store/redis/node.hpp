@@ -44,7 +44,7 @@ class node {
   /// As link::post and link::settle. Whatever is wrong with the answer is for `then` to find out.
   bool post(const message& command, link::listener& then) { return link_.post(command, then); }
   /// What the reply of a script tells of the server's time, and over which connection it came: for
-  /// who posts.
+  /// requests that were posted.
   void learn(const resp_value& reply, std::uint64_t over) noexcept;
   void settle() { link_.settle(); }
   link& connection() noexcept { return link_; }

@@ -57,7 +57,7 @@ struct redis_options {
   std::chrono::milliseconds ack_timeout{1'000};
   /// How many have to acknowledge; 0: none.
   unsigned replicas_wanted() const noexcept;
-  /// Behind sentinels: where commands go now, so that who listens can follow. Empty elsewhere.
+  /// Behind sentinels: where commands go now, so that a listener can follow. Empty elsewhere.
   std::function<address()> commands_at{};
   std::function<void(const address&)> commands_go_to{};  ///< told after each connection for them
   /// Asked before each connection where the server is now; empty: at host and port. Until a time,

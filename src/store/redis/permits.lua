@@ -23,10 +23,10 @@
 --
 -- ARGV: verb owner | lease queue_lease flags | kind capacity weight | peer note priority replaces fence_at_least;
 -- a verb that needs nothing of what stands after a | is sent without it. The secret of a holder that is released follows
--- at the end: it is passed on to who comes right behind it, and is in no record. The most frequent command has a form of its
+-- at the end: it is passed on to the next owner right behind it, and is in no record. The most frequent command has a form of its
 -- own: "lock" is to acquire a mutex, with ARGV: lock owner lease "lingers peer note" "flags place priority".
 -- Except in tests one more follows: "until", or "until after". A command that comes later than `until` is refused: who
--- sent it has given up, and it may have been on its way behind the release. "after" is said by who has reason to believe
+-- sent it has given up, and it may have been on its way behind the release. "after" is said by a caller that has reason to believe
 -- that earlier commands are on their way still: then the record begins "hf1 after <after> kind …", and until that time
 -- whatever was to be carried out until `after` or earlier is too late.
 -- Times are microseconds, which a double holds exactly until the year 2255.
@@ -148,7 +148,7 @@ function r.read_waiter(o, data)
           lease = tonumber(lease), since = since, lingers = lingers, peer = peer, note = note}
 end
 
--- For who asks: a queue that was evicted alone leaves data of those that are not in it.
+-- For the caller: a queue that was evicted alone leaves data of those that are not in it.
 function r.waiter_in_queue(o)
   local w = r.waiter_of(o)
   if not w or call('ZRANK', KEYS[3], w.member) then return w end
@@ -245,7 +245,7 @@ function r.tell_lingering()
   end
 end
 
--- Step 6. Serves the head of the queue for as long as it fits. Who asks for it is there to receive its
+-- Step 6. Serves the head of the queue for as long as it fits. The caller is there to receive its
 -- grant, and gets the whole lease; the others have to claim theirs. If some still wait, those served are
 -- told so.
 function r.hand_over()
@@ -384,7 +384,7 @@ end
 local barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
 if barrier or condition or asked_kind == 'barrier' or asked_kind == 'condition_variable' then r.barrier_condition() end
 
--- 1. What has run out is gone, whoever looks.
+-- 1. What has run out is gone, for every command.
 local held, gone = r.held, 0
 if first and r.places_end <= now then
   first, r.dirty = nil, true
@@ -475,7 +475,7 @@ if verb == 'acquire' or verb == 'notify' then
   end
   barrier, condition = r.kind == 'barrier', r.kind == 'condition_variable'
 end
-r.proves = r.kind == 'mutex' or r.kind == 'election'  -- who leaves lets the next one know that it was the one before
+r.proves = r.kind == 'mutex' or r.kind == 'election'  -- a release lets the next one know that it was the one before
 if barrier or condition then
   r.hand_over = barrier and r.open_if_all_came or function() end
   r.tell_lingering = function() end
@@ -489,8 +489,8 @@ if leaving ~= '' then
 end
 
 -- 5., 6. The command itself, and the hand-over that may follow from it. A server whose memory is full lets a
--- script write on that has written, if only by a ZREM of nothing. So may who has it already, or a place: it
--- takes no more memory, and who was handed the lock learns it by asking.
+-- script write on that has written, if only by a ZREM of nothing. So may an owner that has it already, or is queued:
+-- it takes no more memory, and an owner that was handed the lock learns it by asking.
 local mine = verb ~= 'evict' and r.holder_of(owner)
 
 -- At a barrier. A participant that arrives again names its arrival in the round before: if that one is not

@@ -49,7 +49,7 @@ failure too_few(const acknowledged& replicas, const redis_options& o, std::strin
   return f;
 }
 
-// Whoever lets go for the second time, because the first answer was lost, has let go.
+// A release that is repeated because the first answer was lost has succeeded.
 result<permits_reply> read_settled(const resp_value& value, bool repeated, permits_verb verb,
                                    std::int64_t lease_us) {
   auto got = read_permits(value, verb, lease_us);
@@ -70,7 +70,7 @@ class redis_store final : public session_store, public posting_store {
   status open() {
     if (auto ok = servers_->open(); !ok) return ok;
     auto listening = inbox_.open();
-    // Any node of a cluster will do; whoever waits tries the next one.
+    // Any node of a cluster will do; a waiter tries the next one.
     const bool others = options_.topology == topology::cluster;
     if (!listening && listening.error().code == errc::unavailable && others) return done{};
     return listening;
@@ -278,9 +278,9 @@ class redis_store final : public session_store, public posting_store {
     return got;
   }
 
-  // The primary has granted, and too few replicas know of it. Who came in the place of another asks
-  // again by itself: the other has left, and that must not look as if it failed. As does the last
-  // at a barrier, whom the others are told to have come.
+  // The primary has granted, and too few replicas know of it. An owner that replaced another asks
+  // again by itself: the other has left, and that must not look as if it failed. So does the last
+  // one at a barrier, because the others are told that it has come.
   result<permits_reply> not_durable(std::string_view name, const acknowledged& replicas,
                                     const permits_command& c, permits_reply got) {
     if (c.verb != permits_verb::acquire) {

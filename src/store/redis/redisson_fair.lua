@@ -1,5 +1,5 @@
 -- The fair lock of Redisson (Java): the hash of redisson.lua, a list of those who wait, and a sorted set of when each of them
--- is given up. Whoever comes last is given up so much later than the one before it; whoever leaves takes that off the time of
+-- is given up. The last waiter is given up so much later than the one before it; a waiter that leaves takes that off the time of
 -- all behind it, but leaves each at least the time that it had itself. The first in the list, and nobody else, may take a lock
 -- that is free; whoever lets go tells it so, on a channel of its own. Beside it a sorted set of ours says until when our waiters
 -- are known to live: a dead one leaves as soon as a program of ours comes by, and not when those minutes are over.
@@ -63,7 +63,7 @@ while first and first ~= owner do
   first = redis.call('LINDEX', KEYS[2], 0)
 end
 
--- 3. It is free: for whoever comes, or for the first.
+-- 3. It is free: for any caller if nobody waits, else for the first waiter.
 if verb == 'add' and kind == 'none' and (not first or first == owner) then
   if first then leave(owner) end
   redis.call('HINCRBY', KEYS[1], owner, 1)
@@ -71,7 +71,7 @@ if verb == 'add' and kind == 'none' and (not first or first == owner) then
   return {0, '', 0}
 end
 
--- 4. Whoever waits has a place, for as long as it is known to live.
+-- 4. A waiter is queued for as long as it is known to live.
 if verb == 'add' and place > 0 then
   local given_up = redis.call('ZSCORE', KEYS[3], owner)
   if not given_up then

@@ -1,6 +1,6 @@
 -- The read-write lock of Redisson (Java): a hash of `mode`, `read` or `write`, and of owner → how often it has entered; a
 -- writer's owner ends in `:write`. Each entry of a reader has a key of its own, which ends with that reader's lease; the
--- hash ends with the last of them. Whoever is the last to leave says so on its channel, `0` a reader and `1` a writer.
+-- hash ends with the last of them. The last one to leave says so on its channel, `0` a reader and `1` a writer.
 --
 --   KEYS[1]  the lock
 --   KEYS[2]  what the keys of entries begin with, in front of their owner

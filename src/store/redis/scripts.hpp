@@ -14,8 +14,8 @@ struct script {
   std::string_view sha;
 };
 
-/// Whom a script says something to that is for one session: whoever listens to its channel,
-/// anywhere; or, in a cluster, first who listens at the node that has the slot of the name.
+/// Where a script publishes what is for one session: to its channel, for a listener anywhere; or,
+/// in a cluster, first at the node that has the slot of the name.
 enum class publication : std::uint8_t { to_all, to_the_slot };
 inline publication publication_in(topology t) noexcept {
   return t == topology::cluster ? publication::to_the_slot : publication::to_all;

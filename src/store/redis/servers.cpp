@@ -11,7 +11,7 @@ namespace holdfast::store::redis {
 
 namespace {
 
-/// 30 days: whoever takes locks at longer intervals than that has none to remember.
+/// 30 days: a program that takes locks at longer intervals than that has none to remember.
 constexpr std::string_view mark_lasts_ms = "2592000000";
 
 std::string line_of(const std::string& info, std::string_view begins) {

@@ -5,7 +5,7 @@
 --   mine     what this owner may have written, with spaces between, or ""; the first of it is known
 --            to have been; lease in microseconds; unit: how many of them the numbers in the values
 --            count (a second or a millisecond); next: what to write, if it is about what the lease
---            needs: who does not hear the answer knows it then; "until …"
+--            needs: a client that hears no answer knows it then; "until …"
 --
 -- Answers {state, value, microseconds left, the server's time}: 0 done (the value is what was written, and what is
 -- left is the time that it was), 1 taken, 2 empty, 3 none of this layout.

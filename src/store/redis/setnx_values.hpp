@@ -9,8 +9,8 @@
 namespace holdfast::store::redis {
 
 /// What the owners of the dialect setnx wrote: the time in the value is all that says whose it is.
-/// A renewal writes a time that we have named before, so that whoever does not hear the answer
-/// knows what may stand there now: any of these is its own. Thread-safe.
+/// A renewal writes a time that we have named before, so that a renewal that hears no answer
+/// knows what the value may be now: any of these is its own. Thread-safe.
 class setnx_values {
  public:
   setnx_values(clock& on, std::int64_t unit_us) : clock_(on), unit_us_(unit_us), known_(on) {}

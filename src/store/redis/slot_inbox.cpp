@@ -16,7 +16,7 @@ constexpr auto kept_for = 60s;
 constexpr auto sweep_every = 10s;
 /// So many names at most; of the others the bus tells.
 constexpr std::size_t most_names = 1'000;
-/// Those that gave up are among them. Whoever is not, asks.
+/// Those that gave up are among them. An owner that is not among them asks.
 constexpr std::size_t most_owners = 1'000;
 
 // The bus has no order, and another node may be faster than the one that has the name (ADR 97).

@@ -60,8 +60,8 @@ void subscriber::use(std::unique_ptr<connection> c) {
   ++gaps_;
 }
 
-// Whoever waits for a notification waits no longer than it wants to: the attempt goes on without
-// it, and who waits next finds what came of it.
+// A waiter for a notification waits no longer than it wants to: the attempt goes on without it, and
+// the next waiter finds what came of it.
 bool subscriber::reconnect() {
   if (!is_connecting()) {
     if (boot_clock::now() >= next_attempt_at_) begin_to_connect();

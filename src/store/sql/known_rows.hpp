@@ -16,8 +16,8 @@ class known_rows {
   /// The row of a name and the server's time, if both can be guessed.
   std::optional<row> guess(std::string_view name);
 
-  /// The row was found with the version `found`, and is now so. Who finds it as it left it, or sees
-  /// it for the first time, guesses the next time.
+  /// The row was found with the version `found`, and is now so. A session that finds it as it left
+  /// it, or sees it for the first time, guesses the next time.
   void learn(std::string_view name, std::int64_t found, row now);
 
   /// Another server may answer from now on, with the same versions of other records: a standby that

@@ -14,8 +14,9 @@
 /// What the SQL stores with a server share: how a record changes that many clients want to change.
 ///
 /// A row is replaced only as long as it is the one that was read: by its version, in one statement,
-/// with no transaction held open. Who has written a row last guesses that nobody else did since,
-/// and is told by the same statement; who is overtaken twice takes the row's lock.
+/// with no transaction held open. The session that wrote a row last guesses that nobody else did
+/// since, and the same statement tells it whether that is so. If it is overtaken twice, it takes
+/// the row's lock.
 namespace holdfast::store::sql {
 
 /// The row of a name as the server has it, and what time it was there.

@@ -11,7 +11,8 @@ namespace holdfast::store::sql {
 
 namespace {
 
-/// Who has no place at the server; and who has one, should a notification be lost.
+/// The pause between two polls: of a waiter that is not queued at the server; and of one that is,
+/// in case a notification is lost.
 constexpr std::int64_t without_place_us = 50'000;
 constexpr std::int64_t with_place_us = 1'000'000;
 /// What part of the time that a hold counts may have gone by before the server is asked once more.
@@ -273,7 +274,7 @@ std::vector<int> session_lock_service::waiting_at() {
   return all;
 }
 
-// Gives up what nobody renews and who asks no more: the server would keep it.
+// Gives up holds that nobody renews, and waiters that ask no more: the server would keep them.
 boot_time session_lock_service::give_up_late() {
   while (true) {
     const auto first = std::min_element(

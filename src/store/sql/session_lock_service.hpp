@@ -28,7 +28,7 @@ class session_lock_service {
   /// A waiter that the server has granted its lock. The grant may have ended since: the waiter's
   /// next request finds out. No round trip.
   std::optional<notification> next_grant();
-  /// The sockets of who waits at the server.
+  /// The sockets of those that wait at the server.
   std::vector<int> waiting_at();
   /// Whether somebody began to, since this was asked last.
   bool began_to_wait() noexcept { return std::exchange(began_to_wait_, false); }

@@ -36,8 +36,8 @@ std::unique_ptr<lock_link> session_lock_table::take_spare() {
   return links_.take_spare(static_cast<std::size_t>(taken));
 }
 
-// A connection that holds a lock gets it again whoever waits for it: who comes second goes over
-// another one, and behind those who wait.
+// A connection that holds a lock gets it again even if others wait for it: the second request goes
+// over another connection, and behind the waiters.
 bool session_lock_table::home_is_free_for(const session_lock_entry& wants) const {
   return std::none_of(all_.begin(), all_.end(), [&](const session_lock_entry& s) {
     return s.held && !s.own && s.name == wants.name && s.owner != wants.owner;

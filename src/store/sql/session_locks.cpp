@@ -154,8 +154,8 @@ std::optional<notification> session_locks::receive(boot_time until) {
   return std::nullopt;
 }
 
-// Whoever has the mutex may be in a server that hangs, and the receiver waits no longer than its
-// caller allows.
+// The thread that has the mutex may wait for a server that hangs, and the receiver waits no longer
+// than its caller allows.
 std::optional<notification> session_locks::look_for_grants(std::vector<pollfd>& still_waiting) {
   found_it_busy_ = true;
   const std::unique_lock lock{mutex_, std::try_to_lock};

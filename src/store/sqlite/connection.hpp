@@ -15,7 +15,7 @@ struct statement_closer {
 };
 using statement = std::unique_ptr<sqlite3_stmt, statement_closer>;
 
-/// One SQLite connection. Not thread-safe: whoever uses it holds the store's mutex.
+/// One SQLite connection. Not thread-safe: a thread that uses it holds the store's mutex.
 class connection {
  public:
   connection() noexcept = default;

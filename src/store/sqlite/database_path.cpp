@@ -120,8 +120,8 @@ constexpr mode_t folder_mode(mode_t file) noexcept {
   return (file & 0666) | ((file & 0444) >> 2) | ((file & 0222) >> 1);
 }
 
-/// Whoever made the folder beside the database had to be let into the folder of both. If all of
-/// those may write to the database anyway, it does not matter who it was.
+/// The user that made the folder beside the database had the right to write to the folder of both.
+/// If all of those may write to the database anyway, it does not matter who it was.
 bool only_users_could_make_it(const std::string& database, const struct stat& file) noexcept {
   struct stat home{};
   if (::stat(directory_of(database).c_str(), &home) != 0) return false;

@@ -122,9 +122,9 @@ void fifo_inbox::read_pipe() {
   take_lines();
 }
 
-// Who may write to the database may write here, so nothing is believed: what is not a notification
-// is dropped, and a notification is a hint that makes the engine look, or a grant it verifies by
-// its owner.
+// Every user that may write to the database may write here, so nothing is believed: what is not a
+// notification is dropped, and a notification is a hint that makes the engine look, or a grant it
+// verifies by its owner.
 void fifo_inbox::take_lines() {
   std::size_t from = 0;
   for (auto end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n', from)) {

@@ -69,7 +69,7 @@ class fifo_inbox final : public inbox {
   std::optional<watchlist> watched_;
   std::atomic<bool> interrupted_{false};
 
-  // Pipes of others, kept open: who was told once is soon told again.
+  // Pipes of others, kept open: a session that was notified once is soon notified again.
   std::mutex sending_;
   std::unordered_map<std::string, file_descriptor> pipes_;
 

@@ -14,8 +14,8 @@
 namespace holdfast::store::sqlite {
 
 /// The processes that a session wants to see end, each with a descriptor in the inbox's poll. They
-/// are kept for a while after the last one stopped watching: who was in the way once is soon in
-/// the way again, and looking at a descriptor costs a twentieth of reading /proc. Thread-safe.
+/// are kept for a while after the last one stopped watching: a process that was in the way is soon
+/// in the way again, and looking at a descriptor costs a twentieth of reading /proc. Thread-safe.
 class watchlist {
  public:
   static constexpr std::uint64_t first_key = 2;  ///< smaller ones are the inbox's own

@@ -226,7 +226,7 @@ result<std::vector<std::string>> zookeeper_store::names() {
   std::vector<std::string> used;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const answer& a = (*lines)[i];
-    // What we may not look into, or cannot ask for: whoever asks for that name is told why.
+    // What we may not look into, or cannot ask for: a request for that name reports why.
     const bool hidden = a.rc == ZNOAUTH || a.rc == ZBADARGUMENTS;
     if (a.rc != ZOK && a.rc != ZNONODE && !hidden) return wrong(a.rc);
     if (hidden || !in_order(a.names).empty()) used.push_back(std::move(found[i]));

@@ -1,4 +1,4 @@
-"""Documents: their links lead somewhere, and their C++ is compiled."""
+"""Documents: their links lead somewhere, their C++ is compiled, and their tables are well-formed."""
 import fnmatch
 import re
 import textwrap
@@ -16,6 +16,9 @@ LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\s*\[[^\]]+\]:\s+<?(
 # `suite.test` and `suite.*`: what would refute a sentence. Test names have several words, files and functions seldom.
 TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)")
 NAMED_TEST = re.compile(r"`([\w*]+\.\w*(?:_\w*){3}\*?)`")
+
+# It separates cells in inline code, too, unless a backslash is before it.
+BAR = re.compile(r"(?<!\\)\|")
 
 HEADING_INSIDE = re.compile(r"^[^#|].*\s#{2,6} \w")
 
@@ -129,6 +132,32 @@ def _indented_blocks(file):
         elif line.startswith("    ") and not before.strip() and not in_list:
             yield number
         before = line
+
+
+def _tables(file):
+    """The numbered rows of each table, as lists of their cells."""
+    rows = []
+    for number, line in _prose(file, code="kept"):
+        line = re.sub(r"<!--.*?-->", "", line).strip()
+        if rows and (not line.startswith("|") or number != rows[-1][0] + 1):
+            yield rows
+            rows = []
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in BAR.split(line)[1:]]
+            rows.append((number, cells if cells[-1] else cells[:-1]))
+    if rows:
+        yield rows
+
+
+def check_tables(tree):
+    for file in _documents(tree):
+        for (first, header), *rows in _tables(file):
+            if not rows or not all(re.fullmatch(r":?-+:?", cell) for cell in rows[0][1]):
+                yield Finding(file.path, first, "tables", "no line of dashes is below the header, so it is not shown as a table")
+            for number, cells in rows:
+                if len(cells) != len(header):
+                    yield Finding(file.path, number, "tables", f"this row has {len(cells)} cells, its header {len(header)}: what is "
+                                  "too much is not shown. A | inside of a cell is written \\|, in code, too")
 
 
 def check_snippets(tree):

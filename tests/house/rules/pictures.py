@@ -1,17 +1,15 @@
-"""The pictures of the documents are those that their script draws."""
+"""The pictures and figures of the documents are those that their scripts make."""
 import subprocess
 import sys
 
 from .tree import Finding
 
-SCRIPT = "docs/pictures/draw.py"
+SCRIPTS = ("docs/pictures/draw.py", "bench/report.py")
 
 
 def check(tree):
-    script = tree.get(SCRIPT)
-    if not script:
-        return
-    checked = subprocess.run([sys.executable, "-B", str(script.full), "--check"], capture_output=True, text=True)
-    if checked.returncode:
-        yield Finding(SCRIPT, 1, "pictures", f"{checked.stderr.strip()}: a picture that is changed by hand is lost when the next "
-                      "one is drawn; change the script")
+    for script in filter(None, map(tree.get, SCRIPTS)):
+        checked = subprocess.run([sys.executable, "-B", str(script.full), "--check"], capture_output=True, text=True)
+        if checked.returncode:
+            yield Finding(script.path, 1, "pictures", f"{checked.stderr.strip()}: what is changed by hand is lost when the script "
+                          "runs again; change the script")
