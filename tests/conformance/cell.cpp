@@ -74,16 +74,16 @@ void expect_all_keys_to_end(const std::string& row, const std::string& url) {
 // The session is long for the sake of the leases that are asked for here; short ones, and their
 // ends, are for the store's own tests.
 std::string fresh_zookeeper_url(const harness::temp_dir&) {
-  static std::atomic<int> number{0};
-  const auto base = std::to_string(std::random_device()()) + "-" + std::to_string(++number);
-  return harness::url_of_servers("zookeeper") + "/conformance-" + base + "?session=3h";
+  return harness::store_of_least_rights(harness::url_of_servers("zookeeper"), fresh_name()) +
+         "?session=3h";
 }
 #endif
 
 #ifdef HOLDFAST_WITH_ETCD
 // As long a session as ZooKeeper's, and a prefix of its own.
 std::string fresh_etcd_url(const harness::temp_dir&) {
-  return harness::url_of_servers("etcd") + "/" + fresh_name() + "?session=3h";
+  return harness::store_of_least_rights(harness::url_of_servers("etcd"), fresh_name()) +
+         "?session=3h";
 }
 #endif
 
