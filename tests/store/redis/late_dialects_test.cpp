@@ -25,6 +25,7 @@ struct layout {
   words changes;      ///< verbs of other commands that give or take away
   words whenever;     ///< verbs of what lets go, or only looks
   words (*arguments)(const std::string& verb, const std::string& ms);
+  bool for_ever = false;  ///< its keys have no end
 };
 
 const std::string owner = "00000000000000070000000000000001:1";
@@ -55,7 +56,8 @@ const std::vector<layout>& layouts() {
        "add",
        {"add", "extend"},
        {"remove", "look"},
-       of_a_lock},
+       of_a_lock,
+       true},
       {"fair",
        redis::redisson_fair_script,
        {"m", "queue", "ends", "waits"},
@@ -82,7 +84,8 @@ const std::vector<layout>& layouts() {
        {"remove", "look"},
        [](const std::string& verb, const std::string& ms) {
          return words{verb, owner, "sixteen bytes...", "1", "3", ms, "channel", "1"};
-       }},
+       },
+       true},
       {"latch",
        redis::redisson_latch_script,
        {"m", "made", "arrival", "timeout", "permits"},
@@ -100,7 +103,8 @@ const std::vector<layout>& layouts() {
        {"inspect"},
        [](const std::string& verb, const std::string&) {
          return words{verb, "sixteen bytes...", "1", "5", "3600000", "0"};
-       }},
+       },
+       true},
       {"setnx",
        redis::setnx_script,
        {"m"},
@@ -109,13 +113,17 @@ const std::vector<layout>& layouts() {
        {"remove", "look"},
        [](const std::string& verb, const std::string& ms) {
          return words{verb, "", ms + "000", "1000000", ""};
-       }},
+       },
+       true},
   };
   return all;
 }
 
 class redis_late_dialects : public testing::TestWithParam<layout> {
  protected:
+  redis_late_dialects() {
+    if (GetParam().for_ever) server_.may_stay("*", "the other programs let it stay");
+  }
   std::string carry_out(const std::string& verb, const std::string& ms, const std::string& until) {
     const auto& l = GetParam();
     words all{"EVAL", std::string(l.script().text), std::to_string(l.keys.size())};

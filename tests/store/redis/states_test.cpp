@@ -41,6 +41,7 @@ TEST(redis_states, a_server_that_reads_its_data_is_unavailable_until_it_has) {
   redis_server server(
       {"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
   auto s = impatient(server.url());
+  server.may_stay("k:*", "so many that they take long to be read");
   server.ask({"DEBUG", "POPULATE", "100000", "k", "100"});  // to be read for minutes
   server.save_and_end();
   server.start_loading();
