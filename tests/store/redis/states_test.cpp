@@ -179,6 +179,29 @@ TEST_F(redis_pair, a_clock_of_the_server_set_back_keeps_leases_and_fences_grow) 
   EXPECT_GT(next_fence_, fence);
 }
 
+// Its last fence was that time, and the next ones have to be greater.
+TEST(redis_states,
+     a_name_used_while_the_clock_was_far_ahead_is_remembered_until_then_and_no_other) {
+  redis_server server;
+  auto s = holdfast::open(server.url());
+  holdfast::mutex m{s, "m"}, other{s, "other"};
+  server.shift_clock(1h);
+  auto greatest = m.acquire().fence();
+  for (const auto shift : {0s, 10s, 20s}) {
+    server.shift_clock(shift);
+    const auto fence = m.acquire().fence();
+    EXPECT_GT(fence, greatest) << shift.count() << " s";
+    greatest = fence;
+    (void)other.acquire();
+  }
+  EXPECT_EQ(server.ask({"DBSIZE"}), "2");
+  server.shift_clock(30s);
+  EXPECT_EQ(server.ask({"EXISTS", "holdfast:{m}"}), "1");
+  EXPECT_EQ(server.ask({"EXISTS", "holdfast:{other}"}), "0") << "it is idle, and has no such fence";
+  server.shift_clock(2h);
+  EXPECT_EQ(server.ask({"EXISTS", "holdfast:{m}"}), "0");
+}
+
 class redis_short_lease : public redis_pair {
  protected:
   redis_short_lease() : redis_pair(2s) {}
