@@ -604,6 +604,102 @@ static void a_redlock_is_held_by_a_majority(void) {
   GIVES(HOLDFAST_OK, tried(theirs));
 }
 
+/* ---- extreme times --------------------------------------------------------------------------- */
+
+static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX - 1, INT64_MAX};
+enum { extremes_count = sizeof extremes / sizeof *extremes };
+
+/* True if it was made, and so has to work. */
+static int used(int code) {
+  CHECK(code == HOLDFAST_OK || code == HOLDFAST_INVALID_ARGUMENT);
+  return code == HOLDFAST_OK;
+}
+
+static void extreme_times_of_sessions_and_locks_are_used_or_refused(void) {
+  for (int e = 0; e < extremes_count; ++e) {
+    const int64_t t = extremes[e];
+    for (int field = 0; field < 2; ++field) {
+      holdfast_session_options given = options;
+      *(field == 0 ? &given.lease_ms : &given.store_timeout_ms) = t;
+      holdfast_session* session = NULL;
+      if (used(holdfast_open(url, &given, &session, &why))) OK(tried(mutex_of(session, "m")));
+    }
+    holdfast_lock_options each[4];
+    for (int i = 0; i < 4; ++i) {
+      each[i] = (holdfast_lock_options){.size = sizeof each[i]};
+      *(i == 0   ? &each[i].lease_ms
+        : i == 1 ? &each[i].max_hold_ms
+        : i == 2 ? &each[i].local_time_us
+                 : &each[i].linger_us) = t;
+      holdfast_lock* lock = NULL;
+      if (used(holdfast_mutex(store, "m", &each[i], &lock, &why))) OK(tried(lock));
+    }
+    holdfast_lease* lease = taken(mutex_of(store, "m"));
+    (void)used(holdfast_lease_extend(lease, t, &why));
+    CHECK(info_of(lease).state == HOLDFAST_HELD);
+    OK(holdfast_release(lease, NULL, &why));
+  }
+}
+
+static void extreme_times_of_the_others_are_used_or_refused(void) {
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_session* node = NULL;
+  OK(holdfast_open("memory:node", NULL, &node, &why));
+  for (int e = 0; e < extremes_count; ++e) {
+    const int64_t t = extremes[e];
+    holdfast_latch* latch = NULL;
+    if (used(holdfast_latch_open(store, "l", 1, t, &latch, &why))) {
+      OK(holdfast_latch_count_down(latch, 1, NULL, &why));
+      OK(holdfast_latch_remove(latch, &why));
+    }
+    holdfast_barrier* barrier = NULL;
+    holdfast_arrival* arrival = NULL;
+    if (used(holdfast_barrier_open(store, "b", 1, t, &barrier, &why))) {
+      OK(holdfast_barrier_arrive(barrier, &arrival, &why));
+      OK(holdfast_barrier_wait(barrier, arrival, &once, &why));
+      OK(holdfast_close(barrier, &why));
+    }
+    const holdfast_rule rule = {.tokens = 1, .per_us = t};
+    holdfast_limiter* limiter = NULL;
+    holdfast_decision d = {.size = sizeof d};
+    if (used(holdfast_limiter_open(store, "odd", &rule, 1, 0, &limiter, &why)))
+      OK(holdfast_limiter_take(limiter, 1, NULL, 0, &once, &d, &why));
+    const holdfast_rule usual = {.tokens = 9, .per_us = 1000000};
+    OK(holdfast_limiter_open(store, "r", &usual, 1, 0, &limiter, &why));
+    (void)used(holdfast_limiter_reserve(limiter, 1, t, NULL, 0, &d, &why));
+    holdfast_redlock_options each[3];
+    for (int i = 0; i < 3; ++i) {
+      each[i] = (holdfast_redlock_options){.size = sizeof each[i]};
+      *(i == 0   ? &each[i].lease_ms
+        : i == 1 ? &each[i].node_timeout_ms
+                 : &each[i].trust_after_ms) = t;
+      holdfast_lock* lock = NULL;
+      if (used(holdfast_redlock(&node, 1, "q", &each[i], &lock, &why))) OK(tried(lock));
+    }
+  }
+}
+
+/* Each negative number is no limit. */
+static void extreme_times_of_waits_are_used(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lock* lock = mutex_of(store, "m");
+  for (int e = 0; e < extremes_count; ++e) {
+    const int64_t t = extremes[e];
+    const holdfast_wait how = timed(t);
+    holdfast_lease* lease = NULL;
+    OK(holdfast_acquire(lock, &how, &lease, &why));
+    OK(holdfast_release(lease, NULL, &why));
+    holdfast_wait later = told_to(queue, 1);
+    later.timeout_ns = t;
+    OK(holdfast_acquire(lock, &later, NULL, &why));
+    holdfast_event event = {.size = sizeof event};
+    OK(holdfast_queue_next(queue, t, &event, &why));
+    CHECK(event.kind == HOLDFAST_DONE && event.code == HOLDFAST_OK);
+    OK(holdfast_release(event.lease, NULL, &why));
+  }
+}
+
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
 /* Every function that takes a handle, with this one in its place. */
@@ -859,6 +955,9 @@ static const struct {
     RULE(a_limiter_gives_its_tokens_and_then_says_when),
     RULE(a_multi_lock_takes_all_or_nothing),
     RULE(a_redlock_is_held_by_a_majority),
+    RULE(extreme_times_of_sessions_and_locks_are_used_or_refused),
+    RULE(extreme_times_of_the_others_are_used_or_refused),
+    RULE(extreme_times_of_waits_are_used),
     RULE(a_handle_that_is_null_or_closed_is_an_error_everywhere),
     RULE(a_handle_of_another_type_is_an_error),
     RULE(a_pointer_that_has_to_be_there_is_not_null),

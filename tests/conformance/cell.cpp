@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "harness/eventually.hpp"
+#include "harness/held_mutexes.hpp"
 #include "harness/least_rights.hpp"
 #include "harness/passing_on.hpp"
 #include "harness/redis_fleet.hpp"
@@ -74,16 +75,16 @@ void expect_all_keys_to_end(const std::string& row, const std::string& url) {
 // The session is long for the sake of the leases that are asked for here; short ones, and their
 // ends, are for the store's own tests.
 std::string fresh_zookeeper_url(const harness::temp_dir&) {
-  static std::atomic<int> number{0};
-  const auto base = std::to_string(std::random_device()()) + "-" + std::to_string(++number);
-  return harness::url_of_servers("zookeeper") + "/conformance-" + base + "?session=3h";
+  return harness::store_of_least_rights(harness::url_of_servers("zookeeper"), fresh_name()) +
+         "?session=3h";
 }
 #endif
 
 #ifdef HOLDFAST_WITH_ETCD
 // As long a session as ZooKeeper's, and a prefix of its own.
 std::string fresh_etcd_url(const harness::temp_dir&) {
-  return harness::url_of_servers("etcd") + "/" + fresh_name() + "?session=3h";
+  return harness::store_of_least_rights(harness::url_of_servers("etcd"), fresh_name()) +
+         "?session=3h";
 }
 #endif
 
@@ -307,6 +308,16 @@ class counting_waiters final : public harness::passing_on {
   const std::shared_ptr<who_waits> to_;
 };
 
+/// Of sessions whose test has no observer: whatever is told is told with no mutex held, so that the
+/// user may do what it wants.
+class told_under_no_mutex final : public holdfast::observer {
+ public:
+  void on_event(const holdfast::event& e) override {
+    EXPECT_LE(harness::held_mutexes(), 0)
+        << to_string(e.kind) << " of " << e.name << ": " << e.detail;
+  }
+};
+
 decorator in_order(decorator first, decorator then) {
   if (!first) return then;
   if (!then) return first;
@@ -448,7 +459,12 @@ std::size_t fresh_store::waiting(const std::string& name) const {
   return waiting_ ? waiting_->count(name) : 0;
 }
 
+// Where all rules are run somebody listens, and threads that lock in both orders are looked for.
 session fresh_store::open(session_options options) const {
+  if (row_.every_rule && !options.observer) {
+    options.observer = std::make_shared<told_under_no_mutex>();
+    options.lock_order = true;
+  }
   if (row_.faults) {
     options.decorate = in_order(holdfast::testing::faulty(row_.faults()), options.decorate);
   }

@@ -1,5 +1,6 @@
 #include <barrier>
 #include <shared_mutex>
+#include <stop_token>
 #include <thread>
 
 #include "conformance/cell.hpp"
@@ -143,6 +144,70 @@ TEST_P(sharing, the_only_reader_becomes_writer_with_a_greater_fence) {
   EXPECT_GT(held.fence(), fence);
   EXPECT_FALSE(rival_.try_acquire_shared());
   EXPECT_TRUE(lock_.try_upgrade(held)) << "it is one already";
+}
+
+// A reader that becomes the writer while others wait. Where the upgrade is refused because of them,
+// it stays a reader, and nobody is in beside a writer either.
+class upgrading_among_waiters : public sharing {
+ protected:
+  std::jthread waiting_writer(std::stop_token until) {
+    std::jthread waits([this, until] {
+      EXPECT_EQ(reason_of([&] { (void)rival_.acquire(until); }), errc::cancelled);
+    });
+    until_waiting(1);
+    return waits;
+  }
+  std::jthread waiting_reader() {
+    std::jthread waits([this] {
+      const lease mine = third_.acquire_shared();
+      EXPECT_FALSE(somebody_writes_) << "a reader came in beside a writer";
+    });
+    until_waiting(2);
+    return waits;
+  }
+  /// Whoever waits behind the writer does so until it lets go.
+  void expect_alone(const lease& held) {
+    until_waiting(1);
+    EXPECT_EQ(holders(), 1U);
+    EXPECT_FALSE(shared_mutex(another(), name_, {of_row(), {}}).try_acquire_shared());
+    EXPECT_NO_THROW(held.check());
+  }
+
+  shared_mutex third_{another(), name_, {of_row(), {}}};
+  std::atomic<bool> somebody_writes_{false};
+};
+
+INSTANTIATE_TEST_SUITE_P(stores, upgrading_among_waiters,
+                         testing::ValuesIn(cells({"shared_mutex"})), cell_name);
+
+TEST_P(upgrading_among_waiters, whoever_wrote_stays_alone_when_those_between_give_up) {
+  lease held = lock_.acquire_shared();
+  std::stop_source stop;
+  auto writer = waiting_writer(stop.get_token());
+  auto reader = waiting_reader();
+  somebody_writes_ = lock_.try_upgrade(held);
+  stop.request_stop();
+  writer.join();
+  if (somebody_writes_) expect_alone(held);
+  somebody_writes_ = false;
+  EXPECT_FALSE(held.release());
+  reader.join();
+  until_free();
+}
+
+TEST_P(upgrading_among_waiters, whoever_comes_after_the_upgrade_waits_although_others_give_up) {
+  lease held = lock_.acquire_shared();
+  std::stop_source stop;
+  auto writer = waiting_writer(stop.get_token());
+  somebody_writes_ = lock_.try_upgrade(held);
+  auto reader = waiting_reader();
+  stop.request_stop();
+  writer.join();
+  if (somebody_writes_) expect_alone(held);
+  somebody_writes_ = false;
+  EXPECT_FALSE(held.release());
+  reader.join();
+  until_free();
 }
 
 TEST_P(sharing, of_two_readers_that_want_to_write_neither_can_and_neither_hangs) {

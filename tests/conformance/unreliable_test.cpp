@@ -112,6 +112,32 @@ TEST_P(unreliable_sharing, a_store_may_be_and_still_readers_and_writers_never_mi
   expect_correct(history, all, true);
 }
 
+// What store and program say of a hold is the same after each change, and nothing stays of what was
+// carried out twice.
+TEST_P(unreliable_sharing, a_change_of_mode_whose_answer_was_lost_is_made_once_and_known) {
+  const fault_script script;
+  const auto s = another({.decorate = holdfast::testing::faulty(script.plan())});
+  holdfast::shared_mutex lock{s, name_, {of_row(), {}}}, rival{here_, name_, {of_row(), {}}};
+  int met = 0;
+  for (const fault f : {fault::drop_reply, fault::duplicate}) {
+    lease held = lock.acquire_shared();
+    const auto fence = held.fence();
+    script.next(verb::resize, f);
+    EXPECT_TRUE(lock.try_upgrade(held));
+    EXPECT_GT(held.fence(), fence);
+    EXPECT_FALSE(rival.try_acquire_shared());
+    script.next(verb::resize, f);
+    lock.downgrade(held);
+    EXPECT_EQ(script.met(), met += 2);
+    EXPECT_FALSE(rival.try_acquire());
+    EXPECT_TRUE(now_had([&] { return rival.try_acquire_shared().has_value(); }));
+    EXPECT_NO_THROW(held.check());
+    EXPECT_FALSE(held.release());
+    EXPECT_TRUE(now_had([&] { return rival.try_acquire().has_value(); }));
+    until_free();
+  }
+}
+
 class unreliable_latch : public unreliable {};
 INSTANTIATE_TEST_SUITE_P(stores, unreliable_latch, testing::ValuesIn(cells({"latch"})), cell_name);
 

@@ -40,16 +40,23 @@ class one_record final : public state_store {
 
 constexpr std::int64_t now = 1'700'000'000'000'000;
 
+constexpr unsigned kinds = static_cast<unsigned>(kind::condition_variable) + 1;
+constexpr unsigned verbs = static_cast<unsigned>(permits_verb::notify) + 1;
+
+// The numbers of kinds and verbs have no common divisor: each kind meets each verb.
 void ask(session_store& s, unsigned char what) {
   permits_command c;
-  c.verb = static_cast<permits_verb>(what % 7);
-  c.owner = {what / 7U % 3, 1};
-  c.kind = static_cast<kind>(what % 5);
-  c.capacity = 1 + what % 4U;
+  c.verb = static_cast<permits_verb>(what % verbs);
+  c.owner = {what / verbs % 3, 1};
+  c.kind = static_cast<kind>(what % kinds);
+  c.capacity = 1 + what / kinds % 4U;
   c.weight = 1 + what % 2U;
   c.wait = what % 3 == 0;
   c.lease_us = c.queue_lease_us = 1'000'000;
   c.lingers = what % 5 == 0;
+  c.outlives_session = what % 11 == 3;
+  c.priority = what % 13 == 4;
+  if (what % 17 == 5) c.secret = {what, 2};
   c.peer = "peer", c.note = "host 1 fuzz";
   (void)s.permits("m", c);
   countdown_command l;

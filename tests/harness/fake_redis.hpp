@@ -19,6 +19,7 @@ class fake_redis {
 
   explicit fake_redis(answers say);
 
+  int port() const { return server_.port(); }
   std::string url(const std::string& options = {}) const {
     return "redis://127.0.0.1:" + std::to_string(server_.port()) + options;
   }

@@ -1,4 +1,5 @@
 #include "harness/least_rights.hpp"
+#include "harness/eventually.hpp"
 #include "paths.hpp"
 
 #ifdef HOLDFAST_WITH_POSTGRES
@@ -7,12 +8,17 @@
 #ifdef HOLDFAST_WITH_MARIADB
 #include <mysql.h>
 #endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+#define THREADED
+#include <zookeeper/zookeeper.h>
+#endif
 
 #include <fstream>
 #include <holdfast/holdfast.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -22,6 +28,10 @@ namespace harness {
 namespace {
 
 constexpr std::string_view user = "least";
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+// As the servers keep it: the password is "pw", and its hash that of "least:pw".
+constexpr const char* login_at_zookeeper = "least:+EAXeQ+qEbefzjyr1eYzmBZEOXM=";
+#endif
 
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + by.size())) {
@@ -94,6 +104,44 @@ std::string in_mariadb(const std::string& url, const std::string& database) {
 }
 #endif
 
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+int permission(char letter) {
+  switch (letter) {
+    case 'c':
+      return ZOO_PERM_CREATE;
+    case 'r':
+      return ZOO_PERM_READ;
+    case 'w':
+      return ZOO_PERM_WRITE;
+    case 'd':
+      return ZOO_PERM_DELETE;
+    default:
+      throw std::runtime_error(std::string("ZooKeeper has no right called ") + letter);
+  }
+}
+
+// Closed at once: a handle has threads, and tests fork.
+std::string in_zookeeper(const std::string& url, const std::string& path) {
+  const auto hosts = url.substr(url.find("//") + 2);
+  const std::unique_ptr<zhandle_t, int (*)(zhandle_t*)> administrator(
+      zookeeper_init2(
+          hosts.c_str(), [](zhandle_t*, int, int, const char*, void*) {}, 10'000, nullptr, nullptr,
+          0, [](const char*) {}),
+      &zookeeper_close);
+  if (!administrator) throw std::runtime_error("no ZooKeeper handle");
+  eventually("a connection to ZooKeeper",
+             [&] { return zoo_state(administrator.get()) == ZOO_CONNECTED_STATE; });
+  ACL right{0, {const_cast<char*>("digest"), const_cast<char*>(login_at_zookeeper)}};
+  for (const char letter : code_on_page("zookeeper", "On the base path: `"))
+    right.perms |= permission(letter);
+  const ACL_vector rights{1, &right};
+  const int rc = zoo_create(administrator.get(), ("/" + path).c_str(), "", 0, &rights,
+                            ZOO_PERSISTENT, nullptr, 0);
+  if (rc != ZOK) throw std::runtime_error("the base path " + path + ": " + zerror(rc));
+  return replaced(url, "//", "//least:pw@") + "/" + path;
+}
+#endif
+
 /// A store on a server, for the administrator.
 struct lendable {
   std::string server, store;
@@ -131,7 +179,37 @@ std::string rights_on_page(const std::string& page) {
   return all;
 }
 
+std::string code_on_page(const std::string& page, const std::string& behind) {
+  std::ifstream in(std::string(HOLDFAST_SOURCE_DIR) + "/docs/stores/" + page + ".md");
+  std::ostringstream all;
+  all << in.rdbuf();
+  const auto text = all.str();
+  const auto at = text.find(behind);
+  if (at == text.npos) throw std::runtime_error("docs/stores/" + page + ".md lacks " + behind);
+  const auto from = at + behind.size();
+  return text.substr(from, text.find('`', from) - from);
+}
+
+std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix) {
+  const std::string name(user);
+  const auto grant =
+      replaced(code_on_page("etcd", "`etcdctl role grant-permission "), "/locks/", "/" + prefix);
+  return {"user add root:pw",
+          "user grant-role root root",
+          "role add locks",
+          "role grant-permission " + grant,
+          "user add " + name + ":pw",
+          "user grant-role " + name + " locks",
+          "auth enable"};
+}
+
 std::string store_of_least_rights(const std::string& url, const std::string& store) {
+#ifdef HOLDFAST_WITH_ETCD
+  if (url.starts_with("etcd:")) return replaced(url, "//", "//least:pw@") + "/" + store;
+#endif
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+  if (url.starts_with("zookeeper:")) return in_zookeeper(url, store);
+#endif
 #ifdef HOLDFAST_WITH_POSTGRES
   if (url.starts_with("postgres:")) return in_postgres(url, store);
 #endif

@@ -1,13 +1,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 /// The users that docs/stores/*.md says are enough: they may do what that page grants to `app`, in
 /// its own words, and nothing else.
 namespace harness {
 
-/// On a server whose `url` is an administrator's: makes a fresh store (a schema, a database) of
-/// that name, and gives the user of least rights what it needs there. That user's URL of the store.
+/// On a server whose `url` is an administrator's: makes a fresh store (a schema, a database, a base
+/// path) of that name, and gives the user of least rights what it needs there. That user's URL of
+/// the store. On etcd the user has its rights already: etcd_user_of_least_rights.
 std::string store_of_least_rights(const std::string& url, const std::string& store);
 
 /// The same, but a store that was given back is emptied and lent again: to make one costs more than
@@ -16,6 +18,12 @@ std::string lend_store_of_least_rights(const std::string& url, const std::string
 
 /// Whoever has it open closes it before another is lent.
 void give_back_store(const std::string& lent);
+
+/// What etcdctl is told, before anybody uses the servers: that user has the prefix.
+std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix);
+
+/// The code of a page of docs/stores/ that stands right behind these words.
+std::string code_on_page(const std::string& page, const std::string& behind);
 
 /// The statements of a page of docs/stores/ that give rights to `app`.
 std::string rights_on_page(const std::string& page);

@@ -73,7 +73,8 @@ std::vector<std::string> primaries_behind(const std::string& url) {
 
 std::string redis_keys_for_ever(const std::string& url, const std::string& prefix) {
   std::string all;
-  for (const auto& where : primaries_behind(url)) all += redis_keys_for_ever_at(where, prefix, {});
+  const auto counts = [&](const std::string& key) { return key.starts_with(prefix + ":"); };
+  for (const auto& where : primaries_behind(url)) all += redis_keys_for_ever_at(where, {}, counts);
   return all;
 }
 

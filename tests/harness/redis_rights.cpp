@@ -17,8 +17,8 @@ void replace_all(std::string& in, const std::string& what, const std::string& by
 }  // namespace
 
 // | where | `rights` |
-std::vector<std::string> documented_redis_rights(const std::string& row) {
-  std::ifstream page(HOLDFAST_SOURCE_DIR "/docs/stores/redis.md");
+std::vector<std::string> documented_redis_rights(const std::string& row, const std::string& on) {
+  std::ifstream page(HOLDFAST_SOURCE_DIR "/docs/stores/" + on + ".md");
   bool there = false;
   for (std::string line; std::getline(page, line);) {
     there = there || line == "## Rights";
@@ -31,18 +31,24 @@ std::vector<std::string> documented_redis_rights(const std::string& row) {
     for (std::string word; words >> word;) all.push_back(word);
     return all;
   }
-  throw std::runtime_error("docs/stores/redis.md has no rights for: " + row);
+  throw std::runtime_error("docs/stores/" + on + ".md has no rights for: " + row);
 }
 
 void give_documented_rights(const redis_server& to, const std::vector<std::string>& rows,
                             const std::string& prefix) {
-  std::vector<std::string> words{"ACL", "SETUSER", "app", "on", ">pw"};
+  std::vector<std::string> all;
   for (const auto& row : rows) {
     for (auto right : documented_redis_rights(row)) {
       replace_all(right, "holdfast", prefix);
-      words.push_back(right);
+      all.push_back(right);
     }
   }
+  give_just(to, all);
+}
+
+void give_just(const redis_server& to, const std::vector<std::string>& rights) {
+  std::vector<std::string> words{"ACL", "SETUSER", "app", "reset", "on", ">pw"};
+  words.insert(words.end(), rights.begin(), rights.end());
   if (const auto said = to.ask(words); said != "OK")
     throw std::runtime_error("the server refuses the rights: " + said);
 }

@@ -9,13 +9,17 @@
 namespace harness {
 
 /// A row of its table: "everywhere", "behind sentinels", "with ack", "in a cluster", "the
-/// sentinels".
-std::vector<std::string> documented_redis_rights(const std::string& row);
+/// sentinels". On the page "dialects": "redlock", "redisson", "setnx".
+std::vector<std::string> documented_redis_rights(const std::string& row,
+                                                 const std::string& on = "redis");
 
 /// A user "app" with the password "pw", and the rights of these rows. What the page says of the
 /// prefix `holdfast` is said of `prefix`.
 void give_documented_rights(const redis_server& to, const std::vector<std::string>& rows,
                             const std::string& prefix = "holdfast");
+
+/// The same user, with these rights and no others.
+void give_just(const redis_server& to, const std::vector<std::string>& rights);
 
 /// The URL with that user in it.
 std::string as_documented_user(std::string url);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
@@ -89,6 +91,24 @@ std::string read_reply(stream& in) {
   return all;
 }
 
+/// The texts of a reply, whatever is in them.
+void read_items(stream& in, std::vector<std::string>& items) {
+  const std::string line = in.line();
+  const bool several = line.starts_with('*'), text = line.starts_with('$');
+  const long size = several || text ? std::stol(line.substr(1)) : 0;
+  for (long i = 0; several && i < size; ++i) read_items(in, items);
+  if (several) return;
+  if (!text || size < 0) return items.push_back(line.starts_with(':') ? line.substr(1) : line);
+  items.push_back(in.bytes(static_cast<std::size_t>(size)));
+  in.bytes(2);
+}
+
+std::string encoded(const std::vector<std::string>& words) {
+  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
+  for (const auto& w : words) bytes += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
+  return bytes;
+}
+
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
   for (auto& w : words) all.push_back(w.data());
@@ -109,6 +129,13 @@ std::vector<std::string> with_shifted_clock(const std::string& file) {
 }  // namespace
 
 namespace {
+
+/// Of the commands by which tests write what they do not let end.
+bool writes_its_key(const std::string& command) {
+  static const std::set<std::string> all{"SET",  "SETNX", "GETSET", "HSET",   "RPUSH",
+                                         "ZADD", "INCR",  "INCRBY", "DECRBY", "DECR"};
+  return all.contains(command);
+}
 
 bool is_bound(int fd, const void* address, std::size_t size) {
   return ::bind(fd, static_cast<const sockaddr*>(address), static_cast<socklen_t>(size)) == 0;
@@ -151,6 +178,8 @@ int free_port() {
 }
 
 redis_server::redis_server(std::vector<std::string> arguments, const std::string& config) {
+  const auto password = std::find(arguments.begin(), arguments.end(), "--requirepass");
+  if (password != arguments.end()) password_ = *(password + 1);
   if (!config.empty()) {
     config_ = dir_.file("redis.conf");
     std::ofstream(config_) << config;
@@ -166,33 +195,28 @@ redis_server::redis_server(std::vector<std::string> arguments, const std::string
 }
 
 redis_server::~redis_server() {
-  if (pid_ >= 0 && !stopped_) {
-    EXPECT_EQ(keys_for_ever(), "");
+  if (pid_ >= 0) {
+    if (stopped_) resume();
+    EXPECT_EQ(keys_for_ever(), "") << "keys without an expiry, at " << url();
   }
   kill();
 }
 
 std::string redis_server::keys_for_ever() const {
+  // A sentinel has no keys.
+  if (std::find(arguments_.begin(), arguments_.end(), "--sentinel") != arguments_.end()) return {};
   const std::lock_guard guard{asking_};
-  return redis_keys_for_ever_at(socket(), "holdfast", {of_the_test_.begin(), of_the_test_.end()});
+  return redis_keys_for_ever_at(socket(), password_, [&](const std::string& key) {
+    const auto is_like = [&](const auto& one) {
+      return ::fnmatch(one.first.c_str(), key.c_str(), FNM_NOESCAPE) == 0;
+    };
+    return !of_the_test_.contains(key) && std::none_of(may_stay_.begin(), may_stay_.end(), is_like);
+  });
 }
 
-// It may be asleep, a sentinel, or let in nobody.
-std::string redis_keys_for_ever_at(const std::string& where, const std::string& prefix,
-                                   const std::vector<std::string>& known) {
-  std::vector<std::string> words{
-      "EVAL",
-      "local found = {} "
-      "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do "
-      "  local known = false "
-      "  for i = 2, #ARGV do known = known or ARGV[i] == key end "
-      "  if not known and redis.call('PTTL', key) == -1 then found[#found + 1] = key end "
-      "end "
-      "return table.concat(found, ' ')",
-      "0", prefix + ":*"};
-  words.insert(words.end(), known.begin(), known.end());
-  auto said = ask_redis(where, words);
-  return said.starts_with("-") ? std::string() : said;
+void redis_server::may_stay(const std::string& pattern, const std::string& reason) const {
+  const std::lock_guard guard{asking_};
+  may_stay_.emplace(pattern, reason);
 }
 
 std::string redis_server::tcp_url(const std::string& options) const {
@@ -275,7 +299,7 @@ bool redis_server::answers(bool loading_is_fine) const {
 }
 
 std::string redis_server::ask(const std::vector<std::string>& words) const {
-  if (words.size() > 1 && words[1].starts_with("holdfast:")) {
+  if (words.size() > 1 && writes_its_key(words[0])) {
     const std::lock_guard guard{asking_};
     of_the_test_.insert(words[1]);
   }
@@ -284,10 +308,83 @@ std::string redis_server::ask(const std::vector<std::string>& words) const {
 
 std::string ask_redis(const std::string& where, const std::vector<std::string>& words) {
   stream s(where);
-  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
-  for (const auto& w : words) bytes += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
-  s.put(bytes);
+  s.put(encoded(words));
   return read_reply(s);
+}
+
+namespace {
+
+/// A connection on which several things are asked.
+class asker {
+ public:
+  explicit asker(const std::string& where) : stream_(where) {}
+  /// The texts of the reply; an error, also of the connection, is one that begins with "-".
+  std::vector<std::string> ask(const std::vector<std::string>& words) {
+    stream_.put(encoded(words));
+    std::vector<std::string> items;
+    read_items(stream_, items);
+    if (!stream_.ok()) return {"-it does not answer"};
+    return items;
+  }
+
+ private:
+  stream stream_;
+};
+
+bool is_error(const std::vector<std::string>& items) {
+  return !items.empty() && items.front().starts_with("-");
+}
+
+/// Those of the database that was selected.
+std::string keys_without_an_end(asker& of, const std::function<bool(const std::string&)>& counts) {
+  std::string found, cursor = "0";
+  do {
+    const auto page = of.ask({"SCAN", cursor, "COUNT", "1000"});
+    if (is_error(page)) return found + page.front();
+    cursor = page.front();
+    for (std::size_t i = 1; i < page.size(); ++i) {
+      if (!counts(page[i])) continue;
+      const auto left = of.ask({"PTTL", page[i]}).front();
+      // Where its slot is now it is asked for, too.
+      const bool elsewhere = left.starts_with("-MOVED") || left.starts_with("-ASK");
+      if (left == "-1" || (left.starts_with("-") && left != "-2" && !elsewhere))
+        found += page[i] + (left == "-1" ? " " : ": " + left + " ");
+    }
+  } while (cursor != "0");
+  return found;
+}
+
+std::string in_all_databases(const std::string& where, const std::string& password,
+                             const std::function<bool(const std::string&)>& counts) {
+  asker of(where);
+  if (!password.empty()) (void)of.ask({"AUTH", password});
+  const auto info = of.ask({"INFO", "keyspace"});
+  if (is_error(info)) return "the server does not say which keys it has: " + info.front();
+  std::istringstream lines(info.front());
+  std::string found;
+  for (std::string line; std::getline(lines, line);) {
+    int database = 0;
+    long keys = 0, expire = 0;
+    if (std::sscanf(line.c_str(), "db%d:keys=%ld,expires=%ld", &database, &keys, &expire) != 3)
+      continue;
+    if (keys == expire) continue;
+    const auto chosen =
+        database == 0 ? std::vector<std::string>{} : of.ask({"SELECT", std::to_string(database)});
+    found += is_error(chosen) ? chosen.front() : keys_without_an_end(of, counts);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string redis_keys_for_ever_at(const std::string& where, const std::string& password,
+                                   const std::function<bool(const std::string&)>& counts) {
+  std::string said;
+  eventually("a connection to a server with few clients", [&] {
+    said = in_all_databases(where, password, counts);
+    return said.find("max number of clients") == said.npos;
+  });
+  return said;
 }
 
 std::string redis_server::field(const std::vector<std::string>& words,

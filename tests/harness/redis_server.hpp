@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -42,9 +44,14 @@ class redis_server {
   std::string field(const std::vector<std::string>& words, const std::string& name) const;
 
   bool runs() const { return pid_ >= 0; }
-  /// Keys of holdfast's that nothing would ever end, but for those that the test itself has named
-  /// to ask(). There must be none at any time: when it goes away the server is asked.
+  /// Keys of all its databases that nothing would ever end, or why it does not say. There must be
+  /// none at any time: when it goes away the server is asked. Left out: what the test itself has
+  /// written by a command to ask(), and may_stay().
   std::string keys_for_ever() const;
+  /// Keys like that, with asterisks, may stay for ever, and why.
+  void may_stay(const std::string& pattern, const std::string& reason) const;
+  /// It wants a password from now on.
+  void wants(const std::string& password) { password_ = password; }
 
   void kill();
   void stop();
@@ -71,16 +78,17 @@ class redis_server {
   int port_ = 0;
   pid_t pid_ = -1;
   bool stopped_ = false;
+  std::string password_;
   mutable std::mutex asking_;
   mutable std::set<std::string> of_the_test_;
+  mutable std::map<std::string, std::string> may_stay_;  // pattern, reason
 };
 
 /// One command to the server that listens at a socket's path or a port, as redis_server::ask.
 std::string ask_redis(const std::string& where, const std::vector<std::string>& words);
-/// Its keys with that prefix that nothing would ever end, but for `known`; empty if it does not
-/// say.
-std::string redis_keys_for_ever_at(const std::string& where, const std::string& prefix,
-                                   const std::vector<std::string>& known);
+/// Its keys that nothing would ever end and that `counts` says yes to; or why it does not say.
+std::string redis_keys_for_ever_at(const std::string& where, const std::string& password,
+                                   const std::function<bool(const std::string&)>& counts);
 
 /// A port of 127.0.0.1 that nobody listens on.
 int free_port();

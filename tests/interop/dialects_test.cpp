@@ -30,6 +30,9 @@ class warnings final : public holdfast::observer {
 class dialects : public testing::Test {
  protected:
   holdfast::session open(const std::string& dialect, holdfast::session_options o = {}) const {
+    if (dialect.starts_with("setnx")) server_.may_stay("*", "the time of setnx is a key for ever");
+    if (dialect.ends_with("fenced"))
+      server_.may_stay("redisson_lock_token:*", "so that the tokens grow");
     return holdfast::open(server_.url("?dialect=" + dialect), std::move(o));
   }
   std::string ask(const std::vector<std::string>& words) const { return server_.ask(words); }
@@ -214,6 +217,7 @@ TEST_F(dialects, setnx_that_somebody_took_over_is_not_given_back_by_the_former_h
 
 TEST_F(dialects, setnx_whose_renewal_was_carried_out_without_an_answer_is_still_held) {
   harness::fault_proxy network(server_.port());
+  server_.may_stay("orders", "the time of setnx is a key for ever");
   const auto url = "redis://127.0.0.1:" + std::to_string(network.port()) + "?dialect=setnx";
   for (const bool milliseconds : {true, false}) {
     const auto session = holdfast::open(url + (milliseconds ? "&setnx_unit=ms" : ""));

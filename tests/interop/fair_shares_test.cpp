@@ -26,6 +26,7 @@ constexpr auto of_a_turn = 3ms;
 class hot_lock {
  public:
   explicit hot_lock(std::string dialect) : dialect_(std::move(dialect)) {
+    if (dialect_ == "setnx") server_.may_stay("hot", "its time is a key for ever");
     for (int i = 0; i < 2; ++i) {
       const std::vector<std::string> words{"/usr/bin/python3",
                                            "-B",

@@ -30,6 +30,10 @@ constexpr auto patience = 300'000;
 
 class redisson_fair : public testing::Test {
  protected:
+  redisson_fair() {
+    for (const char* const key : {"redisson_lock_queue:*", "redisson_lock_timeout:*"})
+      server_.may_stay(key, "Redisson's queue has no end");
+  }
   std::string ask(const std::vector<std::string>& words) const { return server_.ask(words); }
   holdfast::session open() const { return holdfast::open(server_.url("?dialect=redisson")); }
   static std::string channel_of(const std::string& owner) {

@@ -27,6 +27,9 @@ constexpr auto channel = "redisson_sc:{sem}";
 
 class redisson_permits : public testing::Test {
  protected:
+  redisson_permits() {
+    server_.may_stay("*", "the semaphores of Redisson stay when nobody uses them");
+  }
   std::string ask(const std::vector<std::string>& words) const { return server_.ask(words); }
   holdfast::session open() const { return holdfast::open(server_.url("?dialect=redisson")); }
   std::string number() const { return ask({"GET", "sem"}); }

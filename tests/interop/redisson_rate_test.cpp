@@ -22,6 +22,7 @@ using holdfast::rate_rule;
 
 class redisson_rate : public testing::Test {
  protected:
+  redisson_rate() { server_.may_stay("*", "RRateLimiter stays when nobody uses it"); }
   std::string ask(const std::vector<std::string>& words) const { return server_.ask(words); }
   holdfast::session open() const { return holdfast::open(server_.url("?dialect=redisson")); }
   static std::vector<rate_rule> rule(std::uint64_t tokens, std::chrono::microseconds per) {

@@ -6,6 +6,7 @@
 #include <holdfast/testing.hpp>
 
 #include "engine/stage.hpp"
+#include "primitive/extremes.hpp"
 
 // Whatever duration an option is given: it is refused by name, or means what it says. The sanitizer
 // lane says besides whether anything overflowed.
@@ -14,34 +15,8 @@ namespace {
 using namespace engine_test;
 using fault = holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
-using holdfast::errc;
-
-template <class Duration>
-std::vector<Duration> extremes() {
-  return {Duration::min(), Duration::min() + Duration(1), Duration(-1),   Duration(0),
-          Duration(1),     Duration::max() - Duration(1), Duration::max()};
-}
-
-/// Nothing, if it worked.
-template <class Use>
-errc refusal(Use use) {
-  try {
-    use();
-    return errc{};
-  } catch (const holdfast::error& e) {
-    return e.reason();
-  }
-}
-
-template <class Duration, class Use>
-void expect_used_or_refused(Use use) {
-  for (const auto d : extremes<Duration>()) {
-    const errc how = refusal([&] { use(d); });
-    EXPECT_TRUE(how == errc{} || how == errc::invalid_argument)
-        << d.count() << ": " << make_error_code(how).message();
-  }
-}
-
+using primitive_test::expect_used_or_refused;
+using primitive_test::extremes;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 

@@ -370,6 +370,10 @@ class redis_store final : public session_store, public posting_store {
     const auto answers = servers_->ask(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!answers[i]) return answers[i].error();
+      if (answers[i]->value.is_error()) {
+        auto why = server_says(answers[i]->value.text);
+        if (why.code == errc::not_permitted) return why;
+      }
       const std::string& record = answers[i]->value.text;
       if (!record.empty() && !is_idle(record)) found.emplace_back(requests[i].name);
     }

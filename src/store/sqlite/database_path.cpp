@@ -143,17 +143,21 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
 }
 
+bool may_be_planted(const struct stat& found, const struct stat& folder, uid_t me) noexcept {
+  const bool anybody_may = (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & S_IWOTH) != 0;
+  return anybody_may && found.st_uid != me && found.st_uid != 0 && found.st_uid != folder.st_uid;
+}
+
 // In a sticky folder (/tmp) anybody may have put there what we are about to open: a database in
 // which they hold our locks, or the link to a file of ours.
 status check_not_planted(const std::string& path) {
   struct stat folder{};
   if (::stat(directory_of(path).c_str(), &folder) != 0) return done{};
-  if ((folder.st_mode & S_ISVTX) == 0 || (folder.st_mode & S_IWOTH) == 0) return done{};
   for (const char* const suffix : {"", "-wal", "-shm", "-journal"}) {
     const std::string one = path + suffix;
     struct stat found{};
     if (::lstat(one.c_str(), &found) != 0) continue;
-    if (found.st_uid == ::geteuid() || found.st_uid == 0 || found.st_uid == folder.st_uid) continue;
+    if (!may_be_planted(found, folder, ::geteuid())) continue;
     return failure{errc::not_permitted,
                    one +
                        " belongs to another user, in a folder into which everybody may put files. "

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <holdfast/result.hpp>
@@ -18,6 +19,8 @@ result<std::string> locate(std::string_view path, bool allow_network);
 /// anybody may put one: its owner could forge every lock in it. Root and the owner of the folder
 /// are trusted.
 status check_not_planted(const std::string& path);
+/// What it decides about one file or link, as this user.
+bool may_be_planted(const struct stat& found, const struct stat& folder, uid_t me) noexcept;
 
 /// "." for a bare name.
 std::string directory_of(const std::string& path);

@@ -4,6 +4,7 @@
 
 #include "crew.hpp"
 #include "fixture.hpp"
+#include "harness/fake_redis.hpp"
 #include "harness/redis_fleet.hpp"
 #include "store/redis/slot_map.hpp"
 
@@ -118,6 +119,45 @@ TEST_F(redis_clusters, each_primary_is_looked_at_when_it_is_opened) {
     EXPECT_TRUE(contains(told->details(), "allkeys-lru")) << "node " << i;
     cluster_.nodes()[i]->ask({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
   }
+}
+
+/// Two nodes of a cluster, the second of which says that about itself.
+class two_nodes {
+ public:
+  explicit two_nodes(const std::string& info)
+      : second_([info](const harness::fake_redis::words& w) {
+          return w[0] == "INFO" ? harness::bulk(info) : std::string();
+        }),
+        first_([this](const harness::fake_redis::words& w) {
+          if (w[0] == "INFO")
+            return harness::bulk("# Server\r\nredis_version:7.0.15\r\ncluster_enabled:1\r\n");
+          return w[0] == "CLUSTER" ? slots() : std::string();
+        }) {}
+  std::string url() const { return "redis+cluster://127.0.0.1:" + std::to_string(first_.port()); }
+  std::string second() const { return "127.0.0.1:" + std::to_string(second_.port()); }
+
+ private:
+  static std::string range(int from, int to, int port) {
+    return "*3\r\n:" + std::to_string(from) + "\r\n:" + std::to_string(to) + "\r\n*2\r\n" +
+           harness::bulk("127.0.0.1") + ":" + std::to_string(port) + "\r\n";
+  }
+  std::string slots() const {
+    return "*2\r\n" + range(0, 8'191, first_.port()) + range(8'192, 16'383, second_.port());
+  }
+
+  harness::fake_redis second_, first_;
+};
+
+TEST(redis_cluster_nodes, one_that_is_too_old_or_of_no_cluster_is_named_when_another_is_opened) {
+  const two_nodes old("# Server\r\nredis_version:4.0.14\r\ncluster_enabled:1\r\n");
+  const auto too_old = harness::outcome_of_opening(old.url());
+  EXPECT_EQ(too_old.reason, errc::unsupported) << too_old.text;
+  EXPECT_TRUE(contains(too_old.text, old.second())) << too_old.text;
+  EXPECT_TRUE(contains(too_old.text, "4.0.14")) << too_old.text;
+  const two_nodes alone("# Server\r\nredis_version:7.0.15\r\ncluster_enabled:0\r\n");
+  const auto no_node = harness::outcome_of_opening(alone.url());
+  EXPECT_EQ(no_node.reason, errc::unsupported) << no_node.text;
+  EXPECT_TRUE(contains(no_node.text, alone.second())) << no_node.text;
 }
 
 TEST_F(redis_clusters, a_name_that_redisson_would_tear_apart_is_refused) {

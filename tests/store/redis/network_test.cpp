@@ -46,6 +46,7 @@ TEST_F(redis_network, calls_end_at_their_limit_while_the_server_hangs) {
 }
 
 TEST_F(redis_network, calls_in_each_dialect_end_at_their_limit_too) {
+  server_.may_stay("*", "what the times of setnx are in is a key for ever");
   for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
     SCOPED_TRACE(dialect);
     const auto url = [&](int port) {
@@ -206,6 +207,7 @@ TEST_F(redis_doors, a_server_that_is_full_when_we_come_back_is_unavailable_until
 
 TEST_F(redis_doors, a_password_set_while_we_run_is_not_permitted_at_the_next_connection) {
   say("CONFIG SET requirepass s3cret", "+OK\r\n");
+  server_.wants("s3cret");
   EXPECT_TRUE(m_.try_lock()) << "who is in stays in";
   hang_up_on_the_session();
   const auto o = outcome_of([&] { m_.unlock(), (void)m_.try_lock(); });

@@ -60,5 +60,18 @@ TEST_F(script_keys, of_a_queue_last_longer_than_the_grant_of_the_one_that_has_to
   EXPECT_GT(record_lasts(), 2s);
 }
 
+// A test of the tests: what every server is asked for at its end.
+TEST(keys_for_ever, are_found_in_every_database_and_a_server_that_says_nothing_is_named) {
+  harness::redis_server server;
+  server.ask({"EVAL", "redis.call('SELECT', '3') redis.call('SET', 'a b', 'x')", "0"});
+  EXPECT_EQ(server.keys_for_ever(), "a b ");
+  server.ask({"CONFIG", "SET", "requirepass", "s3cret"});
+  EXPECT_TRUE(contains(server.keys_for_ever(), "NOAUTH")) << server.keys_for_ever();
+  server.wants("s3cret");
+  EXPECT_EQ(server.keys_for_ever(), "a b ");
+  server.may_stay("a*", "this test is over");
+  EXPECT_EQ(server.keys_for_ever(), "");
+}
+
 }  // namespace
 }  // namespace redis_test

@@ -41,6 +41,7 @@ TEST(redis_states, a_server_that_reads_its_data_is_unavailable_until_it_has) {
   redis_server server(
       {"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"});
   auto s = impatient(server.url());
+  server.may_stay("k:*", "so many that they take long to be read");
   server.ask({"DEBUG", "POPULATE", "100000", "k", "100"});  // to be read for minutes
   server.save_and_end();
   server.start_loading();
@@ -176,6 +177,29 @@ TEST_F(redis_pair, a_clock_of_the_server_set_back_keeps_leases_and_fences_grow) 
   EXPECT_FALSE(held_.release());
   waiting_.join();
   EXPECT_GT(next_fence_, fence);
+}
+
+// Its last fence was that time, and the next ones have to be greater.
+TEST(redis_states,
+     a_name_used_while_the_clock_was_far_ahead_is_remembered_until_then_and_no_other) {
+  redis_server server;
+  auto s = holdfast::open(server.url());
+  holdfast::mutex m{s, "m"}, other{s, "other"};
+  server.shift_clock(1h);
+  auto greatest = m.acquire().fence();
+  for (const auto shift : {0s, 10s, 20s}) {
+    server.shift_clock(shift);
+    const auto fence = m.acquire().fence();
+    EXPECT_GT(fence, greatest) << shift.count() << " s";
+    greatest = fence;
+    (void)other.acquire();
+  }
+  EXPECT_EQ(server.ask({"DBSIZE"}), "2");
+  server.shift_clock(30s);
+  EXPECT_EQ(server.ask({"EXISTS", "holdfast:{m}"}), "1");
+  EXPECT_EQ(server.ask({"EXISTS", "holdfast:{other}"}), "0") << "it is idle, and has no such fence";
+  server.shift_clock(2h);
+  EXPECT_EQ(server.ask({"EXISTS", "holdfast:{m}"}), "0");
 }
 
 class redis_short_lease : public redis_pair {

@@ -176,6 +176,19 @@ TEST_F(others_files, text_of_somebody_else_in_a_record_is_handed_over_as_it_is) 
 class rights : public opening {
  protected:
   rights() { fs::permissions(dir_.path(), fs::perms{0755}); }
+  void expect_files_of_others_to_be_refused(const std::string& file) {
+    for (const char* const planted : {"", "-wal"}) {
+      std::ofstream(file + planted, std::ios::app).flush();
+      ASSERT_EQ(::chown((file + planted).c_str(), 12345, 12345), 0);
+      ASSERT_EQ(::chown(path("sticky").c_str(), 12346, 12346), 0);
+      expect_refusal(file, errc::not_permitted, "another user");
+      ASSERT_EQ(::chown((file + planted).c_str(), 0, 0), 0);
+    }
+    fs::create_symlink(path("elsewhere.db"), path("sticky/link.db"));
+    (void)open(path("elsewhere.db"));
+    ASSERT_EQ(::lchown(path("sticky/link.db").c_str(), 12345, 12345), 0);
+    expect_refusal(path("sticky/link.db"), errc::not_permitted, "another user");
+  }
 };
 
 TEST_F(rights, a_file_without_write_permission_is_read_only) {
@@ -232,18 +245,28 @@ TEST_F(rights, a_database_that_another_user_put_where_everybody_may_is_refused) 
   const auto file = path("sticky/locks.db");
   (void)open(file);
   EXPECT_NO_THROW((void)open(file)) << "our own";
-  if (::geteuid() != 0) return;  // nobody else can make a file of another user
-  for (const char* const planted : {"", "-wal"}) {
-    std::ofstream(file + planted, std::ios::app).flush();
-    ASSERT_EQ(::chown((file + planted).c_str(), 12345, 12345), 0);
-    ASSERT_EQ(::chown(path("sticky").c_str(), 12346, 12346), 0);
-    expect_refusal(file, errc::not_permitted, "another user");
-    ASSERT_EQ(::chown((file + planted).c_str(), 0, 0), 0);
-  }
-  fs::create_symlink(path("elsewhere.db"), path("sticky/link.db"));
-  (void)open(path("elsewhere.db"));
-  ASSERT_EQ(::lchown(path("sticky/link.db").c_str(), 12345, 12345), 0);
-  expect_refusal(path("sticky/link.db"), errc::not_permitted, "another user");
+  if (::geteuid() == 0) expect_files_of_others_to_be_refused(file);
+}
+
+// Only root can make a file of another user, so for everybody by what the system says of one.
+TEST(planted, is_what_somebody_else_may_have_put_where_everybody_may) {
+  using holdfast::store::sqlite::may_be_planted;
+  constexpr uid_t me = 1000, other = 1001, owner = 1002, root = 0;
+  const auto of = [](uid_t who, mode_t mode) {
+    struct stat s{};
+    s.st_uid = who, s.st_mode = mode;
+    return s;
+  };
+  constexpr mode_t like_tmp = S_IFDIR | 01777;
+  EXPECT_TRUE(may_be_planted(of(other, S_IFREG), of(owner, like_tmp), me));
+  EXPECT_TRUE(may_be_planted(of(other, S_IFLNK), of(root, like_tmp), me));
+  EXPECT_TRUE(may_be_planted(of(other, S_IFREG), of(me, like_tmp), me));
+  EXPECT_TRUE(may_be_planted(of(other, S_IFREG), of(owner, like_tmp), root));
+  for (const uid_t trusted : {me, owner, root})
+    EXPECT_FALSE(may_be_planted(of(trusted, S_IFREG), of(owner, like_tmp), me)) << trusted;
+  // Where not everybody may put files, or whoever may could remove ours as well.
+  for (const mode_t mode : {S_IFDIR | 01770, S_IFDIR | 0777, S_IFDIR | 0755})
+    EXPECT_FALSE(may_be_planted(of(other, S_IFREG), of(owner, mode), me)) << std::oct << mode;
 }
 
 // ---- file systems

@@ -1,0 +1,242 @@
+#include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
+#include "store/redis/commands.hpp"
+#include "store/redis/node.hpp"
+#include "store/redis/scripts.hpp"
+
+// late.lua: a command of a dialect that something on the way has kept back until nobody waits for
+// it any more.
+namespace redis_test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace holdfast::store;
+using harness::relay;
+using harness::way;
+namespace redis = holdfast::store::redis;
+using words = std::vector<std::string>;
+
+/// A script, and how a test calls it: "60000" and "3600000" are leases in milliseconds.
+struct layout {
+  std::string name;
+  redis::script (*script)() noexcept;
+  words keys;
+  std::string takes;  ///< the verb of the command that makes the keys
+  words changes;      ///< verbs of other commands that give or take away
+  words whenever;     ///< verbs of what lets go, or only looks
+  words (*arguments)(const std::string& verb, const std::string& ms);
+  bool for_ever = false;  ///< its keys have no end
+};
+
+const std::string owner = "00000000000000070000000000000001:1";
+
+words of_a_lock(const std::string& verb, const std::string& ms) {
+  return {verb, owner, ms, "channel"};
+}
+
+const std::vector<layout>& layouts() {
+  static const std::vector<layout> all{
+      {"redlock",
+       redis::redlock_script,
+       {"m"},
+       "add",
+       {"add", "extend"},
+       {"remove", "look"},
+       of_a_lock},
+      {"redisson",
+       redis::redisson_script,
+       {"m"},
+       "add",
+       {"add", "extend"},
+       {"remove", "look"},
+       of_a_lock},
+      {"fenced",
+       redis::redisson_script,
+       {"m", "t"},
+       "add",
+       {"add", "extend"},
+       {"remove", "look"},
+       of_a_lock,
+       true},
+      {"fair",
+       redis::redisson_fair_script,
+       {"m", "queue", "ends", "waits"},
+       "add",
+       {"add", "extend"},
+       {"remove", "look"},
+       [](const std::string& verb, const std::string& ms) {
+         return words{verb, owner, ms, "channel", "4000"};
+       }},
+      {"rw",
+       redis::redisson_rw_script,
+       {"m", "beside:"},
+       "add",
+       {"add", "extend", "resize"},
+       {"remove", "look"},
+       [](const std::string& verb, const std::string& ms) {
+         return words{verb, owner, ms, "channel", "1"};
+       }},
+      {"permits",
+       redis::redisson_permits_script,
+       {"m", "timeout", "ends", "permits", "latch"},
+       "add",
+       {"add", "extend"},
+       {"remove", "look"},
+       [](const std::string& verb, const std::string& ms) {
+         return words{verb, owner, "sixteen bytes...", "1", "3", ms, "channel", "1"};
+       },
+       true},
+      {"latch",
+       redis::redisson_latch_script,
+       {"m", "made", "arrival", "timeout", "permits"},
+       "wait",
+       {"arrive", "wait"},
+       {"inspect", "remove"},
+       [](const std::string& verb, const std::string& ms) {
+         return words{verb, "2", "1", "channel", ms, ms};
+       }},
+      {"limiter",
+       redis::redisson_rate_script,
+       {"m", "value", "permits", "refunded"},
+       "take",
+       {"take", "refund"},
+       {"inspect"},
+       [](const std::string& verb, const std::string&) {
+         return words{verb, "sixteen bytes...", "1", "5", "3600000", "0"};
+       },
+       true},
+      {"setnx",
+       redis::setnx_script,
+       {"m"},
+       "add",
+       {"add", "extend"},
+       {"remove", "look"},
+       [](const std::string& verb, const std::string& ms) {
+         return words{verb, "", ms + "000", "1000000", ""};
+       },
+       true},
+  };
+  return all;
+}
+
+class redis_late_dialects : public testing::TestWithParam<layout> {
+ protected:
+  redis_late_dialects() {
+    if (GetParam().for_ever) server_.may_stay("*", "the other programs let it stay");
+  }
+  std::string carry_out(const std::string& verb, const std::string& ms, const std::string& until) {
+    const auto& l = GetParam();
+    words all{"EVAL", std::string(l.script().text), std::to_string(l.keys.size())};
+    all.insert(all.end(), l.keys.begin(), l.keys.end());
+    const auto more = l.arguments(verb, ms);
+    all.insert(all.end(), more.begin(), more.end());
+    all.push_back(until);
+    return server_.ask(all);
+  }
+  std::string in(std::chrono::microseconds d) {
+    const auto said = server_.ask({"TIME"});
+    const auto at = said.find(' ');
+    const auto now = std::stoll(said.substr(0, at)) * 1'000'000 + std::stoll(said.substr(at + 1));
+    return std::to_string(now + d.count());
+  }
+  /// Of all keys; whether one expires belongs to it, and its time to live does not.
+  std::string content() { return server_.ask({"DEBUG", "DIGEST"}); }
+
+  harness::redis_server server_;
+};
+
+INSTANTIATE_TEST_SUITE_P(scripts, redis_late_dialects, testing::ValuesIn(layouts()),
+                         [](const auto& p) { return p.param.name; });
+
+TEST_P(redis_late_dialects, what_gives_or_takes_away_is_refused_and_changes_nothing) {
+  for (const auto& verb : GetParam().changes) {
+    const auto said = carry_out(verb, "60000", in(-1ms));
+    EXPECT_TRUE(said.starts_with("-HOLDFAST_LATE ")) << verb << ": " << said;
+    EXPECT_EQ(server_.ask({"DBSIZE"}), "0") << verb;
+  }
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
+  const auto before = content();
+  for (const auto& verb : GetParam().changes) {
+    const auto said = carry_out(verb, "3600000", in(-1ms));
+    EXPECT_TRUE(said.starts_with("-HOLDFAST_LATE ")) << verb << ": " << said;
+    EXPECT_EQ(content(), before) << verb;
+    EXPECT_LE(std::stol(server_.ask({"PTTL", "m"})), 60'000) << verb;
+  }
+}
+
+TEST_P(redis_late_dialects, what_comes_in_time_is_not_refused) {
+  for (const auto& verb : GetParam().changes) {
+    const auto said = carry_out(verb, "60000", in(60s));
+    EXPECT_FALSE(said.starts_with("-")) << verb << ": " << said;
+  }
+}
+
+TEST_P(redis_late_dialects, what_lets_go_or_only_looks_is_carried_out_whenever_it_comes) {
+  ASSERT_FALSE(carry_out(GetParam().takes, "60000", in(60s)).starts_with("-"));
+  for (const auto& verb : GetParam().whenever) {
+    const auto said = carry_out(verb, "60000", in(-1ms));
+    EXPECT_FALSE(said.starts_with("-")) << verb << ": " << said;
+  }
+}
+
+// The words that a session sends, over a connection that is kept back: of the redlock, as its lock
+// is the simplest.
+class redis_late_dialect : public testing::Test {
+ protected:
+  /// Its connection goes through the proxy, or does not.
+  std::unique_ptr<redis::node> node(std::chrono::milliseconds command_timeout, int port) const {
+    redis::redis_options o;
+    o.dialect = redis::dialect::redlock;
+    o.command_timeout = command_timeout;
+    o.locate = [port](holdfast::boot_time, int) -> holdfast::result<redis::address> {
+      return redis::address{"127.0.0.1", static_cast<std::uint16_t>(port)};
+    };
+    return std::make_unique<redis::node>(std::move(o));
+  }
+  static holdfast::result<redis::node::answer> ask(redis::node& n, std::string_view verb) {
+    std::string bytes;
+    redis::append_command(
+        bytes, {"EVALSHA", redis::redlock_script().sha, "1", "m", verb, "token", "60000"}, 1);
+    const redis::message one{.bytes = bytes, .stamped = true};
+    return n.ask({&one, 1}, false);
+  }
+  long calls() const {
+    return std::stol(server_.field({"INFO", "commandstats"}, "cmdstat_evalsha").substr(6));
+  }
+
+  harness::redis_server server_;
+  harness::fault_proxy proxy_{server_.port()};
+};
+
+TEST_F(redis_late_dialect, an_acquire_kept_back_until_its_caller_gave_up_takes_nothing) {
+  auto slow = node(100ms, proxy_.port()), direct = node(60s, server_.port());
+  ASSERT_TRUE(slow->open());
+  ASSERT_TRUE(ask(*direct, "look"));
+  const auto before = calls();
+  proxy_.with([](relay& r) { r.stall(way::up); });
+  const auto given_up = ask(*slow, "add");
+  ASSERT_FALSE(given_up);
+  EXPECT_TRUE(given_up.error().outcome_unknown);
+  ASSERT_TRUE(ask(*direct, "remove"));
+  proxy_.heal();
+  harness::eventually("what was kept back", [&] { return calls() == before + 2; });
+  EXPECT_EQ(server_.ask({"EXISTS", "m"}), "0") << "held by nobody who knows of it";
+}
+
+// Its clock was set: the first word says another time, and is corrected.
+TEST_F(redis_late_dialect, a_server_whose_clock_was_set_is_asked_again_and_nobody_is_told) {
+  for (const std::string dialect : {"redlock", "redisson", "setnx"}) {
+    server_.ask({"FLUSHALL"});
+    server_.shift_clock(0h);
+    auto s = holdfast::open(server_.url("?command_timeout=60s&dialect=" + dialect));
+    holdfast::mutex m{s, "m"};
+    for (const auto shift : {0h, 1h, 0h}) {
+      server_.shift_clock(shift);
+      EXPECT_TRUE(m.try_lock()) << dialect;
+      m.unlock();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redis_test
