@@ -120,26 +120,6 @@ int permission(char letter) {
   }
 }
 
-// Closed at once: a handle has threads, and tests fork.
-std::string in_zookeeper(const std::string& url, const std::string& path) {
-  const auto hosts = url.substr(url.find("//") + 2);
-  const std::unique_ptr<zhandle_t, int (*)(zhandle_t*)> administrator(
-      zookeeper_init2(
-          hosts.c_str(), [](zhandle_t*, int, int, const char*, void*) {}, 10'000, nullptr, nullptr,
-          0, [](const char*) {}),
-      &zookeeper_close);
-  if (!administrator) throw std::runtime_error("no ZooKeeper handle");
-  eventually("a connection to ZooKeeper",
-             [&] { return zoo_state(administrator.get()) == ZOO_CONNECTED_STATE; });
-  ACL right{0, {const_cast<char*>("digest"), const_cast<char*>(login_at_zookeeper)}};
-  for (const char letter : code_on_page("zookeeper", "On the base path: `"))
-    right.perms |= permission(letter);
-  const ACL_vector rights{1, &right};
-  const int rc = zoo_create(administrator.get(), ("/" + path).c_str(), "", 0, &rights,
-                            ZOO_PERSISTENT, nullptr, 0);
-  if (rc != ZOK) throw std::runtime_error("the base path " + path + ": " + zerror(rc));
-  return replaced(url, "//", "//least:pw@") + "/" + path;
-}
 #endif
 
 /// A store on a server, for the administrator.
@@ -179,6 +159,20 @@ std::string rights_on_page(const std::string& page) {
   return all;
 }
 
+// grant PRIVILEGE, PRIVILEGE on OBJECT to app;
+std::vector<right> each_right_on_page(const std::string& page) {
+  std::vector<right> all;
+  std::istringstream statements(rights_on_page(page));
+  for (std::string one; std::getline(statements, one, ';');) {
+    const auto on = one.find(" on "), to = one.find(" to ");
+    std::istringstream privileges(
+        one.substr(std::string_view("grant ").size(), on - std::string_view("grant ").size()));
+    const auto object = one.substr(on + 4, to - on - 4);
+    for (std::string p; std::getline(privileges >> std::ws, p, ',');) all.push_back({p, object});
+  }
+  return all;
+}
+
 std::string code_on_page(const std::string& page, const std::string& behind) {
   std::ifstream in(std::string(HOLDFAST_SOURCE_DIR) + "/docs/stores/" + page + ".md");
   std::ostringstream all;
@@ -203,12 +197,37 @@ std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix) {
           "auth enable"};
 }
 
+#ifdef HOLDFAST_WITH_ZOOKEEPER
+// Closed at once: a handle has threads, and tests fork.
+std::string zookeeper_base(const std::string& url, const std::string& path,
+                           const std::string& letters) {
+  const auto hosts = url.substr(url.find("//") + 2);
+  const std::unique_ptr<zhandle_t, int (*)(zhandle_t*)> administrator(
+      zookeeper_init2(
+          hosts.c_str(), [](zhandle_t*, int, int, const char*, void*) {}, 10'000, nullptr, nullptr,
+          0, [](const char*) {}),
+      &zookeeper_close);
+  if (!administrator) throw std::runtime_error("no ZooKeeper handle");
+  eventually("a connection to ZooKeeper",
+             [&] { return zoo_state(administrator.get()) == ZOO_CONNECTED_STATE; });
+  struct ACL may{0, {const_cast<char*>("digest"), const_cast<char*>(login_at_zookeeper)}};
+  for (const char letter : letters) may.perms |= permission(letter);
+  const ACL_vector rights{1, &may};
+  const int rc = zoo_create(administrator.get(), ("/" + path).c_str(), "", 0, &rights,
+                            ZOO_PERSISTENT, nullptr, 0);
+  if (rc != ZOK) throw std::runtime_error("the base path " + path + ": " + zerror(rc));
+  return replaced(url, "//", "//least:pw@") + "/" + path;
+}
+#endif
+
 std::string store_of_least_rights(const std::string& url, const std::string& store) {
 #ifdef HOLDFAST_WITH_ETCD
   if (url.starts_with("etcd:")) return replaced(url, "//", "//least:pw@") + "/" + store;
 #endif
 #ifdef HOLDFAST_WITH_ZOOKEEPER
-  if (url.starts_with("zookeeper:")) return in_zookeeper(url, store);
+  if (url.starts_with("zookeeper:")) {
+    return zookeeper_base(url, store, code_on_page("zookeeper", "On the base path: `"));
+  }
 #endif
 #ifdef HOLDFAST_WITH_POSTGRES
   if (url.starts_with("postgres:")) return in_postgres(url, store);

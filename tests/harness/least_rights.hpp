@@ -19,11 +19,21 @@ std::string lend_store_of_least_rights(const std::string& url, const std::string
 /// Whoever has it open closes it before another is lent.
 void give_back_store(const std::string& lent);
 
+/// On ZooKeeper: a base path on which the user of least rights has those, as in "crd".
+std::string zookeeper_base(const std::string& url, const std::string& path,
+                           const std::string& letters);
+
 /// What etcdctl is told, before anybody uses the servers: that user has the prefix.
 std::vector<std::string> etcd_user_of_least_rights(const std::string& prefix);
 
 /// The code of a page of docs/stores/ that stands right behind these words.
 std::string code_on_page(const std::string& page, const std::string& behind);
+
+/// One of them: "update", "holdfast_meta".
+struct right {
+  std::string privilege, object;
+};
+std::vector<right> each_right_on_page(const std::string& page);
 
 /// The statements of a page of docs/stores/ that give rights to `app`.
 std::string rights_on_page(const std::string& page);

@@ -1,3 +1,4 @@
+#include "harness/least_rights.hpp"
 #include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 #include "store/zookeeper/fixture.hpp"
@@ -94,6 +95,28 @@ TEST(zookeeper_bad_input, what_the_acl_refuses_is_not_permitted_and_leaves_no_no
     EXPECT_FALSE(e.outcome_unknown());
   }
   EXPECT_TRUE(owner.children(base).empty());
+}
+
+TEST(zookeeper_bad_input, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
+  const auto use_everything = [](const std::string& url) {
+    auto session = holdfast::open(url);
+    const auto held = holdfast::mutex(session, "n").acquire();
+    holdfast::latch l{session, "l", 1};
+    l.count_down();
+    l.remove();
+    (void)session.names();
+    (void)session.show("n");
+  };
+  const auto url = "zookeeper://" + hosts();
+  const auto all = harness::code_on_page("zookeeper", "On the base path: `");
+  EXPECT_NO_THROW(use_everything(harness::zookeeper_base(url, fresh_base().substr(1), all)));
+  for (const char missing : all) {
+    auto others = all;
+    std::erase(others, missing);
+    const auto base = harness::zookeeper_base(url, fresh_base().substr(1), others);
+    const auto e = thrown_by([&] { use_everything(base); });
+    EXPECT_EQ(e.reason(), errc::not_permitted) << "without " << missing << ": " << e.what();
+  }
 }
 
 TEST(zookeeper_bad_input, with_its_password_a_user_s_places_are_its_own) {
