@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/sql/peer_id.hpp"
+#include "base/random.hpp"
 
 namespace holdfast::store::sql {
 
@@ -37,7 +37,7 @@ class link_pool::attempt {
     const boot_time now = of_.clock_.now();
     const std::chrono::nanoseconds lasted = now - began_;
     of_.away_ = made.error();
-    of_.next_attempt_at_ = now + jittered(std::clamp(lasted, shortest_pause, longest_pause));
+    of_.next_attempt_at_ = now + base::jittered(std::clamp(lasted, shortest_pause, longest_pause));
   }
 
  private:
