@@ -2,11 +2,11 @@
 
 #include <holdfast/store/queue_inbox.hpp>
 
+#include "base/random.hpp"
 #include "store/mariadb/link.hpp"
 #include "store/mariadb/schema.hpp"
 #include "store/mariadb/user_lock.hpp"
 #include "store/sql/over_rows.hpp"
-#include "store/sql/peer_id.hpp"
 #include "store/sql/session_locks.hpp"
 
 namespace holdfast::store::mariadb {
@@ -20,7 +20,7 @@ class mariadb_store final : public sql::over_rows {
         tables_(options_.database),
         rows_([this](boot_time) { return connect(); }, options_.connections,
               options_.command_timeout),
-        inbox_(sql::random_peer(), options_.clock != nullptr ? *options_.clock : real_clock()) {}
+        inbox_(base::random_id(), options_.clock != nullptr ? *options_.clock : real_clock()) {}
 
   status open() {
     auto first = link::open(options_, tables_);

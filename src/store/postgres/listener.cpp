@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/random.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/sql/notification_text.hpp"
-#include "store/sql/peer_id.hpp"
 
 namespace holdfast::store::postgres {
 
@@ -28,7 +29,7 @@ std::string channel_of(std::string_view peer) { return "holdfast_" + std::string
 listener::listener(const postgres_options& options)
     : options_(options),
       clock_(options.clock != nullptr ? *options.clock : real_clock()),
-      peer_(sql::random_peer()),
+      peer_(base::random_id()),
       listen_("listen " + quoted(channel_of(peer_))),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -63,7 +64,6 @@ void listener::subscribed(std::unique_ptr<wire> made) {
   wire_ = std::move(made);
   heard_at_ = boot_clock::now();
   asked_ = false;
-  pause_ = 0ns;
   ++gaps_;
 }
 
@@ -100,8 +100,8 @@ void listener::go_on_connecting(boot_time until) {
   using state = subscribing::state;
   const auto now = boot_clock::now();
   const std::chrono::nanoseconds left = clock_.sleep_for(until);
-  if (!in_progress_ && now < next_attempt_at_) {
-    return wait_for(-1, 0, std::min<std::chrono::nanoseconds>(left, next_attempt_at_ - now));
+  if (!in_progress_ && now < pause_.until()) {
+    return wait_for(-1, 0, std::min<std::chrono::nanoseconds>(left, pause_.until() - now));
   }
   if (!in_progress_) in_progress_.emplace(server(), listen_, now + options_.connect_timeout);
   switch (in_progress_->step()) {
@@ -138,11 +138,13 @@ void listener::take_what_came() {
   if (!wire_) return;
   bool alive = wire_->read();
   while (const auto line = wire_->next_notification()) {
+    of_use_ = true;
     if (!asked_) heard_at_ = boot_clock::now();
     if (auto n = sql::decode(*line)) notifications_.push_back(std::move(*n));
   }
   if (alive && asked_ && wire_->answered()) {
     asked_ = false;
+    of_use_ = true;
     heard_at_ = boot_clock::now();
     alive = static_cast<bool>(wire_->end(heard_at_ + rest_of_an_answer));
   }
@@ -179,8 +181,7 @@ void listener::disconnect() {
   ++gaps_;
   wire_.reset();
   in_progress_.reset();
-  pause_ = std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
-  next_attempt_at_ = boot_clock::now() + sql::jittered(pause_);
+  pause_.begin(std::exchange(of_use_, false), boot_clock::now());
 }
 
 // ---- a connection on its way

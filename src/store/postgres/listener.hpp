@@ -4,6 +4,7 @@
 #include <deque>
 #include <holdfast/store/inbox.hpp>
 
+#include "base/reconnect_pause.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace holdfast::store::postgres {
@@ -85,9 +86,9 @@ class listener final : public inbox {
   std::atomic<std::uint64_t> gaps_{0};
   std::deque<notification> notifications_;
   boot_time heard_at_{};
-  boot_time next_attempt_at_{};
   boot_time next_leaving_at_{};
-  std::chrono::nanoseconds pause_{0};
+  base::reconnect_pause pause_;
+  bool of_use_ = false;  ///< something came over this connection
 };
 
 /// The channel of a session.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/random.hpp"
 #include "store/redis/errors.hpp"
-#include "store/redis/random.hpp"
 
 namespace holdfast::store::redis {
 
@@ -31,7 +31,7 @@ address address_of(const node& n) { return {n.options().host, n.options().port};
 }  // namespace
 
 cluster::cluster(const redis_options& options)
-    : options_(options), notifications_from_(std::hash<std::string>()(random_id())) {}
+    : options_(options), notifications_from_(std::hash<std::string>()(base::random_id())) {}
 
 status cluster::open() {
   status last = failure{errc::unavailable, "no node was named"};
@@ -113,7 +113,7 @@ void cluster::run(routed_parts todo, bool patient) {
     if (r.dead != nullptr) keep_what_has_hope(r);
     if (r.later || rounds > longest_chase) {
       if (!patient) return;
-      pause(jittered(wait));
+      pause(base::jittered(wait));
       wait = std::min<std::chrono::nanoseconds>(wait * 2, 50ms);
     }
     todo = std::move(r.again);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "store/redis/errors.hpp"
-#include "store/redis/random.hpp"
 
 namespace holdfast::store::redis {
 
@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto longest_pause = 1000ms;
 /// Of a pause this much is worth waiting for.
 constexpr auto short_pause = 100ms;
 /// So long a thread that nobody else waits beside stays awake for its reply.
@@ -21,10 +20,6 @@ constexpr auto longest_awake = 50us;
 constexpr std::size_t most_posted = 1'000;
 /// So many commands find room in the socket, whether or not the server reads.
 constexpr std::size_t most_at_once = 32;
-
-std::chrono::milliseconds next_pause(std::chrono::milliseconds before) {
-  return std::clamp<std::chrono::milliseconds>(before * 2, 4ms, longest_pause);
-}
 
 failure timed_out(const redis_options& o) {
   return {errc::unavailable,
@@ -248,9 +243,9 @@ status link::ensure_connected(lock& l, boot_time deadline) {
       if (now >= deadline)
         return failure{errc::unavailable, "no connection yet; the server is being called"};
       connected_.wait_for(l, std::min<std::chrono::nanoseconds>(deadline - now, 100ms));
-    } else if (last_problem_ && now < next_attempt_at_) {
-      if (std::min(deadline, now + short_pause) < next_attempt_at_) return *last_problem_;
-      connected_.wait_for(l, next_attempt_at_ - now);
+    } else if (last_problem_ && now < pause_.until()) {
+      if (std::min(deadline, now + short_pause) < pause_.until()) return *last_problem_;
+      connected_.wait_for(l, pause_.until() - now);
     } else {
       connect_now(l);
       if (!connection_) return last_problem_ ? *last_problem_ : broken("it was closed again");
@@ -285,13 +280,8 @@ void link::connect_now(lock& l) {
   connected_.notify_all();
 }
 
-// One that was of use is replaced at once. One that was made for nothing is as bad as none: a
-// server that lets everybody in and then hangs up, or is only a replica, would see them come back
-// for ever.
 void link::pause_before_next(failure why) noexcept {
-  pause_ = useful_ ? 0ms : next_pause(pause_);
-  useful_ = false;
-  next_attempt_at_ = boot_clock::now() + jittered(pause_);
+  pause_.begin(std::exchange(useful_, false), boot_clock::now());
   last_problem_ = std::move(why);
   last_problem_->outcome_unknown = false;  // what has not been sent yet changed nothing
 }

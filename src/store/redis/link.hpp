@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "base/reconnect_pause.hpp"
 #include "store/redis/futex.hpp"
 #include "store/redis/handshake.hpp"
 
@@ -155,8 +156,7 @@ class link {
   // After a connection that could not be made, or was of no use.
   bool useful_ = false;  ///< this connection has answered something
   std::optional<failure> last_problem_;
-  boot_time next_attempt_at_{};
-  std::chrono::milliseconds pause_{0};
+  base::reconnect_pause pause_;
 };
 
 }  // namespace holdfast::store::redis

@@ -4,9 +4,9 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "store/redis/errors.hpp"
-#include "store/redis/random.hpp"
 
 namespace holdfast::store::redis {
 
@@ -64,7 +64,7 @@ void subscriber::use(std::unique_ptr<connection> c) {
 // the next waiter finds what came of it.
 bool subscriber::reconnect() {
   if (!is_connecting()) {
-    if (boot_clock::now() >= next_attempt_at_) begin_to_connect();
+    if (boot_clock::now() >= pause_.until()) begin_to_connect();
     return false;
   }
   std::optional<made> outcome;
@@ -102,11 +102,9 @@ void subscriber::begin_to_connect() try {
   pause_before_next();  // no thread to be had now, or no memory
 }
 
-// As in link: one over which nothing ever came is as bad as none.
+// One over which something came was of use.
 void subscriber::pause_before_next() {
-  pause_ = useful_ ? 0ns : std::clamp<std::chrono::nanoseconds>(pause_ * 2, 5ms, 1s);
-  useful_ = false;
-  next_attempt_at_ = boot_clock::now() + jittered(pause_);
+  pause_.begin(std::exchange(useful_, false), boot_clock::now());
 }
 
 pollfd subscriber::to_poll() const noexcept {
@@ -118,7 +116,7 @@ pollfd subscriber::to_poll() const noexcept {
 boot_time subscriber::due() const {
   if (has_bytes()) return boot_time{};
   if (connection_) return heard_at_ + (pinged_ ? 2 : 1) * silence;
-  return is_connecting() ? forever : next_attempt_at_;
+  return is_connecting() ? forever : pause_.until();
 }
 
 void subscriber::read(const std::function<void(const resp_value&)>& take) {

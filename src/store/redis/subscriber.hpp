@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/reconnect_pause.hpp"
 #include "store/redis/handshake.hpp"
 
 namespace holdfast::store::redis {
@@ -68,8 +69,7 @@ class subscriber {
   boot_time heard_at_{};
   bool pinged_ = false;
   bool useful_ = false;  ///< something came over this connection
-  boot_time next_attempt_at_{};
-  std::chrono::nanoseconds pause_{0};
+  base::reconnect_pause pause_;
 };
 
 }  // namespace holdfast::store::redis

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/random.hpp"
 #include "store/redis/errors.hpp"
 #include "store/redis/keys.hpp"
-#include "store/redis/random.hpp"
 
 namespace holdfast::store::redis {
 
@@ -62,7 +62,7 @@ std::vector<notification> parse_notifications(std::string_view text) {
 subscription::subscription(const redis_options& options)
     : options_(options),
       clock_(options.clock != nullptr ? *options.clock : real_clock()),
-      peer_(random_id()),
+      peer_(base::random_id()),
       wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   all_.push_back(std::make_unique<subscriber>(options, channel_prefix(options) + peer_));
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/sql/peer_id.hpp"
+#include "base/random.hpp"
 
 namespace holdfast::store::sql {
 
@@ -20,7 +20,8 @@ constexpr std::chrono::nanoseconds short_pause = 100ms;
 /// One attempt to connect.
 class link_pool::attempt {
  public:
-  explicit attempt(link_pool& of) : of_(of), alone_(of.away_.has_value()), began_(of.clock_.now()) {
+  explicit attempt(link_pool& of)
+      : of_(of), alone_(of.away_.has_value()), began_(of.clock_.now()), worked_(of.worked_) {
     of_.trying_ = of_.trying_ || alone_;
   }
   ~attempt() {
@@ -33,17 +34,22 @@ class link_pool::attempt {
 
   void ended(const result<std::unique_ptr<row_link>>& made) {
     const std::lock_guard guard{of_.mutex_};
-    if (made || made.error().code != errc::unavailable) return of_.away_.reset();
+    if (made || made.error().code != errc::unavailable) {
+      ++of_.worked_;
+      return of_.away_.reset();
+    }
+    if (of_.worked_ != worked_) return;  // the server came back while this one failed
     const boot_time now = of_.clock_.now();
     const std::chrono::nanoseconds lasted = now - began_;
     of_.away_ = made.error();
-    of_.next_attempt_at_ = now + jittered(std::clamp(lasted, shortest_pause, longest_pause));
+    of_.next_attempt_at_ = now + base::jittered(std::clamp(lasted, shortest_pause, longest_pause));
   }
 
  private:
   link_pool& of_;
   const bool alone_;
   const boot_time began_;
+  const std::uint64_t worked_;  ///< when it began
 };
 
 result<link_pool::loan> link_pool::borrow(boot_time deadline) {

@@ -78,6 +78,7 @@ class link_pool {
   std::optional<failure> away_;  ///< the server could not be reached …
   boot_time next_attempt_at_{};  ///< … and is tried again then
   bool trying_ = false;
+  std::uint64_t worked_ = 0;  ///< attempts that reached the server
 };
 
 }  // namespace holdfast::store::sql

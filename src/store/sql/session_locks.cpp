@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-#include "store/sql/peer_id.hpp"
+#include "base/random.hpp"
 #include "store/sql/session_lock_service.hpp"
 
 namespace holdfast::store::sql {
@@ -69,7 +69,7 @@ class session_locks final : public session_store, private inbox {
 
   const session_lock_options options_;
   clock& clock_;
-  const std::string peer_ = random_peer();
+  const std::string peer_ = base::random_id();
   std::mutex mutex_;
   std::condition_variable changed_;
   session_lock_service service_;

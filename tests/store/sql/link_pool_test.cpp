@@ -92,6 +92,21 @@ TEST(link_pools, wait_for_a_pause_that_is_short) {
   EXPECT_EQ(away.attempts, 2);
 }
 
+TEST(link_pools, do_not_believe_a_slow_failure_after_another_attempt_succeeded) {
+  holdfast::testing::fake_clock clock;
+  int attempts = 0;
+  link_pool pool(
+      [&](auto deadline) -> made {
+        if (++attempts > 1) return std::unique_ptr<row_link>();
+        EXPECT_TRUE(pool.borrow(deadline));
+        clock.advance(600ms);
+        return no_server;
+      },
+      4, clock);
+  EXPECT_FALSE(pool.borrow(clock.now() + 1h));
+  EXPECT_TRUE(pool.borrow(clock.now()));
+}
+
 TEST(link_pools, leave_it_to_one_to_try_while_the_server_is_away) {
   constexpr int threads = 4, in_vain = 3;
   holdfast::testing::fake_clock clock;

@@ -1,11 +1,11 @@
-#include "store/sql/peer_id.hpp"
+#include "base/random.hpp"
 
 #include <sys/random.h>
 
 #include <cerrno>
 #include <string_view>
 
-namespace holdfast::store::sql {
+namespace holdfast::base {
 
 std::uint64_t random_bits() noexcept {
   std::uint64_t bits = 0;
@@ -14,16 +14,16 @@ std::uint64_t random_bits() noexcept {
   return bits;
 }
 
-std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept {
-  const auto half = static_cast<std::uint64_t>(d.count() / 2);
-  return d - std::chrono::nanoseconds(half == 0 ? 0 : random_bits() % half);
-}
-
-std::string random_peer() {
+std::string random_id() {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string id;
   for (auto bits = random_bits(); id.size() < 16; bits >>= 4) id += digits[bits & 15];
   return id;
 }
 
-}  // namespace holdfast::store::sql
+std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept {
+  const auto half = static_cast<std::uint64_t>(d.count() / 2);
+  return d - std::chrono::nanoseconds(half == 0 ? 0 : random_bits() % half);
+}
+
+}  // namespace holdfast::base
