@@ -265,7 +265,7 @@ TEST(planted, is_what_somebody_else_may_have_put_where_everybody_may) {
   for (const uid_t trusted : {me, owner, root})
     EXPECT_FALSE(may_be_planted(of(trusted, S_IFREG), of(owner, like_tmp), me)) << trusted;
   // Where not everybody may put files, or whoever may could remove ours as well.
-  for (const mode_t mode : {S_IFDIR | 01770, S_IFDIR | 0777, S_IFDIR | 0755})
+  for (const mode_t mode : {S_IFDIR | 01770U, S_IFDIR | 0777U, S_IFDIR | 0755U})
     EXPECT_FALSE(may_be_planted(of(other, S_IFREG), of(owner, mode), me)) << std::oct << mode;
 }
 
