@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -84,6 +85,20 @@ bool write_all(int fd, std::string_view text) noexcept {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return false;
     text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bool write_in_time(int fd, std::string_view text, std::chrono::milliseconds patience) noexcept {
+  constexpr std::size_t has_room = 512;  // what is ready takes so much without waiting
+  while (!text.empty()) {
+    pollfd one{fd, POLLOUT, 0};
+    const int ready = ::poll(&one, 1, static_cast<int>(patience.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    const auto piece = text.substr(0, has_room);
+    if (!write_all(fd, piece)) return false;
+    text.remove_prefix(piece.size());
   }
   return true;
 }

@@ -44,6 +44,9 @@ void close_others_on_exec() noexcept;
 /// False if not everything could be written; errno says why.
 bool write_all(int fd, std::string_view text) noexcept;
 
+/// The same, unless the reader of a pipe, or of a terminal, takes nothing for so long.
+bool write_in_time(int fd, std::string_view text, std::chrono::milliseconds patience) noexcept;
+
 /// Becomes readable when it is rung; stays so until it is silenced. Thread-safe.
 class bell {
  public:

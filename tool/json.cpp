@@ -38,8 +38,10 @@ json participant_json(const participant& p, bool holds, wall_time now) {
     j[holds ? "held_seconds" : "waiting_seconds"] = seconds_of(now - p.since);
   }
   if (p.died) j["died"] = true;
-  j["expires_in_seconds"] = seconds_of(p.expires_in);
-  j["expires_at"] = rfc3339(now + p.expires_in);
+  if (p.expires_in) {
+    j["expires_in_seconds"] = seconds_of(*p.expires_in);
+    j["expires_at"] = rfc3339(now + *p.expires_in);
+  }
   return j;
 }
 
@@ -209,11 +211,15 @@ std::string meet_json(std::string_view name, std::string_view store, std::string
   return line(j);
 }
 
-std::string leader_json(std::string_view name, const std::optional<leader>& leads) {
+std::string leader_json(std::string_view name, const result<std::optional<leader>>& found) {
   json j = document();
   j["election"] = name;
+  if (!found) {
+    j["error"] = found.error().what;
+    return line(j);
+  }
   j["leader"] = nullptr;
-  if (leads) {
+  if (const auto& leads = *found) {
     json& l = j["leader"] = json::object();
     l["term"] = std::to_string(leads->term);
     l["note"] = leads->note;

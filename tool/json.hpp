@@ -60,7 +60,8 @@ std::string meet_json(std::string_view name, std::string_view store, std::string
                       std::uint32_t count, std::optional<std::uint32_t> remaining);
 std::string limit_json(std::string_view name, std::string_view store, std::string_view outcome,
                        const rate_decision& d);
-std::string leader_json(std::string_view name, const std::optional<leader>& leads);
+/// Without "leader" if the store did not say.
+std::string leader_json(std::string_view name, const result<std::optional<leader>>& found);
 std::string watch_json(std::string_view lock, std::string_view store, const lock_event& e,
                        wall_time now);
 std::string graph_json(const wait_graph& g, std::string_view store, wall_time now);

@@ -11,11 +11,9 @@ namespace holdfast::tool {
 namespace {
 
 http_answer answer_of(const std::string& name, const result<std::optional<leader>>& found) {
-  // A store that does not say is as if nobody led: it cannot be known.
-  const std::optional<leader> leads = found ? *found : std::nullopt;
   http_answer a;
-  a.status = leads ? 200 : 503;
-  a.body = leader_json(name, leads);
+  a.status = found && *found ? 200 : 503;
+  a.body = leader_json(name, found);
   return a;
 }
 

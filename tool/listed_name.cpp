@@ -15,7 +15,7 @@ using wall_clock = std::chrono::system_clock;
 
 std::chrono::milliseconds lease_left(const listed_name& n) {
   if (n.info.holders.empty()) return std::chrono::milliseconds::max();
-  return n.info.holders.front().expires_in;
+  return n.info.holders.front().expires_in.value_or(std::chrono::milliseconds::max());
 }
 
 template <class Key>

@@ -66,7 +66,9 @@ std::vector<lock_event> events_between(const name_info& before, const name_info&
     const participant* const still_shown = found_among(now.holders, p);
     p.died = still_shown != nullptr && still_shown->died;
   }
-  const auto ran_out = [&](const participant& p) { return p.died || p.expires_in <= since_last; };
+  const auto ran_out = [&](const participant& p) {
+    return p.died || (p.expires_in && *p.expires_in <= since_last);
+  };
   const bool exclusive = gone.size() == 1 && come.size() == 1 && living.holders.size() == 1;
   if (exclusive && !ran_out(gone.front())) {
     events.push_back({lock_event_kind::handover, come.front(), gone.front()});

@@ -16,6 +16,10 @@ namespace {
 /// What was typed, or what a store holds, may be of any length.
 constexpr std::size_t longest_message = 1000;
 
+/// Threads that renew a lease write here: a reader that takes nothing (a pager, a terminal after
+/// Ctrl-S) costs it lines, and not the lock.
+constexpr std::chrono::milliseconds at_once{0}, patience{100}, patience_for_an_error{1000};
+
 bool environment_says(const char* name) {
   const char* value = std::getenv(name);
   return value && *value;
@@ -80,7 +84,7 @@ void log::write(level l, std::string_view event, std::string_view whole, const f
   const std::string line = json() ? json_line(l, event, text, more) : text_line(l, text);
   const std::lock_guard guard{mutex_};
   clear_progress_locked();
-  write_all(fd_, line);  // nobody could be told that stderr is closed
+  put_locked(line, l == level::error ? patience_for_an_error : patience);
 }
 
 std::string log::text_line(level l, std::string_view text) const {
@@ -95,7 +99,7 @@ void log::progress(std::string_view line) {
   // One column is left free: a line that fills the last one may wrap.
   const std::string fitting = shortened(std::string(line), columns_of_terminal(fd_) - 1);
   const std::lock_guard guard{mutex_};
-  write_all(fd_, "\r" + fitting + "\x1b[K");
+  put_locked("\r" + fitting + "\x1b[K", at_once);
   progress_shown_ = true;
 }
 
@@ -106,8 +110,13 @@ void log::clear_progress() {
 
 void log::clear_progress_locked() {
   if (!progress_shown_) return;
-  write_all(fd_, "\r\x1b[K");
+  put_locked("\r\x1b[K", at_once);
   progress_shown_ = false;
+}
+
+// Nobody could be told that stderr is closed.
+void log::put_locked(std::string_view text, std::chrono::milliseconds patient_for) {
+  (void)write_in_time(fd_, text, patient_for);
 }
 
 }  // namespace holdfast::tool

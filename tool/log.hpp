@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -25,7 +26,8 @@ enum class level { detail, warning, error };
 bool use_color(color_when when, int fd);
 
 /// Messages for people on stderr, or one JSON object a line for programs. Thread-safe.
-/// As text, details are written with -v only.
+/// As text, details are written with -v only. A line that stderr does not take within a tenth of a
+/// second, an error within a second, is dropped.
 class log {
  public:
   log(const common_options& how, int fd);
@@ -41,6 +43,7 @@ class log {
   bool shows_details() const noexcept { return verbose_ || json(); }
 
  private:
+  void put_locked(std::string_view text, std::chrono::milliseconds patient_for);
   void clear_progress_locked();
   std::string text_line(level l, std::string_view text) const;
 

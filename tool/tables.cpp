@@ -41,7 +41,8 @@ std::string age_cell(const std::vector<participant>& all, wall_time now) {
 }
 
 std::string lease_cell(const participant& p) {
-  return p.died ? "died" : format_duration(p.expires_in);
+  if (p.died) return "died";
+  return p.expires_in ? format_duration(*p.expires_in) : "";
 }
 
 /// Why it is held or waited for; of a holder that died, that.

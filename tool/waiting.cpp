@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <exception>
+#include <holdfast/async.hpp>
+#include <utility>
 
 #include "tool/exit_code.hpp"
 #include "tool/progress.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int first_look_ms = 300;  // a lock that comes at once leaves no trace on the screen
 constexpr int redraw_ms = 1000;
+constexpr const char* no_answer = "waiting: the store does not answer";
 
 }  // namespace
 
@@ -37,16 +39,19 @@ std::optional<session> waiting::current() const {
   return session_;
 }
 
+// It reads the signals, so it waits for neither the store nor the terminal.
 void waiting::serve() {
   int pause = log_.draws_progress() ? first_look_ms : -1;
   for (;;) {
-    std::array<pollfd, 2> wait{{{over_.fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
+    std::array<pollfd, 3> wait{
+        {{over_.fd(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}, {view_->come.fd(), POLLIN, 0}}};
     const int n = ::poll(wait.data(), wait.size(), pause);
     if (wait[0].revents != 0) return;
     while (const auto s = signals_.next()) on_signal(static_cast<int>(s->ssi_signo));
+    if (wait[2].revents != 0) draw();
     if (n != 0) continue;
     pause = redraw_ms;
-    draw();
+    look();
   }
 }
 
@@ -60,14 +65,24 @@ void waiting::on_signal(int signal) {
   stop_.request_stop();
 }
 
-void waiting::draw() {
+void waiting::look() {
   const auto s = current();
   if (!s) return;
-  try {
-    log_.progress(waiting_line(s->show(name_), who_we_are(), std::chrono::system_clock::now()));
-  } catch (const std::exception&) {
-    log_.progress("waiting: the store does not answer");
-  }
+  if (std::exchange(looks_, true)) return log_.progress(no_answer);
+  async_show(*s, name_).start([to = view_](result<name_info> found) {
+    const std::lock_guard guard{to->mutex};
+    to->found = std::move(found);
+    to->come.ring();
+  });
+}
+
+void waiting::draw() {
+  looks_ = false;
+  view_->come.silence();
+  const std::lock_guard guard{view_->mutex};
+  const auto& found = view_->found;
+  log_.progress(*found ? waiting_line(**found, who_we_are(), std::chrono::system_clock::now())
+                       : no_answer);
 }
 
 }  // namespace holdfast::tool

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <holdfast/session.hpp>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -32,8 +33,16 @@ class waiting {
   int stopped_by() const noexcept { return stopped_by_; }
 
  private:
+  /// What the store said last of the name. A question may outlive the wait.
+  struct view {
+    std::mutex mutex;
+    std::optional<result<name_info>> found;
+    bell come;
+  };
+
   void serve();
   void on_signal(int signal);
+  void look();
   void draw();
   std::optional<session> current() const;
 
@@ -43,6 +52,8 @@ class waiting {
   std::stop_source stop_;
   std::atomic<int> stopped_by_{0};
   bell over_;
+  const std::shared_ptr<view> view_ = std::make_shared<view>();
+  bool looks_ = false;  ///< the thread's
   mutable std::mutex mutex_;
   std::optional<session> session_;
   std::jthread thread_;  // last: it uses everything above

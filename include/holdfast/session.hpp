@@ -4,6 +4,7 @@
 #include <holdfast/options.hpp>
 #include <holdfast/timed.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,8 @@ class session_impl;
 }
 
 /// A holder of a name, or a waiter. Unknown fields are empty or zero, and an unknown `since` is the
-/// epoch: a lock in the layout of another library (a dialect) shows little.
+/// epoch: a lock in the layout of another library (a dialect) shows little, and of `mode=session`
+/// the server knows no end.
 struct participant {
   std::string short_id;  ///< tells participants apart; is not enough to release their locks
   std::string host;
@@ -25,7 +27,7 @@ struct participant {
   std::uint32_t weight = 1;
   std::uint64_t fence = 0;                        ///< holders only
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
-  std::chrono::milliseconds expires_in{};         ///< without renewal, by the store's clock
+  std::optional<std::chrono::milliseconds> expires_in{};  ///< without renewal, at the store
   bool died = false;  ///< the store sees that its process has died: the next request skips it
 };
 

@@ -421,7 +421,7 @@ class slot_family final : public store::session_store {
       reply.found.holders.push_back({e->owner,
                                      weight_of(*e),
                                      e->fence,
-                                     now_at + e->left_us,
+                                     e->left_us == 0 ? 0 : now_at + e->left_us,
                                      e->since_wall_at,
                                      {},
                                      e->note,

@@ -73,7 +73,9 @@ participant describe(const store::owner_id& owner, std::uint32_t weight, std::st
   p.program = known(next_word(note));
   p.reason = base::shortened(note, base::max_reason_bytes);
   p.since = std::chrono::system_clock::time_point(std::chrono::microseconds(since_wall_at));
-  p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
+  if (expires_at != 0) {
+    p.expires_in = std::chrono::milliseconds(std::max<std::int64_t>(expires_at - now_at, 0) / 1000);
+  }
   return p;
 }
 

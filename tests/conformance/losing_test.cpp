@@ -72,7 +72,7 @@ TEST_P(losing, destroying_what_was_lost_does_not_touch_the_new_holder) {
 TEST_P(losing, extending_what_was_lost_says_so_and_does_not_touch_the_new_holder) {
   lease old = ended();
   const lease next = rival_->acquire();
-  const auto until = here_.show(name_).holders.at(0).expires_in;
+  const auto until = here_.show(name_).holders.at(0).expires_in.value();
   EXPECT_EQ(reason_of([&] { old.extend(); }), errc::lost);
   EXPECT_EQ(reason_of([&] { old.extend(1h); }), errc::lost);
   EXPECT_LE(here_.show(name_).holders.at(0).expires_in, until + 1ms);

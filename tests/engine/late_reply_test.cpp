@@ -42,7 +42,7 @@ class late_replies : public testing::Test {
   void expect_to_end_before_the_store_ends_it(std::chrono::nanoseconds here,
                                               const holdfast::session& session,
                                               const std::string& name) {
-    const std::chrono::nanoseconds there = session.show(name).holders.at(0).expires_in;
+    const std::chrono::nanoseconds there = session.show(name).holders.at(0).expires_in.value();
     EXPECT_LT(here, there) << name;
     EXPECT_GT(here, there - 1s) << name;
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::system_clock::time_point noon{1'700'000'000s};
 
-participant person(const std::string& id, std::chrono::milliseconds lease = 30s) {
+participant person(const std::string& id, std::optional<std::chrono::milliseconds> lease = 30s) {
   participant p;
   p.short_id = id;
   p.host = "web-3";
@@ -55,6 +55,12 @@ TEST(lock_events, what_is_as_it_was_is_no_event) {
 TEST(lock_events, a_holder_that_comes_is_granted_and_one_that_goes_has_released) {
   EXPECT_EQ(between(lock({}), lock({person("a")})), "granted a");
   EXPECT_EQ(between(lock({person("a")}), lock({})), "released a");
+}
+
+TEST(lock_events, a_holder_whose_end_is_not_known_has_not_run_out) {
+  const auto endless = person("a", std::nullopt);
+  EXPECT_EQ(between(lock({endless}), lock({})), "released a");
+  EXPECT_EQ(between(lock({endless}), lock({person("b")})), "hand-over b");
 }
 
 TEST(lock_events, a_holder_that_died_is_lost_once_and_holds_nothing) {

@@ -185,11 +185,22 @@ TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
     EXPECT_FALSE(holder.contains(unknown)) << unknown;
   EXPECT_EQ(holder["reason"], "8743c9c0:1");
   EXPECT_EQ(holder["expires_in_seconds"], 20.0);
+  auto endless = foreign();
+  endless.holders.front().expires_in.reset();
+  const auto lasts = nlohmann::json::parse(show_json(endless, {}, "redis://h/0", {}, now));
+  EXPECT_FALSE(lasts["holders"][0].contains("expires_in_seconds"));
+  EXPECT_FALSE(lasts["holders"][0].contains("expires_at"));
+  EXPECT_EQ(list_text(std::vector<listed_name>{{endless, {}}}, now, false, false),
+            "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
+            "deploy  mutex  another program                        8743c9c0:1\n");
   leader nobody;
   nobody.note = "x";
-  const auto leads = nlohmann::json::parse(leader_json("e", nobody))["leader"];
+  const auto leads = nlohmann::json::parse(leader_json("e", std::optional(nobody)))["leader"];
   for (const char* unknown : {"host", "pid", "program", "since"})
     EXPECT_FALSE(leads.contains(unknown)) << unknown;
+  const auto away = nlohmann::json::parse(leader_json("e", failure{errc::unavailable, "no store"}));
+  EXPECT_FALSE(away.contains("leader")) << "that nobody leads is not known";
+  EXPECT_EQ(away["error"], "no store");
 }
 
 TEST(store_url, secrets_are_overwritten_in_the_arguments_but_not_in_the_childs) {

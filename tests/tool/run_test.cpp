@@ -414,6 +414,24 @@ TEST_F(run_command, does_not_hand_systemds_socket_on) {
   EXPECT_EQ(tool({"run", "l", "--", "env"}).out.find("NOTIFY_SOCKET"), std::string::npos);
 }
 
+// As a pager that is not scrolled. A renewal, and the start of the command, wait for no reader.
+TEST_F(run_command, does_not_wait_for_who_reads_its_messages) {
+  const std::string full = folder.file("full");
+  ASSERT_EQ(::mkfifo(full.c_str(), 0600), 0);
+  const int end = ::open(full.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(end, 0);
+  const std::string page(4096, '.');
+  while (::write(end, page.data(), page.size()) > 0) {
+  }
+  const auto r = run_to_end(
+      {"sh", "-c",
+       "exec " HOLDFAST_TOOL " run l -v -- touch " + folder.file("started") + " 2>" + full},
+      around);
+  ::close(end);
+  EXPECT_EQ(r.code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder.file("started")));
+}
+
 TEST_F(run_command, prints_no_escape_sequences_on_a_pipe) {
   const auto r = tool({"run", "l", "-v", "--", "no-such-program"});
   EXPECT_EQ(r.err.find('\x1b'), std::string::npos);

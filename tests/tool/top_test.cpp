@@ -1,4 +1,5 @@
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -53,6 +54,16 @@ TEST_F(live_commands, top_shows_what_changes_and_a_queue) {
   screen.shows(">nightly");
   h.let_go();
   screen.shows("1 held, 0 waiting");
+}
+
+TEST_F(live_commands, a_terminal_that_was_stopped_does_not_keep_a_command_from_starting) {
+  holder h(*this, {"nightly"});
+  const tmux screen(around, HOLDFAST_TOOL " run nightly -- touch " + folder.file("started"));
+  screen.shows("waiting for nightly");
+  screen.press({"C-s"});
+  h.let_go();
+  harness::eventually("the command to start",
+                      [&] { return std::filesystem::exists(folder.file("started")); });
 }
 
 TEST_F(live_commands, top_unlocks_after_a_yes_only) {

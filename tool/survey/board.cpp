@@ -16,7 +16,9 @@ constexpr std::size_t max_wanted = 100;
 constexpr std::chrono::milliseconds renewal_shown{1000};
 
 system_clock::time_point end_of(const listed_name& n, system_clock::time_point seen) {
-  return n.info.holders.empty() ? seen : seen + n.info.holders.front().expires_in;
+  if (n.info.holders.empty()) return seen;
+  const auto left = n.info.holders.front().expires_in;
+  return left ? seen + *left : system_clock::time_point::max();
 }
 
 bool is_in_use(const listed_name& n) { return !n.error.empty() || !n.info.kind.empty(); }
@@ -155,7 +157,7 @@ listed_name board::aged(const row& r, system_clock::time_point now) {
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(now - r.seen_at);
   for (auto* people : {&n.info.holders, &n.info.waiters})
     for (participant& p : *people)
-      p.expires_in = std::max(p.expires_in - age, std::chrono::milliseconds{0});
+      if (p.expires_in) p.expires_in = std::max(*p.expires_in - age, std::chrono::milliseconds{0});
   return n;
 }
 

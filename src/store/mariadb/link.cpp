@@ -203,16 +203,17 @@ result<std::vector<sql::row>> link::read(std::span<const std::string_view> names
 }
 
 std::string link::text_of(const sql::replacement& r) const {
+  const std::string until = r.until_at ? std::to_string(*r.until_at) : "";
   if (!r.there) {
     const auto version = std::to_string(r.version);
     return "insert into " + tables_.records + " select " + hex(r.name) + ", " + version + ", " +
            hex(r.record) + " from " + tables_.meta + " where fence_floor <= " + version +
-           " lock in share mode on duplicate key update version = version";
+           not_after(until) + " lock in share mode on duplicate key update version = version";
   }
   const std::string name = hex(r.name), version = std::to_string(r.version);
   const std::string now = r.assumed_now ? std::to_string(*r.assumed_now) : "";
-  if (r.record.empty()) return "delete from " + tables_.records + where(name, version, now);
-  return update_of(tables_, hex(r.record), name, version, now);
+  if (r.record.empty()) return "delete from " + tables_.records + where(name, version, now, until);
+  return update_of(tables_, hex(r.record), name, version, now, until);
 }
 
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all, boot_time) {

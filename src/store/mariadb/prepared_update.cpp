@@ -29,7 +29,7 @@ MYSQL_BIND number(std::int64_t& value) {
 }  // namespace
 
 std::unique_ptr<prepared_update> prepared_update::make(MYSQL* c, const tables& t) {
-  const std::string text = update_of(t, "?", "?", "?", "?");
+  const std::string text = update_of(t, "?", "?", "?", "?", "");
   statement s{mysql_stmt_init(c)};
   if (!s || mysql_stmt_prepare(s.get(), text.data(), text.size()) != 0) return nullptr;
   return std::unique_ptr<prepared_update>(new prepared_update(std::move(s)));

@@ -23,18 +23,25 @@ tables::tables(std::string_view name)
       records(database + ".holdfast_records"),
       meta(database + ".holdfast_meta") {}
 
-std::string where(std::string_view name, std::string_view version, std::string_view now) {
+std::string not_after(std::string_view until) {
+  std::string text;
+  if (!until.empty()) text.append(" and ").append(server_clock).append(" <= ").append(until);
+  return text;
+}
+
+std::string where(std::string_view name, std::string_view version, std::string_view now,
+                  std::string_view until) {
   std::string text = " where name = ";
-  text.append(name).append(" and version = ").append(version);
+  text.append(name).append(" and version = ").append(version).append(not_after(until));
   if (now.empty()) return text;
   text.append(" and ").append(server_clock).append(" - ").append(now);
   return text + " between -500 and 1500";
 }
 
 std::string update_of(const tables& t, std::string_view record, std::string_view name,
-                      std::string_view version, std::string_view now) {
+                      std::string_view version, std::string_view now, std::string_view until) {
   return "update " + t.records + " set version = version + 1, record = " + std::string(record) +
-         where(name, version, now);
+         where(name, version, now, until);
 }
 
 }  // namespace holdfast::store::mariadb

@@ -137,6 +137,10 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
 status link::greet() {
   auto hello = ask("mn\r\n", 1);
   if (!hello) return std::move(hello.error());
+  const auto& said = hello->front().code;
+  if (said.starts_with("CLIENT_ERROR ") || said.starts_with("SERVER_ERROR ")) {
+    return server_says(hello->front(), to_);
+  }
   if (!hello->front().is("MN")) {
     return failure{errc::unsupported, to_string(to_) + " said '" + hello->front().code +
                                           "' to a greeting: it is no memcached from 1.6 on; is "

@@ -227,7 +227,8 @@ class memcached_store final : public slot_store {
                            : fence_in((*replies)[2], at);
     if (ours_already && fence) {
       who.fence = *fence;
-      return write_over(l, at, who, lease, there->cas);
+      return while_ours(l, at, who.owner,
+                        [&](std::int64_t cas) { return write_over(l, at, who, lease, cas); });
     }
     auto reply = remember(l, at, who, lease, there->cas, fence ? *fence : 0);
     if (fence) return reply;
@@ -248,13 +249,8 @@ class memcached_store final : public slot_store {
       auto reply = write_over(l, at, who, lease, known->cas);
       if (!reply || reply->outcome != slot_outcome::taken) return reply;
     }
-    auto found = read(l, at);
-    if (!found) return std::move(found.error());
-    if (!found->entry) return slot_reply{slot_outcome::empty, 0, {}};
-    if (found->entry->owner != who.owner) {
-      return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
-    }
-    return write_over(l, at, who, lease, found->cas);
+    return while_ours(l, at, who.owner,
+                      [&](std::int64_t cas) { return write_over(l, at, who, lease, cas); });
   }
 
   // Only if nobody has written it since.
@@ -280,7 +276,13 @@ class memcached_store final : public slot_store {
       auto reply = remove_exactly(l, at, known->cas);
       if (!reply || reply->outcome != slot_outcome::taken) return reply;
     }
-    // A renewal over another connection may come between: it is read again then.
+    return while_ours(l, at, owner, [&](std::int64_t cas) { return remove_exactly(l, at, cas); });
+  }
+
+  // Another request of the same owner, over another connection, may come between what is read and
+  // what is done: it is read again then.
+  template <class Act>
+  result<slot_reply> while_ours(link& l, const spot& at, const owner_id& owner, Act act) {
     while (true) {
       auto found = read(l, at);
       if (!found) return std::move(found.error());
@@ -288,9 +290,8 @@ class memcached_store final : public slot_store {
       if (found->entry->owner != owner) {
         return slot_reply{slot_outcome::taken, 0, std::move(*found->entry)};
       }
-      auto reply = remove_exactly(l, at, found->cas);
-      if (reply && reply->outcome == slot_outcome::taken) continue;
-      return reply;
+      auto reply = act(found->cas);
+      if (!reply || reply->outcome != slot_outcome::taken || reply->other.owner) return reply;
     }
   }
 
@@ -325,8 +326,8 @@ class memcached_store final : public slot_store {
     if (!r.is("VA")) return server_says(r, from.where());
     auto entry = read_value(r.value);
     if (!entry) return foreign(name, r.value);
-    entry->left_us =
-        std::max<std::int64_t>(r.number('t').value_or(spare_s) - spare_s, 0) * 1'000'000;
+    const std::int64_t left_s = r.number('t').value_or(-1);  // -1: it never ends
+    if (left_s >= 0) entry->left_us = std::max<std::int64_t>((left_s - spare_s) * 1'000'000, 1);
     return entry;
   }
 

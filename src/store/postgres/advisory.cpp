@@ -84,6 +84,7 @@ status advisory_link::set_up(const postgres_options& o) {
   const std::pair<const char*, std::string> wanted[] = {
       {"lock_timeout", "0"},
       {"statement_timeout", "0"},
+      {"transaction_timeout", "0"},  // from PostgreSQL 17 on
       {"idle_session_timeout", silence},
       {"client_connection_check_interval", silence}};
   for (const auto& [name, value] : wanted) {

@@ -65,16 +65,18 @@ statements::statements(const std::string& schema) {
       "select r.version, " + bounded("r.record") + ", " + clock + ", m.fence_floor, m.format ";
   // Two guesses that count differ by at most 2 ms: the part of a lease's margin (lease_timer.hpp)
   // that is not for the rates of clocks.
+  const std::string not_late = " and ($4::bigint is null or " + clock + " <= $4)";
   const std::string in_time =
-      " and ($3::bigint is null or " + clock + " - $3 between -500 and 1500)";
+      " and ($3::bigint is null or " + clock + " - $3 between -500 and 1500)" + not_late;
 
   read = as_read + "from " + meta + " m left join " + records + " r on r.name = $1";
   // The floor and its row's lock: a sweep raises it in the transaction that removes a row, so that
   // what was decided before is refused here.
   keep_floor = "select 1 from " + meta + " for share";
   insert = "insert into " + records + " select $1::text, $2::bigint, $3::json from " + meta +
-           " m where m.fence_floor <= $2::bigint for share of m on conflict (name) do nothing";
-  update = "update " + records + " set record = $4, version = version + 1 where name = $1 and " +
+           " m where m.fence_floor <= $2::bigint" + not_late +
+           " for share of m on conflict (name) do nothing";
+  update = "update " + records + " set record = $5, version = version + 1 where name = $1 and " +
            "version = $2" + in_time;
   update_telling_time = update + " returning " + clock;
   remove = "delete from " + records + " where name = $1 and version = $2" + in_time;
@@ -138,12 +140,14 @@ result<std::vector<sql::row>> link::read(std::span<const std::string_view> names
 
 statement link::replacing(const sql::replacement& r) const {
   const std::string name(r.name);
-  if (!r.there) return {sql_.insert, {name, as_text(r.version), std::string(r.record)}};
-  std::optional<std::string> assumed;
-  if (r.assumed_now) assumed = as_text(*r.assumed_now);
-  if (r.record.empty()) return {sql_.remove, {name, as_text(r.version), assumed}};
+  const auto if_any = [](std::optional<std::int64_t> at) {
+    return at ? std::optional(as_text(*at)) : std::nullopt;
+  };
+  const auto assumed = if_any(r.assumed_now), until = if_any(r.until_at);
+  if (!r.there) return {sql_.insert, {name, as_text(r.version), std::string(r.record), until}};
+  if (r.record.empty()) return {sql_.remove, {name, as_text(r.version), assumed, until}};
   return {r.asks_time ? sql_.update_telling_time : sql_.update,
-          {name, as_text(r.version), assumed, std::string(r.record)}};
+          {name, as_text(r.version), assumed, until, std::string(r.record)}};
 }
 
 result<std::vector<sql::replaced>> link::replace(std::span<const sql::replacement> all,

@@ -40,6 +40,13 @@ bool changes_who_has_it(permits_verb verb) {
          verb == permits_verb::resize;
 }
 
+// "NOPERM this user has no permissions to run the 'getrange' command": not a key that it may not
+// read.
+bool is_refused_command(const resp_value& answer) {
+  return answer.is_error() && answer.text.starts_with("NOPERM") &&
+         answer.text.find(" command") != std::string::npos;
+}
+
 failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
   failure f{errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
                                    std::to_string(o.ack_timeout.count()) +
@@ -370,10 +377,8 @@ class redis_store final : public session_store, public posting_store {
     const auto answers = servers_->ask(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (!answers[i]) return answers[i].error();
-      if (answers[i]->value.is_error()) {
-        auto why = server_says(answers[i]->value.text);
-        if (why.code == errc::not_permitted) return why;
-      }
+      // A name that this user may not read is told by itself, in its row.
+      if (is_refused_command(answers[i]->value)) return server_says(answers[i]->value.text);
       const std::string& record = answers[i]->value.text;
       if (!record.empty() && !is_idle(record)) found.emplace_back(requests[i].name);
     }

@@ -40,6 +40,8 @@ struct replacement {
   std::int64_t version = 0;   ///< … this version; if there was none, what its fence was decided at
   std::string_view record{};  ///< empty: remove the row
   std::optional<std::int64_t> assumed_now{};
+  /// Not written after that time of the server: its caller has given up by then.
+  std::optional<std::int64_t> until_at{};
   bool asks_time = false;  ///< the answer should say what time it is there, if it can
 };
 

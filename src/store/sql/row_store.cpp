@@ -43,11 +43,15 @@ struct row_store::change {
   bool was_done(const row& now) const {
     return sent && (now.there ? now.record == *next : next->empty());
   }
-  replacement wanted() const {
+  replacement wanted(std::chrono::nanoseconds left) const {
     const auto version =
         before.there ? before.version : std::max(before.now_at, before.fence_floor);
     replacement r{step.name, before.there, version, *next, {}};
-    if (guessed) r.assumed_now = before.now_at;
+    if (guessed) {
+      r.assumed_now = before.now_at;
+    } else {
+      r.until_at = before.now_at + std::chrono::ceil<std::chrono::microseconds>(left).count();
+    }
     return r;
   }
   void end(status how) {
@@ -184,12 +188,12 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   std::vector<replacement> wanted;
   wanted.reserve(some.size());
   const bool asks_time = known_.clock_ages();
+  const auto sent = boot_clock::now();
   for (change* c : some) {
-    wanted.push_back(c->wanted());
+    wanted.push_back(c->wanted(deadline - sent));
     wanted.back().asks_time = asks_time;
     c->sent = true;
   }
-  const auto sent = boot_clock::now();
   const auto outcomes = link.replace(wanted, deadline);
   const bool outrun = !outcomes && outcomes.error().code == errc::busy;
   if (!outcomes && !outrun) return outcomes.error();

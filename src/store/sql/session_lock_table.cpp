@@ -76,9 +76,10 @@ void session_lock_table::begin_wait(session_lock_entry& s) {
   if (s.own && !s.own->begin(s.name, s.mode())) s.own.reset();
 }
 
+// That nothing has come yet says nothing of the server: a grant may be on its way for as long as
+// the wait lasts. So what was heard last is that it began.
 void session_lock_table::hear_of(session_lock_entry& s) {
-  const auto now = clock_.now();
-  if (!s.own->over()) return void(s.heard = now);
+  if (!s.own->over()) return;
   const auto at = s.own->end();
   if (at && *at) {
     s.held = true;

@@ -58,5 +58,9 @@ TEST_F(mariadb_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
 }
 
+TEST_F(mariadb_floor, a_statement_that_comes_after_its_time_changes_nothing) {
+  expect_that_what_comes_after_its_time_changes_nothing();
+}
+
 }  // namespace
 }  // namespace mariadb_test

@@ -1,3 +1,7 @@
+#include <atomic>
+#include <optional>
+#include <thread>
+
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
@@ -108,6 +112,34 @@ TEST_F(memcached_store, tries_end_by_themselves_while_the_server_hangs) {
   harness::tries_end_by_themselves_while_it_hangs(
       harness::hang(proxy),
       "memcached://127.0.0.1:" + std::to_string(proxy.port()) + "?command_timeout=300ms");
+}
+
+TEST(memcached_opening, a_server_that_wants_a_login_is_told_as_such) {
+  const harness::fake_server server([](std::string& heard) {
+    heard.clear();
+    return std::optional<std::string>("CLIENT_ERROR unauthenticated\r\n");
+  });
+  const auto refused =
+      harness::outcome_of_opening("memcached://127.0.0.1:" + std::to_string(server.port()));
+  EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "login")) << refused.text;
+}
+
+// As by a renewal whose answer was given up, and which the server carries out late: the item is the
+// same, with another unique number.
+TEST_F(memcached_store, an_extension_that_is_outrun_by_another_of_its_own_is_no_loss) {
+  auto s = open();
+  auto held = mutex(s, "orders").acquire();
+  std::atomic<bool> over{false};
+  std::thread late([&] {
+    while (!over) server_.ask("append holdfast:orders 0 0 0\r\n\r\n");
+  });
+  for (int i = 0; i < 500 && held.state() != holdfast::lease_state::lost; ++i) {
+    EXPECT_NO_THROW(held.extend());
+  }
+  over = true;
+  late.join();
+  EXPECT_EQ(held.state(), holdfast::lease_state::held);
 }
 
 TEST_F(memcached_store, a_free_lock_is_taken_with_one_round_trip_and_given_back_with_one) {

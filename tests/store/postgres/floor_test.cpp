@@ -49,6 +49,10 @@ TEST_F(postgres_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
 }
 
+TEST_F(postgres_floor, a_statement_that_comes_after_its_time_changes_nothing) {
+  expect_that_what_comes_after_its_time_changes_nothing();
+}
+
 // An answer with a row in it is a good tenth of what such a statement costs the server.
 TEST_F(postgres_floor, a_replacement_answers_with_the_time_only_if_that_is_asked_for) {
   const auto seen = read("m");

@@ -59,6 +59,13 @@ TEST_F(postgres_session, a_waiter_whose_connection_ends_waits_again) {
   EXPECT_GT(got, 0u);
 }
 
+TEST_F(postgres_session, when_another_session_s_lock_ends_is_not_known) {
+  auto a = open(), b = open();
+  const auto held = holdfast::mutex(a, "m").acquire();
+  EXPECT_FALSE(b.show("m").holders.at(0).expires_in);
+  EXPECT_LE(a.show("m").holders.at(0).expires_in, 1h);
+}
+
 TEST_F(postgres_session, a_wait_that_is_given_up_leaves_no_place) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};

@@ -8,6 +8,7 @@ namespace {
 
 TEST(redis_guard, the_write_of_a_former_holder_leaves_the_key_alone) {
   const harness::redis_server server;
+  server.may_stay("stock:7", "the application's");
   const auto write = [&](std::uint64_t fence) {
     return server.ask(holdfast::guard::fenced_set("stock:7", std::to_string(fence), fence)) == "1";
   };
@@ -19,6 +20,7 @@ TEST(redis_guard, the_write_of_a_former_holder_leaves_the_key_alone) {
 
 TEST(redis_guard, fences_are_compared_as_numbers_of_any_size_and_equal_ones_are_let_in) {
   const harness::redis_server server;
+  server.may_stay("k", "the application's");
   const auto set = [&](std::uint64_t fence) {
     return server.ask(holdfast::guard::fenced_set("k", "v", fence));
   };

@@ -63,17 +63,19 @@ class redis_rights : public testing::Test {
   }
 
   // ---- what needs them, of our own layout
-  void three_contend() const {
-    const auto a = open(), b = open(), c = open();
-    holdfast::mutex first{a, "m"}, second{b, "m"}, third{c, "m"};
+  void four_contend() const {
+    const auto a = open(), b = open(), c = open(), d = open();
+    holdfast::mutex first{a, "m"}, second{b, "m"}, third{c, "m"}, fourth{d, "m"};
     lease held = first.acquire();
     patient<lease> one([&](auto stop) { return async_acquire(second, limit, stop); });
     one.until([&] { return waits("m", 1); });
     patient<lease> two([&](auto stop) { return async_acquire(third, limit, stop); });
     two.until([&] { return waits("m", 2); });
+    patient<lease> three([&](auto stop) { return async_acquire(fourth, limit, stop); });
+    three.until([&] { return waits("m", 3); });
     held.extend();
     give_back(held);
-    for (auto* const p : {&one, &two}) {
+    for (auto* const p : {&one, &two, &three}) {
       lease next = p->get();
       give_back(next);
     }
@@ -172,7 +174,7 @@ class redis_rights : public testing::Test {
 
   using work = std::vector<std::function<void()>>;
   work ours() const {
-    return {[this] { three_contend(); }, [this] { permits_are_shared(); }, [this] { all_arrive(); },
+    return {[this] { four_contend(); }, [this] { permits_are_shared(); }, [this] { all_arrive(); },
             [this] { tokens_come_back(); }, [this] { names_are_listed(); }};
   }
   work of_dialect(const std::string& name) const {

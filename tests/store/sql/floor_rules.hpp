@@ -96,6 +96,25 @@ class floor_rules : public Store {
     EXPECT_NE(read("m").record.find(",9,"), std::string::npos);
   }
 
+  /// It lay in the network until its caller had given up, and released what it may have got.
+  void expect_that_what_comes_after_its_time_changes_nothing() const {
+    const auto at = [](replacement r, std::int64_t until) {
+      r.until_at = until;
+      return r;
+    };
+    EXPECT_FALSE(replace({at(first("m", read("m")), read("m").now_at - 1)}));
+    EXPECT_EQ(rows(), "0");
+    constexpr std::int64_t second = 1'000'000;
+    EXPECT_TRUE(replace({at(first("m", read("m")), read("m").now_at + 60 * second)}));
+    for (const std::string_view record : {R"([1,"mutex",0,8,[],[]])", ""}) {
+      const row there = read("m");
+      const replacement r{"m", true, there.version, record, {}};
+      EXPECT_FALSE(replace({at(r, there.now_at - 1)})) << record;
+      EXPECT_EQ(read("m").version, there.version);
+      EXPECT_TRUE(replace({at(r, there.now_at + 60 * second)})) << record;
+    }
+  }
+
   std::unique_ptr<row_link> link_{};
 };
 

@@ -38,6 +38,7 @@ struct server {
     std::string name;
     std::int64_t version;
     std::optional<std::int64_t> assumed_now;
+    std::optional<std::int64_t> until_at;
     bool asks_time;
   };
   std::vector<asked> replaced{};
@@ -62,7 +63,8 @@ class fake_link final : public row_link {
     for (const auto& r : all) bytes += r.record.size();
     server_.most_at_once = std::max(server_.most_at_once, bytes);
     for (const auto& r : all) {
-      server_.replaced.push_back({std::string(r.name), r.version, r.assumed_now, r.asks_time});
+      server_.replaced.push_back(
+          {std::string(r.name), r.version, r.assumed_now, r.until_at, r.asks_time});
       outcomes.push_back(put(r));
     }
     if (server_.break_after_writes > 0) {
@@ -270,6 +272,16 @@ TEST_F(row_stores, what_was_decided_at_a_guessed_time_says_at_which) {
   EXPECT_TRUE(add());
   ASSERT_TRUE(server_.replaced.at(1).assumed_now);
   EXPECT_GE(*server_.replaced.at(1).assumed_now, server_.now_at);
+}
+
+// A guess is bounded by its time already.
+TEST_F(row_stores, what_was_decided_at_a_time_that_was_read_says_until_when_it_is_wanted) {
+  EXPECT_TRUE(add());
+  ASSERT_TRUE(server_.replaced.at(0).until_at);
+  EXPECT_GT(*server_.replaced.at(0).until_at, server_.now_at);
+  EXPECT_LE(std::chrono::microseconds(*server_.replaced.at(0).until_at - server_.now_at), 5s);
+  EXPECT_TRUE(add());
+  EXPECT_FALSE(server_.replaced.at(1).until_at);
 }
 
 TEST_F(row_stores, a_record_that_is_too_long_to_be_read_fails_its_own_name_and_no_other) {

@@ -271,6 +271,19 @@ TEST_F(late_lock_sessions, a_grant_that_is_found_late_counts_only_if_its_connect
   EXPECT_LE(std::chrono::microseconds(reply->expires_at), sent + 10s);
 }
 
+// The network is cut, and the waiter goes on looking: it hears nothing, of the grant neither.
+TEST_F(late_lock_sessions, a_grant_is_not_younger_because_the_waiter_looked_for_it) {
+  for (int second = 0; second < 40; ++second) {
+    clock_.advance(1s);
+    ASSERT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
+  }
+  grant();
+  server_.ended.insert(server_.waits.front());
+  EXPECT_EQ(outcome(*mine_, "m", patient_), permits_outcome::granted);
+  EXPECT_EQ(server_.pings, 1);
+  EXPECT_NE(server_.held_by.at("m"), server_.waits.front()) << "over a connection that has ended";
+}
+
 TEST_F(late_lock_sessions, a_grant_that_is_found_when_its_connection_has_ended_is_none) {
   grant();
   clock_.advance(1min);

@@ -292,7 +292,10 @@ const harness::role maker{"maker", [](const auto& args) {
                             harness::say("ready");
                             for (std::string file = harness::hear(); !file.empty();
                                  file = harness::hear()) {
-                              const session store = open(file);
+                              sqlite_options patient;
+                              patient.path = file;
+                              patient.busy_timeout = std::chrono::minutes(1);
+                              const session store = open(patient);
                               rule change = increments();
                               harness::say(store->transact("name", change).ok() ? "made" : "lost");
                             }
