@@ -4,6 +4,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -89,18 +91,24 @@ bool write_all(int fd, std::string_view text) noexcept {
   return true;
 }
 
-bool write_in_time(int fd, std::string_view text, std::chrono::milliseconds patience) noexcept {
-  constexpr std::size_t has_room = 512;  // what is ready takes so much without waiting
-  while (!text.empty()) {
+unique_fd without_waiting(int fd) noexcept {
+  struct stat is{};
+  if (::fstat(fd, &is) != 0 || !(S_ISFIFO(is.st_mode) || ::isatty(fd) == 1)) return unique_fd{};
+  std::array<char, 32> path{};
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
+  return unique_fd(::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+std::size_t write_in_time(int fd, std::string_view text, std::chrono::milliseconds pause) noexcept {
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
+    if (n >= 0) written += static_cast<std::size_t>(n);
+    if (n >= 0 || errno == EINTR) continue;
     pollfd one{fd, POLLOUT, 0};
-    const int ready = ::poll(&one, 1, static_cast<int>(patience.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
-    const auto piece = text.substr(0, has_room);
-    if (!write_all(fd, piece)) return false;
-    text.remove_prefix(piece.size());
+    if (errno != EAGAIN || ::poll(&one, 1, static_cast<int>(pause.count())) <= 0) break;
   }
-  return true;
+  return written;
 }
 
 bell::bell() : fd_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")) {}

@@ -70,7 +70,8 @@ bool use_color(color_when when, int fd) {
 }
 
 log::log(const common_options& how, int fd)
-    : fd_(fd),
+    : own_(without_waiting(fd)),
+      fd_(own_ ? own_.get() : fd),
       format_(how.format),
       verbose_(how.verbose),
       color_(use_color(how.color, fd)),
@@ -84,7 +85,7 @@ void log::write(level l, std::string_view event, std::string_view whole, const f
   const std::string line = json() ? json_line(l, event, text, more) : text_line(l, text);
   const std::lock_guard guard{mutex_};
   clear_progress_locked();
-  put_locked(line, l == level::error ? patience_for_an_error : patience);
+  put_locked(torn_ ? '\n' + line : line, l == level::error ? patience_for_an_error : patience);
 }
 
 std::string log::text_line(level l, std::string_view text) const {
@@ -115,8 +116,9 @@ void log::clear_progress_locked() {
 }
 
 // Nobody could be told that stderr is closed.
-void log::put_locked(std::string_view text, std::chrono::milliseconds patient_for) {
-  (void)write_in_time(fd_, text, patient_for);
+void log::put_locked(std::string_view text, std::chrono::milliseconds pause) {
+  const std::size_t written = write_in_time(fd_, text, pause);
+  if (written > 0) torn_ = written < text.size();
 }
 
 }  // namespace holdfast::tool

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "tool/fd.hpp"
 #include "tool/options.hpp"
 
 namespace holdfast::tool {
@@ -43,10 +44,11 @@ class log {
   bool shows_details() const noexcept { return verbose_ || json(); }
 
  private:
-  void put_locked(std::string_view text, std::chrono::milliseconds patient_for);
+  void put_locked(std::string_view text, std::chrono::milliseconds pause);
   void clear_progress_locked();
   std::string text_line(level l, std::string_view text) const;
 
+  const unique_fd own_;  ///< over which no write waits for a reader
   const int fd_;
   const log_format format_;
   const bool verbose_;
@@ -54,6 +56,7 @@ class log {
   const bool draws_progress_;
   std::mutex mutex_;
   bool progress_shown_ = false;
+  bool torn_ = false;  ///< the line that was written last has no end
 };
 
 }  // namespace holdfast::tool

@@ -54,14 +54,13 @@ taken_away take_away(const session& s, const std::string& name, const std::strin
 
 std::string in_words(const std::string& name, const taken_away& came, const std::string& reason) {
   std::string text = printable(name);
-  if (came.removed == 0 && came.left == 0) return text + " was not held";
-  text += ':';
+  if (came.removed == 0 && came.left == 0) text += " was not held";
   if (came.removed > 0)
-    text += " taken away from " + std::to_string(came.removed) +
+    text += ": taken away from " + std::to_string(came.removed) +
             (came.removed == 1 ? " holder" : " holders");
-  if (came.removed > 0 && came.left > 0) text += ';';
   if (came.left > 0)
-    text += " held by another program, not taken: this store lets only that program give it back";
+    text += std::string(came.removed > 0 ? ";" : ":") +
+            " held by another program, not taken: this store lets only that program give it back";
   return reason.empty() ? text : text + " (" + printable(reason) + ")";
 }
 

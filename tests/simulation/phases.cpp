@@ -16,10 +16,15 @@ void phase_book::violated(const char* rule, std::string what) const {
 }
 
 phase_book::places phase_book::read(const holdfast::store::permits_record& r,
-                                    const std::function<int(std::string_view)>& process_of) {
+                                    const std::function<int(std::string_view)>& process_of) const {
   places all;
   for (const auto& h : r.holders) {
     all[h.owner] = {process_of(h.peer), false, false, h.lingers};
+    // Nobody notifies the last to come, so the record does not say whose it is.
+    const auto known = process_of_.find(h.owner);
+    if (!h.peer.empty() || known == process_of_.end()) continue;
+    all[h.owner].process = known->second;
+    all[h.owner].unnamed = true;
   }
   for (const auto& w : r.queue) {
     all[w.owner] = {w.peer.empty() ? 0 : process_of(w.peer), true, w.peer.empty(), false};
@@ -108,7 +113,7 @@ void phase_book::breaks(const places& next, nanos now) {
     broken = true;
     broken_[who] = at;
     auto& told = of_[at.process];
-    told.broke_at = std::min(told.broke_at, now);
+    if (!at.unnamed) told.broke_at = std::min(told.broke_at, now);
     ++told.broken;
     if (at.waits) ++told.waited;
   }

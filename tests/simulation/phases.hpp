@@ -25,7 +25,10 @@ class phase_book {
   /// It goes, or another takes its place: nothing breaks by that.
   void leaves(const owner& who) { left_.insert(who); }
   /// It arrives, perhaps once more: if its phase broke before it knew of it, in the next one.
-  void arrives(const owner& who) { arrived_.insert(who); }
+  void arrives(const owner& who, int process) {
+    arrived_.insert(who);
+    process_of_[who] = process;
+  }
   /// It took its place in a phase where somebody was found dead by the same command: no record
   /// shows that it stood there.
   void arrives_where_it_breaks(int process) { ++of_[process].broken; }
@@ -61,7 +64,8 @@ class phase_book {
     int process = 0;
     bool waits = false;
     bool for_good = false;
-    bool alone = false;  ///< the last to come, which has to call the others
+    bool alone = false;    ///< the last to come, which has to call the others
+    bool unnamed = false;  ///< the record does not say whose it is: perhaps it has dropped out
   };
   struct told {
     std::deque<nanos> openings;  ///< of each of its participants, until one is told
@@ -69,7 +73,7 @@ class phase_book {
     std::uint64_t broken = 0;    ///< participants of phases that broke
     std::uint64_t waited = 0;    ///< … of which so many were waiting
     std::uint64_t told_so = 0;
-    std::uint64_t unknown = 0;   ///< … were told that nobody knows what became of theirs
+    std::uint64_t unknown = 0;  ///< … were told that nobody knows what became of theirs
     std::uint64_t standing = 0;
     std::uint64_t taken_up = 0;  ///< arrivals of which a later one may be told what became
     bool exact = true;
@@ -77,8 +81,8 @@ class phase_book {
   };
   using places = std::map<owner, place>;
 
-  static places read(const holdfast::store::permits_record& r,
-                     const std::function<int(std::string_view)>& process_of);
+  places read(const holdfast::store::permits_record& r,
+              const std::function<int(std::string_view)>& process_of) const;
   void opens_and_breaks(const places& next, nanos now);
   void arrive_again(const places& next);
   bool opens(const places& next, nanos now);
@@ -96,6 +100,7 @@ class phase_book {
   std::map<owner, int> granted_;
   bool for_good_ = false;
   std::set<owner> left_, arrived_;
+  std::map<owner, int> process_of_;  ///< of who arrived
   std::map<int, told> of_;
   nanos full_until_ = -1;
   bool another_record_ = false;

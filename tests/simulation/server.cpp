@@ -613,7 +613,9 @@ void server::show(std::span<const named_command> carried_out,
     if (replies[i]->outcome == outcome::granted && replies[i]->position == 0) {
       at->second->goes_on(c.command.owner, number_of(c.command.peer));
     }
-    if (c.command.verb == verb::acquire) at->second->arrives(c.command.owner);
+    if (c.command.verb == verb::acquire) {
+      at->second->arrives(c.command.owner, number_of(c.command.peer));
+    }
     if (c.command.verb == verb::release && done) at->second->leaves(c.command.owner);
     if (!c.command.replaces || !replies[i]->replaced) continue;
     at->second->leaves(c.command.replaces);

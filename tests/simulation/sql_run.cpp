@@ -132,8 +132,16 @@ class runner {
     const sql_value second = value(e.of[1], v);
     if (second.null()) return {};
     switch (e.is) {
-      case op::plus:
-        return sql_value::of(first.as_number() + second.as_number());
+      case op::plus: {
+        std::int64_t sum = 0;
+        if (__builtin_add_overflow(first.as_number(), second.as_number(), &sum)) {
+          throw sql_refused{"22003", "1690", "out of range"};
+        }
+        return sql_value::of(sum);
+      }
+      case op::over:
+        if (second.as_number() == 0) throw sql_refused{"22012", "1365", "division by zero"};
+        return sql_value::of(first.as_number() / second.as_number());
       case op::minus:
         return sql_value::of(first.as_number() - second.as_number());
       case op::equal:

@@ -251,6 +251,9 @@ bool sql_server::do_one(const std::shared_ptr<sql_backend>& b, const sql_stateme
   } catch (const sql_must_wait& wait) {
     begin_waiting(b, *wait.row);
     return false;
+  } catch (const sql_refused& why) {
+    refuse(*b, why.postgres, why.mariadb, why.said);
+    return true;
   }
   b->queue.front()->answers.push_back(std::move(a));
   if (!is_postgres() && !b->begun) end_transaction(*b, true);

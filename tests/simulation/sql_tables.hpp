@@ -51,6 +51,13 @@ struct sql_must_wait {
   sql_row* row;
 };
 
+/// Thrown where a statement fails.
+struct sql_refused {
+  const char* postgres;
+  const char* mariadb;
+  const char* said;
+};
+
 class sql_tables {
  public:
   using rows = std::map<std::string, sql_row, std::less<>>;

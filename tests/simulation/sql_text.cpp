@@ -379,11 +379,16 @@ class parser {
   }
 
   sql_expression sum() {
-    auto e = element();
+    auto e = quotient();
     while (is("+") || is("-")) {
       const op what = take("+") ? op::plus : (must("-"), op::minus);
-      e = made(what, {std::move(e), element()});
+      e = made(what, {std::move(e), quotient()});
     }
+    return e;
+  }
+  sql_expression quotient() {
+    auto e = element();
+    while (take("/")) e = made(op::over, {std::move(e), element()});
     return e;
   }
   sql_expression element() {
@@ -397,7 +402,8 @@ class parser {
     return e;
   }
   sql_expression converted(sql_expression e, std::string_view to) {
-    return made(to == "bigint" || to == "unsigned" ? op::to_number : op::to_text, {std::move(e)});
+    const bool number = to == "bigint" || to == "int" || to == "unsigned";
+    return made(number ? op::to_number : op::to_text, {std::move(e)});
   }
 
   sql_expression primary() {

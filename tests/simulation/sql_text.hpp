@@ -45,6 +45,7 @@ struct sql_expression {
     element,  ///< of a JSON array
     plus,
     minus,
+    over,
     equal,
     less,
     less_or_equal,

@@ -203,6 +203,21 @@ TEST(json_output, what_is_not_known_of_a_holder_is_absent) {
   EXPECT_EQ(away["error"], "no store");
 }
 
+// Of more than a pipe takes at once, as much as it takes is written.
+TEST(messages, a_line_that_nobody_reads_to_its_end_does_not_spoil_the_next) {
+  const auto ends = make_pipe();
+  ASSERT_EQ(::fcntl(ends.write.get(), F_SETPIPE_SZ, 4096), 4096);
+  common_options how;
+  how.format = log_format::json;
+  class log to(how, ends.write.get());
+  to.write(level::warning, "first", "m", {{"lock", std::string(5000, 'x')}});
+  std::string read(4096, '\0');
+  ASSERT_EQ(::read(ends.read.get(), read.data(), read.size()), 4096);
+  to.write(level::warning, "second", "m");
+  ASSERT_GT(::read(ends.read.get(), read.data(), read.size()), 0);
+  EXPECT_TRUE(read.starts_with("\n{")) << read.substr(0, 100);
+}
+
 TEST(store_url, secrets_are_overwritten_in_the_arguments_but_not_in_the_childs) {
   std::string words[]{"run",
                       "a:b@c",

@@ -92,12 +92,14 @@ std::optional<unlock_request> unlock_request_of(const std::string& body) {
 
 void log_unlock(const unlock_request& what, const std::string& url, const taken_away& came,
                 const std::vector<participant>& from, log& to) {
-  std::string text = in_words(what.lock, came, what.reason) + "; a viewer asked for it", owners;
+  std::string holders, owners;
   for (const participant& p : from) {
-    const bool first = &p == from.data();
-    text += (first ? "; it was held by " : ", ") + holder_phrase(p, system_clock::now());
-    owners += (first ? "" : ",") + p.short_id;
+    const std::string_view comma = &p == from.data() ? "" : ", ";
+    holders.append(comma).append(holder_phrase(p, system_clock::now()));
+    owners.append(comma).append(p.short_id);
   }
+  std::string text = in_words(what.lock, came, what.reason) + "; a viewer asked for it";
+  if (came.removed + came.left > 0) text += "; it was held by " + holders;
   to.write(level::warning, came.removed > 0 ? "unlocked" : "not_unlocked", text,
            {{"lock", what.lock}, {"store", url}, {"owner", owners}});
 }

@@ -52,6 +52,7 @@ constexpr std::array meanings{
     meaning{1021, 1021, errc::no_space, "free some space on the server's disk"},
     meaning{1114, 1114, errc::no_space, "free some space on the server's disk"},
     meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
+    meaning{1690, 1690, errc::unavailable, "the request came after its caller had given up"},
     meaning{1054, 1054, errc::foreign_data, not_ours},
     meaning{1146, 1146, errc::foreign_data, not_ours},
     meaning{1136, 1136, errc::foreign_data, not_ours},

@@ -273,8 +273,13 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   return rows;
 }
 
-status link::unlock(std::span<const sql::rewrite> all, boot_time) {
+// Nothing behind a failure is carried out, the commit neither: the greatest number and 1 is none.
+status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, boot_time) {
   std::string text;
+  if (!all.empty()) {
+    text.append("select 9223372036854775807 + (").append(server_clock).append(" > ");
+    text.append(std::to_string(until_at)).append("); ");
+  }
   for (const auto& [name, record] : all) {
     const std::string where = " where name = " + hex(name) + "; ";
     text += record.empty() ? "delete from " + tables_.records + where

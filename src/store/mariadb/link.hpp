@@ -25,7 +25,8 @@ class link final : public sql::row_link {
                                              boot_time deadline) override;
   result<std::vector<sql::row>> lock(std::span<const std::string_view> names,
                                      boot_time deadline) override;
-  status unlock(std::span<const sql::rewrite> all, boot_time deadline) override;
+  status unlock(std::span<const sql::rewrite> all, std::int64_t until_at,
+                boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
 

@@ -93,6 +93,8 @@ statements::statements(const std::string& schema) {
          " m on conflict (name) do update set version = r.version where false";
   read_locked =
       as_read + "from " + meta + " m, " + records + " r where r.name = $1 for update of r";
+  // Nothing behind a failure is carried out, the commit neither.
+  fail_if_late = "select 1 / (" + clock + " <= $1::bigint)::int";
   put_locked = "update " + records + " set record = $2, version = version + 1 where name = $1";
   remove_locked = "delete from " + records + " where name = $1";
   commit = "commit";
@@ -195,9 +197,10 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   return rows;
 }
 
-status link::unlock(std::span<const sql::rewrite> all, boot_time deadline) {
+status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, boot_time deadline) {
   std::vector<statement> texts;
-  texts.reserve(all.size() + 1);
+  texts.reserve(all.size() + 2);
+  if (!all.empty()) texts.push_back({sql_.fail_if_late, {as_text(until_at)}});
   for (const auto& [name, record] : all) {
     const std::string key(name);
     texts.push_back(record.empty() ? statement{sql_.remove_locked, {key}}

@@ -10,8 +10,8 @@ struct statements {
   explicit statements(const std::string& schema);
   std::string read;
   std::string keep_floor, insert, update, update_telling_time, remove;
-  std::string limit_session, limit, begin, limits, make, read_locked, put_locked, remove_locked,
-      commit, rollback;
+  std::string limit_session, limit, begin, limits, make, read_locked, fail_if_late, put_locked,
+      remove_locked, commit, rollback;
   std::string take_floor, sweep, entries, tell, id;
 };
 
@@ -32,7 +32,8 @@ class link final : public sql::row_link {
                                              boot_time deadline) override;
   result<std::vector<sql::row>> lock(std::span<const std::string_view> names,
                                      boot_time deadline) override;
-  status unlock(std::span<const sql::rewrite> all, boot_time deadline) override;
+  status unlock(std::span<const sql::rewrite> all, std::int64_t until_at,
+                boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
   result<std::vector<state_store::entry>> entries(boot_time deadline) override;
 

@@ -17,9 +17,9 @@ class postgres_store final : public sql::over_rows {
   explicit postgres_store(postgres_options options)
       : options_(std::move(options)),
         statements_(options_.schema),
+        inbox_(options_),
         rows_([this](boot_time deadline) { return connect(deadline); }, options_.connections,
-              options_.command_timeout),
-        inbox_(options_) {
+              options_.command_timeout) {
     can_.survives_failover = false;  // to a standby that may lack the last commits
   }
 
@@ -82,8 +82,8 @@ class postgres_store final : public sql::over_rows {
   const postgres_options options_;
   const statements statements_;
   capabilities can_;
-  sql::row_store rows_;
   listener inbox_;
+  sql::row_store rows_;  // connects once more when it ends, and tells the inbox where
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ std::vector<rewrite> to_write(std::span<const locked_row> all) {
 }
 
 status undone(row_link& link, failure why, boot_time deadline) {
-  auto gone = link.unlock({}, deadline);
+  auto gone = link.unlock({}, 0, deadline);
   return gone ? status(std::move(why)) : std::move(gone);
 }
 
@@ -96,9 +96,10 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
     so = after(i);
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
-  if (so == verdict::undo || nothing) return link.unlock({}, deadline);
+  if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
   sent = true;
-  if (auto gone = link.unlock(to_write(all), deadline); !gone) return gone;
+  const auto until_at = time_at(deadline, all.front().before);
+  if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) return gone;
   for (const auto& r : all) {
     if (!r.changes()) continue;
     const auto version = r.before.version + 1;

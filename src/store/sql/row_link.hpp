@@ -29,6 +29,12 @@ struct row {
   bool too_long = false;  ///< the record was not read (record_bound.hpp)
 };
 
+/// The server's time at that deadline, or a little before, for who has just read that row.
+inline std::int64_t time_at(boot_time deadline, const row& read) {
+  const auto left = std::chrono::floor<std::chrono::microseconds>(deadline - boot_clock::now());
+  return read.now_at + left.count();
+}
+
 /// What is to replace a row. It is not replaced if it is not the one of that version any more, or
 /// if the server's clock is more than 0.5 ms behind what was assumed, or 1.5 ms ahead of it. A row
 /// is made only while the floor is not above its first version: a name that was taken, given back
@@ -40,7 +46,7 @@ struct replacement {
   std::int64_t version = 0;   ///< … this version; if there was none, what its fence was decided at
   std::string_view record{};  ///< empty: remove the row
   std::optional<std::int64_t> assumed_now{};
-  /// Not written after that time of the server: its caller has given up by then.
+  /// Not begun after that time of the server: its caller has given up by then.
   std::optional<std::int64_t> until_at{};
   bool asks_time = false;  ///< the answer should say what time it is there, if it can
 };
@@ -84,8 +90,10 @@ class row_link {
   virtual result<std::vector<row>> lock(std::span<const std::string_view> names,
                                         boot_time deadline) = 0;
   /// Ends it: writes and commits, or undoes everything if there is nothing to write. A row that was
-  /// made for lock() stays, unless it is removed here.
-  virtual status unlock(std::span<const rewrite> all, boot_time deadline) = 0;
+  /// made for lock() stays, unless it is removed here. After `until_at` of the server it fails, and
+  /// undoes everything.
+  virtual status unlock(std::span<const rewrite> all, std::int64_t until_at,
+                        boot_time deadline) = 0;
 
   /// Removes the rows of names that nobody uses. The floor is then above all their fences and
   /// versions.

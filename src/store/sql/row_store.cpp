@@ -43,14 +43,14 @@ struct row_store::change {
   bool was_done(const row& now) const {
     return sent && (now.there ? now.record == *next : next->empty());
   }
-  replacement wanted(std::chrono::nanoseconds left) const {
+  replacement wanted(boot_time deadline) const {
     const auto version =
         before.there ? before.version : std::max(before.now_at, before.fence_floor);
     replacement r{step.name, before.there, version, *next, {}};
     if (guessed) {
       r.assumed_now = before.now_at;
     } else {
-      r.until_at = before.now_at + std::chrono::ceil<std::chrono::microseconds>(left).count();
+      r.until_at = time_at(deadline, before);
     }
     return r;
   }
@@ -188,12 +188,12 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   std::vector<replacement> wanted;
   wanted.reserve(some.size());
   const bool asks_time = known_.clock_ages();
-  const auto sent = boot_clock::now();
   for (change* c : some) {
-    wanted.push_back(c->wanted(deadline - sent));
+    wanted.push_back(c->wanted(deadline));
     wanted.back().asks_time = asks_time;
     c->sent = true;
   }
+  const auto sent = boot_clock::now();
   const auto outcomes = link.replace(wanted, deadline);
   const bool outrun = !outcomes && outcomes.error().code == errc::busy;
   if (!outcomes && !outrun) return outcomes.error();
@@ -210,10 +210,11 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
   auto now = link.lock(std::span(&one.step.name, 1), deadline);
   if (!now) return std::move(now.error());
   found(one, std::move(now->front()));
-  if (one.over) return link.unlock({}, deadline);
+  if (one.over) return link.unlock({}, 0, deadline);
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
-  if (auto gone = link.unlock(std::span(&wanted, 1), deadline); !gone) return gone;
+  const auto until_at = time_at(deadline, one.before);
+  if (auto gone = link.unlock(std::span(&wanted, 1), until_at, deadline); !gone) return gone;
   one.sent = false;
   finish(one, one.before.version + 1);
   return done{};

@@ -11,7 +11,8 @@ namespace my = holdfast::store::mariadb;
 
 class mariadb_floor : public sql_test::floor_rules<mariadb_store> {
  protected:
-  mariadb_floor() {
+  mariadb_floor() { connect(); }
+  void connect() {
     auto o = *my::read_options(*holdfast::base::parse_url(url()));
     auto made = std::move(*my::link::open(o, tables_));
     id_ = made->id();
@@ -56,6 +57,12 @@ TEST_F(mariadb_floor, a_transaction_that_failed_in_the_middle_ends_with_its_conn
 
 TEST_F(mariadb_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
+}
+
+TEST_F(mariadb_floor, a_transaction_that_ends_after_its_time_is_undone) {
+  expect_that_a_transaction_that_ends_after_its_time_is_undone();
+  connect();
+  expect_that_a_transaction_that_ends_in_time_is_not();
 }
 
 TEST_F(mariadb_floor, a_statement_that_comes_after_its_time_changes_nothing) {

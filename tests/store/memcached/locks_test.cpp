@@ -146,7 +146,7 @@ TEST_F(memcached_store, a_hold_says_to_people_whose_it_is) {
   ASSERT_EQ(info.holders.size(), 1u);
   EXPECT_EQ(info.holders[0].reason, "nightly run");
   EXPECT_EQ(info.holders[0].pid, static_cast<std::uint32_t>(::getpid()));
-  EXPECT_LE(info.holders[0].expires_in, 30s);
+  EXPECT_LE(info.holders[0].expires_in.value(), 30s);
   EXPECT_EQ(session.names(), std::vector<std::string>{"orders"});
 }
 

@@ -15,11 +15,12 @@ namespace pg = holdfast::store::postgres;
 
 class postgres_floor : public sql_test::floor_rules<postgres_store> {
  protected:
-  postgres_floor() {
-    const auto to = *pg::read_address(*holdfast::base::parse_url(base_));
-    link_ = std::move(*pg::link::over(std::move(*pg::wire::open(to, soon())), sql_, 60s));
-  }
+  postgres_floor() { link_ = connect(); }
   ~postgres_floor() override { link_.reset(); }  // before the statements that it knows
+  std::unique_ptr<sql_test::row_link> connect() const {
+    const auto to = *pg::read_address(*holdfast::base::parse_url(base_));
+    return std::move(*pg::link::over(std::move(*pg::wire::open(to, soon())), sql_, 60s));
+  }
   void until_somebody_waits_for_a_lock() const {
     eventually("somebody waits for a lock of this schema", [&] {
       return ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query "
@@ -47,6 +48,12 @@ TEST_F(postgres_floor, a_sweep_keeps_all_versions_below_what_comes_next) {
 
 TEST_F(postgres_floor, a_change_that_comes_late_is_not_carried_out) {
   expect_that_what_comes_late_changes_nothing();
+}
+
+TEST_F(postgres_floor, a_transaction_that_ends_after_its_time_is_undone) {
+  expect_that_a_transaction_that_ends_after_its_time_is_undone();
+  link_ = connect();
+  expect_that_a_transaction_that_ends_in_time_is_not();
 }
 
 TEST_F(postgres_floor, a_statement_that_comes_after_its_time_changes_nothing) {
@@ -90,7 +97,7 @@ TEST_F(postgres_floor, a_row_that_goes_while_its_lock_is_waited_for_is_made_anew
   const auto found = locked.get();
   ASSERT_TRUE(found) << found.error().what;
   EXPECT_EQ(found->front().record, "");
-  EXPECT_TRUE(link_->unlock({}, soon()));
+  EXPECT_TRUE(link_->unlock({}, 0, soon()));
 }
 
 }  // namespace

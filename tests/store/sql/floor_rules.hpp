@@ -115,6 +115,30 @@ class floor_rules : public Store {
     }
   }
 
+  /// The same of a change under the row's lock: what ends its transaction came late.
+  void expect_that_a_transaction_that_ends_after_its_time_is_undone() const {
+    const std::string_view names[] = {"m"};
+    const holdfast::store::sql::rewrite next{"m", R"([1,"mutex",0,8,[],[]])"};
+    auto seen = link_->lock(names, soon());
+    ASSERT_TRUE(seen) << seen.error().what;
+    const auto late = link_->unlock(std::span(&next, 1), seen->front().now_at - 1, soon());
+    ASSERT_FALSE(late);
+    EXPECT_EQ(late.error().code, holdfast::errc::unavailable) << late.error().what;
+    EXPECT_FALSE(link_->usable()) << "its transaction is open";
+  }
+
+  /// After that, over another connection.
+  void expect_that_a_transaction_that_ends_in_time_is_not() const {
+    EXPECT_EQ(rows(), "0");
+    const std::string_view names[] = {"m"};
+    const holdfast::store::sql::rewrite next{"m", R"([1,"mutex",0,8,[],[]])"};
+    const auto seen = link_->lock(names, soon());
+    ASSERT_TRUE(seen) << seen.error().what;
+    const auto until = seen->front().now_at + 60'000'000;
+    EXPECT_TRUE(link_->unlock(std::span(&next, 1), until, soon()));
+    EXPECT_EQ(read("m").record, next.record);
+  }
+
   std::unique_ptr<row_link> link_{};
 };
 

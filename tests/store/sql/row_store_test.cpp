@@ -32,6 +32,7 @@ struct server {
   int outrun = 0;                ///< so many locks fail, one after the other
   std::size_t most_at_once = 0;  ///< bytes of records in one replacement
   bool break_after_unlock = false;
+  std::int64_t unlocked_until = 0;
   std::vector<std::string> locked{};
   /// What was asked to be replaced, one after the other.
   struct asked {
@@ -86,7 +87,8 @@ class fake_link final : public row_link {
     }
     return rows;
   }
-  status unlock(std::span<const rewrite> all, boot_time) override {
+  status unlock(std::span<const rewrite> all, std::int64_t until_at, boot_time) override {
+    if (!all.empty()) server_.unlocked_until = until_at;
     for (const auto& [name, record] : all) {
       if (record.empty())
         server_.rows.erase(server_.rows.find(name));
@@ -195,6 +197,9 @@ TEST_F(row_stores, who_is_overtaken_twice_takes_the_lock_of_the_row) {
   EXPECT_TRUE(add());
   EXPECT_EQ(server_.locks, 1);
   EXPECT_EQ(record(), "somebody elsex");
+  EXPECT_GT(server_.unlocked_until, server_.now_at);
+  EXPECT_LE(server_.unlocked_until, server_.now_at + 5'000'000)
+      << "the caller has given up by then";
 }
 
 /// Writes down from what time on the next fence is.
@@ -364,6 +369,8 @@ TEST_F(row_stores, several_names_are_changed_in_one_transaction_and_locked_in_th
   EXPECT_EQ(server_.locks, 1);
   EXPECT_EQ(server_.locked, (std::vector<std::string>{"a", "n"}));
   EXPECT_EQ(record("n") + record("a"), "xx");
+  EXPECT_GT(server_.unlocked_until, server_.now_at);
+  EXPECT_LE(server_.unlocked_until, server_.now_at + 5'000'000);
   EXPECT_EQ(server_.reads + server_.writes, 0);
   EXPECT_TRUE(add("n"));
   EXPECT_EQ(record("n"), "xx");
