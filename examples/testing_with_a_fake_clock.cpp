@@ -19,7 +19,7 @@ int main() {
   holdfast::lease first = nightly.acquire();
   clock->advance(29s);
   const bool kept = !elsewhere.try_acquire();
-  clock->advance(2s);  // the lease is over, and not one second has passed
+  clock->advance(2s);  // the lease is over; no real time has passed
   const bool told = first.state() == holdfast::lease_state::lost;
 
   auto second = elsewhere.try_acquire();
