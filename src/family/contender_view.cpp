@@ -54,13 +54,14 @@ bool add_to_holder(permits_record& found, const contender& c, const store::conte
 void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_at) {
   const contender& c = v.all[i];
   const auto& p = *v.says[i];
-  const std::int64_t ends = now_at + p.lease_us;
+  // Another program's place says neither when it ends nor whose it is.
+  const std::int64_t ends = p.lease_us == 0 ? 0 : now_at + p.lease_us;
+  const std::string note = c.owner ? p.note : "- 0 - " + p.note;
   if (add_to_holder(found, c, p)) return;
   if (v.holds(i)) {
-    found.holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, p.note});
+    found.holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, note});
   } else {
-    found.queue.push_back(
-        {c.owner, c.weight, 0, p.lease_us, ends, p.since_wall_at, p.peer, p.note});
+    found.queue.push_back({c.owner, c.weight, 0, p.lease_us, ends, p.since_wall_at, p.peer, note});
   }
 }
 

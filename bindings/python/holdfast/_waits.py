@@ -113,7 +113,8 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
                 break
     except BaseException:
         own.request()
-        raise  # the queue goes, and what is granted now is released
+        queue.close()  # what is granted now is released; the frame lives as long as the traceback
+        raise
     if came[1]:
         raise came[1]
     return event

@@ -71,8 +71,12 @@ contender_data contender_data_of(std::string_view value, std::int64_t create_rev
   contender_data p = contender_text::take_number(rest, ' ', since)
                          ? contender_text::read_contender_data(rest)
                          : contender_data{};
-  if (rest.size() == value.size()) p.note = value;
-  p.since_wall_at = since;
+  const bool ours = rest.size() < value.size() && p.lease_us > 0;
+  if (ours) p.since_wall_at = since;
+  if (!ours) {
+    p = {};
+    p.note = value;
+  }
   p.fence = static_cast<std::uint64_t>(create_revision);
   return p;
 }

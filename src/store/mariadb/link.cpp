@@ -80,7 +80,8 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 // ------------------------------------------------------------------------------
 
 result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables& t) {
-  std::unique_ptr<link> made{new link(mysql_init(nullptr), t)};
+  std::unique_ptr<link> made{
+      new link(mysql_init(nullptr), t, std::chrono::seconds(whole_seconds(o.command_timeout)))};
   MYSQL* const c = made->connection_;
   set_up(c, o);
   if (mysql_real_connect(c, or_null(o.host), or_null(o.user), or_null(o.password), nullptr, o.port,

@@ -25,6 +25,10 @@ class link final : public sql::row_link {
                                              boot_time deadline) override;
   result<std::vector<sql::row>> lock(std::span<const std::string_view> names,
                                      boot_time deadline) override;
+  /// The client library waits for each answer for command_timeout.
+  boot_time gives_up_at(boot_time) const noexcept override {
+    return boot_clock::now() + command_timeout_;
+  }
   status unlock(std::span<const sql::rewrite> all, std::int64_t until_at,
                 boot_time deadline) override;
   status sweep(std::span<const std::string> names, boot_time deadline) override;
@@ -54,7 +58,8 @@ class link final : public sql::row_link {
   }
 
  private:
-  link(MYSQL* c, const tables& t) : connection_(c), tables_(t) {}
+  link(MYSQL* c, const tables& t, std::chrono::nanoseconds patience)
+      : connection_(c), tables_(t), command_timeout_(patience) {}
   failure failed();
   failure failed(unsigned number, std::string_view said);
   status take_rows(answer& into);
@@ -66,6 +71,7 @@ class link final : public sql::row_link {
 
   MYSQL* const connection_;
   const tables& tables_;
+  const std::chrono::nanoseconds command_timeout_;
   bool broken_ = false;
   bool in_transaction_ = false;
   int guesses_ = 0;  ///< at most 2

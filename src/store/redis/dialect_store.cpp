@@ -57,6 +57,10 @@ std::string_view name_of(dialect d) {
 }
 
 // "-" where we do not know host, process and program; then the text that is there.
+/// redis-py and npm's redlock write 32 hexadecimal digits as well, and nothing more.
+constexpr std::string_view our_mark = ":holdfast";
+std::string redlock_token(const owner_id& owner) { return to_string(owner).append(our_mark); }
+
 slot_entry somebody(const std::string& value, std::int64_t left_us) {
   slot_entry e;
   e.left_us = left_us;
@@ -121,8 +125,10 @@ class dialect_store final : public slot_store {
 
   result<slot_reply> remove(const slot& where, const owner_id& owner) override {
     auto reply = change(where, "remove", entry_of(owner), 0);
+    if (reply || (reply.error().outcome_unknown && is_of_times())) {
+      written_.forget(where.name, owner);
+    }
     if (!reply) return reply;
-    written_.forget(where.name, owner);
     // In a cluster ours may listen at another node, which is not counted.
     const bool ours = reply->others_listen > 0 && options_.topology != topology::cluster &&
                       told_->listens(redisson_channel(where.kind, key_of(where.name)));
@@ -230,10 +236,14 @@ class dialect_store final : public slot_store {
     if (auto ok = on_one_node(where, key); !ok) return std::move(ok.error());
     const boot_time sent = clock_.now();
     // No time is proposed for a grant: another's may be of the same second.
-    const bool renews = options_.dialect == dialect::setnx && verb == "extend";
+    const bool renews = is_of_times() && verb == "extend";
+    // Nor is a release repeated: the lock that is there by then may be another's of that second.
+    const bool once = is_of_times() && verb == "remove";
     const std::string next = renews ? written_.propose(where.name, owner, lease_us) : "";
-    const auto answer =
-        servers_->ask({key, call(key, where, verb, who, lease_us, next), false, true});
+    const auto answer = servers_->ask({.name = key,
+                                       .commands = call(key, where, verb, who, lease_us, next),
+                                       .is_key = true,
+                                       .once = once});
     if (nothing_was_written(answer)) written_.withdraw(where.name, owner, next, lease_us);
     if (!answer) return answer.error();
     if (answer->value.is_error()) return server_says(answer->value.text);
@@ -243,7 +253,7 @@ class dialect_store final : public slot_store {
     const bool released = answer->repeated && verb == "remove" && is_out(where, items[0].integer);
     const std::int64_t state = released ? 0 : items[0].integer;
     // A release has no lease, and writes nothing.
-    if (options_.dialect == dialect::setnx && state == 0 && lease_us > 0) {
+    if (is_of_times() && state == 0 && lease_us > 0) {
       written_.wrote(where.name, owner, items[1].text, items[2].integer, sent, lease_us);
     }
     if (where.kind == kind::semaphore && verb == "look" && state == 1)
@@ -272,12 +282,14 @@ class dialect_store final : public slot_store {
             1);
         break;
       default:
-        append_command(bytes,
-                       {"EVALSHA", redlock_script().sha, "1", key, verb, to_string(owner), ms}, 1);
+        append_command(
+            bytes, {"EVALSHA", redlock_script().sha, "1", key, verb, redlock_token(owner), ms}, 1);
     }
     return bytes;
   }
 
+  /// The time in a value is all that says whose it is.
+  bool is_of_times() const noexcept { return options_.dialect == dialect::setnx; }
   std::int64_t unit_us() const { return options_.setnx_milliseconds ? 1'000 : 1'000'000; }
 
   result<slot_reply> read(const slot& where, const slot_entry& who, std::int64_t state,
@@ -355,7 +367,9 @@ class dialect_store final : public slot_store {
   owner_id owner_in(const std::string& text) const {
     owner_id id;
     if (options_.dialect == dialect::redisson && parse_redisson_owner(text, id)) return id;
-    if (options_.dialect == dialect::redlock && parse_owner_id(text, id)) return id;
+    const std::string_view token = text;
+    const bool marked = options_.dialect == dialect::redlock && token.ends_with(our_mark);
+    if (marked && parse_owner_id(token.substr(0, token.size() - our_mark.size()), id)) return id;
     return {};
   }
 

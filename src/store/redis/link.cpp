@@ -72,7 +72,12 @@ link::~link() { renew_connection({errc::unavailable, "the session has ended"}); 
 
 result<link::answer> link::ask(std::span<const message> all, boot_time deadline) {
   auto first = ask_once(all, deadline);
-  if (first || !first.error().outcome_unknown || boot_clock::now() >= deadline) return first;
+  const bool may_be_repeated =
+      std::none_of(all.begin(), all.end(), [](const message& m) { return m.once; });
+  if (first || !first.error().outcome_unknown || !may_be_repeated ||
+      boot_clock::now() >= deadline) {
+    return first;
+  }
   // The connection broke under way: a server that closed an idle one, or was restarted.
   auto second = ask_once(all, deadline);
   if (second)

@@ -26,6 +26,7 @@ struct message {
   /// earlier is too late from then on.
   /// It is a call of one of our scripts: nothing else is believed about the server's time.
   bool stamped = false;
+  bool once = false;     ///< is not sent again if the connection broke under way
   bool closing = false;  ///< goes behind the others, also if only some of them are sent again
 };
 

@@ -15,7 +15,10 @@ struct request {
   bool durable = false;       ///< see node::ask
   bool is_key = false;        ///< the name is the whole key: of a dialect
   bool stamped = true;        ///< see message
-  message as_message() const noexcept { return {.bytes = commands, .stamped = stamped}; }
+  bool once = false;          ///< see message
+  message as_message() const noexcept {
+    return {.bytes = commands, .stamped = stamped, .once = once};
+  }
 };
 
 struct reply {

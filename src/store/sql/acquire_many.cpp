@@ -98,7 +98,7 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
   sent = true;
-  const auto until_at = time_at(deadline, all.front().before);
+  const auto until_at = time_at(link.gives_up_at(deadline), all.front().before);
   if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) return gone;
   for (const auto& r : all) {
     if (!r.changes()) continue;

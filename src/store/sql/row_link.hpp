@@ -78,6 +78,9 @@ class row_link {
   /// one, behind a connection that stays: nothing of the rows can be guessed there.
   virtual bool keeps_its_server() const noexcept { return true; }
 
+  /// When the answer to what is sent now is no longer waited for.
+  virtual boot_time gives_up_at(boot_time deadline) const noexcept { return deadline; }
+
   virtual result<std::vector<row>> read(std::span<const std::string_view> names,
                                         boot_time deadline) = 0;
   /// In this order. A failure with errc::busy says that somebody else was faster (a serialization

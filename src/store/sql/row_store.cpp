@@ -189,7 +189,7 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   wanted.reserve(some.size());
   const bool asks_time = known_.clock_ages();
   for (change* c : some) {
-    wanted.push_back(c->wanted(deadline));
+    wanted.push_back(c->wanted(link.gives_up_at(deadline)));
     wanted.back().asks_time = asks_time;
     c->sent = true;
   }
@@ -213,7 +213,7 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
   if (one.over) return link.unlock({}, 0, deadline);
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
-  const auto until_at = time_at(deadline, one.before);
+  const auto until_at = time_at(link.gives_up_at(deadline), one.before);
   if (auto gone = link.unlock(std::span(&wanted, 1), until_at, deadline); !gone) return gone;
   one.sent = false;
   finish(one, one.before.version + 1);

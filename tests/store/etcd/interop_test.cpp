@@ -57,6 +57,7 @@ TEST_F(etcd_interoperability, what_etcdctl_holds_is_waited_for_here) {
   holdfast::mutex mine{session_, "shared"};
   EXPECT_FALSE(mine.try_acquire());
   ASSERT_EQ(session_.show("shared").holders.size(), 1U);
+  EXPECT_FALSE(session_.show("shared").holders[0].expires_in) << "when it ends is not known";
   std::thread waiter([&] { EXPECT_TRUE(mine.acquire()); });
   until_in_line(2);
   other.release();

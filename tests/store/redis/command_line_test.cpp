@@ -129,7 +129,9 @@ TEST_F(redis_command_line, a_holder_of_another_program_is_left_in_every_dialect)
   server.ask({"HSET", "redisson", "8743c9c0-f7a5-4a5c-9f0b-1f2f7d1e8a01:1", "1"});
   server.ask({"PEXPIRE", "redisson", "60000"});
   server.ask({"SET", "setnx", "9999999999"});  // when it ends, in seconds since 1970
-  for (const std::string dialect : {"redisson", "setnx"}) {
+  // As redis-py and npm's redlock write it.
+  server.ask({"SET", "redlock", "0123456789abcdef0123456789abcdef", "PX", "60000"});
+  for (const std::string dialect : {"redisson", "setnx", "redlock"}) {
     use(server.url("?dialect=" + dialect));
     const auto r = tool({"force-unlock", dialect, "--yes"});
     EXPECT_EQ(r.code, 1) << r.err;

@@ -68,6 +68,26 @@ TEST_F(redis_network, tries_end_by_themselves_while_the_server_hangs) {
   }
 }
 
+// Of setnx: two owners of the same second write the same.
+TEST_F(redis_network,
+       a_release_that_may_have_been_carried_out_is_not_repeated_where_nobody_is_named) {
+  server_.may_stay("m", "the time of setnx is a key for ever");
+  auto s = holdfast::open("redis://127.0.0.1:" + std::to_string(proxy_.port()) +
+                          "/0?dialect=setnx&command_timeout=5s");
+  auto held = holdfast::mutex(s, "m").acquire();
+  const auto mine = server_.ask({"GET", "m"});
+  proxy_.with([](relay& r) {
+    r.refuse();
+    r.cut_after(way::down, 0);
+  });
+  auto released = std::async(std::launch::async, [&] { return held.release(); });
+  harness::eventually("it is carried out", [&] { return server_.ask({"EXISTS", "m"}) == "0"; });
+  server_.ask({"SET", "m", mine});  // by another owner
+  proxy_.heal();
+  (void)released.get();
+  EXPECT_EQ(server_.ask({"GET", "m"}), mine);
+}
+
 TEST_F(redis_network, an_answer_cut_at_any_byte_leaves_one_grant_and_then_none) {
   auto s = behind();
   holdfast::mutex m{s, "m"}, rival{direct_, "m"};

@@ -79,7 +79,11 @@ TEST_F(interoperability, what_kazoo_holds_is_waited_for_here) {
   other.until_has();
   holdfast::mutex mine{session_, "shared"};
   EXPECT_FALSE(mine.try_acquire());
-  ASSERT_EQ(session_.show("shared").holders.size(), 1U);
+  const auto holders = session_.show("shared").holders;
+  ASSERT_EQ(holders.size(), 1U);
+  EXPECT_FALSE(holders[0].expires_in) << "when it ends is not known";
+  EXPECT_EQ(holders[0].host + holders[0].program, "");
+  EXPECT_EQ(holders[0].reason, "from-kazoo");
   std::thread waiter([&] { EXPECT_TRUE(mine.acquire()); });
   harness::eventually("it is in line", [&] { return contenders() == 2; });
   other.release();
