@@ -80,13 +80,17 @@ std::string write(const contender_data& says) {
          std::to_string(says.lease_us) + ' ' + says.peer + '\n' + says.note;
 }
 
+bool is_ours(std::string_view data) noexcept {
+  return data.starts_with(ours) && data.substr(ours.size()).starts_with(' ');
+}
+
 contender_data read_contender_data(std::string_view data) {
   contender_data p;
   std::string_view rest = data;
-  const auto head = std::string(ours) + ' ';
+  const auto head = ours.size() + 1;
   const auto line_end = data.find('\n');
-  if (data.starts_with(head) && line_end != data.npos) {
-    rest = data.substr(head.size(), line_end - head.size());
+  if (is_ours(data) && line_end != data.npos) {
+    rest = data.substr(head, line_end - head);
     if (take_number(rest, ' ', p.weight) && take_number(rest, ' ', p.lease_us)) {
       p.peer = rest;
       p.note = data.substr(line_end + 1);

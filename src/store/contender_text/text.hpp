@@ -20,6 +20,9 @@ std::string to_text(const contender& who);
 /// Nothing if it is not what to_text() makes; `place` is left empty.
 std::optional<contender> parse_contender(std::string_view text);
 
+/// Another program's data begin otherwise.
+bool is_ours(std::string_view data) noexcept;
+
 std::string write(const contender_data& says);
 /// What others' programs wrote becomes the note.
 contender_data read_contender_data(std::string_view data);

@@ -68,13 +68,11 @@ std::string value_of(const contender_data& says) {
 contender_data contender_data_of(std::string_view value, std::int64_t create_revision) {
   auto rest = value;
   std::int64_t since = 0;
-  contender_data p = contender_text::take_number(rest, ' ', since)
-                         ? contender_text::read_contender_data(rest)
-                         : contender_data{};
-  const bool ours = rest.size() < value.size() && p.lease_us > 0;
-  if (ours) p.since_wall_at = since;
-  if (!ours) {
-    p = {};
+  contender_data p;
+  if (contender_text::take_number(rest, ' ', since) && contender_text::is_ours(rest)) {
+    p = contender_text::read_contender_data(rest);
+    p.since_wall_at = since;
+  } else {
     p.note = value;
   }
   p.fence = static_cast<std::uint64_t>(create_revision);
