@@ -65,6 +65,10 @@ TEST_F(mariadb_floor, a_transaction_that_ends_after_its_time_is_undone) {
   expect_that_a_transaction_that_ends_in_time_is_not();
 }
 
+TEST_F(mariadb_floor, a_guess_of_another_time_changes_nothing) {
+  expect_that_a_guess_of_another_time_changes_nothing();
+}
+
 TEST_F(mariadb_floor, a_statement_that_comes_after_its_time_changes_nothing) {
   expect_that_what_comes_after_its_time_changes_nothing();
 }

@@ -76,14 +76,14 @@ TEST_F(redis_network,
                           "/0?dialect=setnx&command_timeout=5s");
   auto held = holdfast::mutex(s, "m").acquire();
   const auto mine = server_.ask({"GET", "m"});
-  proxy_.with([](relay& r) {
-    r.refuse();
-    r.cut_after(way::down, 0);
-  });
+  proxy_.with([](relay& r) { r.stall(way::down); });
   auto released = std::async(std::launch::async, [&] { return held.release(); });
   harness::eventually("it is carried out", [&] { return server_.ask({"EXISTS", "m"}) == "0"; });
   server_.ask({"SET", "m", mine});  // by another owner
-  proxy_.heal();
+  proxy_.with([](relay& r) {
+    r.cut();
+    r.heal();
+  });
   (void)released.get();
   EXPECT_EQ(server_.ask({"GET", "m"}), mine);
 }

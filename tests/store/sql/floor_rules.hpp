@@ -96,6 +96,17 @@ class floor_rules : public Store {
     EXPECT_NE(read("m").record.find(",9,"), std::string::npos);
   }
 
+  /// Two guesses that count may differ by 2 ms: that is what a lease's margin has for them.
+  void expect_that_a_guess_of_another_time_changes_nothing() const {
+    ASSERT_TRUE(replace({first("m", read("m"))}));
+    for (const std::int64_t away : {-2'000, 60'000'000}) {
+      const row there = read("m");
+      replacement r{"m", true, there.version, R"([1,"mutex",0,8,[],[]])", {}};
+      r.assumed_now = there.now_at + away;
+      EXPECT_FALSE(replace({r})) << away;
+    }
+  }
+
   /// It lay in the network until its caller had given up, and released what it may have got.
   void expect_that_what_comes_after_its_time_changes_nothing() const {
     const auto at = [](replacement r, std::int64_t until) {
