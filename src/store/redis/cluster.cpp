@@ -156,7 +156,7 @@ void cluster::send(std::span<routed_part> together, round& r) {
     *e.answer = got.error();
     e.answer->error().outcome_unknown = e.repeated;
     r.dead = to.get();
-    r.again.push_back(e);
+    if (!e.what->once || !e.repeated) r.again.push_back(e);
   }
 }
 

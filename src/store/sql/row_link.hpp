@@ -29,7 +29,7 @@ struct row {
   bool too_long = false;  ///< the record was not read (record_bound.hpp)
 };
 
-/// The server's time at that deadline, or a little before, for who has just read that row.
+/// The server's time at that deadline, or a little before, computed from a row that was just read.
 inline std::int64_t time_at(boot_time deadline, const row& read) {
   const auto left = std::chrono::floor<std::chrono::microseconds>(deadline - boot_clock::now());
   return read.now_at + left.count();
