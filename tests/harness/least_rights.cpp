@@ -257,4 +257,20 @@ void give_back_store(const std::string& lent) {
   lent_stores.idle[lent_stores.made.at(lent).server].push_back(lent);
 }
 
+void use_everything(const std::string& url, const std::string& name) {
+  auto s = holdfast::open(url);
+  holdfast::mutex m{s, name};
+  for (int i = 0; i < 2; ++i) {
+    holdfast::lease held = m.acquire();
+    if (const auto e = held.release())
+      throw holdfast::error(
+          {static_cast<holdfast::errc>(e.value()), "the release: " + e.message()});
+  }
+  holdfast::latch l{s, name + "-latch", 1};
+  l.count_down();
+  l.remove();
+  (void)s.show(name);
+  (void)s.names();
+}
+
 }  // namespace harness

@@ -38,4 +38,8 @@ std::vector<right> each_right_on_page(const std::string& page);
 /// The statements of a page of docs/stores/ that give rights to `app`.
 std::string rights_on_page(const std::string& page);
 
+/// A lock, a latch, and what lists and shows them. A row that is there needs fewer rights, so each
+/// call has a name of its own. Throws what failed, a release too.
+void use_everything(const std::string& url, const std::string& name);
+
 }  // namespace harness

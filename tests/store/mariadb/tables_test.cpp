@@ -64,22 +64,6 @@ TEST_F(mariadb_store, programs_that_make_the_tables_at_the_same_moment_all_succe
   for (auto& t : all) t.join();
 }
 
-// Each with names of its own: a row that is there needs fewer rights.
-void use_everything(const std::string& url, const std::string& name) {
-  auto s = holdfast::open(url);
-  holdfast::mutex m{s, name};
-  for (int i = 0; i < 2; ++i) {
-    holdfast::lease held = m.acquire();
-    if (const auto e = held.release())
-      throw holdfast::error({static_cast<errc>(e.value()), "the release: " + e.message()});
-  }
-  holdfast::latch l{s, name + "-latch", 1};
-  l.count_down();
-  l.remove();
-  (void)s.show(name);
-  (void)s.names();
-}
-
 TEST_F(mariadb_store, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
   (void)open();
   const auto all = harness::each_right_on_page("mariadb");
@@ -93,7 +77,8 @@ TEST_F(mariadb_store, each_right_that_the_page_lists_is_missed_with_an_error_tha
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     give_all_but(i);
-    const auto o = outcome_of([&] { use_everything(url_of_user(), "n" + std::to_string(i)); });
+    const auto o =
+        outcome_of([&] { harness::use_everything(url_of_user(), "n" + std::to_string(i)); });
     // Only the sweep of unused rows needs that one, and nobody waits for it.
     if (all[i].privilege == "update" && all[i].object.ends_with("holdfast_meta") && !o.failed)
       continue;
@@ -101,7 +86,7 @@ TEST_F(mariadb_store, each_right_that_the_page_lists_is_missed_with_an_error_tha
         << "without " << all[i].privilege << " on " << all[i].object << ": " << o.text;
   }
   give_all_but(all.size());
-  EXPECT_EQ(outcome_of([&] { use_everything(url_of_user(), "whole"); }).text, "");
+  EXPECT_EQ(outcome_of([&] { harness::use_everything(url_of_user(), "whole"); }).text, "");
 }
 
 TEST_F(mariadb_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs_no_more) {

@@ -116,22 +116,6 @@ TEST_F(postgres_store, who_may_not_make_the_tables_is_told_what_to_run_and_needs
   EXPECT_EQ(s.names().size(), 1U);
 }
 
-// Each with names of its own: a row that is there needs fewer rights.
-void use_everything(const std::string& url, const std::string& name) {
-  auto s = holdfast::open(url);
-  holdfast::mutex m{s, name};
-  for (int i = 0; i < 2; ++i) {
-    holdfast::lease held = m.acquire();
-    if (const auto e = held.release())
-      throw holdfast::error({static_cast<errc>(e.value()), "the release: " + e.message()});
-  }
-  holdfast::latch l{s, name + "-latch", 1};
-  l.count_down();
-  l.remove();
-  (void)s.show(name);
-  (void)s.names();
-}
-
 TEST_F(postgres_store, each_right_that_the_page_lists_is_missed_with_an_error_that_says_so) {
   (void)open();
   const auto all = harness::each_right_on_page("postgres");
@@ -148,12 +132,13 @@ TEST_F(postgres_store, each_right_that_the_page_lists_is_missed_with_an_error_th
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     give_all_but(i);
-    const auto o = outcome_of([&] { use_everything(url_of_user(), "n" + std::to_string(i)); });
+    const auto o =
+        outcome_of([&] { harness::use_everything(url_of_user(), "n" + std::to_string(i)); });
     EXPECT_EQ(o.reason, errc::not_permitted)
         << "without " << all[i].privilege << " on " << all[i].object << ": " << o.text;
   }
   give_all_but(all.size());
-  EXPECT_EQ(outcome_of([&] { use_everything(url_of_user(), "whole"); }).text, "");
+  EXPECT_EQ(outcome_of([&] { harness::use_everything(url_of_user(), "whole"); }).text, "");
 }
 
 TEST_F(postgres_store, a_user_without_rights_to_the_tables_is_not_permitted) {
