@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/store/contender_store.hpp>
+#include <holdfast/store/queue_inbox.hpp>
 #include <holdfast/store/store.hpp>
 #include <memory>
 #include <optional>
@@ -28,9 +29,10 @@ class contender_family final : public store::session_store {
 
   contender_family(std::unique_ptr<contender_store> port, clock& on)
       : clock_(on),
-        entries_(on),
+        watches_([this](auto... what) { has_changed(what...); }),
+        entries_(on, watches_),
         inbox_(port->peer(), on),
-        latch_(*port, entries_, inbox_, on,
+        latch_(*port, entries_, watches_, on,
                [this](std::string_view name, const owner_id& owner) {
                  return give_up_first(name, owner);
                }),
@@ -100,13 +102,13 @@ class contender_family final : public store::session_store {
   bool is_of_an_ended_session(const own_entry& mine) const;
   void step_out(std::string_view name, const owner_id& owner);
 
-  contender_store::alarm wake(std::string_view name, const owner_id& owner,
-                              const std::string& watched);
+  void has_changed(std::string_view name, const owner_id& owner, std::string_view watched);
   void see_arrivals(std::string_view name, const owner_id& owner);
   void tidy();
   bool tidy_up(const own_entries::job& job);
 
   clock& clock_;
+  shared_watches watches_;
   own_entries entries_;
   store::queue_inbox inbox_;
   contender_latch latch_;

@@ -25,7 +25,7 @@ constexpr int max_attempts = 1'000;
 /// to forget them by.
 constexpr std::ptrdiff_t max_arrivals = 1'000;
 /// What a waiter watches, in own_entry's terms.
-constexpr const char* the_record = "record";
+constexpr std::string_view the_record = "record";
 
 bool knows(const countdown_record& r, const store::owner_id& owner) {
   return std::any_of(r.arrivals.begin(), r.arrivals.end(),
@@ -56,8 +56,12 @@ struct contender_latch::state {
 
 result<contender_latch::state> contender_latch::read(std::string_view name,
                                                      const countdown_command& c, interest what) {
-  auto found = port_.record(name, what != interest::none,
-                            what == interest::is_called ? call(name, c.owner) : nullptr);
+  const auto ask = [&](store::contender_store::alarm call) {
+    return port_.record(name, what != interest::none, std::move(call));
+  };
+  const auto is_there = [](const auto& said) { return said.ok(); };
+  auto found = what == interest::is_called ? watches_.read(name, the_record, c.owner, ask, is_there)
+                                           : ask(nullptr);
   if (!found) return std::move(found.error());
   const auto now = port_.time();
   if (!now) return now.error();
@@ -79,18 +83,6 @@ result<std::optional<std::int64_t>> contender_latch::store_back(std::string_view
   if (s.record.count != 0) encode(s.record, text);
   if (text.empty() && s.version < 0) return std::optional(s.version);
   return port_.replace(name, text, s.version, keep_us);
-}
-
-store::contender_store::alarm contender_latch::call(std::string_view name,
-                                                    const store::owner_id& owner) {
-  return [this, name = std::string(name), owner]() noexcept {
-    try {
-      entries_.change(name, owner, [](own_entry& p) { p.watched.clear(); });
-      inbox_.put({store::notification_kind::granted, name, owner, 0, 0, {}});
-    } catch (...) {
-      return;  // no memory: the waiter polls
-    }
-  };
 }
 
 // Somebody who holds or waits for a lock or semaphore of that name.
@@ -216,7 +208,7 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
     reply.retry_after_us = kernel::retry_after_us;
     return reply;
   }
-  const bool is_called = mine && mine->watched.contains(the_record);
+  const bool is_called = mine && mine->watched.contains(std::string(the_record));
   auto reply = change(name, c, is_called ? interest::waits : interest::none);
   const bool closed = reply && reply->outcome == countdown_outcome::closed;
   if (!closed || c.queue_lease_us == 0) return (void)leave(name, c.owner), reply;
@@ -233,8 +225,8 @@ result<countdown_reply> contender_latch::wait(std::string_view name, const count
   entries_.change(name, c.owner, [&](own_entry& p) {
     p.ends = after(clock_.now(), c.queue_lease_us);
     p.quiet = 0;
-    p.watched = {{the_record, 0}};
-    p.waits_for = {the_record};
+    p.watched = {{std::string(the_record), 0}};
+    p.waits_for = {std::string(the_record)};
   });
   reply = change(name, c, interest::is_called);
   const bool opened = reply && reply->outcome != countdown_outcome::closed;

@@ -3,7 +3,6 @@
 #include <functional>
 #include <holdfast/store/contender_store.hpp>
 #include <holdfast/store/own_holds.hpp>
-#include <holdfast/store/queue_inbox.hpp>
 
 #include "family/own_entries.hpp"
 
@@ -17,11 +16,11 @@ class contender_latch {
   /// Gives up first what there is to give up of an owner that enters anew.
   using clearing = std::function<status(std::string_view name, const store::owner_id& owner)>;
 
-  contender_latch(store::contender_store& port, own_entries& nodes, store::queue_inbox& inbox,
+  contender_latch(store::contender_store& port, own_entries& nodes, shared_watches& watches,
                   clock& on, clearing give_up_first)
       : port_(port),
         entries_(nodes),
-        inbox_(inbox),
+        watches_(watches),
         clock_(on),
         give_up_first_(std::move(give_up_first)),
         unheard_(on) {}
@@ -53,11 +52,10 @@ class contender_latch {
   result<bool> in_use_as(std::string_view name, store::countdown_reply& reply);
   status add_waiters(std::string_view name, store::countdown_record& found);
   status leave(std::string_view name, const store::owner_id& owner);
-  store::contender_store::alarm call(std::string_view name, const store::owner_id& owner);
 
   store::contender_store& port_;
   own_entries& entries_;
-  store::queue_inbox& inbox_;
+  shared_watches& watches_;
   clock& clock_;
   const clearing give_up_first_;
   /// Arrivals of which nobody knows whether they counted: by the one that was the latest before.

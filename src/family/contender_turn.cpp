@@ -193,9 +193,13 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
     if (c.wait) {
       entries_.change(name, c.owner, [&](own_entry& p) { p.watched[other.node] = other.weight; });
     }
+    const auto read = [&](contender_store::alarm call) {
+      return port_->read(name, other.node, std::move(call));
+    };
+    const auto is_there = [](const auto& said) { return said && *said; };
     const auto says =
-        port_->read(name, other.node, c.wait ? wake(name, c.owner, other.node) : nullptr);
-    if (!says || !*says) {
+        c.wait ? watches_.read(name, other.node, c.owner, read, is_there) : read(nullptr);
+    if (!is_there(says)) {
       entries_.change(name, c.owner, [&](own_entry& p) { p.watched.erase(other.node); });
       if (!says) return says.error();
       return all.clear(), true;
@@ -213,9 +217,9 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
 
 result<std::optional<permits_reply>> contender_family::granted(std::string_view name,
                                                                const permits_command& c) {
+  entries_.forget_watched(name, c.owner);
   entries_.change(name, c.owner, [&](own_entry& p) {
     p.held = true;
-    p.watched.clear();
     p.waits_for.clear();
     p.ends = after(clock_.now(), c.queue_lease_us);
   });
@@ -267,16 +271,10 @@ permits_reply contender_family::in_line(const permits_command& c, std::uint32_t 
   return reply;
 }
 
-contender_store::alarm contender_family::wake(std::string_view name, const owner_id& owner,
-                                              const std::string& watched) {
-  return [this, name = std::string(name), owner, watched]() noexcept {
-    try {
-      entries_.change(name, owner, [&](own_entry& p) { p.watched.erase(watched); });
-      inbox_.put({notification_kind::granted, name, owner, 0, 0, {}});
-    } catch (...) {
-      return;  // no memory: the waiter polls
-    }
-  };
+void contender_family::has_changed(std::string_view name, const owner_id& owner,
+                                   std::string_view watched) {
+  entries_.change(name, owner, [&](own_entry& p) { p.watched.erase(std::string(watched)); });
+  inbox_.put({notification_kind::granted, std::string(name), owner, 0, 0, {}});
 }
 
 }  // namespace holdfast::family

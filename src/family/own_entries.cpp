@@ -26,13 +26,27 @@ std::optional<own_entry> own_entries::find(std::string_view name,
 void own_entries::put(const store::owner_id& owner, own_entry node) {
   const std::lock_guard guard{mutex_};
   if (wake_time_.comes_before(node.ends)) changed_.notify_one();
-  store::owned_name whose{node.name, owner};
-  entries_.insert_or_assign(std::move(whose), std::move(node));
+  const auto [at, is_new] = entries_.try_emplace({node.name, owner});
+  if (!is_new) forget_watched(node.name, owner, at->second);
+  at->second = std::move(node);
 }
 
 void own_entries::erase(std::string_view name, const store::owner_id& owner) {
   const std::lock_guard guard{mutex_};
-  entries_.erase({std::string(name), owner});
+  const auto at = entries_.find({std::string(name), owner});
+  if (at == entries_.end()) return;
+  forget_watched(name, owner, at->second);
+  entries_.erase(at);
+}
+
+void own_entries::forget_watched(std::string_view name, const store::owner_id& owner) {
+  (void)change(name, owner, [&](own_entry& p) { forget_watched(name, owner, p); });
+}
+
+void own_entries::forget_watched(std::string_view name, const store::owner_id& owner,
+                                 own_entry& node) {
+  for (const auto& [what, weight] : node.watched) watches_.forget(name, what, owner);
+  node.watched.clear();
 }
 
 bool own_entries::change(std::string_view name, const store::owner_id& owner,
@@ -75,6 +89,7 @@ own_entries::one_job own_entries::take_due(boot_time now) {
     if (p->second.ends > now) continue;
     due.emplace_back();  // takes memory, and the rest takes none
     own_entry& over = p->second;
+    forget_watched(over.name, p->first.owner, over);
     due.front() = {job::kind::give_up, std::move(over.name), p->first.owner, std::move(over.nodes),
                    over.unsure};
     entries_.erase(p);

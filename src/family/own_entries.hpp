@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "family/shared_watches.hpp"
+
 namespace holdfast::family {
 
 inline std::int64_t micros(boot_time t) {
@@ -50,12 +52,14 @@ struct own_entry {
 /// waits for the store.
 class own_entries {
  public:
-  explicit own_entries(clock& on) : clock_(on) {}
+  own_entries(clock& on, shared_watches& watches) : clock_(on), watches_(watches) {}
 
   std::optional<own_entry> find(std::string_view name, const store::owner_id& owner) const;
   /// Under the name that it has.
   void put(const store::owner_id& owner, own_entry node);
+  /// Nobody needs to tell it anything any more.
   void erase(std::string_view name, const store::owner_id& owner);
+  void forget_watched(std::string_view name, const store::owner_id& owner);
   /// False if it is not there.
   bool change(std::string_view name, const store::owner_id& owner,
               const std::function<void(own_entry&)>& how);
@@ -82,10 +86,12 @@ class own_entries {
   void stop();
 
  private:
+  void forget_watched(std::string_view name, const store::owner_id& owner, own_entry& node);
   one_job take_due(boot_time now);
   boot_time next_at() const;
 
   clock& clock_;
+  shared_watches& watches_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<store::owned_name, own_entry> entries_;

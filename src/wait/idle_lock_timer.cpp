@@ -7,14 +7,15 @@ idle_lock_timer::idle_lock_timer(store_client& session,
     : session_(session), wanted_(std::move(wanted)), notifications_(session.dispatcher()) {}
 
 idle_lock_timer::~idle_lock_timer() {
-  stop_.request_stop();
+  ending_ = true;
+  notifications_.wake();
   thread_.join();
 }
 
 status idle_lock_timer::start() noexcept {
   return thread_.start("to look after idle locks", [this] {
     const timed_call for_ever(session_.now(), no_limit);
-    (void)wait_until_settled(session_, notifications_, *this, for_ever, stop_.get_token());
+    (void)wait_until_settled(session_, notifications_, *this, for_ever, {});
   });
 }
 
@@ -26,8 +27,10 @@ void idle_lock_timer::look_at(const std::shared_ptr<local_queue>& at, boot_time 
   notifications_.wake();
 }
 
-// Alone: so it looks at that time, and not some time before it.
+// Alone: so it looks at that time, and not some time before it. Settled when the session ends: a
+// wait that is stopped says so in words, and there may be no memory for them.
 result<std::optional<wait_hint>> idle_lock_timer::ask(bool) {
+  if (ending_) return std::optional<wait_hint>();
   const boot_time next = look_at_due();
   wait_hint hint;
   hint.retry_after = std::chrono::ceil<std::chrono::microseconds>(next - session_.now());

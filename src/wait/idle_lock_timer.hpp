@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -12,8 +13,8 @@
 namespace holdfast::engine {
 
 /// Gives back what is idle when its time is over, and passes it on at once when the store says that
-/// somebody wants it: a wait that is never settled. One thread for a session, started with the
-/// first lock that lingers or shares. Thread-safe.
+/// somebody wants it: a wait that is settled when the session ends. One thread for a session,
+/// started with the first lock that lingers or shares. Thread-safe.
 class idle_lock_timer final : public idle_locks, private request {
  public:
   /// `wanted`: somebody elsewhere wants what this process has.
@@ -36,7 +37,7 @@ class idle_lock_timer final : public idle_locks, private request {
   std::mutex mutex_;
   std::multimap<boot_time, std::weak_ptr<local_queue>> due_;
   dispatcher::registration notifications_;
-  std::stop_source stop_;
+  std::atomic<bool> ending_{false};
   worker thread_;
 };
 

@@ -66,6 +66,27 @@ void world::expect_all_free() {
 const std::vector<form>& blocking_forms() {
   static const auto* const all = new std::vector<form>{
       {"open", [](world&) { (void)holdfast::open("memory:exhausted"); }},
+      // With each thread that a session may have, one lock idle, one held, and one waited for.
+      {"end",
+       [](world& w) {
+         holdfast::session_options o;
+         o.clock = w.s.clock;
+         o.detect_deadlocks = true;
+         auto session = std::make_unique<holdfast::session>(holdfast::open("memory:", o));
+         holdfast::lock_options lingering;
+         lingering.linger = 1h;
+         auto idle = std::make_unique<holdfast::mutex>(*session, "idle", lingering);
+         auto taken = std::make_unique<holdfast::mutex>(*session, "taken");
+         (void)idle->acquire();
+         lease mine = taken->acquire();
+         auto next = async_acquire(*taken).future();
+         idle.reset();
+         taken.reset();
+         session.reset();
+         mine = {};
+         const enough_memory here;
+         (void)next.get();
+       }},
       {"make",
        [](world& w) {
          const holdfast::mutex made(w.session, "plain");

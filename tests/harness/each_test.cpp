@@ -1,9 +1,11 @@
 #include "harness/each_test.hpp"
 
+#include <execinfo.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,12 +18,33 @@ namespace harness {
 
 namespace {
 
-// Read by the handler of a signal; written while none can come.
-std::string current_message;
+// Read by the handlers of signals; written while none can come.
+std::string over_the_bound_message, died_message;
+
+void say(const std::string& message) {
+  if (::write(STDERR_FILENO, message.data(), message.size()) < 0) ::_exit(2);
+}
 
 void over_the_bound(int) {
-  if (::write(STDERR_FILENO, current_message.data(), current_message.size()) < 0) ::_exit(2);
+  say(over_the_bound_message);
   ::abort();
+}
+
+// GoogleTest names a test when it ends: without this, one that dies is not named at all.
+void died(int signal) {
+  ::signal(signal, SIG_DFL);
+  say(died_message);
+  std::array<void*, 64> frames{};
+  ::backtrace_symbols_fd(frames.data(), ::backtrace(frames.data(), static_cast<int>(frames.size())),
+                         STDERR_FILENO);
+  ::raise(signal);
+}
+
+/// Where nobody else handles it: the sanitizers say more.
+void name_the_test_that_dies_of(int signal) {
+  struct sigaction before{};
+  if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+    ::signal(signal, died);
 }
 
 unsigned bound() {
@@ -43,8 +66,10 @@ std::string to_repeat(const testing::TestInfo& test) {
 class each_test final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& test) override {
     ::alarm(0);
-    current_message = "[  BOUND   ] " + name_of(test) + " did not end in " +
-                      std::to_string(bound()) + " s\n[  REPEAT  ] " + to_repeat(test) + "\n";
+    const std::string repeat = "\n[  REPEAT  ] " + to_repeat(test) + "\n";
+    over_the_bound_message = "[  BOUND   ] " + name_of(test) + " did not end in " +
+                             std::to_string(bound()) + " s" + repeat;
+    died_message = "[   DIED   ] " + name_of(test) + repeat;
     ::alarm(bound());
   }
   void OnTestEnd(const testing::TestInfo& test) override {
@@ -60,6 +85,10 @@ void watch_each_test() {
   struct sigaction action{};
   action.sa_handler = over_the_bound;
   ::sigaction(SIGALRM, &action, nullptr);
+  void* first = nullptr;
+  ::backtrace(&first, 1);  // loads what it needs: a handler must not
+  for (const int fatal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE})
+    name_the_test_that_dies_of(fatal);
   testing::UnitTest::GetInstance()->listeners().Append(new each_test);
 }
 

@@ -381,9 +381,9 @@ std::vector<result<bool>> etcd_store::confirm(std::span<const node_of> nodes) {
 result<contender_store::versioned> etcd_store::record(std::string_view name, bool waits,
                                                       alarm on_change) {
   const std::string key = prefix_of(name) + std::string(record_key);
-  if (on_change) (void)watches_.add(key, {}, std::move(on_change));
+  const auto watch = on_change ? watches_.add(key, {}, std::move(on_change)) : 0;
   const auto found = ask(one(key));
-  if (!found) return found.error();
+  if (!found) return watches_.forget(watch), found.error();
   if (found->kvs().empty()) return versioned{};
   if (waits) keep(found->kvs(0).lease());
   return versioned{found->kvs(0).value(), found->kvs(0).mod_revision()};
